@@ -1,0 +1,73 @@
+/**
+ * What the parts of agentd tell a person and each other about agents: the shapes
+ * that cross a boundary (control socket, siblings), with their errors.
+ */
+import { Schema } from "effect"
+
+/** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
+export const ProjectInfo = Schema.Struct({
+  /** The conversation's id, and the stream of its runes. */
+  conversation: Schema.String,
+  name: Schema.String,
+  /** Absolute path of its `agentd.jsonc`. */
+  config: Schema.String,
+  agents: Schema.Array(Schema.String),
+  /** What is wrong with the file as it is now; the last good one is in force. */
+  problems: Schema.Array(Schema.String)
+})
+export type ProjectInfo = typeof ProjectInfo.Type
+
+/** One agent's row on the board. */
+export const AgentInfo = Schema.Struct({
+  conversation: Schema.String,
+  project: Schema.String,
+  agent: Schema.String,
+  backend: Schema.String,
+  mode: Schema.Literals(["inbox", "loop"]),
+  /** The worker machine's state. */
+  state: Schema.String,
+  /** When that state was entered, ms since the epoch; 0 before the first move. */
+  since: Schema.Finite,
+  /** What the status rests on: the eventId of the rune that entered the state; 0 before the first move. */
+  restsOn: Schema.Int,
+  /** In plain words: what it does or waits for. */
+  detail: Schema.String,
+  /** When it goes on by itself (cooling down, run limit), ms since the epoch. */
+  nextAt: Schema.NullOr(Schema.Finite),
+  runId: Schema.NullOr(Schema.String),
+  pid: Schema.NullOr(Schema.Int),
+  sessionSeq: Schema.Int,
+  consecutiveErrors: Schema.Int,
+  totalErrors: Schema.Int,
+  maxConsecutiveErrors: Schema.Int,
+  maxTotalErrors: Schema.Int,
+  /** Messages that no confirmed run has carried yet. */
+  inbox: Schema.Int,
+  cwd: Schema.NullOr(Schema.String),
+  branch: Schema.NullOr(Schema.String)
+})
+export type AgentInfo = typeof AgentInfo.Type
+
+/** A command's reply: what it reports is durable. */
+export const Done = Schema.Struct({
+  /** The rune that records it. */
+  eventId: Schema.Int,
+  /** In plain words: what was done. */
+  message: Schema.String
+})
+export type Done = typeof Done.Type
+
+/** The command cannot be carried out; nothing was changed. `remedy` says what to do next. */
+export class CommandRefused extends Schema.TaggedError<CommandRefused>()("CommandRefused", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** Who asks and from where: names are looked up from within a project first. */
+export const Caller = Schema.Struct({
+  /** A login name or a program; goes into the log. */
+  by: Schema.String,
+  /** Absolute path of the `agentd.jsonc` that the caller stands in. */
+  config: Schema.NullOr(Schema.String)
+})
+export type Caller = typeof Caller.Type
