@@ -1,0 +1,242 @@
+/**
+ * ConfigProblem: a schema issue put the way a person can mend it: where, which
+ * field, what is wrong, what to do.
+ *
+ * Pure. What a field may be is read from the generated JSON Schema, so that the
+ * messages and the editor never disagree.
+ */
+import { Predicate, Schema, type SchemaIssue } from "effect"
+import * as Jsonc from "./Jsonc.ts"
+
+export const ConfigProblem = Schema.Struct({
+  line: Schema.Int,
+  column: Schema.Int,
+  /** `agents.builder.backend.argv`; empty for the file as a whole. */
+  field: Schema.String,
+  message: Schema.String,
+  remedy: Schema.String
+})
+export type ConfigProblem = typeof ConfigProblem.Type
+
+/** The parts of a JSON Schema that are read here. */
+export interface Shape {
+  readonly type?: string
+  readonly enum?: ReadonlyArray<unknown>
+  readonly anyOf?: ReadonlyArray<Shape>
+  readonly properties?: { readonly [key: string]: Shape }
+  readonly patternProperties?: { readonly [pattern: string]: Shape }
+  readonly additionalProperties?: Shape | boolean
+  readonly items?: Shape
+  readonly description?: string
+  readonly default?: unknown
+}
+
+type Path = ReadonlyArray<PropertyKey>
+
+/** More problems than this help nobody. */
+const MAX_PROBLEMS = 50
+
+const TYPES: { readonly [type: string]: string } = {
+  string: "text",
+  number: "a number",
+  integer: "a whole number",
+  boolean: "true or false",
+  array: "a list",
+  object: "an object",
+  null: "null"
+}
+
+const kindOf = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "a list" : (TYPES[typeof value] ?? typeof value)
+
+const literal = (value: unknown): string => {
+  const text = JSON.stringify(value)
+  return text.length > 80 ? `${text.slice(0, 77)}…` : text
+}
+
+/** "must be X": what a shape takes, in words. */
+const expectation = (shape: Shape | undefined): string => {
+  if (shape?.enum !== undefined) return shape.enum.map(literal).join(" or ")
+  if (shape?.anyOf !== undefined) return [...new Set(shape.anyOf.map(expectation))].join(", or ")
+  return TYPES[shape?.type ?? ""] ?? "something else"
+}
+
+/** The shape below one segment, through alternatives. */
+const below = (shape: Shape | undefined, segment: PropertyKey): Shape | undefined => {
+  if (shape === undefined) return undefined
+  if (typeof segment === "number" && shape.items !== undefined) return shape.items
+  const key = String(segment)
+  if (shape.properties !== undefined && Object.hasOwn(shape.properties, key)) return shape.properties[key]
+  const byPattern = Object.values(shape.patternProperties ?? {})[0]
+  if (byPattern !== undefined) return byPattern
+  if (typeof shape.additionalProperties === "object") return shape.additionalProperties
+  return shape.anyOf?.map((one) => below(one, segment)).find((one) => one !== undefined)
+}
+
+const shapeAt = (shape: Shape, path: Path): Shape | undefined =>
+  path.reduce<Shape | undefined>((at, segment) => below(at, segment), shape)
+
+/** The keys that an object of this shape knows. */
+const knownKeys = (shape: Shape | undefined): ReadonlyArray<string> => [
+  ...Object.keys(shape?.properties ?? {}),
+  ...(shape?.anyOf ?? []).flatMap(knownKeys)
+]
+
+/** Edits (insert, delete, replace, swap of neighbours) from one word to another. */
+const distance = (a: string, b: string): number => {
+  const rows = Array.from({ length: a.length + 1 }, (_, i) => [i, ...Array.from({ length: b.length }, () => 0)])
+  rows[0] = Array.from({ length: b.length + 1 }, (_, j) => j)
+  for (let i = 1; i <= a.length; i++) {
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      let least = Math.min(rows[i - 1]![j]! + 1, rows[i]![j - 1]! + 1, rows[i - 1]![j - 1]! + (same ? 0 : 1))
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1])
+        least = Math.min(least, rows[i - 2]![j - 2]! + 1)
+      rows[i]![j] = least
+    }
+  }
+  return rows[a.length]![b.length]!
+}
+
+/** The known word that was most likely meant. */
+export const didYouMean = (word: string, known: ReadonlyArray<string>): string | undefined => {
+  if (word.length > 64) return undefined
+  const lower = word.toLowerCase()
+  const near = known
+    .map((candidate) => ({ candidate, away: distance(lower, candidate.toLowerCase()) }))
+    .filter(({ candidate, away }) => away <= Math.max(1, Math.floor(Math.max(lower.length, candidate.length) / 3)))
+    .toSorted((a, b) => a.away - b.away)
+  return near[0]?.candidate
+}
+
+const fieldOf = (path: Path): string =>
+  path.reduce<string>((text, segment) => {
+    if (typeof segment === "number") return `${text}[${segment}]`
+    const key = /^[\w$.-]{1,80}$/.test(String(segment)) ? String(segment) : literal(String(segment))
+    return text === "" ? key : `${text}.${key}`
+  }, "")
+
+interface Found {
+  readonly path: Path
+  readonly message: string
+  readonly remedy: string
+  /** The place is the key, not its value. */
+  readonly key: boolean
+}
+
+/** What the field is for and what it is when left out. */
+const about = (shape: Shape | undefined): string => {
+  const fallback = shape?.default === undefined ? "" : ` Default: ${literal(shape.default)}.`
+  return `${shape?.description ?? ""}${fallback}`.trim()
+}
+
+const unexpected = (path: Path, root: Shape): Found => {
+  const shape = shapeAt(root, path.slice(0, -1))
+  const known = knownKeys(shape)
+  if (known.length === 0) return { path, key: true, message: "is no name that may stand here", remedy: about(shape) }
+  const key = String(path.at(-1))
+  const meant = didYouMean(key, known)
+  const keys = `Known here: ${known.join(", ")}.`
+  return {
+    path,
+    key: true,
+    message: "is no field that agentd knows",
+    remedy: meant === undefined ? keys : `Did you mean "${meant}"? ${keys}`
+  }
+}
+
+const missing = (path: Path, root: Shape): Found => ({
+  path,
+  key: false,
+  message: "is missing",
+  remedy: `Add "${String(path.at(-1))}". ${about(shapeAt(root, path))}`.trim()
+})
+
+const wrong = (path: Path, root: Shape, value: unknown): Found => {
+  const shape = shapeAt(root, path)
+  const options = shape?.enum?.filter((option) => typeof option === "string") ?? []
+  const meant = typeof value === "string" ? didYouMean(value, options) : undefined
+  const is = typeof value === "string" && options.length > 0 ? literal(value) : kindOf(value)
+  return {
+    path,
+    key: false,
+    message: `must be ${expectation(shape)}, but is ${is}`,
+    remedy: `${meant === undefined ? "" : `Did you mean "${meant}"? `}${about(shape)}`.trim()
+  }
+}
+
+const found = (
+  issue: SchemaIssue.Issue,
+  path: Path,
+  root: Shape,
+  at: (path: Path) => unknown
+): ReadonlyArray<Found> => {
+  const spoken = (message: unknown): ReadonlyArray<Found> | undefined =>
+    typeof message === "string" ? [{ path, key: false, message, remedy: about(shapeAt(root, path)) }] : undefined
+  switch (issue._tag) {
+    case "Pointer":
+      return found(issue.issue, [...path, ...issue.path], root, at)
+    case "Composite":
+      return issue.issues.flatMap((one) => found(one, path, root, at))
+    case "Encoding":
+      return found(issue.issue, path, root, at)
+    case "Filter":
+      return spoken(issue.filter.annotations?.["message"]) ?? found(issue.issue, path, root, at)
+    case "MissingKey":
+      return [missing(path, root)]
+    case "UnexpectedKey":
+      return [unexpected(path, root)]
+    case "InvalidValue":
+    case "Forbidden":
+      return spoken(issue.annotations?.["message"]) ?? [wrong(path, root, at(path))]
+    case "AnyOf":
+      return alternatives(issue.issues, path, root, at)
+    case "InvalidType":
+    case "OneOf":
+      return [wrong(path, root, at(path))]
+  }
+}
+
+/** A value that is of one alternative's type is told what is wrong with it there. */
+const alternatives = (
+  issues: ReadonlyArray<SchemaIssue.Issue>,
+  path: Path,
+  root: Shape,
+  at: (path: Path) => unknown
+): ReadonlyArray<Found> => {
+  const typed = issues.find((issue) => issue._tag !== "InvalidType")
+  if (typed !== undefined) return found(typed, path, root, at)
+  const type = [...path, "type"]
+  // No alternative has this `type`: that field is what is wrong, not the object.
+  if (Predicate.isObject(at(path)) && shapeAt(root, type) !== undefined) {
+    return [at(type) === undefined ? missing(type, root) : wrong(type, root, at(type))]
+  }
+  return [wrong(path, root, at(path))]
+}
+
+/** All problems of one decoding, by place. */
+export const problemsOf = (
+  issue: SchemaIssue.Issue,
+  text: string,
+  root: Jsonc.Node,
+  shape: Shape
+): ReadonlyArray<ConfigProblem> => {
+  const at = (path: Path): unknown =>
+    path.reduce<unknown>(
+      (value, segment) =>
+        Predicate.hasProperty(value, segment) && Object.hasOwn(value, segment) ? value[segment] : undefined,
+      root.value
+    )
+  // Two rules of one field may have one message between them.
+  const all = new Map(found(issue, [], shape, at).map((one) => [`${fieldOf(one.path)}: ${one.message}`, one]))
+  return [...all.values()]
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, key, message, remedy }) => ({ offset: Jsonc.locate(root, path, key), path, message, remedy }))
+    .toSorted((a, b) => a.offset - b.offset)
+    .map(({ offset, path, message, remedy }) => ({
+      ...Jsonc.position(text, offset),
+      field: fieldOf(path),
+      message,
+      remedy
+    }))
+}

@@ -1,0 +1,146 @@
+/**
+ * Invariants: every promise that agentd makes about its own behaviour and can
+ * check, in one table.
+ *
+ * FATAL halts the stream's writer and mails; ERROR refuses the rune where it is
+ * checked on append, writes `invariant.violated` and mails; WARN writes it. A
+ * test holds that each row is broken on purpose by a test named after its id.
+ */
+
+/** Where a row is checked. */
+export type Where =
+  /** By the guard, before a rune is written. */
+  | "append"
+  /** From time to time while the daemon runs. */
+  | "sweep"
+  /** By `agentd verify`, which re-reads the whole store. */
+  | "verify"
+  /** By the tests alone. */
+  | "test"
+
+export interface Invariant {
+  readonly id: string
+  readonly holds: string
+  readonly severity: "FATAL" | "ERROR" | "WARN"
+  readonly checked: ReadonlyArray<Where>
+}
+
+export const invariants = [
+  {
+    id: "INV-EVENTID-MONOTONIC",
+    holds: "event ids rise strictly within a stream",
+    severity: "FATAL",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-RUNE-IMMUTABLE",
+    holds: "an appended rune never changes; rewinding appends",
+    severity: "FATAL",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-HASH-VALID",
+    holds: "each rune's hash follows from its content and its predecessor",
+    severity: "FATAL",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-TURN-SEQUENTIAL",
+    holds: "at most one active turn per agent",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  { id: "INV-TURN-TERMINAL", holds: "every started turn ends", severity: "ERROR", checked: ["sweep"] },
+  {
+    id: "INV-TURN-ORDER",
+    holds: "turn ids rise within a conversation: a turn's place is the eventId of its turn.started",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-TOOL-TERMINAL",
+    holds: "exactly one tool.result per tool.call",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-TOOL-CALL-BEFORE-RESULT",
+    holds: "no result without its call",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-TOOL-APPROVAL-BEFORE-EXEC",
+    holds: "what needs approval does not run before it",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-TOOL-SANDBOX",
+    holds: "no tool of ours leaves its workspace or the network rules",
+    severity: "ERROR",
+    checked: ["test"]
+  },
+  {
+    id: "INV-AGENT-SUPERVISED",
+    holds: "every agent is supervised; its crash touches no other",
+    severity: "ERROR",
+    checked: ["test"]
+  },
+  { id: "INV-AGENT-BUDGET", holds: "no agent goes on past its budget", severity: "WARN", checked: ["sweep"] },
+  {
+    id: "INV-RUN-FENCED",
+    holds: "nothing from an older run changes state",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-FLOOR-SINGLE",
+    holds: "at most one ACTIVE seat per channel",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-TASK-SINGLE",
+    holds: "a task has one owner, runs to its end once",
+    severity: "ERROR",
+    checked: ["append", "verify"]
+  },
+  {
+    id: "INV-RECOVERY-BOUNDED",
+    holds: "an attention state that is over is left within 12 s, a suspended machine and a blind window of 2 s aside",
+    severity: "ERROR",
+    checked: ["sweep"]
+  },
+  {
+    id: "INV-RESUME-NO-DUPLICATES",
+    holds: "a subscriber that resumes at a cursor gets each later rune once",
+    severity: "ERROR",
+    checked: ["test"]
+  },
+  {
+    id: "INV-RESUME-NO-GAPS",
+    holds: "a subscriber that resumes at a cursor gets every later rune, or an explicit gap",
+    severity: "WARN",
+    checked: ["test"]
+  },
+  {
+    id: "INV-REPLAY-DETERMINISTIC",
+    holds: "folding the log gives the live state",
+    severity: "ERROR",
+    checked: ["test"]
+  },
+  {
+    id: "INV-REPLAY-IDEMPOTENT",
+    holds: "folding the log again gives the same, as often as one likes",
+    severity: "ERROR",
+    checked: ["test"]
+  }
+] as const satisfies ReadonlyArray<Invariant>
+
+export type InvariantId = (typeof invariants)[number]["id"]
+
+const severities = new Map<string, Invariant["severity"]>(invariants.map(({ id, severity }) => [id, severity]))
+
+/** Undefined for a rule that is no invariant (a rune's size, its schema). */
+export const severityOf = (rule: string): Invariant["severity"] | undefined => severities.get(rule)

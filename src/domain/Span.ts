@@ -1,0 +1,73 @@
+/**
+ * Span: a length of time as a person writes it in a config.
+ *
+ * Guarantees: `"30 seconds"`, `"2s"`, `"1.5 minutes"`, `"500ms"` and a plain
+ * number (milliseconds) decode to a `Duration`; anything else, a negative span
+ * and one above 365 days are refused with a message that shows the right form.
+ */
+import { Duration, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+
+const MS_PER_UNIT: { readonly [unit: string]: number } = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000
+}
+
+const UNITS: { readonly [word: string]: keyof typeof MS_PER_UNIT } = {
+  ms: "ms",
+  milli: "ms",
+  millis: "ms",
+  millisecond: "ms",
+  milliseconds: "ms",
+  s: "s",
+  sec: "s",
+  secs: "s",
+  second: "s",
+  seconds: "s",
+  m: "m",
+  min: "m",
+  mins: "m",
+  minute: "m",
+  minutes: "m",
+  h: "h",
+  hr: "h",
+  hour: "h",
+  hours: "h",
+  d: "d",
+  day: "d",
+  days: "d"
+}
+
+/** Longer than a timer that a person means, and below what a timer of Node can hold many times over. */
+const LONGEST_MS = 365 * 86_400_000
+
+const FORM = 'a length of time such as "30 seconds", "2s", "1.5 minutes", "500ms", or a number of milliseconds'
+
+const millisOf = (text: string): number | undefined => {
+  const parts = /^\s*(-?\d+(?:\.\d+)?)\s*([a-z]+)\s*$/i.exec(text)
+  const unit = parts?.[2]?.toLowerCase()
+  if (parts?.[1] === undefined || unit === undefined || !Object.hasOwn(UNITS, unit)) return undefined
+  return Number(parts[1]) * MS_PER_UNIT[UNITS[unit]!]!
+}
+
+const refused = (message: string, input: unknown) => Effect.fail(new SchemaIssue.InvalidValue({ message }, input))
+
+const decode = (input: string | number) => {
+  const millis = typeof input === "number" ? input : millisOf(input)
+  if (millis === undefined) return refused(`must be ${FORM}`, input)
+  if (millis < 0) return refused("must not be negative", input)
+  if (millis > LONGEST_MS) return refused("must be at most 365 days", input)
+  return Effect.succeed(Duration.millis(millis))
+}
+
+/** Decodes text or milliseconds; encodes to milliseconds. */
+export const Span = Schema.Union([Schema.String, Schema.Finite])
+  .annotate({ expected: FORM })
+  .pipe(
+    Schema.decodeTo(Schema.Duration, {
+      decode: SchemaGetter.transformEffect(decode),
+      encode: SchemaGetter.transform((span): string | number => Duration.toMillis(span))
+    })
+  )
