@@ -52,9 +52,13 @@ export interface StateSpec<T, V> {
   readonly enter?: V
 }
 
-/** A state timeout: how long from entering the state (ms), and the event that it fires. */
+/**
+ * A state timeout: how long from entering the state, and the event that it fires.
+ * Read it again after every move: where the data moved the deadline, it moves.
+ */
 export interface Timer<E, D> {
-  readonly after: (data: D) => number
+  /** ms from `at`, the moment the state was entered (ms since the epoch); infinite for no limit. */
+  readonly after: (data: D, at: number) => number
   readonly fires: (data: D) => E
 }
 
@@ -112,6 +116,20 @@ export const to = <const S extends string, const O extends object = {}>(
   const { set, ...branch } = (options ?? {}) as { set?: string }
   return { ...(set === undefined ? {} : { set }), then: { to: target, ...branch } } as never
 }
+
+/**
+ * Code for the named events only; any other event leaves the data as it is. Where an
+ * update or a guard needs an event's own fields, this narrows it.
+ */
+export const on =
+  <E extends Tagged, D>() =>
+  <const T extends E["_tag"]>(
+    tags: T | ReadonlyArray<T>,
+    change: (data: D, event: Extract<E, { _tag: T }>) => D
+  ): ((data: D, event: E) => D) => {
+    const handled: ReadonlyArray<string> = typeof tags === "string" ? [tags] : tags
+    return (data, event) => (handled.includes(event._tag) ? change(data, event as Extract<E, { _tag: T }>) : data)
+  }
 
 const fill =
   <V extends string>(value: V) =>
@@ -200,12 +218,12 @@ export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
       `${machine.name}: rune ${rune.eventId} (${event?._tag}) is ${result.why} in ${snapshot.state}: the log does not fold`
     )
   }
-  const same = result.state === snapshot.state && !result.reenter
+  const same = result.state === snapshot.state
   return {
     state: result.state,
     data: result.data,
-    entered: same ? snapshot.entered : rune.eventId,
-    at: result.state === snapshot.state ? snapshot.at : rune.at
+    entered: same && !result.reenter ? snapshot.entered : rune.eventId,
+    at: same ? snapshot.at : rune.at
   }
 }
 

@@ -1,0 +1,234 @@
+/**
+ * The eight machines as the laws walk them: tiny limits, events aimed at the
+ * data, and what holds in each state.
+ */
+import * as Agent from "../../src/machines/Agent.ts"
+import * as Autonomy from "../../src/machines/Autonomy.ts"
+import * as Backoff from "../../src/machines/Backoff.ts"
+import * as Conversation from "../../src/machines/Conversation.ts"
+import type { Moved } from "../../src/machines/Machine.ts"
+import * as Plate from "../../src/machines/Plate.ts"
+import * as Seat from "../../src/machines/Seat.ts"
+import * as Tool from "../../src/machines/Tool.ts"
+import * as Turn from "../../src/machines/Turn.ts"
+import * as Worker from "../../src/machines/Worker.ts"
+import type { Subject } from "./laws.ts"
+
+/** Most of the time the one that is meant, now and then another. */
+const mostly = (meant: string | null, pick: number): string =>
+  pick % 8 === 0 || meant === null ? `other${pick % 3}` : meant
+
+/** The fields of the event that are there, replaced. */
+const aimed = <E extends object>(event: E, fields: { readonly [field: string]: unknown }): E =>
+  ({ ...event, ...Object.fromEntries(Object.entries(fields).filter(([field]) => field in event)) }) as E
+
+/** The first claim that does not hold. */
+const claims = (list: { readonly [claim: string]: boolean }): boolean | string =>
+  Object.keys(list).find((claim) => !list[claim]) ?? true
+
+/** `a` only where `b`. */
+const implies = (a: boolean, b: boolean): boolean => !a || b
+
+const limits = { maxConsecutiveErrors: 2, maxTotalErrors: 4 }
+
+export const worker: Subject<Worker.State, Worker.Event, Worker.Data> = {
+  machine: Worker.Worker,
+  events: Worker.Event.members,
+  kinds: Worker.kinds,
+  initial: Worker.initial({ limits, maxRunsPerHour: 3 }),
+  aim: (data, event, pick) =>
+    event._tag === "PromptReady"
+      ? { ...event, runId: `run${pick}`, at: pick }
+      : aimed(event, { runId: mostly(data.runId, pick) }),
+  holds: ({ data, state }, runes) =>
+    claims({
+      "nothing from an older run moves it": fromNewestRun(runes),
+      "Stopped exactly when there is a reason":
+        (state === "Stopped") === (data.fatal !== null || data.stoppedBy !== null),
+      "exhausted only in Stopped": implies(Backoff.exhausted(data.limits, data), state === "Stopped"),
+      "no more errors in a row than in all": data.consecutiveErrors <= data.totalErrors,
+      "a run exactly while it spawns or lives": implies(
+        state !== "Stopped",
+        ["Spawning", "Running", "Interrupting"].includes(state) === (data.runId !== null)
+      ),
+      "uncounted ends stay below their limit": data.uncounted.count < Worker.UNCOUNTED_LIMIT,
+      "a cooldown has an end": implies(
+        state === "CoolingDown",
+        Number.isFinite(Worker.Worker.timers.cooldown.after(data, 0)) &&
+          Worker.Worker.timers.cooldown.after(data, 0) >= data.backoff.base
+      ),
+      "recent runs are bounded": data.recentRuns.length <= 3
+    })
+}
+
+/** Whether the newest rune, where it is of a run, is of the run that was prepared last. */
+const fromNewestRun = (runes: ReadonlyArray<Moved>): boolean => {
+  const events = runes.map((rune) => rune.payload["event"] as Worker.Event)
+  const prepared = events.findLast((event) => event._tag === "PromptReady")
+  const last = events.at(-1)!
+  return !("runId" in last) || last.runId === prepared?.runId
+}
+
+/** What a plate's sets say, written down once more. */
+const standing = (data: Plate.Data): Plate.State => {
+  if (data.closed) return "Closed"
+  if (data.prompts.some(({ kind }) => kind === "question")) return "AwaitingInput"
+  if (data.prompts.length > 0) return "AwaitingApproval"
+  if (data.turn || data.compacting) return "Running"
+  return data.failure === null ? "Idle" : "Error"
+}
+
+const tools = ["AskUserQuestion", "ExitPlanMode", "Bash"]
+
+export const plate: Subject<Plate.State, Plate.Event, Plate.Data> = {
+  machine: Plate.Plate,
+  events: Plate.Event.members,
+  kinds: Plate.kinds,
+  initial: Plate.initial,
+  rest: "Closed",
+  aim: (data, event, pick) =>
+    aimed(event, {
+      at: (data.signal?.at ?? 0) + 1,
+      asOf: (data.signal?.at ?? 0) - (pick % 9 === 0 ? 1 : 0),
+      timestamp: (data.timestamp ?? 0) + (pick % 9) - 1,
+      sessionId: `session${pick % 5}`,
+      tool: tools[pick % 3],
+      callId: `call${pick % 16}`,
+      agentId: event._tag === "HookSubagentStop" || pick % 4 === 0 ? `sub${pick % 3}` : undefined,
+      pid: pick % 4,
+      // Forgetting ends every walk: seldom.
+      ...(event._tag === "Forgotten" && pick % 16 > 0 ? { _tag: "ProcessExited" } : {})
+    }),
+  holds: ({ data, state }) =>
+    claims({
+      "the status is what the sets say": state === "Starting" ? standing(data) === "Idle" : state === standing(data),
+      "the sets are bounded": data.prompts.length <= 64 && data.formerIds.length <= 8 && data.pids.length <= 4
+    })
+}
+
+export const turn: Subject<Turn.State, Turn.Event, Turn.Data> = {
+  machine: Turn.Turn,
+  events: Turn.Event.members,
+  kinds: Turn.kinds,
+  lazy: Turn.lazy,
+  initial: Turn.initial(),
+  rest: "idle",
+  aim: (data, event, pick) =>
+    event._tag === "start_turn" || event._tag === "steer"
+      ? { ...event, turnId: pick % 3 === 0 && data.steer !== null ? data.steer.turnId : `turn${pick}` }
+      : aimed(event, { turnId: mostly(data.turnId, pick) }),
+  holds: ({ data, state }, runes) => {
+    const of = (kind: string) => runes.filter((rune) => rune.kind === kind).length
+    const ended = of("turn.completed") + of("turn.interrupted") + of("turn.error")
+    const active = state === "streaming" || state === "tool_executing"
+    return claims({
+      "a turn is known outside idle": implies(state !== "idle", data.turnId !== null),
+      "at most one turn is active": of("turn.started") === ended + (active ? 1 : 0)
+    })
+  }
+}
+
+export const tool: Subject<Tool.State, Tool.Event, Tool.Data> = {
+  machine: Tool.Tool,
+  events: Tool.Event.members,
+  kinds: Tool.kinds,
+  lazy: Tool.lazy,
+  initial: Tool.initial({ toolTimeout: 10, maxToolTimeout: 20, approvalTimeout: 30 }),
+  aim: (data, event, pick) => aimed(event, { callId: mostly(data.callId ?? "call", pick) }),
+  holds: ({ data, state }, runes) => {
+    const of = (kind: string) => runes.filter((rune) => rune.kind === kind).length
+    const over = Tool.Tool.final.includes(state)
+    return claims({
+      "one call": of("tool.call") === 1,
+      "a result exactly when it is over": of("tool.result") === (over && (state !== "denied" || data.reported) ? 1 : 0),
+      "what asks is not run before its approval": implies(
+        state === "executing" && of("tool.approval_requested") > 0,
+        of("tool.approved") === 1
+      ),
+      "no call is longer than the limit": data.timeout <= 20
+    })
+  }
+}
+
+export const conversation: Subject<Conversation.State, Conversation.Event, Conversation.Data> = {
+  machine: Conversation.Conversation,
+  events: Conversation.Event.members,
+  kinds: Conversation.kinds,
+  initial: Conversation.initial({ maxFatalStops: 2, maxTurnErrors: 3 }),
+  aim: (data, event, pick) =>
+    event._tag === "new_turn"
+      ? { ...event, turnId: `turn${pick % 6}` }
+      : aimed(event, { turnId: mostly(data.turnIds[pick % Math.max(1, data.turnIds.length)] ?? null, pick) }),
+  holds: ({ data, state }) =>
+    claims({
+      "at a threshold it is not active": implies(state === "active", data.turnErrors < 3 && data.fatalStops < 2),
+      "suspended has a reason, active has none": implies(
+        state === "suspended" || state === "active",
+        (state === "suspended") === (data.suspension !== null)
+      ),
+      "no turn is counted twice": new Set(data.turnIds).size === data.turnIds.length
+    })
+}
+
+export const agent: Subject<Agent.State, Agent.Event, Agent.Data> = {
+  machine: Agent.Agent,
+  events: Agent.Event.members,
+  kinds: Agent.kinds,
+  initial: Agent.initial(),
+  aim: (data, event, pick) =>
+    event._tag === "turn_assigned"
+      ? { ...event, turnId: `turn${pick}` }
+      : aimed(event, { turnId: mostly(data.turnId, pick) }),
+  holds: ({ data, state }) =>
+    claims({
+      "a turn exactly while it runs one": implies(
+        state !== "terminated",
+        (state === "running_turn") === (data.turnId !== null)
+      ),
+      "a spent budget is not idle": implies(state === "idle", data.spent === null),
+      "an end has its reason": implies(state === "terminated" || state === "failed", data.reason !== null)
+    })
+}
+
+export const autonomy: Subject<Autonomy.State, Autonomy.Event, Autonomy.Data> = {
+  machine: Autonomy.Autonomy,
+  events: Autonomy.Event.members,
+  kinds: Autonomy.kinds,
+  initial: Autonomy.initial({ maxRounds: 2 }),
+  aim: (data, event, pick) => {
+    const flying = Object.keys(data.inFlight)
+    const known = event._tag === "task_assigned" ? `task${pick % 4}` : flying[pick % Math.max(1, flying.length)]
+    return aimed(event, { taskId: mostly(known ?? null, pick), tasks: ["a", "b"].slice(pick % 3), cancelled: [] })
+  },
+  holds: ({ data, state }) =>
+    claims({
+      "review begins when every task is terminal": implies(
+        state === "reviewing",
+        data.terminal >= data.tasks && Object.keys(data.inFlight).length === 0
+      ),
+      "rounds are limited": implies(state === "executing" || state === "reviewing", data.rounds < data.maxRounds),
+      "blocked and stopped have a reason": implies(state === "blocked" || state === "stopped", data.reason !== null)
+    })
+}
+
+export const seat: Subject<Seat.State, Seat.Event, Seat.Data> = {
+  machine: Seat.Seat,
+  events: Seat.Event.members,
+  kinds: Seat.kinds,
+  initial: Seat.initial("pm", "reviews"),
+  rest: "OFFLINE",
+  aim: (data, event, pick) =>
+    event._tag === "TurnGranted"
+      ? { ...event, turnId: `turn${pick}`, at: pick }
+      : aimed(event, { turnId: mostly(data.turnId, pick), at: (data.aliveAt ?? 0) + 1 }),
+  holds: ({ data, state }) =>
+    claims({
+      "who has the floor has a turn and waits for nothing": implies(
+        state === "ACTIVE",
+        data.turnId !== null && data.wait === null && data.aliveAt !== null
+      ),
+      "who waits knows for what": (state === "WAITING") === (data.wait !== null),
+      "who is in the queue is a member": implies(!["OFFLINE", "IDLE"].includes(state), data.member),
+      "who is offline has left the channel": implies(state === "OFFLINE", !data.member)
+    })
+}
