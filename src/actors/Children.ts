@@ -1,0 +1,195 @@
+/**
+ * Children: the ordered table of a supervisor's children, and how they are
+ * started and stopped. It decides nothing.
+ *
+ * Guarantees: the table keeps start order; a start waits no longer than its
+ * `initTimeout`, a stop no longer than the grace; whatever is left behind is
+ * traced and logged. Waits for one thing at a time, as a supervisor does.
+ */
+import { Cause, Clock, type Context, Duration, Effect, Exit } from "effect"
+import { type ChildHandle, type ChildSpec, ignore } from "./Child.ts"
+import { Incarnation, type Outcome, type Owner, type Starting } from "./Incarnation.ts"
+import { StartFailed, StartTimeout } from "./SupervisorError.ts"
+import type { TraceEvent } from "./SupervisorTrace.ts"
+
+/** After a kill a child has this many turns of the scheduler to end, so that synchronous finalizers count. */
+const killTurns = 8
+
+/** What the table tells its supervisor. */
+export interface Listener<R> {
+  readonly name: string
+  readonly context: Context.Context<R>
+  /** A child has ended that nobody had asked to. */
+  exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
+  record(event: TraceEvent): void
+}
+
+export class Children<R> implements Owner<R> {
+  /** In start order; a restarted child keeps its place. */
+  readonly byId = new Map<string, Incarnation<R>>()
+  /** Set when the supervisor was asked to stop: no start is waited for any more. */
+  cancelled = false
+  /** Set when the supervisor was killed: no grace is given any more. */
+  killed = false
+  private readonly listener: Listener<R>
+  private waiting: (() => void) | undefined = undefined
+
+  constructor(listener: Listener<R>) {
+    this.listener = listener
+  }
+
+  get context(): Context.Context<R> {
+    return this.listener.context
+  }
+
+  ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void {
+    if (child.status === "running") this.listener.exited(child, exit)
+    else if (child.status === "stopping") this.listener.record({ _tag: "Stopped", child: child.id, exit })
+    else this.listener.record({ _tag: "EndedLate", child: child.id })
+    this.wake()
+  }
+
+  /** What is waited for may have happened. */
+  wake(): void {
+    this.waiting?.()
+  }
+
+  /** The specification stays, nothing runs. */
+  setDown(spec: ChildSpec<R>): void {
+    this.byId.set(spec.id, new Incarnation(this, spec))
+  }
+
+  /** Start a child and enter it under its id; nothing is entered if it fails or answers ignore. */
+  start(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartFailed> {
+    return Effect.suspend(() => {
+      const child = new Incarnation(this, spec)
+      let settled = () => this.wake()
+      const starting = child.begin(() => settled())
+      return this.until(() => this.cancelled || starting.outcome() !== undefined, child.initTimeout).pipe(
+        Effect.flatMap(() => {
+          const outcome = starting.outcome()
+          if (outcome !== undefined) return Effect.succeed(outcome)
+          return this.giveUp(child, starting, () => {
+            settled = () => this.listener.record({ _tag: "EndedLate", child: child.id })
+          })
+        }),
+        Effect.flatMap((outcome) => this.enter(child, outcome))
+      )
+    })
+  }
+
+  private enter(child: Incarnation<R>, outcome: Outcome): Effect.Effect<ChildHandle | undefined, StartFailed> {
+    if (outcome === ignore) {
+      this.listener.record({ _tag: "Ignored", child: child.id })
+      return Effect.undefined
+    }
+    if ("stop" in outcome) {
+      this.byId.set(child.id, child)
+      this.listener.record({ _tag: "Started", child: child.id })
+      child.run(outcome)
+      return Effect.succeed(outcome)
+    }
+    this.listener.record({ _tag: "StartFailed", child: child.id, cause: outcome.cause })
+    const supervisor = this.listener.name
+    return Effect.fail(new StartFailed({ supervisor, child: child.id, cause: Cause.squash(outcome.cause) }))
+  }
+
+  /** The start takes too long, or nobody wants it any more: interrupt it, and leave it behind after the grace. */
+  private giveUp(child: Incarnation<R>, starting: Starting, leave: () => void): Effect.Effect<Outcome> {
+    return Effect.gen({ self: this }, function* () {
+      const millis = Duration.toMillis(child.initTimeout)
+      const timeout = this.cancelled ? Exit.interrupt() : Exit.fail(new StartTimeout({ child: child.id, millis }))
+      starting.interrupt()
+      yield* this.until(() => starting.outcome() !== undefined || this.killed, graceOf(child))
+      if (starting.outcome() === undefined) {
+        leave()
+        yield* this.abandon(child)
+      }
+      return timeout as Exit.Failure<never, StartTimeout>
+    })
+  }
+
+  /** Stop one after another, in the order given. */
+  stop(children: Iterable<Incarnation<R>>): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      for (const child of children) {
+        if (child.status !== "running") continue
+        this.ask(child)
+        if (child.exit === undefined) yield* this.awaitEnd(child, Duration.zero)
+      }
+    })
+  }
+
+  /** Ask all at once; each has its own grace from now on. */
+  stopTogether(children: Iterable<Incarnation<R>>): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const asked = [...children].filter((child) => child.status === "running")
+      for (const child of asked) this.ask(child)
+      const alive = asked.filter((child) => child.exit === undefined)
+      alive.sort((a, b) => Duration.Order(graceOf(a), graceOf(b)))
+      const began = yield* Clock.monotonicTimeNanos
+      for (const child of alive) {
+        if (child.exit !== undefined) continue
+        const now = yield* Clock.monotonicTimeNanos
+        yield* this.awaitEnd(child, Duration.nanos(now - began))
+      }
+    })
+  }
+
+  private ask(child: Incarnation<R>): void {
+    child.status = "stopping"
+    if (child.exit !== undefined) {
+      // It ended by itself before it was asked; its news in the mailbox is stale now.
+      return this.listener.record({ _tag: "Stopped", child: child.id, exit: child.exit })
+    }
+    const how = this.killed || child.grace === "brutal" ? "kill" : "shutdown"
+    this.listener.record({ _tag: "Stopping", child: child.id, how })
+    child.ask(how)
+  }
+
+  private awaitEnd(child: Incarnation<R>, waited: Duration.Duration): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const grace = child.grace
+      if (grace !== "brutal") {
+        yield* this.until(() => child.exit !== undefined || this.killed, Duration.subtract(grace, waited))
+        if (child.exit !== undefined) return
+        this.listener.record({ _tag: "Stopping", child: child.id, how: "kill" })
+        child.ask("kill")
+      }
+      for (let turn = 0; turn < killTurns && child.exit === undefined; turn++) yield* Effect.yieldNow
+      if (child.exit !== undefined) return
+      child.status = "abandoned"
+      yield* this.abandon(child)
+    })
+  }
+
+  private abandon(child: Incarnation<R>): Effect.Effect<void> {
+    this.listener.record({ _tag: "Abandoned", child: child.id })
+    return Effect.logWarning(
+      `${this.listener.name}: child ${child.id} ignored its stop and is left behind; make it interruptible, or give it a longer shutdown`
+    )
+  }
+
+  /** Wait until `done` holds, for `limit` at most. */
+  private until(done: () => boolean, limit: Duration.Duration): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (done()) return Effect.void
+      const woken = Effect.callback<void>((resume) => {
+        this.waiting = () => {
+          if (!done()) return
+          this.waiting = undefined
+          resume(Effect.void)
+        }
+        return Effect.sync(() => {
+          this.waiting = undefined
+        })
+      })
+      const bounded = Duration.isFinite(limit) ? Effect.timeoutOption(woken, limit) : Effect.asSome(woken)
+      // Whoever woke us goes on first: we may be inside its last step.
+      return Effect.andThen(bounded, Effect.yieldNow)
+    })
+  }
+}
+
+const graceOf = (child: { readonly grace: Duration.Duration | "brutal" }) =>
+  child.grace === "brutal" ? Duration.zero : child.grace

@@ -1,0 +1,161 @@
+/**
+ * Incarnation: one child from its start to its end, as its supervisor sees it.
+ *
+ * A restart makes a new Incarnation, so news from an old one can never be taken
+ * for the new one's. Guarantees: its owner hears of its end once, after the
+ * child's Scope is closed; a start that is given up leaves nothing behind but
+ * what ignores interruption, and that is reported. An idle child costs this
+ * object, its handle and an empty Scope.
+ */
+import { Cause, Context, Duration, Effect, Exit, type Fiber, Predicate, Scope } from "effect"
+import { type ChildHandle, type ChildSpec, type ExitObserver, ignore } from "./Child.ts"
+
+export type Status =
+  | "running"
+  /** Asked to stop by its owner. */
+  | "stopping"
+  /** Not running; its specification is kept. */
+  | "down"
+  /** Its last restart failed; the next attempt waits in the owner's mailbox. */
+  | "restarting"
+  /** Ignored its kill and was left behind. */
+  | "abandoned"
+
+/** What an incarnation needs of its supervisor. */
+export interface Owner<R> {
+  readonly context: Context.Context<R>
+  /** The child has ended; its status says whether anyone had asked for it. */
+  ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
+}
+
+/** A start under way: settled once. An interrupted one answers no child any more, it can only fail. */
+export interface Starting {
+  readonly outcome: () => Outcome | undefined
+  readonly interrupt: () => void
+}
+
+export type Outcome = ChildHandle | typeof ignore | Exit.Failure<unknown, unknown>
+
+const isHandle = (u: unknown): u is ChildHandle =>
+  Predicate.hasProperty(u, "stop") && Predicate.hasProperty(u, "onExit")
+
+/** The default handle: a fiber that runs the loop which `start` answered. */
+class FiberHandle implements ChildHandle {
+  private readonly fiber: Fiber.Fiber<unknown, unknown>
+  constructor(fiber: Fiber.Fiber<unknown, unknown>) {
+    this.fiber = fiber
+  }
+  /** A fiber cannot be killed: to interrupt it is all there is. */
+  stop(_how: "shutdown" | "kill"): void {
+    this.fiber.interruptUnsafe()
+  }
+  onExit(observer: ExitObserver): void {
+    this.fiber.addObserver((exit) => observer.childExited(exit))
+  }
+}
+
+export class Incarnation<R> implements ExitObserver {
+  readonly owner: Owner<R>
+  readonly spec: ChildSpec<R>
+  status: Status = "down"
+  handle: ChildHandle | undefined = undefined
+  exit: Exit.Exit<unknown, unknown> | undefined = undefined
+  private scope: Scope.Closeable | undefined = undefined
+
+  constructor(owner: Owner<R>, spec: ChildSpec<R>) {
+    this.owner = owner
+    this.spec = spec
+  }
+
+  get id(): string {
+    return this.spec.id
+  }
+
+  /**
+   * Begin the start in a fiber of its own; a loop goes on in that fiber. `settled`
+   * is called when there is an outcome; one that was known before `begin` returned
+   * is not announced.
+   */
+  begin(settled: () => void): Starting {
+    const scope = Scope.makeUnsafe()
+    this.scope = scope
+    let outcome: Outcome | "loop" | undefined
+    const settle = (value: Outcome | "loop") => {
+      outcome ??= value
+      settled()
+    }
+    const program = Effect.flatMap(this.spec.start, (started): Effect.Effect<unknown, unknown, R> => {
+      if (Effect.isEffect(started)) {
+        settle("loop")
+        return started
+      }
+      if (started !== ignore && !isHandle(started)) {
+        return Effect.die(new TypeError(`the start of ${this.spec.id} answered no child`))
+      }
+      settle(started)
+      return Effect.void
+    })
+    const fiber = Effect.runForkWith(Context.add(this.owner.context, Scope.Scope, scope))(program)
+    // A loop's end is the child's; the end of a start that answered none closes the Scope here.
+    fiber.addObserver((exit) => {
+      if (outcome === undefined || outcome === ignore)
+        this.close(exit, (closed) => Exit.isFailure(closed) && settle(closed))
+    })
+    return {
+      outcome: () => (outcome === "loop" ? new FiberHandle(fiber) : outcome),
+      interrupt: () => fiber.interruptUnsafe()
+    }
+  }
+
+  /** From now on the owner hears of its end. */
+  run(handle: ChildHandle): void {
+    this.status = "running"
+    this.handle = handle
+    try {
+      handle.onExit(this)
+    } catch (defect) {
+      this.childExited(Exit.die(defect))
+    }
+  }
+
+  get grace(): Duration.Duration | "brutal" {
+    const shutdown = this.spec.shutdown ?? (this.spec.type === "supervisor" ? "infinity" : "5 seconds")
+    if (shutdown === "brutal") return shutdown
+    return shutdown === "infinity" ? Duration.infinity : Duration.fromInputUnsafe(shutdown)
+  }
+
+  get initTimeout(): Duration.Duration {
+    return Duration.fromInputUnsafe(
+      this.spec.initTimeout ?? (this.spec.type === "supervisor" ? Duration.infinity : "30 seconds")
+    )
+  }
+
+  ask(how: "shutdown" | "kill"): void {
+    try {
+      this.handle?.stop(how)
+    } catch (defect) {
+      this.childExited(Exit.die(defect))
+    }
+  }
+
+  childExited(exit: Exit.Exit<unknown, unknown>): void {
+    this.close(exit, (closed) => {
+      if (this.exit !== undefined) return
+      this.exit = closed
+      this.owner.ended(this, closed)
+    })
+  }
+
+  /** Close the Scope, then go on with the exit; a finalizer that dies makes a success a failure. */
+  private close(exit: Exit.Exit<unknown, unknown>, then: (exit: Exit.Exit<unknown, unknown>) => void): void {
+    const closing = this.scope === undefined ? undefined : Scope.closeUnsafe(this.scope, exit)
+    this.scope = undefined
+    if (closing === undefined) return then(exit)
+    Effect.runForkWith(this.owner.context)(closing).addObserver((closed) => then(both(exit, closed)))
+  }
+}
+
+const both = (exit: Exit.Exit<unknown, unknown>, closed: Exit.Exit<void>): Exit.Exit<unknown, unknown> => {
+  if (Exit.isSuccess(closed)) return exit
+  return Exit.isSuccess(exit) ? closed : Exit.failCause(Cause.combine(exit.cause, closed.cause))
+}

@@ -1,0 +1,62 @@
+/**
+ * Nest: a place in the supervision tree that fills up over time: a supervisor
+ * that, restarted by its parent, comes back with all that was added to it since.
+ *
+ * OTP's supervisors forget added children when they are restarted; here the
+ * owner's list decides, so that a crash never leaves a project without agents.
+ */
+import { Effect } from "effect"
+import type { ChildSpec } from "./Child.ts"
+import * as Supervisor from "./Supervisor.ts"
+import type { Options } from "./SupervisorOptions.ts"
+
+export interface Nest {
+  /** Give it to the parent. */
+  readonly child: ChildSpec
+  /** Takes the child up, and starts it if the nest is alive. One with the same id is stopped and replaced. */
+  readonly add: (spec: ChildSpec) => Effect.Effect<void>
+  /** Stops it and forgets it; returns when it has ended. */
+  readonly remove: (id: string) => Effect.Effect<void>
+}
+
+export const make = (options: Omit<Options, "children">): Nest => {
+  const specs = new Map<string, ChildSpec>()
+  let supervisor: Supervisor.Supervisor | undefined
+
+  const remove = (id: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const known = specs.delete(id)
+      if (!known || supervisor === undefined) return Effect.void
+      // a nest that has just ended has stopped it already
+      return Effect.ignore(Effect.andThen(supervisor.terminateChild(id), supervisor.deleteChild(id)))
+    })
+
+  return {
+    child: {
+      id: options.name,
+      type: "supervisor",
+      start: Effect.suspend(() => Supervisor.make({ ...options, children: [...specs.values()] })).pipe(
+        Effect.tap((made) =>
+          Effect.sync(() => {
+            supervisor = made
+          })
+        )
+      )
+    },
+    remove,
+    add: (spec) =>
+      Effect.andThen(
+        remove(spec.id),
+        Effect.suspend(() => {
+          specs.set(spec.id, spec)
+          if (supervisor === undefined) return Effect.void
+          return supervisor.startChild(spec).pipe(
+            // its next start finds the child in the list
+            Effect.catchTag("SupervisorEnded", () => Effect.void),
+            Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
+            Effect.asVoid
+          )
+        })
+      )
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * SupervisorOptions: what a supervisor is told, its defaults, and what is refused
+ * before anything is started.
+ */
+import { Duration, Effect } from "effect"
+import type { ChildSpec } from "./Child.ts"
+import { InvalidSpec } from "./SupervisorError.ts"
+import type { TraceEvent } from "./SupervisorTrace.ts"
+
+export type Strategy =
+  /** Only the child that ended is started again. */
+  | "one_for_one"
+  /** All others are stopped, all are started again. */
+  | "one_for_all"
+  /** The same for those that were started after it. */
+  | "rest_for_one"
+  /** OTP's simple_one_for_one: children come and go, none keeps its specification, all stop in parallel. */
+  | "dynamic"
+
+export type AutoShutdown = "never" | "any_significant" | "all_significant"
+
+export interface Options<R = never> {
+  readonly name: string
+  /** Default `one_for_one`. */
+  readonly strategy?: Strategy
+  /** More restarts than this within `period` end the supervisor; default 1. */
+  readonly intensity?: number
+  /** Default 5 s. */
+  readonly period?: Duration.Input
+  /** Default `never`. */
+  readonly autoShutdown?: AutoShutdown
+  /** Started left to right before `make` returns; the first that fails stops the others and fails `make`. */
+  readonly children?: ReadonlyArray<ChildSpec<R>>
+  /** Default 100,000. */
+  readonly maxChildren?: number
+  /** How many trace events are kept; default 64. */
+  readonly traceCapacity?: number
+  /** Hears of every trace event as it happens; must be quick. What it throws is logged and otherwise ignored. */
+  readonly onTrace?: (event: TraceEvent, supervisor: string) => void
+}
+
+/** Options with everything decided. */
+export interface Settings {
+  readonly strategy: Strategy
+  readonly intensity: number
+  readonly period: bigint
+  readonly autoShutdown: AutoShutdown
+  readonly maxChildren: number
+}
+
+const strategies: ReadonlyArray<string> = ["one_for_one", "one_for_all", "rest_for_one", "dynamic"]
+const autoShutdowns: ReadonlyArray<string> = ["never", "any_significant", "all_significant"]
+const restartTypes: ReadonlyArray<string> = ["permanent", "transient", "temporary"]
+
+const isWait = (input: Duration.Input) => {
+  const wait = Duration.fromInput(input)
+  return wait._tag === "Some" && !Duration.isNegative(wait.value)
+}
+
+const isShutdown = (shutdown: NonNullable<ChildSpec["shutdown"]>) =>
+  shutdown === "brutal" || shutdown === "infinity" || isWait(shutdown)
+
+/** The settings, or what is wrong with the options. */
+export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
+  const invalid = (problem: string) => new InvalidSpec({ supervisor: options.name, child: "", problem })
+  const { strategy = "one_for_one", intensity = 1, autoShutdown = "never", maxChildren = 100_000 } = options
+  const period = Duration.fromInput(options.period ?? "5 seconds")
+  if (!strategies.includes(strategy)) return invalid(`strategy ${strategy} is none of ${strategies.join(", ")}`)
+  if (!Number.isInteger(intensity) || intensity < 0) return invalid(`intensity ${intensity} is no number of restarts`)
+  if (!autoShutdowns.includes(autoShutdown)) {
+    return invalid(`autoShutdown ${autoShutdown} is none of ${autoShutdowns.join(", ")}`)
+  }
+  if (period._tag === "None") return invalid(`period ${String(options.period)} is no duration`)
+  const nanos = Duration.toNanos(period.value)
+  if (nanos._tag === "None" || nanos.value <= 0n) return invalid("period must be finite and longer than nothing")
+  const ids = new Set<string>()
+  for (const child of options.children ?? []) {
+    const problem = ids.has(child.id) ? "another child has this id; ids must be unique" : problemOf(child, autoShutdown)
+    if (problem !== undefined) return new InvalidSpec({ supervisor: options.name, child: String(child.id), problem })
+    ids.add(child.id)
+  }
+  if (ids.size > maxChildren) return invalid(`${ids.size} children are more than maxChildren, ${maxChildren}`)
+  return { strategy, intensity, period: nanos.value, autoShutdown, maxChildren }
+}
+
+/** What is wrong with a specification under this `autoShutdown`. */
+export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
+  const { restart = "permanent", shutdown, type = "worker" } = child
+  if (typeof child.id !== "string" || child.id === "") return "a child needs an id"
+  if (!Effect.isEffect(child.start)) return "start must be an effect that answers a loop, a handle or ignore"
+  if (!restartTypes.includes(restart)) return `restart ${restart} is none of ${restartTypes.join(", ")}`
+  if (type !== "worker" && type !== "supervisor") return `type ${String(type)} is neither worker nor supervisor`
+  if (shutdown !== undefined && !isShutdown(shutdown)) {
+    return `shutdown ${String(shutdown)} is neither a duration nor infinity nor brutal`
+  }
+  if (child.initTimeout !== undefined && !isWait(child.initTimeout)) {
+    return `initTimeout ${String(child.initTimeout)} is no duration`
+  }
+  if (child.significant !== true) return undefined
+  if (restart === "permanent") return "a permanent child cannot be significant; make it transient or temporary"
+  if (autoShutdown === "never") return "significant has no meaning under autoShutdown never; set the supervisor's"
+  return undefined
+}
