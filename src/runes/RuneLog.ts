@@ -66,6 +66,8 @@ export class RuneLog extends Context.Service<
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
+    /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
+    readonly failed: Effect.Effect<StorageError>
     /** Re-reads the whole store: hash chains, id order, INV-* rows that are checked by verify. */
     readonly verify: Effect.Effect<Verdict, StorageError>
   }

@@ -1,0 +1,118 @@
+/**
+ * Kinds: every kind of rune there is, with its payload's Schema, who may read it
+ * by default, and whether it may be appended lazily.
+ *
+ * An unknown kind is refused when it is appended (somebody's bug) and tolerated
+ * when it is read (a newer agentd wrote it); it is internal then.
+ */
+import { Cause, Exit, Schema } from "effect"
+import type { Visibility } from "../domain/Rune.ts"
+import * as Agent from "../machines/Agent.ts"
+import * as Autonomy from "../machines/Autonomy.ts"
+import * as Conversation from "../machines/Conversation.ts"
+import * as Plate from "../machines/Plate.ts"
+import * as Seat from "../machines/Seat.ts"
+import * as Tool from "../machines/Tool.ts"
+import * as Turn from "../machines/Turn.ts"
+import * as Worker from "../machines/Worker.ts"
+
+export interface Kind {
+  /** Of its JSON, as it is stored. */
+  readonly payload: Schema.Codec<unknown, unknown>
+  readonly visibility: Visibility
+  /** Nothing that a fold reads: may be appended without waiting, and dropped under load. */
+  readonly lazy: boolean
+}
+
+type Shape = Schema.Codec<unknown, unknown>
+
+const text = Schema.String
+
+const kind = (payload: Shape, options: { readonly visibility?: Visibility; readonly lazy?: boolean } = {}): Kind => ({
+  payload,
+  visibility: options.visibility ?? "public",
+  lazy: options.lazy ?? false
+})
+
+/** A move of a machine: the whole event, and besides it the fields that the machine names. */
+const moved = (event: Shape): Shape => Schema.Struct({ event })
+
+/** All kinds of a machine. */
+const machine = (module: {
+  readonly kinds: ReadonlyArray<string>
+  readonly Event: Shape
+  readonly lazy?: ReadonlyArray<string>
+}): { readonly [name: string]: Kind } => {
+  const payload = moved(module.Event)
+  return Object.fromEntries(
+    module.kinds.map((name) => [
+      name,
+      kind(payload, {
+        visibility: INTERNAL.has(name) ? "internal" : "public",
+        lazy: module.lazy?.includes(name) ?? false
+      })
+    ])
+  )
+}
+
+/** Kinds of the machines that are of no use to who only watches. */
+const INTERNAL = new Set(["turn.finalized", "plan.critique"])
+
+/** By name. Required is what a fold reads; whoever appends may say more. */
+export const kinds: { readonly [name: string]: Kind } = {
+  ...machine(Worker),
+  ...machine(Agent),
+  ...machine(Turn),
+  ...machine(Tool),
+  ...machine(Conversation),
+  ...machine(Autonomy),
+  ...machine(Seat),
+  ...machine(Plate),
+  // The inbox's machine lives above this layer, and checks its own events.
+  ...machine({ kinds: ["inbox.received", "inbox.delivered"], Event: Schema.Struct({ _tag: text }) }),
+
+  // What is told of an agent beside its machines' moves.
+  "agent.spawned": kind(Schema.Struct({ agent_id: text })),
+  "worker.started": kind(Schema.Struct({ incarnation: Schema.Int, initial: Schema.Record(text, Schema.Unknown) })),
+  "run.started": kind(Schema.Struct({ runId: text })),
+  "run.output": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
+  "worktree.kept": kind(Schema.Struct({ path: text })),
+  "worktree.removed": kind(Schema.Struct({ path: text })),
+
+  // Facts about agentd itself.
+  "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text })),
+  "daemon.stopping": kind(Schema.Struct({ reason: text })),
+  "daemon.stopped": kind(Schema.Struct({ pid: Schema.Int })),
+  "project.registered": kind(Schema.Struct({ config: text, name: text })),
+  "project.config_changed": kind(Schema.Struct({ config: text })),
+  "alert.queued": kind(Schema.Struct({ alertId: text, batch: text })),
+  "alert.sent": kind(Schema.Struct({ batch: text })),
+  "alert.failed": kind(Schema.Struct({ batch: text })),
+  "actor.dead_letter": kind(Schema.Struct({ reason: text }), { visibility: "internal", lazy: true }),
+  "invariant.violated": kind(
+    Schema.Struct({
+      rule: text,
+      severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
+      /** Of the rune that was refused. */
+      kind: text,
+      actor: text,
+      stream: text,
+      message: text
+    })
+  ),
+  "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" })
+}
+
+/** One cheap check a kind, made when the module is loaded. */
+const checks = new Map(Object.entries(kinds).map(([name, { payload }]) => [name, Schema.is(payload)]))
+
+/** Whether the payload has its kind's shape; false for an unknown kind. */
+export const accepts = (name: string, payload: unknown): boolean => checks.get(name)?.(payload) ?? false
+
+/** What is wrong with it, in words: slow, for the message of a refusal. */
+export const explain = (name: string, payload: unknown): string => {
+  const entry = kinds[name]
+  if (entry === undefined) return `no kind of rune is named "${name}"`
+  const decoded = Schema.decodeUnknownExit(entry.payload)(payload)
+  return Exit.isFailure(decoded) ? String(Cause.squash(decoded.cause)) : "the payload does not have the kind's type"
+}

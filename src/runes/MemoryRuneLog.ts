@@ -1,0 +1,40 @@
+/**
+ * MemoryRuneLog: the rune log in memory, for tests and for trying things. Ids,
+ * hashes, guard, subscriptions and refusals are the real ones; only the disk is
+ * not there.
+ */
+import { Effect, Layer } from "effect"
+import { defaultLimits } from "./Draft.ts"
+import * as Ledger from "./Ledger.ts"
+import { Redact } from "./Redact.ts"
+import { RuneLog, type Selection } from "./RuneLog.ts"
+import { matches, type Store, type StoredRune } from "./Store.ts"
+import * as StoreRuneLog from "./StoreRuneLog.ts"
+
+/** Runes are numbered from 1 without a gap: a rune's place is its id less one. */
+const makeStore = (): Store => {
+  const all: Array<StoredRune> = []
+  const select = (selection: Selection, after: number, upTo: number) =>
+    all.slice(after, upTo).filter((rune) => matches(selection, rune))
+  return {
+    persist: (runes) => Effect.sync(() => void all.push(...runes)),
+    page: (selection, after, upTo) => Effect.sync(() => ({ runes: select(selection, after, upTo), cursor: upTo })),
+    pageBack: (selection, before, downTo, count) =>
+      Effect.sync(() => ({ runes: select(selection, downTo, before).slice(-count).toReversed(), cursor: downTo })),
+    scan: (after) => Effect.sync(() => all.slice(after)),
+    tidy: () => Effect.void,
+    lastCommitted: Effect.sync(() => all.length)
+  }
+}
+
+export const layerMemory: Layer.Layer<RuneLog> = Layer.effect(
+  RuneLog,
+  Effect.gen(function* () {
+    const redact = yield* Redact
+    return yield* StoreRuneLog.make(makeStore(), Ledger.empty, {
+      ...defaultLimits,
+      ...StoreRuneLog.defaultOptions,
+      scrub: redact.json
+    })
+  })
+).pipe(Layer.provide(Redact.layer))

@@ -1,0 +1,39 @@
+/**
+ * Projection: many folds in one pass over the log. Each rune goes to the fold of
+ * its actor's family (`worker/builder` → `worker`).
+ */
+import { Effect, Stream } from "effect"
+import type { Rune } from "../domain/Rune.ts"
+import type { RuneLog, Selection, StorageError } from "./RuneLog.ts"
+
+/** A fold over the runes of one family of actors. */
+export interface Fold<S> {
+  readonly initial: S
+  readonly apply: (state: S, rune: Rune) => S
+}
+
+/** What comes before the first `/` of an actor. */
+export const familyOf = (actor: string): string => {
+  const end = actor.indexOf("/")
+  return end === -1 ? actor : actor.slice(0, end)
+}
+
+/** The state of each fold at the end of the log as it is now. */
+export const replay = <const F extends { readonly [family: string]: Fold<never> | Fold<unknown> }>(
+  log: RuneLog["Service"],
+  folds: F,
+  selection: Selection = {}
+): Effect.Effect<{ readonly [K in keyof F]: F[K] extends Fold<infer S> ? S : never }, StorageError> =>
+  Effect.suspend(() => {
+    const table = new Map(Object.entries(folds as { readonly [family: string]: Fold<unknown> }))
+    const states = new Map([...table].map(([family, { initial }]) => [family, initial]))
+    return Stream.runForEachArray(log.read(selection), (runes) =>
+      Effect.sync(() => {
+        for (const rune of runes) {
+          const family = familyOf(rune.actor)
+          const fold = table.get(family)
+          if (fold !== undefined) states.set(family, fold.apply(states.get(family), rune))
+        }
+      })
+    ).pipe(Effect.map(() => Object.fromEntries(states) as never))
+  })

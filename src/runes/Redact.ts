@@ -1,0 +1,89 @@
+/**
+ * Redact: takes known secrets out of payloads before they are appended.
+ *
+ * Known are the values registered when a configuration is loaded, and whatever
+ * looks like a key of a well-known service. Each becomes `[redacted]`, in values
+ * and in names of fields. It cannot know a secret that nobody named and that has
+ * no known form.
+ */
+import { Context, Effect, Layer } from "effect"
+
+export const REDACTED = "[redacted]"
+
+/** Shorter values are words more often than secrets, and would blot out half of the log. */
+const MIN_LENGTH = 8
+
+/** More would slow down every append; the daemon's projects have a few each. */
+const MAX_SECRETS = 1_000
+
+const PATTERN = new RegExp(
+  [
+    // OpenAI, Anthropic and others that took up the form
+    String.raw`\bsk-[A-Za-z0-9_-]{20,}`,
+    // GitHub
+    String.raw`\bgh[pousr]_[A-Za-z0-9]{36,}`,
+    String.raw`\bgithub_pat_[A-Za-z0-9_]{22,}`,
+    // GitLab, Slack, AWS, Google
+    String.raw`\bglpat-[A-Za-z0-9_-]{20,}`,
+    String.raw`\bxox[abeprs]-[A-Za-z0-9-]{10,}`,
+    String.raw`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`,
+    String.raw`\bAIza[A-Za-z0-9_-]{35}`,
+    // a JSON web token
+    String.raw`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`,
+    String.raw`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`
+  ].join("|"),
+  "g"
+)
+
+/** The forms, in one text. */
+const scrubPatterns = (text: string): string => text.replace(PATTERN, REDACTED)
+
+/** Values and names of fields, to any depth. */
+const walk = (value: unknown, scrub: (text: string) => string): unknown =>
+  typeof value === "string"
+    ? scrub(value)
+    : Array.isArray(value)
+      ? value.map((item) => walk(item, scrub))
+      : typeof value === "object" && value !== null
+        ? Object.fromEntries(Object.entries(value).map(([name, item]) => [scrub(name), walk(item, scrub)]))
+        : value
+
+export class Redact extends Context.Service<
+  Redact,
+  {
+    /** Adds secrets to those known. Values under eight characters are left alone. */
+    readonly register: (values: Iterable<string>) => Effect.Effect<void>
+    /** One text. */
+    readonly text: (text: string) => string
+    /** JSON text in, the same JSON without known secrets out. */
+    readonly json: (text: string) => string
+  }
+>()("agentd/runes/Redact") {
+  static readonly layer: Layer.Layer<Redact> = Layer.sync(Redact, () => {
+    let secrets: ReadonlyArray<{ readonly plain: string; readonly escaped: string }> = []
+    const text = (text: string): string => {
+      let clean = text
+      for (const { plain } of secrets) if (clean.includes(plain)) clean = clean.replaceAll(plain, REDACTED)
+      return scrubPatterns(clean)
+    }
+    // Replacing inside JSON text could cut an escape in two: the text only tells whether it is worth a walk.
+    const suspicious = (json: string): boolean => {
+      PATTERN.lastIndex = 0
+      return PATTERN.test(json) || secrets.some(({ escaped }) => json.includes(escaped))
+    }
+    return Redact.of({
+      register: (values) =>
+        Effect.sync(() => {
+          const known = new Set(secrets.map(({ plain }) => plain))
+          for (const value of values) if (value.length >= MIN_LENGTH) known.add(value)
+          secrets = [...known]
+            .slice(-MAX_SECRETS)
+            // The longest first, so that a secret inside another leaves no remainder of the longer one.
+            .toSorted((a, b) => b.length - a.length)
+            .map((plain) => ({ plain, escaped: JSON.stringify(plain).slice(1, -1) }))
+        }),
+      text,
+      json: (json) => (suspicious(json) ? JSON.stringify(walk(JSON.parse(json), text)) : json)
+    })
+  })
+}

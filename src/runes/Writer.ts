@@ -1,0 +1,159 @@
+/**
+ * Writer: the one fiber that appends. It takes what waits, commits it as one
+ * group, and answers each caller when its runes are durable.
+ *
+ * Guarantees: the runes of one append are committed together or not at all; ids
+ * and hashes are given in commit order; the queue and the lazy buffer are
+ * bounded. An interrupted caller's append is still carried out. When the store
+ * gives up every append fails from then on, and `failed` says why.
+ */
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Queue, Result } from "effect"
+import type { Rune, RuneDraft } from "../domain/Rune.ts"
+import { type Limits, type ReadyDraft, ready, readyAll } from "./Draft.ts"
+import * as Group from "./Group.ts"
+import { LazyBuffer } from "./LazyBuffer.ts"
+import type { Ledger } from "./Ledger.ts"
+import { Live } from "./Live.ts"
+import { type RuneRefused, StorageError } from "./RuneLog.ts"
+import type { Store } from "./Store.ts"
+
+export interface Options extends Limits {
+  /** Appends that may wait; a caller beyond them waits to get in. */
+  readonly maxWaiting: number
+  /** Appends that are committed as one group, and lazy runes besides. */
+  readonly maxGroup: number
+  /** Lazy runes that may wait; beyond them the oldest are dropped. */
+  readonly maxLazy: number
+  /** Takes known secrets out of JSON text. */
+  readonly scrub: (json: string) => string
+}
+
+export interface Writer {
+  readonly append: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
+  readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
+  readonly live: Live
+  readonly failed: Effect.Effect<StorageError>
+}
+
+interface Append {
+  readonly drafts: ReadonlyArray<ReadyDraft>
+  readonly answer: Deferred.Deferred<ReadonlyArray<Rune>, StorageError | RuneRefused>
+}
+
+/** Says that there are lazy runes. */
+const KNOCK = "knock"
+
+/** Wakes the writer for lazy runes, unless something is there already that will. */
+const knock = (queue: Queue.Queue<Append | typeof KNOCK, Cause.Done>, lazies: LazyBuffer): void => {
+  if (lazies.size > 0 && Queue.sizeUnsafe(queue) === 0) Queue.offerUnsafe(queue, KNOCK)
+}
+
+const closed = new StorageError({
+  reason: "closed",
+  message: "The rune log is closed.",
+  remedy: "agentd is stopping: try again when it is up."
+})
+
+/** The store gave up, or our own code broke: neither takes another rune. */
+const storageError = (cause: Cause.Cause<StorageError>): StorageError => {
+  const error = Cause.squash(cause)
+  return error instanceof StorageError
+    ? error
+    : new StorageError({
+        reason: "defect",
+        message: `The rune log's writer broke: ${String(error)}`,
+        remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
+      })
+}
+
+export const make = Effect.fnUntraced(function* (store: Store, restored: Ledger, options: Options) {
+  const queue = yield* Queue.bounded<Append | typeof KNOCK, Cause.Done>(options.maxWaiting)
+  const lazies = new LazyBuffer(options.maxLazy)
+  const live = new Live(restored.head)
+  const gaveUp = yield* Deferred.make<StorageError>()
+  let ledger = restored
+  let failure: StorageError | undefined
+
+  const write = Effect.fnUntraced(function* (appends: ReadonlyArray<Append>) {
+    const loose = lazies.take(options.maxGroup)
+    const at = yield* Clock.currentTimeMillis
+    const group = Group.form(ledger, [...loose.map((draft) => [draft]), ...appends.map(({ drafts }) => drafts)], at)
+    if (group.admitted.length > 0) {
+      yield* store.persist(group.admitted.map(({ stored }) => stored))
+      ledger = group.ledger
+      live.publish(group.admitted)
+    }
+    return group.results.slice(loose.length)
+  })
+
+  const serve = Effect.fnUntraced(function* (taken: ReadonlyArray<Append | typeof KNOCK>) {
+    const appends = taken.filter((item) => item !== KNOCK)
+    const written = failure === undefined ? yield* Effect.exit(write(appends)) : Exit.fail(failure)
+    if (Exit.isFailure(written)) {
+      failure ??= storageError(written.cause)
+      Deferred.doneUnsafe(gaveUp, Effect.succeed(failure))
+    }
+    for (const [index, { answer }] of appends.entries()) {
+      Deferred.doneUnsafe(
+        answer,
+        Exit.isFailure(written) ? Effect.fail(failure!) : Effect.fromResult(written.value[index]!)
+      )
+    }
+    if (failure !== undefined) return
+    knock(queue, lazies)
+    // The callers go on first; what waits then is more urgent than housekeeping.
+    yield* Effect.yieldNow
+    yield* store.tidy(Queue.sizeUnsafe(queue) === 0)
+  })
+
+  const fiber = yield* Queue.takeBetween(queue, 1, options.maxGroup).pipe(
+    Effect.flatMap(serve),
+    Effect.forever,
+    Effect.catchTag("Done", () =>
+      serve([]).pipe(Effect.repeat({ while: () => lazies.size > 0 && failure === undefined }))
+    ),
+    Effect.forkScoped
+  )
+  // Runs before the fiber's own finalizer: what waits is still written.
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      Effect.andThen(Queue.end(queue), Fiber.await(fiber)),
+      Effect.sync(() => live.close())
+    )
+  )
+
+  return { ...entrance(queue, lazies, options, () => failure), live, failed: Deferred.await(gaveUp) } satisfies Writer
+})
+
+/** The callers' side: drafts are made ready in their own time. */
+const entrance = (
+  queue: Queue.Queue<Append | typeof KNOCK, Cause.Done>,
+  lazies: LazyBuffer,
+  options: Options,
+  failure: () => StorageError | undefined
+): Pick<Writer, "append" | "appendLazy"> => ({
+  append: (drafts) =>
+    Effect.suspend(() => {
+      const failed = failure()
+      if (failed !== undefined) return Effect.fail(failed)
+      if (drafts.length === 0) return Effect.succeed([])
+      const prepared = readyAll(drafts, options.scrub, options)
+      if (Result.isFailure(prepared)) return Effect.fail(prepared.failure)
+      const answer: Append["answer"] = Deferred.makeUnsafe()
+      return Effect.flatMap(Queue.offer(queue, { drafts: prepared.success, answer }), (taken) =>
+        taken ? Deferred.await(answer) : Effect.fail(closed)
+      )
+    }),
+
+  appendLazy: (drafts) =>
+    Effect.suspend(() => {
+      const refused: Array<string> = []
+      for (const draft of drafts) {
+        const prepared = ready(draft, options.scrub, options)
+        if (Result.isSuccess(prepared)) lazies.push(prepared.success)
+        else refused.push(prepared.failure.message)
+      }
+      knock(queue, lazies)
+      return refused.length === 0 ? Effect.void : Effect.logError("runes: lazy runes refused", ...refused)
+    })
+})
