@@ -6,22 +6,7 @@
  * grace, SIGKILL) and returns only when nothing of it is left.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
-
-/** Why a run ended without counting as an error. */
-export const UncountedReason = Schema.Literals(["quota", "overflow", "held", "lost"])
-
-/** How a run ended. The class picks the policy: count and back off, sleep until it resets, or stop for good. */
-export const Outcome = Schema.Union([
-  Schema.TaggedStruct("Success", {}),
-  /** Counts. `detail` says code or signal, and what the last line was. */
-  Schema.TaggedStruct("Error", { detail: Schema.String }),
-  Schema.TaggedStruct("Timeout", {}),
-  /** Does not count; `until` (ms since the epoch) is when to try again. */
-  Schema.TaggedStruct("Uncounted", { reason: UncountedReason, until: Schema.optional(Schema.Finite) }),
-  /** Auth, billing, a binary that is not there: no retry will help. `remedy` says what will. */
-  Schema.TaggedStruct("Fatal", { detail: Schema.String, remedy: Schema.String })
-])
-export type Outcome = typeof Outcome.Type
+import type { Outcome } from "../domain/Outcome.ts"
 
 export type RunEvent =
   /** The agent is truly up; a process that dies before it said so has failed to start. */

@@ -1,0 +1,122 @@
+/**
+ * ProcessTable: the machine's processes as Linux' /proc tells them.
+ *
+ * Guarantees: a process that vanishes while it is read is left out and never an
+ * error; a process is named by pid *and* start time, which no later process
+ * shares; a `stat` line is read rightly whatever its command calls itself.
+ * It costs about 15 µs a process and is read on demand only.
+ *
+ * `stat` is read of all processes, since a line of descent may pass through one
+ * of another user (sudo); the environment only of our own, and on the thread pool:
+ * that read waits for a process' memory lock, which a stuck one may hold for ever.
+ */
+import { Duration, Effect } from "effect"
+import * as fs from "node:fs"
+
+/** Which process, beyond doubt: pids are used again, a pid with its start time is not. */
+export interface ProcessId {
+  readonly pid: number
+  /** Clock ticks between boot and its fork. */
+  readonly start: number
+}
+
+export interface Process extends ProcessId {
+  readonly parent: number
+  readonly group: number
+  readonly session: number
+}
+
+const STAT_FIELDS = { state: 0, parent: 1, group: 2, session: 3, threads: 17, start: 19 } as const
+
+/** What one `stat` line says. */
+interface Stat extends Process {
+  /** Only waits to be reaped: no signal reaches it, nothing of it runs. */
+  readonly ended: boolean
+}
+
+export const parseStat = (text: string): Stat | undefined => {
+  // the command stands in parentheses, unescaped, and may hold any of ") \n("
+  const close = text.lastIndexOf(")")
+  const pid = Number.parseInt(text, 10)
+  const fields = text.slice(close + 2).split(" ")
+  const number = (field: keyof typeof STAT_FIELDS) => Number(fields[STAT_FIELDS[field]])
+  if (close < 0 || Number.isNaN(pid) || !Number.isInteger(number("start"))) return undefined
+  const state = fields[STAT_FIELDS.state]
+  return {
+    pid,
+    start: number("start"),
+    parent: number("parent"),
+    group: number("group"),
+    session: number("session"),
+    // a process whose first thread has ended while others go on is a Z that lives
+    ended: state === "X" || (state === "Z" && number("threads") <= 1)
+  }
+}
+
+/** Synchronous: between this and a signal nothing else of ours runs. */
+const read = (pid: number): Stat | undefined => {
+  try {
+    // latin1: a command's name need not be UTF-8
+    return parseStat(fs.readFileSync(`/proc/${pid}/stat`, "latin1"))
+  } catch {
+    return undefined
+  }
+}
+
+/** Who a pid is now, even if it has ended and waits to be reaped; start 0 where that cannot be known. */
+export const identify = (pid: number): ProcessId => ({ pid, start: read(pid)?.start ?? 0 })
+
+/** True while exactly this process lives. */
+export const isAlive = (id: ProcessId): boolean => {
+  const found = read(id.pid)
+  return found !== undefined && found.start === id.start && !found.ended
+}
+
+/** False where there is no /proc to read (macOS, BSD). */
+export const isAvailable = (): boolean => read(process.pid) !== undefined
+
+/** How many are read before other fibers get their turn. */
+const BATCH = 128
+
+/** Every process there is. Not one instant: what forks meanwhile is in the next one. */
+export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
+  const pids = isAvailable() ? fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : []
+  const table: Array<Process> = []
+  for (const [index, pid] of pids.entries()) {
+    if (index % BATCH === BATCH - 1) yield* Effect.yieldNow
+    const found = read(Number(pid))
+    if (found !== undefined && !found.ended) table.push(found)
+  }
+  return table
+})
+
+/** How long one environment may take: a process stuck in the kernel must not hold up the others. */
+const ENVIRONMENT_LIMIT = Duration.seconds(2)
+
+/**
+ * The environment that a process of ours was started with, as `NAME=value` entries.
+ * None for those of others, of kernel threads, and of processes that hide it.
+ */
+export const environment = (pid: number): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.tryPromise(async () => {
+    if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return []
+    return (await fs.promises.readFile(`/proc/${pid}/environ`, "utf8")).split("\0")
+  }).pipe(
+    // finalizers search too, and what they run is not interruptible by itself
+    Effect.interruptible,
+    Effect.timeout(ENVIRONMENT_LIMIT),
+    Effect.orElseSucceed(() => [])
+  )
+
+/** The processes whose working directory is the folder (a real path) or lies in it. */
+export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>> =>
+  Effect.map(snapshot, (table) =>
+    table.filter(({ pid }) => {
+      try {
+        const cwd = fs.readlinkSync(`/proc/${pid}/cwd`)
+        return cwd === folder || cwd.startsWith(`${folder}/`)
+      } catch {
+        return false
+      }
+    })
+  )

@@ -1,0 +1,291 @@
+/**
+ * ProcessTree: finds and ends every process that belongs to a run.
+ *
+ * A process belongs to a run when any of four things says so:
+ *   1. its environment carries the run's mark (`AGENTD_STORE` and `AGENTD_RUN`, both);
+ *   2. its parent belongs to the run;
+ *   3. its process group, or 4. its session belongs to the run: a member is in
+ *      it, and its leader is a member too or is gone.
+ * Applied until nothing new is found, so a process that left by `setsid` and double
+ * fork is found by its mark, and its children without the mark by parent or session.
+ *
+ * Guarantees: a signal goes only to a process whose start time was confirmed at
+ * that moment; never to this process, its ancestors, or their groups and sessions;
+ * `terminate` returns only when a search finds nothing, or fails and names what is left.
+ *
+ * What escapes all four: a process that has its environment cleared or hidden (setuid,
+ * undumpable such as ssh-agent), sits in a session of its own, *and* whose parents
+ * had ended before a search saw it; and work handed to a server outside the run
+ * (docker, tmux, at, systemd-run). A cgroup holds those: see `wrap` in CommandBackend.
+ *
+ * Without /proc (not Linux) only the run's process group is known; `note` says so.
+ */
+import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import * as ProcessTable from "./ProcessTable.ts"
+import type { Process, ProcessId } from "./ProcessTable.ts"
+
+/** What a run's processes carry in their environment. A run id alone need only be unique within its store. */
+export interface Mark {
+  readonly store: string
+  readonly runId: string
+}
+
+/** The variables that carry the mark. */
+export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD_RUN: mark.runId })
+
+/** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
+export interface Quarry extends Mark {
+  readonly root?: ProcessId | undefined
+}
+
+/** The processes of a run that nobody watches any more. */
+export interface Orphan {
+  readonly runId: string
+  readonly processes: ReadonlyArray<Process>
+}
+
+/** SIGKILL did not end them: stuck in the kernel, or another user's. */
+export class ProcessesSurvived extends Schema.TaggedError<ProcessesSurvived>()("ProcessesSurvived", {
+  runId: Schema.String,
+  pids: Schema.Array(Schema.Int),
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** A search that knows less than it should, and why. */
+export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** What a search found. */
+interface Found {
+  readonly members: ReadonlyArray<Process>
+  /** The groups that are the run's as a whole. */
+  readonly groups: ReadonlySet<number>
+}
+
+/** The pids of this process and of its ancestors: no search may name them. */
+const lineageOf = (table: ReadonlyMap<number, Process>, self: number): ReadonlySet<number> => {
+  const pids = new Set<number>([0, 1])
+  for (let pid = self; !pids.has(pid); pid = table.get(pid)?.parent ?? 0) pids.add(pid)
+  return pids
+}
+
+/**
+ * Pure: all that belong to the seeds by parent, group or session. `root` counts
+ * although it has ended, as the leader that its group and session are named after,
+ * unless its pid now names another process.
+ */
+export const membersOf = (
+  table: ReadonlyArray<Process>,
+  seeds: Iterable<number>,
+  self: number,
+  root?: ProcessId
+): Found => {
+  const byPid = new Map(table.map((process) => [process.pid, process]))
+  const spared = lineageOf(byPid, self)
+  const ours = new Set([...spared].flatMap((pid) => [byPid.get(pid)?.group ?? 0, byPid.get(pid)?.session ?? 0]))
+  const members = new Set([...seeds].filter((pid) => byPid.has(pid) && !spared.has(pid)))
+  const groups = new Set<number>()
+  const sessions = new Set<number>()
+  const leader = root === undefined ? undefined : byPid.get(root.pid)
+  if (root !== undefined && !ours.has(root.pid) && (leader === undefined || leader.start === root.start)) {
+    if (leader !== undefined && !spared.has(root.pid)) members.add(root.pid)
+    groups.add(root.pid)
+    sessions.add(root.pid)
+  }
+  const belongs = (leader: number) => !ours.has(leader) && (members.has(leader) || !byPid.has(leader))
+  const size = () => members.size + groups.size + sessions.size
+  for (let before = -1; before !== size();) {
+    before = size()
+    for (const { pid, parent, group, session } of table) {
+      if (spared.has(pid)) continue
+      if (members.has(parent) || groups.has(group) || sessions.has(session)) members.add(pid)
+      if (!members.has(pid)) continue
+      if (belongs(group)) groups.add(group)
+      if (belongs(session)) sessions.add(session)
+    }
+  }
+  return { members: table.filter(({ pid }) => members.has(pid)), groups }
+}
+
+/** One signal to one process, or with a negative pid to a group. */
+const send = (pid: number, signal: NodeJS.Signals) => {
+  try {
+    process.kill(pid, signal)
+  } catch {
+    // ESRCH: it ended first. EPERM: another user's; `terminate` reports it as a survivor.
+  }
+}
+
+type Alive = (id: ProcessId) => boolean
+
+/**
+ * One signal to each, by pid and never by group: many programs take a second SIGTERM
+ * as "at once", and one may leave its group between the search and the signal.
+ */
+const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, alive: Alive) =>
+  Effect.sync(() => processes.filter(alive).forEach(({ pid }) => send(pid, signal)))
+
+/** SIGKILL, to whole groups too: what forks at that moment cannot slip through. */
+const killAll = ({ members, groups }: Found, alive: Alive) =>
+  Effect.sync(() => {
+    for (const member of members.filter(alive)) {
+      if (groups.has(member.group)) send(-member.group, "SIGKILL")
+      send(member.pid, "SIGKILL")
+    }
+  })
+
+/** Milliseconds on a clock that nobody sets. */
+const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
+
+/**
+ * Returns when none of them lives any more, at the deadline at the latest. Cheap: no
+ * search, one `stat` each, and less often as time goes on. It needs no interrupt to
+ * end, since finalizers cannot be interrupted.
+ */
+const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessId>, deadline: number, alive: Alive) {
+  for (let pause = 5; processes.some(alive); pause = Math.min(pause * 2, 200)) {
+    const left = deadline - (yield* now)
+    if (left <= 0) return
+    yield* Effect.sleep(Math.min(pause, left))
+  }
+})
+
+/** How often SIGKILL goes round before what is left is called a survivor; a fork bomb needs several. */
+const KILL_ROUNDS = 50
+const KILL_WAIT = 200
+/** How often, in ms, a tree that takes its time is searched for what it has started since. */
+const SEARCH_AGAIN = 1000
+
+export class ProcessTree extends Context.Service<
+  ProcessTree,
+  {
+    /** Set where only process groups can be found. */
+    readonly note: GroupOnly | undefined
+    /** Every live process of the run. */
+    readonly find: (quarry: Quarry) => Effect.Effect<ReadonlyArray<Process>>
+    /** SIGKILL to all of it, once, now. */
+    readonly kill: (quarry: Quarry) => Effect.Effect<void>
+    /** SIGTERM, the grace, then SIGKILL until nothing is left. */
+    readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
+    /** What runs of this store left behind: all with its mark whose run is not one of `alive`. */
+    readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
+  }
+>()("agentd/backends/ProcessTree") {
+  static readonly layer = Layer.sync(ProcessTree, () => (ProcessTable.isAvailable() ? viaProc : viaGroup))
+}
+
+const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, alive: Alive) => {
+  /**
+   * SIGTERM once to each, until a search finds none (true) or time is up. Of those that
+   * appear later only orphans are asked: what a member starts now may be how it ends in order.
+   */
+  const ask = Effect.fnUntraced(function* (quarry: Quarry, deadline: number) {
+    const asked = new Set<string>()
+    while ((yield* now) < deadline) {
+      const { members } = yield* find(quarry)
+      if (members.length === 0) return true
+      const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
+      const fresh = members.filter(({ pid, start, parent }) => !asked.has(`${pid}.${start}`) && !present.has(parent))
+      yield* signalEach(fresh, "SIGTERM", alive)
+      // a stopped process takes its SIGTERM only when it goes on
+      yield* signalEach(fresh, "SIGCONT", alive)
+      for (const { pid, start } of fresh) asked.add(`${pid}.${start}`)
+      yield* untilGone(members, Math.min(deadline, (yield* now) + SEARCH_AGAIN), alive)
+    }
+    return false
+  })
+
+  const force = Effect.fnUntraced(function* (quarry: Quarry) {
+    for (let round = 0; round < KILL_ROUNDS; round++) {
+      const found = yield* find(quarry)
+      if (found.members.length === 0) return
+      yield* killAll(found, alive)
+      yield* untilGone(found.members, (yield* now) + KILL_WAIT, alive)
+    }
+    const { members } = yield* find(quarry)
+    if (members.length === 0) return
+    const pids = members.map(({ pid }) => pid)
+    return yield* new ProcessesSurvived({
+      runId: quarry.runId,
+      pids,
+      message: `processes of run ${quarry.runId} outlived SIGKILL: ${pids.join(", ")}`,
+      remedy:
+        `see "ps -o pid,user,stat,wchan,args -p ${pids.join(",")}": another user's process must be ended ` +
+        "by that user; state D waits for a device or a network disk"
+    })
+  })
+
+  return {
+    find: (quarry: Quarry) => Effect.map(find(quarry), ({ members }) => members),
+    kill: (quarry: Quarry) => Effect.flatMap(find(quarry), (found) => killAll(found, alive)),
+    terminate: Effect.fnUntraced(function* (quarry: Quarry, grace: Duration.Input) {
+      const deadline = (yield* now) + Duration.toMillis(grace)
+      if (!(yield* ask(quarry, deadline))) yield* force(quarry)
+    })
+  }
+}
+
+const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, value]) => `${name}=${value}`)
+
+/** At once: each is a few short waits on the thread pool. */
+const READERS = 8
+
+const viaProc = ((): ProcessTree["Service"] => {
+  const find = Effect.fnUntraced(function* (quarry: Quarry) {
+    const table = yield* ProcessTable.snapshot
+    const marks = entries(quarry)
+    const marked = yield* Effect.filter(
+      // what is older than the run's first process is not of the run
+      table.filter(({ start }) => quarry.root === undefined || start >= quarry.root.start),
+      ({ pid }) => Effect.map(ProcessTable.environment(pid), (env) => marks.every((mark) => env.includes(mark))),
+      { concurrency: READERS }
+    )
+    const seeds = marked.map(({ pid }) => pid)
+    return membersOf(table, seeds, process.pid, quarry.root)
+  })
+
+  const orphans = Effect.fnUntraced(function* (store: string, alive: ReadonlySet<string>) {
+    const table = yield* ProcessTable.snapshot
+    const seeds = new Map<string, Array<number>>()
+    const look = Effect.fnUntraced(function* ({ pid }: Process) {
+      const env = yield* ProcessTable.environment(pid)
+      const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
+      if (runId === undefined || alive.has(runId) || !env.includes(`AGENTD_STORE=${store}`)) return
+      seeds.set(runId, [...(seeds.get(runId) ?? []), pid])
+    })
+    yield* Effect.forEach(table, look, { concurrency: READERS, discard: true })
+    return [...seeds]
+      .map(([runId, pids]) => ({ runId, processes: membersOf(table, pids, process.pid).members }))
+      .filter(({ processes }) => processes.length > 0)
+  })
+
+  return { note: undefined, ...endings(find, ProcessTable.isAlive), orphans }
+})()
+
+/** Elsewhere: the group that the root leads is all that can be asked about. It stands as one member, its pid negative. */
+const viaGroup = ((): ProcessTree["Service"] => {
+  const lives: Alive = ({ pid }) => {
+    try {
+      return process.kill(pid, 0)
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code === "EPERM"
+    }
+  }
+  const find = ({ root }: Quarry) =>
+    Effect.sync((): Found => {
+      if (root === undefined) return { members: [], groups: new Set() }
+      const group = { pid: -root.pid, start: 0, parent: 0, group: root.pid, session: root.pid }
+      return { members: lives(group) ? [group] : [], groups: new Set() }
+    })
+  return {
+    note: new GroupOnly({
+      message: "this system has no /proc: only a run's process group can be found and ended",
+      remedy: "run agentd on Linux, or see to it that what your agents start stays in its process group"
+    }),
+    ...endings(find, lives),
+    orphans: () => Effect.succeed([])
+  }
+})()

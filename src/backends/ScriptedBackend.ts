@@ -1,0 +1,116 @@
+/**
+ * ScriptedBackend: a backend that plays what it is told, for tests and demos. It keeps
+ * the whole contract and starts no process.
+ *
+ * Guarantees: the n-th start plays the n-th script, those beyond the last the last one
+ * again; delays are the Clock's, so that a TestClock drives it; the same
+ * scripts under the same clock give the same events.
+ */
+import { type Cause, Deferred, type Duration, Effect, Queue, Stream } from "effect"
+import type { Outcome } from "../domain/Outcome.ts"
+import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
+
+export type Step = Exclude<RunEvent, { readonly _tag: "Exited" }> & {
+  /** The wait before it; none where left out. */
+  readonly after?: Duration.Input
+}
+
+export interface Script {
+  /** In this order. A script without `Started` has failed to start when it exits. */
+  readonly steps?: ReadonlyArray<Step>
+  /** The wait between the last step and the exit. */
+  readonly exitAfter?: Duration.Input
+  /** Default: success. */
+  readonly outcome?: Outcome
+  /** The start itself fails; nothing else is played. */
+  readonly failStart?: { readonly message: string; readonly remedy?: string; readonly fatal?: boolean }
+  /** Having played its steps, it lives until it is ended. */
+  readonly hang?: boolean
+  /** Only `kill`, or its scope, ends it before its time. */
+  readonly ignoreInterrupt?: boolean
+  /** It takes input; where left out, `send` is refused. */
+  readonly takesInput?: boolean
+}
+
+/** One run as it was asked for, and what became of it. */
+export interface Played {
+  readonly spec: RunSpec
+  readonly inputs: ReadonlyArray<string>
+  readonly interrupts: number
+  /** Undefined while it lives. */
+  readonly outcome: Outcome | undefined
+}
+
+export interface ScriptedBackend extends Backend {
+  /** Every start, failed ones too, in order. */
+  readonly played: () => ReadonlyArray<Played>
+  /** How many are alive now. */
+  readonly alive: () => number
+}
+
+const killed = (signal: "SIGTERM" | "SIGKILL"): Outcome => ({ _tag: "Error", detail: `killed by ${signal}` })
+
+type Record = { -readonly [key in keyof Played]: Played[key] }
+
+const play = Effect.fnUntraced(function* (script: Script, record: Record) {
+  const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
+  const ended = yield* Deferred.make<Outcome>()
+  const steps = Effect.gen(function* () {
+    for (const { after, ...event } of script.steps ?? []) {
+      if (after !== undefined) yield* Effect.sleep(after)
+      yield* Queue.offer(queue, event as RunEvent)
+    }
+    if (script.exitAfter !== undefined) yield* Effect.sleep(script.exitAfter)
+    return script.hang === true ? yield* Effect.never : (script.outcome ?? { _tag: "Success" as const })
+  })
+  const whole = Effect.raceFirst(steps, Deferred.await(ended)).pipe(
+    Effect.onInterrupt(() => Effect.sync(() => (record.outcome = killed("SIGTERM")))),
+    Effect.tap((outcome: Outcome) => {
+      record.outcome = outcome
+      return Queue.offer(queue, { _tag: "Exited", outcome })
+    }),
+    Effect.ensuring(Queue.end(queue))
+  )
+  yield* Effect.forkScoped(whole, { startImmediately: true })
+
+  const end = (outcome: Outcome) => Effect.asVoid(Deferred.succeed(ended, outcome))
+  const refused = new BackendError({
+    message: "this script takes no input",
+    remedy: "give the script takesInput: true",
+    fatal: false
+  })
+  const run: Run = {
+    runId: record.spec.runId,
+    events: Stream.fromQueue(queue),
+    send: (text) =>
+      script.takesInput === true
+        ? Effect.sync(() => void (record.inputs = [...record.inputs, text]))
+        : Effect.fail(refused),
+    interrupt: Effect.suspend(() => {
+      record.interrupts++
+      return script.ignoreInterrupt === true ? Effect.void : end(killed("SIGTERM"))
+    }),
+    kill: end(killed("SIGKILL"))
+  }
+  return run
+})
+
+/** With the scripts of its starts, one at least. */
+export const make = (scripts: readonly [Script, ...ReadonlyArray<Script>]): ScriptedBackend => {
+  const records: Array<Record> = []
+  const start = Effect.fnUntraced(function* (spec: RunSpec) {
+    const script = scripts[Math.min(records.length, scripts.length - 1)]!
+    const record: Record = { spec, inputs: [], interrupts: 0, outcome: undefined }
+    records.push(record)
+    if (script.failStart === undefined) return yield* play(script, record)
+    const { message, remedy = "correct the script", fatal = false } = script.failStart
+    record.outcome = fatal ? { _tag: "Fatal", detail: message, remedy } : { _tag: "Error", detail: message }
+    return yield* new BackendError({ message, remedy, fatal })
+  })
+  return {
+    name: "scripted",
+    start,
+    played: () => records.map((record) => ({ ...record })),
+    alive: () => records.filter(({ outcome }) => outcome === undefined).length
+  }
+}

@@ -1,0 +1,62 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { spawn } from "node:child_process"
+import * as ProcessTable from "../../src/backends/ProcessTable.ts"
+
+const rest = (state: string, threads: number, start: number) =>
+  `${state} 7 42 43 0 -1 4194304 1 2 3 4 5 6 7 8 20 0 ${threads} 0 ${start} 1000 200`
+
+describe("ProcessTable", () => {
+  it.effect.prop("whatever a command calls itself, its stat line is read rightly", [Schema.String], ([name]) => {
+    assert.deepStrictEqual(ProcessTable.parseStat(`42 (${name}) ${rest("S", 1, 981)}`), {
+      pid: 42,
+      start: 981,
+      parent: 7,
+      group: 42,
+      session: 43,
+      ended: false
+    })
+    return Effect.void
+  })
+
+  it.each([") S 1 1 1 (", "a)\n2 (b", "x) Z 1 1"])("the command %j takes nobody in", (name) => {
+    assert.include(ProcessTable.parseStat(`42 (${name}) ${rest("R", 1, 5)}`), { pid: 42, start: 5, ended: false })
+  })
+
+  it("a zombie has ended; one whose other threads live on has not", () => {
+    assert.isTrue(ProcessTable.parseStat(`42 (x) ${rest("Z", 1, 5)}`)?.ended)
+    assert.isFalse(ProcessTable.parseStat(`42 (x) ${rest("Z", 3, 5)}`)?.ended)
+  })
+
+  it.each(["", "42", "42 (x", "42 (x) S 1 2", "(x) S"])("%j is no stat line", (text) => {
+    assert.isUndefined(ProcessTable.parseStat(text))
+  })
+
+  it("a pid with another start time is not alive", () => {
+    const self = ProcessTable.identify(process.pid)
+    assert.isTrue(ProcessTable.isAlive(self))
+    assert.isFalse(ProcessTable.isAlive({ pid: self.pid, start: self.start + 1 }))
+  })
+
+  it.live("the snapshot holds this process with its parent", () =>
+    Effect.gen(function* () {
+      const table = yield* ProcessTable.snapshot
+      assert.include(
+        table.find(({ pid }) => pid === process.pid),
+        { parent: process.ppid }
+      )
+    })
+  )
+
+  it.live("a child's environment is read; one that has gone has none", () =>
+    Effect.gen(function* () {
+      const child = spawn("sleep", ["300"], { env: { PATH: process.env["PATH"], MARK: "a b=c" } })
+      yield* Effect.promise(() => new Promise((resolve) => child.once("spawn", resolve)))
+      assert.include(yield* ProcessTable.environment(child.pid!), "MARK=a b=c")
+      const gone = new Promise((resolve) => child.once("exit", resolve))
+      child.kill("SIGKILL")
+      yield* Effect.promise(() => gone)
+      assert.deepStrictEqual(yield* ProcessTable.environment(child.pid!), [])
+    })
+  )
+})

@@ -1,0 +1,102 @@
+/**
+ * SourceFile: what the architecture's rules need to know of a TypeScript file,
+ * read from its syntax tree, so that no comment and no string counts as code.
+ */
+import { parseSync } from "rolldown/utils"
+
+export interface SourceFile {
+  /** From the project's root, with slashes. */
+  readonly path: string
+  readonly lines: number
+  /** The first thing in the file, if that is a doc comment. */
+  readonly opening: string | undefined
+  readonly comments: ReadonlyArray<string>
+  /** Everything imported or re-exported, types too. */
+  readonly imports: ReadonlyArray<{ readonly from: string; readonly lazy: boolean }>
+  /** Dotted names that are read or called: `Date.now`, `process.env`, `setTimeout`, `new Date()`. */
+  readonly names: ReadonlySet<string>
+  readonly castsToAny: boolean
+  /** `let` and `var` outside every function. */
+  readonly moduleVariables: ReadonlyArray<string>
+}
+
+interface Node {
+  readonly type: string
+  readonly [key: string]: unknown
+}
+
+const isNode = (value: unknown): value is Node => typeof value === "object" && value !== null && "type" in value
+
+const childrenOf = (node: Node): ReadonlyArray<Node> =>
+  Object.values(node)
+    .flatMap((value) => (Array.isArray(value) ? value : [value]))
+    .filter(isNode)
+
+export const parse = (path: string, text: string): SourceFile => {
+  const { comments, errors, program } = parseSync(path, text)
+  if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`)
+
+  const imports: Array<{ from: string; lazy: boolean }> = []
+  const names = new Set<string>()
+  let castsToAny = false
+  const visit = (node: Node): void => {
+    const name = nameOf(node)
+    if (name !== undefined) names.add(name)
+    const from = importedBy(node)
+    if (from !== undefined) imports.push({ from, lazy: node.type === "ImportExpression" })
+    castsToAny ||=
+      node.type === "TSAsExpression" && isNode(node["typeAnnotation"]) && node["typeAnnotation"].type === "TSAnyKeyword"
+    for (const child of childrenOf(node)) visit(child)
+  }
+  const body = (program.body as ReadonlyArray<unknown>).filter(isNode)
+  for (const statement of body) visit(statement)
+
+  const first = comments[0]
+  const opens =
+    first?.type === "Block" &&
+    first.value.startsWith("*") &&
+    text
+      .slice(0, first.start)
+      .replace(/^#!.*\n/, "")
+      .trim() === ""
+  return {
+    path,
+    lines: text.split("\n").length - 1,
+    opening: opens ? first?.value : undefined,
+    comments: comments.map(({ value }) => value),
+    imports,
+    names,
+    castsToAny,
+    moduleVariables: body.flatMap(variablesOf)
+  }
+}
+
+/** `a.b` for a member of a plain name, `f()` without its arguments for a call, `new C()` where it has none. */
+const nameOf = (node: Node): string | undefined => {
+  if (node.type === "MemberExpression" && isNode(node["object"]) && isNode(node["property"])) {
+    const { object, property } = node
+    return object.type === "Identifier" && property.type === "Identifier"
+      ? `${object["name"]}.${property["name"]}`
+      : undefined
+  }
+  const callee = node["callee"]
+  if (!isNode(callee) || callee.type !== "Identifier") return undefined
+  if (node.type === "CallExpression") return `${callee["name"]}()`
+  const args = node["arguments"]
+  return node.type === "NewExpression" && Array.isArray(args) && args.length === 0
+    ? `new ${callee["name"]}()`
+    : undefined
+}
+
+const importedBy = (node: Node): string | undefined => {
+  const isImport = /^(Import(Declaration|Expression)|Export(Named|All)Declaration|TSImportType)$/.test(node.type)
+  const source = node["source"]
+  return isImport && isNode(source) && typeof source["value"] === "string" ? source["value"] : undefined
+}
+
+const variablesOf = (statement: Node): ReadonlyArray<string> => {
+  const declaration = isNode(statement["declaration"]) ? statement["declaration"] : statement
+  return declaration.type === "VariableDeclaration" && declaration["kind"] !== "const"
+    ? [String(declaration["kind"])]
+    : []
+}

@@ -1,0 +1,37 @@
+/**
+ * Appends runes to a store until it is killed, and prints each id once it is
+ * acknowledged. Usage: node appender.ts FILE WRITERS
+ */
+import { Effect, Layer } from "effect"
+import { writeSync } from "node:fs"
+import { Redact } from "../../src/runes/Redact.ts"
+import { RuneLog } from "../../src/runes/RuneLog.ts"
+import * as SqlRuneLog from "../../src/runes/SqlRuneLog.ts"
+
+const [file, writers] = [process.argv[2]!, Number(process.argv[3])]
+
+const append = (writer: number) =>
+  Effect.gen(function* () {
+    const log = yield* RuneLog
+    for (let n = 0; ; n++) {
+      const runes = yield* log.append(
+        // Two to a call, so that a torn call would show.
+        [n, n].map((number) => ({
+          stream: `stream-${writer % 3}`,
+          kind: "inbox.received",
+          actor: `inbox/${writer}`,
+          payload: { event: { _tag: "Received", n: number, text: "x".repeat((number * 37) % 700) } }
+        }))
+      )
+      // Straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer.
+      writeSync(1, `${runes.map(({ eventId, hash }) => `${eventId}:${hash}`).join(" ")}\n`)
+    }
+  })
+
+const program = Effect.forEach(
+  Array.from({ length: writers }, (_, writer) => writer),
+  append,
+  { concurrency: "unbounded" }
+)
+
+await Effect.runPromise(program.pipe(Effect.provide(SqlRuneLog.layer({ file }).pipe(Layer.provide(Redact.layer)))))
