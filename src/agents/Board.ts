@@ -1,0 +1,85 @@
+/**
+ * Board: an agent's row for a person, from the committed state of its machines.
+ * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
+ */
+import { Duration } from "effect"
+import type { AgentConfig } from "../domain/Config.ts"
+import type { AgentInfo } from "../domain/Messages.ts"
+import type { Snapshot } from "../machines/Machine.ts"
+import * as Worker from "../machines/Worker.ts"
+import type * as Inbox from "./Inbox.ts"
+
+export interface Row {
+  readonly conversation: string
+  readonly project: string
+  readonly agent: string
+  readonly config: AgentConfig
+  readonly worker: Snapshot<Worker.State, Worker.Data> | undefined
+  readonly inbox: Inbox.Data
+  /** Why the agent's runes do not fold. */
+  readonly broken: string | undefined
+  /** ms since the epoch */
+  readonly now: number
+}
+
+const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
+
+/** When the worker goes on by itself; null when something else has to happen first. */
+const nextAt = ({ config, inbox, now, worker }: Row): number | null => {
+  if (worker === undefined) return null
+  if (worker.state === "CoolingDown") return worker.at + Worker.Worker.timers["cooldown"]!.after(worker.data, worker.at)
+  if (worker.state !== "BuildingPrompt") return null
+  const due = Worker.dueAt(worker.data, Duration.toMillis(config.minRunInterval))
+  return due > now && (config.mode === "loop" || inbox.waiting.length > 0) ? due : null
+}
+
+const detail = (row: Row): string => {
+  const { broken, worker } = row
+  if (broken !== undefined) return `its log does not fold: ${broken}`
+  if (worker === undefined) return "was never started"
+  const { data } = worker
+  switch (worker.state) {
+    case "Initializing":
+      return "prepares where it works"
+    case "BuildingPrompt":
+      return nextAt(row) === null ? "waits for a message" : "waits for its next run"
+    case "Spawning":
+      return `starts run ${Math.max(1, data.sessionSeq)}`
+    case "Running":
+      return `run ${data.sessionSeq}`
+    case "Interrupting":
+      return "ends its run for what is urgent"
+    case "SessionComplete":
+      return "has ended a run well"
+    case "CoolingDown":
+      return `after: ${fewest(data.cutShort ?? data.lastError ?? "a run that does not count")}`
+    case "Stopped":
+      return data.fatal === null ? `stopped by ${data.stoppedBy ?? "a person"}` : fewest(data.fatal.message)
+  }
+}
+
+export const row = (of: Row): AgentInfo => {
+  const data = of.worker?.data
+  return {
+    conversation: of.conversation,
+    project: of.project,
+    agent: of.agent,
+    backend: of.config.backend.type,
+    mode: of.config.mode,
+    state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",
+    since: of.worker?.at ?? 0,
+    restsOn: of.worker?.entered ?? 0,
+    detail: detail(of),
+    nextAt: nextAt(of),
+    runId: data?.runId ?? null,
+    pid: data?.pid ?? null,
+    sessionSeq: data?.sessionSeq ?? 0,
+    consecutiveErrors: data?.consecutiveErrors ?? 0,
+    totalErrors: data?.totalErrors ?? 0,
+    maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
+    maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
+    inbox: of.inbox.waiting.length,
+    cwd: data?.cwd ?? null,
+    branch: data?.branch ?? null
+  }
+}

@@ -1,0 +1,75 @@
+/**
+ * Output: what is kept of a run's output, as bounded lazy runes.
+ *
+ * Lines of one chunk share a rune. After `maxBytesPerRun` nothing more is written
+ * but the last lines, once, at the end, with the number of bytes left out: the
+ * beginning and the end of a flood are what a person needs.
+ */
+import type { RunEvent } from "../backends/Backend.ts"
+import type { OutputConfig } from "../domain/Config.ts"
+import type { RuneDraft } from "../domain/Rune.ts"
+
+type Delta = Extract<RunEvent, { _tag: "Delta" }>
+
+/** Longest text of one output rune, characters. */
+const MAX_TEXT = 8 * 1024
+
+export class Output {
+  private kept = 0
+  private skipped = 0
+  private tail: Array<Delta> = []
+  private readonly base: Pick<RuneDraft, "stream" | "actor" | "kind">
+  private readonly runId: string
+  private readonly limits: OutputConfig
+
+  constructor(stream: string, actor: string, runId: string, limits: OutputConfig) {
+    this.base = { stream, actor, kind: "run.output" }
+    this.runId = runId
+    this.limits = limits
+  }
+
+  /** The runes for a chunk, in its order. */
+  take(deltas: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
+    const parts: Array<Delta> = []
+    for (const delta of deltas) {
+      const size = Buffer.byteLength(delta.text)
+      if (this.kept + size > this.limits.maxBytesPerRun) {
+        this.skipped += size
+        this.tail.push(delta)
+        if (this.tail.length > this.limits.tailLines) this.tail.shift()
+        continue
+      }
+      this.kept += size
+      parts.push(delta)
+    }
+    return this.runes(parts)
+  }
+
+  /** What is still to be written when the run has ended. */
+  end(): ReadonlyArray<RuneDraft> {
+    if (this.skipped === 0) return []
+    const note = `… ${this.skipped} bytes of output beyond the limit of ${this.limits.maxBytesPerRun} are left out; the last lines:`
+    return [this.rune("agentd", note), ...this.runes(this.tail)]
+  }
+
+  private runes(deltas: ReadonlyArray<Delta>): ReadonlyArray<RuneDraft> {
+    const runes: Array<RuneDraft> = []
+    let [source, lines, size]: [string, Array<string>, number] = ["", [], 0]
+    const flush = () => {
+      if (lines.length > 0) runes.push(this.rune(source, lines.join("\n")))
+      ;[lines, size] = [[], 0]
+    }
+    for (const delta of deltas) {
+      if (delta.stream !== source || size + delta.text.length > MAX_TEXT) flush()
+      source = delta.stream
+      lines.push(delta.text)
+      size += delta.text.length + 1
+    }
+    flush()
+    return runes
+  }
+
+  private rune(source: string, text: string): RuneDraft {
+    return { ...this.base, payload: { runId: this.runId, source, text } }
+  }
+}

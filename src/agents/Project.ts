@@ -1,0 +1,195 @@
+/**
+ * Project: one `agentd.jsonc` and the agents that it names, kept running.
+ *
+ * Guarantees: the last good file is in force; what is wrong with a newer one is
+ * kept for whoever asks; a reload touches only what changed: a new agent is
+ * started, one that is gone is stopped (its inbox and log stay), a changed one
+ * takes its new settings with its next run, its limits with its next start.
+ */
+import { Effect, Exit, FileSystem, Schedule, Scope, Semaphore, Stream } from "effect"
+import { basename, dirname, join } from "node:path"
+import type { DeadLetters } from "../actors/DeadLetters.ts"
+import * as Nest from "../actors/Nest.ts"
+import type { Backends } from "../backends/Backends.ts"
+import type { AgentConfig } from "../domain/Config.ts"
+import * as ConfigFile from "../domain/ConfigFile.ts"
+import { type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import * as AgentTree from "./AgentTree.ts"
+import { freshAgent, type ProjectRecord } from "./Recovery.ts"
+import * as Worktree from "./Worktree.ts"
+
+export interface ProjectServices {
+  readonly log: RuneLog["Service"]
+  readonly deadLetters: DeadLetters["Service"]
+  readonly backends: Backends["Service"]
+  readonly fileSystem: FileSystem.FileSystem
+  /** Where worktrees are made: `<state>/worktrees`. */
+  readonly worktrees: string
+  readonly recoveredTo: number
+}
+
+/** Who acts where nobody asked. */
+const AGENTD = "agentd"
+const agentd = (config: string): Caller => ({ by: AGENTD, config })
+
+interface Member {
+  readonly tree: AgentTree.AgentTree
+  readonly scope: Scope.Closeable
+}
+
+export class Project {
+  readonly conversation: string
+  readonly path: string
+  name: string
+  config: ConfigFile.Project
+  problems: ReadonlyArray<string> = []
+  readonly members: Map<string, Member> = new Map()
+  private readonly services: ProjectServices
+  private readonly record: ProjectRecord
+  private readonly scope: Scope.Scope
+  /** The conversation in the supervision tree. */
+  readonly nest: Nest.Nest
+  private readonly lock = Semaphore.makeUnsafe(1)
+
+  constructor(services: ProjectServices, record: ProjectRecord, config: ConfigFile.Project, scope: Scope.Scope) {
+    this.services = services
+    this.record = record
+    this.conversation = record.conversation
+    this.path = record.config
+    this.name = record.name
+    this.config = config
+    this.nest = Nest.make({
+      name: record.conversation,
+      strategy: "one_for_one",
+      intensity: 10,
+      period: "30 seconds"
+    })
+    this.scope = scope
+  }
+
+  get info(): ProjectInfo {
+    return {
+      conversation: this.conversation,
+      name: this.name,
+      config: this.path,
+      agents: [...this.members.keys()],
+      problems: this.problems
+    }
+  }
+
+  recordOf(agent: string) {
+    return this.record.agents.get(agent)
+  }
+
+  /** The settings of an agent; those it had last where the file names it no more. */
+  private settings(agent: string, first: AgentConfig): () => AgentConfig {
+    let last = first
+    return () => (last = this.config.agents[agent] ?? last)
+  }
+
+  /** Brings an agent to life as its record says it stands, and starts it if it never was. */
+  private readonly adopt = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, agent: string, config: AgentConfig) {
+      const { backends, deadLetters, log, recoveredTo, worktrees } = this.services
+      const settings = this.settings(agent, config)
+      let record = this.record.agents.get(agent)
+      if (record === undefined) this.record.agents.set(agent, (record = freshAgent(agent)))
+      const scope = yield* Scope.fork(this.scope)
+      const tree = yield* AgentTree.make(
+        {
+          conversation: this.conversation,
+          fullName: `${this.name}/${agent}`,
+          log,
+          deadLetters,
+          config: settings,
+          backend: Effect.suspend(() => backends.make(settings().backend)),
+          place: Effect.suspend(() => this.place(agent, settings(), worktrees)),
+          recoveredTo
+        },
+        record
+      ).pipe(Scope.provide(scope))
+      yield* this.nest.add(tree.child)
+      this.members.set(agent, { tree, scope })
+      // never started, or stopped only because the file did not name it for a while
+      const due = record.worker === undefined || record.worker.data.stoppedBy === AGENTD
+      if (due && record.broken === undefined && config.autostart) {
+        yield* tree.start(agentd(this.path))
+      }
+    }
+  )
+
+  private place(agent: string, config: AgentConfig, worktrees: string): AgentTree.Surroundings["place"] {
+    const { root } = this.config
+    if (config.worktree === false) return Effect.succeed({ cwd: root, branch: undefined })
+    return Worktree.prepare({
+      repository: root,
+      folder: join(worktrees, this.conversation, agent),
+      agent,
+      base: config.worktree === true ? undefined : config.worktree.base
+    })
+  }
+
+  private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: Project, agent: string) {
+    const member = this.members.get(agent)
+    if (member === undefined) return
+    yield* member.tree.stop(agentd(this.path), "no longer in the config")
+    yield* this.nest.remove(agent)
+    const record = this.record.agents.get(agent)
+    if (record !== undefined) Object.assign(record, { worker: member.tree.worker(), inbox: member.tree.inbox() })
+    yield* Scope.close(member.scope, Exit.void)
+    this.members.delete(agent)
+  })
+
+  /** All agents of the config that is in force, and no others. */
+  readonly settle: Effect.Effect<void, CommandRefused | StorageError> = Effect.suspend(() => {
+    const wanted = this.config.agents
+    const gone = [...this.members.keys()].filter((agent) => wanted[agent] === undefined)
+    const fresh = Object.entries(wanted).filter(([agent]) => !this.members.has(agent))
+    return Effect.andThen(
+      Effect.forEach(gone, this.dismiss, { discard: true }),
+      Effect.forEach(fresh, ([agent, config]) => this.adopt(agent, config), { discard: true })
+    )
+  }).pipe(this.lock.withPermit)
+
+  /** Reads the file again. A bad one changes nothing but `problems`. */
+  readonly reload = Effect.fnUntraced({ self: this }, function* (this: Project) {
+    const read = yield* Effect.result(
+      ConfigFile.load(this.path).pipe(Effect.provideService(FileSystem.FileSystem, this.services.fileSystem))
+    )
+    if (read._tag === "Failure") {
+      this.problems = read.failure.message.split("\n")
+      yield* Effect.logWarning(`not taken over: ${read.failure.message}`)
+      return
+    }
+    this.problems = []
+    const before = JSON.stringify(this.config)
+    if (JSON.stringify(read.success) === before) return
+    this.config = read.success
+    this.name = this.config.name
+    yield* this.services.log.append([
+      {
+        stream: this.conversation,
+        kind: "project.config_changed",
+        actor: "project",
+        trigger: "reload",
+        payload: { config: this.path, agents: Object.keys(this.config.agents) }
+      }
+    ])
+    yield* this.settle
+  })
+
+  /** Reloads when the file changes, for as long as the scope is open. */
+  readonly watch = Effect.suspend(() =>
+    this.services.fileSystem.watch(dirname(this.path)).pipe(
+      Stream.filter((event) => basename(event.path) === basename(this.path)),
+      // editors write a file in several steps
+      Stream.debounce("200 millis"),
+      Stream.runForEach(() => this.reload())
+    )
+  ).pipe(
+    Effect.tapCause((cause) => Effect.logWarning(`${this.path} is not watched for a moment`, cause)),
+    Effect.retry(Schedule.spaced("30 seconds"))
+  )
+}

@@ -1,0 +1,120 @@
+/**
+ * RunSlot: the place of an agent's one run.
+ *
+ * Guarantees: at most one run of an agent is alive; the next starts only when
+ * every process of the one before is gone; the slot outlives the worker's
+ * incarnations, so a crash of ours loses no run; closing its scope ends the run.
+ * It reports facts and decides nothing.
+ */
+import { Cause, Deferred, Duration, Effect, Fiber, type Scope, Stream } from "effect"
+import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
+import type { Outcome } from "../domain/Outcome.ts"
+
+/** Where a run's facts go. All of them carry the run's id. */
+export interface RunSink {
+  readonly started: (runId: string, event: Extract<RunEvent, { _tag: "Started" }>) => Effect.Effect<void>
+  /** What the run wrote, in the chunks in which it came. */
+  readonly output: (runId: string, deltas: ReadonlyArray<Extract<RunEvent, { _tag: "Delta" }>>) => Effect.Effect<void>
+  /** Called once per run, when nothing of it is left. */
+  readonly exited: (runId: string, outcome: Outcome) => Effect.Effect<void>
+}
+
+export interface RunRequest {
+  readonly backend: Backend
+  readonly spec: RunSpec
+  /** From the spawn to the end. */
+  readonly timeout: Duration.Duration
+}
+
+interface Live {
+  readonly runId: string
+  readonly fiber: Fiber.Fiber<void>
+  /** The backend's handle, once it has one. */
+  readonly handle: Deferred.Deferred<Run>
+}
+
+export interface RunSlot {
+  /** The run that is alive, if any. */
+  readonly current: () => string | undefined
+  /** Starts the run unless it is alive already; first waits until the one before is gone. */
+  readonly ensure: (request: RunRequest) => Effect.Effect<void>
+  /** Asks the run to end; `exited` says when it has. A run that is not alive is left alone. */
+  readonly interrupt: (runId: string) => Effect.Effect<void>
+  /** SIGKILL to all that the run started. */
+  readonly kill: (runId: string) => Effect.Effect<void>
+  /** Waits until no run is alive. */
+  readonly gone: Effect.Effect<void>
+}
+
+const outcomeOf = (error: BackendError): Outcome =>
+  error.fatal
+    ? { _tag: "Fatal", detail: error.message, remedy: error.remedy }
+    : { _tag: "Error", detail: error.message }
+
+export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSlot, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  let live: Live | undefined
+
+  const watch = Effect.fnUntraced(function* (request: RunRequest, handle: Deferred.Deferred<Run>) {
+    const run = yield* request.backend.start(request.spec)
+    yield* Deferred.succeed(handle, run)
+    let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
+    yield* Stream.runForEachArray(run.events, (events) => {
+      const deltas: Array<Extract<RunEvent, { _tag: "Delta" }>> = []
+      let started: Effect.Effect<void> = Effect.void
+      for (const event of events) {
+        if (event._tag === "Delta") deltas.push(event)
+        else if (event._tag === "Started") started = sink.started(run.runId, event)
+        else if (event._tag === "Exited") outcome = event.outcome
+      }
+      return deltas.length === 0 ? started : Effect.andThen(started, sink.output(run.runId, deltas))
+    })
+    return outcome
+  })
+
+  /** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
+  const whole = (request: RunRequest, handle: Deferred.Deferred<Run>) =>
+    watch(request, handle).pipe(
+      Effect.scoped,
+      Effect.timeoutOrElse({
+        duration: request.timeout,
+        orElse: () => Effect.succeed<Outcome>({ _tag: "Timeout" })
+      }),
+      Effect.catchTag("BackendError", (error) => Effect.succeed(outcomeOf(error))),
+      Effect.catchDefect((defect) =>
+        Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
+      ),
+      Effect.ensuring(
+        Effect.suspend(() => {
+          live = undefined
+          return Deferred.interrupt(handle)
+        })
+      ),
+      Effect.flatMap((outcome) => sink.exited(request.spec.runId, outcome))
+    )
+
+  const gone: Effect.Effect<void> = Effect.suspend(() =>
+    live === undefined ? Effect.void : Effect.andThen(Fiber.await(live.fiber), gone)
+  )
+  /** A run that is still being spawned is waited for; one that never came to be is no matter. */
+  const withRun = (runId: string, act: (run: Run) => Effect.Effect<void>) =>
+    Effect.suspend(() =>
+      live?.runId === runId
+        ? Effect.asVoid(Effect.forkIn(Effect.flatMap(Deferred.await(live.handle), act), scope))
+        : Effect.void
+    )
+
+  return {
+    current: () => live?.runId,
+    ensure: Effect.fnUntraced(function* (request) {
+      if (live?.runId === request.spec.runId) return
+      yield* gone
+      const handle = Deferred.makeUnsafe<Run>()
+      const fiber = yield* Effect.forkIn(whole(request, handle), scope)
+      live = { runId: request.spec.runId, fiber, handle }
+    }),
+    interrupt: (runId) => withRun(runId, (run) => run.interrupt),
+    kill: (runId) => withRun(runId, (run) => run.kill),
+    gone
+  }
+})

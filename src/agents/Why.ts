@@ -1,0 +1,213 @@
+/**
+ * Why: what led an agent to where it stands, in plain sentences, newest last.
+ *
+ * Pure: the same runes give the same sentences, on the terminal and in a mail.
+ * It tells the chain since the last success or start, and leaves out the moves
+ * that say nothing; a long chain is cut at its old end and says so.
+ */
+import { Option, Schema } from "effect"
+import type { AgentInfo } from "../domain/Messages.ts"
+import type { Outcome } from "../domain/Outcome.ts"
+import type { Rune } from "../domain/Rune.ts"
+import * as Worker from "../machines/Worker.ts"
+
+/** More sentences than this help nobody. */
+const LONGEST = 24
+
+/** The runes that it reads. */
+export const kinds = ["worker.started", ...Worker.kinds] as const
+
+/** One sentence of the chain. */
+export const WhyLine = Schema.Struct({
+  /** The rune that it tells of; 0 for what is so now. */
+  eventId: Schema.Int,
+  /** ms since the epoch */
+  at: Schema.Finite,
+  text: Schema.String
+})
+export type WhyLine = typeof WhyLine.Type
+
+export interface Why {
+  readonly lines: ReadonlyArray<WhyLine>
+  /** What to do next, where something is to be done. */
+  readonly advice: string | null
+}
+
+const decodeEvent = Schema.decodeUnknownOption(Worker.Event)
+const eventOf = (rune: Rune): Worker.Event | undefined => Option.getOrUndefined(decodeEvent(rune.payload["event"]))
+
+const number = (rune: Rune, field: string): number | undefined => {
+  const value = rune.payload[field]
+  return typeof value === "number" ? value : undefined
+}
+
+const text = (rune: Rune, field: string): string | undefined => {
+  const value = rune.payload[field]
+  return typeof value === "string" ? value : undefined
+}
+
+const ordinal = (n: number): string => {
+  const tail = n % 100
+  const suffix = tail > 10 && tail < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th")
+  return `${n}${suffix}`
+}
+
+/** "4 s", "1 min 30 s", "2 h 5 min": the two largest units. */
+export const span = (millis: number): string => {
+  const seconds = Math.max(0, Math.round(millis / 1000))
+  if (millis < 1000) return `${Math.max(0, Math.round(millis))} ms`
+  const units = [
+    [Math.floor(seconds / 86_400), "d"],
+    [Math.floor(seconds / 3600) % 24, "h"],
+    [Math.floor(seconds / 60) % 60, "min"],
+    [seconds % 60, "s"]
+  ] as const
+  const first = units.findIndex(([count]) => count > 0)
+  return units
+    .slice(first, first + 2)
+    .filter(([count]) => count > 0)
+    .map(([count, unit]) => `${count} ${unit}`)
+    .join(" ")
+}
+
+const errorCount = (rune: Rune, agent: AgentInfo): string => {
+  const row = number(rune, "consecutiveErrors")
+  const all = number(rune, "totalErrors")
+  if (row === undefined || all === undefined) return ""
+  return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in all)`
+}
+
+/** As the board names it; a run that failed leaves its number to the next. */
+const runOf = (rune: Rune): string => {
+  const seq = number(rune, "sessionSeq") ?? 0
+  return seq > 0 ? `run ${seq}` : "its run"
+}
+
+const uncounted = {
+  quota: "its quota is used up",
+  overflow: "its context was full",
+  held: "its conversation is open elsewhere",
+  lost: "agentd lost it, which is no fault of its own"
+} as const
+
+const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): string => {
+  switch (outcome._tag) {
+    case "Success":
+      return `${run} ended well`
+    case "Error": {
+      const how = /^(exit code|signal|killed by)\b/.test(outcome.detail)
+        ? `ended with ${outcome.detail}`
+        : `failed: ${outcome.detail}`
+      return `${run} ${how}${errorCount(rune, agent)}`
+    }
+    case "Timeout":
+      return `${run} took longer than its time limit and was ended${errorCount(rune, agent)}`
+    case "Uncounted":
+      return `${run} ended: ${uncounted[outcome.reason]} (counts no error)`
+    case "Fatal":
+      return `${run} cannot succeed: ${outcome.detail}`
+  }
+}
+
+/** What a rune says, or undefined for a move that says nothing beside its neighbours. */
+const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefined => {
+  const event = eventOf(rune)
+  switch (event?._tag) {
+    case "WorktreeReady":
+      return rune.from === "Initializing" || last
+        ? `works in ${event.cwd}${event.branch === undefined ? "" : ` on branch ${event.branch}`}`
+        : undefined
+    case "PromptReady": {
+      const count = event.messageIds.length
+      const carries = count === 0 ? "its standing prompt" : `${count} ${count === 1 ? "message" : "messages"}`
+      return last ? `a run is being started with ${carries}` : undefined
+    }
+    case "SessionStarted":
+      return `${runOf(rune)} started${event.pid === undefined ? "" : ` (pid ${event.pid})`}`
+    case "SessionExited":
+      return rune.from === "Interrupting"
+        ? `${runOf(rune)} ended after the interrupt (counts no error)`
+        : ended(runOf(rune), event.outcome, rune, agent)
+    case "UrgentMessage":
+      return "an urgent message came: the run is interrupted so that the next one carries it"
+    case "GraceExceeded":
+      return `${runOf(rune)} did not end within its grace and was killed`
+    case "BackoffElapsed":
+      return last ? "the wait is over: it goes on" : undefined
+    case "WorkArrived":
+      return last ? "a message came" : undefined
+    case "OperatorStop":
+      return `stopped by ${event.by}${event.reason === undefined ? "" : `: ${event.reason}`}`
+    case "FatalError":
+      return `cannot go on: ${event.message}`
+    case undefined:
+      if (rune.kind === "worker.started") return `started by ${text(rune, "by") ?? "agentd"}`
+      return `${rune.kind}: ${rune.from ?? "?"} → ${rune.to ?? "?"}${rune.trigger === null ? "" : ` by ${rune.trigger}`}`
+  }
+}
+
+/** What the state that a move entered means for what comes. */
+const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
+  if (rune.from === rune.to) return undefined
+  if (rune.to === "CoolingDown") {
+    const until = next === undefined ? agent.nextAt : eventOf(next)?._tag === "BackoffElapsed" ? next.at : null
+    return until === null ? "cooling down" : `cooling down for ${span(until - rune.at)}`
+  }
+  if (rune.to === "Stopped" && eventOf(rune)?._tag === "SessionExited") {
+    const row = number(rune, "consecutiveErrors") ?? 0
+    const all = number(rune, "totalErrors") ?? 0
+    if (row >= agent.maxConsecutiveErrors) return `stopped for good: ${row} errors in a row`
+    return all >= agent.maxTotalErrors ? `stopped for good: ${all} errors in all` : "stopped for good"
+  }
+  return undefined
+}
+
+/** Where the chain begins: at the last success, or where the agent was last started. */
+const beginning = (runes: ReadonlyArray<Rune>): number => {
+  for (let index = runes.length - 1; index > 0; index--) {
+    const rune = runes[index]!
+    const event = eventOf(rune)
+    if (event?._tag === "SessionExited" && event.outcome._tag === "Success") return index
+    if (rune.kind === "worker.started") return index
+  }
+  return 0
+}
+
+const adviceOf = (last: Rune | undefined, agent: AgentInfo): string | null => {
+  const name = `${agent.project}/${agent.agent}`
+  if (agent.state === "Stopped") {
+    const event = last === undefined ? undefined : eventOf(last)
+    const remedy =
+      event?._tag === "FatalError"
+        ? event.remedy
+        : event?._tag === "SessionExited" && event.outcome._tag === "Fatal"
+          ? event.outcome.remedy
+          : event?._tag === "SessionExited"
+            ? "Fix what the last error names."
+            : undefined
+    return `${remedy === undefined ? "" : `${remedy} `}Start it again: agentd start ${name}`
+  }
+  if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
+    return `Give it something to do: agentd send ${name} "…"`
+  }
+  return null
+}
+
+/** `runes`: the newest runes of the agent's worker, oldest first; as many as there are or a few hundred. */
+export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo): Why => {
+  const chain = runes.slice(beginning(runes))
+  const lines: Array<WhyLine> = []
+  for (const [index, rune] of chain.entries()) {
+    const next = chain[index + 1]
+    const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]
+    for (const text of texts) if (text !== undefined) lines.push({ eventId: rune.eventId, at: rune.at, text })
+  }
+  const told = lines.slice(-LONGEST)
+  const left = lines.length - told.length
+  if (left > 0)
+    told.unshift({ eventId: 0, at: told[0]!.at, text: `… ${left} earlier steps: agentd log --agent ${agent.agent}` })
+  if (agent.state !== "Stopped" && agent.state !== "CoolingDown" && agent.detail !== "") {
+    told.push({ eventId: 0, at: agent.since, text: `now: ${agent.detail}` })
+  }
+  return { lines: told, advice: adviceOf(chain.at(-1), agent) }
+}

@@ -1,0 +1,48 @@
+import { assert, describe, it } from "@effect/vitest"
+import { assemble, MAX_PROMPT_BYTES, type Parts } from "../../src/agents/Prompt.ts"
+
+const parts = (more: Partial<Parts> = {}): Parts => ({
+  agent: "builder",
+  role: undefined,
+  instructions: undefined,
+  task: undefined,
+  lastRun: undefined,
+  unfinished: [],
+  waiting: [],
+  ...more
+})
+const message = (messageId: string, text: string, urgent = false) => ({ messageId, from: "ada", text, urgent, at: 1 })
+
+describe("Prompt", () => {
+  it("says who, the task, the last run, then the messages, oldest first", () => {
+    const prompt = assemble(
+      parts({
+        role: "builds things",
+        instructions: "Be brief.",
+        task: "Keep main green.",
+        lastRun: "exit code 3.",
+        unfinished: [message("a", "first")],
+        waiting: [message("b", "second", true)]
+      })
+    )
+    assert.strictEqual(
+      prompt.text,
+      "You are builder: builds things\n\nBe brief.\n\nKeep main green.\n\n" +
+        "Your last run ended early: exit code 3. Take up its work again.\n\n" +
+        "From ada:\nfirst\n\nFrom ada (urgent):\nsecond\n"
+    )
+    assert.deepStrictEqual(prompt.messageIds, ["a", "b"])
+  })
+
+  it("leaves what does not fit for the next run, in order", () => {
+    const large = "x".repeat(200 * 1024)
+    const prompt = assemble(parts({ waiting: ["a", "b", "c", "d"].map((id) => message(id, large)) }))
+    assert.deepStrictEqual(prompt.messageIds, ["a", "b"])
+    assert.isBelow(Buffer.byteLength(prompt.text), MAX_PROMPT_BYTES)
+  })
+
+  it("counts bytes, not characters", () => {
+    const prompt = assemble(parts({ waiting: ["a", "b", "c"].map((id) => message(id, "é".repeat(100 * 1024))) }))
+    assert.deepStrictEqual(prompt.messageIds, ["a", "b"])
+  })
+})

@@ -1,0 +1,158 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Duration, Effect, Fiber, Queue, Stream } from "effect"
+import { TestClock } from "effect/testing"
+import * as RunSlot from "../../src/agents/RunSlot.ts"
+import { type Backend, BackendError, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
+import type { Outcome } from "../../src/domain/Outcome.ts"
+
+const spec = (runId: string): RunSpec => ({ runId, agent: "builder", prompt: "p", cwd: "/", env: {} })
+
+/** A backend whose runs do what the test says, and whose end is seen. */
+const makeBackend = Effect.gen(function* () {
+  const alive = new Set<string>()
+  const feeds = new Map<string, Queue.Queue<RunEvent>>()
+  const asked: Array<string> = []
+  const feed = (runId: string) => feeds.get(runId)!
+  const backend: Backend = {
+    name: "test",
+    start: Effect.fnUntraced(function* ({ runId }) {
+      if (runId === "refused")
+        return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: true })
+      const queue = yield* Queue.unbounded<RunEvent>()
+      feeds.set(runId, queue)
+      assert.strictEqual(alive.size, 0, "another run is alive")
+      alive.add(runId)
+      yield* Effect.addFinalizer(() => Effect.sync(() => alive.delete(runId)))
+      return {
+        runId,
+        events: Stream.fromQueue(queue).pipe(Stream.takeUntil((event) => event._tag === "Exited")),
+        send: () => Effect.void,
+        interrupt: Effect.sync(() => void asked.push(`interrupt ${runId}`)),
+        kill: Effect.sync(() => void asked.push(`kill ${runId}`))
+      }
+    })
+  }
+  return { backend, alive, asked, feed }
+})
+
+const setUp = Effect.gen(function* () {
+  const exits: Array<readonly [string, Outcome]> = []
+  const facts: Array<string> = []
+  const test = yield* makeBackend
+  const slot = yield* RunSlot.make({
+    started: (runId) => Effect.sync(() => void facts.push(`started ${runId}`)),
+    output: (runId, deltas) =>
+      Effect.sync(() => void facts.push(`${runId}: ${deltas.map((delta) => delta.text).join(",")}`)),
+    exited: (runId, outcome) => Effect.sync(() => void exits.push([runId, outcome]))
+  })
+  const ensure = (runId: string, timeout: Duration.Input = "1 hour") =>
+    slot.ensure({ backend: test.backend, spec: spec(runId), timeout: Duration.fromInputUnsafe(timeout) })
+  return { ...test, slot, ensure, exits, facts }
+})
+
+const settle = Effect.repeat(Effect.yieldNow, { times: 50 })
+const exited = (outcome: Outcome): RunEvent => ({ _tag: "Exited", outcome })
+
+describe("RunSlot", () => {
+  it.effect("reports the facts of a run in order and its end once, when nothing of it is left", () =>
+    Effect.gen(function* () {
+      const { alive, ensure, exits, facts, feed, slot } = yield* setUp
+      yield* ensure("r1")
+      yield* settle
+      assert.strictEqual(slot.current(), "r1")
+      yield* Queue.offerAll(feed("r1"), [
+        { _tag: "Started", pid: 7 },
+        { _tag: "Delta", stream: "stdout", text: "hello" },
+        exited({ _tag: "Success" })
+      ])
+      yield* slot.gone
+      yield* settle
+      assert.deepStrictEqual(facts, ["started r1", "r1: hello"])
+      assert.deepStrictEqual(exits, [["r1", { _tag: "Success" }]])
+      assert.strictEqual(alive.size, 0)
+    })
+  )
+
+  it.effect("finds the run that is alive already instead of starting it twice", () =>
+    Effect.gen(function* () {
+      const { ensure, exits, feed, slot } = yield* setUp
+      yield* ensure("r1")
+      yield* settle
+      yield* ensure("r1")
+      yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))
+      yield* slot.gone
+      yield* settle
+      assert.strictEqual(exits.length, 1)
+    })
+  )
+
+  it.effect("starts the next run only when the one before is gone", () =>
+    Effect.gen(function* () {
+      const { alive, ensure, feed, slot } = yield* setUp
+      yield* ensure("r1")
+      yield* settle
+      const next = yield* Effect.forkChild(ensure("r2"))
+      yield* settle
+      assert.deepStrictEqual([...alive], ["r1"])
+      yield* Queue.offer(feed("r1"), exited({ _tag: "Error", detail: "exit code 1" }))
+      yield* Fiber.join(next)
+      yield* settle
+      assert.deepStrictEqual([...alive], ["r2"])
+      assert.strictEqual(slot.current(), "r2")
+    })
+  )
+
+  it.effect("ends a run that takes too long, and says Timeout when it is gone", () =>
+    Effect.gen(function* () {
+      const { alive, ensure, exits, slot } = yield* setUp
+      yield* ensure("r1", "30 minutes")
+      yield* settle
+      yield* TestClock.adjust("30 minutes")
+      yield* slot.gone
+      yield* settle
+      assert.deepStrictEqual(exits, [["r1", { _tag: "Timeout" }]])
+      assert.strictEqual(alive.size, 0)
+    })
+  )
+
+  it.effect("passes interrupt and kill to the run that is alive, and to no other", () =>
+    Effect.gen(function* () {
+      const { asked, ensure, slot } = yield* setUp
+      yield* ensure("r1")
+      yield* slot.interrupt("r0")
+      yield* slot.interrupt("r1")
+      yield* slot.kill("r1")
+      yield* settle
+      assert.deepStrictEqual(asked, ["interrupt r1", "kill r1"])
+    })
+  )
+
+  it.effect("a program that cannot be started is a fatal end with its remedy", () =>
+    Effect.gen(function* () {
+      const { ensure, exits, slot } = yield* setUp
+      yield* ensure("refused")
+      yield* slot.interrupt("refused")
+      yield* slot.gone
+      yield* settle
+      assert.deepStrictEqual(exits, [["refused", { _tag: "Fatal", detail: "no such program", remedy: "install it" }]])
+    })
+  )
+
+  it.effect("closing its scope ends the run and reports nothing: the run was lost, not ended", () =>
+    Effect.gen(function* () {
+      const seen = yield* Deferred.make<{ readonly alive: Set<string>; readonly exits: ReadonlyArray<unknown> }>()
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const { alive, ensure, exits } = yield* setUp
+          yield* ensure("r1")
+          yield* settle
+          assert.strictEqual(alive.size, 1)
+          yield* Deferred.succeed(seen, { alive, exits })
+        })
+      )
+      const { alive, exits } = yield* Deferred.await(seen)
+      assert.strictEqual(alive.size, 0)
+      assert.deepStrictEqual(exits, [])
+    })
+  )
+})

@@ -1,0 +1,214 @@
+import { describe, expect, it } from "@effect/vitest"
+import { span, why } from "../../src/agents/Why.ts"
+import type { AgentInfo } from "../../src/domain/Messages.ts"
+import type { Rune } from "../../src/domain/Rune.ts"
+import type { Event } from "../../src/machines/Worker.ts"
+
+const T0 = Date.parse("2026-11-20T09:12:00Z")
+
+const agent = (over: Partial<AgentInfo> = {}): AgentInfo => ({
+  conversation: "web-1a2b3c4d",
+  project: "web",
+  agent: "builder",
+  backend: "command",
+  mode: "inbox",
+  state: "Stopped",
+  since: T0,
+  restsOn: 9,
+  detail: "",
+  nextAt: null,
+  runId: null,
+  pid: null,
+  sessionSeq: 7,
+  consecutiveErrors: 0,
+  totalErrors: 0,
+  maxConsecutiveErrors: 5,
+  maxTotalErrors: 20,
+  inbox: 0,
+  cwd: "/srv/web",
+  branch: null,
+  ...over
+})
+
+/** Moves, a second apart. */
+const moves = (
+  ...steps: ReadonlyArray<readonly [from: string, to: string, event: Event, counts?: { row: number; all: number }]>
+): ReadonlyArray<Rune> =>
+  steps.map(([from, to, event, counts], index) => ({
+    eventId: index + 1,
+    stream: "web-1a2b3c4d",
+    at: T0 + index * 1000,
+    kind: "worker.moved",
+    actor: "worker/builder",
+    from,
+    to,
+    trigger: event._tag,
+    cause: null,
+    visibility: "internal",
+    payload: {
+      event,
+      sessionSeq: 7,
+      ...(counts === undefined ? {} : { consecutiveErrors: counts.row, totalErrors: counts.all })
+    },
+    hash: ""
+  }))
+
+const begun = (eventId: number): Rune => ({
+  ...moves(["", "", { _tag: "BackoffElapsed" }])[0]!,
+  eventId,
+  kind: "worker.started",
+  from: null,
+  to: "Initializing",
+  trigger: null,
+  payload: { by: "ada", incarnation: 2, initial: {} }
+})
+
+const failed = (detail: string): Event => ({ _tag: "SessionExited", runId: "r", outcome: { _tag: "Error", detail } })
+const texts = (runes: ReadonlyArray<Rune>, info: AgentInfo) => why(runes, info).lines.map((line) => line.text)
+
+describe("a run that failed", () => {
+  it("is told with its code, its last line and both counts, then the wait", () => {
+    const runes = moves(
+      ["Running", "CoolingDown", failed("exit code 3: no such file"), { row: 2, all: 2 }],
+      ["CoolingDown", "BuildingPrompt", { _tag: "BackoffElapsed" }],
+      ["BuildingPrompt", "Spawning", { _tag: "PromptReady", prompt: "p", runId: "r2", messageIds: [], at: T0 }]
+    )
+    const stretched = runes.map((rune, index) => ({ ...rune, at: index === 0 ? T0 : T0 + 4000 }))
+    expect(texts(stretched, agent({ state: "Spawning" }))).toEqual([
+      "run 7 ended with exit code 3: no such file (2nd error in a row of 5, 2 of 20 in all)",
+      "cooling down for 4 s",
+      "a run is being started with its standing prompt"
+    ])
+  })
+
+  it("and cools down now is told with the time that is left from the board", () => {
+    const runes = moves(["Spawning", "CoolingDown", failed("no such program"), { row: 1, all: 1 }])
+    expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 90_000, detail: "after: …" }))).toEqual([
+      "run 7 failed: no such program (1st error in a row of 5, 1 of 20 in all)",
+      "cooling down for 1 min 30 s"
+    ])
+  })
+
+  it("for the last time is told as the end, with what to do", () => {
+    const runes = moves(["Spawning", "Stopped", failed("exit code 1: boom"), { row: 5, all: 9 }])
+    expect(why(runes, agent())).toMatchObject({
+      lines: [{ eventId: 1, at: T0 }, { text: "stopped for good: 5 errors in a row" }],
+      advice: "Fix what the last error names. Start it again: agentd start web/builder"
+    })
+  })
+})
+
+describe("the chain", () => {
+  it("begins at the last success", () => {
+    const runes = moves(
+      ["Running", "CoolingDown", failed("exit code 1: old"), { row: 1, all: 1 }],
+      ["Running", "SessionComplete", { _tag: "SessionExited", runId: "r", outcome: { _tag: "Success" } }],
+      ["SessionComplete", "BuildingPrompt", { _tag: "WorktreeReady", cwd: "/srv/web" }],
+      ["Spawning", "Running", { _tag: "SessionStarted", runId: "r", seq: 7, pid: 42 }]
+    )
+    expect(texts(runes, agent({ state: "Running", detail: "run 7" }))).toEqual([
+      "run 7 ended well",
+      "run 7 started (pid 42)",
+      "now: run 7"
+    ])
+  })
+
+  it("begins where the agent was started again, and says by whom", () => {
+    const runes = [...moves(["Running", "Stopped", { _tag: "OperatorStop", by: "bob" }]), begun(2)]
+    expect(texts(runes, agent({ state: "Initializing", detail: "prepares where it works" }))).toEqual([
+      "started by ada",
+      "now: prepares where it works"
+    ])
+  })
+
+  it("is cut at its old end when it is long, and says how much is left out", () => {
+    const runes = moves(
+      ...Array.from(
+        { length: 60 },
+        (_, index) => ["Running", "CoolingDown", failed(`exit code ${index}`), { row: 1, all: index }] as const
+      )
+    )
+    const lines = texts(runes, agent({ state: "CoolingDown", nextAt: null, maxTotalErrors: 100 }))
+    expect(lines).toHaveLength(25)
+    expect(lines[0]).toBe("… 96 earlier steps: agentd log --agent builder")
+    expect(lines.at(-2)).toContain("exit code 59")
+  })
+
+  it("of an agent that never moved is empty", () => {
+    expect(why([], agent({ state: "Stopped" }))).toEqual({
+      lines: [],
+      advice: "Start it again: agentd start web/builder"
+    })
+  })
+})
+
+describe("advice", () => {
+  it("of a fatal error is the error's own remedy, then how to start", () => {
+    const runes = moves([
+      "Spawning",
+      "Stopped",
+      { _tag: "FatalError", message: "the worktree is dirty", remedy: "Commit or stash it." }
+    ])
+    expect(why(runes, agent())).toMatchObject({
+      lines: [{ text: "cannot go on: the worktree is dirty" }],
+      advice: "Commit or stash it. Start it again: agentd start web/builder"
+    })
+  })
+
+  it("of a person's stop is only how to start", () => {
+    const runes = moves(["Running", "Stopped", { _tag: "OperatorStop", by: "bob", reason: "lunch" }])
+    expect(why(runes, agent())).toMatchObject({
+      lines: [{ text: "stopped by bob: lunch" }],
+      advice: "Start it again: agentd start web/builder"
+    })
+  })
+
+  it("of one that has nothing to do is to give it something", () => {
+    expect(why([], agent({ state: "BuildingPrompt", inbox: 0 })).advice).toContain("agentd send web/builder")
+    expect(why([], agent({ state: "BuildingPrompt", inbox: 1 })).advice).toBeNull()
+  })
+})
+
+it("an uncounted end says why it does not count", () => {
+  const runes = moves([
+    "Running",
+    "CoolingDown",
+    { _tag: "SessionExited", runId: "r", outcome: { _tag: "Uncounted", reason: "quota", until: T0 + 3_600_000 } }
+  ])
+  expect(texts(runes, agent({ state: "CoolingDown", nextAt: T0 + 3_600_000 }))).toEqual([
+    "run 7 ended: its quota is used up (counts no error)",
+    "cooling down for 1 h"
+  ])
+})
+
+it("a rune of a kind or event that it does not know is told by its move", () => {
+  const [rune] = moves(["Running", "Stopped", { _tag: "OperatorStop", by: "x" }])
+  const strange = { ...rune!, trigger: "Abducted", payload: { event: { _tag: "Abducted" } } }
+  expect(texts([strange], agent())).toEqual(["worker.moved: Running → Stopped by Abducted"])
+})
+
+it.each([
+  [1, "1st"],
+  [2, "2nd"],
+  [3, "3rd"],
+  [4, "4th"],
+  [11, "11th"],
+  [12, "12th"],
+  [13, "13th"],
+  [21, "21st"],
+  [112, "112th"]
+])("%i is the %s error", (row, word) => {
+  const runes = moves(["Running", "CoolingDown", failed("x"), { row, all: row }])
+  expect(texts(runes, agent({ state: "CoolingDown" }))[0]).toContain(`(${word} error`)
+})
+
+it.each([
+  [0, "0 ms"],
+  [500, "500 ms"],
+  [4000, "4 s"],
+  [60_000, "1 min"],
+  [90_000, "1 min 30 s"],
+  [3_600_000, "1 h"],
+  [7_500_000, "2 h 5 min"],
+  [90_000_000, "1 d 1 h"]
+])("%i ms are %s", (millis, text) => expect(span(millis)).toBe(text))
