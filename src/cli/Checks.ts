@@ -1,0 +1,197 @@
+/**
+ * Checks: what `doctor` looks at from outside the daemon. Each answers with one
+ * finding and never fails; what is not well carries its remedy.
+ */
+import { Effect, FileSystem, Option, type PlatformError } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { statfs } from "node:fs/promises"
+import * as NodePath from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import { checkLength, probe } from "../control/Endpoint.ts"
+import type { Check } from "../control/Protocol.ts"
+import { load, loadUser } from "../domain/ConfigFile.ts"
+import * as Unit from "../systemd/Unit.ts"
+import { bytes } from "./Output.ts"
+import type { Paths } from "./Paths.ts"
+
+const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail, remedy: null })
+const warn = (name: string, detail: string, remedy: string): Check => ({ name, level: "warn", detail, remedy })
+const fail = (name: string, detail: string, remedy: string): Check => ({ name, level: "fail", detail, remedy })
+
+const LEAST_NODE = [24, 15] as const
+/** Below the first, runs soon fail; below the second, it is time to look. */
+const SPACE = { fail: 200_000_000, warn: 2_000_000_000 } as const
+
+export const node = (version: string): Check => {
+  const [major = 0, minor = 0] = version.replace(/^v/, "").split(".").map(Number)
+  const enough = major > LEAST_NODE[0] || (major === LEAST_NODE[0] && minor >= LEAST_NODE[1])
+  return enough
+    ? ok("node", version)
+    : fail("node", `${version} is too old`, `Install Node ${LEAST_NODE.join(".")} or newer.`)
+}
+
+/** The folder itself, or the nearest one above that exists. */
+const existing = (fs: FileSystem.FileSystem, path: string): Effect.Effect<string, PlatformError.PlatformError> =>
+  Effect.flatMap(fs.exists(path), (there) => (there ? Effect.succeed(path) : existing(fs, NodePath.dirname(path))))
+
+const broken = (name: string, remedy: string) => (error: { readonly message: string }) =>
+  Effect.succeed(fail(name, error.message, remedy))
+
+export const folder = (name: string, path: string) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    if (!(yield* fs.exists(path))) return ok(name, `${path} (is made at the first start)`)
+    const info = yield* fs.stat(path)
+    const mode = (info.mode & 0o777).toString(8)
+    const owner = Option.getOrUndefined(info.uid)
+    if (info.type !== "Directory") return fail(name, `${path} is no folder`, "Move it away.")
+    if (owner !== undefined && owner !== process.getuid?.()) {
+      return fail(name, `${path} belongs to user ${owner}`, "Choose a folder of your own with --state DIR.")
+    }
+    if ((info.mode & 0o022) !== 0) {
+      return fail(name, `others may write in ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
+    }
+    return (info.mode & 0o055) === 0
+      ? ok(name, `${path} (mode ${mode})`)
+      : warn(name, `others may look into ${path} (mode ${mode})`, `Run: chmod 700 '${path}'`)
+  }).pipe(Effect.catch(broken(name, "Make it accessible to you, or choose another with --state DIR.")))
+
+export const space = (path: string) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    const at = yield* existing(fs, path)
+    const { bavail, bsize } = yield* Effect.promise(() => statfs(at))
+    const free = bavail * bsize
+    const detail = `${bytes(free)} free at ${at}`
+    const remedy = "Make room: when the disk is full the rune log takes no writes and every run is ended."
+    return free < SPACE.fail
+      ? fail("disk", detail, remedy)
+      : free < SPACE.warn
+        ? warn("disk", detail, remedy)
+        : ok("disk", detail)
+  }).pipe(Effect.catch(broken("disk", "Check that the state folder's disk is there.")))
+
+export const socket = (path: string) =>
+  Effect.gen(function* () {
+    yield* checkLength(path)
+    switch (yield* probe(path)) {
+      case "live":
+        return ok("socket", `${path} answers`)
+      case "absent":
+        return warn("socket", `nobody listens at ${path}: the daemon is not running`, "Start it: agentd start")
+      case "stale":
+        return warn(
+          "socket",
+          `${path} is left over from a daemon that died`,
+          "Start it again (agentd start): it is replaced."
+        )
+      case "forbidden":
+        return fail("socket", `${path} belongs to another user`, "Run this as the user that runs the daemon.")
+    }
+  }).pipe(Effect.catch((error) => Effect.succeed(fail("socket", error.message, error.remedy))))
+
+/** Whether some process holds the store, when nobody answers. */
+export const lock = (path: string, live: boolean) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    if (!(yield* fs.exists(path))) return ok("lock", "never taken: no daemon has run here yet")
+    const held = yield* Effect.sync(() => {
+      const database = new DatabaseSync(path, { timeout: 0 })
+      try {
+        database.exec("BEGIN EXCLUSIVE; ROLLBACK")
+        return false
+      } catch {
+        return true
+      } finally {
+        database.close()
+      }
+    })
+    if (live)
+      return held
+        ? ok("lock", "held by the daemon")
+        : fail("lock", `a daemon answers and does not hold ${path}`, "Restart it: agentd restart")
+    return held
+      ? fail(
+          "lock",
+          `a daemon holds ${path} and does not answer`,
+          `Find it (fuser ${path}), look at what it does, and end it.`
+        )
+      : ok("lock", "free")
+  }).pipe(Effect.catch(broken("lock", "Make the state folder accessible to you.")))
+
+export const systemd = Effect.fnUntraced(function* (unit: string, user: string) {
+  if (!(yield* Unit.hasUserManager)) {
+    return [
+      warn(
+        "systemd",
+        "there is no user manager: the daemon runs detached and does not come back by itself",
+        "Log in through a session that has one, or start agentd up from a service manager of yours."
+      )
+    ]
+  }
+  const status = yield* Unit.status(unit)
+  const state = Option.match(status, {
+    onNone: () => ok("systemd", `a user manager is there; it has no unit ${unit} yet`),
+    onSome: (found) =>
+      found.state === "failed"
+        ? fail(
+            "systemd",
+            `${unit} failed: ${found.result} (exit code ${found.exitCode})`,
+            `See why: journalctl --user -u ${unit}`
+          )
+        : ok("systemd", `${unit} is ${found.state}${found.restarts === 0 ? "" : `, restarted ${found.restarts} times`}`)
+  })
+  return (yield* Unit.lingers(user))
+    ? [state, ok("linger", "your services outlive your logout")]
+    : [
+        state,
+        warn("linger", "your services end with your last logout, agentd with them", "Run: loginctl enable-linger")
+      ]
+})
+
+export const git = Effect.gen(function* () {
+  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+  const version = yield* spawner.string(ChildProcess.make("git", ["--version"]))
+  return ok("git", version.trim())
+}).pipe(
+  Effect.timeout("10 seconds"),
+  Effect.orElseSucceed(() =>
+    warn("git", "git cannot be run", 'Install it; agents with "worktree" cannot work without.')
+  )
+)
+
+export const configs = Effect.fnUntraced(function* (project: string | null, user: string) {
+  const mine = yield* Effect.result(project === null ? Effect.succeed(null) : load(project))
+  const users = yield* Effect.result(loadUser(user))
+  const found: Array<Check> = []
+  if (mine._tag === "Failure") found.push(fail("config", mine.failure.message, mine.failure.remedy))
+  else if (mine.success === null) {
+    found.push(warn("config", "there is no agentd.jsonc here or above", "Write a sample: agentd init"))
+  } else found.push(ok("config", `${project}: ${Object.keys(mine.success.agents).length} agents`))
+  if (users._tag === "Failure") found.push(fail("config", users.failure.message, users.failure.remedy))
+  const mail =
+    (mine._tag === "Success" && mine.success !== null ? mine.success.mail : undefined) ??
+    (users._tag === "Success" ? users.success.mail : undefined)
+  found.push(
+    mail === undefined
+      ? warn("mail", "nobody is mailed when an agent stops for good", `Add a mail section to agentd.jsonc or ${user}.`)
+      : ok("mail", `alerts go to ${[mail.to].flat().join(", ")} through ${mail.smtp.host}; try it: agentd alert test`)
+  )
+  return found
+})
+
+/** All of them, from outside. */
+export const all = Effect.fnUntraced(function* (paths: Paths, project: string | null, user: string) {
+  const answer = yield* socket(paths.socket)
+  return [
+    node(process.version),
+    yield* folder("state", paths.state),
+    yield* folder("socket folder", NodePath.dirname(paths.socket)),
+    yield* space(paths.state),
+    answer,
+    yield* lock(paths.lock, answer.level === "ok"),
+    ...(yield* systemd(Unit.unitName(paths.state, paths.defaultState), user)),
+    yield* git,
+    ...(yield* configs(project, paths.userConfig))
+  ]
+})

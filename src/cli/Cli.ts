@@ -1,0 +1,344 @@
+/**
+ * Cli: the whole command line: every verb with its flags, its words and an
+ * example. What a verb does lies in a file of its own, which is loaded when the
+ * verb is called, so that none of them waits for the others' code.
+ */
+import { Cause, Config, Console, Effect, Option } from "effect"
+import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
+import { VERSION } from "../control/Version.ts"
+import { ExitCode, meanings } from "./ExitCode.ts"
+import { explain } from "./Failure.ts"
+import * as Invocation from "./Invocation.ts"
+import { FORM, parse } from "./Moment.ts"
+
+const State = GlobalFlag.Setting("state")({
+  flag: Flag.String("state").pipe(
+    Flag.withMetavar("DIR"),
+    Flag.withDescription("Keep and find everything in this folder: a separate world"),
+    Flag.optional
+  )
+})
+const Json = GlobalFlag.Setting("json")({
+  flag: Flag.Boolean("json").pipe(
+    Flag.withDescription("Print one JSON value, or one a line where it is a stream"),
+    Flag.withDefault(false)
+  )
+})
+
+/** Loads the verb, then runs it as it was invoked. */
+const verb =
+  <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) =>
+  (input: I) =>
+    Effect.gen(function* () {
+      const invocation = yield* Invocation.make({ state: yield* State, json: yield* Json })
+      const { run } = yield* Effect.promise(load)
+      return yield* Effect.provideService(run(input), Invocation.Invocation, invocation)
+    })
+
+const agent = Argument.String("agent").pipe(Argument.withDescription("Its name in this project, or project/agent"))
+const maybeAgent = agent.pipe(Argument.optional, Argument.map(Option.getOrUndefined))
+const yes = Flag.Boolean("yes").pipe(
+  Flag.withAlias("y"),
+  Flag.withDescription("Do not ask, even while agents work"),
+  Flag.withDefault(false)
+)
+const maybe = (name: string, metavar: string, description: string) =>
+  Flag.String(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.optional,
+    Flag.map(Option.getOrUndefined)
+  )
+
+const up = Command.make(
+  "up",
+  {},
+  verb(() => import("./Up.ts"))
+).pipe(
+  Command.withDescription("Run the daemon in the foreground, with the project of this folder"),
+  Command.withExamples([
+    { command: "agentd up", description: "Watch it work; Ctrl-C stops it in order" },
+    { command: "agentd --state /tmp/try up", description: "A separate world, to try things" }
+  ])
+)
+
+const start = Command.make(
+  "start",
+  { agent: maybeAgent },
+  verb(() => import("./Start.ts"))
+).pipe(
+  Command.withDescription("Start the daemon in the background with the project of this folder, or a stopped agent"),
+  Command.withExamples([
+    { command: "agentd start", description: "Under systemd where there is one; the project of this folder joins it" },
+    { command: "agentd start builder", description: "Start an agent again, with fresh error counters" }
+  ])
+)
+
+const stop = Command.make(
+  "stop",
+  { agent: maybeAgent, yes },
+  verb(() => import("./Stop.ts"))
+).pipe(
+  Command.withDescription("Stop the daemon in order, or one agent until it is started again"),
+  Command.withExamples([
+    { command: "agentd stop", description: "Every run is ended; what should run runs again after agentd start" },
+    { command: "agentd stop web/builder", description: "Stop one agent of another project" }
+  ])
+)
+
+const restart = Command.make(
+  "restart",
+  { agent: maybeAgent, yes },
+  verb(() => import("./Restart.ts"))
+).pipe(
+  Command.withDescription("Restart the daemon, or one agent with fresh error counters"),
+  Command.withExamples([{ command: "agentd restart --yes", description: "After an upgrade" }])
+)
+
+const status = Command.make(
+  "status",
+  {},
+  verb(() => import("./Status.ts"))
+).pipe(
+  Command.withDescription("Show the daemon: whether it is ready, what keeps it, its log, mail and agents by state"),
+  Command.withExamples([{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }])
+)
+
+const ps = Command.make(
+  "ps",
+  {},
+  verb(() => import("./Ps.ts"))
+).pipe(
+  Command.withDescription("List the agents: state, errors, inbox, branch, and what each waits for"),
+  Command.withExamples([
+    { command: "agentd ps", description: "ERRORS 2/5 · 7/20: in a row, and in all, of the limits" }
+  ])
+)
+
+const log = Command.make(
+  "log",
+  {
+    follow: Flag.Boolean("follow").pipe(
+      Flag.withAlias("f"),
+      Flag.withDescription("Go on with what comes"),
+      Flag.withDefault(false)
+    ),
+    stream: maybe("stream", "STREAM", "Only this stream: a conversation's id, or daemon"),
+    agent: maybe("agent", "AGENT", "Only what this agent's machines did"),
+    since: Flag.String("since").pipe(
+      Flag.withMetavar("TIME"),
+      Flag.withDescription(`Only since then: ${FORM}`),
+      Flag.mapTryCatch(
+        (text) => {
+          const moment = parse(text)
+          if (moment === undefined) throw new Error(`Expected ${FORM}`)
+          return moment
+        },
+        (error) => (error instanceof Error ? error.message : String(error))
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    ),
+    kinds: Flag.String("kind").pipe(
+      Flag.withMetavar("KIND"),
+      Flag.withDescription("Only runes of this kind, such as worker.moved; may be given more than once"),
+      Flag.atLeast(0)
+    ),
+    lines: Flag.Int("lines").pipe(
+      Flag.withAlias("n"),
+      Flag.withMetavar("N"),
+      Flag.withDescription("Only the newest N of what is there (50 unless --since says otherwise)"),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    )
+  },
+  verb(() => import("./Log.ts"))
+).pipe(
+  Command.withDescription("Print the log of everything that was decided, one rune a line"),
+  Command.withExamples([
+    { command: "agentd log -f --agent builder", description: "Watch one agent" },
+    { command: "agentd log --since 10m --kind worker.moved --json", description: "For scripts, one JSON value a line" }
+  ])
+)
+
+const why = Command.make(
+  "why",
+  { agent },
+  verb(() => import("./Why.ts"))
+).pipe(
+  Command.withDescription("Say in plain words what led an agent to where it stands"),
+  Command.withExamples([{ command: "agentd why builder", description: "Why did it stop?" }])
+)
+
+const send = Command.make(
+  "send",
+  {
+    agent,
+    text: Argument.String("text").pipe(
+      Argument.withDescription("The message; - or nothing: what comes on standard input"),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
+    ),
+    urgent: Flag.Boolean("urgent").pipe(
+      Flag.withDescription("End the run that is under way; the next one carries the message"),
+      Flag.withDefault(false)
+    )
+  },
+  verb(() => import("./Send.ts"))
+).pipe(
+  Command.withDescription("Put a message into an agent's inbox; its next run carries it"),
+  Command.withExamples([
+    {
+      command: 'agentd send builder "Fix the failing test"',
+      description: "It answers when the message is safe on disk"
+    },
+    { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
+    { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
+  ])
+)
+
+const interrupt = Command.make(
+  "interrupt",
+  { agent },
+  verb(() => import("./Interrupt.ts"))
+).pipe(
+  Command.withDescription("End an agent's turn, or its run where there are no turns; counts no error"),
+  Command.withExamples([{ command: "agentd interrupt builder", description: "Let it take up its inbox anew" }])
+)
+
+const verify = Command.make(
+  "verify",
+  {},
+  verb(() => import("./Verify.ts"))
+).pipe(
+  Command.withDescription("Re-read the whole log: hashes, order, invariants; works without the daemon too"),
+  Command.withExamples([{ command: "agentd verify", description: "Exit code 4: there are problems" }])
+)
+
+const doctor = Command.make(
+  "doctor",
+  {},
+  verb(() => import("./Doctor.ts"))
+).pipe(
+  Command.withDescription("Check everything that agentd needs, and say what to do about what is missing"),
+  Command.withExamples([{ command: "agentd doctor", description: "Exit code 4: something has to be done" }])
+)
+
+const alertTest = Command.make(
+  "test",
+  {},
+  verb(() => import("./AlertTest.ts"))
+).pipe(
+  Command.withDescription("Send a test mail down the path that real alerts take"),
+  Command.withExamples([{ command: "agentd alert test", description: "Do it once after setting up mail" }])
+)
+const alert = Command.make("alert").pipe(
+  Command.withDescription("Mail to a person"),
+  Command.withSubcommands([alertTest])
+)
+
+const schema = Command.make(
+  "schema",
+  {
+    user: Flag.Boolean("user").pipe(
+      Flag.withDescription("Of the user's own config.jsonc instead"),
+      Flag.withDefault(false)
+    )
+  },
+  verb(() => import("./Schema.ts"))
+).pipe(
+  Command.withDescription("Print the JSON Schema of agentd.jsonc, for editors"),
+  Command.withExamples([{ command: "agentd schema > agentd.schema.json", description: 'Then name it as "$schema"' }])
+)
+
+const init = Command.make(
+  "init",
+  {},
+  verb(() => import("./Init.ts"))
+).pipe(
+  Command.withDescription("Write a commented sample agentd.jsonc; one that is there is left alone"),
+  Command.withExamples([{ command: "agentd init && $EDITOR agentd.jsonc && agentd start", description: "Begin" }])
+)
+
+const completions = Command.make(
+  "completions",
+  {
+    shell: Argument.Literals("shell", ["bash", "zsh", "fish"]).pipe(Argument.withDescription("For which shell"))
+  },
+  ({ shell }) => verb(() => import("./Completions.ts"))({ shell, root: whole() })
+).pipe(
+  Command.withDescription("Print a script that completes verbs and flags"),
+  Command.withExamples([
+    { command: 'eval "$(agentd completions bash)"', description: "For this shell; put it into ~/.bashrc to keep it" }
+  ])
+)
+
+const exitCodes = meanings.map(([code, meaning]) => `${String(code).padStart(5)}  ${meaning}`).join("\n")
+
+const agentd = Command.make("agentd").pipe(
+  Command.withDescription(`Keeps AI coding agents running unattended and honest.\n\n  Exit codes:\n${exitCodes}`),
+  Command.withSubcommands([
+    {
+      group: "The daemon",
+      commands: [up, start, stop, restart, status, doctor, verify]
+    },
+    { group: "Agents", commands: [ps, why, send, interrupt, log] },
+    { group: "Setting up", commands: [init, schema, alert, completions] }
+  ]),
+  Command.withGlobalFlags([State, Json])
+)
+
+/** What `completions` needs of the whole that it is part of. */
+const whole = (): Command.Command.Any => agentd
+
+/** A wrong invocation is told in two lines; the help is one word away. */
+const presenter: CliOutput.Presenter = {
+  present: (event) =>
+    event._tag === "InvalidInvocation"
+      ? Effect.forEach(
+          [
+            ...event.errors.map((error) => `agentd: ${error.message}`),
+            `  → Usage: ${event.helpDoc.usage}. More: ${event.commandPath.join(" ")} --help`
+          ],
+          (line) => Console.error(line),
+          { discard: true }
+        )
+      : CliOutput.defaultPresenter.present(event)
+}
+
+/** No wizard, no log level: one way to do it. */
+const config = CliConfig.make({ builtIns: [GlobalFlag.Help, GlobalFlag.Version] })
+
+const debug = Config.Boolean("AGENTD_DEBUG").pipe(
+  Config.withDefault(false),
+  Effect.orElseSucceed(() => false)
+)
+
+const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
+
+const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, json: boolean) {
+  const error = Cause.squash(cause)
+  if (isUsageError(error)) {
+    return error._tag === "ShowHelp" && error.errors.length === 0 ? ExitCode.ok : ExitCode.usage
+  }
+  const { exitCode, message, remedy, tag } = explain(error)
+  yield* json
+    ? Console.error(JSON.stringify({ error: tag, message, remedy, exitCode }))
+    : Console.error(`agentd: ${message}\n  → ${remedy}`)
+  if (yield* debug) yield* Console.error(Cause.pretty(cause))
+  return exitCode
+})
+
+/** Runs one command line to its exit code. Only an interrupt fails. */
+export const run = (args: ReadonlyArray<string>) => {
+  const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
+  return Command.runWith(agentd, { version: VERSION })(args).pipe(
+    Effect.as<number>(ExitCode.ok),
+    Effect.catchCauseIf(
+      (cause) => !Cause.hasInterruptsOnly(cause),
+      (cause) => report(cause, options.includes("--json"))
+    ),
+    Effect.provideService(CliOutput.Presenter, presenter),
+    Effect.provideService(CliConfig.CliConfig, config)
+  )
+}

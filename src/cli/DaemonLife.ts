@@ -1,0 +1,110 @@
+/**
+ * DaemonLife: the daemon's beginning and end, seen from outside: launch it and
+ * wait until it answers; ask it to end and wait until its process is gone.
+ */
+import { Clock, Console, Duration, Effect, Schedule } from "effect"
+import { call, type DaemonUnreachable } from "../control/ControlClient.ts"
+import { checkLength, probe } from "../control/Endpoint.ts"
+import type { StatusReply } from "../control/Protocol.ts"
+import { launch } from "../systemd/Launch.ts"
+import { unitName } from "../systemd/Unit.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Entry, Invocation } from "./Invocation.ts"
+
+/** From launch to answer; recovery goes on behind it. */
+const ANSWERS_WITHIN = Duration.seconds(30)
+/** Every agent gets its grace; systemd would not wait longer either. */
+const GONE_WITHIN = Duration.minutes(2)
+const POLL = Duration.millis(50)
+
+export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable> =>
+  call(socket, (client) => client.Status())
+
+/** Whether a process of that id is there. Signal 0 asks and does nothing. */
+const alive = (pid: number) =>
+  Effect.sync(() => {
+    try {
+      process.kill(pid, 0)
+      return true
+    } catch (error) {
+      return error instanceof Error && "code" in error && error.code === "EPERM"
+    }
+  })
+
+/** Until it answers; `log` says where its last words are if it does not. */
+const untilItAnswers = (socket: string, where: string) =>
+  status(socket).pipe(
+    Effect.retry({
+      schedule: Schedule.spaced(POLL),
+      while: (error) => error.reason === "not-running"
+    }),
+    Effect.timeoutOrElse({
+      duration: ANSWERS_WITHIN,
+      orElse: () =>
+        Effect.fail(
+          new VerbFailed({
+            message: `The daemon was started but does not answer at ${socket}.`,
+            remedy: `See why: ${where}. Or run it in the foreground: agentd up`,
+            exitCode: ExitCode.notRunning
+          })
+        )
+    })
+  )
+
+export interface Started {
+  readonly status: StatusReply
+  /** False: it ran already. */
+  readonly launched: boolean
+}
+
+export const start = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  yield* checkLength(paths.socket)
+  if ((yield* probe(paths.socket)) === "live") {
+    return { status: yield* status(paths.socket), launched: false } satisfies Started
+  }
+  const entry = yield* Entry
+  const own = paths.state === paths.defaultState
+  const how = yield* launch({
+    unit: unitName(paths.state, paths.defaultState),
+    command: [...entry.command, ...(own ? [] : ["--state", paths.state]), "up"],
+    // Not the project: the daemon must not keep a folder busy, nor take up a project by where it was started.
+    cwd: "/",
+    env: entry.env,
+    log: paths.log
+  })
+  const where = how._tag === "Systemd" ? `journalctl --user -u ${how.unit}` : how.log
+  return { status: yield* untilItAnswers(paths.socket, where), launched: true } satisfies Started
+})
+
+const untilGone = (pid: number, socket: string): Effect.Effect<void> =>
+  Effect.gen(function* () {
+    const listening = (yield* probe(socket)) === "live"
+    if (!listening && !(yield* alive(pid))) return
+    yield* Effect.sleep(POLL)
+    return yield* untilGone(pid, socket)
+  })
+
+/** Asks it to end, and returns when it is gone. */
+export const stop = Effect.fnUntraced(function* (reason: string) {
+  const { caller, json, paths } = yield* Invocation
+  const { pid } = yield* call(paths.socket, (client) => client.Shutdown({ reason, by: caller.by }))
+  const began = yield* Clock.currentTimeMillis
+  const patience = Effect.delay(Console.error("Waiting for the agents' runs to end …"), "2 seconds")
+  const notice = json ? Effect.never : Effect.andThen(patience, Effect.never)
+  yield* Effect.raceFirst(untilGone(pid, paths.socket), notice).pipe(
+    Effect.timeoutOrElse({
+      duration: GONE_WITHIN,
+      orElse: () =>
+        Effect.fail(
+          new VerbFailed({
+            message: `The daemon (pid ${pid}) was asked to stop ${Duration.toSeconds(GONE_WITHIN)} s ago and still runs.`,
+            remedy: `See what it waits for: agentd status. To end it at once: kill -9 ${pid} (the next start finds its runs).`,
+            exitCode: ExitCode.failed
+          })
+        )
+    })
+  )
+  return { pid, took: (yield* Clock.currentTimeMillis) - began }
+})

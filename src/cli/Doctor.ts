@@ -1,0 +1,53 @@
+/** `agentd doctor`: everything that has to be right for agentd to work, each with its remedy. */
+import { Effect } from "effect"
+import { call } from "../control/ControlClient.ts"
+import type { Check } from "../control/Protocol.ts"
+import { VERSION } from "../control/Version.ts"
+import * as Checks from "./Checks.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation, print } from "./Invocation.ts"
+import { type Colour, paint } from "./Output.ts"
+
+const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
+
+/** What the daemon says of itself; silence is one of the findings. */
+const fromDaemon = (socket: string) =>
+  call(socket, (client) =>
+    Effect.gen(function* () {
+      const { daemon } = yield* client.Status()
+      const same = daemon.version === VERSION
+      const version: Check = {
+        name: "version",
+        level: same ? "ok" : "warn",
+        detail: same ? VERSION : `the daemon is ${daemon.version}, this command is ${VERSION}`,
+        remedy: same ? null : "Run: agentd restart"
+      }
+      return [version, ...(yield* client.Doctor())]
+    })
+  ).pipe(
+    Effect.catchTag("DaemonUnreachable", ({ message, reason, remedy }) =>
+      Effect.succeed<ReadonlyArray<Check>>(
+        reason === "not-running" ? [] : [{ name: "daemon", level: "fail", detail: message, remedy }]
+      )
+    )
+  )
+
+export const run = Effect.fnUntraced(function* () {
+  const { caller, colour, paths } = yield* Invocation
+  const checks = [...(yield* Checks.all(paths, caller.config, caller.by)), ...(yield* fromDaemon(paths.socket))]
+  const width = Math.max(...checks.map(({ name }) => name.length)) + 2
+  yield* print(checks, () =>
+    checks.flatMap(({ detail, level, name, remedy }) => [
+      `${paint(colour, colours[level], level.padEnd(4))}  ${name.padEnd(width)}${detail}`,
+      ...(remedy === null ? [] : [`${" ".repeat(6 + width)}→ ${remedy}`])
+    ])
+  )
+  const failed = checks.filter(({ level }) => level === "fail").length
+  if (failed === 0) return
+  return yield* new VerbFailed({
+    message: `${failed} of ${checks.length} checks failed.`,
+    remedy: "Do what the arrows say, then run agentd doctor again.",
+    exitCode: ExitCode.problems
+  })
+})

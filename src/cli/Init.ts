@@ -1,0 +1,64 @@
+/** `agentd init`: a commented sample agentd.jsonc, where there is none. */
+import { Effect, FileSystem } from "effect"
+import * as NodePath from "node:path"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { print } from "./Invocation.ts"
+import { CONFIG_NAME } from "./Paths.ts"
+
+export const SAMPLE = `// What agentd keeps running in this project.
+// Every field, its default and its meaning: agentd schema
+{
+  "agents": {
+    // An agent's name; messages go to it with: agentd send builder "…"
+    "builder": {
+      "role": "builds and fixes",
+      // Goes into each of its prompts.
+      "instructions": "Run the tests before you say that you are done.",
+      "backend": {
+        "type": "command",
+        // Any program: the prompt comes on its standard input, its exit code is the outcome.
+        "argv": ["claude", "-p"]
+      },
+      // "inbox": it runs when there is a message. "loop" (with a "prompt"): again and again.
+      "mode": "inbox",
+      // A git worktree and branch of its own, so that agents do not step on each other.
+      "worktree": false,
+      // After an error it waits 2 s, 4 s … up to 60 s; after so many it stops for good and mails.
+      "maxConsecutiveErrors": 5,
+      "maxTotalErrors": 20,
+      "runTimeout": "30 minutes"
+    }
+  }
+
+  // Who is told when an agent has stopped for good. Try it: agentd alert test
+  // ,"mail": {
+  //   "to": "ada@example.org",
+  //   "smtp": {
+  //     "host": "smtp.example.org",
+  //     "security": "starttls",
+  //     "user": "ada",
+  //     "passwordFile": "/home/ada/.config/agentd/smtp-password"
+  //   }
+  // }
+}
+`
+
+export const run = Effect.fnUntraced(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const path = NodePath.resolve(CONFIG_NAME)
+  // "wx": two at once cannot both write.
+  yield* fs.writeFileString(path, SAMPLE, { flag: "wx" }).pipe(
+    Effect.mapError((error) => {
+      const exists = error.reason._tag === "AlreadyExists"
+      return new VerbFailed({
+        message: exists
+          ? `${path} is there already and was left as it is.`
+          : `${path} cannot be written: ${error.message}`,
+        remedy: exists ? "Edit it, or move it away first." : "Run it in a folder that you may write in.",
+        exitCode: ExitCode.failed
+      })
+    })
+  )
+  yield* print({ path }, () => [`Wrote ${path}. Edit it, then: agentd start`])
+})

@@ -1,0 +1,76 @@
+/**
+ * Invocation: what every verb needs to know of how it was called: the paths, who
+ * asks from where, how to print, and how this very program was started.
+ */
+import { Console, Context, Effect, Option, Stdio, Terminal } from "effect"
+import { TerminalCapabilities } from "effect/cli"
+import { userInfo } from "node:os"
+import type { Caller } from "../domain/Messages.ts"
+import * as Paths from "./Paths.ts"
+
+/** How the bin was started, and what it can start; the bin provides it. */
+export class Entry extends Context.Service<
+  Entry,
+  {
+    /** Node and the script, absolute: the beginning of the daemon's command line. */
+    readonly command: ReadonlyArray<string>
+    readonly env: { readonly [name: string]: string }
+    /** The daemon in this process, until it ends. Loaded on demand. */
+    readonly daemon: (options: DaemonOptions) => Effect.Effect<void, DaemonFailure>
+  }
+>()("agentd/cli/Entry") {}
+
+export interface DaemonOptions {
+  readonly state: string
+  readonly socket: string
+  /** The project to register at once. */
+  readonly config?: string
+  /** The daemon's own environment: agents inherit it. */
+  readonly environment: { readonly [name: string]: string }
+}
+
+/** Why a daemon could not start or go on. */
+export interface DaemonFailure {
+  readonly _tag: string
+  readonly message: string
+  readonly remedy: string
+  readonly exitCode: number
+}
+
+export class Invocation extends Context.Service<
+  Invocation,
+  {
+    readonly paths: Paths.Paths
+    readonly json: boolean
+    readonly colour: boolean
+    /** Somebody is there to answer a question. */
+    readonly interactive: boolean
+    /** Columns of the terminal; null when the output goes elsewhere. */
+    readonly columns: number | null
+    readonly caller: Caller
+  }
+>()("agentd/cli/Invocation") {}
+
+export const make = Effect.fnUntraced(function* (flags: {
+  readonly state: Option.Option<string>
+  readonly json: boolean
+}) {
+  const capabilities = yield* TerminalCapabilities.TerminalCapabilities
+  const stdio = yield* Stdio.Stdio
+  const onTerminal = yield* stdio.stdoutIsTerminal
+  const terminal = yield* Terminal.Terminal
+  return Invocation.of({
+    paths: yield* Paths.resolve(flags.state),
+    json: flags.json,
+    colour: capabilities.canColor && !flags.json,
+    interactive: capabilities.canPrompt,
+    columns: onTerminal && !flags.json ? yield* terminal.columns : null,
+    caller: { by: yield* Effect.sync(() => userInfo().username), config: yield* Paths.findProject }
+  })
+})
+
+/** One JSON value where --json was given, else the lines. */
+export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
+  Effect.flatMap(Invocation, ({ json }) =>
+    Effect.forEach(json ? [JSON.stringify(value)] : lines(), (line) => Console.log(line), { discard: true })
+  )

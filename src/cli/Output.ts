@@ -1,0 +1,122 @@
+/**
+ * Output: how things look to a person: colours, columns, ages, times. Pure.
+ *
+ * Guarantees: columns line up whatever is in them; nothing that an agent wrote
+ * reaches the terminal as a control sequence.
+ */
+import { displayWidth } from "effect/cli/CliOutput"
+
+export type Colour = "red" | "green" | "yellow" | "cyan" | "dim" | "bold"
+
+const codes: { readonly [colour in Colour]: string } = {
+  red: "31",
+  green: "32",
+  yellow: "33",
+  cyan: "36",
+  dim: "2",
+  bold: "1"
+}
+
+export const paint = (on: boolean, colour: Colour | undefined, text: string): string =>
+  on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
+
+/** One line without control characters: what comes from an agent may hold any. */
+export const plain = (text: string): string =>
+  text
+    .replaceAll(/\s+/gu, " ")
+    .replaceAll(/\p{Cc}/gu, "·")
+    .trim()
+
+/** At most so many columns; a cut is shown. */
+export const cut = (text: string, columns: number): string => {
+  if (displayWidth(text) <= columns) return text
+  let kept = ""
+  let width = 0
+  for (const char of text) {
+    width += displayWidth(char)
+    if (width > columns - 1) break
+    kept += char
+  }
+  return `${kept}…`
+}
+
+export interface Cell {
+  readonly text: string
+  readonly colour?: Colour | undefined
+  readonly right?: boolean
+}
+
+export interface TableOptions {
+  readonly colour: boolean
+  /** The last column is cut to fit; null: nothing is. */
+  readonly columns: number | null
+}
+
+const GAP = "  "
+
+/** A head and rows, in columns; the last one takes what room is left. */
+export const table = (
+  head: ReadonlyArray<string>,
+  rows: ReadonlyArray<ReadonlyArray<Cell>>,
+  options: TableOptions
+): ReadonlyArray<string> => {
+  const all: ReadonlyArray<ReadonlyArray<Cell>> = [head.map((text) => ({ text, colour: "dim" as const })), ...rows]
+  const widths = head.map((_, column) => Math.max(...all.map((row) => displayWidth(row[column]?.text ?? ""))))
+  const last = head.length - 1
+  const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0)
+  return all.map((row) =>
+    row
+      .map((cell, column) => {
+        if (column === last) {
+          const room = options.columns === null ? undefined : Math.max(8, options.columns - before)
+          return paint(options.colour, cell.colour, room === undefined ? cell.text : cut(cell.text, room))
+        }
+        const padding = " ".repeat(widths[column]! - displayWidth(cell.text))
+        const text = paint(options.colour, cell.colour, cell.text)
+        return rows.length > 0 && rows[0]![column]?.right === true ? padding + text : text + padding
+      })
+      .join(GAP)
+      .trimEnd()
+  )
+}
+
+/** How old, as people say it: 42s, 3m, 5h, 12d. */
+export const age = (millis: number): string => {
+  const seconds = Math.max(0, Math.floor(millis / 1000))
+  if (seconds < 60) return `${seconds}s`
+  if (seconds < 3600) return `${Math.floor(seconds / 60)}m`
+  if (seconds < 86_400) return `${Math.floor(seconds / 3600)}h`
+  return `${Math.floor(seconds / 86_400)}d`
+}
+
+const two = (value: number): string => String(value).padStart(2, "0")
+
+/** Local time; with the date when it is another day than `now`. */
+export const clock = (at: number, now: number): string => {
+  const date = new Date(at)
+  const time = `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`
+  return date.toDateString() === new Date(now).toDateString()
+    ? time
+    : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`
+}
+
+/** 4.2 MB and the like. */
+export const bytes = (count: number): string => {
+  const units = ["B", "kB", "MB", "GB", "TB"]
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3))
+  const value = count / 1000 ** power
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
+}
+
+const stateColours: { readonly [state: string]: Colour } = {
+  Running: "green",
+  Initializing: "cyan",
+  BuildingPrompt: "cyan",
+  Spawning: "cyan",
+  SessionComplete: "cyan",
+  Interrupting: "yellow",
+  CoolingDown: "yellow",
+  Stopped: "red"
+}
+
+export const stateColour = (state: string): Colour | undefined => stateColours[state]

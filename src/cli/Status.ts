@@ -1,0 +1,66 @@
+/** `agentd status`: the daemon itself, and what each answer rests on. */
+import { Clock, Effect } from "effect"
+import { call } from "../control/ControlClient.ts"
+import type { DaemonStatus, StatusReply } from "../control/Protocol.ts"
+import { VERSION } from "../control/Version.ts"
+import { Invocation, print } from "./Invocation.ts"
+import { age, bytes, clock, type Colour, paint, plain, stateColour } from "./Output.ts"
+
+const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
+  recovering: ["recovering: it reads its log, and answers meanwhile", "yellow"],
+  ready: ["ready", "green"],
+  stopping: ["stopping", "yellow"]
+}
+
+const supervision = ({ by, restsOn, unit }: DaemonStatus["supervision"]): string => {
+  const who =
+    by === "systemd"
+      ? `systemd${unit === null ? "" : ` (${unit})`}`
+      : by === "detached"
+        ? "nobody (a detached process; it does not come back after a reboot)"
+        : "the terminal that it was started in"
+  return `${who}; ${restsOn}`
+}
+
+const outbox = (mail: DaemonStatus["outbox"], now: number): string => {
+  if (!mail.configured) return "nobody is mailed: no mail section is configured"
+  const parts = [`${mail.waiting} waiting`, `${mail.failed} failed`]
+  if (mail.lastSentAt !== null) parts.push(`last sent ${age(now - mail.lastSentAt)} ago`)
+  if (mail.lastError !== null) parts.push(`last error: ${plain(mail.lastError)}`)
+  return `${parts.join(", ")}; rests on rune ${mail.restsOn}`
+}
+
+const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArray<string> => {
+  const { daemon, projects, states, uptime } = status
+  const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
+  const [phase, phaseColour] = phases[daemon.phase]
+  const skew = daemon.version === VERSION ? "" : ` (this command is ${VERSION}: agentd restart brings them together)`
+  const agents = states.map(
+    ({ agents, restsOn, state }) => `${agents} ${paint(colour, stateColour(state), state)} (rune ${restsOn})`
+  )
+  return [
+    line("daemon", `${paint(colour, phaseColour, phase)}, pid ${daemon.pid}, version ${daemon.version}${skew}`),
+    line("up", `${age(uptime)}, since ${clock(daemon.startedAt, now)}`),
+    line("kept by", supervision(daemon.supervision)),
+    line("state", daemon.state),
+    line("socket", daemon.socket),
+    line("log", `${daemon.log.head} runes, ${bytes(daemon.log.bytes)}`),
+    line("mail", outbox(daemon.outbox, now)),
+    line("agents", agents.length === 0 ? "none" : agents.join(", ")),
+    ...projects.map((project) =>
+      line("project", `${project.name} (${project.agents.length} agents) ${project.config}`)
+    ),
+    ...projects.flatMap((project) =>
+      project.problems.map((problem) =>
+        line("", paint(colour, "yellow", `${plain(problem)} (the last good one is in force)`))
+      )
+    )
+  ]
+}
+
+export const run = Effect.fnUntraced(function* () {
+  const { colour, paths } = yield* Invocation
+  const status = yield* call(paths.socket, (client) => client.Status())
+  const now = yield* Clock.currentTimeMillis
+  yield* print(status, () => render(status, now, colour))
+})

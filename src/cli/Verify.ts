@@ -1,0 +1,78 @@
+/**
+ * `agentd verify`: re-reads the whole rune log. A running daemon does it itself;
+ * without one the store is read here, and no rune is touched.
+ */
+import { Console, Duration, Effect, FileSystem, Stream } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { call } from "../control/ControlClient.ts"
+import { probe } from "../control/Endpoint.ts"
+import type { VerifyEvent } from "../control/Protocol.ts"
+import * as NodeSqlite from "../runes/NodeSqlite.ts"
+import { StorageError, type Verdict } from "../runes/RuneLog.ts"
+import * as SqlStore from "../runes/SqlStore.ts"
+import { storageError } from "../runes/StorageFailure.ts"
+import { verify } from "../runes/Verify.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation, print } from "./Invocation.ts"
+import { age, paint, plain } from "./Output.ts"
+
+/** What the daemon says on the way, on standard error where somebody waits; then its verdict. */
+const byDaemon = (socket: string, talks: boolean) =>
+  call(socket, (client) =>
+    client.Verify().pipe(
+      Stream.tap((event) => {
+        if (!talks || event._tag === "Verdict") return Effect.void
+        return Console.error(
+          event._tag === "Started" ? `Reading ${event.runes} runes …` : `… for ${age(event.elapsed)} so far`
+        )
+      }),
+      Stream.runFold(
+        (): Verdict | undefined => undefined,
+        (verdict, event: VerifyEvent) => (event._tag === "Verdict" ? event : verdict)
+      )
+    )
+  )
+
+const byHand = (file: string) =>
+  Effect.gen(function* () {
+    const fs = yield* FileSystem.FileSystem
+    if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
+      return yield* new StorageError({
+        reason: "cannot-open",
+        message: `There is no rune log at ${file}.`,
+        remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
+      })
+    }
+    const sql = yield* NodeSqlite.make({ file, readOnly: true })
+    return yield* verify(SqlStore.make(sql, { file, giveUpAfter: Duration.seconds(10) }))
+  }).pipe(
+    Effect.scoped,
+    Effect.provide(Reactivity.layer),
+    Effect.catchTag("SqlError", (error) => Effect.fail(storageError(file, error)))
+  )
+
+export const run = Effect.fnUntraced(function* () {
+  const { colour, columns, json, paths } = yield* Invocation
+  const running = (yield* probe(paths.socket)) === "live"
+  const verdict = running ? yield* byDaemon(paths.socket, !json && columns !== null) : yield* byHand(paths.store)
+  const { problems, runes, streams } = verdict ?? { runes: 0, streams: 0, problems: [] }
+  yield* print({ runes, streams, problems }, () => [
+    ...problems.map(
+      ({ eventId, message, rule, stream }) =>
+        `${paint(colour, "red", rule)} rune ${eventId} of ${plain(stream)}: ${plain(message)}`
+    ),
+    ...(problems.length === 0
+      ? [
+          `${paint(colour, "green", "All is well")}: ${runes} runes in ${streams} streams, each hash follows from the one before.`
+        ]
+      : [])
+  ])
+  if (problems.length === 0) return
+  return yield* new VerbFailed({
+    message: `${problems.length} ${problems.length === 1 ? "problem" : "problems"} in ${runes} runes.`,
+    remedy:
+      "Keep a copy of the state folder before anything else; then restore the store from a backup, or go on and know that these runes are not to be trusted.",
+    exitCode: ExitCode.problems
+  })
+})

@@ -1,0 +1,71 @@
+/**
+ * ControlClient: calls to the daemon over its control socket.
+ *
+ * Guarantees: every way in which the daemon cannot be reached becomes one typed
+ * error that says which and what to do; a daemon that accepts and never answers
+ * is given up after a bounded time.
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import { Effect, Layer, Schedule, Schema, type Scope } from "effect"
+import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
+import { Socket } from "effect/socket"
+import { codeOf } from "./Endpoint.ts"
+import { Control, Limits } from "./Protocol.ts"
+
+/** No daemon answers at the socket. */
+export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
+  message: Schema.String,
+  remedy: Schema.String,
+  /** "not-running", "forbidden", "lost" */
+  reason: Schema.String
+}) {}
+
+export type Client = RpcClient.RpcClient<RpcGroup.Rpcs<typeof Control>, RpcClientError.RpcClientError>
+
+/** Silence for so long means that nobody is there. A ping goes out every 5 s. */
+const PING_TIMEOUT = "20 seconds"
+
+const unreachable = (socket: string, error: RpcClientError.RpcClientError): DaemonUnreachable => {
+  const { reason } = error
+  // EAGAIN: somebody listens and accepts nobody.
+  if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
+    return new DaemonUnreachable({
+      reason: "lost",
+      message: `The daemon at ${socket} went away or does not answer: ${reason.message}`,
+      remedy: "See what it is doing: agentd status. If it hangs: agentd restart."
+    })
+  }
+  const code = codeOf(reason)
+  return code === "EACCES" || code === "EPERM"
+    ? new DaemonUnreachable({
+        reason: "forbidden",
+        message: `The daemon at ${socket} belongs to another user.`,
+        remedy: "Run this as the user that runs the daemon."
+      })
+    : new DaemonUnreachable({
+        reason: "not-running",
+        message: `No daemon is running: nobody answers at ${socket}.`,
+        remedy: "Start it: agentd start. If it runs with another state folder, give the same --state DIR."
+      })
+}
+
+const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
+
+const transport = (socket: string) =>
+  RpcClient.layerProtocolSocket({ pingTimeout: PING_TIMEOUT, retryPolicy: Schedule.recurs(0) }).pipe(
+    Layer.provide(Layer.effect(Socket.Socket)(NodeSocket.makeNet({ path: socket, openTimeout: "5 seconds" }))),
+    Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes * 8 }))
+  )
+
+/** Connects, calls, and closes. */
+export const call = <A, E, R>(
+  socket: string,
+  use: (client: Client) => Effect.Effect<A, E, R>
+): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
+  Effect.flatMap(RpcClient.make(Control, { disableTracing: true }), use).pipe(
+    Effect.scoped,
+    Effect.mapError((error) =>
+      isRpcClientError(error) ? unreachable(socket, error) : (error as Exclude<E, RpcClientError.RpcClientError>)
+    ),
+    Effect.provide(transport(socket))
+  ) as Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>>

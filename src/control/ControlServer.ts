@@ -1,0 +1,74 @@
+/**
+ * ControlServer: the daemon's control socket.
+ *
+ * Guarantees: only the daemon's own user can connect (a folder that others
+ * cannot write in, a socket of mode 0600); a client that sends rubbish, too much, or
+ * nothing, or that goes away in the middle, costs at most its own connection.
+ */
+import * as NodeSocket from "@effect/platform-node/NodeSocket"
+import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
+import { Effect, FileSystem, Layer } from "effect"
+import { RpcSerialization, RpcServer } from "effect/rpc"
+import { SocketServer } from "effect/socket"
+import * as ControlHandlers from "./ControlHandlers.ts"
+import { claim, EndpointRefused } from "./Endpoint.ts"
+import { Control, Limits } from "./Protocol.ts"
+
+export interface Options {
+  /** Absolute path of the socket. */
+  readonly socket: string
+}
+
+/** Closes what comes beyond the limit of open connections, at once and unread. */
+const limited = (server: SocketServer.SocketServer["Service"]): SocketServer.SocketServer["Service"] => {
+  let open = 0
+  return SocketServer.SocketServer.of({
+    address: server.address,
+    run: (handler) =>
+      server.run((socket) =>
+        Effect.suspend(() => {
+          if (open >= Limits.connections) {
+            return Effect.serviceOption(NodeSocket.NetSocket).pipe(
+              Effect.map((conn) => (conn._tag === "Some" ? void conn.value.destroy() : undefined))
+            )
+          }
+          open++
+          return Effect.ensuring(
+            // Whatever ends a connection is that connection's own affair.
+            Effect.catchCause(Effect.asVoid(handler(socket)), (cause) =>
+              Effect.logDebug("a control connection broke", cause)
+            ),
+            Effect.sync(() => {
+              open--
+            })
+          )
+        })
+      )
+  })
+}
+
+const listen = Effect.fnUntraced(function* (path: string) {
+  yield* claim(path)
+  const fs = yield* FileSystem.FileSystem
+  const server = yield* NodeSocketServer.make({ path }).pipe(
+    Effect.mapError(
+      (error) =>
+        new EndpointRefused({
+          reason: "io",
+          message: `Cannot listen at ${path}: ${error.reason.cause}`,
+          remedy: "Choose another state folder with --state DIR."
+        })
+    )
+  )
+  yield* fs.chmod(path, 0o600).pipe(Effect.orDie)
+  return limited(server)
+})
+
+/** Answers on the socket from now on; needs what the handlers need. */
+export const layer = (options: Options) =>
+  RpcServer.layer(Control, { disableFatalDefects: true, disableTracing: true }).pipe(
+    Layer.provide(ControlHandlers.layer),
+    Layer.provide(RpcServer.layerProtocolSocketServer),
+    Layer.provide(Layer.effect(SocketServer.SocketServer)(listen(options.socket))),
+    Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))
+  )

@@ -1,0 +1,58 @@
+/**
+ * Inputs: the bounds on what a caller may send, checked before anything is touched.
+ *
+ * Guarantees: what exceeds a bound is refused with the field's name, what it is,
+ * what it may be, and a remedy.
+ */
+import { Effect } from "effect"
+import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { Limits, type LogSelection } from "./Protocol.ts"
+
+const tooLong = (field: string, is: number, may: number, unit: string, remedy: string) =>
+  Effect.fail(new CommandRefused({ message: `${field} has ${is} ${unit} and may have ${may}.`, remedy }))
+
+export const bounded = (field: string, value: string, limit: number): Effect.Effect<void, CommandRefused> =>
+  value.length <= limit ? Effect.void : tooLong(field, value.length, limit, "characters", `Give a shorter ${field}.`)
+
+export const checkCaller = (caller: Caller) =>
+  Effect.andThen(
+    bounded("caller.by", caller.by, Limits.nameLength),
+    bounded("caller.config", caller.config ?? "", Limits.pathLength)
+  )
+
+export const checkNamed = (input: { readonly name: string; readonly caller: Caller }) =>
+  Effect.andThen(bounded("name", input.name, Limits.nameLength), checkCaller(input.caller))
+
+export const checkText = (text: string): Effect.Effect<void, CommandRefused> => {
+  const bytes = Buffer.byteLength(text)
+  if (bytes > Limits.textBytes) {
+    return tooLong(
+      "text",
+      bytes,
+      Limits.textBytes,
+      "bytes",
+      "Put the long part in a file that the agent can read, and send its path."
+    )
+  }
+  return text.trim() === ""
+    ? Effect.fail(new CommandRefused({ message: "text is empty.", remedy: "Say what the agent is to do." }))
+    : Effect.void
+}
+
+export const checkSelection = Effect.fnUntraced(function* (selection: LogSelection) {
+  yield* checkCaller(selection.caller)
+  yield* bounded("stream", selection.stream ?? "", Limits.nameLength)
+  yield* bounded("agent", selection.agent ?? "", Limits.nameLength)
+  const kinds = selection.kinds ?? []
+  if (kinds.length > Limits.kinds) {
+    return yield* tooLong("kinds", kinds.length, Limits.kinds, "entries", "Ask for fewer kinds, or for all of them.")
+  }
+  for (const kind of kinds) yield* bounded("kinds", kind, Limits.nameLength)
+  const { tail } = selection
+  if (tail !== undefined && (tail < 0 || tail > Limits.tail)) {
+    return yield* new CommandRefused({
+      message: `tail is ${tail} and must lie between 0 and ${Limits.tail}.`,
+      remedy: "Ask for fewer, or leave it out to read everything."
+    })
+  }
+})
