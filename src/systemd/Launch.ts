@@ -1,0 +1,78 @@
+/**
+ * Launch: brings the daemon into the background: as a service of the user's
+ * systemd where there is one, else as a detached process of its own session
+ * that writes to a log file.
+ *
+ * Returns when the daemon is on its way: under systemd when it said that it is
+ * ready, detached when its process exists. Whether it answers is for the caller
+ * to ask over the control socket.
+ */
+import { spawn } from "node:child_process"
+import { closeSync, mkdirSync, openSync, renameSync, statSync } from "node:fs"
+import { dirname } from "node:path"
+import { Effect, Schema } from "effect"
+import * as Unit from "./Unit.ts"
+
+/** At the next start a longer log is moved to `<log>.1`, over the one before. */
+const LOG_LIMIT = 8 * 1024 * 1024
+
+export interface LaunchOptions extends Unit.Service {
+  /** Absolute; where a detached daemon writes what systemd would put into the journal. */
+  readonly log: string
+}
+
+export type How =
+  | { readonly _tag: "Systemd"; readonly unit: string }
+  | { readonly _tag: "Detached"; readonly pid: number; readonly log: string }
+
+export class LaunchError extends Schema.TaggedError<LaunchError>()("LaunchError", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+export const launch = Effect.fn("launch")(function* (options: LaunchOptions) {
+  // The socket's place depends on XDG_RUNTIME_DIR: a shell without it would not find a service that has it.
+  const managed = options.env["XDG_RUNTIME_DIR"] !== undefined && (yield* Unit.hasUserManager)
+  if (!managed) return yield* detach(options)
+  yield* Unit.start(options).pipe(
+    Effect.catchTag("SystemdError", ({ message, remedy }) => new LaunchError({ message, remedy }))
+  )
+  const how: How = { _tag: "Systemd", unit: options.unit }
+  return how
+})
+
+/** Directly on Node: a ChildProcess of Effect's ends with its scope, and this one must outlive us. */
+export const detach = ({
+  command: [program = "", ...args],
+  cwd,
+  env,
+  log
+}: LaunchOptions): Effect.Effect<How, LaunchError> =>
+  Effect.callback((resume) => {
+    const failed = (error: unknown) =>
+      resume(
+        new LaunchError({
+          message: `The daemon could not be started: ${error instanceof Error ? error.message : String(error)}`,
+          remedy: `Check that ${program} can be run and that ${log} can be written, or try 'agentd up'.`
+        })
+      )
+    try {
+      const fd = openLog(log)
+      const child = spawn(program, args, { cwd, env, detached: true, stdio: ["ignore", fd, fd] })
+      closeSync(fd)
+      child.once("error", failed)
+      child.once("spawn", () => {
+        child.unref()
+        resume(Effect.succeed({ _tag: "Detached", pid: child.pid ?? 0, log }))
+      })
+    } catch (error) {
+      failed(error)
+    }
+  })
+
+/** Only its owner reads it: it holds what agents were told. */
+const openLog = (log: string): number => {
+  mkdirSync(dirname(log), { recursive: true, mode: 0o700 })
+  if ((statSync(log, { throwIfNoEntry: false })?.size ?? 0) > LOG_LIMIT) renameSync(log, `${log}.1`)
+  return openSync(log, "a", 0o600)
+}
