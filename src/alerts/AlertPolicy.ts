@@ -1,0 +1,168 @@
+/**
+ * AlertPolicy: which runes a person must hear of, and in which words.
+ *
+ * Pure and without any model: one table from a rune's kind to an alert or
+ * nothing. Alerts with the same key are the same trouble and are told together.
+ */
+import { Option, Schema } from "effect"
+import type { Rune } from "../domain/Rune.ts"
+import * as Worker from "../machines/Worker.ts"
+
+/** Longest headline and reason, in characters: an alert is a rune and a subject line. */
+const MAX_HEADLINE = 120
+const MAX_REASON = 2000
+
+export const Alert = Schema.Struct({
+  /** What happened: `agent.stopped`, else the kind of the rune. */
+  kind: Schema.String,
+  /** Equal keys are one trouble. */
+  key: Schema.String,
+  /** Of the rune that caused it. */
+  stream: Schema.String,
+  actor: Schema.String,
+  /** Of whom it tells, without its project: `builder`. */
+  name: Schema.String,
+  /** Fits a subject: `builder stopped: 5 errors in a row`. */
+  headline: Schema.String,
+  /** In plain words. */
+  reason: Schema.String,
+  /** What to do, where the rune says it. */
+  remedy: Schema.NullOr(Schema.String),
+  /** Counters, for those who have some. */
+  errors: Schema.NullOr(Schema.Struct({ row: Schema.Int, all: Schema.Int })),
+  runId: Schema.NullOr(Schema.String),
+  /** The rune that caused it, the newest where it is there several times. */
+  cause: Schema.Int,
+  /** Of the cause, ms since the epoch. */
+  at: Schema.Finite,
+  /** So many equal ones. */
+  count: Schema.Int
+})
+export type Alert = typeof Alert.Type
+
+type Words = Pick<Alert, "headline" | "reason"> & Partial<Pick<Alert, "kind" | "key" | "remedy" | "errors" | "runId">>
+
+const decodeEvent = Schema.decodeUnknownOption(Worker.Event)
+
+const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
+
+const text = (rune: Rune, field: string): string | undefined => {
+  const value = rune.payload[field]
+  return typeof value === "string" ? value : undefined
+}
+
+const count = (rune: Rune, field: string): number => {
+  const value = rune.payload[field]
+  return typeof value === "number" && Number.isInteger(value) ? value : 0
+}
+
+const errors = (n: number): string => (n === 1 ? "1 error" : `${n} errors`)
+
+/** Whichever limit was reached, what is said is true. */
+const spent = (row: number, all: number): string =>
+  row <= 1 ? `${errors(all)} in all` : all > row ? `${row} errors in a row, ${all} in all` : `${row} errors in a row`
+
+/** A worker that stopped for good, unless a person wanted it. */
+const stopped = (rune: Rune): Words | undefined => {
+  if (rune.to !== "Stopped" || rune.from === "Stopped" || rune.trigger === "OperatorStop") return undefined
+  const name = nameOf(rune.actor)
+  const counters = { row: count(rune, "consecutiveErrors"), all: count(rune, "totalErrors") }
+  const event = Option.getOrUndefined(decodeEvent(rune.payload["event"]))
+  const base = { kind: "agent.stopped", errors: counters }
+  if (event?._tag === "FatalError") {
+    return {
+      ...base,
+      headline: `${name} stopped: ${event.message}`,
+      reason: event.message,
+      remedy: event.remedy ?? null
+    }
+  }
+  if (event?._tag !== "SessionExited") return { ...base, headline: `${name} stopped`, reason: "it stopped for good" }
+  const { outcome, runId } = event
+  if (outcome._tag === "Fatal") {
+    return {
+      ...base,
+      runId,
+      headline: `${name} stopped: ${outcome.detail}`,
+      reason: outcome.detail,
+      remedy: outcome.remedy
+    }
+  }
+  const why = spent(counters.row, counters.all)
+  const last =
+    outcome._tag === "Error"
+      ? outcome.detail
+      : outcome._tag === "Timeout"
+        ? "the run took longer than its time limit"
+        : "the run ended without a result"
+  return { ...base, runId, headline: `${name} stopped: ${why}`, reason: `${why}; the last: ${last}` }
+}
+
+const violated = (rune: Rune): Words | undefined => {
+  const severity = text(rune, "severity")
+  if (severity === "WARN") return undefined
+  const rule = text(rune, "rule") ?? "an invariant"
+  return {
+    key: `${rune.kind}:${rule}:${rune.stream}`,
+    headline: `${rule} violated`,
+    reason: text(rune, "message") ?? `${rule} does not hold`,
+    remedy: "This is a fault in agentd or a damaged log: run agentd verify, and report it with its output."
+  }
+}
+
+/** What the machines above the worker say in `event.reason` or not at all. */
+const told =
+  (what: string) =>
+  (rune: Rune): Words => {
+    const event = rune.payload["event"]
+    const reason =
+      text(rune, "reason") ??
+      (typeof event === "object" && event !== null && "reason" in event && typeof event.reason === "string"
+        ? event.reason
+        : undefined)
+    const name = nameOf(rune.actor)
+    return {
+      headline: reason === undefined ? `${name} ${what}` : `${name} ${what}: ${reason}`,
+      reason: reason ?? `${name} ${what}`
+    }
+  }
+
+const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
+  "worker.moved": stopped,
+  "invariant.violated": violated,
+  "plan.stopped": told("stopped its plan"),
+  "session.suspended": told("is suspended"),
+  "agent.budget_exhausted": told("has spent its budget")
+}
+
+/** The kinds that may be told. */
+export const kinds: ReadonlyArray<string> = Object.keys(table)
+
+const cut = (value: string, length: number): string =>
+  value.length <= length ? value : `${value.slice(0, length - 1).toWellFormed()}…`
+
+const line = (value: string): string => value.replaceAll(/\s+/g, " ").trim()
+
+export const alertOf = (rune: Rune): Alert | undefined => {
+  const words = table[rune.kind]?.(rune)
+  if (words === undefined) return undefined
+  const kind = words.kind ?? rune.kind
+  return {
+    kind,
+    key: words.key ?? `${kind}:${rune.stream}/${rune.actor}`,
+    stream: rune.stream,
+    actor: rune.actor,
+    name: nameOf(rune.actor),
+    headline: cut(line(words.headline), MAX_HEADLINE),
+    reason: cut(words.reason, MAX_REASON),
+    remedy: words.remedy == null ? null : cut(words.remedy, MAX_REASON),
+    errors: words.errors ?? null,
+    runId: words.runId ?? null,
+    cause: rune.eventId,
+    at: rune.at,
+    count: 1
+  }
+}
+
+/** Two of one key: the newer one's words, both counted. */
+export const together = (older: Alert, newer: Alert): Alert => ({ ...newer, count: older.count + newer.count })

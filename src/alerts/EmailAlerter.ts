@@ -1,0 +1,197 @@
+/**
+ * EmailAlerter: reads the log, queues what a person must hear of, and mails it.
+ *
+ * Guarantees: an alert is queued once, durably, before it is mailed, and stays
+ * queued until the server took it or it was given up with a rune that says so;
+ * a restart goes on from the log alone; `alert.sent` is durable right after the
+ * server's answer (killed between the two, the mail is sent again under the same
+ * Message-ID); without a mail section nothing is tried, and what was queued goes
+ * out once there is one.
+ */
+import { createHash } from "node:crypto"
+import { hostname } from "node:os"
+import { Clock, Duration, Effect, Result, Stream } from "effect"
+import type { MailConfig } from "../domain/Config.ts"
+import type { Rune, RuneDraft } from "../domain/Rune.ts"
+import { Redact } from "../runes/Redact.ts"
+import { RuneLog } from "../runes/RuneLog.ts"
+import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
+import { Correspondence } from "./Correspondence.ts"
+import * as LiveOutbox from "./LiveOutbox.ts"
+import * as Mail from "./Mail.ts"
+import * as Outbox from "./Outbox.ts"
+import * as Smtp from "./Smtp.ts"
+
+/** How often it looks whether mail was configured, or mended, for what could not be sent. */
+const LOOK_AGAIN = Duration.toMillis("1 minute")
+
+/** Runes of output that are read for the last lines. */
+const OUTPUT_RUNES = 20
+const OUTPUT_LINES = 40
+const MAX_SENDERS = 4
+
+export interface Options {
+  readonly timeouts?: Smtp.Timeouts
+  /** The machine's name in the mails. */
+  readonly host?: string
+}
+
+/** A name for where and how mail goes: another one means that the config was changed. */
+const destinationOf = (mail: MailConfig): string =>
+  createHash("sha256")
+    .update(JSON.stringify([Smtp.recipients(mail), mail.from, mail.smtp]))
+    .digest("hex")
+    .slice(0, 16)
+
+const routeOf = (mail: MailConfig): Outbox.Route => ({
+  destination: destinationOf(mail),
+  digestWindow: Duration.toMillis(mail.digestWindow),
+  maxPerHour: mail.maxPerHour
+})
+
+interface Source {
+  readonly alert: Alert
+  readonly hash: string
+}
+
+/** The alerts among runes, equal ones folded, in the order of their first. */
+const alertsOf = (runes: ReadonlyArray<Rune>): ReadonlyArray<Source> => {
+  const byKey = new Map<string, Source>()
+  for (const rune of runes) {
+    const alert = alertOf(rune)
+    if (alert === undefined) continue
+    const before = byKey.get(alert.key)
+    byKey.set(alert.key, { hash: rune.hash, alert: before === undefined ? alert : together(before.alert, alert) })
+  }
+  return [...byKey.values()]
+}
+
+interface Job {
+  readonly attempt: Outbox.Attempt
+  readonly mail: MailConfig
+}
+
+/** Queues what the runes say; each alert is decided on what those before it will have changed. */
+const queue = (runes: ReadonlyArray<Rune>) =>
+  Effect.fnUntraced(function* (state: Outbox.State) {
+    const from = yield* Correspondence
+    const upTo = runes.at(-1)?.eventId ?? 0
+    const now = yield* Clock.currentTimeMillis
+    const drafts: Array<RuneDraft> = []
+    let ahead = state
+    for (const { alert, hash } of alertsOf(runes)) {
+      const mail = yield* from.mailFor(alert.stream)
+      const draft = Outbox.queue(ahead, { alert, hash, upTo }, mail && routeOf(mail), now)
+      drafts.push(draft)
+      ahead = Outbox.evolve(ahead, { ...draft, eventId: ahead.restsOn, at: now })
+    }
+    return drafts
+  })
+
+/** The mail section of the first of a batch's projects that has one. */
+const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
+  const from = yield* Correspondence
+  for (const { alert } of batch.alerts.values()) {
+    const mail = yield* from.mailFor(alert.stream)
+    if (mail !== undefined) return mail
+  }
+  return undefined
+})
+
+/** What can be sent now, one mail a destination, and in how many ms to look again. */
+const due = Effect.fnUntraced(function* (state: Outbox.State) {
+  const now = yield* Clock.currentTimeMillis
+  const jobs: Array<Job> = []
+  let next = Infinity
+  for (const batch of state.batches) {
+    const at = Outbox.readyAt(state, batch)
+    if (at === undefined) continue
+    const mail = yield* mailOf(batch)
+    if (mail === undefined) {
+      next = Math.min(next, now + LOOK_AGAIN)
+      continue
+    }
+    const destination = destinationOf(mail)
+    const mended = batch.failure !== null && batch.failure.destination !== destination
+    if (at <= now || mended) {
+      const messageId = Outbox.messageId(batch, Smtp.domainOf(mail))
+      jobs.push({ mail, attempt: { batch, destination, messageId } })
+    } else next = Math.min(next, at, batch.failure === null ? Infinity : now + LOOK_AGAIN)
+  }
+  return { jobs, wait: Math.max(0, next - now) }
+})
+
+const lastLines = Effect.fnUntraced(function* (alert: Alert) {
+  const log = yield* RuneLog
+  const runes = yield* log.tail({ stream: alert.stream, actor: alert.actor, kinds: ["run.output"] }, OUTPUT_RUNES)
+  return runes
+    .filter((rune) => alert.runId === null || rune.payload["runId"] === alert.runId)
+    .flatMap((rune) => String(rune.payload["text"] ?? "").split("\n"))
+    .slice(-OUTPUT_LINES)
+})
+
+const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
+  const from = yield* Correspondence
+  const { text } = yield* Redact
+  const told = yield* Effect.forEach(
+    [...batch.alerts.values()],
+    Effect.fnUntraced(function* ({ alert }, index) {
+      const project = (yield* from.projectName(alert.stream)) ?? alert.stream
+      if (index >= Mail.MAX_TOLD) return { alert, project, why: [], output: [] }
+      return { alert, project, why: yield* from.why(alert), output: yield* lastLines(alert) }
+    })
+  )
+  return Mail.render({ told, more: batch.more, host, redact: text })
+})
+
+/** One attempt; once the server has answered, the answer is recorded even if the daemon is stopping. */
+const attempt = (outbox: LiveOutbox.LiveOutbox, options: Options) => (job: Job) =>
+  Effect.uninterruptibleMask(
+    Effect.fnUntraced(function* (restore) {
+      const { attempt, mail } = job
+      const text = yield* restore(letter(attempt.batch, options.host ?? hostname()))
+      const message = { ...text, messageId: attempt.messageId }
+      const result = yield* Effect.result(restore(Smtp.send(mail, message, options.timeouts)))
+      const now = yield* Clock.currentTimeMillis
+      const draft =
+        result._tag === "Success" ? Outbox.sent(attempt, result.success) : Outbox.failure(attempt, result.failure, now)
+      yield* outbox.commit(() => Effect.succeed([draft]))
+      yield* report(result, draft)
+    })
+  )
+
+const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: RuneDraft): Effect.Effect<void> => {
+  if (Result.isSuccess(result)) {
+    const { rejected } = result.success
+    return rejected.length === 0 ? Effect.void : Effect.logWarning(`alert mail: refused for ${rejected.join(", ")}`)
+  }
+  const { message, remedy } = result.failure
+  return draft.payload["nextAt"] === null
+    ? Effect.logError(`alert mail given up: ${message}. ${remedy}`)
+    : Effect.logWarning(`alert mail not sent: ${message}. ${remedy}`)
+}
+
+/** Runs until it is interrupted, or until the store takes no more. */
+export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {}) {
+  const log = yield* RuneLog
+  const outbox = yield* LiveOutbox.make
+  const cursor = yield* outbox.look((state) => Effect.succeed(state.cursor))
+  const queueing = Stream.runForEachArray(log.subscribe({ after: cursor, kinds }), (runes) =>
+    outbox.commit(queue(runes))
+  )
+  const sending = Effect.gen(function* () {
+    for (;;) {
+      const { jobs, wait } = yield* outbox.look(due)
+      if (jobs.length === 0) yield* outbox.changed(wait)
+      else yield* Effect.forEach(jobs, attempt(outbox, options), { concurrency: MAX_SENDERS, discard: true })
+    }
+  })
+  // A subscription ends with its log: then there is nothing left to do but to be stopped.
+  return yield* Effect.raceFirst(sending, Effect.andThen(queueing, Effect.never))
+})
+
+/** `agentd alert test`: one mail, now; answers with what the server said. */
+export const sendTest = Effect.fn("EmailAlerter.sendTest")(function* (mail: MailConfig, options: Options = {}) {
+  const text = Mail.testMail(options.host ?? hostname(), yield* Clock.currentTimeMillis)
+  return yield* Smtp.send(mail, text, options.timeouts)
+})

@@ -1,0 +1,133 @@
+/**
+ * Mail: the text of an alert, as plain as a note on the door: who stopped, why,
+ * what led there, what it said last, how to start it again.
+ *
+ * Pure. Guarantees: the subject is one short line; nothing in the text can become
+ * a header, move a cursor or grow without bound.
+ */
+import { DateTime, Option } from "effect"
+import { stripVTControlCharacters } from "node:util"
+import type { Alert } from "./AlertPolicy.ts"
+
+const MAX_SUBJECT = 78
+const MAX_LINE = 500
+const MAX_WHY = 30
+const MAX_OUTPUT = 60
+/** More alerts than this have a line each, without their story. */
+export const MAX_TOLD = 10
+
+/** What is known of an alert when it is mailed. */
+export interface Told {
+  readonly alert: Alert
+  /** The project's name, or its stream where it is not known any more. */
+  readonly project: string
+  /** What led there, oldest first. */
+  readonly why: ReadonlyArray<{ readonly at: number; readonly text: string }>
+  /** The last lines of its output. */
+  readonly output: ReadonlyArray<string>
+}
+
+export interface Letter {
+  readonly told: ReadonlyArray<Told>
+  /** So many more troubles that are not named. */
+  readonly more: number
+  /** The machine's name. */
+  readonly host: string
+  /** Takes known secrets out of a text. */
+  readonly redact: (text: string) => string
+}
+
+export interface Mail {
+  readonly subject: string
+  readonly text: string
+}
+
+// oxlint-disable-next-line no-control-regex
+const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g
+
+/** One line that is only what it shows. */
+const plain = (text: string, length = MAX_LINE): string => {
+  const line = stripVTControlCharacters(text).replaceAll(CONTROL, " ").toWellFormed().trimEnd()
+  return line.length <= length ? line : `${line.slice(0, length - 1).toWellFormed()}…`
+}
+
+const time = (millis: number): string =>
+  Option.match(DateTime.make(millis), {
+    onNone: () => "at an unknown time",
+    onSome: (at) =>
+      DateTime.formatIso(at)
+        .replace("T", " ")
+        .replace(/\.\d+Z$/, " UTC")
+  })
+
+const indented = (text: string): ReadonlyArray<string> => text.split("\n").map((line) => `  ${plain(line)}`)
+
+const isAgent = (alert: Alert): boolean => alert.kind === "agent.stopped"
+
+const times = (alert: Alert): string => (alert.count > 1 ? ` (${alert.count} times)` : "")
+
+const story = ({ alert, output, project, why }: Told): ReadonlyArray<string> => {
+  const address = `${project}/${alert.name}`
+  const lines = [
+    `${plain(alert.headline)}${times(alert)}`,
+    "",
+    `Who:     ${plain(isAgent(alert) ? `agent ${address}` : `${alert.actor} in ${project}`)}`,
+    `When:    ${time(alert.at)}`
+  ]
+  if (alert.errors !== null) lines.push(`Errors:  ${alert.errors.row} in a row, ${alert.errors.all} in all`)
+  if (alert.runId !== null) lines.push(`Run:     ${plain(alert.runId)}`)
+  lines.push(`Rune:    ${alert.cause}`, "", "Why:", ...indented(alert.reason))
+  if (why.length > 0) {
+    lines.push("", "What led there:")
+    if (why.length > MAX_WHY) lines.push(`  … ${why.length - MAX_WHY} earlier steps`)
+    for (const step of why.slice(-MAX_WHY)) lines.push(`  ${time(step.at)}  ${plain(step.text)}`)
+  }
+  if (output.length > 0)
+    lines.push("", "Its last lines:", ...output.slice(-MAX_OUTPUT).map((line) => `  | ${plain(line)}`))
+  if (alert.remedy !== null) lines.push("", "What to do:", ...indented(alert.remedy))
+  if (isAgent(alert)) lines.push("", "Start it again:", `  agentd start ${plain(address)}`)
+  return lines
+}
+
+const short = ({ alert, project }: Told): string =>
+  `- ${time(alert.at)}  ${plain(`${project}: ${alert.headline}`)}${times(alert)}`
+
+/** As much of the names as fits: `3 alerts: builder stopped, tester stopped, …`. */
+const digestSubject = (letter: Letter): string => {
+  const { more, told } = letter
+  const names = told.map(({ alert }) =>
+    alert.headline.includes(" stopped") ? `${alert.name} stopped` : alert.headline
+  )
+  return `[agentd] ${told.length + more} alerts: ${names.join(", ")}`
+}
+
+export const render = (letter: Letter): Mail => {
+  const { host, more, redact, told } = letter
+  const single = told.length === 1 && more === 0 ? told[0] : undefined
+  const subject = single === undefined ? digestSubject(letter) : `[agentd] ${single.alert.headline}`
+  const lines: Array<string> = []
+  if (single === undefined) lines.push(`${told.length + more} alerts:`, ...told.map(short))
+  if (more > 0) lines.push(`- and ${more} more: agentd status`)
+  if (lines.length > 0) lines.push("")
+  for (const [index, one] of told.slice(0, MAX_TOLD).entries()) {
+    if (index > 0 || single === undefined) lines.push("-".repeat(72))
+    lines.push(...story(one), "")
+  }
+  if (told.length > MAX_TOLD) lines.push(`The other ${told.length - MAX_TOLD}: agentd why AGENT`, "")
+  lines.push("-- ", `agentd on ${plain(host)}`)
+  return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
+}
+
+/** What `agentd alert test` sends. */
+export const testMail = (host: string, now: number): Mail => ({
+  subject: plain(`[agentd] test mail from ${host}`, MAX_SUBJECT),
+  text: [
+    "This is the mail that you asked for with: agentd alert test",
+    "",
+    `If an agent on ${plain(host)} stops for good, a mail comes this way.`,
+    "",
+    "-- ",
+    `agentd on ${plain(host)}, ${time(now)}`,
+    ""
+  ].join("\n")
+})

@@ -1,0 +1,312 @@
+/**
+ * Outbox: which alerts wait for a mail, in which batch, and until when. A pure
+ * fold of the runes `alert.queued`, `alert.sent` and `alert.failed`.
+ *
+ * Guarantees: what is queued stays until a rune says sent or given up; what a
+ * batch holds is fixed before its first attempt, so that each attempt carries the
+ * same Message-ID; batches to one destination go one after the other; the size
+ * of the state is bounded, and what it leaves out is counted.
+ */
+import { createHash } from "node:crypto"
+import { Effect, Option, Schema, Stream } from "effect"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../domain/Rune.ts"
+import { RuneLog, type Selection } from "../runes/RuneLog.ts"
+import { Alert, together } from "./AlertPolicy.ts"
+import { delayAfter, FailureClass } from "./Retry.ts"
+
+const HOUR = 3_600_000
+
+/** The first alert waits so long for others, so that what fails together is told together. */
+const SETTLE = 2_000
+
+/** More troubles than this are counted in a mail, not named. */
+const MAX_KEYS = 200
+const MAX_GIVEN_UP = 100
+
+const Queued = Schema.Struct({
+  alertId: Schema.String,
+  /** The first alert's id. */
+  batch: Schema.String,
+  /** To whom, as an opaque name; while no mail is configured, the stream. */
+  destination: Schema.String,
+  /** False while no mail is configured. */
+  routed: Schema.Boolean,
+  /** Nothing joins the batch from then on, and it is mailed; ms since the epoch. */
+  dueAt: Schema.Finite,
+  /** Runes up to here have been looked at. */
+  upTo: Schema.Int,
+  alert: Alert
+})
+type Queued = typeof Queued.Type
+
+const Sent = Schema.Struct({
+  batch: Schema.String,
+  destination: Schema.String,
+  messageId: Schema.String,
+  alertIds: Schema.Array(Schema.String),
+  to: Schema.Array(Schema.String),
+  /** Addresses that the server did not take. */
+  rejected: Schema.Array(Schema.String),
+  /** The server's answer. */
+  response: Schema.String
+})
+
+const Failed = Schema.Struct({
+  batch: Schema.String,
+  destination: Schema.String,
+  messageId: Schema.String,
+  alertIds: Schema.Array(Schema.String),
+  attempt: Schema.Int,
+  class: FailureClass,
+  permanent: Schema.Boolean,
+  error: Schema.String,
+  remedy: Schema.String,
+  /** ms since the epoch; null: given up. */
+  nextAt: Schema.NullOr(Schema.Finite)
+})
+
+export interface Failure {
+  readonly attempt: number
+  readonly class: FailureClass
+  readonly error: string
+  readonly destination: string
+  readonly nextAt: number | null
+}
+
+export interface Batch {
+  readonly id: string
+  readonly destination: string
+  readonly routed: boolean
+  readonly dueAt: number
+  /** By key: one alert id and the folded alert. */
+  readonly alerts: ReadonlyMap<string, { readonly alertId: string; readonly alert: Alert }>
+  /** So many alerts beyond the limit. */
+  readonly more: number
+  /** The last failed attempt. */
+  readonly failure: Failure | null
+}
+
+export interface State {
+  /** Runes up to here are told or need no telling. */
+  readonly cursor: number
+  /** Unresolved, oldest first. */
+  readonly batches: ReadonlyArray<Batch>
+  /** By destination: when the batches of the last hour were due. */
+  readonly due: ReadonlyMap<string, ReadonlyArray<number>>
+  /** The newest batches that were given up. */
+  readonly givenUp: ReadonlyArray<Batch>
+  readonly lastSentAt: number | null
+  readonly lastError: string | null
+  /** The newest alert rune. */
+  readonly restsOn: number
+}
+
+export const initial: State = {
+  cursor: 0,
+  batches: [],
+  due: new Map(),
+  givenUp: [],
+  lastSentAt: null,
+  lastError: null,
+  restsOn: 0
+}
+
+const queued = (state: State, rune: Queued): State => {
+  const known = state.batches.find((batch) => batch.id === rune.batch)
+  const batch: Batch = known ?? {
+    id: rune.batch,
+    destination: rune.destination,
+    routed: rune.routed,
+    dueAt: rune.dueAt,
+    alerts: new Map(),
+    more: 0,
+    failure: null
+  }
+  const same = batch.alerts.get(rune.alert.key)
+  const full = same === undefined && batch.alerts.size >= MAX_KEYS
+  const next: Batch = full
+    ? { ...batch, more: batch.more + rune.alert.count }
+    : {
+        ...batch,
+        alerts: new Map(batch.alerts).set(rune.alert.key, {
+          alertId: same?.alertId ?? rune.alertId,
+          alert: same === undefined ? rune.alert : together(same.alert, rune.alert)
+        })
+      }
+  const due = new Map(state.due)
+  if (known === undefined && rune.routed) {
+    const recent = (due.get(rune.destination) ?? []).filter((at) => at > rune.dueAt - HOUR)
+    due.set(rune.destination, [...recent, rune.dueAt])
+  }
+  return {
+    ...state,
+    cursor: Math.max(state.cursor, rune.upTo),
+    batches: known === undefined ? [...state.batches, next] : state.batches.map((one) => (one === known ? next : one)),
+    due
+  }
+}
+
+const failed = (state: State, rune: typeof Failed.Type): State => {
+  const known = state.batches.find((batch) => batch.id === rune.batch)
+  if (known === undefined) return state
+  const next: Batch = { ...known, failure: rune }
+  const lastError = rune.error
+  return rune.nextAt === null
+    ? {
+        ...state,
+        lastError,
+        batches: state.batches.filter((batch) => batch !== known),
+        givenUp: [...state.givenUp, next].slice(-MAX_GIVEN_UP)
+      }
+    : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
+}
+
+const decodeQueued = Schema.decodeUnknownOption(Queued)
+const decodeSent = Schema.decodeUnknownOption(Sent)
+const decodeFailed = Schema.decodeUnknownOption(Failed)
+
+/** One rune folded in; one of another kind or of a newer shape changes nothing. */
+export const evolve = (state: State, rune: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
+  const moved = (next: Option.Option<State>): State =>
+    Option.match(next, { onNone: () => state, onSome: (one) => ({ ...one, restsOn: rune.eventId }) })
+  switch (rune.kind) {
+    case "alert.queued":
+      return moved(Option.map(decodeQueued(rune.payload), (payload) => queued(state, payload)))
+    case "alert.sent":
+      return moved(
+        Option.map(decodeSent(rune.payload), ({ batch }) => ({
+          ...state,
+          lastSentAt: rune.at,
+          lastError: null,
+          batches: state.batches.filter((one) => one.id !== batch)
+        }))
+      )
+    case "alert.failed":
+      return moved(Option.map(decodeFailed(rune.payload), (payload) => failed(state, payload)))
+    default:
+      return state
+  }
+}
+
+const ACTOR = "alerter"
+const selection: Selection = { stream: DAEMON_STREAM, kinds: ["alert.queued", "alert.sent", "alert.failed"] }
+
+/** The fold of what is in the log now. */
+export const load = Effect.gen(function* () {
+  const log = yield* RuneLog
+  return yield* Stream.runFold(log.read(selection), () => initial, evolve)
+})
+
+/** Where alerts of a stream go now. */
+export interface Route {
+  readonly destination: string
+  /** ms */
+  readonly digestWindow: number
+  readonly maxPerHour: number
+}
+
+/** Of the unresolved batches to a destination only the first may be under way. */
+const behind = (state: State, batch: Batch): boolean =>
+  state.batches.find((one) => one.destination === batch.destination) !== batch
+
+/** The batch that an alert may still join: one whose first attempt cannot have begun. */
+const open = (state: State, destination: string, routed: boolean, now: number): Batch | undefined => {
+  const last = state.batches.findLast((batch) => batch.destination === destination)
+  if (last === undefined || last.failure !== null) return undefined
+  return !routed || now < last.dueAt || behind(state, last) ? last : undefined
+}
+
+/** When a new batch is due: soon, but neither within the window of the one before nor above the hourly limit. */
+const dueAt = (state: State, route: Route, now: number): number => {
+  const before = state.due.get(route.destination) ?? []
+  const settled = now + Math.min(SETTLE, route.digestWindow)
+  const spaced = Math.max(settled, (before.at(-1) ?? -Infinity) + route.digestWindow)
+  const limiting = before.at(-route.maxPerHour)
+  return limiting === undefined ? spaced : Math.max(spaced, limiting + HOUR)
+}
+
+/** The rune that queues an alert; `upTo`: the newest rune that was looked at. */
+export const queue = (
+  state: State,
+  source: { readonly alert: Alert; readonly hash: string; readonly upTo: number },
+  route: Route | undefined,
+  now: number
+): RuneDraft => {
+  const { alert, hash, upTo } = source
+  const alertId = `${alert.cause}-${hash.slice(0, 8)}`
+  const routed = route !== undefined
+  const destination = route?.destination ?? alert.stream
+  const joined = open(state, destination, routed, now)
+  const payload: Queued = {
+    alertId,
+    batch: joined?.id ?? alertId,
+    destination,
+    routed,
+    dueAt: joined?.dueAt ?? (route === undefined ? now : dueAt(state, route, now)),
+    upTo,
+    alert
+  }
+  return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: alert.cause, payload }
+}
+
+/** When a batch may be tried (again), as far as time decides; undefined: another is before it. */
+export const readyAt = (state: State, batch: Batch): number | undefined =>
+  behind(state, batch) ? undefined : Math.max(batch.dueAt, batch.failure?.nextAt ?? batch.dueAt)
+
+export const alertIds = (batch: Batch): ReadonlyArray<string> =>
+  [...batch.alerts.values()].map(({ alertId }) => alertId)
+
+/** The same for every attempt of a batch, and for no other mail. */
+export const messageId = (batch: Batch, domain: string): string =>
+  `<agentd.${createHash("sha256").update(alertIds(batch).join(",")).digest("hex").slice(0, 32)}@${domain}>`
+
+export interface Attempt {
+  readonly batch: Batch
+  readonly destination: string
+  readonly messageId: string
+}
+
+const resolved = (kind: string, attempt: Attempt, payload: object): RuneDraft => ({
+  stream: DAEMON_STREAM,
+  kind,
+  actor: ACTOR,
+  cause: [...attempt.batch.alerts.values()][0]?.alert.cause ?? null,
+  payload: {
+    batch: attempt.batch.id,
+    destination: attempt.destination,
+    messageId: attempt.messageId,
+    alertIds: alertIds(attempt.batch),
+    ...payload
+  }
+})
+
+export const sent = (attempt: Attempt, receipt: Pick<typeof Sent.Type, "to" | "rejected" | "response">): RuneDraft =>
+  resolved("alert.sent", attempt, receipt)
+
+/** Says when it is tried again, or that it is given up. */
+export const failure = (
+  attempt: Attempt,
+  error: { readonly class: FailureClass; readonly message: string; readonly remedy: string },
+  now: number
+): RuneDraft => {
+  const count = (attempt.batch.failure?.attempt ?? 0) + 1
+  const delay = delayAfter(error.class, count)
+  return resolved("alert.failed", attempt, {
+    attempt: count,
+    class: error.class,
+    permanent: error.class === "permanent",
+    error: error.message,
+    remedy: error.remedy,
+    nextAt: delay === undefined ? null : now + delay
+  })
+}
+
+/** What `agentd status` shows of it. */
+export const summary = (state: State) => ({
+  waiting: state.batches.reduce((sum, batch) => sum + batch.alerts.size + batch.more, 0),
+  /** Given up for good. */
+  failed: state.givenUp.reduce((sum, batch) => sum + batch.alerts.size + batch.more, 0),
+  lastSentAt: state.lastSentAt,
+  lastError: state.lastError,
+  restsOn: state.restsOn
+})

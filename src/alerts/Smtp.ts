@@ -1,0 +1,226 @@
+/**
+ * Smtp: hands one mail to the configured server, once.
+ *
+ * Guarantees: it ends within its deadline, whatever the server does, and an
+ * abandoned attempt is closed, not left to deliver later; the password is read
+ * when it is needed, made known to the redactor before it is used, and is in no
+ * error; every failure has a class, a message and a remedy.
+ *
+ * What SMTP cannot promise: a connection that is lost after the server took the
+ * mail and before its answer arrived looks like a failure, and the mail is sent
+ * again, under the same Message-ID.
+ */
+import { createTransport } from "nodemailer"
+import { Config as Environment, Duration, Effect, FileSystem, Option, Redacted, Schema } from "effect"
+import { join } from "node:path"
+import { getCACertificates } from "node:tls"
+import type { MailConfig, SmtpConfig } from "../domain/Config.ts"
+import { Redact } from "../runes/Redact.ts"
+import type { Mail } from "./Mail.ts"
+import { FailureClass } from "./Retry.ts"
+
+export class MailError extends Schema.TaggedError<MailError>()("MailError", {
+  message: Schema.String,
+  remedy: Schema.String,
+  class: FailureClass
+}) {}
+
+export interface Receipt {
+  readonly to: ReadonlyArray<string>
+  readonly rejected: ReadonlyArray<string>
+  readonly response: string
+}
+
+export interface Timeouts {
+  /** To connect, TLS included, and to be greeted; each. */
+  readonly greeting: Duration.Input
+  /** Of silence after that. */
+  readonly silence: Duration.Input
+  /** For everything. */
+  readonly whole: Duration.Input
+}
+
+export const defaultTimeouts: Timeouts = { greeting: "10 seconds", silence: "20 seconds", whole: "45 seconds" }
+
+const MAX_SECRET_BYTES = 64 * 1024
+const MAX_ANSWER = 500
+
+const PORTS = { none: 25, starttls: 587, tls: 465 } as const
+const portOf = (smtp: SmtpConfig): number => smtp.port ?? PORTS[smtp.security]
+
+export const recipients = (mail: MailConfig): ReadonlyArray<string> =>
+  typeof mail.to === "string" ? [mail.to] : mail.to
+
+const sender = (mail: MailConfig): string => mail.from ?? recipients(mail)[0]!
+
+/** Of the sender's address: what a Message-ID ends with. */
+export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(sender(mail))?.[1] ?? "agentd.invalid"
+
+const setup = (message: string, remedy: string): MailError => new MailError({ message, remedy, class: "setup" })
+
+const readText = Effect.fnUntraced(function* (path: string, what: string) {
+  const files = yield* FileSystem.FileSystem
+  const unreadable = (reason: string) =>
+    setup(`${what} ${path} cannot be read: ${reason}`, "See that the file is there and that this user may read it.")
+  const info = yield* Effect.mapError(files.stat(path), (error) => unreadable(error.reason._tag))
+  if (info.type !== "File") return yield* unreadable("it is no file")
+  if (Number(info.size) > MAX_SECRET_BYTES) return yield* unreadable(`it is larger than ${MAX_SECRET_BYTES} bytes`)
+  return yield* Effect.mapError(files.readFileString(path), (error) => unreadable(error.reason._tag))
+})
+
+const variable = (name: string) =>
+  Effect.orElseSucceed(
+    Effect.map(Environment.option(Environment.Redacted(name)), (value) =>
+      Option.match(value, { onNone: () => "", onSome: Redacted.value })
+    ),
+    () => ""
+  )
+
+const firstLine = (text: string): string => text.replace(/^\uFEFF/, "").split(/\r?\n/)[0]!
+
+/** The password, wherever the config says that it is; undefined when none is needed. */
+const password = Effect.fnUntraced(function* (smtp: SmtpConfig) {
+  let secret: string | undefined
+  if (smtp.passwordFile !== undefined) secret = firstLine(yield* readText(smtp.passwordFile, "the password file"))
+  if (smtp.passwordEnv !== undefined) {
+    secret = yield* variable(smtp.passwordEnv)
+    if (secret === "") {
+      return yield* setup(
+        `the environment variable ${smtp.passwordEnv} is not set for the daemon`,
+        "Set it where agentd is started, or use passwordFile."
+      )
+    }
+  }
+  if (smtp.passwordCredential !== undefined) {
+    const folder = yield* variable("CREDENTIALS_DIRECTORY")
+    if (folder === "") {
+      return yield* setup(
+        `the credential ${smtp.passwordCredential} is not there: systemd gave this daemon none`,
+        `Add LoadCredential=${smtp.passwordCredential}:/path/to/file to its unit, or use passwordFile.`
+      )
+    }
+    secret = firstLine(yield* readText(join(folder, smtp.passwordCredential), "the credential"))
+  }
+  if (secret === "") return yield* setup("the password is empty", "Put it on the first line of its file.")
+  return secret
+})
+
+interface Raw {
+  readonly message: string
+  readonly code: string
+  readonly response: number | undefined
+}
+
+const RawError = Schema.Struct({
+  message: Schema.String,
+  code: Schema.optional(Schema.String),
+  responseCode: Schema.optional(Schema.Finite)
+})
+
+const rawOf = (error: unknown): Raw => {
+  const known = Option.getOrUndefined(Schema.decodeUnknownOption(RawError)(error))
+  return {
+    message: known?.message ?? String(error),
+    code: known?.code ?? "",
+    response: known?.responseCode
+  }
+}
+
+const CERTIFICATE = /certificate|self[- ]signed|altname|CERT_|unable to verify|issuer/i
+
+/** What to do about it, and whether trying again will help. */
+const classify = (raw: Raw, smtp: SmtpConfig): Pick<MailError, "class" | "remedy"> => {
+  const temporary = raw.response !== undefined && raw.response >= 400 && raw.response < 500
+  if (CERTIFICATE.test(raw.message) && !temporary) {
+    return { class: "setup", remedy: "Name the server as its certificate does, or put its CA into smtp.caFile." }
+  }
+  if (raw.code === "EAUTH" || raw.code === "ENOAUTH") {
+    return temporary
+      ? { class: "transient", remedy: "The server asks to try again later; agentd does." }
+      : { class: "setup", remedy: "Check smtp.user and the password." }
+  }
+  if (raw.code === "ETLS" || /wrong version number|SSL routines/i.test(raw.message)) {
+    const other = smtp.security === "tls" ? "starttls (587)" : "tls (465)"
+    return { class: "setup", remedy: `Check smtp.port and smtp.security: this server may want ${other}.` }
+  }
+  if (raw.response !== undefined && raw.response >= 500) {
+    return { class: "permanent", remedy: "Check mail.to and mail.from: the server will not take this mail." }
+  }
+  if (raw.code === "EDNS" || raw.message.includes("ENOTFOUND")) {
+    return { class: "transient", remedy: "Check smtp.host and the network; agentd tries again." }
+  }
+  return { class: "transient", remedy: "Check that the server is up and can be reached; agentd tries again." }
+}
+
+const failureOf = (error: unknown, smtp: SmtpConfig, clean: (text: string) => string): MailError => {
+  const raw = rawOf(error)
+  const text = clean(raw.message.replaceAll(/\s+/g, " ")).slice(0, MAX_ANSWER)
+  return new MailError({ message: `${smtp.host}:${portOf(smtp)}: ${text}`, ...classify(raw, smtp) })
+}
+
+const base64 = (text: string): string => Buffer.from(text).toString("base64")
+
+/** One known secret out of a text, in the forms in which SMTP carries it, whatever its length. */
+const without = (secret: string | undefined, user: string | undefined) => (text: string) => {
+  if (secret === undefined) return text
+  const forms = [secret, base64(secret), base64(`\0${user}\0${secret}`)]
+  return forms.reduce((clean, form) => clean.replaceAll(form, "[redacted]"), text)
+}
+
+export const send = Effect.fn("Smtp.send")(function* (
+  mail: MailConfig,
+  message: Mail & { readonly messageId?: string },
+  timeouts: Timeouts = defaultTimeouts
+) {
+  const { smtp } = mail
+  const redact = yield* Redact
+  const secret = yield* password(smtp)
+  if (secret !== undefined) yield* redact.register([secret])
+  const clean = (text: string): string => redact.text(without(secret, smtp.user)(text))
+  const ca = smtp.caFile === undefined ? undefined : yield* readText(smtp.caFile, "the CA file")
+  const greeting = Duration.toMillis(timeouts.greeting)
+  const transport = createTransport({
+    host: smtp.host,
+    port: portOf(smtp),
+    secure: smtp.security === "tls",
+    requireTLS: smtp.security === "starttls",
+    ignoreTLS: smtp.security === "none",
+    ...(secret === undefined || smtp.user === undefined ? {} : { auth: { user: smtp.user, pass: secret } }),
+    tls: {
+      rejectUnauthorized: smtp.rejectUnauthorized,
+      ...(ca === undefined ? {} : { ca: [...getCACertificates("default"), ca] })
+    },
+    connectionTimeout: greeting,
+    greetingTimeout: greeting,
+    dnsTimeout: greeting,
+    socketTimeout: Duration.toMillis(timeouts.silence),
+    disableFileAccess: true,
+    disableUrlAccess: true
+  })
+  const to = recipients(mail)
+  const info = yield* Effect.tryPromise({
+    try: (signal) =>
+      transport.sendMail({
+        from: sender(mail),
+        to: [...to],
+        subject: message.subject,
+        text: message.text,
+        ...(message.messageId === undefined ? {} : { messageId: message.messageId }),
+        // Keeps out-of-office answers and list software away (RFC 3834).
+        headers: { "Auto-Submitted": "auto-generated" },
+        signal
+      }),
+    catch: (error) => failureOf(error, smtp, clean)
+  }).pipe(
+    Effect.timeoutOrElse({
+      duration: timeouts.whole,
+      orElse: () => Effect.fail(failureOf(new Error("the server did not take the mail in time"), smtp, clean))
+    })
+  )
+  const receipt: Receipt = {
+    to: to.filter((address) => !info.rejected.includes(address)),
+    rejected: info.rejected,
+    response: clean(info.response).slice(0, MAX_ANSWER)
+  }
+  return receipt
+})
