@@ -1,0 +1,152 @@
+{
+  description = "agentd: a background daemon that supervises AI coding agents";
+
+  inputs.nixpkgs.url = "github:NixOS/nixpkgs/nixos-unstable";
+
+  outputs =
+    { self, nixpkgs }:
+    let
+      forEachSystem =
+        f:
+        nixpkgs.lib.genAttrs [
+          "x86_64-linux"
+          "aarch64-linux"
+        ] (system: f nixpkgs.legacyPackages.${system});
+
+      # The Node that npm brings is linked for other distributions, and nixpkgs has
+      # one; the Effect diagnostics are for development. Both are optional.
+      readJSON = path: builtins.fromJSON (builtins.readFile path);
+      manifest = readJSON ./package.json;
+      optional = builtins.attrNames manifest.optionalDependencies;
+      withoutOptional = package: removeAttrs package [ "optionalDependencies" ];
+
+      # The lock file names no registry, and importNpmLock fetches only what has an address.
+      withAddress =
+        path: package:
+        let
+          name = package.name or (builtins.head (builtins.match ".*node_modules/(.+)" path));
+          file = "${baseNameOf name}-${package.version}.tgz";
+        in
+        if path == "" then
+          withoutOptional package
+        else
+          package // { resolved = "https://registry.npmjs.org/${name}/-/${file}"; };
+
+      lock =
+        let
+          whole = readJSON ./package-lock.json;
+          packages = removeAttrs whole.packages (map (name: "node_modules/${name}") optional);
+        in
+        whole // { packages = builtins.mapAttrs withAddress packages; };
+
+      agentd =
+        pkgs:
+        pkgs.buildNpmPackage {
+          pname = manifest.name;
+          inherit (manifest) version;
+          src = self;
+          nodejs = pkgs.nodejs_24;
+
+          npmDeps = pkgs.importNpmLock {
+            npmRoot = self;
+            package = withoutOptional manifest;
+            packageLock = lock;
+          };
+          npmConfigHook = pkgs.importNpmLock.npmConfigHook;
+          npmBuildScript = "bundle";
+
+          # The bundle needs no node_modules. Node is named by its path: agents keep the PATH they had.
+          nativeBuildInputs = [ pkgs.makeWrapper ];
+          installPhase = ''
+            runHook preInstall
+            mkdir -p $out/lib/agentd
+            cp -r dist $out/lib/agentd/
+            makeWrapper ${pkgs.lib.getExe pkgs.nodejs_24} $out/bin/agentd \
+              --add-flags $out/lib/agentd/dist/agentd.mjs \
+              --suffix PATH : ${pkgs.lib.makeBinPath [ pkgs.git ]}
+            runHook postInstall
+          '';
+
+          meta = {
+            inherit (manifest) description;
+            license = pkgs.lib.licenses.mit;
+            mainProgram = "agentd";
+            platforms = pkgs.lib.platforms.linux;
+          };
+        };
+    in
+    {
+      packages = forEachSystem (pkgs: {
+        default = agentd pkgs;
+      });
+
+      devShells = forEachSystem (pkgs: {
+        default = pkgs.mkShell {
+          packages = [
+            pkgs.nodejs_24
+            pkgs.git
+          ];
+        };
+      });
+
+      formatter = forEachSystem (pkgs: pkgs.nixfmt);
+
+      # One daemon for each user who logs in; `users.users.<name>.linger = true`
+      # starts it at boot and keeps it after the last logout.
+      nixosModules.default =
+        {
+          config,
+          lib,
+          pkgs,
+          ...
+        }:
+        let
+          cfg = config.services.agentd;
+        in
+        {
+          options.services.agentd = {
+            enable = lib.mkEnableOption "agentd, a daemon that supervises AI coding agents, for every user";
+            package = lib.mkOption {
+              type = lib.types.package;
+              default = self.packages.${pkgs.stdenv.hostPlatform.system}.default;
+              defaultText = lib.literalExpression "agentd.packages.\${system}.default";
+              description = "The agentd that runs.";
+            };
+            path = lib.mkOption {
+              type = lib.types.listOf lib.types.package;
+              default = [ ];
+              example = lib.literalExpression "[ pkgs.claude-code pkgs.nodejs pkgs.bash ]";
+              description = "What agents find on PATH, beside git.";
+            };
+          };
+
+          config = lib.mkIf cfg.enable {
+            environment.systemPackages = [ cfg.package ];
+            systemd.user.services.agentd = {
+              description = "agentd: supervises AI coding agents";
+              wantedBy = [ "default.target" ];
+              path = cfg.path;
+              # The same as those of the unit that `agentd start` makes; a test compares them.
+              unitConfig = {
+                StartLimitIntervalSec = "600";
+                StartLimitBurst = "10";
+              };
+              serviceConfig = {
+                ExecStart = "${lib.getExe cfg.package} up";
+                Type = "notify";
+                NotifyAccess = "all";
+                WatchdogSec = "60";
+                TimeoutStartSec = "120";
+                Restart = "on-failure";
+                RestartSec = "5";
+                SuccessExitStatus = "130 143";
+                RestartPreventExitStatus = "78";
+                KillMode = "mixed";
+                TimeoutStopSec = "90";
+                OOMPolicy = "continue";
+              };
+            };
+          };
+        };
+    };
+}

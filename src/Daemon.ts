@@ -1,0 +1,173 @@
+/**
+ * Daemon: every layer of agentd, in start order. The one-minute read.
+ *
+ *     lock ─ log ─ processes ─ fleet ─┬─ control socket   answers while the log is still being folded
+ *                                     ├─ conversations    agents, each in a tree of its own
+ *                                     ├─ alerter          reads the log, mails a person
+ *                                     └─ notifier         tells systemd
+ *
+ * Guarantees: one daemon per store; what a daemon before this one left running is
+ * ended before any agent comes to life; without its log it does not go on: runs
+ * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
+ * again at the next start.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { createHash } from "node:crypto"
+import { join } from "node:path"
+import { Clock, Deferred, Effect, Layer, Schema } from "effect"
+import type { ChildSpec } from "./actors/Child.ts"
+import * as DeadLetters from "./actors/DeadLetters.ts"
+import * as Nest from "./actors/Nest.ts"
+import * as Supervisor from "./actors/Supervisor.ts"
+import { StartFailed } from "./actors/SupervisorError.ts"
+import { Fleet } from "./agents/Fleet.ts"
+import * as LiveFleet from "./agents/LiveFleet.ts"
+import { Backends } from "./backends/Backends.ts"
+import { ProcessTree } from "./backends/ProcessTree.ts"
+import { Reaper } from "./backends/Reaper.ts"
+import * as ControlServer from "./control/ControlServer.ts"
+import { DaemonControl } from "./control/DaemonControl.ts"
+import * as DaemonInfo from "./DaemonInfo.ts"
+import { DAEMON_STREAM, type Payload } from "./domain/Rune.ts"
+import { Redact } from "./runes/Redact.ts"
+import { RuneLog } from "./runes/RuneLog.ts"
+import * as SqlRuneLog from "./runes/SqlRuneLog.ts"
+import * as StoreLock from "./runes/StoreLock.ts"
+import { Notify } from "./systemd/Notify.ts"
+
+export interface Options {
+  /** The state folder, absolute. */
+  readonly state: string
+  readonly socket: string
+  /** The project to register at once. */
+  readonly config?: string
+  /** The daemon's own environment: agents inherit it. */
+  readonly environment: { readonly [name: string]: string | undefined }
+}
+
+/** Why the daemon could not start, or ended before it was asked to. */
+export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
+  message: Schema.String,
+  remedy: Schema.String,
+  /** 74: no log. 75: another daemon has the store. 78: a path that cannot be used. */
+  exitCode: Schema.Int
+}) {}
+
+const version = "0.1.0"
+
+/** What an agent's process gets to end by itself when its daemon is gone. */
+const ORPHAN_GRACE = "5 seconds"
+
+/** Marks the processes of this store's runs: the same for every daemon on it. */
+const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
+
+/** What an earlier daemon left running. */
+const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
+  Effect.gen(function* () {
+    const tree = yield* ProcessTree
+    const orphans = yield* tree.orphans(store, new Set())
+    yield* Effect.forEach(orphans, ({ runId }) => Effect.ignore(tree.terminate({ store, runId }, ORPHAN_GRACE)), {
+      concurrency: "unbounded",
+      discard: true
+    })
+    if (orphans.length > 0) yield* Effect.logWarning(`ended what ${orphans.length} runs of an earlier daemon left`)
+  })
+
+/** The services of the daemon, from the ground up. */
+const services = (options: Options, nest: Nest.Nest) => {
+  const store = storeId(options.state)
+  return LiveFleet.layer({ worktrees: join(options.state, "worktrees"), nest, sweep: sweep(store) }).pipe(
+    Layer.provideMerge(DeadLetters.layer()),
+    Layer.provideMerge(Backends.layer({ store, environment: options.environment })),
+    Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
+    Layer.provideMerge(SqlRuneLog.layer({ file: join(options.state, "runes.db") })),
+    Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
+    Layer.provideMerge(NodeServices.layer)
+  )
+}
+
+const note = (kind: string, payload: Payload) =>
+  Effect.flatMap(RuneLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
+
+/** A child that is made of a layer: it lives until it is stopped. */
+const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
+  id,
+  start: Effect.as(Layer.build(layer), Effect.never)
+})
+
+/** The daemon until it is asked to end; the reason is the answer. */
+const live = Effect.fnUntraced(function* (options: Options) {
+  const startedAt = yield* Clock.currentTimeMillis
+  yield* StoreLock.acquire({ folder: options.state, socket: options.socket })
+  const nest = Nest.make({ name: "conversations", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  const context = yield* Layer.build(services(options, nest))
+  return yield* Effect.gen(function* () {
+    const log = yield* RuneLog
+    const fleet = yield* Fleet
+    const notify = yield* Notify
+    yield* note("daemon.started", { pid: process.pid, version, state: options.state, socket: options.socket })
+    yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid: process.pid })))
+    const asked = yield* Deferred.make<string>()
+    const control = Layer.succeed(DaemonControl, yield* DaemonInfo.make({ ...options, version, startedAt, asked }))
+    const root = yield* Supervisor.make({
+      name: "agentd",
+      intensity: 10,
+      period: "30 seconds",
+      children: [
+        service("control", ControlServer.layer({ socket: options.socket }).pipe(Layer.provide(control))),
+        nest.child,
+        { id: "notifier", start: Effect.succeed(notify.watch(fleet.ready)) }
+      ]
+    })
+    if (options.config !== undefined) {
+      yield* fleet.register(options.config, { by: "agentd up", config: options.config })
+    }
+    yield* notify.ready
+    const reason = yield* Effect.raceAllFirst([
+      Deferred.await(asked),
+      Effect.flatMap(log.failed, Effect.fail),
+      Effect.flatMap(
+        root.ended,
+        ({ child, reason }) =>
+          new DaemonError({
+            message: `The daemon's own parts crash again and again: ${child ?? "agentd"} (${reason}).`,
+            remedy: "See its log for the crashes, report them, and start it again: agentd start",
+            exitCode: 70
+          })
+      )
+    ])
+    yield* Effect.andThen(notify.stopping, note("daemon.stopping", { reason }))
+  }).pipe(Effect.provideContext(context))
+})
+
+const exitCodes: { readonly [tag: string]: number } = {
+  StorageError: 74,
+  StoreInUse: 75,
+  EndpointRefused: 78,
+  CommandRefused: 78
+}
+
+interface Explained {
+  readonly _tag: string
+  readonly message: string
+  readonly remedy?: string
+  readonly cause?: unknown
+}
+
+/** A part that could not be started hides the reason: that is what a person needs. */
+const explain = (error: Explained): DaemonError => {
+  if (error instanceof DaemonError) return error
+  if (error instanceof StartFailed && isExplained(error.cause)) return explain(error.cause)
+  return new DaemonError({
+    message: error.message,
+    remedy: error.remedy ?? "See the daemon's log for what led to it, then start it again: agentd start",
+    exitCode: exitCodes[error._tag] ?? 70
+  })
+}
+
+const isExplained = (cause: unknown): cause is Explained =>
+  typeof cause === "object" && cause !== null && "_tag" in cause && "message" in cause
+
+/** Runs until it is asked to end, or cannot go on. */
+export const run = (options: Options): Effect.Effect<void, DaemonError> =>
+  live(options).pipe(Effect.scoped, Effect.mapError(explain))

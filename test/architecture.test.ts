@@ -1,0 +1,336 @@
+/**
+ * The rules that the code keeps and no compiler knows: which folder may import
+ * which, which calls are banned and what replaces them, what lies where.
+ *
+ * Each rule has its reason, which is what a failure prints. Each exception names
+ * one file and its reason, and fails here as soon as nothing needs it any more.
+ */
+import { existsSync, readdirSync, readFileSync } from "node:fs"
+import { join, posix } from "node:path"
+import { assert, describe, it } from "@effect/vitest"
+import { parse, type SourceFile } from "./support/SourceFile.ts"
+
+const root = join(import.meta.dirname, "..")
+
+/**
+ * From the top down. A folder imports what lies below it; those of one line are
+ * siblings, and import no sibling: they meet through actors, addresses and
+ * `domain/Messages`. The files that lie in `src` itself see every layer.
+ */
+const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly because: string }> = [
+  { folders: ["cli"], because: "a verb is a client of the daemon, and nothing is a client of a verb" },
+  {
+    folders: ["control", "http", "alerts", "systemd"],
+    because: "an edge sends messages in and reads the log out; whoever imported one could be called back by it"
+  },
+  { folders: ["cluster"], because: "where a conversation lives is chosen above what it consists of" },
+  {
+    folders: ["agents", "plates", "channels", "plans"],
+    because: "machines animated as actors; siblings speak through the registry, so that each can fail and be read alone"
+  },
+  { folders: ["backends"], because: "a backend runs a process by contract, and knows no policy about it" },
+  { folders: ["actors"], because: "supervision knows no agent, so that its tests need none" },
+  { folders: ["runes"], because: "the log stores facts and knows no actor that states them" },
+  { folders: ["machines"], because: "tables are pure: they know no log, no actor and no process" },
+  { folders: ["domain"], because: "words know nothing of what is done with them" }
+]
+
+/** Packages that one place wraps; everybody else asks that place. */
+const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; readonly because: string }> = [
+  {
+    package: /^effect\/cli\b/,
+    home: /^src\/(cli\/|main\.ts)/,
+    because: "only verbs know that there is a command line"
+  },
+  {
+    package: /^effect\/rpc\b/,
+    home: /^src\/(control|cluster)\//,
+    because: "one protocol is the whole command surface"
+  },
+  { package: /^effect\/sql\b/, home: /^src\/(runes|cluster)\//, because: "the rune log is the only store" },
+  {
+    package: /^node:sqlite$/,
+    home: /^src\/runes\//,
+    because: "SQLite is behind a SqlClient, so that PostgreSQL can be"
+  },
+  { package: /^effect\/cluster\b/, home: /^src\/cluster\//, because: "it is for placement only, and unstable" },
+  { package: /^nodemailer\b/, home: /^src\/alerts\//, because: "mail leaves by the outbox, or it is lost at a crash" },
+  {
+    package: /^node:child_process$/,
+    home: /^src\/backends\//,
+    because: "a process that nobody owns outlives us: use effect/process, or a Backend"
+  },
+  {
+    package: /^@effect\/platform-node$/,
+    home: /^$/,
+    because: "the barrel costs 400 ms of start time: import @effect/platform-node/NodeX"
+  },
+  { package: /^vitest$|^@effect\/vitest$/, home: /^$/, because: "tests are not shipped" }
+]
+
+/** What is banned in src, by the name it is called by. */
+const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; readonly because: string }> = [
+  { name: "Date.now", instead: "Clock", because: "a test cannot turn this clock" },
+  { name: "new Date()", instead: "Clock", because: "a test cannot turn this clock" },
+  { name: "performance.now", instead: "Clock", because: "a test cannot turn this clock" },
+  { name: "Math.random", instead: "Random", because: "a failing seed could not be replayed" },
+  { name: "crypto.randomUUID", instead: "Random", because: "a failing seed could not be replayed" },
+  {
+    name: "setTimeout()",
+    instead: "Effect.sleep or a machine's timeout",
+    because: "it outlives its scope and the test's clock"
+  },
+  { name: "setInterval()", instead: "Schedule", because: "it outlives its scope and the test's clock" },
+  { name: "process.env", instead: "Config", because: "a setting that no schema read is a setting that nobody checked" },
+  { name: "process.exit", instead: "a typed failure", because: "it skips every finalizer; only main ends the process" },
+  { name: "process.on", instead: "a scope's finalizer", because: "only main hears signals" },
+  { name: "console.log", instead: "cli/Output, or Effect.log", because: "stdout belongs to the verb that prints data" },
+  { name: "console.error", instead: "Effect.logError", because: "the log's level and place are settings" },
+  { name: "console.warn", instead: "Effect.logWarning", because: "the log's level and place are settings" }
+]
+
+/** One file, one rule, one reason. */
+const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly because: string }> = [
+  {
+    path: "src/systemd/Launch.ts",
+    rule: "node:child_process",
+    because: "the daemon is the one child that must outlive the scope that started it"
+  },
+  {
+    path: "src/systemd/Notify.ts",
+    rule: "process.env",
+    because: "it deletes the notify socket from the environment that agents inherit; Config can only read"
+  }
+]
+
+/** What may lie in the project's root. */
+const entries = new Set([
+  "src",
+  "test",
+  "scripts",
+  "package.json",
+  "package-lock.json",
+  "tsconfig.json",
+  "vitest.config.ts",
+  "flake.nix",
+  "flake.lock",
+  "README.md",
+  "LICENSE"
+])
+/** Never tracked: made by tools. */
+const made = new Set(["node_modules", "dist", "coverage", ".git"])
+
+interface Problem {
+  readonly path: string
+  readonly rule: string
+  readonly message: string
+}
+
+const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
+const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
+
+const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =>
+  imports.flatMap(({ from, lazy }) => [
+    ...layerProblem(path, from),
+    ...homes
+      .filter((rule) => rule.package.test(from) && !rule.home.test(path))
+      .map(({ because }) => ({ path, rule: from, message: `imports ${from}: ${because}` })),
+    ...(lazy && !/^src\/(cli\/|main\.ts)/.test(path)
+      ? [
+          {
+            path,
+            rule: "lazy import",
+            message: `imports ${from} lazily: a daemon must hold all of its code, for its files may be replaced by an upgrade`
+          }
+        ]
+      : [])
+  ])
+
+const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
+  if (!from.startsWith(".")) return []
+  const target = posix.join(posix.dirname(path), from)
+  const [own, other] = [folderOf(path), folderOf(target)]
+  if (own === other) return []
+  const problem = (message: string) => [{ path, rule: target, message: `imports ${target}: ${message}` }]
+  if (!target.startsWith("src/")) return problem("what is shipped imports nothing outside src")
+  if (own === undefined) return []
+  if (other === undefined) return problem("only main is above every layer")
+  const layer = layers[rankOf(other)]
+  return rankOf(own) < rankOf(other) ? [] : problem(layer?.because ?? `${other} has no place among the layers`)
+}
+
+const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
+  const { path } = file
+  const banned = bans
+    .filter(({ name }) => file.names.has(name) && !(path === "src/main.ts" && name.startsWith("process.")))
+    .map(({ because, instead, name }) => ({
+      path,
+      rule: name,
+      message: `uses ${name}: ${because}. Instead: ${instead}`
+    }))
+  const found: ReadonlyArray<readonly [boolean, string, string]> = [
+    [file.castsToAny, "as any", "casts to any: the compiler then checks nothing from here on"],
+    [
+      file.comments.some((text) => /@ts-(ignore|nocheck|expect-error)/.test(text)),
+      "ts-ignore",
+      "silences the compiler"
+    ],
+    [file.comments.some((text) => /\b(TODO|FIXME|XXX)\b/.test(text)), "TODO", "promises work: do it, or open an issue"],
+    [
+      file.moduleVariables.length > 0,
+      "module variable",
+      "holds state outside every scope: two daemons in one process would share it"
+    ],
+    [
+      file.opening === undefined,
+      "opening",
+      "does not open with a doc comment that says what it is and what it guarantees"
+    ],
+    [file.lines > 400, "length", `has ${file.lines} lines: over 400 it wants to be two files`],
+    [path.endsWith("/index.ts"), "barrel", "is a barrel: import the module itself"],
+    [path.split("/").length > 3, "depth", "lies deeper than one folder under src"],
+    [!/\/([A-Z][A-Za-z0-9]*|main)\.ts$/.test(path), "name", "is not named after its main export, in PascalCase"]
+  ]
+  return [...banned, ...found.filter(([is]) => is).map(([, rule, message]) => ({ path, rule, message }))]
+}
+
+const problemsOf = (file: SourceFile): ReadonlyArray<Problem> => [...importProblems(file), ...codeProblems(file)]
+
+const filesBelow = (folder: string): ReadonlyArray<string> =>
+  readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map((entry) => posix.join(entry.parentPath.slice(root.length + 1).replaceAll("\\", "/"), entry.name))
+
+const sources = filesBelow("src")
+  .filter((path) => path.endsWith(".ts"))
+  .map((path) => parse(path, readFileSync(join(root, path), "utf8")))
+const problems = sources.flatMap(problemsOf)
+
+const isException = (problem: Problem) =>
+  exceptions.some(({ path, rule }) => path === problem.path && rule === problem.rule)
+const shown = (found: ReadonlyArray<Problem>) => found.map(({ message, path }) => `${path} ${message}`)
+
+describe("src", () => {
+  it("keeps every rule", () => {
+    assert.deepStrictEqual(shown(problems.filter((problem) => !isException(problem))), [])
+  })
+
+  it("needs every exception it is granted", () => {
+    const unused = exceptions.filter(
+      ({ path, rule }) => !problems.some((problem) => problem.path === path && problem.rule === rule)
+    )
+    assert.deepStrictEqual(
+      unused.map(
+        ({ path, rule }) => `${path} ${existsSync(join(root, path)) ? `no longer breaks "${rule}"` : "does not exist"}`
+      ),
+      []
+    )
+  })
+
+  it("has a place among the layers for each of its folders", () => {
+    const folders = new Set(sources.flatMap(({ path }) => folderOf(path) ?? []))
+    assert.deepStrictEqual(
+      [...folders].filter((folder) => rankOf(folder) < 0),
+      []
+    )
+  })
+})
+
+describe("the rules see a break", () => {
+  const rulesBroken = (path: string, code: string) =>
+    problemsOf(parse(path, `/** Says what it is. */\n${code}\n`)).map(({ rule }) => rule)
+
+  const cases: ReadonlyArray<readonly [what: string, path: string, code: string, broken: ReadonlyArray<string>]> = [
+    ["an import downward", "src/agents/A.ts", 'import { a } from "../domain/Ids.ts"', []],
+    ["an import upward", "src/domain/A.ts", 'import { a } from "../agents/B.ts"', ["src/agents/B.ts"]],
+    ["a type imported upward", "src/runes/A.ts", 'import type { a } from "../actors/B.ts"', ["src/actors/B.ts"]],
+    ["a type query upward", "src/runes/A.ts", 'export type A = import("../actors/B.ts").B', ["src/actors/B.ts"]],
+    ["a re-export upward", "src/runes/A.ts", 'export { b } from "../actors/B.ts"', ["src/actors/B.ts"]],
+    ["an import of a sibling", "src/agents/A.ts", 'import { a } from "../channels/B.ts"', ["src/channels/B.ts"]],
+    ["an import of main", "src/cli/A.ts", 'import { a } from "../Daemon.ts"', ["src/Daemon.ts"]],
+    ["an import of a test", "src/cli/A.ts", 'import { a } from "../../test/A.ts"', ["test/A.ts"]],
+    ["main importing a layer", "src/main.ts", 'import { a } from "./agents/B.ts"', []],
+    ["a wrapped package elsewhere", "src/agents/A.ts", 'import n from "nodemailer"', ["nodemailer"]],
+    ["the barrel", "src/cli/A.ts", 'import { NodeRuntime } from "@effect/platform-node"', ["@effect/platform-node"]],
+    ["one module of it", "src/cli/A.ts", 'import * as N from "@effect/platform-node/NodeRuntime"', []],
+    ["a lazy import in the daemon", "src/agents/A.ts", 'export const a = () => import("./B.ts")', ["lazy import"]],
+    ["a lazy import of a verb", "src/cli/A.ts", 'export const a = () => import("./B.ts")', []],
+    ["a banned call", "src/agents/A.ts", "export const a = () => Date.now()", ["Date.now"]],
+    ["a banned value", "src/agents/A.ts", "export const now = Date.now", ["Date.now"]],
+    ["its name in words only", "src/agents/A.ts", 'export const a = "Date.now()" // not Date.now()', []],
+    ["a date from a number", "src/agents/A.ts", "export const a = (at: number) => new Date(at)", []],
+    ["the date of now", "src/agents/A.ts", "export const a = () => new Date()", ["new Date()"]],
+    ["a timer", "src/agents/A.ts", "export const a = () => setTimeout(() => {}, 1)", ["setTimeout()"]],
+    ["an exit in main", "src/main.ts", "process.exit(1)", []],
+    ["a cast to any", "src/agents/A.ts", "export const a = (b: unknown) => b as any", ["as any"]],
+    ["a silenced compiler", "src/agents/A.ts", "// @ts-ignore\nexport const a = 1", ["ts-ignore"]],
+    ["a promise", "src/agents/A.ts", "// TODO later\nexport const a = 1", ["TODO"]],
+    ["a module's variable", "src/agents/A.ts", "export let a = 1", ["module variable"]],
+    ["a function's variable", "src/agents/A.ts", "export const a = () => { let b = 1; return ++b }", []],
+    ["a barrel", "src/agents/index.ts", "export const a = 1", ["barrel", "name"]],
+    ["a folder in a folder", "src/agents/more/A.ts", "export const a = 1", ["depth"]],
+    ["a long file", "src/agents/A.ts", "\n".repeat(400), ["length"]]
+  ]
+  for (const [what, path, code, broken] of cases) {
+    it(`${what}: ${broken.length === 0 ? "allowed" : "refused"}`, () =>
+      assert.deepStrictEqual(rulesBroken(path, code), broken))
+  }
+
+  it("a file without a doc comment: refused", () => {
+    assert.deepStrictEqual(
+      problemsOf(parse("src/agents/A.ts", "// no\nexport const a = 1\n")).map(({ rule }) => rule),
+      ["opening"]
+    )
+  })
+})
+
+describe("the project", () => {
+  const json = (path: string) => JSON.parse(readFileSync(join(root, path), "utf8"))
+  const kinds = ["dependencies", "optionalDependencies", "devDependencies"] as const
+
+  it("has nothing in its root that does not belong there", () => {
+    const unexpected = readdirSync(root).filter(
+      (name) => !entries.has(name) && !made.has(name) && !name.startsWith(".")
+    )
+    assert.deepStrictEqual(unexpected, [])
+  })
+
+  it("pins every dependency exactly", () => {
+    const manifest = json("package.json")
+    const versions = kinds.flatMap((kind) => Object.entries<string>(manifest[kind] ?? {}))
+    assert.isAbove(versions.length, 0)
+    assert.deepStrictEqual(
+      versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version)),
+      []
+    )
+  })
+
+  it("has a lock file that fits its manifest and names no registry", () => {
+    const [manifest, lock] = [json("package.json"), json("package-lock.json")]
+    for (const kind of kinds) assert.deepStrictEqual(lock.packages[""][kind], manifest[kind])
+    assert.deepStrictEqual(
+      Object.entries<{ readonly resolved?: string }>(lock.packages).filter(
+        ([, { resolved }]) => resolved !== undefined
+      ),
+      []
+    )
+  })
+
+  it("names no place that only one machine has", () => {
+    // Taken apart, so that this file does not name them either.
+    const places = [
+      ["", "work", ""],
+      ["..", "shared"],
+      ["", "Users", ""]
+    ].map((parts) => parts.join("/"))
+    const files = [
+      ...["src", "test", "scripts", ".ci"].flatMap(filesBelow),
+      ...[...entries].filter((name) => name.includes(".") && existsSync(join(root, name)))
+    ]
+    const named = files.flatMap((path) => {
+      const text = readFileSync(join(root, path), "utf8")
+      return places.filter((place) => text.includes(place)).map((place) => `${path} names ${place}`)
+    })
+    assert.deepStrictEqual(named, [])
+  })
+})

