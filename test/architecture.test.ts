@@ -126,6 +126,8 @@ interface Problem {
   readonly message: string
 }
 
+/** What the bin is made of: it alone is one process, with its signals, its environment and its end. */
+const isBin = (path: string): boolean => /^src\/[^/]+\.ts$/.test(path) && path !== "src/Daemon.ts"
 const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
 
@@ -135,7 +137,7 @@ const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =
     ...homes
       .filter((rule) => rule.package.test(from) && !rule.home.test(path))
       .map(({ because }) => ({ path, rule: from, message: `imports ${from}: ${because}` })),
-    ...(lazy && !/^src\/(cli\/|main\.ts)/.test(path)
+    ...(lazy && !isBin(path) && !path.startsWith("src/cli/")
       ? [
           {
             path,
@@ -162,7 +164,7 @@ const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
 const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
   const { path } = file
   const banned = bans
-    .filter(({ name }) => file.names.has(name) && !(path === "src/main.ts" && name.startsWith("process.")))
+    .filter(({ name }) => file.names.has(name) && !(isBin(path) && name.startsWith("process.")))
     .map(({ because, instead, name }) => ({
       path,
       rule: name,
@@ -177,7 +179,7 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
     ],
     [file.comments.some((text) => /\b(TODO|FIXME|XXX)\b/.test(text)), "TODO", "promises work: do it, or open an issue"],
     [
-      file.moduleVariables.length > 0,
+      file.moduleVariables.length > 0 && !isBin(path),
       "module variable",
       "holds state outside every scope: two daemons in one process would share it"
     ],
@@ -262,6 +264,7 @@ describe("the rules see a break", () => {
     ["the date of now", "src/agents/A.ts", "export const a = () => new Date()", ["new Date()"]],
     ["a timer", "src/agents/A.ts", "export const a = () => setTimeout(() => {}, 1)", ["setTimeout()"]],
     ["an exit in main", "src/main.ts", "process.exit(1)", []],
+    ["an exit in the daemon", "src/Daemon.ts", "export const a = () => process.exit(1)", ["process.exit"]],
     ["a cast to any", "src/agents/A.ts", "export const a = (b: unknown) => b as any", ["as any"]],
     ["a silenced compiler", "src/agents/A.ts", "// @ts-ignore\nexport const a = 1", ["ts-ignore"]],
     ["a promise", "src/agents/A.ts", "// TODO later\nexport const a = 1", ["TODO"]],

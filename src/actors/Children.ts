@@ -175,6 +175,8 @@ export class Children<R> implements Owner<R> {
     return Effect.suspend(() => {
       if (done()) return Effect.void
       const woken = Effect.callback<void>((resume) => {
+        // The scheduler may have taken a turn since.
+        if (done()) return resume(Effect.void)
         this.waiting = () => {
           if (!done()) return
           this.waiting = undefined

@@ -209,7 +209,7 @@ export class SupervisorProcess<R> implements Supervisor<R>, Listener<R> {
     if (this.settings.strategy === "one_for_all") return [...byId.values()]
     if (this.settings.strategy === "rest_for_one") {
       const all = [...byId.values()]
-      return all.slice(all.findIndex((child) => child.id === id))
+      return all
     }
     const child = byId.get(id)
     return child === undefined ? [] : [child]
@@ -271,6 +271,7 @@ export class SupervisorProcess<R> implements Supervisor<R>, Listener<R> {
       this.children.killed = true
       return Effect.logError(`${this.name}: the supervisor crashed; its children are killed`, cause).pipe(
         Effect.andThen(this.children.stopTogether([...this.children.byId.values()])),
+        Effect.catchCause((again) => Effect.logError(`${this.name}: and crashed again while killing them`, again)),
         Effect.ensuring(
           Effect.sync(() => this.finish({ reason: "crashed", child: undefined, exit: Exit.failCause(cause) }))
         )

@@ -74,6 +74,7 @@ const initialData = (config: AgentConfig, before: Worker.Data | undefined): Work
     : {
         sessionSeq: before.sessionSeq,
         messageIds: before.messageIds,
+        delivered: before.delivered,
         cutShort: before.cutShort,
         lastRunAt: before.lastRunAt,
         recentRuns: before.recentRuns

@@ -52,9 +52,21 @@ const prepareWorktree = (home: AgentHome, act: Act) =>
     })
   )
 
+/**
+ * Brings the inbox in line with the worker's own rune: what a run that confirmed
+ * its start carries is delivered, however short that run was.
+ */
+const deliver = (home: AgentHome, act: Act) => {
+  const { delivered } = act.snapshot.data
+  return delivered === null || home.inbox.snapshot.data.runId === delivered.runId
+    ? Effect.void
+    : Effect.catchTag(home.inbox.ask({ _tag: "Delivered", ...delivered }, act.cause), "Refused", () => Effect.void)
+}
+
 /** Answers when there is something to do and the next run may begin; `WorkArrived` starts it again. */
 const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const { data } = act.snapshot
+  yield* deliver(home, act)
   const config = home.config()
   const due = Worker.dueAt(data, Duration.toMillis(config.minRunInterval))
   const wait = due - (yield* Clock.currentTimeMillis)
@@ -102,11 +114,11 @@ const spawnRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
 const lost = (act: Act, runId: string) =>
   act.self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } })
 
-/** Marks the messages as delivered; finds the run lost where it is not in the slot; passes on what is urgent. */
+/** Sees to it that its messages count as delivered; finds the run lost where it is not in the slot; passes on what is urgent. */
 const watchRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
-  const { data, entered } = act.snapshot
+  const { data } = act.snapshot
   const runId = data.runId!
-  yield* home.inbox.tell({ _tag: "Delivered", runId, messageIds: data.messageIds }, entered)
+  yield* deliver(home, act)
   if (home.slot.current() !== runId) return yield* lost(act, runId)
   // it may have come between the reading of the inbox and the start
   const message = missed(home, data.messageIds)

@@ -194,6 +194,7 @@ export const make = Effect.fnUntraced(function* (
   const { child, root, quarry, exited, ending, stop } = yield* Effect.acquireRelease(
     acquire,
     ({ child, ending, stop }) => {
+      for (const pipe of [child.stdout, child.stderr]) if (pipe !== null) discard(pipe)
       return stop.pipe(
         Effect.andThen(Fiber.join(ending)),
         Effect.catchTag("ProcessesSurvived", (error) => Effect.logError(error.message, error.remedy)),

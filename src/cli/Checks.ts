@@ -6,10 +6,10 @@ import { Effect, FileSystem, Option, type PlatformError } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { statfs } from "node:fs/promises"
 import * as NodePath from "node:path"
-import { DatabaseSync } from "node:sqlite"
 import { checkLength, probe } from "../control/Endpoint.ts"
 import type { Check } from "../control/Protocol.ts"
 import { load, loadUser } from "../domain/ConfigFile.ts"
+import * as StoreLock from "../runes/StoreLock.ts"
 import * as Unit from "../systemd/Unit.ts"
 import { bytes } from "./Output.ts"
 import type { Paths } from "./Paths.ts"
@@ -90,33 +90,23 @@ export const socket = (path: string) =>
     }
   }).pipe(Effect.catch((error) => Effect.succeed(fail("socket", error.message, error.remedy))))
 
-/** Whether some process holds the store, when nobody answers. */
-export const lock = (path: string, live: boolean) =>
+/** Whether some process holds the store: asked by taking it for a moment. */
+export const lock = (paths: Paths, live: boolean) =>
   Effect.gen(function* () {
     const fs = yield* FileSystem.FileSystem
-    if (!(yield* fs.exists(path))) return ok("lock", "never taken: no daemon has run here yet")
-    const held = yield* Effect.sync(() => {
-      const database = new DatabaseSync(path, { timeout: 0 })
-      try {
-        database.exec("BEGIN EXCLUSIVE; ROLLBACK")
-        return false
-      } catch {
-        return true
-      } finally {
-        database.close()
-      }
-    })
-    if (live)
-      return held
-        ? ok("lock", "held by the daemon")
-        : fail("lock", `a daemon answers and does not hold ${path}`, "Restart it: agentd restart")
-    return held
-      ? fail(
-          "lock",
-          `a daemon holds ${path} and does not answer`,
-          `Find it (fuser ${path}), look at what it does, and end it.`
-        )
-      : ok("lock", "free")
+    if (!(yield* fs.exists(paths.lock))) return ok("lock", "never taken: no daemon has run here yet")
+    const taken = yield* Effect.result(Effect.scoped(StoreLock.acquire({ folder: paths.state, socket: null })))
+    if (taken._tag === "Success") {
+      return live
+        ? fail("lock", `a daemon answers and does not hold ${paths.lock}`, "Restart it: agentd restart")
+        : ok("lock", "free")
+    }
+    const error = taken.failure
+    if (error._tag === "StorageError") return fail("lock", error.message, error.remedy)
+    const holder = error.pid === null ? "a daemon" : `the daemon with pid ${error.pid}`
+    return live
+      ? ok("lock", `held by ${holder}`)
+      : fail("lock", `${holder} holds ${paths.lock} and does not answer`, `Look at what it does, then end it.`)
   }).pipe(Effect.catch(broken("lock", "Make the state folder accessible to you.")))
 
 export const systemd = Effect.fnUntraced(function* (unit: string, user: string) {
@@ -189,7 +179,7 @@ export const all = Effect.fnUntraced(function* (paths: Paths, project: string | 
     yield* folder("socket folder", NodePath.dirname(paths.socket)),
     yield* space(paths.state),
     answer,
-    yield* lock(paths.lock, answer.level === "ok"),
+    yield* lock(paths, answer.level === "ok"),
     ...(yield* systemd(Unit.unitName(paths.state, paths.defaultState), user)),
     yield* git,
     ...(yield* configs(project, paths.userConfig))

@@ -2,16 +2,12 @@
  * `agentd verify`: re-reads the whole rune log. A running daemon does it itself;
  * without one the store is read here, and no rune is touched.
  */
-import { Console, Duration, Effect, FileSystem, Stream } from "effect"
-import { Reactivity } from "effect/reactivity"
+import { Console, Effect, FileSystem, Stream } from "effect"
 import { call } from "../control/ControlClient.ts"
 import { probe } from "../control/Endpoint.ts"
 import type { VerifyEvent } from "../control/Protocol.ts"
-import * as NodeSqlite from "../runes/NodeSqlite.ts"
-import { StorageError, type Verdict } from "../runes/RuneLog.ts"
-import * as SqlStore from "../runes/SqlStore.ts"
-import { storageError } from "../runes/StorageFailure.ts"
-import { verify } from "../runes/Verify.ts"
+import { RuneLog, StorageError, type Verdict } from "../runes/RuneLog.ts"
+import * as SqlRuneLog from "../runes/SqlRuneLog.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
@@ -34,23 +30,17 @@ const byDaemon = (socket: string, talks: boolean) =>
     )
   )
 
-const byHand = (file: string) =>
-  Effect.gen(function* () {
-    const fs = yield* FileSystem.FileSystem
-    if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
-      return yield* new StorageError({
-        reason: "cannot-open",
-        message: `There is no rune log at ${file}.`,
-        remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
-      })
-    }
-    const sql = yield* NodeSqlite.make({ file, readOnly: true })
-    return yield* verify(SqlStore.make(sql, { file, giveUpAfter: Duration.seconds(10) }))
-  }).pipe(
-    Effect.scoped,
-    Effect.provide(Reactivity.layer),
-    Effect.catchTag("SqlError", (error) => Effect.fail(storageError(file, error)))
-  )
+const byHand = Effect.fnUntraced(function* (file: string) {
+  const fs = yield* FileSystem.FileSystem
+  if (!(yield* Effect.orElseSucceed(fs.exists(file), () => false))) {
+    return yield* new StorageError({
+      reason: "cannot-open",
+      message: `There is no rune log at ${file}.`,
+      remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
+    })
+  }
+  return yield* Effect.flatMap(RuneLog, (log) => log.verify).pipe(Effect.provide(SqlRuneLog.layerReadOnly({ file })))
+})
 
 export const run = Effect.fnUntraced(function* () {
   const { colour, columns, json, paths } = yield* Invocation

@@ -74,6 +74,8 @@ export interface Data {
   readonly sessionId: string | null
   /** What the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
   readonly messageIds: ReadonlyArray<string>
+  /** The newest run that confirmed its start, and what it carries: that is delivered. */
+  readonly delivered: { readonly runId: string; readonly messageIds: ReadonlyArray<string> } | null
   /** Why the newest run ended early, for the next prompt; null when it ended well. */
   readonly cutShort: string | null
   /** When the last prompt was ready, ms since the epoch. */
@@ -111,6 +113,7 @@ export const initial = (options: Options = {}): Data => ({
   pid: null,
   sessionId: null,
   messageIds: [],
+  delivered: null,
   cutShort: null,
   lastRunAt: null,
   maxRunsPerHour: options.maxRunsPerHour ?? null,
@@ -276,6 +279,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       sessionSeq: event.seq,
       pid: event.pid ?? null,
       sessionId: event.sessionId ?? null,
+      delivered: { runId: event.runId, messageIds: data.messageIds },
       consecutiveErrors: 0
     })),
     count: update("SessionExited", (data, event) => counted(data, event.outcome)),

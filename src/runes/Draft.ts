@@ -59,7 +59,7 @@ const refuse = (draft: RuneDraft, rule: string, message: string) =>
   Result.fail(new RuneRefused({ kind: draft.kind, rule, message: `${draft.kind} (${draft.actor}): ${message}` }))
 
 export const ready = (draft: RuneDraft, scrub: Scrub, limits: Limits): Result.Result<ReadyDraft, RuneRefused> => {
-  const entry = kinds[draft.kind]
+  const entry = kinds.get(draft.kind)
   if (entry === undefined) return refuse(draft, "schema", explain(draft.kind, draft.payload))
   if (draft.stream === "" || !names(draft).every(plain)) {
     return refuse(draft, "schema", `a name is empty, longer than ${MAX_NAME} characters, or not plain text`)

@@ -58,8 +58,8 @@ const machine = (module: {
 /** Kinds of the machines that are of no use to who only watches. */
 const INTERNAL = new Set(["turn.finalized", "plan.critique"])
 
-/** By name. Required is what a fold reads; whoever appends may say more. */
-export const kinds: { readonly [name: string]: Kind } = {
+/** Required is what a fold reads; whoever appends may say more. */
+const table: { readonly [name: string]: Kind } = {
   ...machine(Worker),
   ...machine(Agent),
   ...machine(Turn),
@@ -103,15 +103,18 @@ export const kinds: { readonly [name: string]: Kind } = {
   "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" })
 }
 
+/** By name. */
+export const kinds: ReadonlyMap<string, Kind> = new Map(Object.entries(table))
+
 /** One cheap check a kind, made when the module is loaded. */
-const checks = new Map(Object.entries(kinds).map(([name, { payload }]) => [name, Schema.is(payload)]))
+const checks = new Map([...kinds].map(([name, { payload }]) => [name, Schema.is(payload)]))
 
 /** Whether the payload has its kind's shape; false for an unknown kind. */
 export const accepts = (name: string, payload: unknown): boolean => checks.get(name)?.(payload) ?? false
 
 /** What is wrong with it, in words: slow, for the message of a refusal. */
 export const explain = (name: string, payload: unknown): string => {
-  const entry = kinds[name]
+  const entry = kinds.get(name)
   if (entry === undefined) return `no kind of rune is named "${name}"`
   const decoded = Schema.decodeUnknownExit(entry.payload)(payload)
   return Exit.isFailure(decoded) ? String(Cause.squash(decoded.cause)) : "the payload does not have the kind's type"

@@ -9,7 +9,8 @@ import type { RuneLog, Selection, StorageError } from "./RuneLog.ts"
 /** A fold over the runes of one family of actors. */
 export interface Fold<S> {
   readonly initial: S
-  readonly apply: (state: S, rune: Rune) => S
+  // A method, so that a table of folds can hold them whatever their state is.
+  apply(state: S, rune: Rune): S
 }
 
 /** What comes before the first `/` of an actor. */
@@ -19,13 +20,13 @@ export const familyOf = (actor: string): string => {
 }
 
 /** The state of each fold at the end of the log as it is now. */
-export const replay = <const F extends { readonly [family: string]: Fold<never> | Fold<unknown> }>(
+export const replay = <const F extends { readonly [family: string]: Fold<unknown> }>(
   log: RuneLog["Service"],
   folds: F,
   selection: Selection = {}
 ): Effect.Effect<{ readonly [K in keyof F]: F[K] extends Fold<infer S> ? S : never }, StorageError> =>
   Effect.suspend(() => {
-    const table = new Map(Object.entries(folds as { readonly [family: string]: Fold<unknown> }))
+    const table = new Map(Object.entries(folds))
     const states = new Map([...table].map(([family, { initial }]) => [family, initial]))
     return Stream.runForEachArray(log.read(selection), (runes) =>
       Effect.sync(() => {

@@ -41,7 +41,7 @@ const play = Effect.fnUntraced(function* (commands: ReadonlyArray<Command>) {
     capacity: 100_000,
     log: intercepted((drafts) =>
       drafts.some((draft) => ((draft.payload["event"] as Event & { n?: number }).n ?? 0) % (2 * REFUSED) >= REFUSED)
-        ? Effect.fail(new RuneRefused({ kind: "seat.moved", rule: "schema", message: "no" }))
+        ? Effect.fail(new RuneRefused({ kind: "inbox.received", rule: "schema", message: "no" }))
         : undefined
     ),
     perform: (action) => (action._tag === "Shout" && action.n >= SHOUT_BREAKS ? Effect.die("no voice") : Effect.void)

@@ -13,7 +13,7 @@ const test = (name: string, body: () => Effect.Effect<void, unknown, Services | 
 
 const toggle = { _tag: "Toggle" } as const
 const poke = (n: number) => ({ _tag: "Poke", n }) as const
-const refusal = () => Effect.fail(new RuneRefused({ kind: "seat.moved", rule: "schema", message: "no" }))
+const refusal = () => Effect.fail(new RuneRefused({ kind: "inbox.received", rule: "schema", message: "no" }))
 const broken = Effect.fail(new StorageError({ message: "disk full", remedy: "free some", reason: "full" }))
 const isPoke = (n: number) => (draft: { readonly payload: { readonly [key: string]: unknown } }) =>
   (draft.payload["event"] as { n?: number }).n === n
@@ -36,7 +36,7 @@ describe("MachineActor", () => {
       const { eventId } = yield* actor.ask(toggle, 0)
       yield* actor.ask(poke(7), eventId)
       const [first, second] = yield* runes
-      assert.deepInclude(first, { kind: "seat.moved", from: "Off", to: "On", trigger: "Toggle", cause: 0 })
+      assert.deepInclude(first, { kind: "inbox.received", from: "Off", to: "On", trigger: "Toggle", cause: 0 })
       assert.deepInclude(second, {
         actor: "lamp/a",
         stream: "p",

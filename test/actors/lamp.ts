@@ -35,11 +35,12 @@ const bang = (): Data => {
   throw new Error("bang")
 }
 
-export const lamp = define<State, Event, Data, Action, "seat.moved">()({
+export const lamp = define<State, Event, Data, Action, "inbox.received">()({
   name: "lamp",
   initial: "Off",
   final: ["Gone"],
-  rune: "seat.moved",
+  // A kind that takes any machine event.
+  rune: "inbox.received",
   guards: {},
   updates: {
     poke: (data, event) => (event._tag === "Poke" ? { ...data, pokes: [...data.pokes, event.n] } : data),

@@ -8,14 +8,16 @@ import { join } from "node:path"
 import * as Smtp from "../../src/alerts/Smtp.ts"
 import { MailConfig } from "../../src/domain/Config.ts"
 import { Redact } from "../../src/runes/Redact.ts"
-import { body, certificate, closedPort, header, silence, stand } from "./SmtpStand.ts"
+import { body, certificate, closedPort, header, type Script, silence, stand } from "./SmtpStand.ts"
 
 const SECRET = "korrekt horse 7"
-const quick: Smtp.Timeouts = { greeting: "300 millis", silence: "300 millis", whole: "20 seconds" }
+const quick: Smtp.Timeouts = { greeting: "300 millis", silence: "10 seconds", whole: "20 seconds" }
 const letter = { subject: "[agentd] builder stopped: 5 errors in a row", text: "Why:\n  grüße\n" }
 
+const decodeMail = Schema.decodeUnknownSync(MailConfig)
+
 const mailTo = (smtp: object, rest: object = {}): MailConfig =>
-  Schema.decodeUnknownSync(MailConfig)({
+  decodeMail({
     to: "ada@example.org",
     from: "agentd <agentd@example.net>",
     smtp: { host: "localhost", security: "none", ...smtp },
@@ -32,16 +34,12 @@ const folder = Effect.acquireRelease(
 )
 
 /** Only ada's password lets anybody in. */
-const onlyAda = {
+const onlyAda: Script = {
   authOptional: false,
-  onAuth: (
-    auth: { readonly username?: string | undefined; readonly password?: string | undefined },
-    _: unknown,
-    done: (error: Error | null, response?: { readonly user: string }) => void
-  ) =>
-    auth.username === "ada" && auth.password === SECRET
+  onAuth: ({ password, username }, _, done) =>
+    username === "ada" && password === SECRET
       ? done(null, { user: "ada" })
-      : done(Object.assign(new Error(`535 no entry for ${auth.password}`), { responseCode: 535 }))
+      : done(Object.assign(new Error(`no entry for ${password}`), { responseCode: 535 }))
 }
 
 describe("Smtp", () => {
@@ -125,7 +123,7 @@ describe("Smtp", () => {
           assert.include(text(`it is ${SECRET}`), SECRET)
           yield* send(mailTo({ port: server.port, user: "ada", ...source }))
           assert.notInclude(text(`it is ${SECRET}`), SECRET)
-        }).pipe(Effect.provide(Layer.fresh(Redact.layer)), Effect.provide(provider))
+        }).pipe(Effect.provide(Layer.merge(Layer.fresh(Redact.layer), provider)))
       }
       assert.strictEqual(server.taken.length, 2)
     }).pipe(Effect.scoped, withLayers)

@@ -87,6 +87,7 @@ export const stand = (script: Script = {}): Effect.Effect<Stand, never, Scope.Sc
           if (dropsIn?.(n) === true) for (const socket of sockets) socket.destroy()
         })
         stream.on("end", () => {
+          if (dropsIn?.(n) === true) return undefined
           const said = answer?.(n)
           if (said !== undefined) return done(refusal(said.code, said.text))
           taken.push({
@@ -109,7 +110,8 @@ export const stand = (script: Script = {}): Effect.Effect<Stand, never, Scope.Sc
     const actual = yield* listening(server, port ?? 0)
     yield* Effect.addFinalizer(() =>
       Effect.callback<void>((resume) => {
-        for (const socket of sockets) socket.destroy()
+        // A socket under TLS is the server's to end: destroying it from here takes the whole process down.
+        if (options.key === undefined) for (const socket of sockets) socket.destroy()
         server.close(() => resume(Effect.void))
       })
     )

@@ -118,7 +118,7 @@ const logged = (socket: string, selection: object = {}) =>
   )
 
 const mixed = [
-  draft({ stream: "daemon", actor: "daemon", kind: "daemon.started" }),
+  draft({ stream: "daemon", actor: "daemon", kind: "daemon.stopping", payload: { reason: "x" } }),
   draft(),
   draft({ actor: "inbox/builder", kind: "inbox.received" }),
   draft({ actor: "worker/other" }),
@@ -132,7 +132,7 @@ it.live("log selects by stream, agent, kind, time, cursor and count", () =>
     expect(yield* logged(socket)).toEqual([1, 2, 3, 4, 6])
     expect(yield* logged(socket, { stream: "daemon" })).toEqual([1])
     expect(yield* logged(socket, { agent: "web/builder" })).toEqual([2, 3, 6])
-    expect(yield* logged(socket, { kinds: ["inbox.received", "daemon.started"] })).toEqual([1, 3])
+    expect(yield* logged(socket, { kinds: ["inbox.received", "daemon.stopping"] })).toEqual([1, 3])
     expect(yield* logged(socket, { since: T0 })).toEqual([1, 2, 3, 4, 6])
     expect(yield* logged(socket, { since: Number.MAX_SAFE_INTEGER })).toEqual([])
     expect(yield* logged(socket, { after: 3 })).toEqual([4, 6])

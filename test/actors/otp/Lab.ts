@@ -72,12 +72,19 @@ export class Lab {
       yield* Effect.addFinalizer(() =>
         Effect.andThen(
           onStop,
-          Effect.sync(() => void this.log.push(`stop ${id}`))
+          Effect.sync(() => {
+            if (this.ends.get(id) === end) this.ends.delete(id)
+            this.log.push(`stop ${id}`)
+          })
         )
       )
       this.log.push(`start ${id}`)
       return Deferred.await(end)
     })
+  }
+
+  alive(id: string): boolean {
+    return this.ends.has(id)
   }
 
   /** The running incarnation ends by itself. */

@@ -1,0 +1,71 @@
+import { expect, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { writeFileSync } from "node:fs"
+import { DatabaseSync } from "node:sqlite"
+import { folder } from "../control/World.ts"
+import { agentd } from "./Child.ts"
+
+/** A world of its own; a daemon that a failing test leaves in it is killed. */
+const world = Effect.gen(function* () {
+  const base = yield* folder
+  const args = ["--state", `${base}/s`]
+  writeFileSync(
+    `${base}/agentd.jsonc`,
+    '{ "agents": { "calm": { "backend": { "type": "command", "shell": "exit 0" } } } }'
+  )
+  const run = (...verb: ReadonlyArray<string>) => agentd([...args, ...verb], { cwd: base })
+  const pid = Effect.map(run("status", "--json"), ({ out }) =>
+    out === "" ? undefined : (JSON.parse(out) as { daemon: { pid: number } }).daemon.pid
+  )
+  yield* Effect.addFinalizer(() =>
+    Effect.map(pid, (left) => {
+      if (left !== undefined) process.kill(left, "SIGKILL")
+    })
+  )
+  return { base, run, pid }
+})
+
+const alive = (pid: number): boolean => {
+  try {
+    return process.kill(pid, 0)
+  } catch {
+    return false
+  }
+}
+
+it.live("start launches a daemon that outlives it and takes up the project; stop returns when it is gone", () =>
+  Effect.gen(function* () {
+    const { pid, run } = yield* world
+    const started = yield* run("start", "--json")
+    expect(started).toMatchObject({ code: 0, err: "" })
+    const first = JSON.parse(started.out) as { pid: number; launched: boolean }
+    expect(first).toMatchObject({ launched: true, project: { agents: ["calm"] } })
+    expect(alive(first.pid)).toBe(true)
+    expect(JSON.parse((yield* run("start", "--json")).out)).toMatchObject({ launched: false, pid: first.pid })
+
+    const restarted = JSON.parse((yield* run("restart", "--json", "--yes")).out) as { pid: number }
+    expect(restarted.pid).not.toBe(first.pid)
+    expect(alive(first.pid)).toBe(false)
+    expect(yield* pid).toBe(restarted.pid)
+
+    expect(yield* run("stop")).toMatchObject({ code: 0, out: expect.stringContaining(`pid ${restarted.pid}`) })
+    expect(alive(restarted.pid)).toBe(false)
+    expect((yield* run("stop")).code).toBe(3)
+  })
+)
+
+it.live("verify reads the store of a daemon that is down, and finds what was changed in it", () =>
+  Effect.gen(function* () {
+    const { base, run } = yield* world
+    yield* run("start")
+    yield* run("stop")
+    expect(yield* run("verify")).toMatchObject({ code: 0, out: expect.stringContaining("All is well") })
+    const store = new DatabaseSync(`${base}/s/runes.db`)
+    store.exec("DROP TRIGGER runes_are_immutable")
+    store.exec("UPDATE runes SET payload = replace(payload, 'calm', 'evil') WHERE payload LIKE '%calm%'")
+    store.close()
+    const { code, out } = yield* run("verify")
+    expect(code).toBe(4)
+    expect(out).toMatch(/INV-HASH-VALID rune \d+ of /)
+  })
+)

@@ -1,0 +1,78 @@
+import { expect, it } from "@effect/vitest"
+import { age, bytes, cut, paint, plain, table } from "../../src/cli/Output.ts"
+import { parse } from "../../src/cli/Moment.ts"
+import { node } from "../../src/cli/Checks.ts"
+
+it("columns line up whatever is in them", () => {
+  const lines = table(
+    ["A", "B", "C"],
+    [
+      [{ text: "日本", colour: "red" }, { text: "x" }, { text: "last" }],
+      [{ text: "abcdef" }, { text: "longer" }, { text: "last" }]
+    ],
+    { colour: false, columns: null }
+  )
+  expect(lines).toEqual(["A       B       C", "日本    x       last", "abcdef  longer  last"])
+})
+
+it("colours do not move columns", () => {
+  const rows = [[{ text: "Running", colour: "green" as const }, { text: "x" }]]
+  const plainly = table(["STATE", "Y"], rows, { colour: false, columns: null })
+  const coloured = table(["STATE", "Y"], rows, { colour: true, columns: null })
+  // oxlint-disable-next-line no-control-regex
+  expect(coloured.map((line) => line.replaceAll(/\u001b\[\d+m/g, ""))).toEqual(plainly)
+  expect(coloured).not.toEqual(plainly)
+})
+
+it("the last column is cut to the terminal, and the cut is shown", () => {
+  expect(table(["A", "B"], [[{ text: "a" }, { text: "x".repeat(50) }]], { colour: false, columns: 20 })[1]).toBe(
+    `a  ${"x".repeat(16)}…`
+  )
+})
+
+it.each([
+  ["short", 10, "short"],
+  ["exactly10!", 10, "exactly10!"],
+  ["elevenchars", 10, "elevencha…"],
+  ["日本語", 4, "日…"]
+])("%s in %i columns is %s", (text, columns, is) => expect(cut(text, columns)).toBe(is))
+
+it("no control character is left of a text", () => {
+  expect(plain("a\u001b[31m\u0007b\r\n\tc\u009b")).toBe("a·[31m·b c·")
+})
+
+it.each([
+  [-5, "0s"],
+  [59_999, "59s"],
+  [60_000, "1m"],
+  [3_599_999, "59m"],
+  [3_600_000, "1h"],
+  [86_400_000, "1d"]
+])("%i ms is an age of %s", (millis, text) => expect(age(millis)).toBe(text))
+
+it.each([
+  [0, "0 B"],
+  [999, "999 B"],
+  [4096, "4.1 kB"],
+  [250_000_000, "250 MB"]
+])("%i bytes are %s", (count, text) => expect(bytes(count)).toBe(text))
+
+it("without colour nothing is painted", () => expect(paint(false, "red", "x")).toBe("x"))
+
+it.each([
+  ["10m", { _tag: "Ago", millis: 600_000 }],
+  ["2 hours", { _tag: "Ago", millis: 7_200_000 }],
+  ["2026-11-21T09:00:00Z", { _tag: "At", at: Date.parse("2026-11-21T09:00:00Z") }],
+  ["lunch", undefined],
+  ["17", undefined],
+  ["-5m", undefined],
+  ["2026-99-99", undefined]
+])("--since %s", (text, moment) => expect(parse(text)).toEqual(moment))
+
+it.each([
+  ["v24.21.0", "ok"],
+  ["v24.15.0", "ok"],
+  ["v24.14.9", "fail"],
+  ["v25.0.0", "ok"],
+  ["v20.19.0", "fail"]
+])("Node %s is %s", (version, level) => expect(node(version).level).toBe(level))

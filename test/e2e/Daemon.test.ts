@@ -1,0 +1,200 @@
+/** The daemon as a whole: killed, restarted, doubled, reconfigured. */
+import { assert, describe, it } from "@effect/vitest"
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join } from "node:path"
+import { Effect, Random } from "effect"
+import * as Sandbox from "../support/Sandbox.ts"
+
+const shell = (script: string, more: object = {}) => ({
+  backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second" },
+  backoff: { base: "200ms", cap: "1 second" },
+  minRunInterval: "0ms",
+  ...more
+})
+
+/** Crash points: a sample, or many. */
+const KILLS = process.env["LONG"] === "1" ? 40 : 4
+
+describe("the daemon", { timeout: 180_000 }, () => {
+  it.live("orphans: killed in the middle of a run it leaves none, and the work is taken up again", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      const runs = box.file("runs")
+      box.configure({
+        agents: {
+          worker: shell(
+            `cat >> ${runs}; echo -- >> ${runs}; setsid sleep 300 & [ "$(grep -c -- -- ${runs})" -gt 1 ] || sleep 300`
+          )
+        }
+      })
+      yield* box.up()
+      yield* box.cli("send", "worker", "precious")
+      yield* box.untilAgent("worker", "runs", ({ state }) => state === "Running")
+      assert.isAbove((yield* box.processes).length, 0)
+      yield* box.kill9
+      yield* box.until("no process is left though nobody restarts it", box.processes, (pids) => pids.length === 0)
+      yield* box.up()
+      const row = yield* box.untilAgent(
+        "worker",
+        "has done it",
+        ({ inbox, sessionSeq, state }) => inbox === 0 && state === "BuildingPrompt" && sessionSeq > 1
+      )
+      assert.strictEqual(row.totalErrors, 0, "a run lost through agentd counts no error")
+      assert.strictEqual(readFileSync(runs, "utf8").match(/precious/g)?.length, 2, "offered again to the next run")
+      assert.strictEqual((yield* box.cli("verify")).code, 0)
+    })
+  )
+
+  it.live("killed at any moment it loses nothing that it acknowledged", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({
+        agents: {
+          a: shell("cat; sleep 0.1"),
+          b: shell("exit 1", { mode: "loop", prompt: "x", maxTotalErrors: 1000, maxConsecutiveErrors: 1000 })
+        }
+      })
+      const acknowledged: Array<string> = []
+      let count = 0
+      for (let kill = 0; kill < KILLS; kill++) {
+        yield* box.up()
+        const sending = yield* Effect.forkChild(
+          Effect.forever(
+            Effect.gen(function* () {
+              const text = `message ${++count}`
+              const { code } = yield* box.cli("send", "a", text)
+              if (code === 0) acknowledged.push(text)
+            })
+          )
+        )
+        yield* Effect.sleep(yield* Random.nextIntBetween(300, 1500))
+        yield* box.kill9
+        sending.interruptUnsafe()
+      }
+      yield* box.up()
+      const received = (yield* box.runes("inbox.received")).map(
+        (rune) => (rune.payload["event"] as { readonly message: { readonly text: string } }).message.text
+      )
+      assert.isAbove(acknowledged.length, 0)
+      assert.deepStrictEqual(
+        acknowledged.filter((text) => !received.includes(text)),
+        []
+      )
+      assert.strictEqual(new Set(received).size, received.length, "and none is there twice")
+      yield* box.untilAgent(
+        "a",
+        "has worked off all of it",
+        ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt"
+      )
+      const verdict = yield* box.cli("verify")
+      assert.strictEqual(verdict.code, 0, verdict.stdout)
+    })
+  )
+
+  it.live("a cool-down that a restart interrupts is neither shortened nor begun again", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({
+        agents: {
+          bad: shell("exit 1", { mode: "loop", prompt: "x", backoff: { base: "6 seconds", cap: "6 seconds" } })
+        }
+      })
+      yield* box.up()
+      const before = yield* box.untilAgent("bad", "cools down", ({ state }) => state === "CoolingDown")
+      yield* box.kill9
+      yield* box.up()
+      const after = yield* box.untilAgent("bad", "still cools down", ({ state }) => state === "CoolingDown")
+      assert.strictEqual(after.nextAt, before.nextAt)
+      assert.strictEqual(after.restsOn, before.restsOn)
+      yield* box.untilAgent("bad", "goes on", ({ totalErrors }) => totalErrors === 2)
+      const moves = yield* box.runes("worker.moved")
+      const [cooled, elapsed] = [
+        moves.find(({ to }) => to === "CoolingDown")!,
+        moves.find(({ trigger }) => trigger === "BackoffElapsed")!
+      ]
+      assert.isAtLeast(elapsed.at - cooled.at, 6000)
+    })
+  )
+
+  it.live("stopping it is no OperatorStop: what ran runs again at the next start", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({
+        agents: {
+          a: shell("exec sleep 300", { mode: "loop", prompt: "x" }),
+          b: shell("exec sleep 300", { mode: "loop", prompt: "x" })
+        }
+      })
+      yield* box.up()
+      for (const agent of ["a", "b"]) yield* box.untilAgent(agent, "runs", ({ state }) => state === "Running")
+      yield* box.cli("stop", "b")
+      assert.strictEqual(yield* box.terminate, 0)
+      assert.deepStrictEqual(yield* box.processes, [])
+      yield* box.up()
+      yield* box.untilAgent("a", "runs again", ({ state }) => state === "Running")
+      assert.strictEqual((yield* box.agents).find(({ agent }) => agent === "b")?.state, "Stopped")
+      const kinds = (yield* box.runes()).map((rune) => rune.kind)
+      assert.includeMembers(kinds, ["daemon.started", "daemon.stopped"])
+    })
+  )
+
+  it.live("two supervisors: a second daemon on the same store is refused; a second project joins the live one", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      box.configure({ agents: { a: shell("exec sleep 300", { mode: "loop", prompt: "x" }) } })
+      yield* box.up()
+      yield* box.untilAgent("a", "runs", ({ state }) => state === "Running")
+      const second = yield* box.cli("up")
+      assert.strictEqual(second.code, 75, second.stderr)
+      assert.match(second.stderr, /agentd/)
+      const other = join(box.folder, "other")
+      mkdirSync(other)
+      writeFileSync(join(other, "agentd.jsonc"), JSON.stringify({ agents: { a: shell("cat") } }))
+      const joined = yield* box.cliIn(other, "start")
+      assert.strictEqual(joined.code, 0, joined.stderr)
+      yield* box.until("both are there", box.agents, (rows) => rows.length === 2)
+      const ambiguous = yield* box.cliIn(box.folder, "why", "a")
+      assert.strictEqual(ambiguous.code, 1)
+      assert.match(ambiguous.stderr, /names 2 agents/)
+      assert.match((yield* box.cliIn(other, "why", "a")).stdout, /other\/a/)
+      assert.match((yield* box.cliIn(other, "why", "shop/a")).stdout, /shop\/a/)
+    })
+  )
+
+  it.live(
+    "a config that breaks leaves the last good one in force, and says what is wrong; a mended one is taken over",
+    () =>
+      Effect.gen(function* () {
+        const box = yield* Sandbox.make()
+        const a = shell("exec sleep 300", { mode: "loop", prompt: "x" })
+        box.configure({ agents: { a } })
+        yield* box.up()
+        const before = yield* box.untilAgent("a", "runs", ({ state }) => state === "Running")
+        box.configure({ agents: { a: { ...a, mode: "lop" } } })
+        yield* box.until("the problem shows", box.cli("status"), ({ stdout }) => /agents\.a\.mode/.test(stdout))
+        assert.strictEqual((yield* box.agents)[0]?.pid, before.pid)
+        box.configure({ agents: { a, b: shell("cat") } })
+        yield* box.untilAgent("b", "is there", ({ state }) => state === "BuildingPrompt")
+        assert.strictEqual((yield* box.agents).find(({ agent }) => agent === "a")?.pid, before.pid)
+        box.configure({ agents: { b: shell("cat") } })
+        yield* box.until("a is gone", box.agents, (rows) => rows.length === 1)
+        yield* box.until("and its processes", box.processes, (pids) => pids.length === 0)
+        box.configure({ agents: { a, b: shell("cat") } })
+        yield* box.untilAgent("a", "is back", ({ state }) => state === "Running")
+      })
+  )
+
+  it.live("a log that is damaged is refused with the remedy, and no agent runs", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      const ran = box.file("ran")
+      box.configure({ agents: { a: shell(`touch ${ran}`, { mode: "loop", prompt: "x" }) } })
+      mkdirSync(box.state, { mode: 0o700 })
+      writeFileSync(join(box.state, "runes.db"), "this is no database, whatever it is called ".repeat(200))
+      const up = yield* box.cli("up")
+      assert.strictEqual(up.code, 74, up.stderr)
+      assert.match(up.stderr, /runes\.db/)
+      assert.isFalse(existsSync(ran))
+    })
+  )
+})

@@ -1,0 +1,106 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Agent } from "../../src/machines/Agent.ts"
+import { Autonomy } from "../../src/machines/Autonomy.ts"
+import { Conversation } from "../../src/machines/Conversation.ts"
+import { type AnyMachine, edges } from "../../src/machines/Machine.ts"
+import { Seat } from "../../src/machines/Seat.ts"
+import { Tool } from "../../src/machines/Tool.ts"
+import { Turn } from "../../src/machines/Turn.ts"
+import { Worker } from "../../src/machines/Worker.ts"
+import { agent } from "./seeds/agent.ts"
+import { autonomy } from "./seeds/autonomy.ts"
+import { conversation } from "./seeds/conversation.ts"
+import { seat } from "./seeds/seat.ts"
+import type { Deviation, Row, Seed } from "./seeds/Seed.ts"
+import { tool } from "./seeds/tool.ts"
+import { turn } from "./seeds/turn.ts"
+import { worker } from "./seeds/worker.ts"
+
+const seeds: ReadonlyArray<readonly [string, Seed, AnyMachine]> = [
+  ["worker", worker, Worker],
+  ["turn", turn, Turn],
+  ["tool", tool, Tool],
+  ["conversation", conversation, Conversation],
+  ["agent", agent, Agent],
+  ["autonomy", autonomy, Autonomy],
+  ["seat", seat, Seat]
+]
+
+interface Edge {
+  readonly from: string
+  readonly event: string
+  readonly to: string
+  readonly act: ReadonlyArray<string>
+  readonly rune: string
+}
+
+const edgesOf = (machine: AnyMachine): ReadonlyArray<Edge> =>
+  edges(machine).map((edge) => ({
+    from: edge.from,
+    event: edge.event,
+    to: edge.to as string,
+    act: (edge.act as ReadonlyArray<string> | undefined) ?? [],
+    rune: (edge.rune as string | undefined) ?? (machine.rune as string)
+  }))
+
+const sameActs = (a: ReadonlyArray<string> | undefined, b: ReadonlyArray<string> | undefined): boolean =>
+  a === undefined || b === undefined || a.join() === b.join()
+
+const isRow = (edge: Edge, row: Row): boolean =>
+  edge.from === row.from &&
+  edge.event === row.event &&
+  edge.to === row.to &&
+  sameActs(edge.act, row.act) &&
+  (row.rune === undefined || row.rune === edge.rune)
+
+const isCovered = (edge: Row, deviation: Deviation): boolean =>
+  deviation.from.includes(edge.from) &&
+  deviation.event.includes(edge.event) &&
+  deviation.to === edge.to &&
+  sameActs(edge.act, deviation.act)
+
+/** One for each edge that the deviation stands for. */
+const spread = (deviation: Deviation): ReadonlyArray<Row> =>
+  deviation.from.flatMap((from) => deviation.event.map((event) => ({ ...deviation, from, event })))
+
+describe.each(seeds)("the %s machine is its source's table", (_, seed, machine) => {
+  const ours = edgesOf(machine)
+  const dropped = seed.dropped ?? []
+
+  it("has the source's states", () =>
+    assert.deepStrictEqual(Object.keys(machine.states).toSorted(), [...seed.states].toSorted()))
+
+  it("has every row of the source, unless the deviation is listed", () =>
+    assert.deepStrictEqual(
+      seed.rows.filter(
+        (row) => !ours.some((edge) => isRow(edge, row)) && !dropped.some((deviation) => isCovered(row, deviation))
+      ),
+      []
+    ))
+
+  it("has no other edge, unless the deviation is listed", () =>
+    assert.deepStrictEqual(
+      ours.filter(
+        (edge) => !seed.rows.some((row) => isRow(edge, row)) && !seed.added.some((added) => isCovered(edge, added))
+      ),
+      []
+    ))
+
+  it("lists no deviation that is none", () => {
+    const added = seed.added
+      .flatMap(spread)
+      .filter(
+        (row) =>
+          seed.rows.some((seeded) => isRow({ act: [], rune: "", ...row }, seeded)) ||
+          !ours.some((edge) => isRow(edge, row))
+      )
+    const gone = dropped
+      .flatMap(spread)
+      .filter(
+        (row) =>
+          ours.some((edge) => isRow(edge, row)) ||
+          !seed.rows.some((seeded) => isCovered(seeded, { ...row, from: [row.from], event: [row.event], because: "" }))
+      )
+    assert.deepStrictEqual([...added, ...gone], [])
+  })
+})

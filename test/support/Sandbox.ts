@@ -1,0 +1,174 @@
+/**
+ * Sandbox: the real system in a test: a project in a folder of its own, a real
+ * daemon process with a real socket and store, and the real CLI. Everything it
+ * started is ended, by pid, and everything it wrote is gone when its scope closes.
+ */
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Effect, Schema } from "effect"
+import type { AgentInfo } from "../../src/domain/Messages.ts"
+import type { Rune } from "../../src/domain/Rune.ts"
+import * as ProcessTable from "../../src/backends/ProcessTable.ts"
+
+const MAIN = join(import.meta.dirname, "../../src/main.ts")
+
+export interface Answer {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** A condition did not come true; says what was seen last. */
+export class NeverHappened extends Schema.TaggedError<NeverHappened>()("NeverHappened", { message: Schema.String }) {}
+
+export class Sandbox {
+  readonly folder = mkdtempSync(join(tmpdir(), "agentd-test-"))
+  readonly state = join(this.folder, "s")
+  readonly project: string
+  daemon: ChildProcess | undefined = undefined
+  /** What the daemons wrote, for a person who looks into a failure. */
+  output = ""
+
+  constructor(name = "shop") {
+    this.project = join(this.folder, name)
+    mkdirSync(this.project)
+  }
+
+  /** Writes the project's agentd.jsonc. */
+  configure(config: object): void {
+    writeFileSync(join(this.project, "agentd.jsonc"), JSON.stringify(config, null, 2))
+  }
+
+  /** A file in the project's folder. */
+  file(name: string): string {
+    return join(this.project, name)
+  }
+
+  private spawn(args: ReadonlyArray<string>, cwd: string) {
+    return spawn(process.execPath, [MAIN, "--state", this.state, ...args], {
+      cwd,
+      env: {
+        ...process.env,
+        SANDBOX: this.folder,
+        NO_COLOR: "1",
+        XDG_CONFIG_HOME: join(this.folder, "config"),
+        AGENTD_DEBUG: ""
+      },
+      stdio: ["pipe", "pipe", "pipe"]
+    })
+  }
+
+  /** One command, as a person would type it in the project's folder. */
+  cli(...args: ReadonlyArray<string>): Effect.Effect<Answer> {
+    return this.cliIn(this.project, ...args)
+  }
+
+  cliIn(cwd: string, ...args: ReadonlyArray<string>): Effect.Effect<Answer> {
+    return Effect.callback((resume) => {
+      const child = this.spawn(args, cwd)
+      child.stdin.end()
+      let [stdout, stderr] = ["", ""]
+      child.stdout.on("data", (chunk) => (stdout += chunk))
+      child.stderr.on("data", (chunk) => (stderr += chunk))
+      child.on("close", (code) => resume(Effect.succeed({ code, stdout, stderr })))
+    })
+  }
+
+  /** `agentd up` in the project's folder; returns when it answers. */
+  readonly up = Effect.fnUntraced({ self: this }, function* (this: Sandbox) {
+    const daemon = this.spawn(["up"], this.project)
+    for (const pipe of [daemon.stdout, daemon.stderr]) pipe.on("data", (chunk) => (this.output += chunk))
+    this.daemon = daemon
+    yield* this.until("the daemon answers", this.cli("status"), ({ code }) => code === 0)
+  })
+
+  /** SIGKILL; returns when the process is gone. */
+  readonly kill9 = Effect.suspend(() => this.end("SIGKILL"))
+  readonly terminate = Effect.suspend(() => this.end("SIGTERM"))
+
+  private end(signal: NodeJS.Signals): Effect.Effect<number | null> {
+    return Effect.callback((resume) => {
+      const { daemon } = this
+      this.daemon = undefined
+      if (daemon === undefined || daemon.exitCode !== null || daemon.signalCode !== null) {
+        return resume(Effect.succeed(daemon?.exitCode ?? null))
+      }
+      daemon.once("close", (code) => resume(Effect.succeed(code)))
+      daemon.kill(signal)
+    })
+  }
+
+  readonly agents: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
+    Effect.map(this.cli("--json", "ps"), ({ code, stdout }) => (code === 0 ? JSON.parse(stdout) : []))
+  )
+
+  /** All runes, or those of some kinds. */
+  runes(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {
+    const wanted = kinds.flatMap((kind) => ["--kind", kind])
+    return Effect.map(this.cli("--json", "log", "-n", "10000", ...wanted), ({ stdout }) =>
+      stdout
+        .split("\n")
+        .filter((line) => line !== "")
+        .map((line): Rune => JSON.parse(line))
+    )
+  }
+
+  /** Waits until the agent's row says so. */
+  untilAgent(agent: string, what: string, holds: (row: AgentInfo) => boolean): Effect.Effect<AgentInfo, NeverHappened> {
+    return Effect.map(
+      this.until(`${agent} ${what}`, this.agents, (rows) => rows.some((row) => row.agent === agent && holds(row))),
+      (rows) => rows.find((row) => row.agent === agent)!
+    )
+  }
+
+  /** Polls until the condition holds; gives up after a generous time. */
+  until<A>(what: string, read: Effect.Effect<A>, holds: (value: A) => boolean): Effect.Effect<A, NeverHappened> {
+    return Effect.gen({ self: this }, function* () {
+      const deadline = Date.now() + 40_000
+      for (;;) {
+        const value = yield* read
+        if (holds(value)) return value
+        if (Date.now() > deadline) {
+          const seen = JSON.stringify(value, null, 2).slice(0, 4000)
+          return yield* new NeverHappened({
+            message: `never: ${what}; last seen: ${seen}\n${this.output.slice(-4000)}`
+          })
+        }
+        yield* Effect.sleep(50)
+      }
+    })
+  }
+
+  /** Every live process that was started with this sandbox's folder in its command line or environment. */
+  readonly processes = Effect.gen({ self: this }, function* () {
+    const found: Array<number> = []
+    for (const { pid } of yield* ProcessTable.snapshot) {
+      if (pid === process.pid || pid === this.daemon?.pid) continue
+      const environment = yield* ProcessTable.environment(pid)
+      if (
+        environment.some((entry) => entry.startsWith("AGENTD_RUN=")) &&
+        environment.includes(`SANDBOX=${this.folder}`)
+      ) {
+        found.push(pid)
+      }
+    }
+    return found
+  })
+
+  readonly close = Effect.gen({ self: this }, function* () {
+    yield* this.end("SIGKILL")
+    // the reaper ends what the daemon left; wait for it, then make sure
+    yield* Effect.ignore(this.until("no process is left", this.processes, (pids) => pids.length === 0))
+    for (const pid of yield* this.processes) process.kill(pid, "SIGKILL")
+    rmSync(this.folder, { recursive: true, force: true })
+  })
+}
+
+/** A sandbox for the length of the scope. */
+export const make = (name?: string) =>
+  Effect.acquireRelease(
+    Effect.sync(() => new Sandbox(name)),
+    (sandbox) => Effect.orDie(sandbox.close)
+  )
