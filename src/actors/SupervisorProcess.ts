@@ -209,7 +209,7 @@ export class SupervisorProcess<R> implements Supervisor<R>, Listener<R> {
     if (this.settings.strategy === "one_for_all") return [...byId.values()]
     if (this.settings.strategy === "rest_for_one") {
       const all = [...byId.values()]
-      return all
+      return all.slice(all.findIndex((child) => child.id === id))
     }
     const child = byId.get(id)
     return child === undefined ? [] : [child]

@@ -48,7 +48,7 @@ const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u20
 /** One line that is only what it shows. */
 const plain = (text: string, length = MAX_LINE): string => {
   const line = stripVTControlCharacters(text).replaceAll(CONTROL, " ").toWellFormed().trimEnd()
-  return line.length <= length ? line : `${line.slice(0, length - 1).toWellFormed()}…`
+  return line.length <= length ? line : `${line.slice(0, length - 3).toWellFormed()}...`
 }
 
 const time = (millis: number): string =>

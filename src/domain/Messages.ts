@@ -71,3 +71,37 @@ export const Caller = Schema.Struct({
   config: Schema.NullOr(Schema.String)
 })
 export type Caller = typeof Caller.Type
+
+/** One coding session's row on the board: ours or a person's own. */
+export const PlateInfo = Schema.Struct({
+  plateId: Schema.String,
+  /** The coding CLI's own id of the session; a clear or a fork changes it. */
+  sessionId: Schema.NullOr(Schema.String),
+  status: Schema.Literals(["Starting", "Running", "Idle", "AwaitingInput", "AwaitingApproval", "Error", "Closed"]),
+  /** When that status was entered, ms since the epoch. */
+  since: Schema.Finite,
+  /** Which signal the status rests on, and when it came (ms since the epoch); null before the first. */
+  restsOn: Schema.NullOr(
+    Schema.Struct({ signal: Schema.Literals(["stream", "hook", "transcript", "process"]), at: Schema.Finite })
+  ),
+  /** What it waits for or does, in plain words. */
+  detail: Schema.String,
+  cwd: Schema.NullOr(Schema.String),
+  branch: Schema.NullOr(Schema.String),
+  /** The session's own title, else the beginning of its newest prompt. */
+  title: Schema.NullOr(Schema.String),
+  lastTool: Schema.NullOr(Schema.String),
+  /** Open todos; null where none are known. */
+  todos: Schema.NullOr(Schema.Int),
+  toolCalls: Schema.Int,
+  /** Input and output tokens; null where unknown. */
+  tokens: Schema.NullOr(Schema.Int),
+  pid: Schema.NullOr(Schema.Int),
+  /** `project/agent`, where it is a run of ours. */
+  agent: Schema.NullOr(Schema.String),
+  /** False: it has no transcript, so missed hooks cannot be made good. */
+  watchable: Schema.Boolean,
+  /** A permission request that a person can answer through agentd; its id. */
+  approval: Schema.NullOr(Schema.String)
+})
+export type PlateInfo = typeof PlateInfo.Type

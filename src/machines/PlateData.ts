@@ -297,6 +297,7 @@ export const past = (data: Data, event: Event): boolean => {
   if (data.forgotten) return true
   if ("timestamp" in event && event.timestamp !== undefined) return event.timestamp < (data.timestamp ?? -Infinity)
   if (event._tag === "ProcessExited") return event.pid !== undefined && !isOurs(data, event.pid)
-  if ("asOf" in event) return data.signal !== null && data.signal.at > event.asOf
+  if (event._tag === "HealthCheckRecovery" || event._tag === "TurnEndObserved")
+    return data.signal !== null && data.signal.at > event.asOf
   return event._tag !== "HookSessionStart" && formerHook(data, event)
 }

@@ -91,6 +91,22 @@ describe("Supervisor: restarting", () => {
     })
   )
 
+  fact("siblings are stopped newest first and started oldest first", (lab) =>
+    Effect.gen(function* () {
+      const orders = {
+        one_for_all: ["stop b", "stop d", "stop c", "stop a", "start a", "start b", "start c", "start d"],
+        rest_for_one: ["stop b", "stop d", "stop c", "start b", "start c", "start d"]
+      } as const
+      for (const strategy of ["one_for_all", "rest_for_one"] as const) {
+        const sup = yield* start({ strategy, children: lab.specs("a b c d") })
+        lab.take()
+        yield* die(lab, "b", "abnormal")
+        expect(lab.take()).toEqual(orders[strategy])
+        yield* stop(sup)
+      }
+    })
+  )
+
   fact("when a sibling's start fails, the retry is its own; those behind it are down", (lab) =>
     Effect.gen(function* () {
       for (const strategy of ["one_for_all", "rest_for_one"] as const) {

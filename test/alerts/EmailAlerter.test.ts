@@ -159,6 +159,8 @@ describe("EmailAlerter", () => {
       assert.strictEqual(server.taken.length, 1)
       assert.strictEqual((yield* alertRunes("alert.queued")).length, 1)
       assert.strictEqual((yield* alertRunes("alert.sent")).length, 1)
+      const [failure] = yield* alertRunes("alert.failed")
+      assert.strictEqual(header(server.taken[0], "Message-ID"), failure?.payload["messageId"])
     }).pipe(Effect.scoped, withLog)
   )
 
@@ -352,7 +354,7 @@ describe("EmailAlerter", () => {
       yield* until(
         "the rest",
         Effect.map(alertRunes("alert.sent"), (runes) => runes.length === 3),
-        "30 seconds"
+        "2 minutes"
       )
       assert.match(header(server.taken[2], "Subject")!, /2 alerts: c stopped, d stopped/)
     }).pipe(Effect.scoped, withLog)

@@ -30,7 +30,7 @@ const life = (
   events: ReadonlyArray<object>
 ): Array<RuneDraft> => {
   let [state, data]: [string, unknown] = [machine.initial, initial]
-  return (events as ReadonlyArray<object>).map((event) => {
+  return (events as ReadonlyArray<Tagged>).map((event) => {
     const moved = step<string, Tagged, unknown, Tagged>(machine as never, state, data, event)
     if (moved._tag === "Refused") throw new Error(`${actor}: ${event._tag} is ${moved.why} in ${state}`)
     const draft = {

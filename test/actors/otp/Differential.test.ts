@@ -22,7 +22,10 @@ const otp = (text: string): ReadonlyArray<ReadonlyArray<string>> => {
   try {
     writeFileSync(join(folder, "scenarios"), text)
     const script = new URL("../../../scripts/otp/supervisor.escript", import.meta.url).pathname
-    const output = execFileSync("escript", [script, join(folder, "scenarios")], { encoding: "utf8", maxBuffer: 2 ** 28 })
+    const output = execFileSync("escript", [script, join(folder, "scenarios")], {
+      encoding: "utf8",
+      maxBuffer: 2 ** 28
+    })
     return output
       .split("end\n")
       .slice(0, -1)

@@ -55,7 +55,7 @@ export class Lab {
   }
 
   private start(id: string, onStop: Effect.Effect<void>): Effect.Effect<Started, unknown, Scope.Scope> {
-    return Effect.gen({ self: this }, function* (): Effect.fn.Return<Started, unknown, Scope.Scope> {
+    const begin = Effect.gen({ self: this }, function* () {
       const how = this.plans.get(id)?.shift() ?? this.standing.get(id) ?? "ok"
       if (how === "ignore") {
         this.log.push(`ignore ${id}`)
@@ -79,8 +79,9 @@ export class Lab {
         )
       )
       this.log.push(`start ${id}`)
-      return Deferred.await(end)
+      return end
     })
+    return Effect.map(begin, (end) => (end === ignore ? ignore : Deferred.await(end)))
   }
 
   alive(id: string): boolean {

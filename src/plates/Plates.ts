@@ -1,0 +1,57 @@
+/**
+ * Plates: every coding session on this machine, with its true status.
+ *
+ * Guarantees: an event is received without waiting for a disk, and the plate
+ * still appends before it acts; what is unknown or malformed is refused with a
+ * reason and never guessed at; a missed hook is made good within 12 seconds.
+ */
+import { Context, type Effect, Schema } from "effect"
+import type { Caller, CommandRefused, Done, PlateInfo } from "../domain/Messages.ts"
+import type { StorageError } from "../runes/RuneLog.ts"
+
+/** The body is not an event. Its `field` and `remedy` make up the 400. */
+export class EventRefused extends Schema.TaggedError<EventRefused>()("EventRefused", {
+  field: Schema.String,
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** Where a hook came from, besides its body. */
+export interface Origin {
+  /** `AGENTD_PLATE` in the environment of the session, if it was started through us. */
+  readonly plate: string | undefined
+  /** `AGENTD_RUN`: the session is a run of ours. */
+  readonly run: string | undefined
+  /** The session's process, where the handler knows it. */
+  readonly pid: number | undefined
+}
+
+/** An answer to a permission request, in the shape that the coding CLI takes. */
+export type Decision = { readonly behavior: "allow" } | { readonly behavior: "deny"; readonly message: string }
+
+export class Plates extends Context.Service<
+  Plates,
+  {
+    /** Claude Code's own hook, as it is. */
+    readonly hook: (body: unknown, origin: Origin) => Effect.Effect<void, EventRefused>
+    /** The five events of `POST /events`. */
+    readonly event: (body: unknown) => Effect.Effect<void, EventRefused>
+    /** A plate before its session has started; durable when it answers. */
+    readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | StorageError>
+    /** The process is gone; durable when it answers. */
+    readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | StorageError>
+    readonly forget: (plateId: string, caller: Caller) => Effect.Effect<Done, CommandRefused | StorageError>
+    /** Attention first, then the newest. Closed ones fade after a day, or all are listed. */
+    readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
+    /** By plate id, a unique beginning of it, or the session's id. */
+    readonly find: (name: string) => Effect.Effect<PlateInfo, CommandRefused>
+    /** A PermissionRequest hook that may be answered here: waits for a person; undefined when it was settled elsewhere or nobody answered in time. */
+    readonly permission: (body: unknown, origin: Origin) => Effect.Effect<Decision | undefined, EventRefused>
+    /** Answers an open permission request, by its id or its plate's. */
+    readonly answer: (
+      id: string,
+      decision: Decision,
+      caller: Caller
+    ) => Effect.Effect<Done, CommandRefused | StorageError>
+  }
+>()("agentd/plates/Plates") {}

@@ -1,0 +1,167 @@
+/** Which runes are told, and how. */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { type Alert, alertOf } from "../../src/alerts/AlertPolicy.ts"
+import * as Mail from "../../src/alerts/Mail.ts"
+import type { Payload, Rune } from "../../src/domain/Rune.ts"
+
+const rune = (rest: Partial<Rune>): Rune => ({
+  eventId: 7,
+  stream: "demo-00000000",
+  at: 1_767_225_600_000,
+  kind: "worker.moved",
+  actor: "worker/builder",
+  from: "Running",
+  to: "Stopped",
+  trigger: "SessionExited",
+  cause: null,
+  visibility: "public",
+  payload: {},
+  hash: "",
+  ...rest
+})
+
+const exited = (outcome: object, row = 5, all = 5): Payload => ({
+  event: { _tag: "SessionExited", runId: "r5", outcome },
+  consecutiveErrors: row,
+  totalErrors: all
+})
+const error = { _tag: "Error", detail: "exit code 1: no such file" }
+const fatal = { _tag: "Fatal", detail: "not logged in", remedy: "Log in." }
+
+describe("AlertPolicy", () => {
+  for (const [what, given, headline] of [
+    ["errors in a row", { payload: exited(error) }, "builder stopped: 5 errors in a row"],
+    ["errors in all", { payload: exited(error, 1, 20) }, "builder stopped: 20 errors in all"],
+    ["both", { payload: exited({ _tag: "Timeout" }, 2, 20) }, "builder stopped: 2 errors in a row, 20 in all"],
+    ["the only error", { payload: exited(error, 1, 1) }, "builder stopped: 1 error in all"],
+    ["a run that cannot succeed", { payload: exited(fatal, 0, 0) }, "builder stopped: not logged in"],
+    [
+      "a fatal error",
+      { trigger: "FatalError", payload: { event: { _tag: "FatalError", message: "no git\nrepository" } } },
+      "builder stopped: no git repository"
+    ],
+    ["an event of a newer agentd", { payload: { event: { _tag: "Later" } } }, "builder stopped"],
+    [
+      "a violated invariant",
+      { kind: "invariant.violated", payload: { rule: "INV-RUN-FENCED", severity: "ERROR", message: "m" } },
+      "INV-RUN-FENCED violated"
+    ],
+    [
+      "a plan",
+      { kind: "plan.stopped", actor: "plan/p1", payload: { event: { reason: "blocked" } } },
+      "p1 stopped its plan: blocked"
+    ],
+    ["a budget", { kind: "agent.budget_exhausted", actor: "agent/builder" }, "builder has spent its budget"],
+    ["a suspension", { kind: "session.suspended", actor: "conversation/demo" }, "demo is suspended"]
+  ] as const) {
+    it(`${what} → ${headline}`, () => assert.strictEqual(alertOf(rune(given as Partial<Rune>))?.headline, headline))
+  }
+
+  for (const [what, given] of [
+    ["an operator's stop", { trigger: "OperatorStop" }],
+    ["a move to another state", { to: "CoolingDown" }],
+    ["a warning", { kind: "invariant.violated", payload: { rule: "INV-AGENT-BUDGET", severity: "WARN" } }],
+    ["another kind", { kind: "run.started" }]
+  ] as const) {
+    it(`${what} → nothing`, () => assert.isUndefined(alertOf(rune(given))))
+  }
+
+  it("a text without end fits a rune", () => {
+    const long = alertOf(rune({ payload: exited({ _tag: "Error", detail: "x".repeat(1e6) }) }))
+    assert.isBelow(JSON.stringify(long).length, 8000)
+  })
+})
+
+const told = (alert: Partial<Alert> = {}, rest: Partial<Mail.Told> = {}): Mail.Told => ({
+  alert: { ...alertOf(rune({ payload: exited(error) }))!, ...alert },
+  project: "demo",
+  why: [{ at: 1_767_225_590_000, text: "run r5 ended with exit code 1" }],
+  output: ["\u001b[31mError:\u001b[0m no such file"],
+  ...rest
+})
+const letter = (...all: ReadonlyArray<Mail.Told>): Mail.Letter => ({
+  told: all,
+  more: 0,
+  host: "lab",
+  redact: (text) => text
+})
+
+describe("Mail", () => {
+  it("tells who, when, why, what led there, the last lines and how to start again", () => {
+    assert.deepStrictEqual(Mail.render(letter(told())), {
+      subject: "[agentd] builder stopped: 5 errors in a row",
+      text: `builder stopped: 5 errors in a row
+
+Who:     agent demo/builder
+When:    2026-01-01 00:00:00 UTC
+Errors:  5 in a row, 5 in all
+Run:     r5
+Rune:    7
+
+Why:
+  5 errors in a row; the last: exit code 1: no such file
+
+What led there:
+  2025-12-31 23:59:50 UTC  run r5 ended with exit code 1
+
+Its last lines:
+  | Error: no such file
+
+Start it again:
+  agentd start demo/builder
+
+-- 
+agentd on lab
+`
+    })
+  })
+
+  it("says the remedy where there is one", () => {
+    assert.include(Mail.render(letter(told({ remedy: "Log in." }))).text, "What to do:\n  Log in.\n")
+  })
+
+  it("a digest lists all, tells the first ten, and counts what is not named", () => {
+    const all = Array.from({ length: 12 }, (_, n) =>
+      told({ name: `a${n}`, headline: `a${n} stopped: 5 errors in a row` })
+    )
+    const { subject, text } = Mail.render({ ...letter(...all), more: 3 })
+    assert.isTrue(subject.startsWith("[agentd] 15 alerts: a0 stopped, a1 stopped"))
+    assert.isAtMost(subject.length, 78)
+    assert.include(text, "demo: a11 stopped")
+    assert.include(text, "and 3 more")
+    assert.strictEqual(text.split("Start it again").length - 1, 10)
+  })
+
+  it("takes known secrets out of subject and text", () => {
+    const secret = told({ headline: "builder stopped: hunter22", reason: "hunter22" }, { output: ["hunter22"] })
+    const mail = Mail.render({ ...letter(secret), redact: (text) => text.replaceAll("hunter22", "[redacted]") })
+    assert.notInclude(JSON.stringify(mail), "hunter22")
+  })
+
+  it.prop(
+    "is bounded and plain for any text",
+    [Schema.String, Schema.String, Schema.Array(Schema.String)],
+    ([a, b, lines]) => {
+      const { subject, text } = Mail.render(
+        letter(told({ headline: a, name: b, reason: b }, { project: a, output: lines }))
+      )
+      // oxlint-disable-next-line no-control-regex
+      assert.notMatch(subject, /[\u0000-\u001f\u007f]/)
+      assert.isAtMost(subject.length, 78)
+      // oxlint-disable-next-line no-control-regex
+      assert.notMatch(text, /[\u0000-\u0008\u000b-\u001f\u007f\u202e]/)
+    }
+  )
+
+  it("a flood of output has an end", () => {
+    const flood = told(
+      {},
+      {
+        output: Array.from({ length: 1e4 }, () => "x".repeat(1e4)),
+        why: Array.from({ length: 1e4 }, () => ({ at: 0, text: "y" }))
+      }
+    )
+    assert.isBelow(Mail.render(letter(flood)).text.length, 50_000)
+  })
+})

@@ -1,0 +1,227 @@
+/** The outbox as a fold: what is queued stays until a rune says otherwise, whatever happens between. */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { type Alert, together } from "../../src/alerts/AlertPolicy.ts"
+import * as Outbox from "../../src/alerts/Outbox.ts"
+import { delayAfter } from "../../src/alerts/Retry.ts"
+import type { RuneDraft } from "../../src/domain/Rune.ts"
+
+const alert = (cause: number, name: string): Alert => ({
+  kind: "agent.stopped",
+  key: `agent.stopped:demo/worker/${name}`,
+  stream: "demo",
+  actor: `worker/${name}`,
+  name,
+  headline: `${name} stopped`,
+  reason: "r",
+  remedy: null,
+  errors: null,
+  runId: null,
+  cause,
+  at: 0,
+  count: 1
+})
+
+const route: Outbox.Route = { destination: "d", digestWindow: 30_000, maxPerHour: 20 }
+const refused = { class: "permanent", message: "550 no", remedy: "-" } as const
+const away = { class: "transient", message: "away", remedy: "-" } as const
+const receipt = { to: ["ada@example.org"], rejected: [], response: "250 OK" }
+
+/** A log with nothing but the outbox's own runes, and the clock of its reader. */
+class Desk {
+  state = Outbox.initial
+  runes: Array<RuneDraft & { readonly eventId: number; readonly at: number }> = []
+  now = 1_000_000
+  append(draft: RuneDraft) {
+    const rune = { ...draft, eventId: this.runes.length + 1, at: this.now }
+    this.runes.push(rune)
+    this.state = Outbox.evolve(this.state, rune)
+  }
+  queue(name: string, to: Outbox.Route | null = route) {
+    const cause = this.runes.length + 1
+    this.append(
+      Outbox.queue(
+        this.state,
+        { alert: alert(cause, name), hash: "abcdef0123", upTo: cause },
+        to ?? undefined,
+        this.now
+      )
+    )
+  }
+  attempt(): Outbox.Attempt | undefined {
+    const batch = this.state.batches.find((one) => (Outbox.readyAt(this.state, one) ?? Infinity) <= this.now)
+    return batch && { batch, destination: "d", messageId: Outbox.messageId(batch, "example.org") }
+  }
+  send(): Outbox.Attempt | undefined {
+    const attempt = this.attempt()
+    if (attempt !== undefined) this.append(Outbox.sent(attempt, receipt))
+    return attempt
+  }
+}
+
+const names = (attempt: Outbox.Attempt | undefined) =>
+  attempt && [...attempt.batch.alerts.values()].map(({ alert }) => `${alert.name}×${alert.count}`)
+
+describe("Outbox", () => {
+  it("the first alert is due within seconds, and what comes before that joins it", () => {
+    const desk = new Desk()
+    desk.queue("a")
+    assert.isUndefined(desk.attempt())
+    desk.queue("b")
+    desk.queue("a")
+    desk.now += 5_000
+    assert.deepStrictEqual(names(desk.attempt()), ["a×2", "b×1"])
+  })
+
+  it("a batch that may have been tried takes nobody in any more", () => {
+    const desk = new Desk()
+    desk.queue("a")
+    desk.now += 5_000
+    desk.queue("b")
+    assert.deepStrictEqual(names(desk.send()), ["a×1"])
+    assert.strictEqual(Outbox.summary(desk.state).waiting, 1)
+  })
+
+  it("an equal alert that comes while its like is under way is mailed later, under another Message-ID", () => {
+    const desk = new Desk()
+    desk.queue("a")
+    desk.now += 5_000
+    const first = desk.attempt()!
+    desk.queue("a")
+    desk.append(Outbox.sent(first, receipt))
+    desk.now += 60_000
+    const second = desk.send()
+    assert.deepStrictEqual(names(second), ["a×1"])
+    assert.notStrictEqual(second?.messageId, first.messageId)
+  })
+
+  it("while a server is away everything new waits in one batch behind the first", () => {
+    const desk = new Desk()
+    desk.queue("a")
+    for (let minute = 0; minute < 60; minute++) {
+      desk.now += 60_000
+      const attempt = desk.attempt()
+      if (attempt !== undefined) desk.append(Outbox.failure(attempt, away, desk.now))
+      desk.queue(`late${minute % 3}`)
+    }
+    assert.strictEqual(desk.state.batches.length, 2)
+    desk.now += 15 * 60_000
+    assert.deepStrictEqual(names(desk.send()), ["a×1"])
+    assert.deepStrictEqual(names(desk.send()), ["late0×20", "late1×20", "late2×20"])
+  })
+
+  it("names at most 200 troubles in a mail and counts the rest", () => {
+    const desk = new Desk()
+    for (let n = 0; n < 300; n++) desk.queue(`agent${n}`)
+    desk.now += 5_000
+    assert.deepInclude(desk.state.batches[0], { more: 100 })
+    assert.strictEqual(Outbox.summary(desk.state).waiting, 300)
+  })
+
+  it("what is not routed waits in one batch a project and is no destination's", () => {
+    const desk = new Desk()
+    desk.queue("a", null)
+    desk.now += 3_600_000
+    desk.queue("b", null)
+    desk.queue("c")
+    assert.deepStrictEqual(
+      desk.state.batches.map(({ alerts, destination, routed }) => [destination, routed, alerts.size]),
+      [
+        ["demo", false, 2],
+        ["d", true, 1]
+      ]
+    )
+  })
+
+  it("skips runes that it does not understand", () => {
+    const rune = { eventId: 9, at: 0, kind: "alert.queued", payload: { from: "a newer agentd" } }
+    assert.deepStrictEqual(Outbox.evolve(Outbox.initial, rune), Outbox.initial)
+  })
+
+  const Operation = Schema.Literals([
+    "queue a",
+    "queue b",
+    "unrouted",
+    "wait",
+    "long",
+    "send",
+    "away",
+    "refused",
+    "restart"
+  ])
+  it.prop(
+    "no alert is lost or mailed twice, each attempt of a batch carries the same, and the fold is the state",
+    [Schema.Array(Operation).check(Schema.isMinLength(30), Schema.isMaxLength(200))],
+    ([operations]) => {
+      const desk = new Desk()
+      let [queued, sent, givenUp] = [0, 0, 0]
+      const carried = new Map<string, string>()
+      const held = (attempt: Outbox.Attempt) =>
+        attempt.batch.more + [...attempt.batch.alerts.values()].reduce((sum, one) => sum + one.alert.count, 0)
+      for (const operation of [...operations, "long", "send", "long", "send"]) {
+        const attempt = desk.attempt()
+        if (attempt !== undefined && ["send", "away", "refused"].includes(operation)) {
+          const content = JSON.stringify([...attempt.batch.alerts])
+          assert.strictEqual(carried.get(attempt.messageId) ?? content, content)
+          carried.set(attempt.messageId, content)
+        }
+        if (operation === "wait") desk.now += 3_000
+        else if (operation === "long") desk.now += 3_600_000
+        else if (operation === "queue a" || operation === "queue b") {
+          desk.queue(operation)
+          queued++
+        } else if (operation === "unrouted") {
+          desk.queue("u", null)
+          queued++
+        } else if (operation === "send" && attempt !== undefined) {
+          desk.append(Outbox.sent(attempt, receipt))
+          sent += held(attempt)
+        } else if (attempt !== undefined && (operation === "away" || operation === "refused")) {
+          const draft = Outbox.failure(attempt, operation === "away" ? away : refused, desk.now)
+          desk.append(draft)
+          if (draft.payload["nextAt"] === null) givenUp += held(attempt)
+        }
+        const waiting = desk.state.batches.reduce(
+          (sum, batch) => sum + held({ batch, destination: "", messageId: "" }),
+          0
+        )
+        assert.strictEqual(queued, sent + givenUp + waiting)
+      }
+      assert.deepStrictEqual(desk.runes.reduce(Outbox.evolve, Outbox.initial), desk.state)
+    }
+  )
+})
+
+describe("Retry", () => {
+  it("transient: 5 s, doubled up to 15 min", () => {
+    assert.deepStrictEqual(
+      [1, 2, 3, 8, 9, 100].map((attempt) => delayAfter("transient", attempt)),
+      [5_000, 10_000, 20_000, 640_000, 900_000, 900_000]
+    )
+  })
+
+  it("setup: every 15 min", () => {
+    assert.deepStrictEqual(
+      [1, 2, 50].map((attempt) => delayAfter("setup", attempt)),
+      [900_000, 900_000, 900_000]
+    )
+  })
+
+  it("permanent: given up with the fifth", () => {
+    assert.deepStrictEqual(
+      [1, 2, 3, 4, 5].map((attempt) => delayAfter("permanent", attempt)),
+      [60_000, 120_000, 240_000, 480_000, undefined]
+    )
+  })
+
+  it("no class is tried for ever", () => {
+    for (const failure of ["transient", "setup", "permanent"] as const) assert.isUndefined(delayAfter(failure, 300))
+  })
+})
+
+describe("together", () => {
+  it("keeps the newer words and counts both", () => {
+    const both = together(alert(1, "a"), { ...alert(2, "a"), reason: "newer", count: 3 })
+    assert.deepInclude(both, { cause: 2, reason: "newer", count: 4 })
+  })
+})
