@@ -15,13 +15,6 @@ export class Shutdown extends Schema.TaggedError<Shutdown>()("Shutdown", { reaso
   }
 }
 
-/** The defect of a child that was ended from outside without being asked: abnormal, as OTP's `killed`. */
-export class Killed extends Schema.TaggedError<Killed>()("Killed", { child: Schema.String }) {
-  override get message() {
-    return `${this.child} was killed`
-  }
-}
-
 /** The single place that tells the ways to end apart. */
 export const ending = (exit: Exit.Exit<unknown, unknown>): Ending =>
   Exit.isSuccess(exit) ? "normal" : exit.cause.reasons.every(onPurpose) ? "shutdown" : "abnormal"

@@ -11,9 +11,10 @@
  * and when it shuts itself down, by a defect only if it has a bug. Its mailbox
  * holds one message per child and one per waiting caller.
  *
- * It differs from OTP in three things: the window counts nanoseconds, not whole
+ * It differs from OTP in four things: the window counts nanoseconds, not whole
  * seconds; a start is bounded by `initTimeout`; a stop of the supervisor cancels
- * a start that is under way.
+ * a start that is under way; a dynamic supervisor knows its children by id, each
+ * with a specification of its own, and counts those.
  */
 import { Effect, type Scope } from "effect"
 import type { ChildHandle, ChildSpec } from "./Child.ts"

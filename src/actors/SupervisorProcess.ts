@@ -220,10 +220,10 @@ export class SupervisorProcess<R> implements Supervisor<R>, Listener<R> {
     return Effect.gen({ self: this }, function* () {
       for (const spec of specs) {
         const failed = yield* this.startOrIgnore(spec).pipe(
-          Effect.match({ onSuccess: () => false, onFailure: () => true })
+          Effect.match({ onSuccess: () => undefined, onFailure: (error) => error })
         )
-        if (!failed) continue
-        yield* Effect.logWarning(`${this.name}: child ${spec.id} did not start again, trying once more`)
+        if (failed === undefined) continue
+        yield* Effect.logWarning(`${failed.message}; trying again`)
         this.children.setDown(spec)
         this.children.byId.get(spec.id)!.status = "restarting"
         return this.post({ _tag: "Retry", id: spec.id })

@@ -7,7 +7,6 @@ import {
   ending,
   type Ending,
   exceeded,
-  Killed,
   restarts,
   Shutdown,
   type Window
@@ -40,7 +39,6 @@ describe("Restart: how a child ended", () => {
     ["both together are a shutdown", Exit.failCause(Cause.combine(interrupt, shutdown)), "shutdown"],
     ["a failure is abnormal", Exit.fail("no"), "abnormal"],
     ["a defect is abnormal", Exit.die("no"), "abnormal"],
-    ["a kill is abnormal", Exit.die(new Killed({ child: "a" })), "abnormal"],
     [
       "a finalizer that dies makes an interruption abnormal",
       Exit.failCause(Cause.combine(interrupt, Cause.die(1))),

@@ -1,0 +1,35 @@
+/** How things get their names. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { TestClock } from "effect/testing"
+import { NAME } from "../../src/domain/Config.ts"
+import * as Ids from "../../src/domain/Ids.ts"
+
+describe("Ids", () => {
+  it("a conversation is named after its folder and the whole path", () => {
+    assert.strictEqual(Ids.conversationId("/home/ada/My Project/agentd.jsonc"), "my-project-8f7bd1c9")
+    assert.notStrictEqual(Ids.conversationId("/a/demo/agentd.jsonc"), Ids.conversationId("/b/demo/agentd.jsonc"))
+  })
+
+  it.prop("any folder gives a name that the config itself would take", [Schema.String], ([folder]) => {
+    assert.match(Ids.slug(folder), NAME)
+    assert.match(Ids.slug(Ids.slug(folder)), NAME)
+  })
+
+  it("a folder without a usable letter is a project all the same", () => {
+    assert.deepStrictEqual(["", "...", "日本"].map(Ids.slug), ["project", "project", "project"])
+  })
+
+  it.effect("ids of one millisecond differ, and later ones sort later", () =>
+    Effect.gen(function* () {
+      const first = yield* Effect.replicateEffect(Ids.runId, 1000)
+      assert.strictEqual(new Set(first).size, 1000)
+      yield* TestClock.adjust("1 milli")
+      const later = yield* Ids.runId
+      for (const id of first) assert.isBelow(id < later ? -1 : 1, 0)
+      yield* TestClock.adjust("30 days")
+      assert.isTrue(later < (yield* Ids.messageId))
+      assert.match(later, /^[0-9a-z]{26}$/)
+    })
+  )
+})

@@ -1,0 +1,23 @@
+import { assert, describe, it } from "@effect/vitest"
+import { current, render } from "../../scripts/machines.ts"
+import { mermaid } from "../../src/machines/Diagram.ts"
+import { Plate } from "../../src/machines/Plate.ts"
+import { Worker } from "../../src/machines/Worker.ts"
+
+describe("src/machines/README.md", () => {
+  it("is what the tables say: run `npm run machines` when it is not", () => assert.strictEqual(current(), render()))
+
+  it("draws every state of every machine", () => {
+    for (const state of Object.keys(Worker.states)) assert.include(mermaid(Worker), `${state} `)
+    for (const state of Object.keys(Plate.states)) assert.include(mermaid(Plate), `${state} `)
+  })
+
+  it("draws one arrow for a pair of states, and a shared branch list as a choice", () => {
+    const arrows = mermaid(Plate)
+      .split("\n")
+      .filter((line) => line.includes("-->"))
+      .map((line) => line.split(" : ")[0])
+    assert.strictEqual(new Set(arrows).size, arrows.length)
+    assert.isBelow(arrows.length, 30)
+  })
+})

@@ -1,0 +1,225 @@
+import { assert, describe, it } from "@effect/vitest"
+import type { Outcome } from "../../src/domain/Outcome.ts"
+import { step } from "../../src/machines/Machine.ts"
+import {
+  type Action,
+  type Data,
+  type Event,
+  initial,
+  type State,
+  UNCOUNTED_LIMIT,
+  Worker
+} from "../../src/machines/Worker.ts"
+
+interface Stand {
+  readonly state: State
+  readonly data: Data
+  readonly actions: ReadonlyArray<Action>
+}
+
+/** The machine after the events; each must move it. */
+const after = (events: ReadonlyArray<Event>, from: Omit<Stand, "actions"> = start()): Stand =>
+  events.reduce<Stand>(
+    (stand, event) => {
+      const result = step(Worker, stand.state, stand.data, event)
+      if (result._tag === "Refused") return assert.fail(`${event._tag} is ${result.why} in ${stand.state}`)
+      return { state: result.state, data: result.data, actions: result.actions }
+    },
+    { ...from, actions: [] }
+  )
+
+const start = (options: Parameters<typeof initial>[0] = {}) =>
+  ({ state: Worker.initial, data: initial(options) }) as const
+
+const why = (stand: Omit<Stand, "actions">, event: Event) => {
+  const result = step(Worker, stand.state, stand.data, event)
+  return result._tag === "Refused" ? result.why : result.state
+}
+
+const ready: Event = { _tag: "WorktreeReady", cwd: "/work", branch: "agent/pm" }
+const prompt = (runId: string): Event => ({ _tag: "PromptReady", prompt: "go", runId, messageIds: ["m1"], at: 5 })
+const started = (runId: string, seq = 1): Event => ({ _tag: "SessionStarted", runId, seq, pid: 9 })
+const exited = (runId: string, outcome: Outcome): Event => ({ _tag: "SessionExited", runId, outcome })
+const error: Outcome = { _tag: "Error", detail: "exit code 1" }
+const success: Outcome = { _tag: "Success" }
+const elapsed: Event = { _tag: "BackoffElapsed" }
+
+/** One run after another: each is prepared, maybe started, and ends as told. */
+const runs = (
+  count: number,
+  outcome: Outcome,
+  options: { readonly starts: boolean; readonly from?: Omit<Stand, "actions"> }
+) => {
+  let stand: Omit<Stand, "actions"> = options.from ?? after([ready])
+  const delays: Array<number> = []
+  let actions: ReadonlyArray<Action> = []
+  for (let n = 1; n <= count; n++) {
+    if (stand.state === "CoolingDown") {
+      delays.push(Worker.timers.cooldown.after(stand.data, 0))
+      stand = after([elapsed], stand)
+    }
+    const runId = `r${n}`
+    const end = after([prompt(runId), ...(options.starts ? [started(runId)] : []), exited(runId, outcome)], stand)
+    actions = end.actions
+    stand = end
+  }
+  return { stand, delays, actions }
+}
+
+describe("the counters", () => {
+  it("a run that starts and then fails has one error in a row, and stops at twenty in all", () => {
+    const before = runs(19, error, { starts: true })
+    assert.strictEqual(before.stand.state, "CoolingDown")
+    assert.strictEqual(before.stand.data.consecutiveErrors, 1)
+    assert.isTrue(before.delays.every((delay) => delay === 2_000))
+    const { actions, stand } = runs(20, error, { starts: true })
+    assert.strictEqual(stand.state, "Stopped")
+    assert.strictEqual(stand.data.totalErrors, 20)
+    assert.deepStrictEqual(
+      actions.map(({ _tag }) => _tag),
+      ["LogFatal"]
+    )
+    assert.include(stand.data.fatal?.message, "20 errors in all (limit 20); the last: exit code 1")
+  })
+
+  it("a run that never starts stops at five in a row, after 2, 4, 8 and 16 seconds", () => {
+    const { delays, stand } = runs(5, error, { starts: false })
+    assert.deepStrictEqual(delays, [2_000, 4_000, 8_000, 16_000])
+    assert.strictEqual(stand.state, "Stopped")
+    assert.include(stand.data.fatal?.message, "5 errors in a row")
+  })
+
+  it("with raised limits the delays go on to 32 and 60 seconds", () => {
+    const limits = { maxConsecutiveErrors: 8, maxTotalErrors: 100 }
+    const { delays, stand } = runs(8, { _tag: "Timeout" }, { starts: false, from: after([ready], start({ limits })) })
+    assert.deepStrictEqual(delays, [2_000, 4_000, 8_000, 16_000, 32_000, 60_000, 60_000])
+    assert.strictEqual(stand.state, "Stopped")
+  })
+
+  it("a confirmed start clears the errors in a row, never those in all", () => {
+    const failed = runs(3, error, { starts: false }).stand
+    const running = after([elapsed, prompt("x"), started("x")], failed)
+    assert.strictEqual(running.data.consecutiveErrors, 0)
+    assert.strictEqual(running.data.totalErrors, 3)
+  })
+
+  it("an exit while interrupting counts nothing, whatever it was", () => {
+    const interrupting = after([ready, prompt("a"), started("a"), { _tag: "UrgentMessage", messageId: "m" }])
+    for (const outcome of [success, error, { _tag: "Timeout" }] as const) {
+      const { data, state } = after([exited("a", outcome)], interrupting)
+      assert.strictEqual(state, "BuildingPrompt")
+      assert.strictEqual(data.totalErrors, 0)
+    }
+  })
+
+  it("session_seq is what the start says, and rises with each completion", () => {
+    const complete = after([ready, prompt("a"), started("a", 7), exited("a", success)])
+    assert.strictEqual(complete.data.sessionSeq, 7)
+    const next = after([ready], complete)
+    assert.strictEqual(next.data.sessionSeq, 8)
+    assert.deepStrictEqual(next.actions, [{ _tag: "IncrementSession", sessionSeq: 8 }])
+  })
+})
+
+describe("uncounted ends", () => {
+  const uncounted = (reason: "quota" | "overflow" | "held" | "lost", until?: number): Outcome =>
+    until === undefined ? { _tag: "Uncounted", reason } : { _tag: "Uncounted", reason, until }
+
+  it("cool down until the time they name, two seconds at least, and count nothing", () => {
+    const { stand } = runs(1, uncounted("quota", 90_000), { starts: true })
+    assert.strictEqual(stand.state, "CoolingDown")
+    assert.strictEqual(stand.data.totalErrors, 0)
+    assert.strictEqual(Worker.timers.cooldown.after(stand.data, 30_000), 60_000)
+    assert.strictEqual(Worker.timers.cooldown.after(stand.data, 89_999), 2_000)
+    assert.strictEqual(Worker.timers.cooldown.after(runs(1, uncounted("held"), { starts: false }).stand.data, 0), 2_000)
+  })
+
+  it.each(["overflow", "held", "lost"] as const)("five in a row by %s are an error", (reason) => {
+    assert.strictEqual(UNCOUNTED_LIMIT, 5)
+    assert.strictEqual(runs(4, uncounted(reason), { starts: true }).stand.data.totalErrors, 0)
+    const { data } = runs(5, uncounted(reason), { starts: true }).stand
+    assert.strictEqual(data.totalErrors, 1)
+    assert.strictEqual(data.uncounted.count, 0)
+  })
+
+  it("a hundred quota waits are none", () =>
+    assert.strictEqual(runs(100, uncounted("quota"), { starts: true }).stand.data.totalErrors, 0))
+
+  it("a success ends the row", () => {
+    const four = runs(4, uncounted("lost"), { starts: true }).stand
+    const well = after([elapsed, prompt("x"), started("x"), exited("x", success), ready], four)
+    assert.strictEqual(runs(4, uncounted("lost"), { starts: true, from: well }).stand.data.totalErrors, 0)
+  })
+
+  it("what no retry will help stops at once, with its remedy", () => {
+    const fatal: Outcome = { _tag: "Fatal", detail: "not logged in", remedy: "log in" }
+    for (const starts of [true, false]) {
+      const { actions, stand } = runs(1, fatal, { starts })
+      assert.strictEqual(stand.state, "Stopped")
+      assert.deepStrictEqual(actions, [{ _tag: "LogFatal", message: "not logged in", remedy: "log in" }])
+      assert.strictEqual(stand.data.totalErrors, 0)
+    }
+  })
+})
+
+describe("INV-RUN-FENCED: nothing from an older run changes state", () => {
+  const running = after([ready, prompt("old"), exited("old", error), elapsed, prompt("new"), started("new")])
+
+  it("an older run's start, exit and grace are stale", () => {
+    assert.strictEqual(why(running, exited("old", success)), "stale")
+    assert.strictEqual(why(running, started("old")), "stale")
+    assert.strictEqual(why(running, { _tag: "GraceExceeded", runId: "old" }), "stale")
+    assert.strictEqual(why(running, exited("new", success)), "SessionComplete")
+  })
+
+  it("so is the end of a run that has ended", () => {
+    const cooling = after([exited("new", error)], running)
+    assert.strictEqual(why(cooling, exited("new", error)), "stale")
+  })
+})
+
+describe("signals", () => {
+  const urgent: Event = { _tag: "UrgentMessage", messageId: "m" }
+
+  it("an urgent message waits for the run that is spawning, interrupts one that runs, and is stale elsewhere", () => {
+    const spawning = after([ready, prompt("a")])
+    assert.strictEqual(why(spawning, urgent), "postpone")
+    const running = after([started("a")], spawning)
+    const interrupting = after([urgent], running)
+    assert.deepStrictEqual(interrupting.actions, [{ _tag: "CancelSession", runId: "a" }])
+    assert.strictEqual(interrupting.state, "Interrupting")
+    for (const stand of [start(), after([ready]), interrupting]) assert.strictEqual(why(stand, urgent), "stale")
+  })
+
+  it("the grace that runs out force-stops the run that it was given", () => {
+    const interrupting = after([ready, prompt("a"), started("a"), urgent])
+    assert.strictEqual(Worker.timers.grace.after(interrupting.data, 0), 10_000)
+    const forced = after([Worker.timers.grace.fires(interrupting.data)], interrupting)
+    assert.deepStrictEqual(forced.actions, [{ _tag: "ForceStopSession", runId: "a" }])
+    assert.strictEqual(forced.state, "BuildingPrompt")
+  })
+
+  it("work wakes a worker that waits for some, by entering its state again", () => {
+    const result = step(Worker, "BuildingPrompt", after([ready]).data, { _tag: "WorkArrived" })
+    assert.isTrue(result._tag === "Moved" && result.reenter && result.state === "BuildingPrompt")
+  })
+
+  it("messages are named by the rune of the prompt, and cleared by a run that ended well", () => {
+    const running = after([ready, prompt("a"), started("a")])
+    assert.deepStrictEqual(running.data.messageIds, ["m1"])
+    assert.deepStrictEqual(after([exited("a", error)], running).data.messageIds, ["m1"])
+    assert.deepStrictEqual(after([exited("a", success)], running).data.messageIds, [])
+  })
+
+  it("no run outlives its worker: whatever stops it cancels what runs", () => {
+    const spawning = after([ready, prompt("a")])
+    const running = after([started("a")], spawning)
+    for (const stand of [spawning, running]) {
+      const cancels = ({ actions }: Stand) => actions.filter(({ _tag }) => _tag === "CancelSession")
+      const cancel = [{ _tag: "CancelSession", runId: "a" }]
+      assert.deepStrictEqual(cancels(after([{ _tag: "OperatorStop", by: "me" }], stand)), cancel)
+      assert.deepStrictEqual(cancels(after([{ _tag: "FatalError", message: "no disk" }], stand)), cancel)
+    }
+    assert.deepStrictEqual(after([{ _tag: "OperatorStop", by: "me" }]).actions, [])
+  })
+})
