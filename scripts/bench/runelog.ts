@@ -15,15 +15,7 @@ import { DatabaseSync } from "node:sqlite"
 import { Redact } from "../../src/runes/Redact.ts"
 import { RuneLog } from "../../src/runes/RuneLog.ts"
 import * as SqlRuneLog from "../../src/runes/SqlRuneLog.ts"
-
-export interface Row {
-  readonly what: string
-  readonly subject: string
-  readonly median: number
-  readonly unit: string
-}
-
-export const name = "rune log"
+import { type Bench, interleave, quantile, type Subject } from "./Bench.ts"
 
 const ROUNDS = 5
 /** How many write at once, and how many runes they write together. */
@@ -33,6 +25,8 @@ const loads = [
   { writers: 64, runes: 16_000 },
   { writers: 256, runes: 32_000 }
 ] as const
+/** What is opened, read and verified. */
+const RUNES = 100_000
 
 /** What a worker's move looks like. */
 const event = { _tag: "SessionStarted", runId: "01k9z3r5w8q2m4n6p8r0t2v4x6", seq: 3, pid: 123_456 }
@@ -40,17 +34,17 @@ const payload = { sessionSeq: 3, runId: event.runId, consecutiveErrors: 0, total
 const text = JSON.stringify(payload)
 
 /** One thing that can write; `append` resolves when it is on the disk. */
-interface Subject {
+interface Disk {
   readonly append: (writer: number) => Promise<unknown>
   readonly close: () => Promise<void>
 }
 
-type Make = (folder: string) => Promise<Subject>
+type Make = (folder: string) => Promise<Disk>
+
+const layer = (folder: string) => SqlRuneLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
 
 const runeLog: Make = async (folder) => {
-  const runtime = ManagedRuntime.make(
-    SqlRuneLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
-  )
+  const runtime = ManagedRuntime.make(layer(folder))
   const log = await runtime.runPromise(RuneLog)
   // Each writer is an inbox of its own: no invariant looks at these.
   const draft = (writer: number) => ({
@@ -97,6 +91,16 @@ const plainSqlite: Make = async (folder) => {
   return { append, close: async () => database.close() }
 }
 
+const eachLine: Make = async (folder) => {
+  const file = openSync(join(folder, "lines.log"), "a")
+  const line = `project inbox 0 ${text}\n`
+  const append = async () => {
+    writeSync(file, line)
+    fdatasyncSync(file)
+  }
+  return { append, close: async () => closeSync(file) }
+}
+
 const plainFile: Make = async (folder) => {
   const file = openSync(join(folder, "plain.log"), "a")
   const line = `project inbox 0 ${text}\n`
@@ -107,35 +111,6 @@ const plainFile: Make = async (folder) => {
   return { append, close: async () => closeSync(file) }
 }
 
-const subjects = { "rune log": runeLog, "plain SQLite": plainSqlite, "plain fdatasync": plainFile } as const
-type Name = keyof typeof subjects
-
-interface Measured {
-  /** Runes in a second. */
-  readonly rate: number
-  /** ms */
-  readonly p99: number
-}
-
-const measure = async (subject: Subject, writers: number, runes: number): Promise<Measured> => {
-  const waits: Array<number> = []
-  const each = Math.ceil(runes / writers)
-  const start = performance.now()
-  await Promise.all(
-    Array.from({ length: writers }, async (_, writer) => {
-      for (let n = 0; n < each; n++) {
-        const before = performance.now()
-        await subject.append(writer)
-        waits.push(performance.now() - before)
-      }
-    })
-  )
-  const seconds = (performance.now() - start) / 1000
-  return { rate: (each * writers) / seconds, p99: waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.99)]! }
-}
-
-const median = (values: ReadonlyArray<number>): number => values.toSorted((a, b) => a - b)[values.length >> 1]!
-
 const inFolder = async <A>(use: (folder: string) => Promise<A>): Promise<A> => {
   const folder = mkdtempSync(join(tmpdir(), "agentd-bench-"))
   try {
@@ -145,69 +120,84 @@ const inFolder = async <A>(use: (folder: string) => Promise<A>): Promise<A> => {
   }
 }
 
-/** One load: every subject in every round, so that what else the machine does meets them all. */
-const appending = (writers: number, runes: number): Promise<ReadonlyArray<Row>> =>
-  inFolder(async (folder) => {
-    const names = Object.keys(subjects) as ReadonlyArray<Name>
-    const all = await Promise.all(names.map(async (each) => [each, await subjects[each](folder)] as const))
-    const measured = new Map<Name, Array<Measured>>(names.map((each) => [each, []]))
-    // The first round warms up, and is not counted.
-    for (let round = 0; round <= ROUNDS; round++) {
-      for (const [each, subject] of all) {
-        const result = await measure(subject, writers, runes)
-        if (round > 0) measured.get(each)!.push(result)
-      }
-    }
-    for (const [, subject] of all) await subject.close()
-    const rates = (each: Name) => measured.get(each)!.map(({ rate }) => rate)
-    const against = (other: Name) => median(rates("rune log").map((rate, round) => rate / rates(other)[round]!))
-    const what = `append, ${writers} ${writers === 1 ? "writer" : "writers"}`
-    return [
-      ...names.map((subject) => ({ what, subject, median: median(rates(subject)), unit: "runes/s" })),
-      ...names.map((subject) => ({
-        what: `${what}, p99`,
-        subject,
-        median: median(measured.get(subject)!.map(({ p99 }) => p99)),
-        unit: "ms"
-      })),
-      { what, subject: "rune log / plain SQLite", median: against("plain SQLite"), unit: "×" },
-      { what, subject: "rune log / plain fdatasync", median: against("plain fdatasync"), unit: "×" }
-    ]
-  })
+type Figures = { readonly [what: string]: number }
 
-const RUNES = 100_000
+const load = (writers: number): string => `append, ${writers} ${writers === 1 ? "writer" : "writers"}`
+
+/** Runes in a second, and how long one in a hundred waits at least (ms). */
+const measure = async (disk: Disk, writers: number, runes: number): Promise<Figures> => {
+  const waits: Array<number> = []
+  const each = Math.ceil(runes / writers)
+  const start = performance.now()
+  await Promise.all(
+    Array.from({ length: writers }, async (_, writer) => {
+      for (let n = 0; n < each; n++) {
+        const before = performance.now()
+        await disk.append(writer)
+        waits.push(performance.now() - before)
+      }
+    })
+  )
+  const seconds = (performance.now() - start) / 1000
+  return { [load(writers)]: (each * writers) / seconds, [`${load(writers)}, p99`]: quantile(waits, 0.99) }
+}
+
+const appending = (subject: string, make: Make): Subject => ({
+  subject,
+  round: () =>
+    inFolder(async (folder) => {
+      const disk = await make(folder)
+      let figures: Figures = {}
+      for (const { writers, runes } of loads) figures = { ...figures, ...(await measure(disk, writers, runes)) }
+      await disk.close()
+      return figures
+    })
+})
+
+const timed = async (work: () => Promise<unknown>): Promise<number> => {
+  const start = performance.now()
+  await work()
+  return performance.now() - start
+}
 
 /** What a start costs: opening restores the ledger, recovery reads, verify re-reads everything. */
-const reading = (): Promise<ReadonlyArray<Row>> =>
-  inFolder(async (folder) => {
-    const subject = await runeLog(folder)
-    await measure(subject, 256, RUNES)
-    await subject.close()
-    const layer = SqlRuneLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
-    const times = { open: [] as Array<number>, read: [] as Array<number>, verify: [] as Array<number> }
-    const timed = async (into: Array<number>, work: () => Promise<unknown>) => {
-      const start = performance.now()
-      await work()
-      into.push(performance.now() - start)
-    }
-    for (let round = 0; round < ROUNDS; round++) {
-      const runtime = ManagedRuntime.make(layer)
-      let log: RuneLog["Service"] | undefined
-      await timed(times.open, async () => (log = await runtime.runPromise(RuneLog)))
-      await timed(times.read, () => runtime.runPromise(Stream.runDrain(log!.read({}))))
-      await timed(times.verify, () => runtime.runPromise(log!.verify))
+const reading: Subject = {
+  subject: "rune log",
+  round: () =>
+    inFolder(async (folder) => {
+      const disk = await runeLog(folder)
+      await measure(disk, 256, RUNES)
+      await disk.close()
+      const runtime = ManagedRuntime.make(layer(folder))
+      let log: RuneLog["Service"]
+      const open = await timed(async () => (log = await runtime.runPromise(RuneLog)))
+      const read = await timed(() => runtime.runPromise(Stream.runDrain(log.read({}))))
+      const verify = await timed(() => runtime.runPromise(log.verify))
       await runtime.dispose()
-    }
-    return Object.entries(times).map(([what, each]) => ({
-      what: `${what}, ${RUNES} runes`,
-      subject: "rune log",
-      median: median(each),
-      unit: "ms"
-    }))
-  })
+      return { open, read, verify }
+    })
+}
 
-export const run = async (): Promise<ReadonlyArray<Row>> => {
-  const rows: Array<Row> = []
-  for (const { writers, runes } of loads) rows.push(...(await appending(writers, runes)))
-  return [...rows, ...(await reading())]
+export const bench: Bench = {
+  name: "rune log",
+  run: async () => [
+    ...(await interleave(
+      loads.flatMap(({ writers }) => [
+        { what: load(writers), unit: "runes/s", better: "more" as const },
+        { what: `${load(writers)}, p99`, unit: "ms", better: "less" as const }
+      ]),
+      [
+        appending("rune log", runeLog),
+        appending("plain SQLite", plainSqlite),
+        appending("fdatasync, one a group", plainFile),
+        appending("fdatasync, one a line", eachLine)
+      ],
+      ROUNDS
+    )),
+    ...(await interleave(
+      ["open", "read", "verify"].map((what) => ({ what, unit: `ms for ${RUNES} runes`, better: "less" as const })),
+      [reading],
+      ROUNDS
+    ))
+  ]
 }

@@ -1,5 +1,5 @@
 /**
- * Config: what a project says about its agents, and a user about mail.
+ * Config: what a project says about its agents, and a user about mail and the daemon.
  *
  * Guarantees: a decoded config is complete (every default is filled in), every
  * number and length in it is bounded, and no text in it holds a NUL byte. Each
@@ -214,6 +214,31 @@ export const MailConfig = Schema.Struct({
 })
 export type MailConfig = typeof MailConfig.Type
 
+export const DEFAULT_HTTP_PORT = 7433
+
+export const HttpConfig = Schema.Struct({
+  enabled: Schema.Boolean.pipe(
+    withDefault(
+      true,
+      "Whether it listens on loopback TCP, where Claude Code's hooks go. The unix socket is always there."
+    )
+  ),
+  port: whole(1, 65_535).pipe(
+    withDefault(
+      DEFAULT_HTTP_PORT,
+      "The port on 127.0.0.1. After a change: agentd restart, and agentd hooks install, which writes it into the hooks."
+    )
+  )
+})
+export type HttpConfig = typeof HttpConfig.Type
+
+export const ApprovalsConfig = Schema.Struct({
+  timeout: Span.pipe(
+    withDefault("10 minutes", "How long a session's permission request can be answered with agentd approve or deny.")
+  )
+})
+export type ApprovalsConfig = typeof ApprovalsConfig.Type
+
 const Schema$ = optional(Schema.String, "The JSON Schema of this file, for editors: see `agentd schema`.")
 
 /** `agentd.jsonc` in a project's root. */
@@ -232,9 +257,11 @@ export const Config = Schema.Struct({
 })
 export type Config = typeof Config.Type
 
-/** `$XDG_CONFIG_HOME/agentd/config.jsonc`: what holds for all projects of a user that say nothing else. */
+/** `$XDG_CONFIG_HOME/agentd/config.jsonc`: the daemon's own settings, and what holds for projects that say nothing else. */
 export const UserConfig = Schema.Struct({
   $schema: Schema$,
+  http: HttpConfig.pipe(withDefault({}, "Where the daemon takes hooks and answers over HTTP.")),
+  approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own.")
 })
 export type UserConfig = typeof UserConfig.Type

@@ -10,7 +10,7 @@
 import { dirname, isAbsolute, resolve } from "node:path"
 import { Effect, FileSystem, PlatformError, Result, Schema } from "effect"
 import { Config, type MailConfig, UserConfig } from "./Config.ts"
-import { ConfigProblem, problemsOf, type Shape } from "./ConfigProblem.ts"
+import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
 import * as Ids from "./Ids.ts"
 import * as Jsonc from "./Jsonc.ts"
 
@@ -38,20 +38,20 @@ export interface Project extends Config {
   readonly root: string
 }
 
-/** What both kinds of file are: a schema, and what editors are told of it. */
-const documentOf = (schema: Schema.Constraint): { readonly [key: string]: unknown } => {
+type JsonObject = { readonly [key: string]: unknown }
+
+/** Made when it is asked for: only editors and refusals need it. */
+const documentOf = (schema: Schema.Constraint): JsonObject => {
   const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
   return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
 }
 
-const documents = { project: documentOf(Config), user: documentOf(UserConfig) }
-
 /** The JSON Schema of `agentd.jsonc`, or of the user's file, for editors. */
-export const jsonSchema = (kind: "project" | "user" = "project"): { readonly [key: string]: unknown } => ({
+export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => ({
   $schema: "https://json-schema.org/draft/2020-12/schema",
   title: kind === "project" ? "agentd.jsonc" : "agentd's config.jsonc",
-  ...documents[kind],
-  // What editors need to let pass the comments and commas that the reader lets pass.
+  ...documentOf(kind === "project" ? Config : UserConfig),
+  // Editors read this one: without it they mark the commas that the reader lets pass.
   allowTrailingCommas: true
 })
 
@@ -76,12 +76,7 @@ const unreadable = (path: string, message: string, remedy: string): ConfigError 
 const TOO_LARGE = `is larger than ${MAX_BYTES / 1024} KiB`
 const TOO_LARGE_REMEDY = "Move long texts into files of the project and name them in the prompt."
 
-const read = <T>(
-  schema: Schema.ConstraintDecoder<T>,
-  shape: Shape,
-  text: string,
-  path: string
-): Result.Result<T, ConfigError> => {
+const read = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
   if (text.length > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
   const { root, problems } = Jsonc.read(text)
   const syntax = problems.map(({ offset, message, remedy }) => ({
@@ -93,7 +88,7 @@ const read = <T>(
   if (root === undefined) return Result.fail(invalid(path, syntax))
   const decoded = Schema.decodeUnknownResult(schema)(root.value, { errors: "all", onExcessProperty: "error" })
   if (Result.isFailure(decoded)) {
-    return Result.fail(invalid(path, [...syntax, ...problemsOf(decoded.failure.issue, text, root, shape)]))
+    return Result.fail(invalid(path, [...syntax, ...problemsOf(decoded.failure.issue, text, root, documentOf(schema))]))
   }
   return syntax.length > 0 ? Result.fail(invalid(path, syntax)) : Result.succeed(decoded.success)
 }
@@ -113,7 +108,7 @@ const placedMail = (mail: MailConfig, root: string): MailConfig => {
 
 /** `path` is absolute: it names the conversation. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
-  Effect.map(Effect.fromResult(read(Config, documents.project, text, path)), (config) => {
+  Effect.map(Effect.fromResult(read(Config, text, path)), (config) => {
     const root = dirname(path)
     return {
       ...config,
@@ -126,7 +121,7 @@ export const parse = (text: string, path: string): Effect.Effect<Project, Config
   })
 
 export const parseUser = (text: string, path: string): Effect.Effect<UserConfig, ConfigError> =>
-  Effect.map(Effect.fromResult(read(UserConfig, documents.user, text, path)), (config) =>
+  Effect.map(Effect.fromResult(read(UserConfig, text, path)), (config) =>
     config.mail === undefined ? config : { ...config, mail: placedMail(config.mail, dirname(path)) }
   )
 
@@ -164,10 +159,10 @@ export const loadUser = Effect.fn("ConfigFile.loadUser")(
   function* (path: string) {
     return yield* parseUser(yield* textOf(path), path)
   },
-  (effect) =>
+  (effect, path) =>
     Effect.catchIf(
       effect,
       (error) => error.reason === "missing",
-      () => Effect.succeed<UserConfig>({})
+      () => parseUser("{}", path)
     )
 )

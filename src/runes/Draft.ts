@@ -106,5 +106,11 @@ export const readyAll = (
   return Result.succeed(all)
 }
 
+/** One that nobody waits for: no fold may read its kind. */
+export const readyLazy = (draft: RuneDraft, scrub: Scrub, limits: Limits): Result.Result<ReadyDraft, RuneRefused> =>
+  kinds.get(draft.kind)?.lazy === false
+    ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")
+    : ready(draft, scrub, limits)
+
 /** A rune of the log's own making: it has its kind's shape and holds no secret. */
 export const readyOwn = (draft: RuneDraft): ReadyDraft => Result.getOrThrow(ready(draft, (json) => json, defaultLimits))

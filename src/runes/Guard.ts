@@ -4,9 +4,8 @@
  * so that a stream that is closed takes no memory. Pure.
  */
 import { HashMap, Option } from "effect"
-import type { Payload } from "../domain/Rune.ts"
 import { type Checker, floors, runs, type Seen, tasks, tools, turns, type Violation } from "./Checkers.ts"
-import type { StoredRune } from "./Store.ts"
+import { parsePayload, type StoredRune } from "./Store.ts"
 
 /** One stream's: the states of the checkers, in their order. */
 type States = ReadonlyArray<unknown>
@@ -56,10 +55,10 @@ export const apply = (state: State, stream: string, rune: Seen): State => {
   return HashMap.set(state, stream, states)
 }
 
-/** A stored rune as a checker sees it. An erased payload says nothing. */
+/** A stored rune as a checker sees it. A payload that was erased or damaged says nothing. */
 export const seen = (stored: StoredRune): Seen => ({
   kind: stored.kind,
   actor: stored.actor,
   to: stored.to,
-  payload: stored.payload === null ? {} : (JSON.parse(stored.payload) as Payload)
+  payload: parsePayload(stored) ?? {}
 })

@@ -22,7 +22,8 @@ const makeStore = (): Store => {
     pageBack: (selection, before, downTo, count) =>
       Effect.sync(() => ({ runes: select(selection, downTo, before).slice(-count).toReversed(), cursor: downTo })),
     scan: (after) => Effect.sync(() => all.slice(after)),
-    tidy: () => Effect.void,
+    backlog: () => "none",
+    tidy: Effect.void,
     lastCommitted: Effect.sync(() => all.length)
   }
 }

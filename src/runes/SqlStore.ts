@@ -17,12 +17,12 @@ const PAGE_ROWS = 256
 /** Ids that one query looks at. */
 const PAGE_SPAN = 10_000
 /**
- * Pages of the write-ahead log after which it is folded into the file: at leisure,
- * and whatever happens. Each page costs about 10 µs, so that is how long an append
- * may meet it.
+ * Pages of the write-ahead log after which it is folded into the file: when
+ * nobody writes, and whatever happens. A page costs about 10 µs, during which
+ * nothing is appended.
  */
-const TIDY_IDLE = 250
-const TIDY_ALWAYS = 1_000
+const SOME_PAGES = 250
+const MUCH_PAGES = 1_000
 const PAGE_BYTES = 4096
 /** What a commit writes besides the runes' own bytes, in pages and per rune in bytes. */
 const COMMIT_PAGES = 3
@@ -117,7 +117,7 @@ const queries = (sql: SqlClient.SqlClient) => ({
     sql.withTransaction(
       Effect.gen(function* () {
         for (const rows of chunks(runes.map(toRow))) yield* sql`INSERT INTO runes ${sql.insert(rows)}`
-        if (false as boolean) yield* sql`UPDATE head SET event_id = ${runes[runes.length - 1]!.eventId}`
+        yield* sql`UPDATE head SET event_id = ${runes[runes.length - 1]!.eventId}`
       })
     ),
 
@@ -172,12 +172,10 @@ export const make = (sql: SqlClient.SqlClient, options: Options): Store => {
     pageBack: (selection, before, downTo, count) => patiently(query.pageBack(selection, before, downTo, count)),
     scan: (after, payloadOf) => patiently(query.scan(after, payloadOf)),
     lastCommitted: patiently(query.lastCommitted),
-    tidy: (idle) =>
-      Effect.suspend(() => {
-        if (pages < (idle ? TIDY_IDLE : TIDY_ALWAYS)) return Effect.void
-        pages = 0
-        // A lock or a full disk now is met by the next commit too, and said there.
-        return Effect.ignore(query.checkpoint)
-      })
+    backlog: () => (pages < SOME_PAGES ? "none" : pages < MUCH_PAGES ? "some" : "much"),
+    tidy: Effect.suspend(() => {
+      pages = 0
+      return Effect.ignore(query.checkpoint)
+    })
   }
 }

@@ -21,7 +21,11 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
     "the file is damaged",
     "Put back a backup, or move the file away to begin with an empty store. `agentd verify` says what is wrong."
   ],
-  13: ["full", "there is no space left", "Free some space on the disk, then start agentd again."],
+  13: [
+    "full",
+    "there is no space left",
+    "Free some space on the disk (or raise the store's own limit), then start agentd again."
+  ],
   14: ["cannot-open", "the file cannot be opened", "Check that the folder exists and belongs to this user."],
   19: [
     "taken",

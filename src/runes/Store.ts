@@ -5,10 +5,10 @@
  * A store keeps these: `persist` is atomic and durable when it returns, and
  * records come back as they went in, ordered by eventId.
  */
-import type { Effect } from "effect"
+import { Effect, Result } from "effect"
 import type { Payload, Rune, Visibility } from "../domain/Rune.ts"
 import type { Header } from "./HashChain.ts"
-import type { Selection, StorageError } from "./RuneLog.ts"
+import { type Selection, StorageError } from "./RuneLog.ts"
 
 /** A rune as it is stored. */
 export interface StoredRune extends Header {
@@ -42,27 +42,54 @@ export interface Store {
     after: number,
     payloadOf: ReadonlyArray<string> | "all"
   ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
-  /** Housekeeping between groups: at leisure when `idle`, else only what cannot wait. Never fails. */
-  readonly tidy: (idle: boolean) => Effect.Effect<void>
+  /** How much housekeeping commits have left behind: some is done when nobody writes, much cannot wait. */
+  readonly backlog: () => "none" | "some" | "much"
+  /** Does it. Never fails: what stands in its way is met by the next commit too, and said there. */
+  readonly tidy: Effect.Effect<void>
   /** The eventId that the last commit ended with, as the store itself remembers it. */
   readonly lastCommitted: Effect.Effect<number, StorageError>
 }
 
-/** An erased payload reads as an empty one. */
-export const toRune = (stored: StoredRune): Rune => ({
-  eventId: stored.eventId,
-  stream: stored.stream,
-  at: stored.at,
-  kind: stored.kind,
-  actor: stored.actor,
-  from: stored.from,
-  to: stored.to,
-  trigger: stored.trigger,
-  cause: stored.cause,
-  visibility: stored.visibility,
-  payload: stored.payload === null ? {} : (JSON.parse(stored.payload) as Payload),
-  hash: stored.hash
-})
+/** The payload as it was appended; empty once it was erased, undefined where it is damaged. */
+export const parsePayload = ({ payload }: StoredRune): Payload | undefined => {
+  if (payload === null) return {}
+  try {
+    return JSON.parse(payload) as Payload
+  } catch {
+    return undefined
+  }
+}
+
+const toRune = (stored: StoredRune): Result.Result<Rune, StorageError> => {
+  const payload = parsePayload(stored)
+  if (payload === undefined) {
+    return Result.fail(
+      new StorageError({
+        reason: "corrupt",
+        message: `The payload of rune ${stored.eventId} (${stored.stream}) is damaged.`,
+        remedy: "`agentd verify` says what else is; put back a backup."
+      })
+    )
+  }
+  return Result.succeed({
+    eventId: stored.eventId,
+    stream: stored.stream,
+    at: stored.at,
+    kind: stored.kind,
+    actor: stored.actor,
+    from: stored.from,
+    to: stored.to,
+    trigger: stored.trigger,
+    cause: stored.cause,
+    visibility: stored.visibility,
+    payload,
+    hash: stored.hash
+  })
+}
+
+/** As they are read; a damaged one fails the reader rather than being skipped. */
+export const toRunes = (stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> =>
+  Effect.fromResult(Result.all(stored.map(toRune)))
 
 /** Whether a rune is selected, apart from the cursor. */
 export const matches = (selection: Selection, rune: Omit<Header, "visibility">): boolean =>

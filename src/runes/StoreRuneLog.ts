@@ -6,7 +6,7 @@ import { Effect, Option, Stream } from "effect"
 import type { Rune } from "../domain/Rune.ts"
 import type { Ledger } from "./Ledger.ts"
 import { RuneLog, type Selection, StorageError } from "./RuneLog.ts"
-import { matches, type Store, toRune } from "./Store.ts"
+import { matches, type Store, toRunes } from "./Store.ts"
 import { verify } from "./Verify.ts"
 import * as Writer from "./Writer.ts"
 
@@ -27,7 +27,9 @@ const reading = (store: Store, head: Effect.Effect<number, StorageError>, recent
     Effect.suspend(() => {
       const kept = recent(after)
       return kept === undefined
-        ? Effect.map(store.page(selection, after, upTo), ({ runes, cursor }) => ({ runes: runes.map(toRune), cursor }))
+        ? Effect.flatMap(store.page(selection, after, upTo), ({ runes, cursor }) =>
+            Effect.map(toRunes(runes), (runes) => ({ runes, cursor }))
+          )
         : Effect.succeed({
             runes: kept.filter((rune) => rune.eventId <= upTo && matches(selection, rune)),
             cursor: upTo
@@ -51,13 +53,13 @@ const reading = (store: Store, head: Effect.Effect<number, StorageError>, recent
     let before = yield* head
     while (newest.length < count && before > downTo) {
       const { runes, cursor } = yield* store.pageBack(selection, before, downTo, count - newest.length)
-      for (const rune of runes) newest.push(toRune(rune))
+      newest.push(...(yield* toRunes(runes)))
       before = cursor
     }
     return newest.toReversed()
   })
 
-  const get = (eventId: number) => Effect.map(store.page({}, eventId - 1, eventId), ({ runes }) => runes.map(toRune)[0])
+  const get = (eventId: number) => Effect.map(page({}, eventId - 1, eventId), ({ runes }) => runes[0])
 
   return { page, read, tail, get, verify: verify(store) }
 }

@@ -7,9 +7,9 @@
  * bounded. An interrupted caller's append is still carried out. When the store
  * gives up every append fails from then on, and `failed` says why.
  */
-import { Cause, Clock, Deferred, Effect, Exit, Fiber, Queue, Result } from "effect"
+import { Cause, Clock, Deferred, Effect, Exit, Fiber, Latch, Queue, Result } from "effect"
 import type { Rune, RuneDraft } from "../domain/Rune.ts"
-import { type Limits, type ReadyDraft, ready, readyAll } from "./Draft.ts"
+import { type Limits, type ReadyDraft, readyAll, readyLazy } from "./Draft.ts"
 import * as Group from "./Group.ts"
 import { LazyBuffer } from "./LazyBuffer.ts"
 import type { Ledger } from "./Ledger.ts"
@@ -71,6 +71,7 @@ export const make = Effect.fnUntraced(function* (store: Store, restored: Ledger,
   const lazies = new LazyBuffer(options.maxLazy)
   const live = new Live(restored.head)
   const gaveUp = yield* Deferred.make<StorageError>()
+  const untidy = Latch.makeUnsafe()
   let ledger = restored
   let failure: StorageError | undefined
 
@@ -101,11 +102,12 @@ export const make = Effect.fnUntraced(function* (store: Store, restored: Ledger,
     }
     if (failure !== undefined) return
     knock(queue, lazies)
-    // The callers go on first; what waits then is more urgent than housekeeping.
-    yield* Effect.yieldNow
-    yield* store.tidy(Queue.sizeUnsafe(queue) === 0)
+    const backlog = store.backlog()
+    if (backlog === "some") untidy.openUnsafe()
+    if (backlog === "much") yield* store.tidy
   })
 
+  yield* Effect.forkScoped(Effect.forever(housekeeping(store, live, untidy)))
   const fiber = yield* Queue.takeBetween(queue, 1, options.maxGroup).pipe(
     Effect.flatMap(serve),
     Effect.forever,
@@ -123,6 +125,21 @@ export const make = Effect.fnUntraced(function* (store: Store, restored: Ledger,
   )
 
   return { ...entrance(queue, lazies, options, () => failure), live, failed: Deferred.await(gaveUp) } satisfies Writer
+})
+
+/** So long without an append, and there is time for housekeeping. */
+const QUIET = "200 millis"
+
+/** Once there is something to do, waits for a quiet moment. */
+const housekeeping = Effect.fnUntraced(function* (store: Store, live: Live, untidy: Latch.Latch) {
+  yield* untidy.await
+  let head: number
+  do {
+    head = live.head
+    yield* Effect.sleep(QUIET)
+  } while (live.head > head)
+  untidy.closeUnsafe()
+  yield* store.tidy
 })
 
 /** The callers' side: drafts are made ready in their own time. */
@@ -149,7 +166,7 @@ const entrance = (
     Effect.suspend(() => {
       const refused: Array<string> = []
       for (const draft of drafts) {
-        const prepared = ready(draft, options.scrub, options)
+        const prepared = readyLazy(draft, options.scrub, options)
         if (Result.isSuccess(prepared)) lazies.push(prepared.success)
         else refused.push(prepared.failure.message)
       }

@@ -100,7 +100,7 @@ describe("ConfigFile", () => {
       const project = yield* parse(JSON.stringify(whole))
       assert.strictEqual(Duration.toMillis(project.agents["builder"]!.runTimeout), 5_400_000)
       assert.strictEqual(project.mail?.smtp.passwordFile, "/home/ada/demo/secret/password")
-      assert.strictEqual(project.mail.smtp.caFile, "/etc/ca.pem")
+      assert.strictEqual(project.mail?.smtp.caFile, "/etc/ca.pem")
     })
   )
 
@@ -148,12 +148,24 @@ describe("ConfigFile", () => {
     ],
     ["an empty argv", agent({ backend: { type: "command", argv: [] } }), "agents.a.backend.argv: must name a program"],
     ["a NUL byte", agent({ backend: { type: "command", argv: ["a\0b"] } }), "agents.a.backend.argv[0]: must not hold"],
-    ["a reserved variable", agent({ backend: { type: "command", shell: "x", env: { AGENTD_RUN: "" } } }), "env.AGENTD_RUN"],
+    [
+      "a reserved variable",
+      agent({ backend: { type: "command", shell: "x", env: { AGENTD_RUN: "" } } }),
+      "env.AGENTD_RUN"
+    ],
     ["a fraction", agent({ maxTotalErrors: 0.5 }), "agents.a.maxTotalErrors: must be a whole number from 1"],
     ["a negative time", agent({ runTimeout: "-1s" }), "agents.a.runTimeout: must not be negative"],
-    ["a wrong time", agent({ runTimeout: "soon" }), 'agents.a.runTimeout: must be a length of time such as "30 seconds"'],
+    [
+      "a wrong time",
+      agent({ runTimeout: "soon" }),
+      'agents.a.runTimeout: must be a length of time such as "30 seconds"'
+    ],
     ["loop without a prompt", agent({ mode: "loop" }), 'agents.a.mode: is "loop", which needs a prompt'],
-    ["a wrong worktree", agent({ worktree: "yes" }), "agents.a.worktree: must be true or false, or an object, but is text"],
+    [
+      "a wrong worktree",
+      agent({ worktree: "yes" }),
+      "agents.a.worktree: must be true or false, or an object, but is text"
+    ],
     ["an unknown key in an alternative", agent({ worktree: { bas: "x" } }), "agents.a.worktree.bas: is no field"],
     ["jitter above 1", agent({ backoff: { jitter: 2 } }), "agents.a.backoff.jitter: must be a number from 0 to 1"],
     ["a wrong address", mail({ to: "ada" }), "mail.to: must be one mail address"],
@@ -193,7 +205,10 @@ describe("ConfigFile", () => {
         ["[".repeat(1e6), "nested deeper"],
         [JSON.stringify({ agents }), "at most 1000 agents"],
         [agent({ role: `${"x".repeat(5e5)}\0` }), "NUL byte"],
-        [JSON.stringify({ agents: {}, ...Object.fromEntries(Array.from({ length: 9e4 }, (_, n) => [`x${n}`, 1])) }), "x0"]
+        [
+          JSON.stringify({ agents: {}, ...Object.fromEntries(Array.from({ length: 9e4 }, (_, n) => [`x${n}`, 1])) }),
+          "x0"
+        ]
       ] as const) {
         const error = yield* Effect.flip(parse(text))
         assert.include(error.message.slice(0, 300), what)
@@ -235,7 +250,7 @@ describe("ConfigFile", () => {
         (path) => Effect.sync(() => rmSync(path, { recursive: true }))
       )
       const path = join(folder, "config.jsonc")
-      assert.deepStrictEqual(yield* ConfigFile.loadUser(path), {})
+      assert.isUndefined((yield* ConfigFile.loadUser(path)).mail)
       writeFileSync(path, JSON.stringify({ agents: {} }))
       assert.include((yield* Effect.flip(ConfigFile.loadUser(path))).message, "agents: is no field")
       writeFileSync(path, JSON.stringify({ mail: whole.mail }))
@@ -249,6 +264,7 @@ interface Shape {
   readonly default?: unknown
   readonly properties?: { readonly [key: string]: Shape }
   readonly patternProperties?: { readonly [key: string]: Shape }
+  readonly additionalProperties?: unknown
   readonly required?: ReadonlyArray<string>
   readonly anyOf?: ReadonlyArray<Shape>
 }
@@ -285,7 +301,7 @@ describe("ConfigFile.jsonSchema", () => {
   })
 
   it("refuses unknown fields as the reader does", () => {
-    assert.deepInclude(schema, { additionalProperties: false })
+    assert.strictEqual(schema.additionalProperties, false)
   })
 
   it("the user's file has mail and nothing of a project", () => {

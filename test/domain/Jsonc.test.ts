@@ -47,7 +47,7 @@ describe("Jsonc", () => {
     ["{a: 1}", "1:2 the key a has no quotes"],
     ["{'a': 1}", `1:2 a key in double quotes is missing before "'"`],
     ['{"a": yes}', "1:7 yes is no value"],
-    ['{"a": \'b\'}', "1:7 text stands in single quotes"],
+    ["{\"a\": 'b'}", "1:7 text stands in single quotes"],
     ['{"a": 01}', "1:7 is no number of JSON"],
     ['{"a": "b\n"}', "1:7 the text does not end on its line"],
     ['{"a": "b', "1:7 the text does not end"],

@@ -161,6 +161,13 @@ describe.each([
       expect(kept[0]!.payload["text"]).toBe(String(5000 - 4096))
     }))
 
+  test("a kind that a fold reads is not appended lazily", (log) =>
+    Effect.gen(function* () {
+      yield* log.appendLazy([note("a", 1), output("a", "2")])
+      yield* log.append([note("a", 3)])
+      expect((yield* Stream.runCollect(log.read({}))).map(({ kind }) => kind)).toEqual(["run.output", "inbox.received"])
+    }))
+
   test("INV-RESUME-NO-GAPS: a subscriber gets what is there, then what comes", (log) =>
     Effect.gen(function* () {
       yield* log.append(notes("a", 1, 10))
