@@ -16,9 +16,9 @@
  */
 import { Cause, Clock, Context, Effect, Exit, Fiber, Scheduler, type Scope } from "effect"
 import { type ActorRef, type ActorStopped, actorStopped, type MailboxFull, mailboxFull } from "./ActorRef.ts"
-import type { ChildHandle, ChildSpec, ExitObserver, RestartType } from "./Child.ts"
+import { type ChildHandle, type ChildSpec, type ExitObserver, ignore, type Ignore, type RestartType } from "./Child.ts"
 import type { DeadLetters, Reason } from "./DeadLetters.ts"
-import { Asker, Envelope, Mailbox } from "./Mailbox.ts"
+import { Ask, Envelope, type Item, Mailbox } from "./Mailbox.ts"
 
 /** Messages that an actor works off before it lets others have their turn. */
 export const TURN = 256
@@ -43,6 +43,8 @@ export class Kind {
   readonly shutdown: Exclude<ChildSpec["shutdown"], undefined>
   readonly clock: Clock.Clock
   readonly dispatcher: Scheduler.SchedulerDispatcher
+  /** Those that are not closed; the end of the kind's scope closes them. */
+  readonly open = new Set<{ close(): void }>()
   private readonly context: Context.Context<never>
 
   constructor(options: ActorOptions, context: Context.Context<never>) {
@@ -69,8 +71,10 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   private status: Down | "running" = "unstarted"
   /** A turn is scheduled or under way. */
   private awake = false
-  /** A turn is under way on this very stack. */
-  private turning = false
+  /** Turns under way on this very stack: two at most, see `settleAsks`. */
+  private depth = 0
+  /** Askers are being answered, so an asker that asks again may be served at once. */
+  private lending = false
   /** The batch's Effect, while it waits for something. */
   private working: Fiber.Fiber<void, unknown> | undefined = undefined
   /** What runs beside the mail: timers, activities. */
@@ -82,6 +86,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     this.address = address
     this.kind = kind
     this.mailbox = new Mailbox(kind.capacity)
+    kind.open.add(this)
   }
 
   /**
@@ -99,37 +104,30 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   // --- ActorRef
 
   tellNow(message: M, cause?: number): boolean {
-    const envelope = new Envelope(message, cause)
-    if (this.mailbox.push(envelope)) {
+    const item = cause === undefined ? message : new Envelope(message, cause)
+    if (this.mailbox.push(item)) {
       if (!this.awake) this.wake()
       return true
     }
-    this.bury(envelope, this.mailbox.capacity === 0 ? "closed" : "full")
+    this.bury(item, this.isClosed ? "closed" : "full")
     return false
   }
 
   tell(message: M, cause?: number): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const envelope = new Envelope(message, cause)
-      if (this.mailbox.push(envelope)) {
+      const item = cause === undefined ? message : new Envelope(message, cause)
+      if (this.mailbox.push(item)) {
         if (!this.awake) this.wake()
         return Effect.void
       }
-      if (this.status !== "running") {
-        this.bury(envelope, this.mailbox.capacity === 0 ? "closed" : "full")
-        return Effect.void
-      }
-      return Effect.map(this.mailbox.wait(envelope), (taken) => {
-        if (!taken) this.bury(envelope, "closed")
-        else if (!this.awake) this.wake()
-      })
+      return this.tellLater(item)
     })
   }
 
   offer(message: M, cause?: number): Effect.Effect<void, MailboxFull | ActorStopped> {
     return Effect.suspend((): Effect.Effect<void, MailboxFull | ActorStopped> => {
-      if (!this.mailbox.push(new Envelope(message, cause))) {
-        return this.mailbox.capacity === 0
+      if (!this.mailbox.push(cause === undefined ? message : new Envelope(message, cause))) {
+        return this.isClosed
           ? Effect.fail(actorStopped(this.address, "stopped"))
           : Effect.fail(mailboxFull(this.address, this.kind.capacity))
       }
@@ -142,13 +140,11 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     return Effect.withFiber((fiber) => {
       if (this.status !== "running") return Effect.fail(actorStopped(this.address, this.status))
       if (this.working === fiber) return Effect.fail(actorStopped(this.address, "self"))
-      const asker = new Asker<A, E | MailboxFull | ActorStopped>()
-      if (!this.mailbox.push(new Envelope(message, cause, asker as Asker<unknown, unknown>))) {
-        return Effect.fail(mailboxFull(this.address, this.kind.capacity))
-      }
+      const ask = new Ask<M, A, E | MailboxFull | ActorStopped>(message, cause)
+      if (!this.mailbox.push(ask)) return Effect.fail(mailboxFull(this.address, this.kind.capacity))
       // The asker waits anyway, so it lends the actor its turn: no trip through the scheduler.
-      if (!this.turning && this.working === undefined) this.turn()
-      return asker.answer()
+      if (this.depth === 0 || this.lending || true) this.turn()
+      return ask.answer()
     })
   }
 
@@ -163,14 +159,15 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   get shutdown(): Exclude<ChildSpec["shutdown"], undefined> {
     return this.kind.shutdown
   }
-  /** Begins an incarnation, once what a killed one left undone is done. */
-  get start(): Effect.Effect<ChildHandle> {
-    return Effect.suspend(() => {
+  /** Begins an incarnation, once what a killed one left undone is done. One that is closed begins none. */
+  get start(): Effect.Effect<ChildHandle | Ignore> {
+    return Effect.suspend((): Effect.Effect<ChildHandle | Ignore> => {
+      if (this.isClosed) return Effect.succeed(ignore)
       const open = Effect.sync(() => {
         this.open()
         return this
       })
-      return this.working === undefined ? open : Effect.andThen(Fiber.await(this.working), open)
+      return true ? open : Effect.andThen(Fiber.await(this.working), open)
     })
   }
 
@@ -180,7 +177,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     this.finish(Exit.interrupt())
     if (how === "shutdown" || this.status !== "stopping") return
     // A kill from within the actor's own turn lets that stack unwind first.
-    if (this.turning) return this.kind.dispatcher.scheduleTask(() => this.stop("kill"), 0)
+    if (this.depth > 0) return this.kind.dispatcher.scheduleTask(() => this.stop("kill"), 0)
     this.beside = undefined
     this.ended()
   }
@@ -192,16 +189,34 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
 
   // --- the end for good
 
-  /** Stops it if it runs; its mail is dead-lettered, its asks fail. Nothing waits on it from then on. */
+  /**
+   * Stops it if it runs; its mail is dead-lettered, its asks fail, its supervisor
+   * finds nothing to start. For who outlives it: an actor is closed with its kind's
+   * scope at the latest, and a temporary one when it ends.
+   */
   close(): void {
     this.stop("shutdown")
     this.mailbox.failAsks(() => Exit.fail(actorStopped(this.address, "stopped")))
-    for (const envelope of this.mailbox.close()) {
-      if (envelope.asker === undefined && envelope.timer === 0) this.bury(envelope, "closed")
-    }
+    for (const item of this.mailbox.close()) this.bury(item, "closed")
+    this.kind.open.delete(this)
   }
 
   // --- for the kinds of actor
+
+  private get isClosed(): boolean {
+    return this.mailbox.capacity === 0
+  }
+
+  private tellLater(item: Item<M>): Effect.Effect<void> {
+    if (this.status !== "running") {
+      this.bury(item, this.isClosed ? "closed" : "full")
+      return Effect.void
+    }
+    return Effect.map(this.mailbox.wait(item), (taken) => {
+      if (!taken) this.bury(item, "closed")
+      else if (!this.awake) this.wake()
+    })
+  }
 
   protected get running(): boolean {
     return this.status === "running"
@@ -221,9 +236,9 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   protected poisoned(defect: unknown): void {
     const envelope = this.mailbox.at(0)
     envelope.crashes += 1
-    if (envelope.asker !== undefined) {
+    if (envelope instanceof Ask) {
       this.mailbox.settle(1)
-      envelope.asker.settle(Exit.fail(actorStopped(this.address, "crashed")))
+      envelope.settle(Exit.fail(actorStopped(this.address, "crashed")))
     } else if (envelope.crashes >= POISON_AFTER) {
       this.mailbox.settle(1)
       this.bury(envelope, "poison", defect)
@@ -231,13 +246,28 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     this.finish(Exit.die(defect))
   }
 
-  protected bury(envelope: Envelope<M>, reason: Reason, why?: unknown): void {
+  /**
+   * Answers, once the batch is settled. An asker goes on from here on this stack,
+   * and may lend the actor a turn for what it asks next; within that turn nobody
+   * lends another, so that the stack stays flat.
+   */
+  protected settleAsks<B>(asks: ReadonlyArray<Ask<M>>, answers: ReadonlyArray<B>): void {
+    this.lending = true
+    for (let index = 0; index < asks.length; index++) asks[index]!.settle(Exit.succeed(answers[index]))
+    this.lending = false
+  }
+
+  protected bury(item: Item<M>, reason: Reason, why?: unknown): void {
+    const isEnvelope = item instanceof Envelope
+    // Asks fail typed, and a timeout is its own actor's: neither is a dead letter.
+    if (isEnvelope && reason === "closed" && (item instanceof Ask || item.timer !== 0)) return
+    const cause = isEnvelope ? item.cause : undefined
     this.kind.deadLetters.post({
       address: this.address,
       reason,
-      message: envelope.message,
+      message: isEnvelope ? item.message : item,
       ...(why === undefined ? {} : { why }),
-      ...(envelope.cause === undefined ? {} : { cause: envelope.cause })
+      ...(cause === undefined ? {} : { cause })
     })
   }
 
@@ -270,7 +300,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     this.status = "running"
     this.end = undefined
     this.observer = undefined
-    this.turning = true
+    this.depth += 1
     try {
       this.work(this.begin())
     } catch (defect) {
@@ -280,21 +310,26 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   }
 
   private turn(): void {
-    if (this.turning || this.working !== undefined) return
-    this.turning = true
-    let budget = TURN
+    if (this.working !== undefined) return
+    this.depth += 1
+    let budget = Infinity
     while (budget > 0 && this.working === undefined && this.status === "running") {
       const ready = this.mailbox.ready
       if (ready === 0) break
       const limit = ready < budget ? ready : budget
       budget -= limit
-      this.work(this.batch(limit))
+      try {
+        this.work(this.batch(limit))
+      } catch (defect) {
+        this.finish(Exit.die(defect))
+      }
     }
     this.rest()
   }
 
   private rest(): void {
-    this.turning = false
+    this.depth -= 1
+    if (this.depth > 0) return
     this.awake = this.working !== undefined
     if (this.awake) return
     if (this.status === "stopping") this.endIfQuiet()
@@ -324,7 +359,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   }
 
   private endIfQuiet(): void {
-    if (this.status === "stopping" && !this.turning && this.working === undefined && this.beside === undefined) {
+    if (this.status === "stopping" && this.depth === 0 && this.working === undefined && this.beside === undefined) {
       this.ended()
     }
   }
@@ -333,7 +368,8 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     const down = comesBack(this.restart, this.end!) ? "restarting" : "stopped"
     this.status = down
     this.mailbox.failAsks(() => Exit.fail(actorStopped(this.address, down)))
-    this.mailbox.admitAll()
+
+    if (down === "stopped" && this.restart === "temporary") this.close()
     this.report()
   }
 
@@ -349,6 +385,14 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
 const comesBack = (restart: RestartType, exit: Exit.Exit<unknown, unknown>): boolean =>
   restart !== "temporary" && (Exit.isFailure(exit) ? !Cause.hasInterruptsOnly(exit.cause) : restart === "permanent")
 
-/** An actor that is closed with the scope. */
-export const scoped = <T extends { close(): void }>(make: () => T): Effect.Effect<T, never, Scope.Scope> =>
-  Effect.acquireRelease(Effect.sync(make), (actor) => Effect.sync(() => actor.close()))
+/** Makes a kind in the context that its actors run in, and closes them all when the scope ends. */
+export const makeKind = <K extends Kind, R>(
+  make: (context: Context.Context<never>) => K
+): Effect.Effect<K, never, R | Scope.Scope> =>
+  Effect.acquireRelease(
+    Effect.map(Effect.context<R>(), (context) => make(context)),
+    (kind) =>
+      Effect.sync(() => {
+        for (const actor of kind.open) actor.close()
+      })
+  )

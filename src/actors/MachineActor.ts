@@ -12,10 +12,10 @@ import { Cause, type Context as EffectContext, Effect, Exit, Fiber, type Scope }
 import type { Rune } from "../domain/Rune.ts"
 import type { Machine, Snapshot, Tagged } from "../machines/Machine.ts"
 import type { RuneLog, RuneRefused, StorageError } from "../runes/RuneLog.ts"
-import { Actor, type ActorOptions, Kind as ActorKind, scoped } from "./Actor.ts"
+import { Actor, type ActorOptions, Kind as ActorKind, makeKind } from "./Actor.ts"
 import type { ActorRef } from "./ActorRef.ts"
 import type { ChildHandle, ChildSpec } from "./Child.ts"
-import { Envelope } from "./Mailbox.ts"
+import { Ask, Envelope } from "./Mailbox.ts"
 import { type Plan, plan, type Why } from "./Plan.ts"
 import { type Refused, refused } from "./Refused.ts"
 
@@ -74,8 +74,8 @@ export interface Place<S, D> {
 }
 
 export interface Kind<S extends string, E extends Tagged, D> {
-  /** A new actor; give it to a supervisor as child: it is its own `ChildSpec`. It is closed with the scope: then its mail is dead-lettered. */
-  readonly make: (place: Place<S, D>) => Effect.Effect<MachineActor<S, E, D>, never, Scope.Scope>
+  /** A new actor; give it to a supervisor as child: it is its own `ChildSpec`. */
+  readonly make: (place: Place<S, D>) => Effect.Effect<MachineActor<S, E, D>>
 }
 
 /** What others hold of it. */
@@ -86,7 +86,10 @@ export interface MachineRef<S extends string, E extends Tagged, D> extends Actor
 
 /** What its owner holds: `supervisor.startChild(actor)`. */
 export interface MachineActor<S extends string, E extends Tagged, D>
-  extends MachineRef<S, E, D>, ChildSpec, ChildHandle {}
+  extends MachineRef<S, E, D>, ChildSpec, ChildHandle {
+  /** For good: its mail is dead-lettered. Else that happens when its kind's scope ends. */
+  close(): void
+}
 
 /** Where a machine stands before its first rune. */
 export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
@@ -125,14 +128,11 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
   private pending: Array<Pending<S, E, D, A>> | undefined = undefined
   /** Messages to be appended one by one, since one of them is refused. */
   private careful = 0
-  /** Counts the changes of state. */
-  private era = 1
-  /** When this era began, on the monotonic clock; undefined if only the log knows. */
+  /** When the state was entered, on the monotonic clock; undefined if only the log knows. */
   private since: number | undefined = undefined
-  /** Which timeout is in force: its number (one that was queued by another is void), its era, its length, and if it has fired. */
-  timeout = 0
-  private timed = 0
-  private after = 0
+  /** Which timeout is in force: its number (one that was queued by another is void), its length, and if it has fired. */
+  timeout = 1
+  private after: number | undefined = undefined
   private fired = false
   private timer: Fiber.Fiber<unknown, unknown> | undefined = undefined
   /** The rune that entered the state whose activity is in force. */
@@ -148,7 +148,7 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
 
   protected override begin(): Effect.Effect<void, unknown> | undefined {
     this.careful = 0
-    if (!this.fired) this.timed = 0
+    this.pending = undefined
     this.timer = undefined
     this.entered = -1
     this.activity = undefined
@@ -201,10 +201,9 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
         for (const action of outcome.actions) {
           ;(this.pending ??= []).push({ action, snapshot, cause: rune.eventId, self: this })
         }
-        const { asker } = envelope
-        if (asker !== undefined) {
+        if (envelope instanceof Ask) {
           const answer: Committed<S, D> = { eventId: rune.eventId, snapshot }
-          answers.push(() => asker.settle(Exit.succeed(answer)))
+          answers.push(() => envelope.settle(Exit.succeed(answer)))
         }
       }
     }
@@ -212,9 +211,9 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
     this.careful = Math.max(0, this.careful - planned.steps.length)
     this.mailbox.settle(planned.steps.length, planned.postponed)
     if (changed) {
-      this.era += 1
       this.timeout += 1
-      this.since = this.kind.monotonic
+      this.after = undefined
+      this.since = undefined
     }
     if (planned.retry) this.mailbox.retry()
     for (const answer of answers) answer()
@@ -227,25 +226,25 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
   ): Effect.Effect<void, unknown> {
     const error = Cause.squash(cause)
     if (!Cause.hasFails(cause) || (error as { _tag?: string })._tag !== "RuneRefused") {
-      for (const { envelope } of planned.steps) envelope.asker?.settle(Exit.failCause(cause))
+      for (const { envelope } of planned.steps) if (envelope instanceof Ask) envelope.settle(Exit.failCause(cause))
       return Effect.failCause(cause)
     }
     if (planned.steps.length > 1) {
-      this.careful = planned.steps.length
+      this.careful = 1
       return Effect.void
     }
     const { envelope } = planned.steps[0]!
     this.careful = Math.max(0, this.careful - 1)
     this.mailbox.settle(1)
-    if (envelope.asker === undefined) this.bury(envelope, "refused", error)
-    else envelope.asker.settle(Exit.failCause(cause))
+    if (envelope instanceof Ask) envelope.settle(Exit.failCause(cause))
+    else this.bury(envelope, "refused", error)
     return Effect.void
   }
 
   private refuse(envelope: Envelope<E>, state: S, why: Why): void {
     const { machine } = this.kind.options
     const error = refused(machine, this.actor, state, envelope.message._tag, why)
-    if (envelope.asker !== undefined) envelope.asker.settle(Exit.fail(error))
+    if (envelope instanceof Ask) envelope.settle(Exit.fail(error))
     else if (why === "stale") this.kind.fork(Effect.logDebug(error.message))
     else this.bury(envelope, why, error)
   }
@@ -311,15 +310,14 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
 
   /** Sets the state's timeout, unless the one in force is the same: where a move took the deadline with it, it moves. */
   private setTimer(name: string | undefined): void {
-    const after = name === undefined ? Number.POSITIVE_INFINITY : this.duration(name)
-    if (this.timed === this.era && this.after === after) return
-    this.timed = this.era
-    this.after = after
+    const after = name === undefined ? undefined : this.duration(name)
+    if (this.after === after && after !== undefined) return
     this.timeout += 1
+    this.after = after
     this.fired = false
     this.timer?.interruptUnsafe()
     this.timer = undefined
-    if (name === undefined || after === Number.POSITIVE_INFINITY) return
+    if (name === undefined || after === undefined || after === Number.POSITIVE_INFINITY) return
     const { timeout } = this
     const wait = this.remaining(after)
     if (wait <= 0) return this.fire(name, timeout)
@@ -358,16 +356,18 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
     this.fired = true
     const { data, entered } = this.snapshot
     const event = this.kind.options.machine.timers[name]!.fires(data)
-    this.mailbox.force(new Envelope(event, entered === 0 ? undefined : entered, undefined, timeout))
+    this.mailbox.force(new Envelope(event, entered === 0 ? undefined : entered, timeout))
     this.wake()
   }
 }
 
-/** Captures the context that actions and activities of this kind run in. */
+/** Captures the context that actions and activities of this kind run in. Its actors are closed with the scope. */
 export const kind = <S extends string, E extends Tagged, D, A extends Tagged, V extends string, R = never>(
   options: Options<S, E, D, A, V, R>
-): Effect.Effect<Kind<S, E, D>, never, Exclude<R, Scope.Scope>> =>
-  Effect.map(Effect.context<Exclude<R, Scope.Scope>>(), (context) => {
-    const shared = new MachineKind(options as Options<S, E, D, A, V, never>, context)
-    return { make: (place) => scoped(() => new Animated(shared, place)) }
-  })
+): Effect.Effect<Kind<S, E, D>, never, R | Scope.Scope> =>
+  Effect.map(
+    makeKind<MachineKind<S, E, D, A, V>, R>(
+      (context) => new MachineKind(options as Options<S, E, D, A, V, never>, context)
+    ),
+    (shared) => ({ make: (place) => Effect.sync(() => new Animated(shared, place)) })
+  )

@@ -9,12 +9,34 @@
  */
 import { Effect, Exit } from "effect"
 
-/** Who waits for an answer. Settled once, early or late. */
-export class Asker<A, E> {
+/** A message with what is known of it beside its text. A plain tell lies in the mailbox without one. */
+export class Envelope<M> {
+  readonly message: M
+  /** The eventId that led here. */
+  readonly cause: number | undefined
+  /** Of a state timeout: which one; it is void when another has taken its place. */
+  readonly timer: number
+  crashes: number
+
+  constructor(message: M, cause: number | undefined, timer: number = 0) {
+    this.message = message
+    this.cause = cause
+    this.timer = timer
+    this.crashes = 0
+  }
+
+  /** Whoever asked no longer waits: there is nothing to do. */
+  get isVoid(): boolean {
+    return false
+  }
+}
+
+/** A message whose sender waits for an answer. Settled once, early or late. */
+export class Ask<M, A = unknown, E = unknown> extends Envelope<M> {
   private exit: Exit.Exit<A, E> | undefined = undefined
   private resume: ((exit: Exit.Exit<A, E>) => void) | undefined = undefined
 
-  get settled(): boolean {
+  override get isVoid(): boolean {
     return this.exit !== undefined
   }
 
@@ -37,37 +59,12 @@ export class Asker<A, E> {
   }
 }
 
-export class Envelope<M> {
-  readonly message: M
-  /** The eventId that led here. */
-  readonly cause: number | undefined
-  readonly asker: Asker<unknown, unknown> | undefined
-  /** Of a state timeout: which one; it is void when another has taken its place. */
-  readonly timer: number
-  crashes: number
-
-  constructor(
-    message: M,
-    cause: number | undefined,
-    asker: Asker<unknown, unknown> | undefined = undefined,
-    timer: number = 0
-  ) {
-    this.message = message
-    this.cause = cause
-    this.asker = asker
-    this.timer = timer
-    this.crashes = 0
-  }
-
-  /** Whoever asked no longer waits: there is nothing to do. */
-  get isVoid(): boolean {
-    return this.asker !== undefined && this.asker.settled
-  }
-}
+/** What lies in a mailbox: nobody sends an `Envelope`, so they can be told apart. */
+export type Item<M> = M | Envelope<M>
 
 /** A teller that waits for room; resumed with false when its message was not taken. */
 interface Waiter<M> {
-  readonly envelope: Envelope<M>
+  readonly item: Item<M>
   readonly resume: (taken: boolean) => void
 }
 
@@ -76,7 +73,7 @@ const COMPACT_AT = 1_024
 
 export class Mailbox<M> {
   private limit: number
-  private items: Array<Envelope<M>> | undefined = undefined
+  private items: Array<Item<M>> | undefined = undefined
   private head = 0
   private kept: Array<Envelope<M>> | undefined = undefined
   private waiters: Array<Waiter<M>> | undefined = undefined
@@ -100,27 +97,36 @@ export class Mailbox<M> {
   }
 
   /** False when there is no room, or others wait for it already. */
-  push(envelope: Envelope<M>): boolean {
+  push(item: Item<M>): boolean {
     const items = this.items
     if (items === undefined) {
-      if (this.limit === 0 || this.postponed >= this.limit) return false
-      this.items = [envelope]
+      if (this.postponed >= this.limit) return false
+      this.items = [item]
       return true
     }
     if (items.length - this.head + this.postponed >= this.limit || this.waiters !== undefined) return false
-    items.push(envelope)
+    items.push(item)
     return true
   }
 
   /** Room or not: for a state's own timeout, of which there is one at most. */
-  force(envelope: Envelope<M>): void {
-    if (this.items === undefined) this.items = [envelope]
-    else this.items.push(envelope)
+  force(item: Item<M>): void {
+    if (this.items === undefined) this.items = [item]
+    else this.items.push(item)
   }
 
-  /** The message `index` places from the front; `index` is below `ready`. */
-  at(index: number): Envelope<M> {
+  /** What lies `index` places from the front; `index` is below `ready`. */
+  peek(index: number): Item<M> {
     return this.items![this.head + index]!
+  }
+
+  /** The same, in an envelope that stays with it. */
+  at(index: number): Envelope<M> {
+    const item = this.items![this.head + index]!
+    if (item instanceof Envelope) return item
+    const envelope = new Envelope(item, undefined)
+    this.items![this.head + index] = envelope
+    return envelope
   }
 
   /** The first `count` have been dealt with; those of them in `postponed` are kept for a retry. */
@@ -151,9 +157,9 @@ export class Mailbox<M> {
   }
 
   /** Waits for room; true once the message is in, false when it never will be. */
-  wait(envelope: Envelope<M>): Effect.Effect<boolean> {
+  wait(item: Item<M>): Effect.Effect<boolean> {
     return Effect.callback<boolean>((resume) => {
-      const waiter = { envelope, resume: (taken: boolean) => resume(Effect.succeed(taken)) }
+      const waiter = { item, resume: (taken: boolean) => resume(Effect.succeed(taken)) }
       if (this.waiters === undefined) this.waiters = [waiter]
       else this.waiters.push(waiter)
       return Effect.sync(() => {
@@ -168,13 +174,14 @@ export class Mailbox<M> {
     this.admit(Number.POSITIVE_INFINITY)
   }
 
-  /** Fails every ask that still waits. They keep their place until their turn comes, and are void by then. */
+  /** Fails every ask that still waits, all with the same. They keep their place until their turn comes, and are void by then. */
   failAsks(exit: () => Exit.Exit<never, unknown>): void {
-    for (const { asker } of this.all()) if (asker?.settled === false) asker.settle(exit())
+    let failed: Exit.Exit<never, unknown> | undefined
+    for (const item of this.all()) if (item instanceof Ask && !item.isVoid) item.settle((failed ??= exit()))
   }
 
   /** Takes nothing more; answers what was left, oldest first. */
-  close(): ReadonlyArray<Envelope<M>> {
+  close(): ReadonlyArray<Item<M>> {
     const left = this.all()
     const waiters = this.waiters ?? []
     this.limit = 0
@@ -186,7 +193,7 @@ export class Mailbox<M> {
     return left
   }
 
-  private all(): ReadonlyArray<Envelope<M>> {
+  private all(): ReadonlyArray<Item<M>> {
     return [...(this.kept ?? []), ...(this.items?.slice(this.head) ?? [])]
   }
 
@@ -195,7 +202,7 @@ export class Mailbox<M> {
     const admitted = waiters.slice(0, Math.max(0, limit - this.ready - this.postponed))
     if (admitted.length === 0) return
     this.waiters = admitted.length === waiters.length ? undefined : waiters.slice(admitted.length)
-    for (const waiter of admitted) this.force(waiter.envelope)
+    for (const waiter of admitted) this.force(waiter.item)
     for (const waiter of admitted) waiter.resume(true)
   }
 }

@@ -5,9 +5,9 @@
  * asks are answered after that; each incarnation starts from `init`. What must
  * survive a crash belongs in a `MachineActor`.
  */
-import { Effect, Exit, type Scope } from "effect"
-import { Actor, type ActorOptions, Kind as ActorKind, scoped } from "./Actor.ts"
-import type { Envelope } from "./Mailbox.ts"
+import { Effect, type Scope } from "effect"
+import { Actor, type ActorOptions, Kind as ActorKind, makeKind } from "./Actor.ts"
+import { Ask, Envelope } from "./Mailbox.ts"
 
 export interface Options<S, M, A, R> extends ActorOptions {
   readonly init: () => S
@@ -42,17 +42,24 @@ export class ServerActor<S, M, A> extends Actor<M, A, never> {
   }
 
   protected batch(limit: number): Effect.Effect<void, unknown> | undefined {
-    const { receive, answer, commit } = this.kind.options
+    const { mailbox } = this
+    const { answer, commit, receive } = this.kind.options
     let state = this.state
-    let answers: Array<{ readonly envelope: Envelope<M>; readonly exit: Exit.Exit<A> }> | undefined
+    let asks: Array<Ask<M>> | undefined
+    let answers: Array<A> | undefined
     let count = 0
     try {
       for (; count < limit; count++) {
-        const envelope = this.mailbox.at(count)
-        if (envelope.isVoid) continue
-        const next = receive(state, envelope.message)
-        if (envelope.asker !== undefined) {
-          ;(answers ??= []).push({ envelope, exit: Exit.succeed(answer(next, envelope.message)) })
+        const item = mailbox.peek(count)
+        if (!(item instanceof Envelope)) {
+          state = receive(state, item)
+          continue
+        }
+        if (item.isVoid) continue
+        const next = receive(state, item.message)
+        if (item instanceof Ask) {
+          ;(answers ??= []).push(answer(next, item.message))
+          ;(asks ??= []).push(item)
         }
         state = next
       }
@@ -60,27 +67,35 @@ export class ServerActor<S, M, A> extends Actor<M, A, never> {
       // The batch ends before it; the message is then the first of the next one.
       if (count === 0) return this.poisoned(defect) as undefined
     }
-    const settle = () => {
-      this.state = state
-      this.mailbox.settle(count)
-      for (const { envelope, exit } of answers ?? []) envelope.asker!.settle(exit)
-    }
-    if (commit === undefined) return settle() as undefined
-    const messages = Array.from({ length: count }, (_, index) => this.mailbox.at(index)).flatMap((envelope) =>
+    if (commit === undefined) return this.settle(state, count, asks, answers) as undefined
+    const messages = Array.from({ length: count }, (_, index) => mailbox.at(index)).flatMap((envelope) =>
       envelope.isVoid ? [] : [envelope.message]
     )
-    return Effect.uninterruptible(Effect.map(commit(state, messages), settle))
+    return Effect.uninterruptible(Effect.map(commit(state, messages), () => this.settle(state, count, asks, answers)))
+  }
+
+  private settle(
+    state: S,
+    count: number,
+    asks: ReadonlyArray<Ask<M>> | undefined,
+    answers: ReadonlyArray<A> | undefined
+  ): void {
+    this.state = state
+    this.mailbox.settle(count)
+    if (asks !== undefined) this.settleAsks(asks, answers!)
   }
 }
 
 export interface Kind<S, M, A> {
-  /** A new actor, closed with the scope. It is its own `ChildSpec`. */
-  readonly make: (address: string) => Effect.Effect<ServerActor<S, M, A>, never, Scope.Scope>
+  /** A new actor, which is its own `ChildSpec`. */
+  readonly make: (address: string) => Effect.Effect<ServerActor<S, M, A>>
 }
 
-/** Captures the context that `commit` runs in. */
-export const kind = <S, M, A, R = never>(options: Options<S, M, A, R>): Effect.Effect<Kind<S, M, A>, never, R> =>
-  Effect.map(Effect.context<R>(), (context) => {
-    const shared = new ServerKind<S, M, A>(options as Options<S, M, A, never>, context)
-    return { make: (address) => scoped(() => new ServerActor(address, shared)) }
-  })
+/** Captures the context that `commit` runs in. Its actors are closed with the scope. */
+export const kind = <S, M, A, R = never>(
+  options: Options<S, M, A, R>
+): Effect.Effect<Kind<S, M, A>, never, R | Scope.Scope> =>
+  Effect.map(
+    makeKind<ServerKind<S, M, A>, R>((context) => new ServerKind(options as Options<S, M, A, never>, context)),
+    (shared) => ({ make: (address) => Effect.sync(() => new ServerActor(address, shared)) })
+  )

@@ -191,7 +191,7 @@ describe("Actor", () => {
 
   test("nobody waits for room in a mailbox whose actor is down", () =>
     Effect.gen(function* () {
-      const list = yield* actor({ capacity: 1, restart: "temporary" })
+      const list = yield* actor({ capacity: 1 })
       const { end } = yield* run(list)
       list.tellNow("boom")
       const telling = yield* Effect.forkChild(list.tell("a"), { startImmediately: true })
@@ -261,6 +261,35 @@ describe("Actor", () => {
       assert.deepStrictEqual(yield* list.ask("c"), ["a", "c"])
     }))
 
+  test("a temporary actor that ends is closed: its mail is dead-lettered", () =>
+    Effect.gen(function* () {
+      const list = yield* actor({ restart: "temporary" })
+      const { end } = yield* run(list)
+      list.tellNow("boom")
+      list.tellNow("a")
+      yield* end
+      const recent = yield* (yield* DeadLetters.DeadLetters).recent
+      assert.deepStrictEqual(
+        recent.map((letter) => [letter.reason, letter.message]),
+        [
+          ["closed", "boom"],
+          ["closed", "a"]
+        ]
+      )
+    }))
+
+  test("a supervisor finds nothing to start in a closed actor", () =>
+    Effect.gen(function* () {
+      const list = yield* actor()
+      const top = yield* supervised(list)
+      list.close()
+      const children = yield* top.whichChildren
+      assert.deepStrictEqual(
+        children.map(({ id, status }) => [id, status]),
+        [["p/list", "down"]]
+      )
+    }))
+
   test("closing it dead-letters its mail and refuses what comes", () =>
     Effect.gen(function* () {
       const list = yield* actor()
@@ -315,6 +344,28 @@ describe("Actor", () => {
       }
       assert.isBelow(worked, 16 * 20 * TURN, "the others were busy to the end")
       assert.isAtMost(Math.max(...delays), 2 * 16 * TURN)
+    }))
+
+  test("however many ask at once, each again when answered: all are served, and the stack stays flat", () =>
+    Effect.gen(function* () {
+      const deadLetters = yield* DeadLetters.DeadLetters
+      const kind = yield* ServerActor.kind<number, string, number>({
+        deadLetters,
+        capacity: 100_000,
+        init: () => 0,
+        receive: (count) => count + 1,
+        answer: (count) => count
+      })
+      const counter = yield* kind.make("p/counter")
+      yield* run(counter)
+      counter.tellNow("first")
+      const askers = Effect.forEach(
+        Array.from({ length: 20_000 }),
+        () => Effect.andThen(Effect.yieldNow, Effect.andThen(counter.ask("once"), counter.ask("again"))),
+        { concurrency: "unbounded", discard: true }
+      )
+      yield* askers
+      assert.strictEqual(yield* counter.ask("last"), 40_002)
     }))
 
   test("an ask of an idle actor waits for no busy one: the asker lends it its turn", () =>

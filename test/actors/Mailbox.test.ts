@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
-import { Asker, Envelope, Mailbox } from "../../src/actors/Mailbox.ts"
+import { Ask, Envelope, Mailbox } from "../../src/actors/Mailbox.ts"
 
 const mail = (n: number) => new Envelope(n, undefined)
 const contents = (mailbox: Mailbox<number>) =>
@@ -98,7 +98,7 @@ describe("Mailbox", () => {
       mailbox.push(mail(3))
       const waiting = yield* Effect.forkChild(mailbox.wait(mail(4)), { startImmediately: true })
       assert.deepStrictEqual(
-        mailbox.close().map((envelope) => envelope.message),
+        mailbox.close().map((item) => (item as Envelope<number>).message),
         [1, 2]
       )
       assert.isFalse(yield* Fiber.join(waiting))
@@ -108,21 +108,20 @@ describe("Mailbox", () => {
 
   it.effect("an ask that is given up is void", () =>
     Effect.gen(function* () {
-      const asker = new Asker<unknown, unknown>()
-      const envelope = new Envelope(1, undefined, asker)
-      const asking = yield* Effect.forkChild(asker.answer(), { startImmediately: true })
-      assert.isFalse(envelope.isVoid)
+      const ask = new Ask<number>(1, undefined)
+      const asking = yield* Effect.forkChild(ask.answer(), { startImmediately: true })
+      assert.isFalse(ask.isVoid)
       yield* Fiber.interrupt(asking)
-      assert.isTrue(envelope.isVoid)
+      assert.isTrue(ask.isVoid)
     })
   )
 
   it.effect("an ask is settled once", () =>
     Effect.gen(function* () {
-      const asker = new Asker<number, string>()
-      asker.settle(Exit.succeed(1))
-      asker.settle(Exit.fail("late"))
-      assert.strictEqual(yield* asker.answer(), 1)
+      const ask = new Ask<string, number, string>("?", undefined)
+      ask.settle(Exit.succeed(1))
+      ask.settle(Exit.fail("late"))
+      assert.strictEqual(yield* ask.answer(), 1)
     })
   )
 })
