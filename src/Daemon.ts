@@ -14,7 +14,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { createHash } from "node:crypto"
 import { join } from "node:path"
-import { Clock, Deferred, Effect, Layer, Schema } from "effect"
+import { Clock, Deferred, Effect, type FileSystem, Layer, Schema } from "effect"
 import type { ChildSpec } from "./actors/Child.ts"
 import * as DeadLetters from "./actors/DeadLetters.ts"
 import * as Nest from "./actors/Nest.ts"
@@ -27,8 +27,12 @@ import { ProcessTree } from "./backends/ProcessTree.ts"
 import { Reaper } from "./backends/Reaper.ts"
 import * as ControlServer from "./control/ControlServer.ts"
 import { DaemonControl } from "./control/DaemonControl.ts"
+import { LiveOutbox } from "./alerts/LiveOutbox.ts"
+import type { Correspondence } from "./alerts/Correspondence.ts"
+import * as EmailAlerter from "./alerts/EmailAlerter.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
 import { DAEMON_STREAM, type Payload } from "./domain/Rune.ts"
+import * as Letters from "./Letters.ts"
 import { Redact } from "./runes/Redact.ts"
 import { RuneLog } from "./runes/RuneLog.ts"
 import * as SqlRuneLog from "./runes/SqlRuneLog.ts"
@@ -41,6 +45,8 @@ export interface Options {
   readonly socket: string
   /** The project to register at once. */
   readonly config?: string
+  /** The user's own config file, which need not be there. */
+  readonly userConfig: string
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string | undefined }
 }
@@ -76,7 +82,8 @@ const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
 /** The services of the daemon, from the ground up. */
 const services = (options: Options, nest: Nest.Nest) => {
   const store = storeId(options.state)
-  return LiveFleet.layer({ worktrees: join(options.state, "worktrees"), nest, sweep: sweep(store) }).pipe(
+  return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer).pipe(
+    Layer.provideMerge(LiveFleet.layer({ worktrees: join(options.state, "worktrees"), nest, sweep: sweep(store) })),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(Backends.layer({ store, environment: options.environment })),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
@@ -88,6 +95,9 @@ const services = (options: Options, nest: Nest.Nest) => {
 
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(RuneLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
+
+/** What the daemon's own children are built from. */
+type Needs = Correspondence | LiveOutbox | FileSystem.FileSystem | Fleet | Redact | RuneLog
 
 /** A child that is made of a layer: it lives until it is stopped. */
 const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
@@ -109,13 +119,14 @@ const live = Effect.fnUntraced(function* (options: Options) {
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid: process.pid })))
     const asked = yield* Deferred.make<string>()
     const control = Layer.succeed(DaemonControl, yield* DaemonInfo.make({ ...options, version, startedAt, asked }))
-    const root = yield* Supervisor.make({
+    const root = yield* Supervisor.make<Needs>({
       name: "agentd",
       intensity: 10,
       period: "30 seconds",
       children: [
         service("control", ControlServer.layer({ socket: options.socket }).pipe(Layer.provide(control))),
         nest.child,
+        { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(fleet.ready)) }
       ]
     })

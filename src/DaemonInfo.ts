@@ -5,14 +5,20 @@
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
 import { join } from "node:path"
 import { Fleet } from "./agents/Fleet.ts"
+import { Correspondence } from "./alerts/Correspondence.ts"
+import * as EmailAlerter from "./alerts/EmailAlerter.ts"
+import { LiveOutbox } from "./alerts/LiveOutbox.ts"
 import { DaemonControl } from "./control/DaemonControl.ts"
 import type { Check, DaemonStatus } from "./control/Protocol.ts"
+import { CommandRefused } from "./domain/Messages.ts"
+import { Redact } from "./runes/Redact.ts"
 import { RuneLog } from "./runes/RuneLog.ts"
 
 export interface Facts {
   readonly version: string
   readonly state: string
   readonly socket: string
+  readonly userConfig: string
   /** ms since the epoch */
   readonly startedAt: number
   /** Completed with the reason when somebody asks for the end. */
@@ -38,10 +44,13 @@ const ownUnit = Effect.gen(function* () {
   return /\/([^/\n]+\.service)\s*$/m.exec(groups)?.[1] ?? null
 })
 
+/** The store on disk, with what waits to be moved into it. */
 const size = (file: string) =>
-  Effect.flatMap(FileSystem.FileSystem, (fs) => fs.stat(file)).pipe(
-    Effect.match({ onSuccess: (info) => Number(info.size), onFailure: () => 0 })
-  )
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.forEach([file, `${file}-wal`], (part) =>
+      Effect.match(fs.stat(part), { onSuccess: (info) => Number(info.size), onFailure: () => 0 })
+    )
+  ).pipe(Effect.map(([main = 0, waiting = 0]) => main + waiting))
 
 const projectChecks = Effect.map(
   Effect.flatMap(Fleet, (fleet) => fleet.projects),
@@ -74,8 +83,46 @@ const agentChecks = Effect.map(
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* RuneLog
   const fleet = yield* Fleet
-  const context = yield* Effect.context<FileSystem.FileSystem | Fleet>()
+  const correspondence = yield* Correspondence
+  const letters = yield* LiveOutbox
+  const context = yield* Effect.context<FileSystem.FileSystem | Fleet | Redact>()
   const by = yield* Effect.orDie(supervision)
+  /** Every mail section in force, each once. */
+  const mails = Effect.gen(function* () {
+    const projects = yield* fleet.projects
+    // a stream that no project has: the user's own section
+    const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
+    const found = yield* Effect.forEach(streams, correspondence.mailFor)
+    const sections = found.filter((mail) => mail !== undefined)
+    return [...new Map(sections.map((mail) => [JSON.stringify(mail), mail])).values()]
+  })
+  const alertTest = Effect.gen(function* () {
+    const sections = yield* mails
+    if (sections.length === 0) {
+      return yield* new CommandRefused({
+        message: "Nobody is mailed: no mail section is configured.",
+        remedy: `Add "mail" to a project's agentd.jsonc, or to ${facts.userConfig}; see \`agentd schema\`.`
+      })
+    }
+    const answers = yield* Effect.forEach(sections, (mail) =>
+      EmailAlerter.sendTest(mail).pipe(
+        Effect.map(({ response, to }) => `${mail.smtp.host} took it for ${to.join(", ")}: ${response}`),
+        Effect.mapError(({ message, remedy }) => new CommandRefused({ message, remedy }))
+      )
+    )
+    return { message: answers.join("\n") }
+  }).pipe(Effect.provideContext(context))
+  const outbox = Effect.gen(function* () {
+    const { batches, givenUp, lastError, lastSentAt, restsOn } = yield* letters.look(Effect.succeed)
+    return {
+      configured: (yield* mails).length > 0,
+      waiting: batches.length,
+      failed: givenUp.length,
+      lastSentAt,
+      lastError,
+      restsOn
+    }
+  }).pipe(Effect.provideContext(context))
   const status: Effect.Effect<DaemonStatus> = Effect.gen(function* () {
     return {
       pid: process.pid,
@@ -86,13 +133,13 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : (yield* fleet.ready) ? "ready" : "recovering",
       supervision: by,
       log: { head: yield* log.head, bytes: yield* size(join(facts.state, "runes.db")) },
-      outbox: { configured: false, waiting: 0, failed: 0, lastSentAt: null, lastError: null, restsOn: 0 }
+      outbox: yield* outbox
     } satisfies DaemonStatus
   }).pipe(Effect.provideContext(context))
   return DaemonControl.of({
     status,
     shutdown: (reason, who) => Effect.asVoid(Deferred.succeed(facts.asked, `${reason} (${who})`)),
-    alertTest: Effect.die("not yet"),
+    alertTest,
     checks: Effect.all([projectChecks, agentChecks]).pipe(
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)

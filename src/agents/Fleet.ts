@@ -6,6 +6,7 @@
  * touches another.
  */
 import { Context, type Effect } from "effect"
+import type { MailConfig } from "../domain/Config.ts"
 import type { AgentInfo, Caller, CommandRefused, Done, ProjectInfo } from "../domain/Messages.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
 
@@ -31,6 +32,8 @@ export class Fleet extends Context.Service<
     ) => Command<Done>
     /** Ends the turn, or the run where there are no turns. */
     readonly interrupt: (name: string, caller: Caller) => Command<Done>
+    /** The mail section of a conversation's project; undefined where it has none. */
+    readonly mailOf: (conversation: string) => Effect.Effect<MailConfig | undefined>
     /** False while the log is still being folded at start-up. */
     readonly ready: Effect.Effect<boolean>
   }

@@ -242,6 +242,7 @@ export const layer = (options: Options) =>
         restart: (name, caller) => onAgent(name, caller, ({ tree }) => tree.restart(caller)),
         send: (name, { text, urgent }, caller) => onAgent(name, caller, ({ tree }) => tree.send(text, urgent, caller)),
         interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
+        mailOf: (conversation) => Effect.sync(() => fleet.projects.get(conversation)?.config.mail),
         ready: Deferred.isDone(ready)
       })
     })

@@ -56,46 +56,24 @@ const count = (rune: Rune, field: string): number => {
   return typeof value === "number" && Number.isInteger(value) ? value : 0
 }
 
-const errors = (n: number): string => (n === 1 ? "1 error" : `${n} errors`)
+const Fatal = Schema.Struct({ message: Schema.String, remedy: Schema.NullOr(Schema.String) })
+const decodeFatal = Schema.decodeUnknownOption(Fatal)
 
-/** Whichever limit was reached, what is said is true. */
-const spent = (row: number, all: number): string =>
-  row <= 1 ? `${errors(all)} in all` : all > row ? `${row} errors in a row, ${all} in all` : `${row} errors in a row`
-
-/** A worker that stopped for good, unless a person wanted it. */
+/** A worker that stopped for good; one that an operator stopped has no fatal reason. */
 const stopped = (rune: Rune): Words | undefined => {
-  if (rune.to !== "Stopped" || rune.from === "Stopped" || rune.trigger === "OperatorStop") return undefined
-  const name = nameOf(rune.actor)
-  const counters = { row: count(rune, "consecutiveErrors"), all: count(rune, "totalErrors") }
+  if (rune.to !== "Stopped" || rune.from === "Stopped") return undefined
+  const fatal = Option.getOrUndefined(decodeFatal(rune.payload["fatal"]))
+  if (fatal === undefined) return undefined
   const event = Option.getOrUndefined(decodeEvent(rune.payload["event"]))
-  const base = { kind: "agent.stopped", errors: counters }
-  if (event?._tag === "FatalError") {
-    return {
-      ...base,
-      headline: `${name} stopped: ${event.message}`,
-      reason: event.message,
-      remedy: event.remedy ?? null
-    }
+  return {
+    kind: "agent.stopped",
+    errors: { row: count(rune, "consecutiveErrors"), all: count(rune, "totalErrors") },
+    // the reason's first clause; the rest is in the mail
+    headline: `${nameOf(rune.actor)} stopped: ${fatal.message.split(";")[0]}`,
+    reason: fatal.message,
+    remedy: fatal.remedy,
+    ...(event?._tag === "SessionExited" ? { runId: event.runId } : {})
   }
-  if (event?._tag !== "SessionExited") return { ...base, headline: `${name} stopped`, reason: "it stopped for good" }
-  const { outcome, runId } = event
-  if (outcome._tag === "Fatal") {
-    return {
-      ...base,
-      runId,
-      headline: `${name} stopped: ${outcome.detail}`,
-      reason: outcome.detail,
-      remedy: outcome.remedy
-    }
-  }
-  const why = spent(counters.row, counters.all)
-  const last =
-    outcome._tag === "Error"
-      ? outcome.detail
-      : outcome._tag === "Timeout"
-        ? "the run took longer than its time limit"
-        : "the run ended without a result"
-  return { ...base, runId, headline: `${name} stopped: ${why}`, reason: `${why}; the last: ${last}` }
 }
 
 const violated = (rune: Rune): Words | undefined => {

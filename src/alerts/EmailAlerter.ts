@@ -17,7 +17,7 @@ import { Redact } from "../runes/Redact.ts"
 import { RuneLog } from "../runes/RuneLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
 import { Correspondence } from "./Correspondence.ts"
-import * as LiveOutbox from "./LiveOutbox.ts"
+import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
@@ -145,7 +145,7 @@ const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
 })
 
 /** One attempt; once the server has answered, the answer is recorded even if the daemon is stopping. */
-const attempt = (outbox: LiveOutbox.LiveOutbox, options: Options) => (job: Job) =>
+const attempt = (outbox: LiveOutbox["Service"], options: Options) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
       const { attempt, mail } = job
@@ -174,7 +174,7 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
 /** Runs until it is interrupted, or until the store takes no more. */
 export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {}) {
   const log = yield* RuneLog
-  const outbox = yield* LiveOutbox.make
+  const outbox = yield* LiveOutbox
   const cursor = yield* outbox.look((state) => Effect.succeed(state.cursor))
   const queueing = Stream.runForEachArray(log.subscribe({ after: cursor, kinds }), (runes) =>
     outbox.commit(queue(runes))

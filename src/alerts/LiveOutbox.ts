@@ -4,12 +4,12 @@
  * Guarantees: one decision at a time, each on the state that all runes before it
  * led to; the state changes only by runes that are durable.
  */
-import { Effect, Queue, Semaphore } from "effect"
+import { Context, Effect, Layer, Queue, Semaphore } from "effect"
 import type { RuneDraft } from "../domain/Rune.ts"
 import { RuneLog } from "../runes/RuneLog.ts"
 import * as Outbox from "./Outbox.ts"
 
-export const make = Effect.gen(function* () {
+const make = Effect.gen(function* () {
   const log = yield* RuneLog
   const lock = yield* Semaphore.make(1)
   const wake = yield* Queue.sliding<void>(1)
@@ -39,4 +39,6 @@ export const make = Effect.gen(function* () {
   }
 })
 
-export type LiveOutbox = Effect.Success<typeof make>
+export class LiveOutbox extends Context.Service<LiveOutbox, Effect.Success<typeof make>>()("agentd/alerts/LiveOutbox") {
+  static readonly layer = Layer.effect(LiveOutbox, make)
+}

@@ -84,7 +84,7 @@ export interface Machine<
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
-  /** The fields that the seed names for a kind, besides the whole event. */
+  /** What a kind of rune says in fields of its own, besides the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
   readonly states: { readonly [s in S]: StateSpec<NoInfer<T>, V> }
   readonly table: {

@@ -7,7 +7,8 @@
  */
 import { Schema } from "effect"
 import { define, stale, to } from "./Machine.ts"
-import { applied, type Data, past } from "./PlateData.ts"
+import { applied, past } from "./PlateChange.ts"
+import type { Data } from "./PlateData.ts"
 
 export type State = "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed"
 
@@ -19,10 +20,20 @@ const at = Schema.Finite
 /** ms since the epoch, as the sender has it; an older one than the last is stale. */
 const timestamp = Schema.optional(Schema.Finite)
 const posted = { at, timestamp, sessionId: Schema.optional(Schema.String) }
-const hook = { at, sessionId: Schema.String }
+/** `transcriptPath` and `cwd`: where they are news. */
+const hook = {
+  at,
+  sessionId: Schema.String,
+  transcriptPath: Schema.optional(Schema.String),
+  cwd: Schema.optional(Schema.String)
+}
 /** Left out for the main agent. */
 const agentId = Schema.optional(Schema.String)
+/** A digest of what a tool is called with: it tells two calls of one tool apart. */
+const input = Schema.optional(Schema.String)
 const called = { agentId, tool: Schema.String, callId: Schema.String }
+/** `pidStart`: clock ticks between boot and its fork; the two together name one process. */
+const process = { pid: Schema.optional(Schema.Int), pidStart: Schema.optional(Schema.Int) }
 const run = { at, runId: Schema.String, agentId }
 
 export const Event = Schema.Union([
@@ -41,19 +52,19 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("HookSessionStart", {
     ...hook,
     source: Schema.String,
-    cwd: Schema.optional(Schema.String),
-    transcriptPath: Schema.optional(Schema.String),
-    pid: Schema.optional(Schema.Int)
+    ...process,
+    /** `at` is when it was said, not when it reached us: it was kept while we were down. */
+    late: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("HookSessionEnd", { ...hook, reason: Schema.String }),
   /** `endedTask`: the background work whose end this prompt announces. */
   Schema.TaggedStruct("HookUserPromptSubmit", { ...hook, endedTask: Schema.optional(Schema.String) }),
-  Schema.TaggedStruct("HookPreToolUse", { ...hook, ...called }),
+  Schema.TaggedStruct("HookPreToolUse", { ...hook, ...called, input }),
   /** `launched`: what goes on in the background from here. */
   Schema.TaggedStruct("HookPostToolUse", { ...hook, ...called, launched: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("HookPostToolUseFailure", { ...hook, ...called, isInterrupt: Schema.Boolean }),
   Schema.TaggedStruct("HookPostToolBatch", { ...hook, agentId }),
-  Schema.TaggedStruct("HookPermissionRequest", { ...hook, agentId, tool: Schema.String }),
+  Schema.TaggedStruct("HookPermissionRequest", { ...hook, agentId, tool: Schema.String, input }),
   Schema.TaggedStruct("HookPermissionDenied", {
     ...hook,
     agentId,
@@ -77,12 +88,29 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("RunApprovalRequested", { ...run, ...called }),
   Schema.TaggedStruct("RunToolEnded", { ...run, ...called }),
   Schema.TaggedStruct("RunTurnEnded", { ...run, error: Schema.optional(Schema.String) }),
+  /** A person has answered a permission request through agentd. */
+  Schema.TaggedStruct("PromptAnswered", {
+    at,
+    agentId,
+    tool: Schema.String,
+    callId: Schema.optional(Schema.String),
+    behavior: Schema.Literals(["allow", "deny"])
+  }),
   // The health check; `asOf` is the time of the signal that it looked at: a newer one wins.
   Schema.TaggedStruct("HealthCheckRecovery", { at, asOf: Schema.Finite }),
+  /** A dialog that was open at `asOf` is over: its call went on, or has its result. */
+  Schema.TaggedStruct("DialogEndObserved", {
+    at,
+    asOf: Schema.Finite,
+    agentId,
+    tool: Schema.String,
+    callId: Schema.optional(Schema.String),
+    from: Schema.Literals(["transcript", "process"])
+  }),
   Schema.TaggedStruct("TurnEndObserved", {
     at,
     asOf: Schema.Finite,
-    /** An interrupt's line in the transcript; a last record that ends a turn, and silence; silence alone. */
+    /** An interrupt's line in the transcript (`asOf` is the line's time); a last record that ends a turn, and silence; silence alone. */
     why: Schema.Literals(["interrupt", "quiet", "silent"])
   }),
   // The process, and the board.
@@ -90,7 +118,11 @@ export const Event = Schema.Union([
     at,
     plateId: Schema.String,
     cwd: Schema.String,
-    pid: Schema.optional(Schema.Int)
+    ...process,
+    /** Of a run of ours. */
+    runId: Schema.optional(Schema.String),
+    /** `project/agent` */
+    agent: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("ProcessExited", {
     at,
@@ -172,9 +204,15 @@ const open = {
   ProcessExited: to("Closed", { set: "apply" }),
   Forgotten: forget
 }
-/** A recovery moves the three states that ask for attention, and no other. */
-const attention = { ...open, HealthCheckRecovery: settled, TurnEndObserved: settled }
-const rest = { ...open, ...stale("HealthCheckRecovery", "TurnEndObserved") }
+/** A recovery moves the three states that ask for attention, and no other; a dialog is open in two of them. */
+const attention = {
+  ...open,
+  PromptAnswered: settled,
+  HealthCheckRecovery: settled,
+  DialogEndObserved: settled,
+  TurnEndObserved: settled
+}
+const rest = { ...open, ...stale("PromptAnswered", "HealthCheckRecovery", "DialogEndObserved", "TurnEndObserved") }
 
 export const Plate = define<State, Event, Data, never, Kind>()({
   name: "plate",
@@ -213,7 +251,8 @@ export const Plate = define<State, Event, Data, never, Kind>()({
       ...(Object.fromEntries(Object.keys(reports).map((tag) => [tag, "stale"])) as {
         readonly [t in keyof typeof reports]: "stale"
       }),
-      ...stale("HealthCheckRecovery", "TurnEndObserved", "Registered", "ProcessExited"),
+      ...stale("PromptAnswered", "HealthCheckRecovery", "DialogEndObserved", "TurnEndObserved"),
+      ...stale("Registered", "ProcessExited"),
       SessionStart: settled,
       HookSessionStart: settled,
       Forgotten: forget

@@ -170,8 +170,8 @@ const failed = (data: Data, detail: string): Data => {
 const giveUp = (data: Data) => ({
   message:
     data.consecutiveErrors >= data.limits.maxConsecutiveErrors
-      ? `${data.consecutiveErrors} errors in a row (limit ${data.limits.maxConsecutiveErrors}); the last: ${data.lastError}`
-      : `${data.totalErrors} errors in all (limit ${data.limits.maxTotalErrors}); the last: ${data.lastError}`,
+      ? `${data.consecutiveErrors} errors in a row; the last: ${data.lastError}`
+      : `${data.totalErrors} errors in all; the last: ${data.lastError}`,
   remedy: "Fix what the last error names, then start the agent again."
 })
 
@@ -317,7 +317,8 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       sessionSeq: data.sessionSeq,
       runId: data.runId,
       consecutiveErrors: data.consecutiveErrors,
-      totalErrors: data.totalErrors
+      totalErrors: data.totalErrors,
+      fatal: data.fatal
     })
   },
   states: {

@@ -3,7 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { type Alert, alertOf } from "../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../src/alerts/Mail.ts"
+import type { Outcome } from "../../src/domain/Outcome.ts"
 import type { Payload, Rune } from "../../src/domain/Rune.ts"
+import { step } from "../../src/machines/Machine.ts"
+import * as Worker from "../../src/machines/Worker.ts"
 
 const rune = (rest: Partial<Rune>): Rune => ({
   eventId: 7,
@@ -21,27 +24,31 @@ const rune = (rest: Partial<Rune>): Rune => ({
   ...rest
 })
 
-const exited = (outcome: object, row = 5, all = 5): Payload => ({
-  event: { _tag: "SessionExited", runId: "r5", outcome },
-  consecutiveErrors: row,
-  totalErrors: all
-})
-const error = { _tag: "Error", detail: "exit code 1: no such file" }
-const fatal = { _tag: "Fatal", detail: "not logged in", remedy: "Log in." }
+/** The payload that the worker itself writes when a run ends so, as its `row`th error in a row, `all`th in all. */
+const exited = (outcome: Outcome, row = 5, all = 5): Payload => {
+  const data = { ...Worker.initial(), runId: "r5", consecutiveErrors: row - 1, totalErrors: all - 1 }
+  const moved = step(Worker.Worker, "Running", data, { _tag: "SessionExited", runId: "r5", outcome })
+  assert.strictEqual(moved._tag, "Moved")
+  return moved._tag === "Moved" ? moved.payload : {}
+}
+const error: Outcome = { _tag: "Error", detail: "exit code 1: no such file" }
+const fatal: Outcome = { _tag: "Fatal", detail: "not logged in", remedy: "Log in." }
 
 describe("AlertPolicy", () => {
   for (const [what, given, headline] of [
     ["errors in a row", { payload: exited(error) }, "builder stopped: 5 errors in a row"],
     ["errors in all", { payload: exited(error, 1, 20) }, "builder stopped: 20 errors in all"],
-    ["both", { payload: exited({ _tag: "Timeout" }, 2, 20) }, "builder stopped: 2 errors in a row, 20 in all"],
-    ["the only error", { payload: exited(error, 1, 1) }, "builder stopped: 1 error in all"],
-    ["a run that cannot succeed", { payload: exited(fatal, 0, 0) }, "builder stopped: not logged in"],
     [
-      "a fatal error",
-      { trigger: "FatalError", payload: { event: { _tag: "FatalError", message: "no git\nrepository" } } },
+      "the 20th that is a timeout",
+      { payload: exited({ _tag: "Timeout" }, 2, 20) },
+      "builder stopped: 20 errors in all"
+    ],
+    ["a run that cannot succeed", { payload: exited(fatal) }, "builder stopped: not logged in"],
+    [
+      "an event of a newer agentd",
+      { payload: { event: { _tag: "Later" }, fatal: { message: "no git\nrepository", remedy: null } } },
       "builder stopped: no git repository"
     ],
-    ["an event of a newer agentd", { payload: { event: { _tag: "Later" } } }, "builder stopped"],
     [
       "a violated invariant",
       { kind: "invariant.violated", payload: { rule: "INV-RUN-FENCED", severity: "ERROR", message: "m" } },
@@ -107,6 +114,9 @@ What led there:
 
 Its last lines:
   | Error: no such file
+
+What to do:
+  Fix what the last error names, then start the agent again.
 
 Start it again:
   agentd start demo/builder

@@ -11,7 +11,7 @@ import { Redact } from "../../src/runes/Redact.ts"
 import { body, certificate, closedPort, header, type Script, silence, stand } from "./SmtpStand.ts"
 
 const SECRET = "korrekt horse 7"
-const quick: Smtp.Timeouts = { greeting: "300 millis", silence: "10 seconds", whole: "20 seconds" }
+const timeouts: Smtp.Timeouts = { greeting: "10 seconds", silence: "10 seconds", whole: "20 seconds" }
 const letter = { subject: "[agentd] builder stopped: 5 errors in a row", text: "Why:\n  grüße\n" }
 
 const decodeMail = Schema.decodeUnknownSync(MailConfig)
@@ -25,8 +25,8 @@ const mailTo = (smtp: object, rest: object = {}): MailConfig =>
   })
 
 const withLayers = Effect.provide(Layer.mergeAll(NodeFileSystem.layer, Redact.layer))
-const send = (mail: MailConfig, timeouts = quick) =>
-  Smtp.send(mail, { ...letter, messageId: "<a.1@example.net>" }, timeouts)
+const send = (mail: MailConfig, within = timeouts) =>
+  Smtp.send(mail, { ...letter, messageId: "<a.1@example.net>" }, within)
 
 const folder = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-smtp-"))),
@@ -154,7 +154,7 @@ describe("Smtp", () => {
   it.live("a server that never greets is given up after the time for it", () =>
     Effect.gen(function* () {
       const { port } = yield* silence
-      const error = yield* Effect.flip(send(mailTo({ port })))
+      const error = yield* Effect.flip(send(mailTo({ port }), { ...timeouts, greeting: "200 millis" }))
       assert.strictEqual(error.class, "transient")
       assert.match(error.message, /greeting/i)
     }).pipe(Effect.scoped, withLayers)
@@ -209,7 +209,7 @@ describe("Smtp", () => {
     Effect.gen(function* () {
       const server = yield* stand()
       const evil = { subject: "x\r\nBcc: eve@example.org\r\n\r\nhello", text: "." }
-      yield* Smtp.send(mailTo({ port: server.port }), evil, quick)
+      yield* Smtp.send(mailTo({ port: server.port }), evil, timeouts)
       assert.deepStrictEqual(server.taken[0]?.to, ["ada@example.org"])
       assert.isUndefined(header(server.taken[0], "Bcc"))
     }).pipe(Effect.scoped, withLayers)

@@ -107,6 +107,7 @@ const fleet = (world: World): Fleet["Service"] => {
       }),
     projects: Effect.sync(() => world.projects),
     agents: Effect.sync(() => world.agents),
+    mailOf: () => Effect.sync(() => undefined),
     agent: (name) => find(name),
     start: (name) => command("start", name),
     stop: (name) => command("stop", name),

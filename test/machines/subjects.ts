@@ -102,7 +102,7 @@ export const plate: Subject<Plate.State, Plate.Event, Plate.Data> = {
   holds: ({ data, state }) =>
     claims({
       "the status is what the sets say": state === "Starting" ? standing(data) === "Idle" : state === standing(data),
-      "the sets are bounded": data.prompts.length <= 64 && data.formerIds.length <= 8 && data.pids.length <= 4
+      "the sets are bounded": data.prompts.length <= 64 && data.formerIds.length <= 8 && data.processes.length <= 4
     })
 }
 

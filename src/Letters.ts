@@ -1,0 +1,50 @@
+/**
+ * Letters: what the alerter asks of the rest: where a project's mail goes, and the
+ * story behind an alert. Read anew each time, so a changed config counts at once.
+ */
+import { Effect, FileSystem, Layer } from "effect"
+import { Correspondence } from "./alerts/Correspondence.ts"
+import { Fleet } from "./agents/Fleet.ts"
+import * as Why from "./agents/Why.ts"
+import * as ConfigFile from "./domain/ConfigFile.ts"
+import { RuneLog } from "./runes/RuneLog.ts"
+
+/** So many runes of an agent are enough to say why it stopped. */
+const WHY_RUNES = 400
+
+/** `userConfig`: the user's own file, for projects without a mail section. */
+export const layer = (userConfig: string) =>
+  Layer.effect(
+    Correspondence,
+    Effect.gen(function* () {
+      const fleet = yield* Fleet
+      const log = yield* RuneLog
+      const fileSystem = yield* FileSystem.FileSystem
+      const own = ConfigFile.loadUser(userConfig).pipe(
+        Effect.provideService(FileSystem.FileSystem, fileSystem),
+        Effect.map(({ mail }) => mail),
+        Effect.catch((error) =>
+          Effect.as(Effect.logWarning(`no mail from the user's config: ${error.message}`), undefined)
+        )
+      )
+      const agentOf = (stream: string, actor: string) =>
+        Effect.map(fleet.agents, (rows) =>
+          rows.find((row) => row.conversation === stream && actor === `worker/${row.agent}`)
+        )
+      return Correspondence.of({
+        mailFor: (stream) =>
+          Effect.flatMap(fleet.mailOf(stream), (mail) => (mail === undefined ? own : Effect.succeed(mail))),
+        projectName: (stream) =>
+          Effect.map(fleet.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
+        why: ({ actor, stream }) =>
+          Effect.gen(function* () {
+            const agent = yield* agentOf(stream, actor)
+            if (agent === undefined) return []
+            return Why.why(yield* log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES), agent).lines
+          }).pipe(
+            // the mail goes out without its story rather than not at all
+            Effect.catch((error) => Effect.as(Effect.logWarning(`a mail goes without its story: ${error.message}`), []))
+          )
+      })
+    })
+  )
