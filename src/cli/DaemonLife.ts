@@ -3,6 +3,7 @@
  * wait until it answers; ask it to end and wait until its process is gone.
  */
 import { Clock, Console, Duration, Effect, Schedule } from "effect"
+import * as ProcessTable from "../backends/ProcessTable.ts"
 import { call, type DaemonUnreachable } from "../control/ControlClient.ts"
 import { checkLength, probe } from "../control/Endpoint.ts"
 import type { StatusReply } from "../control/Protocol.ts"
@@ -21,10 +22,12 @@ const POLL = Duration.millis(50)
 export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable> =>
   call(socket, (client) => client.Status())
 
-/** Whether a process of that id is there. Signal 0 asks and does nothing. */
+/** Whether a process of that id runs. One that has ended and waits for its parent to notice does not. */
 const alive = (pid: number) =>
   Effect.sync(() => {
+    if (ProcessTable.isAvailable()) return ProcessTable.isAlive(ProcessTable.identify(pid))
     try {
+      // signal 0 asks and does nothing
       process.kill(pid, 0)
       return true
     } catch (error) {

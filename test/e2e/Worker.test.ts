@@ -50,7 +50,7 @@ describe("an agent under the daemon", { timeout: 90_000 }, () => {
     })
   )
 
-  it.live("one crashing never disturbs another", () =>
+  it.live("INV-AGENT-SUPERVISED: one crashing never disturbs another", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
       box.configure({
