@@ -143,7 +143,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
       const ask = new Ask<M, A, E | MailboxFull | ActorStopped>(message, cause)
       if (!this.mailbox.push(ask)) return Effect.fail(mailboxFull(this.address, this.kind.capacity))
       // The asker waits anyway, so it lends the actor its turn: no trip through the scheduler.
-      if (this.depth === 0 || this.lending || true) this.turn()
+      if (this.depth === 0 || (this.depth === 1 && this.lending)) this.turn()
       return ask.answer()
     })
   }
@@ -167,7 +167,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
         this.open()
         return this
       })
-      return true ? open : Effect.andThen(Fiber.await(this.working), open)
+      return this.working === undefined ? open : Effect.andThen(Fiber.await(this.working), open)
     })
   }
 
@@ -252,7 +252,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
    * lends another, so that the stack stays flat.
    */
   protected settleAsks<B>(asks: ReadonlyArray<Ask<M>>, answers: ReadonlyArray<B>): void {
-    this.lending = true
+    this.lending = this.depth === 1
     for (let index = 0; index < asks.length; index++) asks[index]!.settle(Exit.succeed(answers[index]))
     this.lending = false
   }
@@ -312,7 +312,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   private turn(): void {
     if (this.working !== undefined) return
     this.depth += 1
-    let budget = Infinity
+    let budget = TURN
     while (budget > 0 && this.working === undefined && this.status === "running") {
       const ready = this.mailbox.ready
       if (ready === 0) break
@@ -368,7 +368,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     const down = comesBack(this.restart, this.end!) ? "restarting" : "stopped"
     this.status = down
     this.mailbox.failAsks(() => Exit.fail(actorStopped(this.address, down)))
-
+    this.mailbox.admitAll()
     if (down === "stopped" && this.restart === "temporary") this.close()
     this.report()
   }

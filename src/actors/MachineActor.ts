@@ -148,7 +148,7 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
 
   protected override begin(): Effect.Effect<void, unknown> | undefined {
     this.careful = 0
-    this.pending = undefined
+    if (!this.fired) this.after = undefined
     this.timer = undefined
     this.entered = -1
     this.activity = undefined
@@ -213,7 +213,7 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
     if (changed) {
       this.timeout += 1
       this.after = undefined
-      this.since = undefined
+      this.since = this.kind.monotonic
     }
     if (planned.retry) this.mailbox.retry()
     for (const answer of answers) answer()
@@ -230,7 +230,7 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
       return Effect.failCause(cause)
     }
     if (planned.steps.length > 1) {
-      this.careful = 1
+      this.careful = planned.steps.length
       return Effect.void
     }
     const { envelope } = planned.steps[0]!

@@ -23,25 +23,44 @@ export const make = (options: Omit<Options, "children">): Nest => {
   const specs = new Map<string, ChildSpec>()
   let supervisor: Supervisor.Supervisor | undefined
 
+  const stop = (alive: Supervisor.Supervisor, id: string): Effect.Effect<void> =>
+    // a nest that has just ended has stopped it already
+    Effect.ignore(Effect.andThen(alive.terminateChild(id), alive.deleteChild(id)))
+
+  const startIn = (alive: Supervisor.Supervisor, spec: ChildSpec): Effect.Effect<void> =>
+    alive.startChild(spec).pipe(
+      // its next start finds the child in the list
+      Effect.catchTag("SupervisorEnded", () => Effect.void),
+      Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
+      Effect.asVoid
+    )
+
   const remove = (id: string): Effect.Effect<void> =>
     Effect.suspend(() => {
       const known = specs.delete(id)
-      if (!known || supervisor === undefined) return Effect.void
-      // a nest that has just ended has stopped it already
-      return Effect.ignore(Effect.andThen(supervisor.terminateChild(id), supervisor.deleteChild(id)))
+      return !known || supervisor === undefined ? Effect.void : stop(supervisor, id)
+    })
+
+  /** What was added and removed while it started with the list of before. */
+  const catchUp = (made: Supervisor.Supervisor, begun: ReadonlyArray<ChildSpec>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      supervisor = made
+      const gone = begun.filter((spec) => specs.get(spec.id) !== spec)
+      const late = [...specs.values()].filter((spec) => !begun.includes(spec))
+      return Effect.andThen(
+        Effect.forEach(gone, ({ id }) => stop(made, id), { discard: true }),
+        Effect.forEach(late, (spec) => startIn(made, spec), { discard: true })
+      )
     })
 
   return {
     child: {
       id: options.name,
       type: "supervisor",
-      start: Effect.suspend(() => Supervisor.make({ ...options, children: [...specs.values()] })).pipe(
-        Effect.tap((made) =>
-          Effect.sync(() => {
-            supervisor = made
-          })
-        )
-      )
+      start: Effect.suspend(() => {
+        const begun = [...specs.values()]
+        return Effect.tap(Supervisor.make({ ...options, children: begun }), (made) => catchUp(made, begun))
+      })
     },
     remove,
     add: (spec) =>
@@ -49,13 +68,7 @@ export const make = (options: Omit<Options, "children">): Nest => {
         remove(spec.id),
         Effect.suspend(() => {
           specs.set(spec.id, spec)
-          if (supervisor === undefined) return Effect.void
-          return supervisor.startChild(spec).pipe(
-            // its next start finds the child in the list
-            Effect.catchTag("SupervisorEnded", () => Effect.void),
-            Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
-            Effect.asVoid
-          )
+          return supervisor === undefined ? Effect.void : startIn(supervisor, spec)
         })
       )
   }

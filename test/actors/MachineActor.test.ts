@@ -133,6 +133,24 @@ describe("MachineActor", () => {
         assert.strictEqual((error as Refused).state, "Dim")
       }))
 
+    test("however many wait, and ask again as soon as they are refused: all are answered", () =>
+      Effect.gen(function* () {
+        const gate = yield* Deferred.make<void>()
+        const { actor } = yield* make({ capacity: 10_000, perform: () => Deferred.await(gate) })
+        const { end } = yield* run(actor)
+        yield* actor.ask(toggle)
+        const late = Effect.flip(actor.ask({ _tag: "Late" }))
+        const asking = yield* Effect.forkChild(
+          Effect.forEach(Array.from({ length: 5_000 }), () => Effect.andThen(late, late), { concurrency: "unbounded" })
+        )
+        const ended = yield* Effect.forkChild(end)
+        yield* settled
+        yield* Deferred.succeed(gate, undefined)
+        const errors = yield* Fiber.join(asking)
+        assert.isTrue(errors.every((error) => error instanceof Refused))
+        assert.isUndefined(ended.pollUnsafe())
+      }))
+
     test("a postponed ask waits for the state to change", () =>
       Effect.gen(function* () {
         const { actor } = yield* make()

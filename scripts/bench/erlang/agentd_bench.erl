@@ -10,7 +10,7 @@ init({sup, Flags, Specs}) -> {ok, {Flags, Specs}};
 init({notify, Pid}) -> Pid ! {up, self()}, {ok, 0};
 init(_) -> {ok, 0}.
 
-handle_call(crash, _From, _N) -> exit(crash);
+handle_call(crash, _From, _N) -> error(crash);
 handle_call(_Msg, _From, N) -> {reply, N + 1, N + 1}.
 handle_cast({busy, M}, N) -> spin(M), gen_server:cast(self(), {busy, M}), {noreply, N + 1};
 handle_cast(_Msg, N) -> {noreply, N + 1}.
