@@ -11,6 +11,8 @@ import { Entry } from "./cli/Invocation.ts"
 
 /** A verb that is interrupted did not do its work; a daemon that is told to end has done it. */
 let interrupted = 130
+/** How the program ended that ran in our place. */
+let ended: number | undefined
 
 const entry = Layer.succeed(Entry)({
   // the script as it was called: chunks of a bundle change their names
@@ -25,6 +27,20 @@ const entry = Layer.succeed(Entry)({
         return import("./Daemon.ts")
       }),
       (daemon) => daemon.run(options)
+    ),
+  foreground: (options) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./Foreground.ts")),
+      (foreground) => foreground.start(options)
+    ).pipe(
+      Effect.map((program) => ({
+        ...program,
+        ended: Effect.tap(program.ended, (status) =>
+          Effect.sync(() => {
+            ended = status
+          })
+        )
+      }))
     )
 })
 
@@ -35,10 +51,11 @@ NodeRuntime.runMain(run(process.argv.slice(2)).pipe(Effect.provide(Layer.mergeAl
   disableErrorReporting: true,
   teardown: (exit, end) =>
     end(
-      Exit.isSuccess(exit) && typeof exit.value === "number"
-        ? exit.value
-        : Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
-          ? interrupted
-          : 1
+      ended ??
+        (Exit.isSuccess(exit) && typeof exit.value === "number"
+          ? exit.value
+          : Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+            ? interrupted
+            : 1)
     )
 })

@@ -13,7 +13,7 @@
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { createHash } from "node:crypto"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { Clock, Deferred, Effect, type FileSystem, Layer, Schema } from "effect"
 import type { ChildSpec } from "./actors/Child.ts"
 import * as DeadLetters from "./actors/DeadLetters.ts"
@@ -25,6 +25,14 @@ import * as LiveFleet from "./agents/LiveFleet.ts"
 import { Backends } from "./backends/Backends.ts"
 import { ProcessTree } from "./backends/ProcessTree.ts"
 import { Reaper } from "./backends/Reaper.ts"
+import * as Endpoint from "./control/Endpoint.ts"
+import * as Listening from "./http/Listening.ts"
+import * as Server from "./http/Server.ts"
+import * as Spool from "./http/Spool.ts"
+import * as LivePlates from "./plates/LivePlates.ts"
+import type { Plates } from "./plates/Plates.ts"
+import type { UserConfig } from "./domain/Config.ts"
+import * as ConfigFile from "./domain/ConfigFile.ts"
 import * as ControlServer from "./control/ControlServer.ts"
 import { DaemonControl } from "./control/DaemonControl.ts"
 import { LiveOutbox } from "./alerts/LiveOutbox.ts"
@@ -33,7 +41,7 @@ import * as EmailAlerter from "./alerts/EmailAlerter.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
 import { DAEMON_STREAM, type Payload } from "./domain/Rune.ts"
 import * as Letters from "./Letters.ts"
-import { Redact } from "./runes/Redact.ts"
+import { Redact, secretsIn } from "./runes/Redact.ts"
 import { RuneLog } from "./runes/RuneLog.ts"
 import * as SqlRuneLog from "./runes/SqlRuneLog.ts"
 import * as StoreLock from "./runes/StoreLock.ts"
@@ -79,11 +87,21 @@ const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
     if (orphans.length > 0) yield* Effect.logWarning(`ended what ${orphans.length} runs of an earlier daemon left`)
   })
 
+/** Where what comes and goes belongs in the supervision tree. */
+interface Nests {
+  readonly conversations: Nest.Nest
+  readonly plates: Nest.Nest
+}
+
+const nestOf = (name: string) => Nest.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+
 /** The services of the daemon, from the ground up. */
-const services = (options: Options, nest: Nest.Nest) => {
+const services = (options: Options, user: UserConfig, { conversations, plates }: Nests) => {
   const store = storeId(options.state)
-  return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer).pipe(
-    Layer.provideMerge(LiveFleet.layer({ worktrees: join(options.state, "worktrees"), nest, sweep: sweep(store) })),
+  const worktrees = join(options.state, "worktrees")
+  return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
+    Layer.provideMerge(LiveFleet.layer({ worktrees, nest: conversations, sweep: sweep(store) })),
+    Layer.provideMerge(LivePlates.layer({ nest: plates, permissionTimeout: user.approvals.timeout })),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(Backends.layer({ store, environment: options.environment })),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
@@ -97,7 +115,15 @@ const note = (kind: string, payload: Payload) =>
   Effect.flatMap(RuneLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
 
 /** What the daemon's own children are built from. */
-type Needs = Correspondence | LiveOutbox | FileSystem.FileSystem | Fleet | Redact | RuneLog
+type Needs =
+  | Correspondence
+  | FileSystem.FileSystem
+  | Fleet
+  | Listening.Listening
+  | LiveOutbox
+  | Plates
+  | Redact
+  | RuneLog
 
 /** A child that is made of a layer: it lives until it is stopped. */
 const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
@@ -109,23 +135,36 @@ const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R
 const live = Effect.fnUntraced(function* (options: Options) {
   const startedAt = yield* Clock.currentTimeMillis
   yield* StoreLock.acquire({ folder: options.state, socket: options.socket })
-  const nest = Nest.make({ name: "conversations", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
-  const context = yield* Layer.build(services(options, nest))
+  const nests = { conversations: nestOf("conversations"), plates: nestOf("plates") }
+  const user = yield* Effect.provide(ConfigFile.loadUser(options.userConfig), NodeServices.layer)
+  const context = yield* Layer.build(services(options, user, nests))
   return yield* Effect.gen(function* () {
+    yield* (yield* Redact).register(secretsIn(options.environment))
     const log = yield* RuneLog
     const fleet = yield* Fleet
     const notify = yield* Notify
     yield* note("daemon.started", { pid: process.pid, version, state: options.state, socket: options.socket })
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid: process.pid })))
     const asked = yield* Deferred.make<string>()
-    const control = Layer.succeed(DaemonControl, yield* DaemonInfo.make({ ...options, version, startedAt, asked }))
+    const info = yield* DaemonInfo.make({ ...options, version, startedAt, asked })
+    const control = Layer.succeed(DaemonControl, info)
+    const http = Server.layer({
+      state: options.state,
+      socket: join(dirname(options.socket), "http.sock"),
+      claim: Endpoint.claim,
+      port: user.http.enabled ? user.http.port : undefined,
+      status: info.status
+    })
     const root = yield* Supervisor.make<Needs>({
       name: "agentd",
       intensity: 10,
       period: "30 seconds",
       children: [
         service("control", ControlServer.layer({ socket: options.socket }).pipe(Layer.provide(control))),
-        nest.child,
+        nests.plates.child,
+        service("http", http),
+        service("spool", Spool.layer({ state: options.state })),
+        nests.conversations.child,
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(fleet.ready)) }
       ]
@@ -155,6 +194,9 @@ const exitCodes: { readonly [tag: string]: number } = {
   StorageError: 74,
   StoreInUse: 75,
   EndpointRefused: 78,
+  HttpRefused: 78,
+  TokenError: 78,
+  ConfigError: 78,
   CommandRefused: 78
 }
 

@@ -12,6 +12,7 @@ import { DaemonControl } from "./control/DaemonControl.ts"
 import type { Check, DaemonStatus } from "./control/Protocol.ts"
 import { CommandRefused } from "./domain/Messages.ts"
 import { Redact } from "./runes/Redact.ts"
+import * as Listening from "./http/Listening.ts"
 import { RuneLog } from "./runes/RuneLog.ts"
 
 export interface Facts {
@@ -85,6 +86,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   const fleet = yield* Fleet
   const correspondence = yield* Correspondence
   const letters = yield* LiveOutbox
+  const listening = yield* Listening.Listening
   const context = yield* Effect.context<FileSystem.FileSystem | Fleet | Redact>()
   const by = yield* Effect.orDie(supervision)
   /** Every mail section in force, each once. */
@@ -133,14 +135,19 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : (yield* fleet.ready) ? "ready" : "recovering",
       supervision: by,
       log: { head: yield* log.head, bytes: yield* size(join(facts.state, "runes.db")) },
-      outbox: yield* outbox
+      outbox: yield* outbox,
+      http: yield* listening.report
     } satisfies DaemonStatus
   }).pipe(Effect.provideContext(context))
   return DaemonControl.of({
     status,
     shutdown: (reason, who) => Effect.asVoid(Deferred.succeed(facts.asked, `${reason} (${who})`)),
     alertTest,
-    checks: Effect.all([projectChecks, agentChecks]).pipe(
+    checks: Effect.all([
+      projectChecks,
+      agentChecks,
+      Effect.map(listening.report, (report) => [Listening.check(report)])
+    ]).pipe(
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)
     )

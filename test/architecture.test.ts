@@ -97,6 +97,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the daemon is the one child that must outlive the scope that started it"
   },
   {
+    path: "src/Foreground.ts",
+    rule: "node:child_process",
+    because: "it stands between a shell and a program: effect/process tells only in words which signal ended it"
+  },
+  {
     path: "src/systemd/Notify.ts",
     rule: "process.env",
     because: "it deletes the notify socket from the environment that agents inherit; Config can only read"

@@ -14,6 +14,7 @@ import type { ProcessTree } from "../backends/ProcessTree.ts"
 import * as ConfigFile from "../domain/ConfigFile.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { Redact, secretsIn } from "../runes/Redact.ts"
 import { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import type { AgentTree } from "./AgentTree.ts"
 import * as Board from "./Board.ts"
@@ -60,6 +61,9 @@ class LiveFleet {
 
   private load(path: string) {
     return ConfigFile.load(path).pipe(
+      Effect.tap(({ agents }) =>
+        this.services.redact.register(Object.values(agents).flatMap(({ backend }) => secretsIn(backend.env)))
+      ),
       Effect.provideService(FileSystem.FileSystem, this.services.fileSystem),
       Effect.mapError(
         (error) =>
@@ -185,6 +189,7 @@ export const layer = (options: Options) =>
       const services: ProjectServices = {
         log,
         deadLetters: yield* DeadLetters,
+        redact: yield* Redact,
         backends: yield* Backends,
         fileSystem: yield* FileSystem.FileSystem,
         worktrees: options.worktrees,

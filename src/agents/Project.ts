@@ -14,6 +14,7 @@ import type { Backends } from "../backends/Backends.ts"
 import type { AgentConfig } from "../domain/Config.ts"
 import * as ConfigFile from "../domain/ConfigFile.ts"
 import { type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { type Redact, secretsIn } from "../runes/Redact.ts"
 import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import * as AgentTree from "./AgentTree.ts"
 import { freshAgent, type ProjectRecord } from "./Recovery.ts"
@@ -23,6 +24,7 @@ export interface ProjectServices {
   readonly log: RuneLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   readonly backends: Backends["Service"]
+  readonly redact: Redact["Service"]
   readonly fileSystem: FileSystem.FileSystem
   /** Where worktrees are made: `<state>/worktrees`. */
   readonly worktrees: string
@@ -92,7 +94,7 @@ export class Project {
   private readonly adopt = Effect.fnUntraced(
     { self: this },
     function* (this: Project, agent: string, config: AgentConfig) {
-      const { backends, deadLetters, log, recoveredTo, worktrees } = this.services
+      const { backends, deadLetters, log, recoveredTo } = this.services
       const settings = this.settings(agent, config)
       let record = this.record.agents.get(agent)
       if (record === undefined) this.record.agents.set(agent, (record = freshAgent(agent)))
@@ -105,7 +107,7 @@ export class Project {
           deadLetters,
           config: settings,
           backend: Effect.suspend(() => backends.make(settings().backend)),
-          place: Effect.suspend(() => this.place(agent, settings(), worktrees)),
+          place: Effect.suspend(() => this.place(agent, settings())),
           recoveredTo
         },
         record
@@ -120,16 +122,44 @@ export class Project {
     }
   )
 
-  private place(agent: string, config: AgentConfig, worktrees: string): AgentTree.Surroundings["place"] {
-    const { root } = this.config
-    if (config.worktree === false) return Effect.succeed({ cwd: root, branch: undefined })
-    return Worktree.prepare({
-      repository: root,
-      folder: join(worktrees, this.conversation, agent),
+  private worktree(agent: string, config: AgentConfig): Worktree.WorktreeSpec | undefined {
+    if (config.worktree === false) return undefined
+    return {
+      repository: this.config.root,
+      folder: join(this.services.worktrees, this.conversation, agent),
       agent,
       base: config.worktree === true ? undefined : config.worktree.base
-    })
+    }
   }
+
+  private place(agent: string, config: AgentConfig): AgentTree.Surroundings["place"] {
+    const spec = this.worktree(agent, config)
+    return spec === undefined ? Effect.succeed({ cwd: this.config.root, branch: undefined }) : Worktree.prepare(spec)
+  }
+
+  /** Its worktree goes with an agent only if no work goes with it; the log says what became of it. */
+  private readonly clear = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, agent: string, config: AgentConfig) {
+      const spec = this.worktree(agent, config)
+      if (spec === undefined) return
+      const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>
+        Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
+      )
+      yield* this.services.log.append([
+        {
+          stream: this.conversation,
+          kind: removal._tag === "Kept" ? "worktree.kept" : "worktree.removed",
+          actor: `worker/${agent}`,
+          trigger: "dismiss",
+          payload: {
+            folder: spec.folder,
+            ...(removal._tag === "Kept" ? { reason: removal.reason, detail: removal.detail } : {})
+          }
+        }
+      ])
+    }
+  )
 
   private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: Project, agent: string) {
     const member = this.members.get(agent)
@@ -140,6 +170,8 @@ export class Project {
     if (record !== undefined) Object.assign(record, { worker: member.tree.worker(), inbox: member.tree.inbox() })
     yield* Scope.close(member.scope, Exit.void)
     this.members.delete(agent)
+    // a fault of ours in what is only a note does not keep the agent
+    yield* Effect.catchTag(this.clear(agent, member.tree.config()), "RuneRefused", Effect.die)
   })
 
   /** All agents of the config that is in force, and no others. */
@@ -167,6 +199,9 @@ export class Project {
     const before = JSON.stringify(this.config)
     if (JSON.stringify(read.success) === before) return
     this.config = read.success
+    yield* this.services.redact.register(
+      Object.values(this.config.agents).flatMap(({ backend }) => secretsIn(backend.env))
+    )
     this.name = this.config.name
     yield* this.services.log.append([
       {

@@ -8,32 +8,9 @@ import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } f
 import { VERSION } from "../control/Version.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
 import { explain } from "./Failure.ts"
-import * as Invocation from "./Invocation.ts"
 import { FORM, parse } from "./Moment.ts"
-
-const State = GlobalFlag.Setting("state")({
-  flag: Flag.String("state").pipe(
-    Flag.withMetavar("DIR"),
-    Flag.withDescription("Keep and find everything in this folder: a separate world"),
-    Flag.optional
-  )
-})
-const Json = GlobalFlag.Setting("json")({
-  flag: Flag.Boolean("json").pipe(
-    Flag.withDescription("Print one JSON value, or one a line where it is a stream"),
-    Flag.withDefault(false)
-  )
-})
-
-/** Loads the verb, then runs it as it was invoked. */
-const verb =
-  <I, A, E, R>(load: () => Promise<{ readonly run: (input: I) => Effect.Effect<A, E, R> }>) =>
-  (input: I) =>
-    Effect.gen(function* () {
-      const invocation = yield* Invocation.make({ state: yield* State, json: yield* Json })
-      const { run } = yield* Effect.promise(load)
-      return yield* Effect.provideService(run(input), Invocation.Invocation, invocation)
-    })
+import * as SessionVerbs from "./SessionVerbs.ts"
+import { globalFlags, maybe, verb } from "./Verb.ts"
 
 const agent = Argument.String("agent").pipe(Argument.withDescription("Its name in this project, or project/agent"))
 const maybeAgent = agent.pipe(Argument.optional, Argument.map(Option.getOrUndefined))
@@ -42,14 +19,6 @@ const yes = Flag.Boolean("yes").pipe(
   Flag.withDescription("Do not ask, even while agents work"),
   Flag.withDefault(false)
 )
-const maybe = (name: string, metavar: string, description: string) =>
-  Flag.String(name).pipe(
-    Flag.withMetavar(metavar),
-    Flag.withDescription(description),
-    Flag.optional,
-    Flag.map(Option.getOrUndefined)
-  )
-
 const up = Command.make(
   "up",
   {},
@@ -106,12 +75,19 @@ const status = Command.make(
 
 const ps = Command.make(
   "ps",
-  {},
+  {
+    watch: Flag.Boolean("watch").pipe(
+      Flag.withAlias("w"),
+      Flag.withDescription("Like agentd watch"),
+      Flag.withDefault(false)
+    )
+  },
   verb(() => import("./Ps.ts"))
 ).pipe(
-  Command.withDescription("List the agents: state, errors, inbox, branch, and what each waits for"),
+  Command.withDescription("List the coding sessions and the agents, and what each waits for"),
   Command.withExamples([
-    { command: "agentd ps", description: "ERRORS 2/5 · 7/20: in a row, and in all, of the limits" }
+    { command: "agentd ps", description: "ERRORS 2/5 · 7/20: in a row, and in all, of the limits" },
+    { command: "agentd ps -w", description: "Stay, and show what changes" }
   ])
 )
 
@@ -283,9 +259,10 @@ const agentd = Command.make("agentd").pipe(
       commands: [up, start, stop, restart, status, doctor, verify]
     },
     { group: "Agents", commands: [ps, why, send, interrupt, log] },
-    { group: "Setting up", commands: [init, schema, alert, completions] }
+    { group: "Sessions", commands: SessionVerbs.daily },
+    { group: "Setting up", commands: [init, schema, SessionVerbs.hooks, SessionVerbs.hook, alert, completions] }
   ]),
-  Command.withGlobalFlags([State, Json])
+  Command.withGlobalFlags(globalFlags)
 )
 
 /** What `completions` needs of the whole that it is part of. */
@@ -329,8 +306,17 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, json: b
   return exitCode
 })
 
+/** What follows `run` is a program with flags of its own, whether or not `--` says so. */
+const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const verb = args.findIndex((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state")
+  const next = args[verb + 1]
+  if (args[verb] !== "run" || next === undefined || /^(--|--help|-h)$/.test(next)) return args
+  return [...args.slice(0, verb + 1), "--", ...args.slice(verb + 1)]
+}
+
 /** Runs one command line to its exit code. Only an interrupt fails. */
-export const run = (args: ReadonlyArray<string>) => {
+export const run = (given: ReadonlyArray<string>) => {
+  const args = withProgram(given)
   const options = args.includes("--") ? args.slice(0, args.indexOf("--")) : args
   return Command.runWith(agentd, { version: VERSION })(args).pipe(
     Effect.as<number>(ExitCode.ok),

@@ -2,7 +2,7 @@
  * Invocation: what every verb needs to know of how it was called: the paths, who
  * asks from where, how to print, and how this very program was started.
  */
-import { Console, Context, Effect, Option, Stdio, Terminal } from "effect"
+import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { userInfo } from "node:os"
 import type { Caller } from "../domain/Messages.ts"
@@ -17,6 +17,8 @@ export class Entry extends Context.Service<
     readonly env: { readonly [name: string]: string }
     /** The daemon in this process, until it ends. Loaded on demand. */
     readonly daemon: (options: DaemonOptions) => Effect.Effect<void, DaemonFailure>
+    /** A program in this terminal; whatever the verb comes to, this process ends with the program's status. */
+    readonly foreground: (options: ProgramOptions) => Effect.Effect<Program, NotStarted>
   }
 >()("agentd/cli/Entry") {}
 
@@ -25,9 +27,30 @@ export interface DaemonOptions {
   readonly socket: string
   /** The project to register at once. */
   readonly config?: string
+  /** The user's own config file, which need not be there. */
+  readonly userConfig: string
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string }
 }
+
+export interface ProgramOptions {
+  /** The program and its arguments. */
+  readonly command: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
+}
+
+export interface Program {
+  readonly pid: number
+  /** Its exit status as a shell tells it. */
+  readonly ended: Effect.Effect<number>
+}
+
+/** There is no such program, or it cannot be run. */
+export class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", {
+  message: Schema.String,
+  remedy: Schema.String,
+  exitCode: Schema.Int
+}) {}
 
 /** Why a daemon could not start or go on. */
 export interface DaemonFailure {

@@ -16,6 +16,8 @@ export interface Paths {
   readonly state: string
   readonly defaultState: string
   readonly socket: string
+  /** Where it answers over HTTP: beside the other. */
+  readonly http: string
   /** Where a daemon without journal writes. */
   readonly log: string
   /** The store of the rune log. */
@@ -51,6 +53,7 @@ export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
       state,
       defaultState,
       socket: NodePath.join(folder, "control.sock"),
+      http: NodePath.join(folder, "http.sock"),
       log: NodePath.join(state, "daemon.log"),
       store: NodePath.join(state, STORE_NAME),
       lock: NodePath.join(state, LOCK_NAME),

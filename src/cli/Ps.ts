@@ -1,48 +1,20 @@
-/** `agentd ps`: the agents, one a row. */
+/** `agentd ps`: the coding sessions and the agents, one a row; with -w as they change. */
 import { Clock, Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
-import type { AgentInfo } from "../domain/Messages.ts"
+import { boardOf, render } from "./Board.ts"
 import { Invocation, print } from "./Invocation.ts"
-import { age, type Cell, plain, stateColour, table } from "./Output.ts"
 
-const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
-
-/** What it does or waits for, and when it goes on by itself. */
-const detail = (agent: AgentInfo, now: number): string => {
-  const text = plain(agent.detail)
-  if (agent.nextAt === null) return text
-  const wait = agent.nextAt > now ? `goes on in ${age(agent.nextAt - now)}` : "goes on now"
-  return text === "" ? wait : `${wait}; ${text}`
-}
-
-export const rowOf = (agent: AgentInfo, now: number): ReadonlyArray<Cell> => {
-  const failing = agent.consecutiveErrors > 0
-  return [
-    { text: `${agent.project}/${agent.agent}`, colour: "bold" },
-    { text: agent.state, colour: stateColour(agent.state) },
-    { text: agent.since === 0 ? "-" : age(now - agent.since) },
-    {
-      text: `${agent.consecutiveErrors}/${agent.maxConsecutiveErrors} · ${agent.totalErrors}/${agent.maxTotalErrors}`,
-      colour: failing ? "yellow" : undefined
-    },
-    { text: String(agent.inbox), colour: agent.inbox > 0 ? "cyan" : undefined },
-    { text: plain(agent.branch ?? "-") },
-    { text: detail(agent, now) }
-  ]
-}
-
-export const run = Effect.fnUntraced(function* () {
+const once = Effect.gen(function* () {
   const { colour, columns, paths } = yield* Invocation
-  const agents = yield* call(paths.socket, (client) => client.Agents())
-  const now = yield* Clock.currentTimeMillis
-  const sorted = agents.toSorted((a, b) => a.project.localeCompare(b.project) || a.agent.localeCompare(b.agent))
-  yield* print(sorted, () =>
-    sorted.length === 0
-      ? ["No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there."]
-      : table(
-          HEAD,
-          sorted.map((agent) => rowOf(agent, now)),
-          { colour, columns }
-        )
+  const board = yield* call(paths.socket, (client) =>
+    Effect.zipWith(client.Plates({ all: false }), client.Agents(), boardOf)
   )
+  const now = yield* Clock.currentTimeMillis
+  yield* print(board, () => render(board, now, { colour, columns }))
+})
+
+export const run = Effect.fnUntraced(function* (input: { readonly watch: boolean }) {
+  if (!input.watch) return yield* once
+  const watch = yield* Effect.promise(() => import("./Watch.ts"))
+  return yield* watch.run({ bell: false, notify: false })
 })

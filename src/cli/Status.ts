@@ -30,6 +30,20 @@ const outbox = (mail: DaemonStatus["outbox"], now: number): string => {
   return `${parts.join(", ")}; rests on rune ${mail.restsOn}`
 }
 
+const http = (report: DaemonStatus["http"]): string => {
+  if (report === undefined) return "none"
+  const { listening, port, problem, socket } = report
+  const tcp =
+    problem !== null
+      ? `${plain(problem.message)} → ${plain(problem.remedy)}`
+      : port === null
+        ? "TCP is turned off"
+        : listening
+          ? `http://127.0.0.1:${port}`
+          : `port ${port} is not listened on yet`
+  return `${socket ?? "no socket yet"}; ${tcp}`
+}
+
 const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArray<string> => {
   const { daemon, projects, states, uptime } = status
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
@@ -44,6 +58,7 @@ const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArra
     line("kept by", supervision(daemon.supervision)),
     line("state", daemon.state),
     line("socket", daemon.socket),
+    line("http", http(daemon.http)),
     line("log", `${daemon.log.head} runes, ${bytes(daemon.log.bytes)}`),
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),

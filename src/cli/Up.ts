@@ -10,6 +10,7 @@ export const run = Effect.fnUntraced(function* () {
   yield* daemon({
     state: paths.state,
     socket: paths.socket,
+    userConfig: paths.userConfig,
     environment: env,
     ...(caller.config === null ? {} : { config: caller.config })
   })

@@ -9,6 +9,7 @@ import { Fleet } from "../agents/Fleet.ts"
 import { workerAddress } from "../agents/Recovery.ts"
 import * as Why from "../agents/Why.ts"
 import { type AgentInfo, type Caller, CommandRefused } from "../domain/Messages.ts"
+import { type Decision, Plates } from "../plates/Plates.ts"
 import { RuneLog, type StorageError } from "../runes/RuneLog.ts"
 import { DaemonControl } from "./DaemonControl.ts"
 import { bounded, checkCaller, checkNamed, checkSelection, checkText } from "./Inputs.ts"
@@ -109,10 +110,15 @@ const explaining = (log: RuneLog["Service"], fleet: Fleet["Service"]) =>
     return { agent, ...Why.why(runes.filter(open), agent) }
   })
 
+/** A session that is refused something is told something. */
+const decisionOf = (behavior: "allow" | "deny", reason: string): Decision =>
+  behavior === "allow" ? { behavior } : { behavior, message: reason.trim() || "Refused by the user." }
+
 export const layer = Control.toLayer(
   Effect.gen(function* () {
     const fleet = yield* Fleet
     const log = yield* RuneLog
+    const plates = yield* Plates
     const daemon = yield* DaemonControl
     const admit = makeAdmission()
 
@@ -150,6 +156,16 @@ export const layer = Control.toLayer(
       Send: (input) =>
         command(input, (name, caller) =>
           Effect.andThen(checkText(input.text), fleet.send(name, { text: input.text, urgent: input.urgent }, caller))
+        ),
+      Plates: ({ all }) => plates.list({ closed: all }),
+      Plate: ({ name }) => admit.call(Effect.andThen(bounded("name", name, Limits.nameLength), plates.find(name))),
+      ForgetPlate: (input) => command(input, plates.forget),
+      Answer: (input) =>
+        command(input, (name, caller) =>
+          Effect.andThen(
+            bounded("reason", input.reason, Limits.reasonLength),
+            plates.answer(name, decisionOf(input.decision, input.reason), caller)
+          )
         ),
       Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),
       Why: (input) => command(input, explaining(log, fleet)),

@@ -9,7 +9,7 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { WhyLine } from "../agents/Why.ts"
-import { AgentInfo, Caller, CommandRefused, Done, ProjectInfo } from "../domain/Messages.ts"
+import { AgentInfo, Caller, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import { Rune } from "../domain/Rune.ts"
 import { StorageError } from "../runes/RuneLog.ts"
 
@@ -68,7 +68,18 @@ export const DaemonStatus = Schema.Struct({
     lastError: Schema.NullOr(Schema.String),
     /** The eventId of the newest alert rune; 0 before the first. */
     restsOn: Schema.Int
-  })
+  }),
+  /** Not there: this daemon serves no HTTP. */
+  http: Schema.optionalKey(
+    Schema.Struct({
+      socket: Schema.NullOr(Schema.String),
+      /** Null: TCP is turned off. */
+      port: Schema.NullOr(Schema.Int),
+      listening: Schema.Boolean,
+      /** Why it does not listen on its port. */
+      problem: Schema.NullOr(Schema.Struct({ message: Schema.String, remedy: Schema.String }))
+    })
+  )
 })
 export type DaemonStatus = typeof DaemonStatus.Type
 
@@ -153,6 +164,23 @@ export const Control = RpcGroup.make(
   Rpc.make("Interrupt", { payload: named, success: Done, error }),
   Rpc.make("Send", {
     payload: { ...named, text: Schema.String, urgent: Schema.Boolean },
+    success: Done,
+    error
+  }),
+  /** Attention first, then the newest. */
+  Rpc.make("Plates", {
+    payload: {
+      /** Also those that closed long ago. */
+      all: Schema.Boolean
+    },
+    success: Schema.Array(PlateInfo)
+  }),
+  /** By its id, a unique beginning of it, or its session's id. */
+  Rpc.make("Plate", { payload: { name: Schema.String }, success: PlateInfo, error: CommandRefused }),
+  Rpc.make("ForgetPlate", { payload: named, success: Done, error }),
+  /** `name`: the permission request's id, or its plate's. */
+  Rpc.make("Answer", {
+    payload: { ...named, decision: Schema.Literals(["allow", "deny"]), reason: Schema.String },
     success: Done,
     error
   }),

@@ -49,7 +49,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   ToolCall: (data, event) => overwritten(data, event.at),
   ToolStart: (data, event) => {
     const kind = kindOf(event.tool)
-    const prompt = { agentId: null, tool: event.tool, callId: null, kind, at: event.at }
+    const prompt = { agentId: null, tool: event.tool, callId: null, kind, at: event.at, posted: true } as const
     return { ...overwritten(data, event.at), prompts: kind === "permission" ? [] : [prompt] }
   },
   Stop: (data, event) => ({ ...data, ...cleared, failure: event.error ?? null }),

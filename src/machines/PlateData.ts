@@ -30,6 +30,8 @@ export interface Prompt {
   readonly kind: "question" | "plan" | "permission"
   /** When we heard of it, ms since the epoch. */
   readonly at: number
+  /** By an event of `/events`, whose sender may write another kind of transcript. */
+  readonly posted?: true
 }
 
 /** A process, beyond doubt where its start is known. */
@@ -216,12 +218,16 @@ export const started = (data: Data, event: Extract<Event, { readonly _tag: "Hook
   }
 }
 
+/** A dialog is open for so long, ms, before a notification tells of it. */
+const NOTIFIED_AFTER = 3_000
+
 export const notified = (data: Data, type: string, at: number): Data => {
   if (type === "idle_prompt") return turnEnded(data, data.background, data.failure)
   const prompt = { agentId: null, tool: "*", callId: null, at }
   if (type === "agent_needs_input") return opened(data, { ...prompt, kind: "question" })
-  // It follows its PermissionRequest by seconds: news only where that was missed.
-  return data.prompts.length > 0 ? data : opened(data, { ...prompt, kind: "permission" })
+  // It follows its PermissionRequest by seconds in which the agent is still: news only where that was missed.
+  const known = data.prompts.length > 0 || at - data.turnAt < NOTIFIED_AFTER
+  return known ? data : opened(data, { ...prompt, kind: "permission" })
 }
 
 interface CallEvent {

@@ -7,6 +7,7 @@
  */
 import { Context, type Effect, Schema } from "effect"
 import type { Caller, CommandRefused, Done, PlateInfo } from "../domain/Messages.ts"
+import type * as Plate from "../machines/Plate.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
 
 /** The body is not an event. Its `field` and `remedy` make up the 400. */
@@ -24,6 +25,36 @@ export interface Origin {
   readonly run: string | undefined
   /** The session's process, where the handler knows it. */
   readonly pid: number | undefined
+  /** When it was said, ms since the epoch, where it was kept until we were up. */
+  readonly at?: number
+}
+
+/** What a run of ours tells of itself. */
+export interface RunReport {
+  readonly runId: string
+  /** `project/agent` */
+  readonly agent: string
+  readonly event: Extract<Plate.Event, { readonly runId: string; readonly _tag: `Run${string}` }> | RunBegun | RunEnded
+}
+export interface RunBegun {
+  readonly _tag: "RunBegun"
+  readonly cwd: string
+  readonly pid?: number
+  /** The coding CLI's own id, where it is known already: its hooks go to the same plate. */
+  readonly sessionId?: string
+}
+export interface RunEnded {
+  readonly _tag: "RunEnded"
+}
+
+/** How well the board is kept. */
+export interface Health {
+  /** What the log holds is on the board. */
+  readonly ready: boolean
+  /** Plates that are not closed. */
+  readonly open: number
+  /** When the health check has last gone through them all, ms since the epoch; null before the first time. */
+  readonly checkedAt: number | null
 }
 
 /** An answer to a permission request, in the shape that the coding CLI takes. */
@@ -53,5 +84,8 @@ export class Plates extends Context.Service<
       decision: Decision,
       caller: Caller
     ) => Effect.Effect<Done, CommandRefused | StorageError>
+    /** A run of ours has one plate, whoever tells of it first: this, or its session's hooks. */
+    readonly run: (report: RunReport) => Effect.Effect<void>
+    readonly health: Effect.Effect<Health>
   }
 >()("agentd/plates/Plates") {}

@@ -79,6 +79,12 @@ const table: { readonly [name: string]: Kind } = {
   "worktree.kept": kind(Schema.Struct({ path: text })),
   "worktree.removed": kind(Schema.Struct({ path: text })),
 
+  // What is told of a plate beside its machine's moves.
+  "plate.answered": kind(
+    Schema.Struct({ approval: text, tool: text, behavior: Schema.Literals(["allow", "deny"]), by: text })
+  ),
+  "hook.refused": kind(Schema.Struct({ field: text, message: text }), { visibility: "internal", lazy: true }),
+
   // Facts about agentd itself.
   "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text })),
   "daemon.stopping": kind(Schema.Struct({ reason: text })),

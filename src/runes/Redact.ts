@@ -48,6 +48,17 @@ const walk = (value: unknown, scrub: (text: string) => string): unknown =>
         ? Object.fromEntries(Object.entries(value).map(([name, item]) => [scrub(name), walk(item, scrub)]))
         : value
 
+/** Names of variables whose values nobody should read in a log. */
+const SECRET_NAME = /key|token|secret|passw|credential|auth/i
+/** Values that only point to a secret, or are none. */
+const HARMLESS = /^(\/|~|https?:|\d+$|true$|false$)/
+
+/** The values of an environment that are secrets by their name. */
+export const secretsIn = (env: { readonly [name: string]: string | undefined }): ReadonlyArray<string> =>
+  Object.entries(env).flatMap(([name, value]) =>
+    value !== undefined && SECRET_NAME.test(name) && !HARMLESS.test(value) ? [value] : []
+  )
+
 export class Redact extends Context.Service<
   Redact,
   {

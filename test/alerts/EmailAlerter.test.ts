@@ -58,7 +58,11 @@ const quiet = Effect.gen(function* () {
   }
 })
 
-const worker = (agent: string, move: object, event: { readonly _tag: string }): RuneDraft => ({
+const worker = (
+  agent: string,
+  move: object,
+  event: { readonly _tag: string; readonly [field: string]: unknown }
+): RuneDraft => ({
   stream: "demo-00000000",
   kind: "worker.moved",
   actor: `worker/${agent}`,

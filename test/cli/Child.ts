@@ -15,7 +15,8 @@ export interface Ended {
 }
 
 export interface Options {
-  readonly input?: string
+  /** Null: it does not end. */
+  readonly input?: string | null
   readonly cwd?: string
   readonly env?: { readonly [name: string]: string }
 }
@@ -33,7 +34,7 @@ export const launch = (args: ReadonlyArray<string>, { cwd = "/", env = {}, input
       child.stdout.setEncoding("utf8").on("data", (text: string) => (out += text))
       child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text))
       child.stdin.on("error", () => {})
-      child.stdin.end(input)
+      if (input !== null) child.stdin.end(input)
       const closed = new Promise<Ended>((resolve) => child.on("close", (code) => resolve({ code, out, err })))
       return { child, ended: Effect.promise(() => closed), out: () => out }
     }),
@@ -43,7 +44,12 @@ export const launch = (args: ReadonlyArray<string>, { cwd = "/", env = {}, input
 export const agentd = (args: ReadonlyArray<string>, options: Options = {}): Effect.Effect<Ended> =>
   Effect.scoped(Effect.flatMap(launch(args, options), ({ ended }) => ended))
 
-const noDaemon = Layer.succeed(Entry)({ command: [], env: {}, daemon: () => Effect.die("no daemon in a test") })
+const noDaemon = Layer.succeed(Entry)({
+  command: [],
+  env: {},
+  daemon: () => Effect.die("no daemon in a test"),
+  foreground: () => Effect.die("no program in a test")
+})
 
 /** In this process, without its environment. */
 export const inProcess = (args: ReadonlyArray<string>, env: { readonly [name: string]: string } = {}) =>

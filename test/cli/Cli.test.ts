@@ -28,6 +28,12 @@ const failed = moved(
   }
 )
 
+/** Verbs that only hold others. */
+const groups: { readonly [verb: string]: ReadonlyArray<string> } = {
+  alert: ["alert", "test"],
+  hooks: ["hooks", "install"]
+}
+
 describe("without a daemon", () => {
   it.live("--version is the version of package.json", () =>
     Effect.gen(function* () {
@@ -44,11 +50,13 @@ describe("without a daemon", () => {
       const help = (yield* agentd(["--help"])).out
       const verbs = [...help.matchAll(/^ {2}([a-z]+) {4,}\S/gm)].map(([, verb]) => verb!)
       expect(verbs.toSorted()).toEqual(
-        "alert completions doctor init interrupt log ps restart schema send start status stop up verify why".split(" ")
+        "alert approve completions deny doctor focus forget hook hooks init interrupt log plates ps restart run schema send start status stop up verify watch why".split(
+          " "
+        )
       )
       for (const [code, meaning] of meanings) expect(help).toContain(`${code}  ${meaning}`)
       for (const verb of verbs) {
-        const { code, out } = yield* inProcess([...(verb === "alert" ? ["alert", "test"] : [verb]), "--help"])
+        const { code, out } = yield* inProcess([...(groups[verb] ?? [verb]), "--help"])
         expect(code).toBe(0)
         expect(out).toMatch(/EXAMPLES\n {2}# .+\n {2}.*agentd/)
       }
@@ -196,7 +204,7 @@ describe("with a daemon", () => {
       expect(first!.slice(column)).toMatch(/^run r7/)
       expect(second!.slice(column)).toMatch(/^goes on/)
       const json = yield* agentd(["--state", state, "ps", "--json"])
-      expect(JSON.parse(json.out)).toMatchObject([{ agent: "builder" }, { agent: "reviewer" }])
+      expect(JSON.parse(json.out).agents).toMatchObject([{ agent: "builder" }, { agent: "reviewer" }])
     })
   )
 

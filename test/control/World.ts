@@ -13,6 +13,7 @@ import type { RuneDraft } from "../../src/domain/Rune.ts"
 import type * as Worker from "../../src/machines/Worker.ts"
 import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
 import { RuneLog, type Selection } from "../../src/runes/RuneLog.ts"
+import * as PlatesDouble from "../http/PlatesDouble.ts"
 
 export const T0 = Date.parse("2026-11-20T09:12:00Z")
 
@@ -63,6 +64,8 @@ export interface World {
   readonly shutdowns: Array<readonly [reason: string, by: string]>
   /** What `verify` finds besides what is really there. */
   readonly problems: Array<{ eventId: number; stream: string; rule: string; message: string }>
+  /** The sessions, and what reached them. */
+  readonly board: PlatesDouble.Board
   /** Followers of the log at this moment. */
   followers: number
 }
@@ -81,6 +84,7 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
   commands: [],
   shutdowns: [],
   problems: [],
+  board: PlatesDouble.makeBoard(),
   followers: 0,
   ...over
 })
@@ -159,6 +163,7 @@ const control = (world: World, socket: string, log: RuneLog["Service"]): DaemonC
 export const layer = (world: World, socket: string) =>
   ControlServer.layer({ socket }).pipe(
     Layer.provide(Layer.succeed(Fleet)(fleet(world))),
+    Layer.provide(PlatesDouble.layer(world.board)),
     Layer.provide(Layer.effect(DaemonControl)(Effect.map(RuneLog, (log) => control(world, socket, log)))),
     Layer.provideMerge(log(world)),
     Layer.provideMerge(NodeServices.layer)

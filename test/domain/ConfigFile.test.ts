@@ -304,9 +304,9 @@ describe("ConfigFile.jsonSchema", () => {
     assert.strictEqual(schema.additionalProperties, false)
   })
 
-  it("the user's file has mail and nothing of a project", () => {
+  it("the user's file has mail, the daemon's settings, and nothing of a project", () => {
     const user = ConfigFile.jsonSchema("user") as Shape
-    assert.deepStrictEqual(Object.keys(user.properties ?? {}), ["$schema", "mail"])
+    assert.deepStrictEqual(Object.keys(user.properties ?? {}), ["$schema", "http", "approvals", "mail"])
   })
 })
 

@@ -41,6 +41,7 @@ describe("Kinds", () => {
     const lazy = [...kinds].filter(([, kind]) => kind.lazy)
     expect(lazy.map(([name]) => name).toSorted()).toEqual([
       "actor.dead_letter",
+      "hook.refused",
       "run.output",
       "tool.progress",
       "turn.assistant_delta"
@@ -48,7 +49,7 @@ describe("Kinds", () => {
   })
 
   it("keeps from the public what is for agentd itself", () => {
-    for (const name of ["turn.finalized", "plan.critique", "actor.dead_letter", "runes.dropped"]) {
+    for (const name of ["turn.finalized", "plan.critique", "actor.dead_letter", "hook.refused", "runes.dropped"]) {
       expect(kinds.get(name)!.visibility, name).toBe("internal")
     }
     expect(kinds.get("worker.moved")!.visibility).toBe("public")

@@ -101,7 +101,7 @@ export class Sandbox {
   }
 
   readonly agents: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
-    Effect.map(this.cli("--json", "ps"), ({ code, stdout }) => (code === 0 ? JSON.parse(stdout) : []))
+    Effect.map(this.cli("--json", "ps"), ({ code, stdout }) => (code === 0 ? JSON.parse(stdout).agents : []))
   )
 
   /** All runes, or those of some kinds. */

@@ -1,0 +1,263 @@
+/**
+ * HookSettings: our hooks in the settings of Claude Code. Pure.
+ *
+ * Guarantees: everything else in the settings stays as it is, numbers to the last
+ * digit; `remove` takes out exactly what `add` put in, so that one after the other
+ * is the identity; adding twice is adding once; settings in which our hooks have no
+ * place are refused and not bent.
+ */
+import { Result } from "effect"
+import { quote } from "../http/Spool.ts"
+
+/** Hooks that say something of the session's state, and take http. */
+export const EVENTS = [
+  "UserPromptSubmit",
+  "PreToolUse",
+  "PostToolUse",
+  "PostToolUseFailure",
+  "PostToolBatch",
+  "PermissionRequest",
+  "PermissionDenied",
+  "Notification",
+  "Stop",
+  "StopFailure",
+  "SubagentStop",
+  "SessionEnd",
+  "PreCompact",
+  "PostCompact",
+  "Elicitation",
+  "ElicitationResult",
+  "CwdChanged"
+] as const
+
+/** Takes commands only. */
+const START = "SessionStart"
+
+export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
+export interface JsonObject {
+  readonly [key: string]: Json
+}
+
+export interface Plan {
+  readonly port: number
+  /** The hooks' own: it opens nothing else. */
+  readonly token: string
+  /** Absolute path of the script for SessionStart. */
+  readonly script: string
+  /** For how long a permission request may be answered by agentd, s; undefined: it only watches. */
+  readonly approvals: number | undefined
+}
+
+/** The settings have no place for a hook there. */
+export interface Misfit {
+  /** `hooks.Stop` */
+  readonly field: string
+  readonly found: string
+}
+
+/** An observer answers in milliseconds; one that does not must not stall the agent. */
+const TIMEOUT_S = 2
+const WATCH = "/hooks/claude"
+const PERMISSION = "/hooks/claude/permission"
+/** What tells our handlers from all others. */
+const HEADER = "x-agentd-plate"
+const COMMAND = "AGENTD_HOOK=1 "
+
+const httpHandler = ({ port, token }: Plan, path: string, timeout: number): JsonObject => ({
+  type: "http",
+  url: `http://127.0.0.1:${port}${path}`,
+  timeout,
+  headers: { authorization: `Bearer ${token}`, [HEADER]: "$AGENTD_PLATE", "x-agentd-run": "$AGENTD_RUN" },
+  allowedEnvVars: ["AGENTD_PLATE", "AGENTD_RUN"]
+})
+
+const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
+  // Whatever became of the script, the session starts.
+  [START, { type: "command", command: `${COMMAND}${quote(plan.script)} 2>/dev/null || :`, timeout: TIMEOUT_S }],
+  ...EVENTS.map((event) => {
+    const answers = event === "PermissionRequest" && plan.approvals !== undefined
+    return [
+      event,
+      answers ? httpHandler(plan, PERMISSION, plan.approvals) : httpHandler(plan, WATCH, TIMEOUT_S)
+    ] as const
+  })
+]
+
+/** JSON with its sources: Node has it, the compiler's library does not know it yet. */
+const Source = JSON as unknown as {
+  readonly rawJSON: (source: string) => object
+  readonly isRawJSON: (value: unknown) => boolean
+  readonly parse: (
+    text: string,
+    revive: (key: string, value: unknown, context: { readonly source?: string }) => unknown
+  ) => Json
+}
+
+const isObject = (value: Json | undefined): value is JsonObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value) && !Source.isRawJSON(value)
+
+const isList = (value: Json | undefined): value is ReadonlyArray<Json> => Array.isArray(value)
+
+const own = (object: JsonObject, key: string): Json | undefined =>
+  Object.hasOwn(object, key) ? object[key] : undefined
+
+const isOurs = (handler: Json): handler is JsonObject => {
+  if (!isObject(handler)) return false
+  const [command, headers, type] = [own(handler, "command"), own(handler, "headers"), own(handler, "type")]
+  return type === "http"
+    ? isObject(headers) && own(headers, HEADER) === "$AGENTD_PLATE"
+    : type === "command" && typeof command === "string" && command.startsWith(COMMAND)
+}
+
+/**
+ * What was there before, told by the matcher of our group, for all three spellings
+ * mean "always": nothing, an object without a list for this event, a list.
+ */
+const matchers = { nothing: undefined, object: "*", list: "" } as const
+
+const groupOf = (handler: JsonObject, before: keyof typeof matchers): JsonObject => {
+  const matcher = matchers[before]
+  return { ...(matcher === undefined ? {} : { matcher }), hooks: [handler] }
+}
+
+const kindOf = (value: Json): string => (value === null ? "null" : isList(value) ? "a list" : typeof value)
+
+/** Where our hooks would have no place. */
+const misfits = (settings: JsonObject): ReadonlyArray<Misfit> => {
+  const hooks = own(settings, "hooks")
+  if (hooks === undefined) return []
+  if (!isObject(hooks)) return [{ field: "hooks", found: kindOf(hooks) }]
+  return [START, ...EVENTS].flatMap((event) => {
+    const list = own(hooks, event)
+    return list === undefined || isList(list) ? [] : [{ field: `hooks.${event}`, found: kindOf(list) }]
+  })
+}
+
+/** The group without our handlers; undefined where nothing else was in it. */
+const cleared = (group: Json): Json | undefined => {
+  if (!isObject(group)) return group
+  const handlers = own(group, "hooks")
+  if (!isList(handlers)) return group
+  const others = handlers.filter((handler) => !isOurs(handler))
+  if (others.length === handlers.length) return group
+  return others.length === 0 ? undefined : { ...group, hooks: others }
+}
+
+/** The matchers of what was taken out tell what to leave. */
+const removeFrom = (hooks: JsonObject): { readonly hooks: JsonObject; readonly made: boolean } => {
+  let made = false
+  const entries = Object.entries(hooks).flatMap(([event, list]): ReadonlyArray<readonly [string, Json]> => {
+    if (!isList(list)) return [[event, list]]
+    const left = list.map(cleared)
+    const gone = list.filter((_, index) => left[index] === undefined).filter(isObject)
+    const groups = left.filter((group) => group !== undefined)
+    made ||= gone.some((group) => own(group, "matcher") === matchers.nothing)
+    const wasThere = gone.length === 0 || gone.some((group) => own(group, "matcher") === matchers.list)
+    return groups.length > 0 || wasThere ? [[event, groups]] : []
+  })
+  return { hooks: Object.fromEntries(entries), made }
+}
+
+export const remove = (settings: JsonObject): JsonObject => {
+  const before = own(settings, "hooks")
+  if (!isObject(before)) return settings
+  const { hooks, made } = removeFrom(before)
+  if (Object.keys(hooks).length > 0 || !made) return { ...settings, hooks }
+  return Object.fromEntries(Object.entries(settings).filter(([key]) => key !== "hooks"))
+}
+
+/** With our hooks, and none from an earlier time. */
+export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject, Misfit> => {
+  const [misfit] = misfits(settings)
+  if (misfit !== undefined) return Result.fail(misfit)
+  const clean = remove(settings)
+  const before = own(clean, "hooks")
+  let hooks: JsonObject = isObject(before) ? before : {}
+  for (const [event, handler] of handlersOf(plan)) {
+    const list = own(hooks, event)
+    const group = groupOf(handler, isList(list) ? "list" : before === undefined ? "nothing" : "object")
+    hooks = { ...hooks, [event]: [...(isList(list) ? list : []), group] }
+  }
+  return Result.succeed({ ...clean, hooks })
+}
+
+export interface Installed {
+  readonly events: ReadonlyArray<string>
+  /** Where they go; more than one address: half of an older installation is left. */
+  readonly urls: ReadonlyArray<string>
+  readonly approvals: boolean
+}
+
+/** What of ours is there. */
+export const find = (settings: JsonObject): Installed => {
+  const hooks = own(settings, "hooks")
+  const found = Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) =>
+    (isList(list) ? list : [])
+      .filter(isObject)
+      .flatMap((group) => own(group, "hooks") ?? [])
+      .flatMap((handlers) => (isList(handlers) ? handlers : [handlers]))
+      .filter(isOurs)
+      .map((handler) => ({ event, url: own(handler, "url") }))
+  )
+  const urls = found.flatMap(({ url }) => (typeof url === "string" ? [url] : []))
+  return {
+    events: [...new Set(found.map(({ event }) => event))],
+    urls: [...new Set(urls.map((url) => url.replace(PERMISSION, WATCH)))],
+    approvals: urls.some((url) => url.endsWith(PERMISSION))
+  }
+}
+
+/** Settings under which no hook of ours runs, in words. */
+export const obstacles = (settings: JsonObject, port: number): ReadonlyArray<string> => {
+  const allowed = own(settings, "allowedHttpHookUrls")
+  const reaches = (pattern: Json) =>
+    typeof pattern === "string" &&
+    new RegExp(`^${pattern.split("*").map(RegExp.escape).join(".*")}$`).test(`http://127.0.0.1:${port}${WATCH}`)
+  return [
+    ...(own(settings, "disableAllHooks") === true ? ['"disableAllHooks" is on: no hook runs'] : []),
+    ...(isList(allowed) && !allowed.some(reaches)
+      ? [`"allowedHttpHookUrls" does not allow http://127.0.0.1:${port}${WATCH}`]
+      : [])
+  ]
+}
+
+/** A settings file's text: what it says, and how it is written. */
+export interface Document {
+  readonly settings: JsonObject
+  readonly style: { readonly indent: string; readonly newline: string; readonly bom: boolean; readonly end: string }
+}
+
+/** Numbers that JavaScript would round keep their digits. */
+const revive = (_key: string, value: unknown, context: { readonly source?: string }): unknown =>
+  typeof value === "number" && context.source !== undefined && context.source !== String(value)
+    ? Source.rawJSON(context.source)
+    : value
+
+export const NEW: Document = { settings: {}, style: { indent: "  ", newline: "\n", bom: false, end: "\n" } }
+
+/** Undefined: it is not a JSON object. */
+export const read = (text: string): Document | undefined => {
+  const bom = text.startsWith("\uFEFF")
+  const body = bom ? text.slice(1) : text
+  if (body.trim() === "") return NEW
+  try {
+    const settings = Source.parse(body, revive)
+    if (!isObject(settings)) return undefined
+    // That of the first line that has one; a single line stays one.
+    const indent = /\n([ \t]+)\S/.exec(body)?.[1]
+    return {
+      settings,
+      style: {
+        indent: indent ?? (Object.keys(settings).length > 0 ? "" : "  "),
+        newline: body.includes("\r\n") ? "\r\n" : "\n",
+        bom,
+        end: /\s*$/.exec(body)?.[0] ?? ""
+      }
+    }
+  } catch {
+    return undefined
+  }
+}
+
+export const write = ({ settings, style }: Document): string =>
+  (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end

@@ -1,0 +1,87 @@
+/**
+ * SessionTable: coding sessions as a table: what waits for a person stands out.
+ * Pure; `ps`, `watch` and `plates` show it.
+ */
+import * as NodePath from "node:path"
+import type { PlateInfo } from "../domain/Messages.ts"
+import { age, type Cell, type Colour, plain, table, type TableOptions } from "./Output.ts"
+
+const colours: { readonly [status in PlateInfo["status"]]: Colour | undefined } = {
+  Starting: "cyan",
+  Running: "green",
+  Idle: undefined,
+  AwaitingInput: "yellow",
+  AwaitingApproval: "yellow",
+  Error: "red",
+  Closed: "dim"
+}
+
+const words: { readonly [status in PlateInfo["status"]]: string } = {
+  Starting: "starting",
+  Running: "running",
+  Idle: "idle",
+  AwaitingInput: "asks you",
+  AwaitingApproval: "needs approval",
+  Error: "error",
+  Closed: "closed"
+}
+
+/** Whether it waits for a person. */
+export const waits = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
+
+/** The id's beginning is enough to name it. */
+const SHORT = 12
+
+/** `shop/builder`, else the folder's name. */
+const projectOf = ({ agent, cwd }: PlateInfo): string => agent ?? (cwd === null ? "-" : NodePath.basename(cwd))
+
+const detailOf = ({ approval, detail, plateId, title, watchable }: PlateInfo): string =>
+  [
+    plain(detail),
+    title === null ? "" : `“${plain(title)}”`,
+    approval === null ? "" : `(agentd approve ${plateId.slice(0, SHORT)})`,
+    watchable ? "" : "(no transcript: a missed hook cannot be made good)"
+  ]
+    .filter((part) => part !== "")
+    .join(" ")
+
+const restsOn = ({ restsOn }: PlateInfo, now: number): string =>
+  restsOn === null ? "-" : `${restsOn.signal} ${age(now - restsOn.at)}`
+
+const leading = (plate: PlateInfo, now: number): ReadonlyArray<Cell> => [
+  { text: plate.plateId.slice(0, SHORT), colour: "bold" },
+  { text: words[plate.status], colour: colours[plate.status] },
+  { text: age(now - plate.since) },
+  { text: restsOn(plate, now), colour: "dim" },
+  { text: plain(projectOf(plate)) },
+  { text: plain(plate.branch ?? "-") }
+]
+
+const LEADING = ["PLATE", "STATUS", "SINCE", "BY", "PROJECT", "BRANCH"]
+
+/** For a glance. */
+export const brief = (plates: ReadonlyArray<PlateInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
+  table(
+    [...LEADING, "DETAIL"],
+    plates.map((plate) => [...leading(plate, now), { text: detailOf(plate) }]),
+    options
+  )
+
+const count = (value: number | null): Cell => ({ text: value === null ? "-" : String(value), right: true })
+
+/** All that is known. */
+export const full = (plates: ReadonlyArray<PlateInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
+  table(
+    [...LEADING, "PID", "TOOLS", "TOKENS", "TODOS", "LAST TOOL", "SESSION", "DETAIL"],
+    plates.map((plate) => [
+      ...leading(plate, now),
+      count(plate.pid),
+      count(plate.toolCalls),
+      count(plate.tokens),
+      count(plate.todos),
+      { text: plain(plate.lastTool ?? "-") },
+      { text: plate.sessionId ?? "-" },
+      { text: detailOf(plate) }
+    ]),
+    options
+  )

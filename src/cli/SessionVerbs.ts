@@ -1,0 +1,146 @@
+/**
+ * SessionVerbs: the part of the command line that is about coding sessions:
+ * watching them, wrapping them, answering them, and the hooks that tell of them.
+ */
+import { Option } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { maybe, verb } from "./Verb.ts"
+
+const plate = Argument.String("plate").pipe(
+  Argument.withDescription("Its id or the beginning of it, or the session's own id")
+)
+const off = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+const run = Command.make(
+  "run",
+  {
+    command: Argument.String("command").pipe(
+      Argument.withDescription("The program and its arguments"),
+      Argument.atLeast(1)
+    )
+  },
+  verb(() => import("./Run.ts"))
+).pipe(
+  Command.withDescription("Run a program in this terminal, and let the board know of its beginning and its end"),
+  Command.withExamples([
+    { command: "agentd run -- claude --continue", description: "The terminal and the exit code are the program's own" }
+  ])
+)
+
+const watch = Command.make(
+  "watch",
+  {
+    bell: off("bell", "Ring the terminal's bell when a session starts to wait"),
+    notify: off("notify", "Show a desktop notification then, where notify-send is there")
+  },
+  verb(() => import("./Watch.ts"))
+).pipe(
+  Command.withDescription("Show sessions and agents as they change; q ends it"),
+  Command.withExamples([{ command: "agentd watch --bell", description: "Hear when somebody needs you" }])
+)
+
+const focus = Command.make(
+  "focus",
+  { plate },
+  verb(() => import("./Focus.ts"))
+).pipe(
+  Command.withDescription("Jump to the tmux pane that a session runs in"),
+  Command.withExamples([{ command: "agentd focus 01k9", description: "The beginning of a plate's id is enough" }])
+)
+
+const plates = Command.make(
+  "plates",
+  { all: off("all", "With those that are closed") },
+  verb(() => import("./Plates.ts"))
+).pipe(
+  Command.withDescription("List the sessions with all that is known of each"),
+  Command.withExamples([{ command: "agentd plates --all", description: "Closed ones fade from ps after a day" }])
+)
+
+const forget = Command.make(
+  "forget",
+  { plate },
+  verb(() => import("./Forget.ts"))
+).pipe(
+  Command.withDescription("Take a session off the board; a later hook of it opens a new plate"),
+  Command.withExamples([{ command: "agentd forget 01k9", description: "Its runes stay in the log" }])
+)
+
+const request = Argument.String("request").pipe(Argument.withDescription("The request's id, or its plate's"))
+const reason = maybe("reason", "TEXT", "What the session is told")
+
+const approve = Command.make("approve", { request }, ({ request }) =>
+  verb(() => import("./Answer.ts"))({ request, decision: "allow", reason: undefined })
+).pipe(
+  Command.withDescription("Allow what a session asks for; whoever answers first wins, its terminal too"),
+  Command.withExamples([
+    { command: "agentd approve 01k9", description: "For sessions whose hooks were installed with --approvals" }
+  ])
+)
+
+const deny = Command.make("deny", { request, reason }, ({ reason, request }) =>
+  verb(() => import("./Answer.ts"))({ request, decision: "deny", reason })
+).pipe(
+  Command.withDescription("Refuse what a session asks for"),
+  Command.withExamples([{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }])
+)
+
+const scope = {
+  project: off("project", "In the settings.local.json of this folder, which is not committed"),
+  user: off("user", "In the user's own settings, for all sessions (unless --project is given)")
+}
+
+const install = Command.make(
+  "install",
+  {
+    ...scope,
+    approvals: off("approvals", "Let permission requests be answered with agentd approve and deny")
+  },
+  (input) => verb(() => import("./Hooks.ts"))({ action: "install", ...input })
+).pipe(
+  Command.withDescription("Write agentd's hooks into Claude Code's settings, beside what is there"),
+  Command.withExamples([
+    { command: "agentd hooks install", description: "Every session of yours appears on the board from now on" },
+    { command: "agentd hooks install --approvals", description: "And can be answered from elsewhere" }
+  ])
+)
+
+const uninstall = Command.make("uninstall", scope, (input) =>
+  verb(() => import("./Hooks.ts"))({ action: "uninstall", approvals: false, ...input })
+).pipe(
+  Command.withDescription("Take them out again, and nothing else"),
+  Command.withExamples([{ command: "agentd hooks uninstall --project", description: "Only those of this folder" }])
+)
+
+const status = Command.make("status", {}, () =>
+  verb(() => import("./Hooks.ts"))({ action: "status", approvals: false, project: false, user: false })
+).pipe(
+  Command.withDescription("Show where hooks are installed, and which sessions were heard from and when"),
+  Command.withExamples([{ command: "agentd hooks status", description: "What is written is not yet what arrives" }])
+)
+
+export const hooks = Command.make("hooks").pipe(
+  Command.withDescription("Claude Code's hooks, by which its sessions appear on the board"),
+  Command.withSubcommands([install, uninstall, status])
+)
+
+/** Any event is taken as text: a wrong one must not end with the exit code that blocks an agent. */
+export const hook = Command.make(
+  "hook",
+  {
+    event: Argument.String("event").pipe(
+      Argument.withDescription("session-start, prompt-submit, pre-tool-use, post-tool-use or stop"),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
+    )
+  },
+  verb(() => import("./Hook.ts"))
+).pipe(
+  Command.withDescription("Tell the daemon of one event of a session: for the hooks of other programs"),
+  Command.withExamples([
+    { command: "agentd hook stop < event.json", description: "Always exits 0, within a second, daemon or not" }
+  ])
+)
+
+export const daily = [run, watch, plates, focus, approve, deny, forget] as const

@@ -1,0 +1,128 @@
+/**
+ * `agentd watch`: sessions and agents as they change, on a screen of its own.
+ *
+ * Guarantees: the terminal is as it was when it ends, however it ends; what does
+ * not fit is cut and said so; while the daemon is away it says so and goes on when
+ * it is back; the bell rings once for each time that a session starts to wait.
+ */
+import { Clock, Effect, Ref, Stream, Terminal } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+import { call } from "../control/ControlClient.ts"
+import type { PlateInfo } from "../domain/Messages.ts"
+import { type Board, boardOf, render } from "./Board.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation } from "./Invocation.ts"
+import { clock, cut, paint, plain } from "./Output.ts"
+import { waits } from "./SessionTable.ts"
+
+const EVERY = "1 second"
+
+/** The other screen, no cursor, and no wrapping: a line that is too long takes no second row. */
+const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
+const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
+const HOME = "\u001b[H"
+const REST_OF_LINE = "\u001b[K"
+const REST_OF_SCREEN = "\u001b[J"
+const BELL = "\u0007"
+
+export interface Shown {
+  /** Undefined until the daemon has answered. */
+  readonly board: Board | undefined
+  /** Why it does not answer now. */
+  readonly problem: string | undefined
+}
+
+/** Those that wait now and did not before. */
+export const startedToWait = (
+  before: ReadonlyArray<PlateInfo>,
+  now: ReadonlyArray<PlateInfo>
+): ReadonlyArray<PlateInfo> => {
+  const key = ({ plateId, since, status }: PlateInfo) => `${plateId} ${status} ${since}`
+  const known = new Set(before.filter(waits).map(key))
+  return now.filter((plate) => waits(plate) && !known.has(key(plate)))
+}
+
+/** As many lines as there are rows, at most. */
+export const frame = (
+  { board, problem }: Shown,
+  now: number,
+  size: { readonly columns: number; readonly rows: number },
+  colour: boolean
+): ReadonlyArray<string> => {
+  const { columns, rows } = size
+  const waiting = board?.plates.filter(waits).length ?? 0
+  const head = `agentd ${clock(now, now)}  ${waiting === 0 ? "nobody waits for you" : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`}  (q ends)`
+  const body = board === undefined ? [] : render(board, now, { colour, columns })
+  const notice = problem === undefined ? [] : [paint(colour, "red", cut(plain(problem), columns))]
+  const room = Math.max(0, rows - 2 - notice.length)
+  const fitting =
+    body.length <= room ? body : [...body.slice(0, Math.max(0, room - 1)), `… ${body.length - room + 1} more lines`]
+  return [paint(colour, waiting === 0 ? "dim" : "yellow", cut(head, columns)), "", ...notice, ...fitting].slice(0, rows)
+}
+
+const notifyOf = (plate: PlateInfo) =>
+  Effect.flatMap(ChildProcessSpawner.ChildProcessSpawner, (spawner) =>
+    spawner.exitCode(
+      ChildProcess.make(
+        "notify-send",
+        ["--app-name=agentd", "--", `${plate.title ?? plate.cwd ?? plate.plateId}`, plain(plate.detail)],
+        { stdin: "ignore", stdout: "ignore", stderr: "ignore" }
+      )
+    )
+  ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
+
+export const run = Effect.fnUntraced(function* (options: { readonly bell: boolean; readonly notify: boolean }) {
+  const { colour, columns, json, paths } = yield* Invocation
+  const terminal = yield* Terminal.Terminal
+  if (columns === null || json) {
+    return yield* new VerbFailed({
+      message: "watch needs a terminal to draw on.",
+      remedy: "For scripts: agentd ps --json, again and again, or agentd log -f --json",
+      exitCode: ExitCode.usage
+    })
+  }
+  const write = (text: string) => Effect.ignore(terminal.display(text))
+  const shown = yield* Ref.make<Shown>({ board: undefined, problem: undefined })
+  const size = yield* Ref.make({ columns, rows: yield* terminal.rows })
+
+  const draw = Effect.gen(function* () {
+    const lines = frame(yield* Ref.get(shown), yield* Clock.currentTimeMillis, yield* Ref.get(size), colour)
+    yield* write(HOME + lines.map((line) => line + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
+  })
+  const take = Effect.fnUntraced(function* (board: Board) {
+    const before = (yield* Ref.get(shown)).board
+    yield* Ref.set(shown, { board, problem: undefined })
+    // What waited before we looked is on the screen; it did not start just now.
+    const started = before === undefined ? [] : startedToWait(before.plates, board.plates)
+    if (options.bell && started.length > 0) yield* write(BELL)
+    if (options.notify) yield* Effect.forEach(started, notifyOf, { discard: true })
+    yield* draw
+  })
+  const looking = call(paths.socket, (client) =>
+    Effect.zipWith(client.Plates({ all: false }), client.Agents(), boardOf).pipe(
+      Effect.flatMap(take),
+      Effect.andThen(Effect.sleep(EVERY)),
+      Effect.forever
+    )
+  ).pipe(
+    Effect.catch((error) =>
+      Ref.update(shown, ({ board }) => ({ board, problem: `${error.message} ${error.remedy}` })).pipe(
+        Effect.andThen(draw),
+        Effect.andThen(Effect.sleep(EVERY))
+      )
+    ),
+    Effect.forever
+  )
+
+  yield* Effect.acquireRelease(write(ENTER), () => write(LEAVE))
+  const sizes = yield* terminal.size
+  const keys = yield* terminal.readInput
+  const resizing = Stream.runForEach(Stream.fromQueue(sizes), (now) => Effect.andThen(Ref.set(size, now), draw))
+  // The queue ends with Esc, Ctrl+C and Ctrl+D.
+  const quitting = Stream.fromQueue(keys).pipe(
+    Stream.takeUntil(({ key }) => key.name === "q"),
+    Stream.runDrain
+  )
+  yield* Effect.raceAllFirst([quitting, looking, Effect.andThen(resizing, Effect.never)])
+}, Effect.scoped)

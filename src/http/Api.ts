@@ -1,0 +1,225 @@
+/**
+ * Api: what each route does, as one table. Both listeners share it; only the door
+ * that a request came through differs.
+ *
+ * Guarantees: a hook is answered when it is received and not when it is on a disk;
+ * a body is read only after whoever sends it was let in, and never more of it than
+ * the limit; every answer that is no success says what is wrong and what to do, in
+ * one shape.
+ */
+import { ByteSize, Cause, Effect } from "effect"
+import {
+  HttpIncomingMessage,
+  HttpMiddleware,
+  HttpServerError,
+  HttpServerRequest,
+  HttpServerResponse
+} from "effect/http"
+import type { StorageError } from "../runes/RuneLog.ts"
+import { type Decision, type EventRefused, type Origin, Plates } from "../plates/Plates.ts"
+import { type Door, type Headers, type Needs, turnAway } from "./Door.ts"
+import { type Refusal, refusal, toResponse } from "./Refusal.ts"
+
+export const MAX_BODY = 1024 * 1024
+
+/** Who asks, in the log. */
+const CALLER = { by: "http", config: null }
+
+interface Call {
+  readonly headers: Headers
+  readonly query: URLSearchParams
+  /** What stands in the path for `:id`. */
+  readonly id: string
+  readonly body: Effect.Effect<unknown, Refusal>
+}
+
+interface Route {
+  readonly method: "GET" | "POST" | "DELETE"
+  /** At most one segment is `:id`. */
+  readonly path: string
+  readonly needs: Needs
+  readonly handle: (call: Call) => Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>
+}
+
+const RECEIVED = HttpServerResponse.empty({ status: 202 })
+const DONE = HttpServerResponse.empty({ status: 204 })
+const json = (value: unknown) => HttpServerResponse.jsonUnsafe(value)
+
+const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal(400, message, remedy, field)
+const notWritten = (error: EventRefused | StorageError) =>
+  error._tag === "EventRefused" ? notAnEvent(error) : refusal(503, error.message, error.remedy)
+
+/** A header whose variable is not set arrives empty, or as the variable's name. */
+const header = (value: string | undefined): string | undefined =>
+  value === undefined || value === "" || value.startsWith("$") ? undefined : value
+
+const originOf = (headers: Headers): Origin => ({
+  plate: header(headers["x-agentd-plate"]),
+  run: header(headers["x-agentd-run"]),
+  pid: undefined
+})
+
+const inputOf = (body: unknown): object =>
+  typeof body === "object" && body !== null && "tool_input" in body ? { updatedInput: body.tool_input } : {}
+
+/** What Claude Code takes; nothing at all leaves the dialog to the terminal. A plan closes only with its input. */
+const toAnswer = (decision: Decision | undefined, body: unknown) =>
+  decision === undefined
+    ? HttpServerResponse.empty({ status: 204 })
+    : json({
+        hookSpecificOutput: {
+          hookEventName: "PermissionRequest",
+          decision: decision.behavior === "allow" ? { ...decision, ...inputOf(body) } : decision
+        }
+      })
+
+/** `status`: the daemon about itself, whatever shape that has. */
+const routesOf = (plates: Plates["Service"], status: Effect.Effect<unknown>): ReadonlyArray<Route> => [
+  { method: "GET", path: "/health", needs: "nothing", handle: () => Effect.succeed(json({ ok: true })) },
+  { method: "GET", path: "/status", needs: "full", handle: () => Effect.map(status, json) },
+  {
+    method: "GET",
+    path: "/plates",
+    needs: "full",
+    handle: ({ query }) => Effect.map(plates.list({ closed: query.get("closed") === "true" }), json)
+  },
+  {
+    method: "POST",
+    path: "/hooks/claude",
+    needs: "hooks",
+    handle: ({ body, headers }) =>
+      Effect.flatMap(body, (hook) => Effect.mapError(plates.hook(hook, originOf(headers)), notAnEvent)).pipe(
+        Effect.as(RECEIVED)
+      )
+  },
+  {
+    method: "POST",
+    path: "/hooks/claude/permission",
+    needs: "hooks",
+    handle: ({ body, headers }) =>
+      Effect.flatMap(body, (hook) =>
+        Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
+          toAnswer(decision, hook)
+        )
+      )
+  },
+  {
+    method: "POST",
+    path: "/events",
+    needs: "hooks",
+    handle: ({ body }) =>
+      Effect.flatMap(body, (event) => Effect.mapError(plates.event(event), notAnEvent)).pipe(Effect.as(RECEIVED))
+  },
+  {
+    method: "POST",
+    path: "/plates/register",
+    needs: "full",
+    handle: ({ body }) =>
+      Effect.flatMap(body, (plate) => Effect.mapError(plates.register(plate), notWritten)).pipe(Effect.map(json))
+  },
+  {
+    method: "POST",
+    path: "/plates/stopped",
+    needs: "full",
+    handle: ({ body }) =>
+      Effect.flatMap(body, (plate) => Effect.mapError(plates.stopped(plate), notWritten)).pipe(Effect.as(DONE))
+  },
+  {
+    method: "DELETE",
+    path: "/plates/:id",
+    needs: "full",
+    handle: ({ id }) =>
+      plates.forget(id, CALLER).pipe(
+        Effect.map(json),
+        Effect.mapError(({ _tag, message, remedy }) => refusal(_tag === "CommandRefused" ? 404 : 503, message, remedy))
+      )
+  }
+]
+
+/** The `:id` of a path that fits the pattern, "" where it has none; undefined: it does not fit. */
+const match = (pattern: string, path: string): string | undefined => {
+  if (!pattern.endsWith("/:id")) return pattern === path ? "" : undefined
+  const prefix = pattern.slice(0, -":id".length)
+  const rest = path.startsWith(prefix) ? path.slice(prefix.length) : ""
+  if (rest === "" || rest.includes("/")) return undefined
+  try {
+    return decodeURIComponent(rest)
+  } catch {
+    return undefined
+  }
+}
+
+const find = (routes: ReadonlyArray<Route>, method: string, path: string) => {
+  const fitting = routes.flatMap((route) => {
+    const id = match(route.path, path)
+    return id === undefined ? [] : [{ route, id }]
+  })
+  const found = fitting.find(({ route }) => route.method === method)
+  if (found !== undefined) return found
+  if (fitting.length === 0) {
+    return refusal(
+      404,
+      "There is no such route.",
+      `There are: ${routes.map((r) => `${r.method} ${r.path}`).join(", ")}.`
+    )
+  }
+  const allow = [...new Set(fitting.map(({ route }) => route.method))].join(", ")
+  return { ...refusal(405, `${method} is not for this route.`, `Use ${allow}.`), allow }
+}
+
+const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
+  error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
+
+const parse = (text: string): Effect.Effect<unknown, Refusal> =>
+  Effect.try({
+    try: (): unknown => JSON.parse(text),
+    catch: (error) =>
+      refusal(400, `The body is not JSON: ${error instanceof Error ? error.message : error}`, "Send JSON.", "body")
+  })
+
+const bodyOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<unknown, Refusal> =>
+  request.text.pipe(
+    Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.mebibytes(MAX_BODY / (1024 * 1024))),
+    Effect.mapError((error) =>
+      isTooLarge(error)
+        ? refusal(413, `The body has more than ${MAX_BODY} bytes.`, "Leave out the long part.", "body")
+        : refusal(400, "The body did not arrive whole.", "Send it again.", "body")
+    ),
+    Effect.flatMap(parse)
+  )
+
+export type Api = (
+  door: Door
+) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
+
+export const make = Effect.fnUntraced(function* (status: Effect.Effect<unknown>) {
+  const routes = routesOf(yield* Plates, status)
+
+  const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, door: Door) {
+    const [path = "", query] = request.url.split("?", 2)
+    const found = find(routes, request.method, path)
+    // Who may not come in is not told what there is.
+    const turned = turnAway(door, request.headers, "route" in found ? found.route.needs : "hooks")
+    if (turned !== undefined) return toResponse(turned)
+    if (!("route" in found)) return toResponse(found)
+    const call = { headers: request.headers, query: new URLSearchParams(query), id: found.id, body: bodyOf(request) }
+    return yield* Effect.catch(found.route.handle(call), (refused) => Effect.succeed(toResponse(refused)))
+  })
+
+  const api: Api = (door) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => answer(request, door)).pipe(
+      // The server masks its handlers; whoever hangs up, or a stop, ends what waits for a person.
+      Effect.interruptible,
+      Effect.catchCause((cause) =>
+        Cause.hasInterruptsOnly(cause)
+          ? Effect.succeed(toResponse(refusal(503, "The daemon is stopping.", "Ask again when it is up.")))
+          : Effect.as(
+              Effect.logError("a request crashed", cause),
+              toResponse(refusal(500, "The request crashed.", "See the daemon's log, and report it."))
+            )
+      ),
+      // A span for each hook would cost more than the hook.
+      Effect.provideService(HttpMiddleware.TracerDisabledWhen, () => true)
+    )
+  return api
+})

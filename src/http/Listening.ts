@@ -1,0 +1,50 @@
+/**
+ * Listening: where the daemon answers over HTTP, and why not where it does not.
+ * Written by the server, read by `status` and `doctor`.
+ */
+import { Context, Effect, Layer, Ref, Schema } from "effect"
+
+export const Report = Schema.Struct({
+  /** The unix socket; null while nobody listens there. */
+  socket: Schema.NullOr(Schema.String),
+  /** The port on 127.0.0.1 that the config names; null: it is turned off there. */
+  port: Schema.NullOr(Schema.Int),
+  listening: Schema.Boolean,
+  /** Why it does not listen on the port, and what to do; null when it does, or is not meant to. */
+  problem: Schema.NullOr(Schema.Struct({ message: Schema.String, remedy: Schema.String }))
+})
+export type Report = typeof Report.Type
+
+export class Listening extends Context.Service<
+  Listening,
+  {
+    readonly report: Effect.Effect<Report>
+    readonly update: (change: Partial<Report>) => Effect.Effect<void>
+  }
+>()("agentd/http/Listening") {}
+
+export const layer: Layer.Layer<Listening> = Layer.effect(
+  Listening,
+  Effect.map(Ref.make<Report>({ socket: null, port: null, listening: false, problem: null }), (ref) =>
+    Listening.of({
+      report: Ref.get(ref),
+      update: (change) => Ref.update(ref, (report) => ({ ...report, ...change }))
+    })
+  )
+)
+
+/** The report as one of doctor's findings. */
+export const check = ({ listening, port, problem, socket }: Report) => {
+  const finding = (level: "ok" | "warn", detail: string, remedy: string | null) => ({
+    name: "http",
+    level,
+    detail,
+    remedy
+  })
+  if (problem !== null) return finding("warn", problem.message, problem.remedy)
+  if (port === null)
+    return finding("ok", `${socket ?? "no socket"}; TCP is turned off, so Claude Code's hooks go nowhere`, null)
+  return listening
+    ? finding("ok", `http://127.0.0.1:${port} and ${socket ?? "no socket"}`, null)
+    : finding("warn", `it does not listen on port ${port} yet`, "Look again in a moment.")
+}

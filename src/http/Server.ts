@@ -1,0 +1,147 @@
+/**
+ * Server: the daemon's two HTTP listeners: loopback TCP, which Claude Code's hooks
+ * can reach, and a unix socket for our own commands.
+ *
+ * Guarantees: without its port the daemon goes on, says why, and takes the port as
+ * soon as it is free; the socket is for its owner alone; a client that is slow,
+ * silent or one of too many costs a bounded time and a bounded number of
+ * connections; stopping waits for no client.
+ */
+import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
+import { createServer, type Server } from "node:http"
+import { Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
+import type { HttpServerError } from "effect/http"
+import * as Api from "./Api.ts"
+import type { Door } from "./Door.ts"
+import { Listening } from "./Listening.ts"
+import * as Tokens from "./Tokens.ts"
+
+export const HOST = "127.0.0.1"
+
+/** Of each listener. Every open permission request holds one. */
+const CONNECTIONS = 256
+/** How long a client may take. */
+const HEADERS_MS = 5_000
+const REQUEST_MS = 10_000
+const CHECK_MS = 1_000
+const HEADER_BYTES = 16 * 1024
+/** What requests under way get when the daemon stops. */
+const GRACE = "500 millis"
+/** How often a port that somebody else has is tried. */
+const AGAIN = "2 seconds"
+
+export interface Options<E, R> {
+  /** The state folder, which holds the tokens. */
+  readonly state: string
+  /** Absolute path of the unix socket. */
+  readonly socket: string
+  /** Makes that path free to listen on, or says who is there. */
+  readonly claim: (path: string) => Effect.Effect<void, E, R>
+  /** The TCP port; undefined: the socket only. */
+  readonly port: number | undefined
+  /** What `GET /status` answers. */
+  readonly status: Effect.Effect<unknown>
+}
+
+/** The socket cannot be listened on. */
+export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** Listens in the current scope; `doorOf` is asked once it is known where. */
+const listen = Effect.fnUntraced(function* (
+  at: NodeHttpServer.Options,
+  api: Api.Api,
+  doorOf: (server: Server) => Door
+) {
+  const node = createServer({
+    headersTimeout: HEADERS_MS,
+    requestTimeout: REQUEST_MS,
+    connectionsCheckingInterval: CHECK_MS,
+    maxHeaderSize: HEADER_BYTES
+  })
+  node.maxConnections = CONNECTIONS
+  const server = yield* NodeHttpServer.make(() => node, { ...at, gracefulShutdownTimeout: GRACE })
+  // Between the grace and the wait for the last connection, which a silent client would never end.
+  yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
+  yield* server.serve(api(doorOf(node)))
+  return node
+})
+
+const codeOf = ({ cause }: HttpServerError.ServeError): string =>
+  typeof cause === "object" && cause !== null && "code" in cause ? String(cause.code) : String(cause)
+
+const onSocket = Effect.fnUntraced(function* <E, R>({ claim, socket }: Options<E, R>, api: Api.Api) {
+  const fs = yield* FileSystem.FileSystem
+  const listening = yield* Listening
+  yield* claim(socket)
+  yield* listen({ path: socket }, api, () => ({ _tag: "Unix" })).pipe(
+    Effect.andThen(fs.chmod(socket, 0o600)),
+    Effect.mapError(
+      (error) =>
+        new HttpRefused({
+          message: `Cannot listen at ${socket}: ${error._tag === "ServeError" ? codeOf(error) : error.message}`,
+          remedy: "Choose another state folder with --state DIR."
+        })
+    )
+  )
+  yield* listening.update({ socket })
+  yield* Effect.addFinalizer(() => listening.update({ socket: null }))
+})
+
+const portOf = (server: Server): number => {
+  const address = server.address()
+  return typeof address === "object" && address !== null ? address.port : 0
+}
+
+const problemOf = (port: number, error: HttpServerError.ServeError) => ({
+  message:
+    codeOf(error) === "EADDRINUSE"
+      ? `another program listens on port ${port}, so Claude Code's hooks do not arrive`
+      : `cannot listen on port ${port} (${codeOf(error)}), so Claude Code's hooks do not arrive`,
+  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set http.port in the user's config.jsonc, then: agentd restart, and agentd hooks install`
+})
+
+/** Until the scope closes; `tried` when it is known whether the port could be had at first. */
+const onPort = Effect.fnUntraced(function* (
+  port: number,
+  tokens: Tokens.Tokens,
+  api: Api.Api,
+  tried: Deferred.Deferred<void>
+) {
+  const listening = yield* Listening
+  yield* listening.update({ port })
+  const once = Effect.gen(function* () {
+    const node = yield* listen({ host: HOST, port }, api, (node) => ({ _tag: "Tcp", port: portOf(node), tokens }))
+    yield* listening.update({ port: portOf(node), listening: true, problem: null })
+    yield* Effect.addFinalizer(() => listening.update({ listening: false }))
+    yield* Deferred.succeed(tried, undefined)
+    return yield* Effect.never
+  })
+  const refused = Effect.fnUntraced(function* (error: HttpServerError.ServeError) {
+    const problem = problemOf(port, error)
+    const first = yield* Deferred.succeed(tried, undefined)
+    yield* listening.update({ problem })
+    if (first) yield* Effect.logWarning(`${problem.message}. ${problem.remedy}`)
+  })
+  yield* Effect.scoped(once).pipe(
+    Effect.tapError(refused),
+    Effect.retry(Schedule.spaced(AGAIN)),
+    Effect.catchTag("ServeError", () => Effect.void)
+  )
+})
+
+/** Answers from now on: on the socket for certain, on the port if it can be had. */
+export const layer = <E, R>(options: Options<E, R>) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const api = yield* Api.make(options.status)
+      yield* onSocket(options, api)
+      if (options.port === undefined) return
+      const tokens = yield* Tokens.all(options.state)
+      const tried = yield* Deferred.make<void>()
+      yield* Effect.forkScoped(onPort(options.port, tokens, api, tried))
+      yield* Deferred.await(tried)
+    })
+  )

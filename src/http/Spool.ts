@@ -1,0 +1,204 @@
+/**
+ * Spool: the folder through which SessionStart reaches the daemon. Claude Code
+ * runs only commands on that hook, so a small shell script drops what it is given
+ * into the folder, whole, by rename; the daemon reads it when it is up.
+ *
+ * Guarantees: the script never fails, says nothing, and waits for nobody; what was
+ * dropped while no daemon ran is taken in oldest first; a file that holds no hook
+ * is moved aside and said so; the number and size of what is read, and of what is
+ * kept aside, are bounded.
+ */
+import { join } from "node:path"
+import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
+import { type EventRefused, type Origin, Plates } from "../plates/Plates.ts"
+
+/** Like a hook's body over HTTP. */
+const MAX_BYTES = 1024 * 1024
+/** So many are read in one go; the next look finds the others. */
+const MAX_FILES = 1000
+const MAX_ASIDE = 100
+/** A watch may miss, or be impossible: what it missed is found within this. */
+const LOOK = "5 seconds"
+/** A file that is still being written after so long never will be whole. */
+const STILLBORN = Duration.hours(1)
+
+const WHOLE = ".hook"
+const PART = ".part"
+
+export interface Folders {
+  readonly script: string
+  readonly spool: string
+  readonly aside: string
+}
+
+export const foldersOf = (state: string): Folders => ({
+  script: join(state, "hooks", "session-start.sh"),
+  spool: join(state, "hooks", "spool"),
+  aside: join(state, "hooks", "refused")
+})
+
+/** In single quotes, for sh. */
+export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
+
+/** Two forks besides the shell: `head`, and `mv`. */
+export const scriptOf = (spool: string): string => `#!/bin/sh
+# Written by agentd: tells it that a session of Claude Code has started.
+# It says nothing, fails never, and works while agentd is down.
+umask 077
+name=${quote(spool)}/$$-\${CLAUDE_PID:-0}
+{
+  {
+    printf 'pid=%s\\nplate=%s\\nrun=%s\\n\\n' "\${CLAUDE_PID:-}" "\${AGENTD_PLATE:-}" "\${AGENTD_RUN:-}"
+    head -c ${MAX_BYTES}
+  } >"$name${PART}" && mv "$name${PART}" "$name${WHOLE}"
+} 2>/dev/null
+exit 0
+`
+
+export interface Dropped {
+  readonly body: unknown
+  readonly origin: Origin
+  /** `/events` has a vocabulary of its own. */
+  readonly as: "hook" | "event"
+}
+
+/** What `agentd hook` leaves where it finds no daemon. */
+export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify(event)}`
+
+const FIELDS = new Set(["as", "pid", "plate", "run"])
+
+/** `at`: when it was dropped, ms since the epoch. Undefined: it is none. */
+export const parse = (text: string, at: number): Dropped | undefined => {
+  const gap = text.indexOf("\n\n")
+  if (gap < 0) return undefined
+  const fields = new Map<string, string>()
+  for (const line of text.slice(0, gap).split("\n")) {
+    const sign = line.indexOf("=")
+    if (sign < 0 || !FIELDS.has(line.slice(0, sign))) return undefined
+    if (sign + 1 < line.length) fields.set(line.slice(0, sign), line.slice(sign + 1))
+  }
+  const pid = Number(fields.get("pid") ?? 0)
+  const as = fields.get("as") ?? "hook"
+  if (!Number.isSafeInteger(pid) || pid < 0 || (as !== "hook" && as !== "event")) return undefined
+  try {
+    return {
+      body: JSON.parse(text.slice(gap + 2)),
+      origin: { plate: fields.get("plate"), run: fields.get("run"), pid: pid === 0 ? undefined : pid, at },
+      as
+    }
+  } catch {
+    return undefined
+  }
+}
+
+interface Entry {
+  readonly path: string
+  readonly name: string
+  readonly mtime: number
+  readonly size: number
+}
+
+/** Plain files of the folder, oldest first. */
+const filesOf = Effect.fnUntraced(function* (folder: string) {
+  const fs = yield* FileSystem.FileSystem
+  const names = yield* fs.readDirectory(folder)
+  const found = yield* Effect.forEach(names, (name) =>
+    fs.stat(join(folder, name)).pipe(
+      Effect.map((info): ReadonlyArray<Entry> =>
+        info.type === "File"
+          ? [
+              {
+                path: join(folder, name),
+                name,
+                mtime: Option.match(info.mtime, { onNone: () => 0, onSome: (at) => at.getTime() }),
+                size: Number(info.size)
+              }
+            ]
+          : []
+      ),
+      // Whoever wrote it may just have renamed it.
+      Effect.orElseSucceed((): ReadonlyArray<Entry> => [])
+    )
+  )
+  return found.flat().toSorted((a, b) => a.mtime - b.mtime || a.name.localeCompare(b.name))
+})
+
+const moveAside = Effect.fnUntraced(function* (entry: Entry, { aside }: Folders, why: string) {
+  const fs = yield* FileSystem.FileSystem
+  yield* Effect.logWarning(`${entry.path} holds no hook (${why}); it was moved to ${aside}`)
+  yield* fs.rename(entry.path, join(aside, entry.name))
+  const kept = yield* filesOf(aside)
+  yield* Effect.forEach(kept.slice(0, Math.max(0, kept.length - MAX_ASIDE)), ({ path }) => fs.remove(path), {
+    discard: true
+  })
+})
+
+const deliver = ({ as, body, origin }: Dropped): Effect.Effect<void, EventRefused, Plates> =>
+  Effect.flatMap(Plates, (plates) => (as === "event" ? plates.event(body) : plates.hook(body, origin)))
+
+const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
+  const fs = yield* FileSystem.FileSystem
+  if (entry.size > MAX_BYTES * 2) return yield* moveAside(entry, folders, `${entry.size} bytes are too many`)
+  const dropped = parse(yield* fs.readFileString(entry.path), entry.mtime)
+  if (dropped === undefined) return yield* moveAside(entry, folders, "it is not in the form that the script writes")
+  yield* deliver(dropped).pipe(
+    Effect.matchEffect({
+      onSuccess: () => fs.remove(entry.path),
+      onFailure: (refused) => moveAside(entry, folders, `${refused.field}: ${refused.message}`)
+    })
+  )
+})
+
+/** Everything that lies there. One file that cannot be read holds up no other. */
+export const drain = Effect.fnUntraced(function* (folders: Folders) {
+  const fs = yield* FileSystem.FileSystem
+  const now = yield* Clock.currentTimeMillis
+  const files = yield* filesOf(folders.spool)
+  const whole = files.filter(({ name }) => name.endsWith(WHOLE)).slice(0, MAX_FILES)
+  yield* Effect.forEach(
+    whole,
+    (entry) => Effect.catch(takeIn(entry, folders), (error) => Effect.logWarning(`${entry.path}: ${error.message}`)),
+    { discard: true }
+  )
+  const stillborn = files.filter(({ mtime, name }) => name.endsWith(PART) && now - mtime > Duration.toMillis(STILLBORN))
+  yield* Effect.forEach(stillborn, ({ path }) => Effect.ignore(fs.remove(path)), { discard: true })
+})
+
+/** Makes the folders; the script too, so that it is never older than the daemon. */
+export const prepare = Effect.fnUntraced(function* (state: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folders = foldersOf(state)
+  for (const folder of [folders.spool, folders.aside]) {
+    yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
+  }
+  const made = `${folders.script}.new`
+  yield* fs.writeFileString(made, scriptOf(folders.spool), { mode: 0o700 })
+  yield* fs.rename(made, folders.script)
+  return folders
+})
+
+/** Takes in what is there, and what comes. */
+export const layer = ({ state }: { readonly state: string }) =>
+  Layer.effectDiscard(
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folders = yield* prepare(state)
+      const looks = Stream.fromSchedule(Schedule.spaced(LOOK))
+      // A machine may have no watches left; looking now and then is enough.
+      const watched = Stream.catchCause(fs.watch(folders.spool), () => Stream.empty)
+      yield* Stream.make(0).pipe(
+        Stream.concat(
+          Stream.merge(
+            Stream.map(watched, () => 0),
+            looks
+          )
+        ),
+        // However much happened meanwhile, one look sees all of it.
+        Stream.buffer({ capacity: 1, strategy: "sliding" }),
+        Stream.runForEach(() =>
+          Effect.catch(drain(folders), (error) => Effect.logWarning(`the hooks' spool: ${error.message}`))
+        ),
+        Effect.forkScoped
+      )
+    })
+  )

@@ -1,0 +1,181 @@
+/**
+ * Approvals: permission requests of sessions that a person may answer from here.
+ *
+ * Guarantees: the dialog in the terminal stays open meanwhile, and the first answer
+ * wins; an answer is a rune before it is given; a request ends by itself: when it
+ * is settled elsewhere, when nobody answers in time, when the daemon stops.
+ */
+import { Clock, Deferred, Duration, Effect, Stream } from "effect"
+import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { evolve } from "../machines/Machine.ts"
+import * as Plate from "../machines/Plate.ts"
+import type { Prompt } from "../machines/PlateData.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+import { actorName, type PlateActor, type Stand } from "./PlateActor.ts"
+import * as PlateId from "./PlateId.ts"
+import type { Decision } from "./Plates.ts"
+
+/** Requests that wait at the same time. */
+const MAX_OPEN = 1_000
+
+interface Open {
+  readonly id: string
+  readonly plate: PlateActor
+  readonly prompt: Prompt
+  readonly answer: Deferred.Deferred<Decision | undefined>
+  /** Somebody's answer is being written down. */
+  taken: boolean
+}
+
+const isThat = (a: Prompt, b: Prompt): boolean =>
+  a.agentId === b.agentId && a.tool === b.tool && a.callId === b.callId && a.at === b.at
+
+const isOpen = ({ data, state }: Stand, prompt: Prompt): boolean =>
+  state !== "Closed" && data.prompts.some((open) => isThat(open, prompt))
+
+export class Approvals {
+  private readonly log: RuneLog["Service"]
+  private readonly timeout: Duration.Duration
+  private readonly open = new Map<string, Open>()
+
+  constructor(log: RuneLog["Service"], timeout: Duration.Duration) {
+    this.log = log
+    this.timeout = timeout
+  }
+
+  /** The oldest request of a plate that can be answered. */
+  of(plate: PlateActor): string | null {
+    for (const request of this.open.values()) if (request.plate === plate) return request.id
+    return null
+  }
+
+  /** The prompt of a request that was just committed, if nobody waits for it already. */
+  private promptOf(plate: PlateActor, stand: Stand, event: PermissionRequest): Prompt | undefined {
+    const agentId = event.agentId ?? null
+    const inputs = new Map(stand.data.calls.map((call) => [call.callId, call.input]))
+    const claimed = [...this.open.values()].filter((request) => request.plate === plate)
+    return stand.data.prompts.find(
+      (prompt) =>
+        prompt.agentId === agentId &&
+        prompt.tool === event.tool &&
+        (prompt.callId === null ||
+          event.input === undefined ||
+          (inputs.get(prompt.callId) ?? event.input) === event.input) &&
+        !claimed.some((request) => isThat(request.prompt, prompt))
+    )
+  }
+
+  /** Waits for a person. Undefined: it is none of ours to answer (any more). */
+  readonly wait = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Approvals,
+      plate: PlateActor,
+      at: { readonly eventId: number; readonly stand: Stand },
+      event: PermissionRequest
+    ) {
+      const prompt = this.promptOf(plate, at.stand, event)
+      // A question wants more than a yes; its dialog is where it is answered.
+      if (prompt === undefined || prompt.kind === "question" || this.open.size >= MAX_OPEN) return undefined
+      const request: Open = {
+        id: yield* PlateId.fresh,
+        plate,
+        prompt,
+        answer: yield* Deferred.make<Decision | undefined>(),
+        taken: false
+      }
+      this.open.set(request.id, request)
+      return yield* Effect.raceAllFirst([
+        Deferred.await(request.answer),
+        Effect.as(this.settledElsewhere(request, at.eventId, at.stand), undefined),
+        Effect.as(Effect.sleep(this.timeout), undefined)
+      ]).pipe(Effect.ensuring(Effect.sync(() => this.open.delete(request.id))))
+    }
+  )
+
+  /** Ends once the prompt is open no more, by the plate's own runes. An answer that is being written down is waited for. */
+  private settledElsewhere({ plate, prompt }: Open, after: number, from: Stand): Effect.Effect<void> {
+    let stand = from
+    return this.log.subscribe({ stream: plate.plateId, kinds: Plate.kinds, after }).pipe(
+      Stream.takeUntil((rune) => {
+        stand = evolve(Plate.Plate, stand, rune)
+        return !isOpen(stand, prompt)
+      }),
+      Stream.runDrain,
+      Effect.catchCause((cause) => Effect.logWarning(`${plate.plateId}: a permission request is given up`, cause))
+    )
+  }
+
+  /** By the request's id, or by its plate where only one of its requests waits. */
+  private find(id: string, plate: PlateActor | undefined): Open | CommandRefused {
+    const exact = this.open.get(id)
+    if (exact !== undefined) return exact
+    const own = plate === undefined ? [] : [...this.open.values()].filter((request) => request.plate === plate)
+    if (own.length === 1) return own[0]!
+    return own.length === 0
+      ? new CommandRefused({
+          message: `Nothing waits for an answer under "${id}".`,
+          remedy: "See what does: agentd ps"
+        })
+      : new CommandRefused({
+          message: `${own.length} requests of "${id}" wait for an answer.`,
+          remedy: `Say which: ${own.map((request) => `${request.id} (${request.prompt.tool})`).join(", ")}`
+        })
+  }
+
+  readonly answer = Effect.fnUntraced(
+    { self: this },
+    function* (this: Approvals, id: string, plate: PlateActor | undefined, decision: Decision, caller: Caller) {
+      const request = this.find(id, plate)
+      if (request instanceof CommandRefused) return yield* request
+      if (request.taken) return yield* tooLate(request)
+      request.taken = true
+      const { agentId, callId, tool } = request.prompt
+      const [rune] = yield* this.log
+        .append([
+          {
+            stream: request.plate.plateId,
+            kind: "plate.answered",
+            actor: actorName(request.plate.plateId),
+            trigger: decision.behavior,
+            payload: { approval: request.id, agentId, tool, by: caller.by, ...decision }
+          }
+        ])
+        .pipe(
+          Effect.catchTag("RuneRefused", (error) => Effect.die(error)),
+          Effect.onError(() => Effect.sync(() => (request.taken = false)))
+        )
+      const waits = this.open.has(request.id)
+      if (!waits || !(yield* Deferred.succeed(request.answer, decision))) return yield* tooLate(request)
+      request.plate.tell(
+        {
+          _tag: "PromptAnswered",
+          at: yield* Clock.currentTimeMillis,
+          ...(agentId === null ? {} : { agentId }),
+          tool,
+          ...(callId === null ? {} : { callId }),
+          behavior: decision.behavior
+        },
+        rune!.eventId
+      )
+      const done: Done = {
+        eventId: rune!.eventId,
+        message: `${tool}: ${decision.behavior === "allow" ? "allowed" : "denied"}.`
+      }
+      return done
+    }
+  )
+
+  /** The daemon stops: every dialog is the terminal's alone. */
+  readonly giveUp: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.forEach([...this.open.values()], ({ answer }) => Deferred.succeed(answer, undefined), { discard: true })
+  )
+}
+
+type PermissionRequest = Extract<Plate.Event, { readonly _tag: "HookPermissionRequest" }>
+
+const tooLate = ({ prompt }: Open) =>
+  new CommandRefused({
+    message: `The request to use ${prompt.tool} was settled elsewhere just now.`,
+    remedy: "See what waits: agentd ps"
+  })

@@ -1,0 +1,62 @@
+/**
+ * Facts: what the board shows of a plate beyond its machine: title, last tool,
+ * calls, todos, tokens, branch.
+ *
+ * None of it decides anything, and none of it has a rune of its own: after a
+ * restart calls and last tool follow from the plate's runes, all else is read from
+ * the transcript again; the newest prompt is known from its hook until then.
+ */
+import type * as Plate from "../machines/Plate.ts"
+import type { Transcript } from "./Transcript.ts"
+
+export interface Facts {
+  /** The beginning of the newest prompt. */
+  readonly prompt: string | null
+  readonly lastTool: string | null
+  readonly toolCalls: number
+}
+
+export const none: Facts = { prompt: null, lastTool: null, toolCalls: 0 }
+
+/** One event of the plate's. */
+export const after = (facts: Facts, event: Plate.Event): Facts => {
+  switch (event._tag) {
+    case "HookPreToolUse":
+    case "ToolStart":
+    case "RunToolCalled":
+      return { ...facts, lastTool: event.tool }
+    case "HookPostToolUse":
+    case "HookPostToolUseFailure":
+    case "RunToolEnded":
+      return { ...facts, lastTool: event.tool, toolCalls: facts.toolCalls + 1 }
+    case "ToolCall":
+      return { ...facts, toolCalls: facts.toolCalls + 1 }
+    case "HookSessionStart":
+      return event.source === "clear" ? { ...facts, prompt: null } : facts
+    default:
+      return facts
+  }
+}
+
+export interface Shown {
+  readonly title: string | null
+  readonly branch: string | null
+  readonly lastTool: string | null
+  readonly todos: number | null
+  readonly toolCalls: number
+  readonly tokens: number | null
+}
+
+/** What a row shows: the transcript's word, and that of the hooks where it has none. */
+export const shown = (facts: Facts, transcript: Transcript | undefined): Shown => {
+  const view = transcript?.view
+  const counted = view !== undefined && transcript?.partial === false && transcript.found?._tag === "Read"
+  return {
+    title: view?.title ?? facts.prompt ?? view?.prompt ?? null,
+    branch: view?.branch ?? null,
+    lastTool: facts.lastTool ?? view?.lastTool ?? null,
+    todos: view?.openTodos ?? null,
+    toolCalls: Math.max(facts.toolCalls, view?.toolCalls ?? 0),
+    tokens: counted ? view.tokens : null
+  }
+}

@@ -1,0 +1,70 @@
+/**
+ * HealthCheck: makes missed hooks good, every 10 seconds.
+ *
+ * Guarantees: it asks through each plate's own actor and decides nothing itself;
+ * a plate whose files hang holds up no other; a check that comes late by more than
+ * three intervals (the machine slept) waits one round; without open plates it does
+ * not even wake up. `checkedAt` tells a check that works from one that is stuck.
+ */
+import { Clock, Effect, Option } from "effect"
+import * as Plate from "../machines/Plate.ts"
+import type { PlateActor } from "./PlateActor.ts"
+import type { Roster } from "./Roster.ts"
+
+/** What one plate's files may take: the others are looked at in every round nonetheless. */
+const LOOK_LIMIT = Plate.HEALTH_CHECK_INTERVAL
+const CONCURRENCY = 16
+/** A closed plate fades after this, ms. */
+export const FADES_AFTER = 24 * 60 * 60 * 1_000
+
+export class HealthCheck {
+  private readonly roster: Roster
+  /** When the last round began that went through them all, ms since the epoch. */
+  checkedAt: number | null = null
+  /** Plates whose files cannot be read in time: said once. */
+  private readonly stuck = new Set<string>()
+
+  constructor(roster: Roster) {
+    this.roster = roster
+  }
+
+  /** Through all open plates once. */
+  private readonly round = Effect.gen({ self: this }, function* () {
+    const now = yield* Clock.currentTimeMillis
+    yield* Effect.forEach(this.roster.open, (plate) => this.look(plate), { concurrency: CONCURRENCY, discard: true })
+    for (const plate of this.roster.plates.values()) {
+      if (!plate.isOpen && now - plate.stand.at > FADES_AFTER) yield* this.roster.retire(plate)
+    }
+    this.checkedAt = now
+  })
+
+  private look(plate: PlateActor): Effect.Effect<void> {
+    return Effect.timeoutOption(plate.look("round"), LOOK_LIMIT).pipe(
+      Effect.flatMap((done) => {
+        if (Option.isSome(done)) this.stuck.delete(plate.plateId)
+        if (Option.isSome(done) || this.stuck.has(plate.plateId)) return Effect.void
+        this.stuck.add(plate.plateId)
+        return Effect.logWarning(`${plate.plateId}: its transcript cannot be read in ${LOOK_LIMIT} ms`)
+      })
+    )
+  }
+
+  /** For its supervisor. */
+  readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
+    let last: number | undefined
+    while (true) {
+      if (this.roster.plates.size === 0) {
+        this.roster.populated.closeUnsafe()
+        this.stuck.clear()
+        last = undefined
+      }
+      yield* this.roster.populated.await
+      const now = yield* Clock.currentTimeMillis
+      const late = last !== undefined && now - last > (1 + Plate.MAX_LATE_INTERVALS) * Plate.HEALTH_CHECK_INTERVAL
+      last = now
+      if (!late) yield* this.round
+      const took = (yield* Clock.currentTimeMillis) - now
+      yield* Effect.sleep(Math.max(0, Plate.HEALTH_CHECK_INTERVAL - took))
+    }
+  })
+}

@@ -1,0 +1,174 @@
+/**
+ * HookEvent: what Claude Code's own hooks say about a session.
+ *
+ * Guarantees: pure; every hook there is is known, and one that is not is refused by
+ * name, never guessed at; of a body only what the board needs is kept: no prompt,
+ * no tool's input or output goes into an event.
+ */
+import { createHash } from "node:crypto"
+import type { Result } from "effect"
+import type * as Plate from "../machines/Plate.ts"
+import { Body, MAX_PATH } from "./Body.ts"
+import type { EventRefused } from "./Plates.ts"
+
+/** A hook, or an event of `/events`, understood. */
+export interface Heard {
+  /** The hook's name, or the event's type. */
+  readonly name: string
+  readonly sessionId: string
+  readonly cwd: string | undefined
+  readonly transcriptPath: string | undefined
+  /** Undefined: it says nothing about the state. */
+  readonly event: Plate.Event | undefined
+  /** The beginning of what a person asked for. */
+  readonly prompt?: string
+}
+
+/** Background work that is told of in one Stop. */
+const MAX_TASKS = 256
+/** Characters of a prompt that are looked at. */
+const PROMPT_HEAD = 2_000
+const PROMPT_KEPT = 200
+
+/** Of the event that it becomes: `at` and `sessionId` are added by who calls. */
+interface Base {
+  readonly at: number
+  readonly sessionId: string
+}
+type Read = (body: Body, base: Base) => Plate.Event | undefined
+
+const agentOf = (body: Body) => {
+  const agentId = body.maybe("agent_id")
+  return agentId === undefined ? {} : { agentId }
+}
+
+const call = (body: Body) => ({ ...agentOf(body), tool: body.text("tool_name"), callId: body.text("tool_use_id") })
+
+/** Tells two calls of one tool apart; of the input itself nothing is kept. */
+const inputOf = (body: Body) => {
+  const input = body.json["tool_input"]
+  if (input === undefined) return {}
+  return { input: createHash("sha256").update(JSON.stringify(input)).digest("hex").slice(0, 16) }
+}
+
+/** What goes on in the background after the call: an agent, or a command. */
+const launched = (body: Body) => {
+  const { agentId, backgroundTaskId, isAsync } = body.within("tool_response")
+  const id = isAsync === true ? agentId : backgroundTaskId
+  return typeof id === "string" && id !== "" ? { launched: id.slice(0, MAX_PATH) } : {}
+}
+
+const running = (body: Body): ReadonlyArray<string> =>
+  body
+    .list("background_tasks")
+    .slice(0, MAX_TASKS)
+    .flatMap((task) =>
+      typeof task === "object" && task !== null && "id" in task && typeof task.id === "string"
+        ? [task.id.slice(0, MAX_PATH)]
+        : []
+    )
+
+const ENDED_TASK = /^\s*<task-notification>[^]*?<task-id>([^<]{1,200})<\/task-id>/
+
+const endedTask = (body: Body) => {
+  const found = ENDED_TASK.exec((body.words("prompt") ?? "").slice(0, PROMPT_HEAD))
+  return found === null ? {} : { endedTask: found[1]! }
+}
+
+const notification = (body: Body, base: Base): Plate.Event | undefined => {
+  const type = body.text("notification_type")
+  return type === "permission_prompt" || type === "idle_prompt" || type === "agent_needs_input"
+    ? { _tag: "HookNotification", ...base, notificationType: type }
+    : undefined
+}
+
+/** Says nothing about the state: it only shows that the session lives. */
+const nothing: Read = () => undefined
+
+/** Every hook that Claude Code has. */
+const hooks: { readonly [name: string]: Read } = {
+  SessionStart: (body, base) => ({ _tag: "HookSessionStart", ...base, source: body.text("source") }),
+  SessionEnd: (body, base) => ({ _tag: "HookSessionEnd", ...base, reason: body.text("reason") }),
+  UserPromptSubmit: (body, base) => ({ _tag: "HookUserPromptSubmit", ...base, ...endedTask(body) }),
+  PreToolUse: (body, base) => ({ _tag: "HookPreToolUse", ...base, ...call(body), ...inputOf(body) }),
+  PostToolUse: (body, base) => ({ _tag: "HookPostToolUse", ...base, ...call(body), ...launched(body) }),
+  PostToolUseFailure: (body, base) => ({
+    _tag: "HookPostToolUseFailure",
+    ...base,
+    ...call(body),
+    isInterrupt: body.json["is_interrupt"] === true
+  }),
+  PostToolBatch: (body, base) => ({ _tag: "HookPostToolBatch", ...base, ...agentOf(body) }),
+  PermissionRequest: (body, base) => ({
+    _tag: "HookPermissionRequest",
+    ...base,
+    ...agentOf(body),
+    tool: body.text("tool_name"),
+    ...inputOf(body)
+  }),
+  PermissionDenied: (body, base) => {
+    const callId = body.maybe("tool_use_id")
+    return {
+      _tag: "HookPermissionDenied",
+      ...base,
+      ...agentOf(body),
+      tool: body.text("tool_name"),
+      ...(callId === undefined ? {} : { callId })
+    }
+  },
+  Notification: notification,
+  Stop: (body, base) => ({ _tag: "HookStop", ...base, backgroundTasks: running(body) }),
+  StopFailure: (body, base) => ({ _tag: "HookStopFailure", ...base, error: body.words("error") ?? "unknown" }),
+  SubagentStop: (body, base) => ({ _tag: "HookSubagentStop", ...base, agentId: body.text("agent_id") }),
+  Elicitation: (body, base) => ({ _tag: "HookElicitation", ...base, server: body.text("mcp_server_name") }),
+  ElicitationResult: (body, base) => ({ _tag: "HookElicitationResult", ...base, server: body.text("mcp_server_name") }),
+  PreCompact: (_, base) => ({ _tag: "HookPreCompact", ...base }),
+  PostCompact: (_, base) => ({ _tag: "HookPostCompact", ...base }),
+  UserPromptExpansion: nothing,
+  SubagentStart: nothing,
+  PreModelSwitch: nothing,
+  PostModelSwitch: nothing,
+  Setup: nothing,
+  TeammateIdle: nothing,
+  TaskCreated: nothing,
+  TaskCompleted: nothing,
+  ConfigChange: nothing,
+  WorktreeCreate: nothing,
+  WorktreeRemove: nothing,
+  InstructionsLoaded: nothing,
+  CwdChanged: nothing,
+  FileChanged: nothing,
+  DirectoryAdded: nothing,
+  MessageDisplay: nothing
+}
+
+export const names: ReadonlyArray<string> = Object.keys(hooks)
+
+/** What a person typed, not what a program put in its place. */
+const promptOf = (name: string, body: Body) => {
+  const prompt = name === "UserPromptSubmit" ? body.words("prompt")?.trim() : undefined
+  return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }
+}
+
+/** `at`: when it reached us, ms since the epoch. */
+export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
+  Body.read(raw, (body) => {
+    const name = body.text("hook_event_name")
+    const sessionId = body.text("session_id")
+    const read = Object.hasOwn(hooks, name) ? hooks[name] : undefined
+    if (read === undefined) {
+      body.refuse(
+        "hook_event_name",
+        `There is no hook named ${JSON.stringify(name.slice(0, 64))}.`,
+        "Send Claude Code's hook as it is; agentd may have to be upgraded for a newer one."
+      )
+    }
+    return {
+      name,
+      sessionId,
+      cwd: body.maybe("cwd", MAX_PATH),
+      transcriptPath: body.maybe("transcript_path", MAX_PATH),
+      event: read?.(body, { at, sessionId }),
+      ...promptOf(name, body)
+    }
+  })

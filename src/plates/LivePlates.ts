@@ -1,0 +1,315 @@
+/**
+ * LivePlates: Plates over the log: recovers every plate at the start, keeps them
+ * right, and answers for them.
+ *
+ *     hooks ─┐                      ┌ machine → rune
+ *     events ┼─ Reception ─► plate ─┤
+ *     runs ──┘      ▲               └ facts, transcript ◄─┬─ HealthCheck   every 10 s
+ *                 Roster: whose?                          ├─ Watch         when it is written
+ *                                                         └─ Pulse         does its process live?
+ *
+ * The layer is there at once; what the log holds is on the board soon after, and
+ * what is heard meanwhile is kept. A plate that fails touches no other.
+ */
+import { Clock, Deferred, Duration, Effect, FileSystem, Layer, Result, Schedule } from "effect"
+import { ActorStopped } from "../actors/ActorRef.ts"
+import { DeadLetters } from "../actors/DeadLetters.ts"
+import * as MachineActor from "../actors/MachineActor.ts"
+import type * as Nest from "../actors/Nest.ts"
+import { identify } from "../backends/ProcessTable.ts"
+import { CommandRefused, type PlateInfo } from "../domain/Messages.ts"
+import * as Plate from "../machines/Plate.ts"
+import { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import { Approvals } from "./Approvals.ts"
+import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
+import * as HookEvent from "./HookEvent.ts"
+import { PlateActor } from "./PlateActor.ts"
+import { type Decision, EventRefused, type Origin, Plates } from "./Plates.ts"
+import * as PostedEvent from "./PostedEvent.ts"
+import { Pulse } from "./Pulse.ts"
+import { Reception } from "./Reception.ts"
+import { type PlateRecord, recover } from "./Recovery.ts"
+import { Refusals } from "./Refusals.ts"
+import { Roster } from "./Roster.ts"
+import { order, row, type Shown } from "./Row.ts"
+import { Watch } from "./Watch.ts"
+
+export interface Options {
+  /** Where the plates belong in the supervision tree. */
+  readonly nest: Nest.Nest
+  /** What a person gets to answer a permission request; default 10 minutes. */
+  readonly permissionTimeout?: Duration.Input
+  /** Look at transcripts as soon as they are written, too; default true. */
+  readonly watch?: boolean
+}
+
+/** A plate that was only just made, or that crashed, answers within moments. */
+const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
+
+class LivePlates {
+  readonly roster: Roster
+  readonly reception: Reception
+  readonly health: HealthCheck
+  readonly approvals: Approvals
+  readonly refusals: Refusals
+  readonly ready: Deferred.Deferred<void, StorageError>
+
+  constructor(parts: {
+    readonly roster: Roster
+    readonly reception: Reception
+    readonly health: HealthCheck
+    readonly approvals: Approvals
+    readonly refusals: Refusals
+    readonly ready: Deferred.Deferred<void, StorageError>
+  }) {
+    this.roster = parts.roster
+    this.reception = parts.reception
+    this.health = parts.health
+    this.approvals = parts.approvals
+    this.refusals = parts.refusals
+    this.ready = parts.ready
+  }
+
+  private readonly read = <A>(what: string, parsed: Result.Result<A, EventRefused>): Effect.Effect<A, EventRefused> =>
+    Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : this.refusals.note(what, parsed.failure)
+
+  private readonly asking = (plate: PlateActor, event: Plate.Event) =>
+    Effect.andThen(plate.started, plate.actor.ask(event)).pipe(
+      Effect.retry({
+        schedule: settles,
+        while: (error) =>
+          error instanceof ActorStopped && (error.reason === "unstarted" || error.reason === "restarting")
+      })
+    )
+
+  /** What it reports is durable, or it fails for the disk's sake; a refusal by the machine is an answer. */
+  private readonly asked = (plate: PlateActor, event: Plate.Event) =>
+    this.asking(plate, event).pipe(
+      Effect.map((committed) => ({ refused: undefined, committed })),
+      Effect.catchIf(
+        (error) => !(error instanceof StorageError),
+        (error) => Effect.succeed({ refused: error, committed: undefined })
+      )
+    )
+
+  readonly hook = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown, origin: Origin) {
+    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis))
+    yield* this.reception.take(heard, origin)
+  })
+
+  readonly event = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
+    const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis))
+    yield* this.reception.take(posted, { plate: posted.plate, run: undefined, pid: undefined })
+  })
+
+  readonly register = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
+    const { cwd, pid, plateId } = yield* this.read("register", PostedEvent.register(body))
+    yield* Deferred.await(this.ready)
+    const known = plateId === undefined ? undefined : this.roster.named(plateId)
+    if (known === undefined && plateId !== undefined && !this.roster.isFree(plateId)) {
+      return yield* this.refusals.note("register", taken(plateId))
+    }
+    const plate = known ?? (yield* this.roster.make(plateId))
+    const process = pid === undefined ? undefined : identify(pid)
+    const { refused } = yield* this.asked(plate, {
+      _tag: "Registered",
+      at: yield* Clock.currentTimeMillis,
+      plateId: plate.plateId,
+      cwd,
+      ...(process === undefined ? {} : { pid: process.pid }),
+      ...(process === undefined || process.start === 0 ? {} : { pidStart: process.start })
+    })
+    if (refused !== undefined) return yield* this.refusals.note("register", taken(plate.plateId))
+    return { plateId: plate.plateId }
+  })
+
+  readonly stopped = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
+    const { pid, plateId, sessionId } = yield* this.read("stopped", PostedEvent.stopped(body))
+    yield* Deferred.await(this.ready)
+    const plate = plateId === undefined ? this.roster.ofSession(sessionId ?? "") : this.roster.named(plateId)
+    if (plate === undefined) {
+      const field = plateId === undefined ? "session_id" : "plate_id"
+      return yield* this.refusals.note(
+        "stopped",
+        new EventRefused({
+          field,
+          message: `There is no plate for ${plateId ?? sessionId}.`,
+          remedy: "See which there are: agentd ps"
+        })
+      )
+    }
+    const at = yield* Clock.currentTimeMillis
+    // Refused: it is closed already, or that was another process.
+    yield* this.asked(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })
+  })
+
+  readonly forget = Effect.fnUntraced({ self: this }, function* (this: LivePlates, plateId: string, by: string) {
+    yield* Deferred.await(this.ready)
+    const shelved = this.roster.archive.get(plateId)
+    const plate = this.roster.named(plateId) ?? (shelved && (yield* this.roster.enter(shelved)))
+    if (plate === undefined) return yield* unknown(plateId)
+    const { committed, refused } = yield* this.asked(plate, {
+      _tag: "Forgotten",
+      at: yield* Clock.currentTimeMillis,
+      by
+    })
+    if (committed === undefined) {
+      return yield* new CommandRefused({ message: refused.message, remedy: "Ask again in a moment." })
+    }
+    yield* this.roster.drop(plate)
+    return { eventId: committed.eventId, message: `${plate.plateId} is forgotten.` }
+  })
+
+  readonly permission = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown, origin: Origin) {
+    const heard = yield* this.read("permission", HookEvent.parse(body, yield* Clock.currentTimeMillis))
+    const { event } = heard
+    if (event?._tag !== "HookPermissionRequest") {
+      return yield* this.refusals.note("permission", notARequest(heard.name))
+    }
+    yield* Effect.ignore(Deferred.await(this.ready))
+    const admitted = yield* this.reception.admit(heard, origin)
+    const { plate } = admitted
+    const { committed } = yield* Effect.orElseSucceed(this.asked(plate, admitted.event ?? event), () => ({
+      committed: undefined
+    }))
+    if (committed === undefined) return undefined
+    return yield* this.approvals.wait(plate, { eventId: committed.eventId, stand: committed.snapshot }, event)
+  })
+
+  private info(plate: PlateActor, now: number): PlateInfo {
+    return row(plate, this.approvals.of(plate), now)
+  }
+
+  readonly list = Effect.fnUntraced({ self: this }, function* (this: LivePlates, closed: boolean) {
+    const now = yield* Clock.currentTimeMillis
+    const live = [...this.roster.plates.values()]
+      .filter((plate) => closed || plate.isOpen || now - plate.stand.at <= FADES_AFTER)
+      .map((plate) => this.info(plate, now))
+    const faded = closed ? [...this.roster.archive.values()].map((record) => row(still(record), null, now)) : []
+    return [...live, ...faded].toSorted(order)
+  })
+
+  /** By id, by session, by a beginning that only one id has. */
+  findPlate(name: string): PlateActor | CommandRefused {
+    const exact = this.roster.named(name) ?? this.roster.ofSession(name)
+    if (exact !== undefined) return exact
+    const begins = name === "" ? [] : [...this.roster.plates.values()].filter(({ plateId }) => plateId.startsWith(name))
+    if (begins.length === 1) return begins[0]!
+    return begins.length === 0
+      ? unknown(name)
+      : new CommandRefused({
+          message: `"${name}" begins the names of ${begins.length} plates.`,
+          remedy: `Say which: ${begins
+            .slice(0, 10)
+            .map(({ plateId }) => plateId)
+            .join(", ")}`
+        })
+  }
+
+  readonly find = (name: string): Effect.Effect<PlateInfo, CommandRefused> =>
+    Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const found = this.findPlate(name)
+      if (found instanceof PlateActor) return Effect.succeed(this.info(found, now))
+      const shelved = this.roster.shelvedAs(name)
+      return shelved === undefined ? Effect.fail(found) : Effect.succeed(row(still(shelved), null, now))
+    })
+
+  readonly answer: Plates["Service"]["answer"] = (id, decision: Decision, caller) => {
+    const found = this.findPlate(id)
+    return this.approvals.answer(id, found instanceof CommandRefused ? undefined : found, decision, caller)
+  }
+}
+
+/** One that has no actor any more, and whose files nobody looks at. */
+const still = (record: PlateRecord): Shown => ({
+  ...record,
+  transcript: undefined,
+  branch: undefined,
+  heard: 0,
+  watchable: false
+})
+
+const unknown = (name: string) =>
+  new CommandRefused({ message: `There is no plate "${name}".`, remedy: "See which there are: agentd ps" })
+
+const taken = (plateId: string) =>
+  new EventRefused({
+    field: "plate_id",
+    message: `${plateId} names a plate that has ended.`,
+    remedy: "Leave it out: agentd makes one."
+  })
+
+const notARequest = (name: string) =>
+  new EventRefused({
+    field: "hook_event_name",
+    message: `${name} asks for no permission.`,
+    remedy: "Send only PermissionRequest here, all else to the hooks' endpoint."
+  })
+
+const service = (live: LivePlates): Plates["Service"] =>
+  Plates.of({
+    hook: live.hook,
+    event: live.event,
+    register: live.register,
+    stopped: live.stopped,
+    forget: (plateId, caller) => live.forget(plateId, caller.by),
+    list: ({ closed }) => live.list(closed),
+    find: live.find,
+    permission: live.permission,
+    answer: live.answer,
+    run: (report) =>
+      Effect.catch(live.reception.report(report), (error) =>
+        Effect.logWarning(`run ${report.runId}: ${error.message}`)
+      ),
+    health: Effect.sync(() => ({
+      ready: live.reception.isOpen,
+      open: live.roster.open.length,
+      checkedAt: live.health.checkedAt
+    }))
+  })
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const log = yield* RuneLog
+  const fs = yield* FileSystem.FileSystem
+  const scope = yield* Effect.scope
+  const kind = yield* MachineActor.kind({
+    machine: Plate.Plate,
+    log,
+    deadLetters: yield* DeadLetters,
+    perform: () => Effect.void,
+    activities: {}
+  })
+  const roster = new Roster({ kind, nest: options.nest, fs, scope })
+  const pulse = yield* Pulse.make(roster)
+  const reception = yield* Reception.make(roster, pulse)
+  const approvals = new Approvals(log, Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes"))
+  yield* Effect.addFinalizer(() => approvals.giveUp)
+  const ready = yield* Deferred.make<void, StorageError>()
+  const live = new LivePlates({
+    roster,
+    reception,
+    health: new HealthCheck(roster),
+    approvals,
+    refusals: new Refusals(log),
+    ready
+  })
+  yield* options.nest.add({ id: "health", start: Effect.succeed(live.health.loop) })
+  yield* options.nest.add({ id: "pulse", start: Effect.succeed(pulse.loop) })
+  if (options.watch !== false) {
+    const watch = yield* Watch.make(roster, fs)
+    yield* options.nest.add({ id: "watch", start: Effect.succeed(watch.loop) })
+  }
+  const now = yield* Clock.currentTimeMillis
+  yield* recover.pipe(
+    Effect.provideService(RuneLog, log),
+    Effect.flatMap((records) => roster.restore(records, now - FADES_AFTER)),
+    Effect.andThen(reception.open),
+    Effect.onExit((exit) => Deferred.done(ready, exit)),
+    Effect.tapCause((cause) => Effect.logError("the plates could not be recovered", cause)),
+    Effect.forkIn(scope)
+  )
+  return service(live)
+})
+
+/** Plates, kept right. The nest belongs under a supervisor. */
+export const layer = (options: Options) => Layer.effect(Plates, make(options))

@@ -1,0 +1,186 @@
+/**
+ * PlateActor: one session's plate: its machine animated, and beside it what the
+ * board shows and the transcript that it is checked against.
+ *
+ * Guarantees: `tell` waits for nothing; the machine alone holds the status, and
+ * what is kept here can be lost and found again.
+ */
+import { Clock, Effect, type FileSystem } from "effect"
+import type * as MachineActor from "../actors/MachineActor.ts"
+import type { Snapshot } from "../machines/Machine.ts"
+import * as Plate from "../machines/Plate.ts"
+import type { ProcessId } from "../backends/ProcessTable.ts"
+import * as Branch from "./Branch.ts"
+import * as Facts from "./Facts.ts"
+import { Transcript } from "./Transcript.ts"
+import type { TranscriptView } from "./TranscriptView.ts"
+import { judge } from "./Verdict.ts"
+
+export type Stand = Snapshot<Plate.State, Plate.Data>
+export type Animated = MachineActor.MachineActor<Plate.State, Plate.Event, Plate.Data>
+
+/** Subagents whose transcripts are followed while they ask. */
+const MAX_SIDES = 16
+
+/** It is written some moments after the first prompt: one round may come too early. */
+const MAX_ABSENCES = 2
+
+/** Where a subagent of the session writes: beside the session's own file. */
+const sidePath = (transcript: string, agentId: string): string =>
+  `${transcript.replace(/\.jsonl$/, "")}/subagents/agent-${agentId}.jsonl`
+
+/** Safe as a part of a path. */
+const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agentId)
+
+/** Where it stands before its first rune. */
+export const initial = (plateId: string): Stand => ({
+  state: Plate.Plate.initial,
+  data: { ...Plate.initial, plateId },
+  entered: 0,
+  at: 0
+})
+
+export const actorName = (plateId: string): string => `plate/${plateId}`
+
+export class PlateActor {
+  readonly plateId: string
+  readonly actor: Animated
+  private readonly fs: FileSystem.FileSystem
+  facts: Facts.Facts
+  /** The newest hook or event, whatever it said; ms since the epoch. */
+  heard: number
+  /** The session as it was told last: mail that is not committed yet is in it. */
+  sessionId: string | null
+  /** The session's own end, until it has a new id. */
+  ended: { readonly reason: string; readonly at: number } | undefined = undefined
+  transcript: Transcript | undefined = undefined
+  /** Its supervisor has been asked to start it. */
+  readonly started: Effect.Effect<void>
+  /** The branch that its folder is on; undefined where nobody looked, or where there is none. */
+  branch: string | undefined = undefined
+  private branchAt = -1
+  /** Rounds in a row in which a session that has begun had no transcript. */
+  private absences = 0
+  private readonly sides = new Map<string, Transcript>()
+  private looking = false
+  /** What was asked for while it looked. */
+  private next: "round" | "look" | undefined = undefined
+
+  constructor(options: {
+    readonly actor: Animated
+    readonly plateId: string
+    readonly fs: FileSystem.FileSystem
+    readonly facts: Facts.Facts
+    readonly started: Effect.Effect<void>
+  }) {
+    const { actor, facts, fs, plateId, started } = options
+    const { data } = actor.snapshot
+    this.started = started
+    this.actor = actor
+    this.plateId = plateId
+    this.fs = fs
+    this.facts = facts
+    this.heard = data.signal?.at ?? 0
+    this.sessionId = data.sessionId
+    this.follow(data.transcriptPath)
+  }
+
+  get stand(): Stand {
+    return this.actor.snapshot
+  }
+
+  get isOpen(): boolean {
+    return this.actor.snapshot.state !== "Closed"
+  }
+
+  /** The newest process that is known beyond doubt. */
+  get process(): ProcessId | undefined {
+    const found = this.stand.data.processes.findLast(({ start }) => start !== null)
+    return found === undefined ? undefined : { pid: found.pid, start: found.start! }
+  }
+
+  /** It is in the mailbox, or dead-lettered, when this returns. */
+  tell(event: Plate.Event, cause?: number): void {
+    this.facts = Facts.after(this.facts, event)
+    this.actor.tellNow(event, cause)
+  }
+
+  /** True where it is another file than before: it wants a first look. */
+  follow(path: string | null | undefined): boolean {
+    if (path === null || path === undefined || path === this.transcript?.path) return false
+    this.transcript = new Transcript(this.fs, path, "main")
+    this.sides.clear()
+    return true
+  }
+
+  /** Missed hooks cannot be made good where there is no transcript: none is named, or it did not come with the first prompt. */
+  get watchable(): boolean {
+    return this.transcript !== undefined && this.absences < MAX_ABSENCES
+  }
+
+  /** Reads what is new in the transcripts, and tells the machine what follows from it. One look at a time. */
+  look(kind: "round" | "look"): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.looking) {
+        if (this.next !== "round") this.next = kind
+        return Effect.void
+      }
+      this.looking = true
+      this.next = undefined
+      return this.lookOnce(kind).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            this.looking = false
+          })
+        ),
+        Effect.andThen(Effect.suspend(() => (this.next === undefined ? Effect.void : this.look(this.next))))
+      )
+    })
+  }
+
+  private readonly lookOnce = Effect.fnUntraced({ self: this }, function* (this: PlateActor, kind: "round" | "look") {
+    const { transcript } = this
+    const found = transcript === undefined ? undefined : yield* transcript.look
+    const sides = yield* this.lookAside
+    if (kind === "round") {
+      this.absences = this.stand.data.turnAt > 0 && found?._tag === "Absent" ? this.absences + 1 : 0
+      yield* this.lookAtBranch
+    }
+    const events = judge({
+      snapshot: this.stand,
+      found,
+      view: transcript?.view,
+      sides,
+      heard: this.heard,
+      now: yield* Clock.currentTimeMillis,
+      round: kind === "round"
+    })
+    for (const event of events) yield* this.actor.tell(event)
+  })
+
+  /** Once, and again when the session has written: work has gone on then. */
+  private readonly lookAtBranch = Effect.gen({ self: this }, function* () {
+    const { cwd } = this.stand.data
+    const written = this.transcript?.found?._tag === "Read" ? this.transcript.found.mtime : 0
+    if (cwd === null || written === this.branchAt) return
+    this.branchAt = written
+    this.branch = yield* Branch.of(this.fs, cwd)
+  })
+
+  /** The transcripts of the subagents that ask, and of no others. */
+  private readonly lookAside = Effect.gen({ self: this }, function* () {
+    const views = new Map<string, TranscriptView>()
+    const asking = new Set(this.stand.data.prompts.flatMap(({ agentId }) => (agentId === null ? [] : [agentId])))
+    for (const agentId of this.sides.keys()) if (!asking.has(agentId)) this.sides.delete(agentId)
+    for (const agentId of [...asking].filter(isPlain).slice(0, MAX_SIDES)) {
+      if (this.transcript === undefined) break
+      let side = this.sides.get(agentId)
+      if (side === undefined) {
+        this.sides.set(agentId, (side = new Transcript(this.fs, sidePath(this.transcript.path, agentId), "side")))
+      }
+      yield* side.look
+      views.set(agentId, side.view)
+    }
+    return views
+  })
+}

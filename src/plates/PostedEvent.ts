@@ -1,0 +1,108 @@
+/**
+ * PostedEvent: the bodies of `POST /events`, `/plates/register` and
+ * `/plates/stopped`, for whoever is not Claude Code.
+ *
+ * Guarantees: pure; an unknown event type is refused, never guessed at; only the
+ * process's own plate is ever named by `stopped`, never all of a folder.
+ */
+import type { Result } from "effect"
+import type * as Plate from "../machines/Plate.ts"
+import { Body, MAX_PATH } from "./Body.ts"
+import type { Heard } from "./HookEvent.ts"
+import * as PlateId from "./PlateId.ts"
+import type { EventRefused } from "./Plates.ts"
+
+interface Base {
+  readonly at: number
+  readonly sessionId: string
+  readonly timestamp?: number
+}
+
+const events: { readonly [type: string]: (body: Body, base: Base) => Plate.Event } = {
+  session_start: (body, base) => {
+    const cwd = body.maybe(["cwd", "project_path"], MAX_PATH)
+    const transcriptPath = body.maybe("transcript_path", MAX_PATH)
+    const gitBranch = body.maybe("git_branch")
+    return {
+      _tag: "SessionStart",
+      ...base,
+      ...(cwd === undefined ? {} : { cwd }),
+      ...(transcriptPath === undefined ? {} : { transcriptPath }),
+      ...(gitBranch === undefined ? {} : { gitBranch })
+    }
+  },
+  prompt_submit: (_, base) => ({ _tag: "PromptSubmit", ...base }),
+  tool_start: (body, base) => ({ _tag: "ToolStart", ...base, tool: body.text("tool_name") }),
+  tool_call: (_, base) => ({ _tag: "ToolCall", ...base }),
+  stop: (body, base) => {
+    const error = body.json["error"] ?? ""
+    if (typeof error !== "string")
+      body.refuse("error", "error is no text.", "Give it as a text, null, or leave it out.")
+    return { _tag: "Stop", ...base, error: body.words("error") ?? null }
+  }
+}
+
+/** An event, and the plate that its sender names. */
+export interface Posted extends Heard {
+  readonly plate: string | undefined
+}
+
+const PLATE = ["plate_id", "plateId"]
+
+export const parse = (raw: unknown, at: number): Result.Result<Posted, EventRefused> =>
+  Body.read(raw, (body) => {
+    const type = body.text("event_type")
+    const timestamp = body.time("timestamp")
+    const base = { at, sessionId: body.text("session_id"), ...(timestamp === undefined ? {} : { timestamp }) }
+    const read = Object.hasOwn(events, type) ? events[type] : undefined
+    if (read === undefined) {
+      body.refuse(
+        "event_type",
+        `There is no event of type ${JSON.stringify(type.slice(0, 64))}.`,
+        `There are: ${Object.keys(events).join(", ")}.`
+      )
+    }
+    return {
+      name: type,
+      sessionId: base.sessionId,
+      cwd: body.text(["cwd", "project_path"], MAX_PATH),
+      transcriptPath: body.maybe("transcript_path", MAX_PATH),
+      event: read?.(body, base),
+      plate: body.maybe(PLATE)
+    }
+  })
+
+export interface Registration {
+  readonly plateId: string | undefined
+  readonly cwd: string
+  readonly pid: number | undefined
+}
+
+export const register = (raw: unknown): Result.Result<Registration, EventRefused> =>
+  Body.read(raw, (body) => {
+    const plateId = body.maybe(PLATE)
+    if (plateId !== undefined && !PlateId.isValid(plateId)) {
+      body.refuse("plate_id", `${JSON.stringify(plateId.slice(0, 80))} cannot name a plate.`, PlateId.FORM)
+    }
+    return { plateId, cwd: body.text(["cwd", "project_path"], MAX_PATH), pid: body.count("pid") }
+  })
+
+export interface Stopped {
+  readonly plateId: string | undefined
+  readonly sessionId: string | undefined
+  readonly pid: number | undefined
+}
+
+export const stopped = (raw: unknown): Result.Result<Stopped, EventRefused> =>
+  Body.read(raw, (body) => {
+    const plateId = body.maybe(PLATE)
+    const sessionId = body.maybe("session_id")
+    if (plateId === undefined && sessionId === undefined) {
+      body.refuse(
+        "plate_id",
+        "Neither plate_id nor session_id is there.",
+        "Name the plate: a folder can hold several sessions, and only one has ended."
+      )
+    }
+    return { plateId, sessionId, pid: body.count("pid") }
+  })

@@ -1,0 +1,60 @@
+/**
+ * Refusals: what was no event leaves a trace.
+ *
+ * Guarantees: a rune for each, without waiting for the disk; a sender that is
+ * wrong all the time fills no log: so many in a minute, and the next one says how
+ * many were left out.
+ */
+import { Clock, Effect } from "effect"
+import { DAEMON_STREAM } from "../domain/Rune.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+import type { EventRefused } from "./Plates.ts"
+
+const MAX_A_MINUTE = 30
+const MINUTE = 60_000
+/** Characters of what is said of it. */
+const MAX_TEXT = 500
+
+export class Refusals {
+  private readonly log: RuneLog["Service"]
+  private minute = 0
+  private written = 0
+  private leftOut = 0
+
+  constructor(log: RuneLog["Service"]) {
+    this.log = log
+  }
+
+  /** Fails with it, once its rune is on its way. */
+  readonly note = Effect.fnUntraced(
+    { self: this },
+    function* (this: Refusals, trigger: string, error: EventRefused): Effect.fn.Return<never, EventRefused> {
+      const minute = Math.floor((yield* Clock.currentTimeMillis) / MINUTE)
+      if (minute !== this.minute) {
+        this.minute = minute
+        this.written = 0
+      }
+      if (this.written >= MAX_A_MINUTE) {
+        this.leftOut += 1
+        return yield* error
+      }
+      this.written += 1
+      const { leftOut } = this
+      this.leftOut = 0
+      yield* this.log.appendLazy([
+        {
+          stream: DAEMON_STREAM,
+          kind: "hook.refused",
+          actor: "plates",
+          trigger,
+          payload: {
+            field: error.field,
+            message: error.message.slice(0, MAX_TEXT),
+            ...(leftOut === 0 ? {} : { leftOut })
+          }
+        }
+      ])
+      return yield* error
+    }
+  )
+}

@@ -1,0 +1,230 @@
+/**
+ * TranscriptView: what the records of one transcript say, folded one by one.
+ *
+ * Guarantees: a record of an unknown kind is no error; of a known one only what is
+ * needed is kept, and all that is kept is bounded; a chain's view ignores the
+ * records of other chains. Times are those of the records, else when the file was
+ * written.
+ */
+
+type Json = { readonly [key: string]: unknown }
+
+/** The main agent's file, or that of one of its subagents. */
+export type Chain = "main" | "side"
+
+export const INTERRUPTED = "[Request interrupted by user"
+
+/**
+ * A prompt that was queued is taken up within this of the interrupt that makes
+ * room for it; the interrupt's line is written after it and is not its end.
+ */
+const QUEUED_MILLIS = 500
+
+/** Calls whose ends are remembered. */
+const MAX_CALLS = 512
+/** Tasks of a list. */
+const MAX_TASKS = 1_000
+const MAX_TITLE = 200
+
+const ENDING = new Set(["stop_hook_summary", "turn_duration"])
+const ENDING_REASONS = new Set(["end_turn", "stop_sequence", "max_tokens", "refusal"])
+
+const isJson = (value: unknown): value is Json => typeof value === "object" && value !== null && !Array.isArray(value)
+
+const objects = (value: unknown): ReadonlyArray<Json> => (Array.isArray(value) ? value.filter(isJson) : [])
+
+const text = (value: unknown): string | undefined => (typeof value === "string" && value !== "" ? value : undefined)
+
+const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
+
+/** A map that forgets its oldest entries. */
+const remember = <K, V>(map: Map<K, V>, key: K, value: V, max: number): void => {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > max) map.delete(map.keys().next().value!)
+}
+
+/** `nothing`: bookkeeping, or another chain's. `opaque`: no record that we know the form of. */
+export type Said = "something" | "nothing" | "opaque"
+
+export class TranscriptView {
+  readonly chain: Chain
+  /** The newest interrupt that ended a turn. */
+  interruptAt = 0
+  /** When the agent went on to a new message, or a person to a new prompt: every call before it has ended. */
+  movedAt = 0
+  /** When a person's newest prompt was taken up. */
+  promptAt = 0
+  /** When the turn ended, if the last record ends one. */
+  endedAt: number | undefined = undefined
+  /** The session's own title, the best that there is. */
+  title: string | undefined = undefined
+  prompt: string | undefined = undefined
+  branch: string | undefined = undefined
+  lastTool: string | undefined = undefined
+  toolCalls = 0
+  tokens = 0
+
+  /** Calls without a result. */
+  private readonly calls = new Map<string, string>()
+  private readonly results = new Map<string, number>()
+  private readonly lastResults = new Map<string, number>()
+  private titleRank = 0
+  private message = ""
+  private usage = 0
+  private dequeuedAt = Number.NEGATIVE_INFINITY
+  private todos: number | undefined = undefined
+  private readonly tasks = new Map<string, boolean>()
+  private taskNumber = 0
+
+  constructor(chain: Chain) {
+    this.chain = chain
+  }
+
+  /** Open todos; undefined where none were ever written down. */
+  get openTodos(): number | undefined {
+    if (this.tasks.size === 0) return this.todos
+    let open = 0
+    for (const isOpen of this.tasks.values()) if (isOpen) open += 1
+    return open
+  }
+
+  hasResult(callId: string): boolean {
+    return this.results.has(callId)
+  }
+
+  /** When a call of the tool last ended, if none of it is open now; 0 before the first. */
+  resultOf(tool: string): number {
+    for (const open of this.calls.values()) if (open === tool) return 0
+    return this.lastResults.get(tool) ?? 0
+  }
+
+  /** `fallback`: when the file was written. */
+  take(line: string, fallback: number): Said {
+    const record = parsed(line)
+    if (record === undefined || typeof record["type"] !== "string") return "opaque"
+    const at = typeof record["timestamp"] === "string" ? Date.parse(record["timestamp"]) : Number.NaN
+    return this.record(record, Number.isNaN(at) ? fallback : at)
+  }
+
+  private record(record: Json, at: number): Said {
+    this.titled(record)
+    if (record["type"] === "queue-operation") {
+      if (record["operation"] === "dequeue") this.dequeuedAt = at
+      return "nothing"
+    }
+    if ((record["isSidechain"] === true) !== (this.chain === "side")) return "nothing"
+    if (record["type"] === "system") return this.system(record, at)
+    const { message } = record
+    if (!isJson(message) || (record["type"] !== "assistant" && record["type"] !== "user")) return "nothing"
+    this.branch = text(record["gitBranch"]) ?? this.branch
+    if (record["type"] === "assistant") this.assistant(message, at)
+    else if (record["isMeta"] !== true) this.user(message, at)
+    return "something"
+  }
+
+  private system(record: Json, at: number): Said {
+    if (!ENDING.has(String(record["subtype"]))) return "nothing"
+    this.endedAt = at
+    return "something"
+  }
+
+  private assistant(message: Json, at: number): void {
+    const id = text(message["id"]) ?? ""
+    if (id === "" || id !== this.message) {
+      // A new message is asked for once every call of the one before has its result.
+      this.movedAt = at
+      this.calls.clear()
+      this.message = id
+      this.usage = 0
+    }
+    const { input_tokens, output_tokens } = isJson(message["usage"]) ? message["usage"] : {}
+    const usage = number(input_tokens) + number(output_tokens)
+    // Each block of a message is a record of its own that repeats the usage so far.
+    this.tokens += Math.max(0, usage - this.usage)
+    this.usage = Math.max(this.usage, usage)
+    const uses = objects(message["content"]).filter(({ type }) => type === "tool_use")
+    for (const use of uses) this.called(use)
+    const ends = uses.length === 0 && this.calls.size === 0 && ENDING_REASONS.has(String(message["stop_reason"]))
+    this.endedAt = ends ? at : undefined
+  }
+
+  private called(use: Json): void {
+    const [id, name] = [text(use["id"]), text(use["name"])]
+    if (id === undefined || name === undefined) return
+    if (!this.calls.has(id)) this.toolCalls += 1
+    this.lastTool = name
+    remember(this.calls, id, name, MAX_CALLS)
+    const input = isJson(use["input"]) ? use["input"] : {}
+    if (name === "TodoWrite") {
+      this.todos = objects(input["todos"]).filter(({ status }) => status !== "completed").length
+    } else if (name === "TaskCreate") {
+      this.taskNumber += 1
+      remember(this.tasks, String(this.taskNumber), true, MAX_TASKS)
+    } else if (name === "TaskUpdate" && (input["status"] === "completed" || input["status"] === "deleted")) {
+      remember(this.tasks, String(input["taskId"]), false, MAX_TASKS)
+    }
+  }
+
+  private user(message: Json, at: number): void {
+    const { content } = message
+    const blocks = objects(content)
+    for (const block of blocks) {
+      if (block["type"] === "tool_result") this.resulted(block, at)
+    }
+    const typed = text(content) ?? text(blocks.find(({ type }) => type === "text")?.["text"])
+    if (typed === undefined) {
+      this.endedAt = undefined
+      return
+    }
+    if (typed.startsWith(INTERRUPTED)) return this.interrupted(at)
+    this.movedAt = at
+    this.promptAt = at
+    this.endedAt = undefined
+    if (!typed.startsWith("<")) this.prompt = typed.trim().slice(0, MAX_TITLE)
+  }
+
+  private resulted(block: Json, at: number): void {
+    const id = text(block["tool_use_id"])
+    if (id === undefined) return
+    const tool = this.calls.get(id)
+    this.calls.delete(id)
+    remember(this.results, id, at, MAX_CALLS)
+    if (tool !== undefined) remember(this.lastResults, tool, at, MAX_CALLS)
+  }
+
+  private interrupted(at: number): void {
+    this.calls.clear()
+    if (at - this.dequeuedAt < QUEUED_MILLIS) {
+      this.movedAt = at
+      this.endedAt = undefined
+      return
+    }
+    this.interruptAt = at
+    this.endedAt = at
+  }
+
+  /** A person's own title goes before one that was made up, and that before a summary. */
+  private titled(record: Json): void {
+    const [rank, title] =
+      record["type"] === "custom-title"
+        ? [3, text(record["customTitle"])]
+        : record["type"] === "ai-title"
+          ? [2, text(record["aiTitle"])]
+          : record["type"] === "summary"
+            ? [1, text(record["summary"])]
+            : [0, undefined]
+    if (title === undefined || rank < this.titleRank) return
+    this.title = title.slice(0, MAX_TITLE)
+    this.titleRank = rank
+  }
+}
+
+const parsed = (line: string): Json | undefined => {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isJson(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}

@@ -1,0 +1,142 @@
+/**
+ * Verdict: what the transcript says of a plate that its hooks have not said.
+ *
+ * Guarantees: pure. Content decides where it says something: a dialog is over when
+ * its own call has its result, when the agent has gone on to a new message, or when
+ * a person has; background work that writes meanwhile ends nothing. Only where the
+ * content says nothing the mtime decides: newer than the last event by more than
+ * two whole seconds. Every verdict names the time of what it rests on, so that the
+ * machine can refuse it where a hook knows better by then.
+ */
+import * as Plate from "../machines/Plate.ts"
+import type { Prompt } from "../machines/PlateData.ts"
+import type { Snapshot } from "../machines/Machine.ts"
+import type { Found } from "./Transcript.ts"
+import type { TranscriptView } from "./TranscriptView.ts"
+
+/** A hook of the main agent's that was fired before an interrupt may reach us so much after it. */
+const SLACK = 50
+/** So much a hook may be late: no agent waits longer for one. */
+const LATENESS = 3_000
+const STALENESS = Plate.STALENESS_SECONDS * 1_000
+
+export interface Case {
+  readonly snapshot: Snapshot<Plate.State, Plate.Data>
+  /** The session's own transcript; undefined where none is known. */
+  readonly found: Found | undefined
+  readonly view: TranscriptView | undefined
+  /** Those of subagents that ask. */
+  readonly sides: ReadonlyMap<string, TranscriptView>
+  /** The newest hook, whatever it said. */
+  readonly heard: number
+  /** ms since the epoch */
+  readonly now: number
+  /** A round of the health check, and not a look because the file was written. */
+  readonly round: boolean
+}
+
+/**
+ * When we know that the dialog is over; 0 where nothing says so. A hook may reach
+ * us when what it tells of is over already: then the transcript, which is written
+ * by now, holds its end from just before.
+ */
+const overAt = (prompt: Prompt, view: TranscriptView | undefined, now: number): number => {
+  if (view === undefined) return 0
+  if (view.movedAt > prompt.at + STALENESS) return view.movedAt
+  if (prompt.callId !== null) return view.hasResult(prompt.callId) ? prompt.at : 0
+  const result = view.resultOf(prompt.tool)
+  if (result > prompt.at) return result
+  if (now <= prompt.at + STALENESS || prompt.posted === true) return 0
+  return Math.max(result, view.endedAt ?? 0) > prompt.at - LATENESS ? prompt.at : 0
+}
+
+/** Of the main agent's turn only: what goes on in the background is not interrupted with it. */
+const interrupted = ({ now, snapshot, view }: Case): ReadonlyArray<Plate.Event> => {
+  const { compacting, prompts, turn } = snapshot.data
+  const active = turn || compacting || prompts.some(({ agentId }) => agentId === null)
+  if (!active || view === undefined || view.interruptAt === 0) return []
+  const asOf = view.interruptAt + SLACK
+  return asOf < snapshot.data.turnAt ? [] : [{ _tag: "TurnEndObserved", at: now, asOf, why: "interrupt" }]
+}
+
+const dialogs = (of: Case): ReadonlyArray<Plate.Event> => {
+  const { now, sides, snapshot, view } = of
+  const { prompts } = snapshot.data
+  const over = prompts.flatMap((prompt) => {
+    const at = overAt(prompt, prompt.agentId === null ? view : sides.get(prompt.agentId), now)
+    return at === 0 ? [] : [{ prompt, at: Math.max(at, prompt.at) }]
+  })
+  const ended = view?.endedAt ?? 0
+  // All of them are over, and so is the turn that they were asked in.
+  if (over.length > 0 && over.length === prompts.length && prompts.every(({ at }) => ended > at - LATENESS)) {
+    return [recovery(of)]
+  }
+  return over.map(({ at, prompt: { agentId, callId, tool } }) => ({
+    _tag: "DialogEndObserved",
+    at: now,
+    asOf: at,
+    ...(agentId === null ? {} : { agentId }),
+    tool,
+    ...(callId === null ? {} : { callId }),
+    from: "transcript"
+  }))
+}
+
+const recovery = ({ now, snapshot }: Case): Plate.Event => ({
+  _tag: "HealthCheckRecovery",
+  at: now,
+  asOf: snapshot.data.signal?.at ?? 0
+})
+
+/** The file was written, and nobody knows what: the status is of the past. */
+const byMtime = (of: Case): ReadonlyArray<Plate.Event> => {
+  const { found, round, snapshot } = of
+  if (!round || found?._tag !== "Read" || found.understood) return []
+  const last = snapshot.data.signal?.at ?? 0
+  return Plate.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
+}
+
+/** A failure is over when somebody tries again, or when the agent goes on by itself. */
+const failed = (of: Case): ReadonlyArray<Plate.Event> => {
+  const { snapshot, view } = of
+  const over = view !== undefined && (view.promptAt > snapshot.at || view.movedAt > snapshot.at + STALENESS)
+  return over ? [recovery(of)] : byMtime(of)
+}
+
+/** Nothing has been heard or written for so long that the turn cannot be on. */
+const silent = ({ found, heard, now, round, snapshot, view }: Case): ReadonlyArray<Plate.Event> => {
+  if (!round) return []
+  const { data } = snapshot
+  const asOf = data.signal?.at ?? 0
+  const written = found?._tag === "Read" ? found.mtime : 0
+  const silence = now - Math.max(asOf, heard, written)
+  const event = (why: "quiet" | "silent"): ReadonlyArray<Plate.Event> => [
+    { _tag: "TurnEndObserved", at: now, asOf, why }
+  ]
+  if (silence > Plate.SILENT) return event("silent")
+  const ends = written > 0 && view?.endedAt !== undefined && !data.compacting
+  return silence > Plate.QUIET && ends ? event("quiet") : []
+}
+
+/** What to tell the plate, in order. */
+export const judge = (of: Case): ReadonlyArray<Plate.Event> => {
+  switch (of.snapshot.state) {
+    case "Starting":
+    case "Idle":
+    case "Closed":
+      return []
+    case "Error":
+      return failed(of)
+    case "Running": {
+      const ends = interrupted(of)
+      return ends.length > 0 ? ends : silent(of)
+    }
+    case "AwaitingInput":
+    case "AwaitingApproval": {
+      const ends = interrupted(of)
+      if (ends.length > 0) return ends
+      const over = dialogs(of)
+      return over.length > 0 ? over : byMtime(of)
+    }
+  }
+}

@@ -1,0 +1,157 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import * as HookSettings from "../../src/cli/HookSettings.ts"
+
+const plan: HookSettings.Plan = {
+  port: 7433,
+  token: "t".repeat(43),
+  script: "/home/ada/.local/state/agentd/hooks/session-start.sh",
+  approvals: undefined
+}
+
+const added = (settings: HookSettings.JsonObject, over: Partial<HookSettings.Plan> = {}) =>
+  Result.getOrThrow(HookSettings.add(settings, { ...plan, ...over }))
+
+/** Lists of groups of handlers, as people have them, and things that no one has. */
+const Handler = Schema.Union([
+  Schema.Struct({ type: Schema.Literal("command"), command: Schema.String }),
+  Schema.Struct({
+    type: Schema.Literal("http"),
+    url: Schema.String,
+    headers: Schema.Record(Schema.String, Schema.String)
+  }),
+  Schema.Json
+])
+const Group = Schema.Union([
+  Schema.Struct({ matcher: Schema.String, hooks: Schema.Array(Handler) }),
+  Schema.Struct({ hooks: Schema.Array(Handler) }),
+  Schema.Json
+])
+const Event = Schema.Union([Schema.Literals(["SessionStart", ...HookSettings.EVENTS]), Schema.String])
+const Settings = Schema.Struct({
+  rest: Schema.Record(Schema.String, Schema.Json),
+  hooks: Schema.Union([
+    Schema.Undefined,
+    Schema.Json,
+    Schema.Record(Event, Schema.Union([Schema.Array(Group), Schema.Json]))
+  ])
+})
+
+const isJson = Schema.is(Schema.Record(Schema.String, Schema.Json))
+
+const settingsOf = ({ hooks, rest }: typeof Settings.Type): HookSettings.JsonObject => {
+  const settings: unknown = JSON.parse(JSON.stringify(hooks === undefined ? rest : { ...rest, hooks }))
+  assert.isTrue(isJson(settings))
+  return settings as HookSettings.JsonObject
+}
+
+describe("hooks in the settings", () => {
+  it.prop(
+    "what is put in is taken out, and nothing else: any settings are the same again, key by key and in order",
+    [Settings],
+    ([drawn]) => {
+      const settings = settingsOf(drawn)
+      const result = HookSettings.add(settings, plan)
+      if (Result.isFailure(result)) {
+        assert.match(result.failure.field, /^hooks/)
+        return
+      }
+      assert.strictEqual(JSON.stringify(HookSettings.remove(result.success)), JSON.stringify(settings))
+      assert.deepStrictEqual(HookSettings.remove(settings), settings)
+    },
+    { arbitrary: { runs: 1000 } }
+  )
+
+  it.prop(
+    "adding twice, or anew after a change of port, is adding once; the rest is untouched",
+    [Settings],
+    ([drawn]) => {
+      const settings = settingsOf(drawn)
+      if (Result.isFailure(HookSettings.add(settings, plan))) return
+      const once = added(settings)
+      assert.strictEqual(JSON.stringify(added(once)), JSON.stringify(once))
+      assert.strictEqual(JSON.stringify(added(added(settings, { port: 1, approvals: 60 }))), JSON.stringify(once))
+      for (const key of Object.keys(settings).filter((key) => key !== "hooks")) {
+        assert.deepStrictEqual(once[key], settings[key])
+      }
+    },
+    { arbitrary: { runs: 300 } }
+  )
+
+  it.each([
+    {},
+    { hooks: {} },
+    { hooks: { Stop: [] } },
+    { hooks: { Stop: [{ hooks: [] }] } },
+    { hooks: { Stop: [{ matcher: "*", hooks: [{ type: "command", command: "say done" }] }], Custom: 5 } },
+    { hooks: { SessionStart: [null, "odd", { hooks: "odder" }] } },
+    { model: "opus", hooks: { PreToolUse: [{ matcher: "Bash", hooks: [] }] }, env: { A: "1" } }
+  ] satisfies ReadonlyArray<HookSettings.JsonObject>)("%j is the same again", (settings) => {
+    assert.strictEqual(JSON.stringify(HookSettings.remove(added(settings))), JSON.stringify(settings))
+  })
+
+  it("what a person added to a group of ours stays", () => {
+    const mine = { type: "command", command: "say done" }
+    const settings = added({})
+    const hooks = settings["hooks"] as HookSettings.JsonObject
+    const [group] = hooks["Stop"] as ReadonlyArray<HookSettings.JsonObject>
+    const edited = {
+      ...hooks,
+      Stop: [{ ...group, hooks: [...(group!["hooks"] as ReadonlyArray<HookSettings.Json>), mine] }]
+    }
+    assert.deepStrictEqual(HookSettings.remove({ hooks: edited }), { hooks: { Stop: [{ hooks: [mine] }] } })
+  })
+
+  it.each([
+    [{ hooks: [] }, "hooks"],
+    [{ hooks: null }, "hooks"],
+    [{ hooks: { Stop: {} } }, "hooks.Stop"]
+  ] as const)("%j has no place for them: refused by name", (settings, field) => {
+    const result = HookSettings.add(settings, plan)
+    assert.isTrue(Result.isFailure(result) && result.failure.field === field)
+  })
+
+  it("every hook has a timeout of 2 s, but the one that waits for a person", () => {
+    const timeouts = (over: Partial<HookSettings.Plan>) =>
+      Object.entries(added({}, over)["hooks"] as HookSettings.JsonObject).flatMap(([event, groups]) =>
+        (groups as ReadonlyArray<{ hooks: ReadonlyArray<{ timeout: number }> }>).flatMap(({ hooks }) =>
+          hooks.map(({ timeout }) => [event, timeout] as const)
+        )
+      )
+    assert.deepStrictEqual([...new Set(timeouts({}).map(([, timeout]) => timeout))], [2])
+    assert.deepStrictEqual(
+      timeouts({ approvals: 610 }).filter(([, timeout]) => timeout !== 2),
+      [["PermissionRequest", 610]]
+    )
+  })
+
+  it("settings under which they would not run are told", () => {
+    assert.deepStrictEqual(HookSettings.obstacles({}, 7433), [])
+    assert.lengthOf(HookSettings.obstacles({ disableAllHooks: true }, 7433), 1)
+    assert.lengthOf(HookSettings.obstacles({ allowedHttpHookUrls: [] }, 7433), 1)
+    assert.lengthOf(HookSettings.obstacles({ allowedHttpHookUrls: ["https://hooks.example.org/*"] }, 7433), 1)
+    assert.deepStrictEqual(HookSettings.obstacles({ allowedHttpHookUrls: ["http://127.0.0.1:*"] }, 7433), [])
+  })
+})
+
+describe("a settings file's text", () => {
+  it.each([
+    '{\n  "a": 1\n}\n',
+    '{\n    "a": [\n        1\n    ]\n}',
+    '{\n\t"a": {}\n}\n\n',
+    '{"a":1,"b":[]}',
+    '\uFEFF{\r\n  "a": 1\r\n}\r\n',
+    '{\n  "big": 12345678901234567890,\n  "one": 1.0,\n  "huge": 1e400\n}\n',
+    '{\n  "__proto__": 1\n}\n'
+  ])("%j is written as it was read, also after hooks went in and out", (text) => {
+    const read = HookSettings.read(text)!
+    assert.strictEqual(HookSettings.write(read), text)
+    const { style } = read
+    const between = HookSettings.read(HookSettings.write({ settings: added(read.settings), style }))!
+    assert.strictEqual(HookSettings.write({ settings: HookSettings.remove(between.settings), style }), text)
+  })
+
+  it.each(["{", "[]", "null", '{"a": 1,}', '// c\n{"a":1}', "{} {}"])("%j is no settings file", (text) => {
+    assert.isUndefined(HookSettings.read(text))
+  })
+})

@@ -1,0 +1,225 @@
+/** Incidents that others had, by their names. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, FileSystem, Layer } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { TestClock } from "effect/testing"
+import { child, interrupt, restart, run, until, user } from "./World.ts"
+
+const bash = { tool_name: "Bash", tool_input: { command: "sleep 3" }, tool_use_id: "c1" }
+const fetchOf = (id: string) => ({ tool_name: "WebFetch", tool_input: { url: id }, tool_use_id: id })
+const question = { tool_name: "AskUserQuestion", tool_input: { questions: [] }, tool_use_id: "q1" }
+const asked = { tool_name: "AskUserQuestion", tool_input: { questions: [] } }
+
+describe("the dead rise", () => {
+  it.effect("a late hook reopens no closed session, a resumption does", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const { board } = world
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.settled("s1")
+        yield* board.plates.stopped({ session_id: "s1" })
+        for (const [name, more] of [
+          ["PostToolUse", bash],
+          ["UserPromptSubmit", {}],
+          ["Stop", { background_tasks: [] }],
+          ["SessionEnd", { reason: "other" }]
+        ] as const) {
+          yield* board.hook(name, "s1", more)
+          assert.strictEqual((yield* board.settled("s1")).status, "Closed", name)
+        }
+        yield* board.plates.event({ event_type: "tool_call", session_id: "s1", cwd: "/" })
+        assert.strictEqual((yield* board.settled("s1")).status, "Closed")
+        const again = yield* restart(world)
+        yield* again.hook("PostToolUse", "s1", bash)
+        assert.strictEqual((yield* again.settled("s1")).status, "Closed")
+        assert.strictEqual((yield* again.rows).length, 1)
+        yield* again.hook("SessionStart", "s1", { source: "resume" })
+        yield* again.status("s1", "Idle")
+      })
+    )
+  )
+
+  it.effect("a start that was kept while we were down opens no session that has ended since", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.settled("s1")
+        yield* TestClock.adjust("1 second")
+        yield* board.plates.stopped({ session_id: "s1" })
+        const { since } = yield* board.plates.find("s1")
+        yield* board.hook("SessionStart", "s1", { source: "startup" }, { at: since - 500 })
+        assert.strictEqual((yield* board.settled("s1")).status, "Closed")
+        // One whose process is not there any more is told of, and closed.
+        yield* board.hook("SessionStart", "s2", { source: "startup" }, { at: since, pid: 0x3ffffff })
+        assert.strictEqual((yield* board.settled("s2")).status, "Closed")
+      })
+    )
+  )
+
+  it.effect("one stop closes no other session of its folder", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        for (const id of ["s1", "s2"]) yield* board.hook("SessionStart", id, { source: "startup" })
+        yield* board.hook("SessionEnd", "s1", { reason: "other" })
+        yield* board.settled("s2")
+        yield* board.plates.stopped({ session_id: "s1" })
+        assert.strictEqual((yield* board.plates.find("s2")).status, "Idle")
+      })
+    )
+  )
+})
+
+describe("waiting hidden", () => {
+  it.effect("no parallel tool's event, of whatever tool, overwrites an open question", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("UserPromptSubmit", "s1")
+        for (const call of [bash, question, fetchOf("a"), fetchOf("b")]) yield* board.hook("PreToolUse", "s1", call)
+        yield* board.hook("PermissionRequest", "s1", asked)
+        yield* board.hook("PostToolUse", "s1", bash)
+        yield* board.hook("PermissionRequest", "s1", { ...fetchOf("b"), tool_use_id: undefined })
+        yield* board.hook("PostToolUse", "s1", fetchOf("a"))
+        yield* board.hook("PostToolUse", "s1", { ...bash, tool_use_id: "c7", agent_id: "a1" })
+        yield* board.hook("SubagentStop", "s1", { agent_id: "a1" })
+        assert.strictEqual((yield* board.settled("s1")).status, "AwaitingInput")
+        yield* board.hook("PostToolUse", "s1", question)
+        assert.strictEqual((yield* board.settled("s1")).status, "AwaitingApproval")
+        yield* board.hook("PostToolUse", "s1", fetchOf("b"))
+        assert.strictEqual((yield* board.settled("s1")).status, "Running")
+      })
+    )
+  )
+
+  it.effect("background work that writes while a question is open hides it at no check", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.hook("PreToolUse", "s1", question)
+        for (let round = 0; round < 100; round++) {
+          yield* board.write(
+            "s1",
+            { type: "queue-operation", operation: "enqueue" },
+            { ...user("x"), isSidechain: true }
+          )
+          yield* board.hook("PostToolUse", "s1", { ...bash, tool_use_id: `b${round}`, agent_id: "a1" })
+          yield* board.check()
+        }
+        assert.strictEqual((yield* board.settled("s1")).status, "AwaitingInput")
+      })
+    )
+  )
+
+  it.effect("what was answered does not wait for hours: the answer's own hook is not needed", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.hook("PreToolUse", "s1", question)
+        yield* board.settled("s1")
+        yield* TestClock.adjust("1 hour")
+        yield* board.write("s1", user("go"), interrupt())
+        yield* board.check()
+        assert.strictEqual((yield* board.settled("s1")).status, "Idle")
+      })
+    )
+  )
+})
+
+describe("false death", () => {
+  it.live("an idle session whose process lives is closed at no cycle; one whose process is gone is, within one", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const [lives, dies] = [yield* child, yield* child]
+        yield* board.hook("SessionStart", "s1", { source: "startup" }, { pid: lives })
+        yield* board.hook("SessionStart", "s2", { source: "startup" }, { pid: dies })
+        yield* board.hook("SessionStart", "s3", { source: "startup" })
+        yield* board.settled("s3")
+        for (let hour = 0; hour < 5; hour++) yield* TestClock.adjust("1 hour")
+        for (const id of ["s1", "s2", "s3"]) assert.strictEqual((yield* board.settled(id)).status, "Idle", id)
+        process.kill(dies, "SIGKILL")
+        const row = yield* until(
+          "it is seen",
+          Effect.andThen(TestClock.adjust("2 seconds"), board.plates.find("s2")),
+          ({ status }) => status === "Closed"
+        )
+        assert.strictEqual(row.restsOn?.signal, "process")
+        assert.strictEqual((yield* board.settled("s1")).status, "Idle")
+      })
+    ).pipe(Effect.provide(TestClock.layer()))
+  )
+
+  it.effect("a pid that another process has by now is not the session's", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const { board } = world
+        const pid = yield* child
+        // As a log of another boot would have it: the same pid, another start.
+        yield* world.log.append([
+          {
+            stream: "old",
+            kind: "plate.moved",
+            actor: "plate/old",
+            from: "Starting",
+            to: "Idle",
+            trigger: "HookSessionStart",
+            payload: {
+              event: { _tag: "HookSessionStart", at: 1, sessionId: "s9", source: "startup", pid, pidStart: 1 }
+            }
+          }
+        ])
+        yield* board.settled("nobody").pipe(Effect.ignore)
+        const again = yield* restart(world)
+        yield* TestClock.adjust("2 seconds")
+        yield* again.status("s9", "Closed")
+      })
+    )
+  )
+
+  it.effect("a session that says that it ends is closed when its process is gone, or when nobody knows of one", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("SessionStart", "s1", { source: "startup" })
+        yield* board.hook("SessionEnd", "s1", { reason: "prompt_input_exit" })
+        yield* board.status("s1", "Idle")
+        yield* TestClock.adjust("6 seconds")
+        yield* board.status("s1", "Closed")
+        yield* board.hook("SessionStart", "s2", { source: "startup" }, { pid: yield* child })
+        yield* board.hook("SessionEnd", "s2", { reason: "prompt_input_exit" })
+        yield* TestClock.adjust("1 minute")
+        assert.strictEqual((yield* board.settled("s2")).status, "Idle")
+      })
+    )
+  )
+})
+
+describe("wedged reconciler", () => {
+  it.effect(
+    "a transcript that can never be read holds up no other plate, and the check says when it last was through",
+    () =>
+      Effect.gen(function* () {
+        const stuck = Layer.effect(
+          FileSystem.FileSystem,
+          Effect.map(FileSystem.FileSystem, (fs) => ({
+            ...fs,
+            stat: (path: string) => (path.includes("stuck") ? Effect.never : fs.stat(path))
+          }))
+        ).pipe(Layer.provide(NodeServices.layer))
+        yield* run(
+          ({ board }) =>
+            Effect.gen(function* () {
+              yield* board.hook("UserPromptSubmit", "stuck")
+              yield* board.hook("UserPromptSubmit", "s1")
+              yield* board.settled("s1")
+              yield* TestClock.adjust("1 second")
+              yield* board.write("s1", user("go"), interrupt())
+              yield* TestClock.adjust("10 seconds")
+              yield* board.status("s1", "Idle")
+              const { checkedAt } = yield* board.plates.health
+              yield* TestClock.adjust("10 seconds")
+              yield* until("it goes on", board.plates.health, (health) => health.checkedAt !== checkedAt)
+              assert.strictEqual((yield* board.plates.find("stuck")).status, "Running")
+            }),
+          { fileSystem: stuck }
+        )
+      })
+  )
+})
