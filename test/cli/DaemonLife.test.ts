@@ -1,3 +1,4 @@
+import * as ProcessTable from "../../src/backends/ProcessTable.ts"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
@@ -25,13 +26,8 @@ const world = Effect.gen(function* () {
   return { base, run, pid }
 })
 
-const alive = (pid: number): boolean => {
-  try {
-    return process.kill(pid, 0)
-  } catch {
-    return false
-  }
-}
+/** Where nobody reaps, an ended process keeps its pid: it does not run. */
+const alive = (pid: number): boolean => ProcessTable.isAlive(ProcessTable.identify(pid))
 
 it.live("start launches a daemon that outlives it and takes up the project; stop returns when it is gone", () =>
   Effect.gen(function* () {
