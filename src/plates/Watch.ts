@@ -51,6 +51,11 @@ export class Watch {
       // It is there with the session's first prompt only.
       if (!(yield* Effect.orElseSucceed(this.fs.exists(folder), () => false))) continue
       yield* FiberMap.run(this.folders, folder, this.follow(folder))
+      // What was written before the watch stood.
+      const there = this.roster.open.filter(
+        ({ transcript }) => transcript !== undefined && dirname(transcript.path) === folder
+      )
+      yield* Effect.forEach(there, (plate) => plate.look("look"), { discard: true })
     }
   })
 

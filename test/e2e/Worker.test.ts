@@ -47,6 +47,15 @@ describe("an agent under the daemon", { timeout: 90_000 }, () => {
       assert.match(git("show", "agentd/builder:notes.txt"), /one[^]*two/)
       assert.strictEqual(git("rev-list", "--count", "main..agentd/builder").trim(), "2")
       assert.isFalse(existsSync(box.file("notes.txt")), "the person's own checkout is left alone")
+      const folder = (yield* box.agents)[0]!.cwd!
+      box.configure({ agents: {} })
+      const [kept] = yield* box.until(
+        "the log says what became of it",
+        box.runes("worktree.kept"),
+        (all) => all.length > 0
+      )
+      assert.strictEqual(kept?.payload["reason"], "Unmerged", "cleanup destroys no work")
+      assert.isTrue(existsSync(folder))
     })
   )
 
