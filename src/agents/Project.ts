@@ -153,7 +153,7 @@ export class Project {
           actor: `worker/${agent}`,
           trigger: "dismiss",
           payload: {
-            folder: spec.folder,
+            path: spec.folder,
             ...(removal._tag === "Kept" ? { reason: removal.reason, detail: removal.detail } : {})
           }
         }
@@ -170,7 +170,7 @@ export class Project {
     if (record !== undefined) Object.assign(record, { worker: member.tree.worker(), inbox: member.tree.inbox() })
     yield* Scope.close(member.scope, Exit.void)
     this.members.delete(agent)
-    // a fault of ours in what is only a note does not keep the agent
+    // a note that the log refuses is a bug of ours
     yield* Effect.catchTag(this.clear(agent, member.tree.config()), "RuneRefused", Effect.die)
   })
 
