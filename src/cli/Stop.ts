@@ -2,9 +2,12 @@
  * `agentd stop`: the daemon, in order, after a question on a terminal while
  * agents work; `agentd stop AGENT`: one agent, until somebody starts it again.
  */
-import { Console, Effect } from "effect"
+import { Console, Effect, Option } from "effect"
 import { Prompt } from "effect/cli"
 import { call } from "../control/ControlClient.ts"
+import { probe } from "../control/Endpoint.ts"
+import * as Unit from "../systemd/Unit.ts"
+import { unitName } from "../systemd/Unit.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
@@ -39,7 +42,20 @@ export const ask = Effect.fnUntraced(function* (yes: boolean, verb: "Stop" | "Re
   })
 })
 
+/** A daemon that died a moment ago comes back by itself, unless systemd is told. */
+const stopReturn = Effect.gen(function* () {
+  const { paths } = yield* Invocation
+  const unit = unitName(paths.state, paths.defaultState)
+  const status = yield* Unit.status(unit)
+  if (Option.isNone(status) || status.value.state !== "activating") return false
+  yield* Unit.stop(unit)
+  yield* print({ unit }, () => [`The daemon had died; systemd does not start ${unit} again now.`])
+  return true
+})
+
 const stopDaemon = Effect.fnUntraced(function* (yes: boolean) {
+  const { paths } = yield* Invocation
+  if ((yield* probe(paths.socket)) !== "live" && (yield* stopReturn)) return
   yield* ask(yes, "Stop")
   const stopped = yield* DaemonLife.stop("agentd stop")
   yield* print(stopped, () => [

@@ -137,6 +137,9 @@ export const status = (unit: string) =>
     Effect.orElseSucceed(() => Option.none<UnitStatus>())
   )
 
+/** Ends the service, or the wait before systemd starts it again. */
+export const stop = (unit: string) => Effect.asVoid(run(["systemctl", "--user", "stop", `${unit}.service`]))
+
 /** Whether the user's services outlive the last logout; if not, `loginctl enable-linger` is the remedy. */
 export const lingers = (user: string) =>
   run(["loginctl", "show-user", user, "--property=Linger", "--value"]).pipe(
