@@ -111,7 +111,7 @@ export const invariants = [
     id: "INV-RECOVERY-BOUNDED",
     holds: "an attention state that is over is left within 12 s, a suspended machine and a blind window of 2 s aside",
     severity: "ERROR",
-    checked: []
+    checked: ["test"]
   },
   {
     id: "INV-RESUME-NO-DUPLICATES",

@@ -52,7 +52,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     const prompt = { agentId: null, tool: event.tool, callId: null, kind, at: event.at, posted: true } as const
     return { ...overwritten(data, event.at), prompts: kind === "permission" ? [] : [prompt] }
   },
-  Stop: (data, event) => ({ ...data, ...cleared, failure: event.error ?? null }),
+  Stop: (data, event) => ({ ...data, ...cleared, failure: event.error ?? null, failedAt: event.at }),
   // Claude Code's hooks and a run's events add and take.
   HookSessionStart: started,
   HookSessionEnd: (data, event) => ({
@@ -95,8 +95,8 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   },
   HookNotification: (data, event) => notified(data, event.notificationType, event.at),
   HookStop: (data, event) => turnEnded(data, event.backgroundTasks, null),
-  HookStopFailure: (data, event) => turnEnded(data, data.background, event.error),
-  RunTurnEnded: (data, event) => turnEnded(data, data.background, event.error ?? null),
+  HookStopFailure: (data, event) => ({ ...turnEnded(data, data.background, event.error), failedAt: event.at }),
+  RunTurnEnded: (data, event) => ({ ...turnEnded(data, data.background, event.error ?? null), failedAt: event.at }),
   HookSubagentStop: (data, event) => ({
     ...agentsDone(data, (agentId) => agentId === event.agentId),
     background: data.background.filter((id) => id !== event.agentId)

@@ -72,6 +72,8 @@ export interface Data {
   readonly background: ReadonlyArray<string>
   /** Why the last turn failed; null when it did not. */
   readonly failure: string | null
+  /** When we heard of that, ms since the epoch. */
+  readonly failedAt: number
   /** Tool calls that have ended, newest last: a late start of one opens nothing. */
   readonly endedCalls: ReadonlyArray<string>
   /** What the status rests on, and when that came, ms since the epoch. */
@@ -100,6 +102,7 @@ export const initial: Data = {
   calls: [],
   background: [],
   failure: null,
+  failedAt: 0,
   endedCalls: [],
   signal: null,
   timestamp: null

@@ -53,7 +53,8 @@ export class HealthCheck {
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
     let last: number | undefined
     while (true) {
-      if (this.roster.plates.size === 0) {
+      if (last !== undefined && this.roster.open.length === 0) {
+        // The next thing that is heard opens it again.
         this.roster.populated.closeUnsafe()
         this.stuck.clear()
         last = undefined

@@ -280,7 +280,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     activities: {}
   })
   const roster = new Roster({ kind, nest: options.nest, fs, scope })
-  const pulse = yield* Pulse.make(roster)
+  const pulse = yield* Pulse.make(roster, fs)
   const reception = yield* Reception.make(roster, pulse)
   const approvals = new Approvals(log, Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes"))
   yield* Effect.addFinalizer(() => approvals.giveUp)

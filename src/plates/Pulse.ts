@@ -6,28 +6,31 @@
  * known is left alone until its session says that it ends. One read of /proc for
  * each process, and none without open plates.
  */
-import { Clock, Effect, FiberSet, type Scope } from "effect"
+import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import { isAlive, isAvailable } from "../backends/ProcessTable.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { Roster } from "./Roster.ts"
+import * as Shells from "./Shells.ts"
 
 /** How often processes are looked at, ms. */
-const INTERVAL = 2_000
+const INTERVAL = 1_000
 /** After a session's own end its process is looked at more often, for a while. */
 const ENDING_INTERVAL = 100
 const ENDING_LOOKS = 50
 
 export class Pulse {
   private readonly roster: Roster
+  private readonly fs: FileSystem.FileSystem
   private readonly endings: FiberSet.FiberSet
 
-  constructor(roster: Roster, endings: FiberSet.FiberSet) {
+  private constructor(roster: Roster, fs: FileSystem.FileSystem, endings: FiberSet.FiberSet) {
     this.roster = roster
+    this.fs = fs
     this.endings = endings
   }
 
-  static make(roster: Roster): Effect.Effect<Pulse, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (endings) => new Pulse(roster, endings))
+  static make(roster: Roster, fs: FileSystem.FileSystem): Effect.Effect<Pulse, never, Scope.Scope> {
+    return Effect.map(FiberSet.make(), (endings) => new Pulse(roster, fs, endings))
   }
 
   /** True once it is known to be gone. */
@@ -40,7 +43,9 @@ export class Pulse {
 
   private readonly beat = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
-    for (const plate of this.roster.open) this.check(plate, now)
+    const plates = this.roster.open
+    for (const plate of plates) this.check(plate, now)
+    yield* Shells.look(this.fs, plates, now)
   })
 
   /** For its supervisor. */

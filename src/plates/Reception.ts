@@ -87,6 +87,7 @@ export class Reception {
       plate.tell({ _tag: "Registered", at: now, plateId: plate.plateId, cwd: heard.cwd ?? "", runId: origin.run })
     }
     plate.heard = Math.max(plate.heard, now)
+    this.roster.populated.openUnsafe()
     if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
       // What is in it by now is no news later.
       yield* FiberSet.run(this.looks, plate.look("look"))

@@ -57,7 +57,7 @@ export class Roster {
   readonly plates = new Map<string, PlateActor>()
   /** Closed for a day: no actors any more. */
   readonly archive = new Map<string, PlateRecord>()
-  /** Open while any plate may be. */
+  /** Closed while no plate is open: nothing is checked then. */
   readonly populated = Latch.makeUnsafe(false)
   private readonly used = new Set<string>()
   private readonly bySession = new Map<string, string>()

@@ -98,8 +98,8 @@ const byMtime = (of: Case): ReadonlyArray<Plate.Event> => {
 
 /** A failure is over when somebody tries again, or when the agent goes on by itself. */
 const failed = (of: Case): ReadonlyArray<Plate.Event> => {
-  const { snapshot, view } = of
-  const over = view !== undefined && (view.promptAt > snapshot.at || view.movedAt > snapshot.at + STALENESS)
+  const { failedAt } = of.snapshot.data
+  const over = of.view !== undefined && (of.view.promptAt > failedAt || of.view.movedAt > failedAt + STALENESS)
   return over ? [recovery(of)] : byMtime(of)
 }
 

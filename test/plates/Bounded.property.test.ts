@@ -1,6 +1,7 @@
 /** Whatever becomes of hooks: an attention state that is over is left in time. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, Schema } from "effect"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Clock, Effect, FileSystem, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_RECOVERY } from "../../src/machines/Plate.ts"
 import type { EventRefused } from "../../src/plates/Plates.ts"
@@ -120,9 +121,9 @@ const choices = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, max
 const restartAt = Schema.Int.check(Schema.isBetween({ minimum: -60_000, maximum: 60_000 }))
 const options = { arbitrary: { runs: long ? 5_000 : 200 }, timeout: long ? 3_600_000 : 120_000 }
 
-describe("INV-RECOVERY-BOUNDED", () => {
+describe("recovery", () => {
   it.effect.prop(
-    "an attention state that is over is left within 12 s, however many hooks are lost, late or doubled, restarts included",
+    "INV-RECOVERY-BOUNDED: an attention state that is over is left within 12 s, however many hooks are lost, late or doubled, restarts included",
     { choices, restartAt },
     ({ choices, restartAt }) =>
       run((world) =>
@@ -132,6 +133,31 @@ describe("INV-RECOVERY-BOUNDED", () => {
         })
       ),
     options
+  )
+})
+
+describe("recovery", () => {
+  /** Every transcript is out of sight. */
+  const blind = Layer.effect(
+    FileSystem.FileSystem,
+    Effect.map(FileSystem.FileSystem, (fs) => ({
+      ...fs,
+      stat: (path: string) => fs.stat(path.endsWith(".jsonl") ? `${path}/none` : path)
+    }))
+  ).pipe(Layer.provide(NodeServices.layer))
+
+  it.effect("INV-RECOVERY-BOUNDED: is broken where no transcript can be read, so that the property can fail", () =>
+    Effect.gen(function* () {
+      const session = (seed: number) =>
+        new Session(
+          Array.from({ length: 60 }, (_, i) => (seed * 7919 + i * i * 104_729) % 99_991),
+          "any"
+        )
+      const overs = yield* Effect.forEach([1, 2, 3, 4, 5], (seed) =>
+        run((world) => Effect.map(play(world, session(seed), -1), ({ millis }) => millis), { fileSystem: blind })
+      )
+      assert.isAbove(Math.max(...overs), MAX_RECOVERY)
+    })
   )
 })
 

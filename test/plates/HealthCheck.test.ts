@@ -334,6 +334,26 @@ describe("the check itself", () => {
     })
   )
 
+  it.effect("does not even wake up while no plate is open, and goes on with the next one", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("SessionStart", "s1", { source: "startup" })
+        yield* board.settled("s1")
+        yield* board.plates.stopped({ session_id: "s1" })
+        const { checkedAt } = yield* board.plates.health
+        yield* TestClock.adjust("5 minutes")
+        yield* board.settled("s1")
+        assert.strictEqual((yield* board.plates.health).checkedAt, checkedAt)
+        yield* withQuestion(board)
+        yield* TestClock.adjust("1 second")
+        yield* board.write("s1", result("q1"))
+        yield* board.check()
+        yield* board.check()
+        assert.strictEqual(yield* statusOf(board), "Running")
+      })
+    )
+  )
+
   it.effect("a session without a transcript is reported, not skipped in silence", () =>
     run(({ board }) =>
       Effect.gen(function* () {

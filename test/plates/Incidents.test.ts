@@ -1,5 +1,6 @@
 /** Incidents that others had, by their names. */
 import { assert, describe, it } from "@effect/vitest"
+import { spawn } from "node:child_process"
 import { Effect, FileSystem, Layer } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { TestClock } from "effect/testing"
@@ -133,12 +134,12 @@ describe("false death", () => {
         yield* board.hook("SessionStart", "s2", { source: "startup" }, { pid: dies })
         yield* board.hook("SessionStart", "s3", { source: "startup" })
         yield* board.settled("s3")
-        for (let hour = 0; hour < 5; hour++) yield* TestClock.adjust("1 hour")
+        for (let round = 0; round < 100; round++) yield* board.check()
         for (const id of ["s1", "s2", "s3"]) assert.strictEqual((yield* board.settled(id)).status, "Idle", id)
         process.kill(dies, "SIGKILL")
         const row = yield* until(
           "it is seen",
-          Effect.andThen(TestClock.adjust("2 seconds"), board.plates.find("s2")),
+          Effect.andThen(TestClock.adjust("1 second"), board.plates.find("s2")),
           ({ status }) => status === "Closed"
         )
         assert.strictEqual(row.restsOn?.signal, "process")
@@ -221,5 +222,56 @@ describe("wedged reconciler", () => {
           { fileSystem: stuck }
         )
       })
+  )
+})
+
+describe("a command that was allowed in the terminal", () => {
+  /** A session's process that starts such a shell when it is told to, and what else a session starts. */
+  const session = Effect.map(
+    Effect.acquireRelease(
+      Effect.sync(() =>
+        spawn("sh", ["-c", 'read -r a; sh -c "sleep 300; : $a" & wait'], {
+          stdio: ["pipe", "ignore", "ignore"],
+          detached: true
+        })
+      ),
+      (process_) => Effect.sync(() => process.kill(-process_.pid!, "SIGKILL"))
+    ),
+    (process_) => ({
+      pid: process_.pid!,
+      starts: (line: string) => Effect.sync(() => process_.stdin.write(`${line}\n`))
+    })
+  )
+  const ask = { tool_name: "Bash", tool_input: bash.tool_input }
+
+  const story = (line: string, calls: number, shows: string) =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const { pid, starts } = yield* session
+        yield* board.hook("SessionStart", "s1", { source: "startup" }, { pid })
+        for (let call = 1; call <= calls; call++) {
+          yield* board.hook("PreToolUse", "s1", { ...bash, tool_use_id: `c${call}` })
+        }
+        yield* board.hook("PermissionRequest", "s1", ask)
+        yield* board.status("s1", "AwaitingApproval")
+        yield* starts(line)
+        let last = yield* board.plates.find("s1")
+        for (let beat = 0; beat < 100 && last.status === "AwaitingApproval"; beat++) {
+          yield* TestClock.adjust("1 second")
+          last = yield* board.settled("s1")
+        }
+        assert.strictEqual(last.status, shows)
+        return last
+      })
+    )
+
+  it.effect("runs once its shell does", () =>
+    Effect.map(story("/home/user/.claude/shell-snapshots/snapshot-bash-1.sh", 1, "Running"), (row) =>
+      assert.strictEqual(row.restsOn?.signal, "process")
+    )
+  )
+  it.effect("is not told from a hook's program", () => story("/home/user/hook.sh", 1, "AwaitingApproval"))
+  it.effect("is not told from another command beside it", () =>
+    story("/home/user/.claude/shell-snapshots/snapshot-bash-1.sh", 2, "AwaitingApproval")
   )
 })
