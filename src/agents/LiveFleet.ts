@@ -179,6 +179,41 @@ export interface Options {
   readonly sweep: Effect.Effect<void, never, ProcessTree>
 }
 
+/** The commands; those on agents wait until the log is folded. */
+const service = (fleet: LiveFleet, ready: Deferred.Deferred<void, StorageError>): Fleet["Service"] => {
+  const onAgent = <A, E>(name: string, caller: Caller, act: (found: Found) => Effect.Effect<A, E>) =>
+    Effect.andThen(
+      Deferred.await(ready),
+      Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
+        const found = fleet.find(name, caller)
+        return found instanceof CommandRefused ? Effect.fail(found) : act(found)
+      })
+    )
+  const rows = (now: number): ReadonlyArray<AgentInfo> =>
+    [...fleet.projects.values()].flatMap((project) =>
+      [...project.members.values()].map(({ tree }) => fleet.info({ project, tree }, now))
+    )
+  return Fleet.of({
+    register: (config, caller) => Effect.andThen(Deferred.await(ready), fleet.register(config, caller)),
+    projects: Effect.sync(() => [
+      ...[...fleet.projects.values()].map((project) => project.info),
+      ...fleet.lost.values()
+    ]),
+    agents: Effect.map(Clock.currentTimeMillis, rows),
+    agent: (name, caller) =>
+      onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => fleet.info(found, now))).pipe(
+        Effect.catchTag("StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
+      ),
+    start: (name, caller) => onAgent(name, caller, ({ tree }) => tree.start(caller)),
+    stop: (name, caller) => onAgent(name, caller, ({ tree }) => tree.stop(caller)),
+    restart: (name, caller) => onAgent(name, caller, ({ tree }) => tree.restart(caller)),
+    send: (name, { text, urgent }, caller) => onAgent(name, caller, ({ tree }) => tree.send(text, urgent, caller)),
+    interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
+    mailOf: (conversation) => Effect.sync(() => fleet.projects.get(conversation)?.config.mail),
+    ready: Deferred.isDone(ready)
+  })
+}
+
 /** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */
 export const layer = (options: Options) =>
   Layer.effect(
@@ -197,58 +232,17 @@ export const layer = (options: Options) =>
       }
       const fleet = new LiveFleet(services, options.nest, scope)
       const ready = yield* Deferred.make<void, StorageError>()
+      const revive = (record: ProjectRecord) =>
+        Effect.catchTag(fleet.revive(record), "CommandRefused", (error) =>
+          Effect.logWarning(`${record.name}: ${error.message}`)
+        )
       yield* Effect.andThen(options.sweep, recover).pipe(
         Effect.provideService(RuneLog, log),
-        Effect.flatMap((records) =>
-          Effect.forEach(
-            records.values(),
-            (record) =>
-              fleet
-                .revive(record)
-                .pipe(
-                  Effect.catchTag("CommandRefused", (error) => Effect.logWarning(`${record.name}: ${error.message}`))
-                ),
-            { discard: true }
-          )
-        ),
+        Effect.flatMap((records) => Effect.forEach(records.values(), revive, { discard: true })),
         Effect.onExit((exit) => Deferred.done(ready, exit)),
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkIn(scope)
       )
-      const onAgent = <A, E>(name: string, caller: Caller, act: (found: Found) => Effect.Effect<A, E>) =>
-        Effect.andThen(
-          Deferred.await(ready),
-          Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
-            const found = fleet.find(name, caller)
-            return found instanceof CommandRefused ? Effect.fail(found) : act(found)
-          })
-        )
-      const rows = Effect.map(Clock.currentTimeMillis, (now) =>
-        [...fleet.projects.values()].flatMap((project) =>
-          [...project.members.values()].map(({ tree }) => fleet.info({ project, tree }, now))
-        )
-      )
-      return Fleet.of({
-        register: (config, caller) => Effect.andThen(Deferred.await(ready), fleet.register(config, caller)),
-        projects: Effect.sync(() => [
-          ...[...fleet.projects.values()].map((project) => project.info),
-          ...fleet.lost.values()
-        ]),
-        agents: rows,
-        agent: (name, caller) =>
-          onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => fleet.info(found, now))).pipe(
-            Effect.catchTag(
-              "StorageError",
-              (error) => new CommandRefused({ message: error.message, remedy: error.remedy })
-            )
-          ),
-        start: (name, caller) => onAgent(name, caller, ({ tree }) => tree.start(caller)),
-        stop: (name, caller) => onAgent(name, caller, ({ tree }) => tree.stop(caller)),
-        restart: (name, caller) => onAgent(name, caller, ({ tree }) => tree.restart(caller)),
-        send: (name, { text, urgent }, caller) => onAgent(name, caller, ({ tree }) => tree.send(text, urgent, caller)),
-        interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
-        mailOf: (conversation) => Effect.sync(() => fleet.projects.get(conversation)?.config.mail),
-        ready: Deferred.isDone(ready)
-      })
+      return service(fleet, ready)
     })
   )
