@@ -212,6 +212,9 @@ class Live {
         }
         const event: Worker.Event = { _tag: "OperatorStop", by: caller.by, ...(reason === undefined ? {} : { reason }) }
         const { eventId } = yield* Effect.catch(worker.ask(event), refuse)
+        // one that came to be in the very moment of the stop was not there to be cancelled
+        const left = this.slot.current()
+        if (left !== undefined) yield* this.slot.interrupt(left)
         yield* this.slot.gone
         return { eventId, message: `${fullName} is stopped; no process of it is left.` }
       })

@@ -110,8 +110,12 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       if (live?.runId === request.spec.runId) return
       yield* gone
       const handle = Deferred.makeUnsafe<Run>()
-      const fiber = yield* Effect.forkIn(whole(request, handle), scope)
-      live = { runId: request.spec.runId, fiber, handle }
+      // whoever asked may be interrupted at any point: a run that began is always known
+      yield* Effect.uninterruptible(
+        Effect.map(Effect.forkIn(Effect.interruptible(whole(request, handle)), scope), (fiber) => {
+          live = { runId: request.spec.runId, fiber, handle }
+        })
+      )
     }),
     interrupt: (runId) => withRun(runId, (run) => run.interrupt),
     kill: (runId) => withRun(runId, (run) => run.kill),
