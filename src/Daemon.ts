@@ -95,13 +95,28 @@ interface Nests {
 
 const nestOf = (name: string) => Nest.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
+/** The board, told by the fleet which session is a run of which agent. */
+const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
+  Layer.unwrap(
+    Effect.map(Fleet, (fleet) =>
+      LivePlates.layer({
+        ...options,
+        agentOf: (runId) =>
+          Effect.map(fleet.agents, (rows) => {
+            const row = rows.find((row) => row.runId === runId)
+            return row === undefined ? undefined : `${row.project}/${row.agent}`
+          })
+      })
+    )
+  )
+
 /** The services of the daemon, from the ground up. */
 const services = (options: Options, user: UserConfig, { conversations, plates }: Nests) => {
   const store = storeId(options.state)
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
+    Layer.provideMerge(platesOfRuns({ nest: plates, permissionTimeout: user.approvals.timeout })),
     Layer.provideMerge(LiveFleet.layer({ worktrees, nest: conversations, sweep: sweep(store) })),
-    Layer.provideMerge(LivePlates.layer({ nest: plates, permissionTimeout: user.approvals.timeout })),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(Backends.layer({ store, environment: options.environment })),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),

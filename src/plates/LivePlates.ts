@@ -27,7 +27,7 @@ import { PlateActor } from "./PlateActor.ts"
 import { type Decision, EventRefused, type Origin, Plates } from "./Plates.ts"
 import * as PostedEvent from "./PostedEvent.ts"
 import { Pulse } from "./Pulse.ts"
-import { Reception } from "./Reception.ts"
+import { type AgentOf, Reception } from "./Reception.ts"
 import { type PlateRecord, recover } from "./Recovery.ts"
 import { Refusals } from "./Refusals.ts"
 import { Roster } from "./Roster.ts"
@@ -39,6 +39,8 @@ export interface Options {
   readonly nest: Nest.Nest
   /** What a person gets to answer a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
+  /** Whose run a session is: `project/agent`; default: nobody knows. */
+  readonly agentOf?: AgentOf
   /** Look at transcripts as soon as they are written, too; default true. */
   readonly watch?: boolean
 }
@@ -280,8 +282,9 @@ const make = Effect.fnUntraced(function* (options: Options) {
     activities: {}
   })
   const roster = new Roster({ kind, nest: options.nest, fs, scope })
-  const pulse = yield* Pulse.make(roster, fs)
-  const reception = yield* Reception.make(roster, pulse)
+  const agentOf: AgentOf = options.agentOf ?? (() => Effect.succeed(undefined))
+  const pulse = yield* Pulse.make(roster, fs, agentOf)
+  const reception = yield* Reception.make(roster, pulse, agentOf)
   const approvals = new Approvals(log, Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes"))
   yield* Effect.addFinalizer(() => approvals.giveUp)
   const ready = yield* Deferred.make<void, StorageError>()

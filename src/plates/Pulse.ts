@@ -9,6 +9,7 @@
 import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import { isAlive, isAvailable } from "../backends/ProcessTable.ts"
 import type { PlateActor } from "./PlateActor.ts"
+import type { AgentOf } from "./Reception.ts"
 import type { Roster } from "./Roster.ts"
 import * as Shells from "./Shells.ts"
 
@@ -22,15 +23,17 @@ export class Pulse {
   private readonly roster: Roster
   private readonly fs: FileSystem.FileSystem
   private readonly endings: FiberSet.FiberSet
+  private readonly agentOf: AgentOf
 
-  private constructor(roster: Roster, fs: FileSystem.FileSystem, endings: FiberSet.FiberSet) {
+  private constructor(roster: Roster, fs: FileSystem.FileSystem, endings: FiberSet.FiberSet, agentOf: AgentOf) {
+    this.agentOf = agentOf
     this.roster = roster
     this.fs = fs
     this.endings = endings
   }
 
-  static make(roster: Roster, fs: FileSystem.FileSystem): Effect.Effect<Pulse, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (endings) => new Pulse(roster, fs, endings))
+  static make(roster: Roster, fs: FileSystem.FileSystem, agentOf: AgentOf): Effect.Effect<Pulse, never, Scope.Scope> {
+    return Effect.map(FiberSet.make(), (endings) => new Pulse(roster, fs, endings, agentOf))
   }
 
   /** True once it is known to be gone. */
@@ -41,10 +44,20 @@ export class Pulse {
     return true
   }
 
+  /** A session that is a run of an agent's is over with it: then no agent has the run any more. */
+  private readonly checkRun = Effect.fnUntraced(
+    { self: this },
+    function* (this: Pulse, plate: PlateActor, now: number) {
+      const { agent, runId } = plate.stand.data
+      if (agent === null || runId === null || (yield* this.agentOf(runId)) !== undefined) return
+      plate.tell({ _tag: "ProcessExited", at: now })
+    }
+  )
+
   private readonly beat = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
     const plates = this.roster.open
-    for (const plate of plates) this.check(plate, now)
+    for (const plate of plates) if (!this.check(plate, now)) yield* this.checkRun(plate, now)
     yield* Shells.look(this.fs, plates, now)
   })
 

@@ -18,21 +18,27 @@ const MAX_WAITING = 4_096
 
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
 
+/** Undefined for a run that nobody knows. */
+export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
+
 export class Reception {
   private readonly roster: Roster
   private readonly pulse: Pulse
   private readonly looks: FiberSet.FiberSet
+  /** `project/agent` of a run of ours that is alive. */
+  private readonly agentOf: AgentOf
   /** Undefined once the log is folded. */
   private waiting: Array<Effect.Effect<void>> | undefined = []
 
-  private constructor(roster: Roster, pulse: Pulse, looks: FiberSet.FiberSet) {
+  private constructor(roster: Roster, pulse: Pulse, looks: FiberSet.FiberSet, agentOf: AgentOf) {
+    this.agentOf = agentOf
     this.roster = roster
     this.pulse = pulse
     this.looks = looks
   }
 
-  static make(roster: Roster, pulse: Pulse): Effect.Effect<Reception, never, Scope.Scope> {
-    return Effect.map(FiberSet.make(), (looks) => new Reception(roster, pulse, looks))
+  static make(roster: Roster, pulse: Pulse, agentOf: AgentOf): Effect.Effect<Reception, never, Scope.Scope> {
+    return Effect.map(FiberSet.make(), (looks) => new Reception(roster, pulse, looks, agentOf))
   }
 
   get isOpen(): boolean {
@@ -84,7 +90,9 @@ export class Reception {
     const known = this.roster.ofSession(heard.sessionId)
     const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
     if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
-      plate.tell({ _tag: "Registered", at: now, plateId: plate.plateId, cwd: heard.cwd ?? "", runId: origin.run })
+      const agent = yield* this.agentOf(origin.run)
+      const { plateId } = plate
+      plate.tell({ _tag: "Registered", at: now, plateId, cwd: heard.cwd ?? "", runId: origin.run, agent })
     }
     plate.heard = Math.max(plate.heard, now)
     this.roster.populated.openUnsafe()
