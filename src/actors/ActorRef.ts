@@ -54,13 +54,24 @@ const remedies = {
   self: "an actor waits for its own answer for ever: read the state at hand, or tell"
 } as const
 
-export const actorStopped = (address: string, reason: ActorStopped["reason"]) =>
-  new ActorStopped({
-    address,
-    reason,
-    message: `${address} does not answer: ${reason}`,
-    remedy: remedies[reason]
-  })
+/**
+ * Carries no stack: it would show the scheduler, not the asker, and recording it
+ * costs more than all the rest of the refusal. Nothing else runs under the limit.
+ */
+export const actorStopped = (address: string, reason: ActorStopped["reason"]) => {
+  const limit = Error.stackTraceLimit
+  Error.stackTraceLimit = 0
+  try {
+    return new ActorStopped({
+      address,
+      reason,
+      message: `${address} does not answer: ${reason}`,
+      remedy: remedies[reason]
+    })
+  } finally {
+    Error.stackTraceLimit = limit
+  }
+}
 
 export const mailboxFull = (address: string, capacity: number) =>
   new MailboxFull({

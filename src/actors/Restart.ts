@@ -39,10 +39,12 @@ export const emptyWindow: Window = []
  * whole seconds, we compare nanoseconds). Never longer than `intensity` + 1.
  */
 export const addRestart = (window: Window, now: bigint, period: bigint, intensity: number): Window => {
-  const first = window.findIndex((at) => at >= now - period)
-  const recent = first < 0 ? [] : window.slice(first)
+  const since = now - period
+  let first = Math.max(0, window.length - intensity)
+  while (first < window.length && window[first]! < since) first++
+  const recent = window.slice(first)
   recent.push(now)
-  return recent.slice(-(intensity + 1))
+  return recent
 }
 
 /** Did the last restart go over the limit? */
