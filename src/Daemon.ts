@@ -191,6 +191,7 @@ const live = Effect.fnUntraced(function* (options: Options) {
     const reason = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),
+      Effect.andThen(fleet.recovered, Effect.never),
       Effect.flatMap(
         root.ended,
         ({ child, reason }) =>

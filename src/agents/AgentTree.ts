@@ -27,7 +27,7 @@ import type { WorktreeError } from "./Worktree.ts"
 export interface Surroundings {
   readonly conversation: string
   /** `project/agent`, for a person. */
-  readonly fullName: string
+  readonly fullName: () => string
   readonly log: RuneLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   /** As the file says now. */
@@ -174,47 +174,66 @@ class Live {
   readonly start = (caller: Caller): Command =>
     this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
-        const { conversation, fullName, log } = this.around
+        const fullName = this.around.fullName()
         const before = this.worker?.snapshot
         if (before !== undefined && before.state !== "Stopped") {
           return { eventId: before.entered, message: `${fullName} runs already (${before.state}).` }
         }
         yield* this.slot.gone
-        const incarnation = this.record.incarnation + 1
-        const initial = initialData(this.around.config(), before?.data)
-        const [rune] = yield* Effect.catch(
-          log.append([
-            {
-              stream: conversation,
-              kind: "worker.started",
-              actor: workerAddress(this.record.name),
-              to: Worker.Worker.initial,
-              trigger: "start",
-              payload: { by: caller.by, incarnation, initial }
-            }
-          ]),
-          refuse
-        )
-        this.record.incarnation = incarnation
-        this.record.broken = undefined
-        yield* this.install(begun(rune!))
-        return { eventId: rune!.eventId, message: `${fullName} is started.` }
+        return yield* Effect.uninterruptible(this.begin(caller, fullName, before))
       })
     )
+
+  /** What its first rune says has to come to be, even if the caller goes away meanwhile. */
+  private readonly begin = Effect.fnUntraced(
+    { self: this },
+    function* (this: Live, caller: Caller, fullName: string, before: WorkerActor.WorkerActor["snapshot"] | undefined) {
+      const { conversation, log } = this.around
+      const incarnation = this.record.incarnation + 1
+      const initial = initialData(this.around.config(), before?.data)
+      const [rune] = yield* Effect.catch(
+        log.append([
+          {
+            stream: conversation,
+            kind: "worker.started",
+            actor: workerAddress(this.record.name),
+            to: Worker.Worker.initial,
+            trigger: "start",
+            payload: { by: caller.by, incarnation, initial }
+          }
+        ]),
+        refuse
+      )
+      this.record.incarnation = incarnation
+      this.record.broken = undefined
+      yield* this.install(begun(rune!))
+      return { eventId: rune!.eventId, message: `${fullName} is started.` }
+    }
+  )
 
   readonly stop = (caller: Caller, reason?: string): Command =>
     this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
         const { worker } = this
-        const { fullName } = this.around
+        const fullName = this.around.fullName()
         if (worker === undefined || worker.snapshot.state === "Stopped") {
           return { eventId: worker?.snapshot.entered ?? 0, message: `${fullName} is stopped already.` }
         }
         const event: Worker.Event = { _tag: "OperatorStop", by: caller.by, ...(reason === undefined ? {} : { reason }) }
-        const { eventId } = yield* Effect.catch(worker.ask(event), refuse)
+        const eventId = yield* worker.ask(event).pipe(
+          Effect.map((committed) => committed.eventId),
+          // it may have stopped by itself just before
+          Effect.catch((error) =>
+            worker.snapshot.state === "Stopped" ? Effect.succeed(worker.snapshot.entered) : refuse(error)
+          )
+        )
         // one that came to be in the very moment of the stop was not there to be cancelled
         const left = this.slot.current()
-        if (left !== undefined) yield* this.slot.interrupt(left)
+        if (left !== undefined) {
+          yield* this.slot.interrupt(left)
+          yield* Effect.timeoutOption(this.slot.gone, this.around.config().interruptGrace)
+          yield* this.slot.end(left)
+        }
         yield* this.slot.gone
         return { eventId, message: `${fullName} is stopped; no process of it is left.` }
       })
@@ -222,7 +241,7 @@ class Live {
 
   readonly send = (text: string, urgent: boolean, caller: Caller): Command =>
     Effect.gen({ self: this }, function* () {
-      const { fullName } = this.around
+      const fullName = this.around.fullName()
       if (this.inbox.snapshot.data.waiting.length >= Inbox.MAX_WAITING) {
         return yield* new CommandRefused({
           message: `${fullName} has ${Inbox.MAX_WAITING} messages waiting already.`,
@@ -240,12 +259,13 @@ class Live {
       yield* worker.tell({ _tag: "WorkArrived", messageId }, eventId)
       if (urgent) yield* worker.tell({ _tag: "UrgentMessage", messageId }, eventId)
       return { eventId, message: urgent ? `${fullName} is told now.` : `In the inbox of ${fullName}.` }
-    })
+      // what is in the inbox wakes its agent, even if the sender goes away meanwhile
+    }).pipe(Effect.uninterruptible)
 
   readonly interrupt = (_caller: Caller): Command =>
     Effect.gen({ self: this }, function* () {
       const { worker } = this
-      const { fullName } = this.around
+      const fullName = this.around.fullName()
       const state = worker?.snapshot.state ?? "Stopped"
       if (worker === undefined || (state !== "Running" && state !== "Spawning")) {
         return yield* new CommandRefused({

@@ -30,7 +30,9 @@ const nextAt = ({ config, inbox, now, worker }: Row): number | null => {
   if (worker.state === "CoolingDown") return worker.at + Worker.Worker.timers["cooldown"]!.after(worker.data, worker.at)
   if (worker.state !== "BuildingPrompt") return null
   const due = Worker.dueAt(worker.data, Duration.toMillis(config.minRunInterval))
-  return due > now && (config.mode === "loop" || inbox.waiting.length > 0) ? due : null
+  const { messageIds } = worker.data
+  const hasWork = inbox.waiting.length > 0 || inbox.carried.some(({ messageId }) => messageIds.includes(messageId))
+  return due > now && (config.mode === "loop" || hasWork) ? due : null
 }
 
 const detail = (row: Row): string => {
@@ -60,6 +62,7 @@ const detail = (row: Row): string => {
 
 export const row = (of: Row): AgentInfo => {
   const data = of.worker?.data
+  const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
   return {
     conversation: of.conversation,
     project: of.project,
@@ -71,8 +74,8 @@ export const row = (of: Row): AgentInfo => {
     restsOn: of.worker?.entered ?? 0,
     detail: detail(of),
     nextAt: nextAt(of),
-    runId: data?.runId ?? null,
-    pid: data?.pid ?? null,
+    runId: isOver ? null : (data?.runId ?? null),
+    pid: isOver ? null : (data?.pid ?? null),
     sessionSeq: data?.sessionSeq ?? 0,
     consecutiveErrors: data?.consecutiveErrors ?? 0,
     totalErrors: data?.totalErrors ?? 0,

@@ -34,7 +34,9 @@ export class Fleet extends Context.Service<
     readonly interrupt: (name: string, caller: Caller) => Command<Done>
     /** The mail section of a conversation's project; undefined where it has none. */
     readonly mailOf: (conversation: string) => Effect.Effect<MailConfig | undefined>
-    /** False while the log is still being folded at start-up. */
+    /** Waits until the log is folded at start-up; fails if it cannot be: then there are no agents. */
+    readonly recovered: Effect.Effect<void, StorageError>
+    /** False until then. */
     readonly ready: Effect.Effect<boolean>
   }
 >()("agentd/agents/Fleet") {}

@@ -5,7 +5,7 @@
  * Recovery is one pass over the log, then each project on its own: one whose
  * config is gone or broken is named with its problems and holds up no other.
  */
-import { Clock, Deferred, Effect, Exit, FileSystem, Layer, Scope, Semaphore } from "effect"
+import { Clock, Deferred, Effect, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import { DeadLetters } from "../actors/DeadLetters.ts"
 import type * as Nest from "../actors/Nest.ts"
@@ -22,15 +22,24 @@ import { Fleet } from "./Fleet.ts"
 import { Project, type ProjectServices } from "./Project.ts"
 import { type ProjectRecord, recover } from "./Recovery.ts"
 
+/** A project that cannot be opened, and what the log says of its agents. */
+interface Lost {
+  readonly record: ProjectRecord
+  readonly info: ProjectInfo
+}
+
 interface Found {
   readonly project: Project
   readonly tree: AgentTree
 }
 
+/** How often the file of such a project is tried. */
+const READ_AGAIN = "5 seconds"
+
 class LiveFleet {
   readonly projects: Map<string, Project> = new Map()
   /** Projects whose config cannot be read now: known, not running. */
-  readonly lost: Map<string, ProjectInfo> = new Map()
+  readonly lost: Map<string, Lost> = new Map()
   private readonly lock = Semaphore.makeUnsafe(1)
   readonly services: ProjectServices
   readonly scope: Scope.Scope
@@ -53,8 +62,9 @@ class LiveFleet {
       this.projects.set(record.conversation, project)
       this.lost.delete(record.conversation)
       yield* this.nest.add(project.nest.child)
-      yield* project.settle.pipe(Effect.onError(() => Scope.close(scope, Exit.void)))
       yield* Effect.forkIn(project.watch, scope)
+      // what cannot be settled now is tried again by whoever reloads it
+      yield* project.settle
       return project
     }
   )
@@ -103,23 +113,35 @@ class LiveFleet {
           }
         ])
         .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
-      return (yield* this.open({ conversation, config: path, name, agents: new Map() }, config)).info
+      const record = this.lost.get(conversation)?.record ?? { conversation, config: path, name, agents: new Map() }
+      return (yield* this.open(record, config)).info
     },
-    (effect) => this.lock.withPermit(effect)
+    // what the log says of it has to come to be, even if the caller goes away meanwhile
+    (effect) => this.lock.withPermit(Effect.uninterruptible(effect))
   )
+
+  /** A project whose file could not be read comes to life as soon as it can, unless somebody registers it first. */
+  private readonly await = (record: ProjectRecord) =>
+    this.load(record.config).pipe(
+      Effect.retry(Schedule.spaced(READ_AGAIN)),
+      Effect.flatMap((config) =>
+        this.lock.withPermit(
+          Effect.suspend(() => (this.lost.has(record.conversation) ? this.open(record, config) : Effect.void))
+        )
+      ),
+      Effect.tapCause((cause) => Effect.logWarning(`${record.name} could not be opened`, cause))
+    )
 
   /** One project of the log. Its trouble is its own. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: LiveFleet, record: ProjectRecord) {
     const loaded = yield* Effect.result(this.load(record.config))
     if (loaded._tag === "Success") yield* this.open(record, loaded.success)
     else {
-      this.lost.set(record.conversation, {
-        conversation: record.conversation,
-        name: record.name,
-        config: record.config,
-        agents: [...record.agents.keys()],
-        problems: loaded.failure.message.split("\n")
-      })
+      const { conversation, config, name } = record
+      const agents = [...record.agents.keys()]
+      const problems = loaded.failure.message.split("\n")
+      this.lost.set(conversation, { record, info: { conversation, name, config, agents, problems } })
+      yield* Effect.forkIn(this.await(record), this.scope)
     }
   })
 
@@ -197,7 +219,7 @@ const service = (fleet: LiveFleet, ready: Deferred.Deferred<void, StorageError>)
     register: (config, caller) => Effect.andThen(Deferred.await(ready), fleet.register(config, caller)),
     projects: Effect.sync(() => [
       ...[...fleet.projects.values()].map((project) => project.info),
-      ...fleet.lost.values()
+      ...[...fleet.lost.values()].map(({ info }) => info)
     ]),
     agents: Effect.map(Clock.currentTimeMillis, rows),
     agent: (name, caller) =>
@@ -210,7 +232,10 @@ const service = (fleet: LiveFleet, ready: Deferred.Deferred<void, StorageError>)
     send: (name, { text, urgent }, caller) => onAgent(name, caller, ({ tree }) => tree.send(text, urgent, caller)),
     interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
     mailOf: (conversation) => Effect.sync(() => fleet.projects.get(conversation)?.config.mail),
-    ready: Deferred.isDone(ready)
+    recovered: Deferred.await(ready),
+    ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>
+      isDone ? Effect.isSuccess(Deferred.await(ready)) : Effect.succeed(false)
+    )
   })
 }
 

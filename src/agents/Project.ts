@@ -6,7 +6,7 @@
  * started, one that is gone is stopped (its inbox and log stay), a changed one
  * takes its new settings with its next run, its limits with its next start.
  */
-import { Effect, Exit, FileSystem, Schedule, Scope, Semaphore, Stream } from "effect"
+import { Effect, Exit, FileSystem, Result, Schedule, Scope, Semaphore, Stream } from "effect"
 import { basename, dirname, join } from "node:path"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as Nest from "../actors/Nest.ts"
@@ -31,9 +31,9 @@ export interface ProjectServices {
   readonly recoveredTo: number
 }
 
-/** Who acts where nobody asked. */
-const AGENTD = "agentd"
-const agentd = (config: string): Caller => ({ by: AGENTD, config })
+/** Who acts where nobody asked: a name that no login has, since what a person stopped stays stopped. */
+const THE_FILE = "the project's file"
+const theFile = (config: string): Caller => ({ by: THE_FILE, config })
 
 interface Member {
   readonly tree: AgentTree.AgentTree
@@ -53,13 +53,14 @@ export class Project {
   /** The conversation in the supervision tree. */
   readonly nest: Nest.Nest
   private readonly lock = Semaphore.makeUnsafe(1)
+  private readonly reading = Semaphore.makeUnsafe(1)
 
   constructor(services: ProjectServices, record: ProjectRecord, config: ConfigFile.Project, scope: Scope.Scope) {
     this.services = services
     this.record = record
     this.conversation = record.conversation
     this.path = record.config
-    this.name = record.name
+    this.name = config.name
     this.config = config
     this.nest = Nest.make({
       name: record.conversation,
@@ -84,10 +85,15 @@ export class Project {
     return this.record.agents.get(agent)
   }
 
+  /** What the file says of an agent now. Its names are a person's: "constructor" is one like any other. */
+  private named(agent: string): AgentConfig | undefined {
+    return Object.hasOwn(this.config.agents, agent) ? this.config.agents[agent] : undefined
+  }
+
   /** The settings of an agent; those it had last where the file names it no more. */
   private settings(agent: string, first: AgentConfig): () => AgentConfig {
     let last = first
-    return () => (last = this.config.agents[agent] ?? last)
+    return () => (last = this.named(agent) ?? last)
   }
 
   /** Brings an agent to life as its record says it stands, and starts it if it never was. */
@@ -99,10 +105,11 @@ export class Project {
       let record = this.record.agents.get(agent)
       if (record === undefined) this.record.agents.set(agent, (record = freshAgent(agent)))
       const scope = yield* Scope.fork(this.scope)
+      const fullName = () => `${this.name}/${agent}`
       const tree = yield* AgentTree.make(
         {
           conversation: this.conversation,
-          fullName: `${this.name}/${agent}`,
+          fullName,
           log,
           deadLetters,
           config: settings,
@@ -115,9 +122,9 @@ export class Project {
       yield* this.nest.add(tree.child)
       this.members.set(agent, { tree, scope })
       // never started, or stopped only because the file did not name it for a while
-      const due = record.worker === undefined || record.worker.data.stoppedBy === AGENTD
+      const due = record.worker === undefined || record.worker.data.stoppedBy === THE_FILE
       if (due && record.broken === undefined && config.autostart) {
-        yield* tree.start(agentd(this.path))
+        yield* tree.start(theFile(this.path))
       }
     }
   )
@@ -164,7 +171,7 @@ export class Project {
   private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: Project, agent: string) {
     const member = this.members.get(agent)
     if (member === undefined) return
-    yield* member.tree.stop(agentd(this.path), "no longer in the config")
+    yield* member.tree.stop(theFile(this.path), "no longer in the config")
     yield* this.nest.remove(agent)
     const record = this.record.agents.get(agent)
     if (record !== undefined) Object.assign(record, { worker: member.tree.worker(), inbox: member.tree.inbox() })
@@ -174,57 +181,77 @@ export class Project {
     yield* Effect.catchTag(this.clear(agent, member.tree.config()), "RuneRefused", Effect.die)
   })
 
-  /** All agents of the config that is in force, and no others. */
+  /** All agents of the config that is in force, and no others. Whoever asked for it may go away meanwhile. */
   readonly settle: Effect.Effect<void, CommandRefused | StorageError> = Effect.suspend(() => {
-    const wanted = this.config.agents
-    const gone = [...this.members.keys()].filter((agent) => wanted[agent] === undefined)
-    const fresh = Object.entries(wanted).filter(([agent]) => !this.members.has(agent))
-    return Effect.andThen(
-      Effect.forEach(gone, this.dismiss, { discard: true }),
-      Effect.forEach(fresh, ([agent, config]) => this.adopt(agent, config), { discard: true })
+    const gone = [...this.members.keys()].filter((agent) => this.named(agent) === undefined)
+    const fresh = Object.entries(this.config.agents).filter(([agent]) => !this.members.has(agent))
+    // one agent's trouble keeps no other from coming or going
+    return Effect.flatMap(
+      Effect.forEach(
+        [...gone.map((agent) => this.dismiss(agent)), ...fresh.map(([agent, config]) => this.adopt(agent, config))],
+        Effect.result
+      ),
+      (results) => Effect.fromResult(results.find(Result.isFailure) ?? Result.succeed(undefined))
     )
-  }).pipe(this.lock.withPermit)
+  }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  /** Reads the file again. A bad one changes nothing but `problems`. */
-  readonly reload = Effect.fnUntraced({ self: this }, function* (this: Project) {
-    const read = yield* Effect.result(
-      ConfigFile.load(this.path).pipe(Effect.provideService(FileSystem.FileSystem, this.services.fileSystem))
-    )
-    if (read._tag === "Failure") {
-      this.problems = read.failure.message.split("\n")
-      yield* Effect.logWarning(`not taken over: ${read.failure.message}`)
-      return
-    }
-    this.problems = []
-    const before = JSON.stringify(this.config)
-    if (JSON.stringify(read.success) === before) return
-    this.config = read.success
-    yield* this.services.redact.register(
-      Object.values(this.config.agents).flatMap(({ backend }) => secretsIn(backend.env))
-    )
-    this.name = this.config.name
-    yield* this.services.log.append([
-      {
-        stream: this.conversation,
-        kind: "project.config_changed",
-        actor: "project",
-        trigger: "reload",
-        payload: { config: this.path, agents: Object.keys(this.config.agents) }
+  /** Reads the file again, one reader at a time. A bad one changes nothing but `problems`. */
+  readonly reload = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project) {
+      const read = yield* Effect.result(
+        ConfigFile.load(this.path).pipe(Effect.provideService(FileSystem.FileSystem, this.services.fileSystem))
+      )
+      if (read._tag === "Failure") {
+        this.problems = read.failure.message.split("\n")
+        yield* Effect.logWarning(`not taken over: ${read.failure.message}`)
+        return
       }
-    ])
-    yield* this.settle
-  })
+      this.problems = []
+      if (JSON.stringify(read.success) !== JSON.stringify(this.config)) yield* this.takeOver(read.success)
+      // the same file, too: it may not have been settled to the end
+      yield* this.settle
+    },
+    (effect) => this.reading.withPermit(effect)
+  )
 
-  /** Reloads when the file changes, for as long as the scope is open. */
+  private readonly takeOver = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, config: ConfigFile.Project) {
+      yield* this.services.redact.register(
+        Object.values(config.agents).flatMap(({ backend }) => secretsIn(backend.env))
+      )
+      yield* this.services.log.append([
+        {
+          stream: this.conversation,
+          kind: "project.config_changed",
+          actor: "project",
+          trigger: "reload",
+          payload: { config: this.path, name: config.name, agents: Object.keys(config.agents) }
+        }
+      ])
+      this.config = config
+      this.name = config.name
+    },
+    Effect.uninterruptible
+  )
+
+  /** Reloads now, since it may have changed unseen, and whenever the file changes, for as long as the scope is open. */
   readonly watch = Effect.suspend(() =>
-    this.services.fileSystem.watch(dirname(this.path)).pipe(
-      Stream.filter((event) => basename(event.path) === basename(this.path)),
+    Stream.merge(Stream.succeed(undefined), this.changes).pipe(
       // editors write a file in several steps
       Stream.debounce("200 millis"),
       Stream.runForEach(() => this.reload())
     )
   ).pipe(
+    Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.tapCause((cause) => Effect.logWarning(`${this.path} is not watched for a moment`, cause)),
     Effect.retry(Schedule.spaced("30 seconds"))
   )
+
+  private get changes() {
+    return this.services.fileSystem
+      .watch(dirname(this.path))
+      .pipe(Stream.filter((event) => basename(event.path) === basename(this.path)))
+  }
 }

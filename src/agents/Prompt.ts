@@ -3,8 +3,9 @@
  * the same text.
  *
  * Order: who it is, its standing task, what became of the last run, then the
- * messages, oldest first. A prompt never exceeds `MAX_PROMPT_BYTES`: messages that
- * do not fit wait for the next run.
+ * messages, oldest first. Messages that would make it longer than `MAX_PROMPT_BYTES`
+ * wait for the next run, urgent ones last of all; what a run has carried already is
+ * carried again whatever else the prompt holds, since nobody else keeps it.
  */
 import type { Message } from "./Inbox.ts"
 
@@ -44,16 +45,17 @@ export const assemble = (parts: Parts): Prompt => {
       ? undefined
       : `Your last run ended early: ${parts.lastRun.replace(/\.$/, "")}. Take up its work again.`
   ].filter((part) => part !== undefined && part !== "")
-  const text = [...head]
-  const messageIds: Array<string> = []
-  let size = bytes(text.join("\n\n"))
-  for (const message of [...parts.unfinished, ...parts.waiting]) {
-    const part = said(message)
-    size += bytes(part) + 2
+  const carried = new Set(parts.unfinished)
+  let size = bytes([...head, ...parts.unfinished.map(said)].join("\n\n"))
+  for (const message of parts.waiting.toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
+    size += bytes(said(message)) + 2
     // one message always fits: its size is bounded where it is received
-    if (size > MAX_PROMPT_BYTES && messageIds.length > 0) break
-    text.push(part)
-    messageIds.push(message.messageId)
+    if (size > MAX_PROMPT_BYTES && carried.size > 0) break
+    carried.add(message)
   }
-  return { text: text.join("\n\n") + "\n", messageIds }
+  const messages = [...parts.unfinished, ...parts.waiting.filter((message) => carried.has(message))]
+  return {
+    text: [...head, ...messages.map(said)].join("\n\n") + "\n",
+    messageIds: messages.map(({ messageId }) => messageId)
+  }
 }

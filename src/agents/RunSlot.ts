@@ -31,17 +31,21 @@ interface Live {
   readonly fiber: Fiber.Fiber<void>
   /** The backend's handle, once it has one. */
   readonly handle: Deferred.Deferred<Run>
+  /** Completed when its time is over. */
+  readonly enough: Deferred.Deferred<Outcome>
 }
 
 export interface RunSlot {
   /** The run that is alive, if any. */
   readonly current: () => string | undefined
-  /** Starts the run unless it is alive already; first waits until the one before is gone. */
+  /** Starts the run unless it was started before; first waits until the one before is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
   /** Asks the run to end; `exited` says when it has. A run that is not alive is left alone. */
   readonly interrupt: (runId: string) => Effect.Effect<void>
   /** SIGKILL to all that the run started. */
   readonly kill: (runId: string) => Effect.Effect<void>
+  /** Closes the scope of a run that no interrupt ends. Returns at once. */
+  readonly end: (runId: string) => Effect.Effect<void>
   /** Waits until no run is alive. */
   readonly gone: Effect.Effect<void>
 }
@@ -54,6 +58,7 @@ const outcomeOf = (error: BackendError): Outcome =>
 export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSlot, never, Scope.Scope> {
   const scope = yield* Effect.scope
   let live: Live | undefined
+  let newest: string | undefined
 
   const watch = Effect.fnUntraced(function* (request: RunRequest, handle: Deferred.Deferred<Run>) {
     const run = yield* request.backend.start(request.spec)
@@ -73,9 +78,10 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
   })
 
   /** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
-  const whole = (request: RunRequest, handle: Deferred.Deferred<Run>) =>
+  const whole = (request: RunRequest, { enough, handle }: Pick<Live, "enough" | "handle">) =>
     watch(request, handle).pipe(
       Effect.scoped,
+      Effect.raceFirst(Deferred.await(enough)),
       Effect.timeoutOrElse({
         duration: request.timeout,
         orElse: () => Effect.succeed<Outcome>({ _tag: "Timeout" })
@@ -84,13 +90,10 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       Effect.catchDefect((defect) =>
         Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
       ),
-      Effect.ensuring(
-        Effect.suspend(() => {
-          live = undefined
-          return Deferred.interrupt(handle)
-        })
-      ),
-      Effect.flatMap((outcome) => sink.exited(request.spec.runId, outcome))
+      Effect.ensuring(Deferred.interrupt(handle)),
+      Effect.flatMap((outcome) => sink.exited(request.spec.runId, outcome)),
+      // only now: whoever misses it before its end is told takes it for lost
+      Effect.ensuring(Effect.sync(() => void (live = undefined)))
     )
 
   const gone: Effect.Effect<void> = Effect.suspend(() =>
@@ -107,18 +110,26 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
   return {
     current: () => live?.runId,
     ensure: Effect.fnUntraced(function* (request) {
-      if (live?.runId === request.spec.runId) return
+      const { runId } = request.spec
+      // one that has ended already counts, too: its end is on its way to whoever asks again
+      if (newest === runId) return
       yield* gone
-      const handle = Deferred.makeUnsafe<Run>()
+      const parts = { handle: Deferred.makeUnsafe<Run>(), enough: Deferred.makeUnsafe<Outcome>() }
       // whoever asked may be interrupted at any point: a run that began is always known
       yield* Effect.uninterruptible(
-        Effect.map(Effect.forkIn(Effect.interruptible(whole(request, handle)), scope), (fiber) => {
-          live = { runId: request.spec.runId, fiber, handle }
+        Effect.map(Effect.forkIn(Effect.interruptible(whole(request, parts)), scope), (fiber) => {
+          newest = runId
+          live = { runId, fiber, ...parts }
         })
       )
     }),
     interrupt: (runId) => withRun(runId, (run) => run.interrupt),
     kill: (runId) => withRun(runId, (run) => run.kill),
+    end: (runId) =>
+      Effect.sync(() => {
+        const outcome: Outcome = { _tag: "Error", detail: "it took no interrupt and was ended" }
+        if (live?.runId === runId) Deferred.doneUnsafe(live.enough, Effect.succeed(outcome))
+      }),
     gone
   }
 })

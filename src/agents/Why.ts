@@ -46,6 +46,9 @@ const text = (rune: Rune, field: string): string | undefined => {
   return typeof value === "string" ? value : undefined
 }
 
+const asSentence = (words: string): string =>
+  `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`
+
 const ordinal = (n: number): string => {
   const tail = n % 100
   const suffix = tail > 10 && tail < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th")
@@ -129,7 +132,9 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
         ? `${runOf(rune)} ended after the interrupt (counts no error)`
         : ended(runOf(rune), event.outcome, rune, agent)
     case "UrgentMessage":
-      return "an urgent message came: the run is interrupted so that the next one carries it"
+      return event.messageId === null
+        ? "a person interrupted the run; its work is dropped"
+        : "an urgent message came: the run is interrupted so that the next one carries it"
     case "GraceExceeded":
       return `${runOf(rune)} did not end within its grace and was killed`
     case "BackoffElapsed":
@@ -185,7 +190,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo): string | null => {
           : event?._tag === "SessionExited"
             ? "Fix what the last error names."
             : undefined
-    return `${remedy === undefined ? "" : `${remedy} `}Start it again: agentd start ${name}`
+    return `${remedy === undefined ? "" : `${asSentence(remedy)} `}Start it again: agentd start ${name}`
   }
   if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
     return `Give it something to do: agentd send ${name} "…"`

@@ -39,9 +39,32 @@ export interface AgentHome {
   readonly recoveredTo: number
 }
 
-/** An urgent message that the run does not carry, if there is one. */
-const missed = (home: AgentHome, carried: ReadonlyArray<string>): Inbox.Message | undefined =>
-  home.inbox.snapshot.data.waiting.find((message) => message.urgent && !carried.includes(message.messageId))
+const HOUR = 3_600_000
+/** No shorter than what the machine says of a run that was interrupted. */
+const INTERRUPTED = "it was interrupted by an urgent message"
+
+/** What the next run is told, as things stand. */
+const nextPrompt = (home: AgentHome, { cutShort, messageIds }: Worker.Data) => {
+  const config = home.config()
+  const { carried, waiting } = home.inbox.snapshot.data
+  return assemble({
+    agent: home.agent,
+    role: config.role,
+    instructions: config.instructions,
+    task: config.prompt,
+    lastRun: cutShort ?? undefined,
+    unfinished: carried.filter((message) => messageIds.includes(message.messageId)),
+    waiting
+  })
+}
+
+/** An urgent message that the run does not carry and the next one would, if there is one. */
+const missed = (home: AgentHome, data: Worker.Data): string | undefined => {
+  // as if it were interrupted for it
+  const next = nextPrompt(home, { ...data, cutShort: INTERRUPTED }).messageIds
+  const urgent = home.inbox.snapshot.data.waiting.filter((message) => message.urgent)
+  return urgent.map(({ messageId }) => messageId).find((id) => !data.messageIds.includes(id) && next.includes(id))
+}
 
 const prepareWorktree = (home: AgentHome, act: Act) =>
   home.place.pipe(
@@ -63,33 +86,38 @@ const deliver = (home: AgentHome, act: Act) => {
     : Effect.catchTag(home.inbox.ask({ _tag: "Delivered", ...delivered }, act.cause), "Refused", () => Effect.void)
 }
 
+/** How long until the next run may begin. A clock that was set back makes it no longer than the limits are. */
+const untilDue = (data: Worker.Data, interval: number, now: number): number =>
+  Math.min(Worker.dueAt(data, interval) - now, data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR))
+
 /** Answers when there is something to do and the next run may begin; `WorkArrived` starts it again. */
 const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const { data } = act.snapshot
   yield* deliver(home, act)
   const config = home.config()
-  const due = Worker.dueAt(data, Duration.toMillis(config.minRunInterval))
-  const wait = due - (yield* Clock.currentTimeMillis)
+  const wait = untilDue(data, Duration.toMillis(config.minRunInterval), yield* Clock.currentTimeMillis)
   if (wait > 0) yield* Effect.sleep(wait)
-  const inbox = home.inbox.snapshot.data
-  const unfinished = inbox.carried.filter((message) => data.messageIds.includes(message.messageId))
-  if (config.mode === "inbox" && unfinished.length === 0 && inbox.waiting.length === 0) return
-  const prompt = assemble({
-    agent: home.agent,
-    role: config.role,
-    instructions: config.instructions,
-    task: config.prompt,
-    lastRun: data.cutShort ?? undefined,
-    unfinished,
-    waiting: inbox.waiting
-  })
-  yield* act.self.tell({
+  const { messageIds, text } = nextPrompt(home, data)
+  if (config.mode === "inbox" && messageIds.length === 0) return
+  const event: Worker.Event = {
     _tag: "PromptReady",
-    prompt: prompt.text,
-    messageIds: prompt.messageIds,
+    prompt: text,
+    messageIds,
     runId: yield* Ids.runId,
     at: yield* Clock.currentTimeMillis
-  })
+  }
+  yield* act.self.ask(event).pipe(
+    Effect.catchTags({
+      Refused: () => Effect.void,
+      MailboxFull: () => act.self.tell(event),
+      RuneRefused: ({ message }) =>
+        act.self.tell({
+          _tag: "FatalError",
+          message: `the prompt cannot be kept: ${message}`,
+          remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
+        })
+    })
+  )
 })
 
 /** The run of the state's data is alive afterwards, or its end is told. */
@@ -121,9 +149,19 @@ const watchRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   yield* deliver(home, act)
   if (home.slot.current() !== runId) return yield* lost(act, runId)
   // it may have come between the reading of the inbox and the start
-  const message = missed(home, data.messageIds)
-  if (message !== undefined) yield* act.self.tell({ _tag: "UrgentMessage", messageId: message.messageId })
+  const messageId = missed(home, data)
+  if (messageId !== undefined) yield* act.self.tell({ _tag: "UrgentMessage", messageId })
 })
+
+/** A bug that an activity meets again with each restart ends this agent, not one supervisor after the other. */
+const contained = <E>(act: Act, activity: Effect.Effect<void, E>): Effect.Effect<void, E> =>
+  Effect.catchDefect(activity, (defect) =>
+    act.self.tell({
+      _tag: "FatalError",
+      message: `agentd failed at ${act.snapshot.state}: ${String(defect)}`,
+      remedy: "This is a bug of agentd: report it. Then start the agent again."
+    })
+  )
 
 const perform = (home: AgentHome, action: Worker.Action): Effect.Effect<void> => {
   switch (action._tag) {
@@ -148,10 +186,10 @@ export const make = (home: AgentHome, snapshot: WorkerActor["snapshot"]) =>
       deadLetters: home.deadLetters,
       perform: (action) => perform(home, action),
       activities: {
-        PrepareWorktree: (act) => prepareWorktree(home, act),
-        BuildPrompt: (act) => buildPrompt(home, act),
-        SpawnRun: (act) => spawnRun(home, act),
-        WatchRun: (act) => watchRun(home, act)
+        PrepareWorktree: (act) => contained(act, prepareWorktree(home, act)),
+        BuildPrompt: (act) => contained(act, buildPrompt(home, act)),
+        SpawnRun: (act) => contained(act, spawnRun(home, act)),
+        WatchRun: (act) => contained(act, watchRun(home, act))
       }
     }),
     (kind) =>

@@ -66,7 +66,8 @@ export const row = (plate: Shown, approval: string | null, now: number): PlateIn
     plateId: plate.plateId,
     sessionId: data.sessionId,
     status: stand.state,
-    since: stand.at,
+    // a plate that was only registered has not moved yet
+    since: stand.at === 0 ? (data.signal?.at ?? 0) : stand.at,
     restsOn: data.signal === null ? null : { signal: data.signal.from, at: data.signal.at },
     detail: detail(stand, Math.max(plate.heard, data.signal?.at ?? 0, written), now),
     cwd: data.cwd,

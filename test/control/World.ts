@@ -118,6 +118,7 @@ const fleet = (world: World): Fleet["Service"] => {
     restart: (name) => command("restart", name),
     send: (name, message, caller) => command("send", name, { ...message, by: caller.by }),
     interrupt: (name) => command("interrupt", name),
+    recovered: Effect.void,
     ready: Effect.succeed(true)
   }
 }

@@ -1,0 +1,192 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Stream } from "effect"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import * as World from "./World.ts"
+
+const works: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], exitAfter: "20 millis" }
+const stays: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], hang: true }
+
+const runesOf = (world: World.World, ...kinds: ReadonlyArray<string>) =>
+  Effect.map(Stream.runCollect(world.log.read({ kinds })), (runes) => [...runes])
+
+describe("LiveFleet", { timeout: 30_000 }, () => {
+  it.live("carries what waits when an agent is started, and counts it as delivered", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([works])
+      const world = yield* World.make(backend)
+      world.configure({ agents: { a: World.command({ autostart: false }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      const kept = yield* fleet.send("a", { text: "one", urgent: false }, world.caller)
+      assert.match(kept.message, /Kept for shop\/a, which is stopped/)
+      yield* fleet.start("a", world.caller)
+      yield* World.untilAgent(fleet, "a", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
+      assert.match(backend.played()[0]!.spec.prompt, /From ada:\none/)
+      assert.strictEqual(backend.played().length, 1)
+    })
+  )
+
+  it.live("a project whose file was broken at the start keeps its inboxes and stops when it is registered again", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([works])
+      const world = yield* World.make(backend)
+      const good = { agents: { a: World.command() } }
+      world.configure(good)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const fleet = yield* world.open
+          yield* fleet.register(world.config, world.caller)
+          yield* fleet.stop("a", world.caller)
+          yield* fleet.send("a", { text: "precious", urgent: false }, world.caller)
+        })
+      )
+      world.configure("{ broken")
+      const fleet = yield* world.open
+      assert.isAbove((yield* fleet.projects)[0]!.problems.length, 0)
+      world.configure(good)
+      yield* fleet.register(world.config, world.caller)
+      const [row] = yield* fleet.agents
+      assert.strictEqual(row?.inbox, 1, "the acknowledged message is still there")
+      assert.strictEqual(row?.state, "Stopped", "what a person stopped stays stopped")
+      assert.strictEqual((yield* fleet.projects).length, 1)
+    })
+  )
+
+  it.live("a person's stop outlasts a restart, whatever the person is called", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      world.configure({ agents: { a: World.command({ mode: "loop", prompt: "x" }) } })
+      const service = { by: "agentd", config: world.config }
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const fleet = yield* world.open
+          yield* fleet.register(world.config, service)
+          yield* World.untilAgent(fleet, "a", ({ state }) => state === "Running")
+          yield* fleet.stop("a", service)
+        })
+      )
+      const fleet = yield* world.open
+      assert.strictEqual((yield* fleet.agents)[0]?.state, "Stopped")
+    })
+  )
+
+  it.live("a new name of the project counts at once and after a restart, in every remedy", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      const agents = { a: World.command({ autostart: false }) }
+      world.configure({ name: "old", agents })
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const fleet = yield* world.open
+          yield* fleet.register(world.config, world.caller)
+          world.configure({ name: "new", agents })
+          const info = yield* fleet.register(world.config, world.caller)
+          assert.strictEqual(info.name, "new")
+          const { message } = yield* fleet.send("new/a", { text: "x", urgent: false }, world.caller)
+          assert.match(message, /agentd start new\/a/)
+        })
+      )
+      const fleet = yield* world.open
+      assert.strictEqual((yield* fleet.projects)[0]?.name, "new")
+      yield* fleet.agent("new/a", { by: "ada", config: null })
+    })
+  )
+
+  it.live("an agent that has left the file goes, even one whose name every object knows", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      world.configure({ agents: { constructor: World.command(), "v1.2": World.command() } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      assert.deepStrictEqual((yield* fleet.agents).map(({ agent }) => agent).toSorted(), ["constructor", "v1.2"])
+      world.configure({ agents: { "v1.2": World.command() } })
+      yield* fleet.register(world.config, world.caller)
+      assert.deepStrictEqual(
+        (yield* fleet.agents).map(({ agent }) => agent),
+        ["v1.2"]
+      )
+    })
+  )
+
+  it.live("a start that its caller gives up on leaves an agent that runs or one that can be started", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      world.configure({ agents: { a: World.command({ autostart: false, mode: "loop", prompt: "x" }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      for (let turns = 0; turns < 40; turns++) {
+        const starting = yield* Effect.forkChild(fleet.start("a", world.caller))
+        for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(starting)
+        yield* fleet.start("a", world.caller)
+        yield* World.untilAgent(fleet, "a", ({ state }) => state === "Running")
+        yield* fleet.stop("a", world.caller)
+      }
+      const begun = (yield* runesOf(world, "worker.started")).map((rune) => rune.payload["incarnation"])
+      assert.strictEqual(new Set(begun).size, begun.length, "each incarnation has its own number")
+    })
+  )
+
+  it.live("a message whose sender goes away in the middle wakes its agent if it was taken", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([works])
+      const world = yield* World.make(backend)
+      world.configure({ agents: { a: World.command() } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ state }) => state === "BuildingPrompt")
+      for (let turns = 0; turns < 30; turns++) {
+        const sending = yield* Effect.forkChild(fleet.send("a", { text: `m${turns}`, urgent: false }, world.caller))
+        for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(sending)
+        yield* World.untilAgent(fleet, "a", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
+      }
+    })
+  )
+
+  it.live("a settle that was broken off is made good by the next reload, though the file is the same", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      const [a, b] = [World.command(), World.command()]
+      world.configure({ agents: { a } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      for (let turns = 0; turns < 60; turns++) {
+        world.configure({ agents: turns % 2 === 0 ? { a, b } : { a } })
+        const reading = yield* Effect.forkChild(fleet.register(world.config, world.caller))
+        for (let turn = 0; turn < turns * 20; turn++) yield* Effect.yieldNow
+        yield* Fiber.interrupt(reading)
+        const { agents } = yield* fleet.register(world.config, world.caller)
+        assert.deepStrictEqual(agents, turns % 2 === 0 ? ["a", "b"] : ["a"])
+      }
+    })
+  )
+
+  it.live("stop ends a run that takes no interrupt, after its grace", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([{ ...stays, ignoreInterrupt: true }]))
+      world.configure({ agents: { a: World.command({ mode: "loop", prompt: "x", interruptGrace: "50ms" }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ state }) => state === "Running")
+      const { message } = yield* Effect.timeout(fleet.stop("a", world.caller), "5 seconds")
+      assert.match(message, /no process of it is left/)
+    })
+  )
+
+  it.live("stopped while it stops by itself, an agent is stopped, and nobody is refused", () =>
+    Effect.gen(function* () {
+      const fails: ScriptedBackend.Script = { outcome: { _tag: "Fatal", detail: "no key", remedy: "log in" } }
+      const world = yield* World.make(ScriptedBackend.make([fails]))
+      world.configure({ agents: { a: World.command({ autostart: false, mode: "loop", prompt: "x" }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      for (let turns = 0; turns < 60; turns++) {
+        yield* fleet.start("a", world.caller)
+        for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
+        const exit = yield* Effect.exit(fleet.stop("a", world.caller))
+        assert.isTrue(Exit.isSuccess(exit), String(exit))
+      }
+    })
+  )
+})

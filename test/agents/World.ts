@@ -1,0 +1,105 @@
+/**
+ * A fleet over the log in memory and backends that play scripts; configs are real
+ * files in a folder of their own. `open` is one daemon's life on that log.
+ */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Context, Effect, Layer, type Scope } from "effect"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as DeadLetters from "../../src/actors/DeadLetters.ts"
+import * as Nest from "../../src/actors/Nest.ts"
+import * as Supervisor from "../../src/actors/Supervisor.ts"
+import { Fleet } from "../../src/agents/Fleet.ts"
+import * as LiveFleet from "../../src/agents/LiveFleet.ts"
+import { Backends } from "../../src/backends/Backends.ts"
+import { ProcessTree } from "../../src/backends/ProcessTree.ts"
+import type { Backend } from "../../src/backends/Backend.ts"
+import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
+import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
+import { Redact } from "../../src/runes/Redact.ts"
+import { RuneLog } from "../../src/runes/RuneLog.ts"
+
+export class World {
+  readonly folder = mkdtempSync(join(tmpdir(), "agentd-fleet-"))
+  readonly config: string
+  readonly caller: Caller
+  readonly log: RuneLog["Service"]
+  readonly backends: Backends["Service"]["make"]
+  /** Whether the supervisors of an open fleet have given up. */
+  ended = false
+
+  constructor(log: RuneLog["Service"], backends: Backends["Service"]["make"]) {
+    this.log = log
+    this.backends = backends
+    this.config = join(this.folder, "shop", "agentd.jsonc")
+    this.caller = { by: "ada", config: this.config }
+    mkdirSync(join(this.folder, "shop"))
+  }
+
+  /** Writes the project's file; a text is written as it is. */
+  configure(config: object | string): void {
+    writeFileSync(this.config, typeof config === "string" ? config : JSON.stringify(config))
+  }
+
+  /** A daemon's fleet on this log, recovered; it ends with the scope. */
+  readonly open: Effect.Effect<Fleet["Service"], never, Scope.Scope> = Effect.gen({ self: this }, function* () {
+    const nest = Nest.make({ name: "conversations", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+    const backends = Layer.succeed(Backends, { make: this.backends })
+    const layer = LiveFleet.layer({ worktrees: join(this.folder, "worktrees"), nest, sweep: Effect.void }).pipe(
+      Layer.provide(
+        Layer.mergeAll(
+          Layer.succeed(RuneLog, this.log),
+          DeadLetters.layer().pipe(Layer.provide(Layer.succeed(RuneLog, this.log))),
+          backends,
+          Redact.layer,
+          ProcessTree.layer,
+          NodeFileSystem.layer
+        )
+      )
+    )
+    const fleet = Context.get(yield* Layer.build(Layer.fresh(layer)), Fleet)
+    const root = yield* Effect.orDie(Supervisor.make({ name: "agentd", children: [nest.child] }))
+    yield* Effect.forkScoped(
+      Effect.andThen(
+        root.ended,
+        Effect.sync(() => (this.ended = true))
+      )
+    )
+    yield* until(fleet.ready, (ready) => ready)
+    return fleet
+  })
+}
+
+export const command = (more: object = {}) => ({
+  backend: { type: "command", argv: ["agent"] },
+  minRunInterval: "0ms",
+  ...more
+})
+
+/** On the given backend, with a log of its own; gone with the scope. */
+export const make = Effect.fnUntraced(function* (backend: Backend, backends?: Backends["Service"]["make"]) {
+  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), RuneLog)
+  return yield* Effect.acquireRelease(
+    Effect.sync(() => new World(log, backends ?? (() => Effect.succeed(backend)))),
+    ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+})
+
+/** Polls until it holds; says what was seen last. Real time: files are read meanwhile. */
+export const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (value: A) => boolean): Effect.Effect<A, E, R> =>
+  Effect.gen(function* () {
+    const deadline = Date.now() + 10_000
+    for (;;) {
+      const value = yield* read
+      if (holds(value)) return value
+      if (Date.now() > deadline) throw new Error(`never; last seen: ${JSON.stringify(value)}`)
+      yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 2)))
+    }
+  })
+
+export const untilAgent = (fleet: Fleet["Service"], agent: string, holds: (row: AgentInfo) => boolean) =>
+  Effect.map(
+    until(fleet.agents, (rows) => rows.some((row) => row.agent === agent && holds(row))),
+    (rows) => rows.find((row) => row.agent === agent)!
+  )
