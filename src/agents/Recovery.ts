@@ -35,7 +35,13 @@ export interface ProjectRecord {
 
 export type Records = Map<string, ProjectRecord>
 
-export const kinds = ["project.registered", "worker.started", ...Worker.kinds, ...Inbox.kinds] as const
+export const kinds = [
+  "project.registered",
+  "project.config_changed",
+  "worker.started",
+  ...Worker.kinds,
+  ...Inbox.kinds
+] as const
 
 export const inboxAddress = (agent: string): string => `inbox/${agent}`
 export const workerAddress = (agent: string): string => `worker/${agent}`
@@ -77,6 +83,10 @@ export const apply = (records: Records, rune: Rune): void => {
   }
   const project = records.get(rune.stream)
   if (project === undefined) return
+  if (rune.kind === "project.config_changed") {
+    project.name = String(rune.payload["name"] ?? project.name)
+    return
+  }
   const [machine, name] = [rune.actor.slice(0, rune.actor.indexOf("/")), rune.actor.slice(rune.actor.indexOf("/") + 1)]
   const agent = agentOf(project, name)
   try {

@@ -86,6 +86,55 @@ describe("RunSlot", () => {
     })
   )
 
+  it.effect("a run that has ended is never started again: its run id is used once", () =>
+    Effect.gen(function* () {
+      const { ensure, exits, feed, slot } = yield* setUp
+      yield* ensure("r1")
+      yield* settle
+      yield* Queue.offer(feed("r1"), exited({ _tag: "Error", detail: "exit code 1" }))
+      yield* slot.gone
+      yield* ensure("r1")
+      yield* settle
+      assert.strictEqual(slot.current(), undefined)
+      assert.strictEqual(exits.length, 1)
+    })
+  )
+
+  it.effect("a run counts as alive until its end is told: nobody can take it for lost", () =>
+    Effect.gen(function* () {
+      const { backend, feed } = yield* makeBackend
+      const seen: Array<string | undefined> = []
+      const slot: RunSlot.RunSlot = yield* RunSlot.make({
+        started: () => Effect.void,
+        output: () => Effect.void,
+        exited: () => Effect.sync(() => void seen.push(slot.current()))
+      })
+      yield* slot.ensure({ backend, spec: spec("r1"), timeout: Duration.hours(1) })
+      yield* settle
+      yield* Queue.offer(feed("r1"), exited({ _tag: "Success" }))
+      yield* slot.gone
+      assert.deepStrictEqual([...seen, slot.current()], ["r1", undefined])
+    })
+  )
+
+  it.effect("end closes the scope of a run that takes no interrupt, and its end is told", () =>
+    Effect.gen(function* () {
+      const { alive, ensure, exits, slot } = yield* setUp
+      yield* ensure("r1")
+      yield* settle
+      yield* slot.end("r0")
+      yield* settle
+      assert.strictEqual(alive.size, 1)
+      yield* slot.end("r1")
+      yield* slot.gone
+      assert.strictEqual(alive.size, 0)
+      assert.deepStrictEqual(
+        exits.map(([runId, { _tag }]) => [runId, _tag]),
+        [["r1", "Error"]]
+      )
+    })
+  )
+
   it.effect("starts the next run only when the one before is gone", () =>
     Effect.gen(function* () {
       const { alive, ensure, feed, slot } = yield* setUp

@@ -1,0 +1,117 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Result, Schema } from "effect"
+import * as Board from "../../src/agents/Board.ts"
+import * as Inbox from "../../src/agents/Inbox.ts"
+import { AgentConfig } from "../../src/domain/Config.ts"
+import { evolve, type Snapshot } from "../../src/machines/Machine.ts"
+import * as Worker from "../../src/machines/Worker.ts"
+
+const config = (more: object = {}): AgentConfig =>
+  Result.getOrThrow(
+    Schema.decodeUnknownResult(AgentConfig)({
+      backend: { type: "command", argv: ["agent"] },
+      minRunInterval: "10 seconds",
+      ...more
+    })
+  )
+
+type Snap = Snapshot<Worker.State, Worker.Data>
+
+/** Where the events lead; the n-th rune came n seconds after the first. */
+const after = (events: ReadonlyArray<Worker.Event>, options: Worker.Options = {}): Snap => {
+  let snapshot: Snap = { state: "Initializing", data: Worker.initial(options), entered: 1, at: 0 }
+  events.forEach((event, index) => {
+    snapshot = evolve(Worker.Worker, snapshot, { eventId: index + 2, at: (index + 1) * 1000, payload: { event } })
+  })
+  return snapshot
+}
+
+const row = (worker: Snap | undefined, more: Partial<Board.Row> = {}) =>
+  Board.row({
+    conversation: "c",
+    project: "shop",
+    agent: "a",
+    config: config(),
+    worker,
+    inbox: Inbox.initial,
+    broken: undefined,
+    now: 4000,
+    ...more
+  })
+
+const message = { messageId: "m1", from: "ada", text: "t", urgent: false, at: 1 }
+const place: Worker.Event = { _tag: "WorktreeReady", cwd: "/w", branch: "agentd/a" }
+const prompt: Worker.Event = { _tag: "PromptReady", prompt: "p", runId: "r1", messageIds: ["m1"], at: 2000 }
+const started: Worker.Event = { _tag: "SessionStarted", runId: "r1", seq: 1, pid: 7 }
+const ended = (outcome: Extract<Worker.Event, { _tag: "SessionExited" }>["outcome"]): Worker.Event => ({
+  _tag: "SessionExited",
+  runId: "r1",
+  outcome
+})
+const urgent: Worker.Event = { _tag: "UrgentMessage", messageId: "m2" }
+const running = [place, prompt, started]
+
+describe("Board", () => {
+  const details: { readonly [s in Worker.State]: readonly [ReadonlyArray<Worker.Event>, string] } = {
+    Initializing: [[], "prepares where it works"],
+    BuildingPrompt: [[place], "waits for a message"],
+    Spawning: [[place, prompt], "starts run 1"],
+    Running: [running, "run 1"],
+    Interrupting: [[...running, urgent], "ends its run for what is urgent"],
+    SessionComplete: [[...running, ended({ _tag: "Success" })], "has ended a run well"],
+    CoolingDown: [[...running, ended({ _tag: "Error", detail: "exit code 3\nmore" })], "after: exit code 3"],
+    Stopped: [[...running, { _tag: "OperatorStop", by: "ada" }], "stopped by ada"]
+  }
+  for (const [state, [events, detail]] of Object.entries(details)) {
+    it(`says of ${state}: ${detail}`, () => {
+      const found = row(after(events))
+      assert.deepStrictEqual([found.state, found.detail], [state, detail])
+      assert.strictEqual(found.restsOn, events.length + 1, "the rune that entered the state")
+      assert.strictEqual(found.since, events.length * 1000)
+    })
+  }
+
+  it("names run and process while there are some, and none of an agent that has stopped", () => {
+    const alive = row(after(running))
+    assert.deepStrictEqual([alive.runId, alive.pid], ["r1", 7])
+    const stopped = row(after([...running, { _tag: "OperatorStop", by: "ada" }]))
+    assert.deepStrictEqual([stopped.runId, stopped.pid], [null, null])
+  })
+
+  it("an agent that was never started, and one whose log does not fold, are stopped and say so", () => {
+    const fresh = row(undefined)
+    assert.deepStrictEqual([fresh.state, fresh.detail, fresh.restsOn], ["Stopped", "was never started", 0])
+    const broken = row(after(running), { broken: "rune 9 is illegal" })
+    assert.deepStrictEqual([broken.state, broken.detail], ["Stopped", "its log does not fold: rune 9 is illegal"])
+    assert.strictEqual(broken.pid, null)
+  })
+
+  it("a fatal stop gives its first line as the reason", () => {
+    const fatal = row(after([...running, ended({ _tag: "Fatal", detail: "no key\nat all", remedy: "log in" })]))
+    assert.deepStrictEqual([fatal.state, fatal.detail], ["Stopped", "no key"])
+  })
+
+  it("says when a cool-down is over", () => {
+    const cooling = after([...running, ended({ _tag: "Error", detail: "x" })])
+    assert.strictEqual(row(cooling).nextAt, cooling.at + 2000)
+  })
+
+  it("waits for its next run when it has work of any kind, else for a message", () => {
+    const resting = after([...running, ended({ _tag: "Error", detail: "x" }), { _tag: "BackoffElapsed" }])
+    const due = 12_000
+    assert.strictEqual(row(resting).nextAt, null)
+    for (const more of [
+      { inbox: { ...Inbox.initial, waiting: [{ ...message, messageId: "m9" }] } },
+      { inbox: { ...Inbox.initial, carried: [message] } },
+      { config: config({ mode: "loop", prompt: "x" }) }
+    ]) {
+      const found = row(resting, { config: config(), ...more })
+      assert.deepStrictEqual([found.nextAt, found.detail], [due, "waits for its next run"])
+    }
+    assert.strictEqual(
+      row(resting, { inbox: { ...Inbox.initial, carried: [{ ...message, messageId: "done" }] } }).nextAt,
+      null,
+      "what a run has finished is no work"
+    )
+  })
+})

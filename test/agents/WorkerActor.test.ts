@@ -1,0 +1,149 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { TestClock } from "effect/testing"
+import * as Inbox from "../../src/agents/Inbox.ts"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import * as World from "./World.ts"
+
+const fails: ScriptedBackend.Script = {
+  steps: [{ _tag: "Started", pid: 7 }],
+  exitAfter: "10 millis",
+  outcome: { _tag: "Error", detail: "exit code 3: the disk is slow today" }
+}
+const works: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], exitAfter: "10 millis" }
+const stays: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], hang: true }
+
+describe("WorkerActor", { timeout: 30_000 }, () => {
+  it.live("loses no message when the reason of a failure makes the next prompt longer", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([fails, works])
+      const world = yield* World.make(backend)
+      world.configure({
+        agents: { a: World.command({ autostart: false, backoff: { base: "10ms", cap: "10ms" } }) }
+      })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      // two that fit a prompt together, just so
+      const text = "x".repeat(Inbox.MAX_MESSAGE_BYTES - 20)
+      for (const name of ["first", "secnd"]) {
+        yield* fleet.send("a", { text: text.slice(5) + name, urgent: false }, world.caller)
+      }
+      yield* fleet.start("a", world.caller)
+      yield* World.untilAgent(
+        fleet,
+        "a",
+        ({ inbox, sessionSeq, state }) => inbox === 0 && state === "BuildingPrompt" && sessionSeq > 1
+      )
+      const told = backend.played().map(({ spec }) => ["first", "secnd"].filter((name) => spec.prompt.includes(name)))
+      assert.deepStrictEqual(told, [
+        ["first", "secnd"],
+        ["first", "secnd"]
+      ])
+    })
+  )
+
+  it.live("an urgent message that fits no prompt yet ends no run over and over", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([stays])
+      const world = yield* World.make(backend)
+      world.configure({ agents: { a: World.command({ autostart: false, interruptGrace: "100ms" }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      const large = "x".repeat(200 * 1024)
+      for (let count = 0; count < 3; count++) yield* fleet.send("a", { text: large, urgent: false }, world.caller)
+      yield* fleet.send("a", { text: `now ${large}`, urgent: true }, world.caller)
+      yield* fleet.start("a", world.caller)
+      yield* World.until(
+        Effect.sync(() => backend.played().length),
+        (runs) => runs >= 1
+      )
+      yield* Effect.sleep(500)
+      assert.isAtMost(backend.played().length, 2)
+    })
+  )
+
+  it.live("a prompt that the log does not take stops its agent for good and says why", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      world.configure({ agents: { a: World.command({ instructions: "x".repeat(900 * 1024) }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* fleet.send("a", { text: "y".repeat(200 * 1024), urgent: false }, world.caller)
+      const row = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
+      assert.match(row.detail, /prompt/)
+    })
+  )
+
+  it.live("a bug in one agent's activity ends that agent, not the daemon", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([stays])
+      const world = yield* World.make(backend, (config) =>
+        config.type === "command" && config.argv?.[0] === "broken"
+          ? Effect.die(new Error("a bug"))
+          : Effect.succeed(backend)
+      )
+      const loop = { mode: "loop", prompt: "x" }
+      world.configure({
+        agents: {
+          bad: World.command({ ...loop, backend: { type: "command", argv: ["broken"] } }),
+          good: World.command(loop)
+        }
+      })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "good", ({ state }) => state === "Running")
+      yield* Effect.sleep(500)
+      const good = (yield* fleet.agents).find(({ agent }) => agent === "good")
+      assert.strictEqual(good?.state, "Running")
+      assert.strictEqual(world.ended, false, "the supervisors above it live")
+      const bad = (yield* fleet.agents).find(({ agent }) => agent === "bad")
+      assert.strictEqual(bad?.state, "Stopped")
+    })
+  )
+
+  it.effect("a clock that is set back by a day costs a run's interval, not a day", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([{ steps: [{ _tag: "Started" }] }])
+      const world = yield* World.make(backend)
+      world.configure({ agents: { a: World.command({ mode: "loop", prompt: "x", minRunInterval: "10 seconds" }) } })
+      yield* TestClock.setTime(10 * 86_400_000)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const fleet = yield* world.open
+          yield* fleet.register(world.config, world.caller)
+          yield* World.untilAgent(fleet, "a", ({ sessionSeq, state }) => sessionSeq > 1 && state === "BuildingPrompt")
+        })
+      )
+      yield* TestClock.setTime(9 * 86_400_000)
+      const runs = backend.played().length
+      yield* world.open
+      yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 50)))
+      yield* TestClock.adjust("11 seconds")
+      yield* World.until(
+        Effect.sync(() => backend.played().length),
+        (count) => count > runs
+      )
+    })
+  )
+
+  it.effect("a project whose file is mended comes to life by itself", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      const good = { agents: { a: World.command({ mode: "loop", prompt: "x" }) } }
+      world.configure(good)
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const fleet = yield* world.open
+          yield* fleet.register(world.config, world.caller)
+        })
+      )
+      world.configure("{ broken")
+      const fleet = yield* world.open
+      assert.deepStrictEqual(yield* fleet.agents, [])
+      world.configure(good)
+      yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 50)))
+      yield* TestClock.adjust("5 seconds")
+      yield* World.until(fleet.agents, (rows) => rows.length === 1)
+    })
+  )
+})
