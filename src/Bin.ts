@@ -14,9 +14,11 @@ let interrupted = 130
 /** How the program ended that ran in our place. */
 let ended: number | undefined
 
+/** The script as it was called: chunks of a bundle change their names. */
+const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
+
 const entry = Layer.succeed(Entry)({
-  // the script as it was called: chunks of a bundle change their names
-  command: [process.execPath, resolve(process.argv[1] ?? "")],
+  command,
   env: Object.fromEntries(
     Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined)
   ),
@@ -26,7 +28,7 @@ const entry = Layer.succeed(Entry)({
         interrupted = 0
         return import("./Daemon.ts")
       }),
-      (daemon) => daemon.run(options)
+      (daemon) => daemon.run({ ...options, command })
     ),
   foreground: (options) =>
     Effect.flatMap(

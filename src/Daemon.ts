@@ -41,6 +41,7 @@ import * as EmailAlerter from "./alerts/EmailAlerter.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
 import { DAEMON_STREAM, type Payload } from "./domain/Rune.ts"
 import * as Letters from "./Letters.ts"
+import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "./runes/Redact.ts"
 import { RuneLog } from "./runes/RuneLog.ts"
 import * as SqlRuneLog from "./runes/SqlRuneLog.ts"
@@ -55,6 +56,8 @@ export interface Options {
   readonly config?: string
   /** The user's own config file, which need not be there. */
   readonly userConfig: string
+  /** How this program is called: a run's voice is another of it. */
+  readonly command: readonly [string, ...ReadonlyArray<string>]
   /** The daemon's own environment: agents inherit it. */
   readonly environment: { readonly [name: string]: string | undefined }
 }
@@ -95,6 +98,14 @@ interface Nests {
 
 const nestOf = (name: string) => Nest.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
+/** The servers of agentd's own that a run is given: its voice. */
+const voiceOf =
+  ({ command, socket, state }: Options): LiveFleet.Options["mcp"] =>
+  (runId, { may }) =>
+    may.length === 0
+      ? {}
+      : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
+
 /** The board, told by the fleet which session is a run of which agent. */
 const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
   Layer.unwrap(
@@ -116,9 +127,11 @@ const services = (options: Options, user: UserConfig, { conversations, plates }:
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
     Layer.provideMerge(platesOfRuns({ nest: plates, permissionTimeout: user.approvals.timeout })),
-    Layer.provideMerge(LiveFleet.layer({ worktrees, nest: conversations, sweep: sweep(store) })),
+    Layer.provideMerge(LiveFleet.layer({ worktrees, nest: conversations, sweep: sweep(store), mcp: voiceOf(options) })),
     Layer.provideMerge(DeadLetters.layer()),
-    Layer.provideMerge(Backends.layer({ store, environment: options.environment })),
+    Layer.provideMerge(
+      Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
+    ),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
     Layer.provideMerge(SqlRuneLog.layer({ file: join(options.state, "runes.db") })),
     Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
@@ -177,6 +190,7 @@ const live = Effect.fnUntraced(function* (options: Options) {
       children: [
         service("control", ControlServer.layer({ socket: options.socket }).pipe(Layer.provide(control))),
         nests.plates.child,
+        { id: "run plates", start: Effect.succeed(RunPlates.follow) },
         service("http", http),
         service("spool", Spool.layer({ state: options.state })),
         nests.conversations.child,

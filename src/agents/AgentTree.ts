@@ -1,221 +1,111 @@
 /**
- * AgentTree: one agent with all that belongs to it: inbox, worker, run slot, and
- * the supervisor over them; and what a person can do to it.
+ * AgentTree: what a person, its conversation and its siblings can do to an agent.
  *
  * Guarantees: commands on one agent are carried out one after the other; what a
  * reply reports is durable; after `stop` no process of the agent is left.
  */
-import { Clock, Duration, Effect, Exit, Scope, Semaphore } from "effect"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
+import { Clock, Duration, Effect, Result, Semaphore } from "effect"
 import type { ChildSpec } from "../actors/Child.ts"
-import * as MachineActor from "../actors/MachineActor.ts"
-import * as Nest from "../actors/Nest.ts"
-import type { Backend } from "../backends/Backend.ts"
-import type { AgentConfig } from "../domain/Config.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { CrewMessage, Fate, Member } from "../domain/Crew.ts"
 import * as Ids from "../domain/Ids.ts"
-import { CommandRefused, type Caller, type Done } from "../domain/Messages.ts"
-import * as Worker from "../machines/Worker.ts"
-import { type RuneLog, StorageError } from "../runes/RuneLog.ts"
+import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import type * as Turn from "../machines/Turn.ts"
+import type * as Worker from "../machines/Worker.ts"
+import { StorageError } from "../runes/RuneLog.ts"
+import type { AgentRecord } from "./AgentRecovery.ts"
+import { fateOf, memberOf } from "./Fate.ts"
+import type { InboxMessage, VoiceOf } from "./Fleet.ts"
+import type { Tenant } from "./Home.ts"
 import * as Inbox from "./Inbox.ts"
-import { Output } from "./Output.ts"
-import { type AgentRecord, begun, inboxAddress, workerAddress } from "./Recovery.ts"
-import * as RunSlot from "./RunSlot.ts"
-import * as WorkerActor from "./WorkerActor.ts"
-import type { WorktreeError } from "./Worktree.ts"
+import { LiveAgent, type Surroundings } from "./LiveAgent.ts"
+import { said } from "./Prompt.ts"
+import { sweep } from "./Sweep.ts"
+import type { TurnActor } from "./TurnActor.ts"
+import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
 
-/** What an agent needs of its surroundings. */
-export interface Surroundings {
-  readonly conversation: string
-  /** `project/agent`, for a person. */
-  readonly fullName: () => string
-  readonly log: RuneLog["Service"]
-  readonly deadLetters: DeadLetters["Service"]
-  /** As the file says now. */
-  readonly config: () => AgentConfig
-  readonly backend: Effect.Effect<Backend>
-  readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
-  /** The end of the log when this daemon took it over. */
-  readonly recoveredTo: number
-}
+type Command<A = Done> = Effect.Effect<A, CommandRefused | StorageError>
 
-type Command = Effect.Effect<Done, CommandRefused | StorageError>
+export type How = "queue" | "steer" | "urgent"
 
 export interface AgentTree {
   readonly name: string
   readonly config: () => AgentConfig
   /** The committed state of its machines: plain reads. */
-  readonly worker: () => WorkerActor.WorkerActor["snapshot"] | undefined
-  readonly inbox: () => WorkerActor.InboxActor["snapshot"]
+  readonly worker: () => WorkerActor["snapshot"] | undefined
+  readonly inbox: () => InboxActor["snapshot"]
+  readonly turn: () => TurnActor["snapshot"]
   /** For the conversation's supervisor. */
   readonly child: ChildSpec
+  readonly tenant: Tenant
   readonly start: (caller: Caller) => Command
   readonly stop: (caller: Caller, reason?: string) => Command
   readonly restart: (caller: Caller) => Command
-  readonly send: (text: string, urgent: boolean, caller: Caller) => Command
+  readonly send: (text: string, how: How, caller: Caller) => Command
   readonly interrupt: (caller: Caller) => Command
+  readonly calls: () => ReadonlyArray<CallInfo>
+  /** Whether the call is one of its, open or ended lately. */
+  readonly knows: (callId: string) => boolean
+  readonly answer: (
+    callId: string,
+    decision: { readonly behavior: "allow" | "deny"; readonly reason: string },
+    caller: Caller
+  ) => Command
+  /** Undefined: the run is not its live one. */
+  readonly voice: (runId: string) => VoiceOf | undefined
+  readonly messages: () => ReadonlyArray<InboxMessage>
+  // What its siblings may do: see domain/Crew.
+  readonly post: (message: CrewMessage) => Command<{ readonly eventId: number }>
+  readonly withdraw: (messageId: string) => Command<boolean>
+  readonly fate: (messageId: string) => Command<Fate>
+  readonly interruptMessage: (messageId: string, reason: string) => Command<void>
+  readonly steer: (message: CrewMessage) => Command<void>
+  readonly member: () => Member
+  /** Looks for what has been left undone, at this time (ms since the epoch). */
+  readonly sweep: (now: number) => Effect.Effect<void>
 }
 
-/** The limits that a new incarnation takes from the config; they are part of its first rune. */
-const initialData = (config: AgentConfig, before: Worker.Data | undefined): Worker.Data => ({
-  ...Worker.initial({
-    mode: config.mode,
-    limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
-    backoff: {
-      base: Duration.toMillis(config.backoff.base),
-      cap: Duration.toMillis(config.backoff.cap),
-      factor: 2,
-      jitter: config.backoff.jitter
-    },
-    graceMillis: Duration.toMillis(config.interruptGrace),
-    maxRunsPerHour: config.maxRunsPerHour ?? null
-  }),
-  ...(before === undefined
-    ? {}
-    : {
-        sessionSeq: before.sessionSeq,
-        messageIds: before.messageIds,
-        delivered: before.delivered,
-        cutShort: before.cutShort,
-        lastRunAt: before.lastRunAt,
-        recentRuns: before.recentRuns
-      })
-})
+type Failure = { readonly _tag: string; readonly message: string; readonly remedy?: string }
 
 /** A person's command meets an actor's refusal: the words change, nothing else. */
-const refuse = (
-  error: StorageError | { readonly _tag: string; readonly message: string; readonly remedy?: string }
-): Effect.Effect<never, CommandRefused | StorageError> =>
-  error instanceof StorageError
-    ? Effect.fail(error)
-    : Effect.fail(
-        new CommandRefused({ message: error.message, remedy: error.remedy ?? "See `agentd log` for what led to it." })
-      )
-
-class Live {
-  worker: WorkerActor.WorkerActor | undefined = undefined
-  private workerScope: Scope.Closeable | undefined = undefined
-  readonly nest: Nest.Nest
-  private readonly lock = Semaphore.makeUnsafe(1)
-  private output: Output | undefined = undefined
-  private readonly scope: Scope.Scope
-  readonly around: Surroundings
-  readonly record: AgentRecord
-  inbox!: WorkerActor.InboxActor
-  slot!: RunSlot.RunSlot
-
-  constructor(around: Surroundings, record: AgentRecord, scope: Scope.Scope) {
-    this.around = around
-    this.record = record
-    this.scope = scope
-    this.nest = Nest.make({
-      name: record.name,
-      strategy: "rest_for_one",
-      intensity: 10,
-      period: "30 seconds"
-    })
-  }
-
-  readonly sink: RunSlot.RunSink = {
-    started: (runId, { pid, sessionId }) =>
-      this.tell({
-        _tag: "SessionStarted",
-        runId,
-        seq: Math.max(1, this.worker?.snapshot.data.sessionSeq ?? 1),
-        pid,
-        sessionId
-      }),
-    output: (runId, deltas) =>
-      Effect.suspend(() => {
-        const { conversation, config } = this.around
-        this.output ??= new Output(conversation, workerAddress(this.record.name), runId, config().output)
-        return this.around.log.appendLazy(this.output.take(deltas))
-      }),
-    exited: (runId, outcome) =>
-      Effect.suspend(() => {
-        const rest = this.output?.end() ?? []
-        this.output = undefined
-        const tell = this.tell({ _tag: "SessionExited", runId, outcome })
-        return rest.length === 0 ? tell : Effect.andThen(this.around.log.appendLazy(rest), tell)
-      })
-  }
-
-  private tell(event: Worker.Event) {
-    return Effect.suspend(() => this.worker?.tell(event) ?? Effect.void)
-  }
-
-  /** The worker from a snapshot on: a new actor in the place of the old one. */
-  readonly install = Effect.fnUntraced(
-    { self: this },
-    function* (this: Live, snapshot: WorkerActor.WorkerActor["snapshot"]) {
-      const scope = yield* Scope.fork(this.scope)
-      const worker = yield* WorkerActor.make(
-        {
-          agent: this.record.name,
-          conversation: this.around.conversation,
-          log: this.around.log,
-          deadLetters: this.around.deadLetters,
-          config: this.around.config,
-          backend: this.around.backend,
-          inbox: this.inbox,
-          slot: this.slot,
-          place: this.around.place,
-          recoveredTo: this.around.recoveredTo
-        },
-        snapshot
-      ).pipe(Scope.provide(scope))
-      if (this.worker !== undefined) yield* this.nest.remove(this.worker.id)
-      if (this.workerScope !== undefined) yield* Scope.close(this.workerScope, Exit.void)
-      this.worker = worker
-      this.workerScope = scope
-      yield* this.nest.add(worker)
-    }
+const refuse = (error: StorageError | Failure): Effect.Effect<never, CommandRefused | StorageError> =>
+  Effect.fail(
+    error instanceof StorageError
+      ? error
+      : new CommandRefused({
+          message: error.message,
+          remedy: error.remedy ?? "See `agentd log` for what led to it."
+        })
   )
+
+const isActive = (state: Turn.State): boolean => state === "streaming" || state === "tool_executing"
+
+class Commands {
+  private readonly agent: LiveAgent
+  private readonly lock = Semaphore.makeUnsafe(1)
+
+  constructor(agent: LiveAgent) {
+    this.agent = agent
+  }
 
   readonly start = (caller: Caller): Command =>
     this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
-        const fullName = this.around.fullName()
-        const before = this.worker?.snapshot
+        const { fullName, slot, worker } = this.agent
+        const before = worker?.snapshot
         if (before !== undefined && before.state !== "Stopped") {
           return { eventId: before.entered, message: `${fullName} runs already (${before.state}).` }
         }
-        yield* this.slot.gone
-        return yield* Effect.uninterruptible(this.begin(caller, fullName, before))
+        yield* slot.gone
+        const eventId = yield* Effect.catch(this.agent.begin(caller), refuse)
+        return { eventId, message: `${fullName} is started.` }
       })
     )
-
-  /** What its first rune says has to come to be, even if the caller goes away meanwhile. */
-  private readonly begin = Effect.fnUntraced(
-    { self: this },
-    function* (this: Live, caller: Caller, fullName: string, before: WorkerActor.WorkerActor["snapshot"] | undefined) {
-      const { conversation, log } = this.around
-      const incarnation = this.record.incarnation + 1
-      const initial = initialData(this.around.config(), before?.data)
-      const [rune] = yield* Effect.catch(
-        log.append([
-          {
-            stream: conversation,
-            kind: "worker.started",
-            actor: workerAddress(this.record.name),
-            to: Worker.Worker.initial,
-            trigger: "start",
-            payload: { by: caller.by, incarnation, initial }
-          }
-        ]),
-        refuse
-      )
-      this.record.incarnation = incarnation
-      this.record.broken = undefined
-      yield* this.install(begun(rune!))
-      return { eventId: rune!.eventId, message: `${fullName} is started.` }
-    }
-  )
 
   readonly stop = (caller: Caller, reason?: string): Command =>
     this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
-        const { worker } = this
-        const fullName = this.around.fullName()
+        const { fullName, worker } = this.agent
         if (worker === undefined || worker.snapshot.state === "Stopped") {
           return { eventId: worker?.snapshot.entered ?? 0, message: `${fullName} is stopped already.` }
         }
@@ -227,89 +117,241 @@ class Live {
             worker.snapshot.state === "Stopped" ? Effect.succeed(worker.snapshot.entered) : refuse(error)
           )
         )
-        // one that came to be in the very moment of the stop was not there to be cancelled
-        const left = this.slot.current()
-        if (left !== undefined) {
-          yield* this.slot.interrupt(left)
-          yield* Effect.timeoutOption(this.slot.gone, this.around.config().interruptGrace)
-          yield* this.slot.end(left)
-        }
-        yield* this.slot.gone
+        yield* this.gone
         return { eventId, message: `${fullName} is stopped; no process of it is left.` }
       })
     )
 
-  readonly send = (text: string, urgent: boolean, caller: Caller): Command =>
-    Effect.gen({ self: this }, function* () {
-      const fullName = this.around.fullName()
-      if (this.inbox.snapshot.data.waiting.length >= Inbox.MAX_WAITING) {
-        return yield* new CommandRefused({
+  /** Waits for the end of its run. One that came to be in the very moment of the stop was not there to be cancelled. */
+  private readonly gone: Effect.Effect<void> = Effect.suspend(() => {
+    const { around, slot } = this.agent
+    const left = slot.current()
+    if (left === undefined) return slot.gone
+    return slot
+      .stop(left)
+      .pipe(
+        Effect.andThen(Effect.timeoutOption(slot.gone, around.config().interruptGrace)),
+        Effect.andThen(slot.end(left)),
+        Effect.andThen(slot.gone)
+      )
+  })
+
+  /** Why no message is taken now. */
+  private readonly admit: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
+    const { around, fullName, inbox } = this.agent
+    const barred = around.home.barred()
+    if (barred !== undefined) {
+      return new CommandRefused({
+        message: `${fullName} takes no messages: ${barred}.`,
+        remedy: "See what to do about it: agentd conversation show"
+      })
+    }
+    return inbox.snapshot.data.waiting.length < Inbox.MAX_WAITING
+      ? Effect.void
+      : new CommandRefused({
           message: `${fullName} has ${Inbox.MAX_WAITING} messages waiting already.`,
           remedy: `See what keeps it: agentd why ${fullName}`
         })
+  })
+
+  /** Into the inbox, durable, and whoever it may wake is told. The same id again changes nothing. */
+  private readonly receive = Effect.fnUntraced(
+    { self: this },
+    function* (this: Commands, message: Inbox.Message) {
+      const { around, inbox, live, worker } = this.agent
+      const { messageId } = message
+      const received = yield* Effect.result(inbox.ask({ _tag: "Received", message }))
+      if (Result.isFailure(received)) {
+        const error = received.failure
+        if (error._tag === "Refused" && error.why === "stale") return { eventId: 0, isNew: false }
+        return yield* refuse(error)
       }
+      const { eventId } = received.success
+      yield* around.home.firstMessage(messageId, eventId)
+      yield* worker?.tell({ _tag: "WorkArrived", messageId }, eventId) ?? Effect.void
+      yield* live.wake
+      return { eventId, isNew: true }
+      // what is in the inbox wakes its agent, even if the sender goes away meanwhile
+    },
+    Effect.uninterruptible
+  )
+
+  /** Into the turn in progress, where there is one that takes it. */
+  private readonly redirect = Effect.fnUntraced(
+    { self: this },
+    function* (this: Commands, message: Inbox.Message, cause: number) {
+      const { live, name, turn } = this.agent
+      if (!live.turns || !isActive(turn.snapshot.state)) return false
+      yield* turn.tell(
+        {
+          _tag: "steer",
+          turnId: yield* Ids.turnId,
+          agentId: name,
+          input: `${said(message)}\n`,
+          messageIds: [message.messageId],
+          ...live.partial,
+          at: message.at
+        },
+        cause
+      )
+      return true
+    }
+  )
+
+  readonly send = Effect.fnUntraced(
+    { self: this },
+    function* (this: Commands, text: string, how: How, caller: Caller) {
+      const { fullName, worker } = this.agent
+      yield* this.admit
       const messageId = yield* Ids.messageId
       const at = yield* Clock.currentTimeMillis
-      const message = { messageId, from: caller.by, text, urgent, at }
-      const { eventId } = yield* Effect.catch(this.inbox.ask({ _tag: "Received", message }), refuse)
-      const { worker } = this
+      const message = { messageId, from: caller.by, text, urgent: how === "urgent", at }
+      const { eventId } = yield* this.receive(message)
       if (worker === undefined || worker.snapshot.state === "Stopped") {
         return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
       }
-      yield* worker.tell({ _tag: "WorkArrived", messageId }, eventId)
-      if (urgent) yield* worker.tell({ _tag: "UrgentMessage", messageId }, eventId)
-      return { eventId, message: urgent ? `${fullName} is told now.` : `In the inbox of ${fullName}.` }
-      // what is in the inbox wakes its agent, even if the sender goes away meanwhile
-    }).pipe(Effect.uninterruptible)
-
-  readonly interrupt = (_caller: Caller): Command =>
-    Effect.gen({ self: this }, function* () {
-      const { worker } = this
-      const fullName = this.around.fullName()
-      const state = worker?.snapshot.state ?? "Stopped"
-      if (worker === undefined || (state !== "Running" && state !== "Spawning")) {
-        return yield* new CommandRefused({
-          message: `${fullName} has no run to interrupt: it is ${state}.`,
-          remedy: `See what it does: agentd why ${fullName}`
-        })
+      if (how === "urgent") {
+        yield* worker.tell({ _tag: "UrgentMessage", messageId }, eventId)
+        return { eventId, message: `${fullName} is told now.` }
       }
-      const { eventId } = yield* Effect.catch(worker.ask({ _tag: "UrgentMessage", messageId: null }), refuse)
-      return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
+      if (how === "steer" && (yield* this.redirect(message, eventId))) {
+        return {
+          eventId,
+          message: `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
+        }
+      }
+      return { eventId, message: `In the inbox of ${fullName}.` }
+    },
+    Effect.uninterruptible
+  )
+
+  readonly interrupt = Effect.fnUntraced({ self: this }, function* (this: Commands, { by }: Caller) {
+    const { fullName, live, turn, worker } = this.agent
+    if (isActive(turn.snapshot.state)) {
+      const reason = `interrupted by ${by}`
+      const { eventId } = yield* Effect.catch(turn.ask({ _tag: "interrupt", by, reason, ...live.partial }), refuse)
+      const what = live.turns ? "turn" : "run"
+      return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
+    }
+    const state = worker?.snapshot.state ?? "Stopped"
+    if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
+      return yield* new CommandRefused({
+        message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
+        remedy: `See what it does: agentd why ${fullName}`
+      })
+    }
+    const { eventId } = yield* Effect.catch(worker.ask({ _tag: "UrgentMessage", messageId: null }), refuse)
+    return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
+  })
+
+  readonly post = Effect.fnUntraced({ self: this }, function* (this: Commands, message: CrewMessage) {
+    yield* this.admit
+    const at = yield* Clock.currentTimeMillis
+    const { eventId } = yield* this.receive({ ...message, urgent: false, at })
+    return { eventId }
+  })
+
+  readonly withdraw = (messageId: string): Command<boolean> =>
+    this.agent.inbox.ask({ _tag: "Withdrawn", messageId }).pipe(
+      Effect.as(true),
+      Effect.catch((error) => (error._tag === "Refused" ? Effect.succeed(false) : refuse(error)))
+    )
+
+  readonly interruptMessage = Effect.fnUntraced(
+    { self: this },
+    function* (this: Commands, messageId: string, reason: string) {
+      const { live, turn, worker } = this.agent
+      const { data, state } = turn.snapshot
+      if (isActive(state) && data.messageIds.includes(messageId)) {
+        const event: Turn.Event = { _tag: "interrupt", turnId: data.turnId!, by: "agentd", reason, ...live.partial }
+        return yield* Effect.catch(Effect.asVoid(turn.ask(event)), (error) =>
+          error._tag === "Refused" ? Effect.void : refuse(error)
+        )
+      }
+      yield* this.withdraw(messageId)
+      const now = worker?.snapshot
+      if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
+        yield* worker!.tell({ _tag: "UrgentMessage", messageId: null })
+      }
+    }
+  )
+
+  readonly steer = Effect.fnUntraced({ self: this }, function* (this: Commands, of: CrewMessage) {
+    yield* this.admit
+    const message: Inbox.Message = { ...of, urgent: false, at: yield* Clock.currentTimeMillis }
+    const { eventId, isNew } = yield* this.receive(message)
+    if (isNew) yield* this.redirect(message, eventId)
+  })
+
+  readonly terminate: Tenant["terminate"] = ({ by, force, reason }) =>
+    Effect.gen({ self: this }, function* () {
+      const { around, calls, life, live, slot, turn } = this.agent
+      const grace = Duration.sum(around.config().interruptGrace, Duration.seconds(1))
+      const run = slot.current()
+      if (force && run !== undefined) yield* slot.kill(run)
+      if (!force && isActive(turn.snapshot.state)) yield* Effect.timeoutOption(live.settled, grace)
+      yield* Effect.catchTag(this.stop({ by, config: null }, reason), "CommandRefused", (error) =>
+        Effect.logWarning(`${this.agent.fullName}: ${error.message}`)
+      )
+      yield* Effect.timeoutOption(live.settled, grace)
+      yield* calls.abandon(reason)
+      yield* Effect.ignore(life?.ask({ _tag: "kill_forced", by, reason }) ?? Effect.void)
     })
 }
 
 /** An agent as its record says it stands. It lives until the scope closes, which ends its run. */
-export const make = Effect.fnUntraced(function* (
-  around: Surroundings,
-  record: AgentRecord
-): Effect.fn.Return<AgentTree, never, Scope.Scope> {
-  const live = new Live(around, record, yield* Effect.scope)
-  live.slot = yield* RunSlot.make(live.sink)
-  const kind = yield* MachineActor.kind({
-    machine: Inbox.Inbox,
-    log: around.log,
-    deadLetters: around.deadLetters,
-    perform: () => Effect.void,
-    activities: {}
-  })
-  live.inbox = yield* kind.make({
-    address: `${around.conversation}/${inboxAddress(record.name)}`,
-    actor: inboxAddress(record.name),
-    stream: around.conversation,
-    snapshot: record.inbox
-  })
-  yield* live.nest.add(live.inbox)
-  if (record.worker !== undefined && record.broken === undefined) yield* live.install(record.worker)
-  return {
-    name: record.name,
-    config: around.config,
-    worker: () => live.worker?.snapshot,
-    inbox: () => live.inbox.snapshot,
-    child: live.nest.child,
-    start: live.start,
-    stop: live.stop,
-    restart: (caller) => Effect.andThen(live.stop(caller, "restart"), live.start(caller)),
-    send: live.send,
-    interrupt: live.interrupt
+export const make = (around: Surroundings, record: AgentRecord) => Effect.map(LiveAgent.make(around, record), of)
+
+export const of = (agent: LiveAgent): AgentTree => {
+  const commands = new Commands(agent)
+  const { around } = agent
+  const { conversation, log } = around
+  const tenant: Tenant = {
+    wake: Effect.suspend(() =>
+      Effect.andThen(agent.worker?.tell({ _tag: "WorkArrived" }) ?? Effect.void, agent.live.wake)
+    ),
+    interruptTurn: (by, reason, keep) =>
+      Effect.suspend(() =>
+        isActive(agent.turn.snapshot.state)
+          ? agent.turn.tell({ _tag: "interrupt", by, reason, keep, ...agent.live.partial })
+          : Effect.void
+      ),
+    terminate: commands.terminate
   }
-})
+  return {
+    name: agent.name,
+    config: around.config,
+    worker: () => agent.worker?.snapshot,
+    inbox: () => agent.inbox.snapshot,
+    turn: () => agent.turn.snapshot,
+    child: agent.nest.child,
+    tenant,
+    start: commands.start,
+    stop: commands.stop,
+    restart: (caller) => Effect.andThen(commands.stop(caller, "restart"), commands.start(caller)),
+    send: commands.send,
+    interrupt: commands.interrupt,
+    calls: () => agent.calls.list(),
+    knows: (callId) => agent.calls.has(callId),
+    answer: (callId, decision, caller) => agent.calls.answer(callId, decision, caller),
+    voice: (runId) =>
+      agent.slot.current() === runId
+        ? { conversation, agent: agent.name, turnId: agent.live.turnId ?? null, may: around.config().may }
+        : undefined,
+    messages: () => {
+      const { carried, waiting } = agent.inbox.snapshot.data
+      const isCarried = isActive(agent.turn.snapshot.state)
+      return [
+        ...(isCarried ? carried.map((message) => ({ ...message, carried: true })) : []),
+        ...waiting.map((message) => ({ ...message, carried: false }))
+      ]
+    },
+    post: commands.post,
+    withdraw: commands.withdraw,
+    fate: (messageId) => fateOf(agent, log, messageId),
+    interruptMessage: commands.interruptMessage,
+    steer: commands.steer,
+    member: () => memberOf(agent),
+    sweep: (now) => sweep(agent, now)
+  }
+}

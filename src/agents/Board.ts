@@ -3,9 +3,10 @@
  * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
  */
 import { Duration } from "effect"
-import type { AgentConfig } from "../domain/Config.ts"
-import type { AgentInfo } from "../domain/Messages.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../machines/Machine.ts"
+import type * as Turn from "../machines/Turn.ts"
 import * as Worker from "../machines/Worker.ts"
 import type * as Inbox from "./Inbox.ts"
 
@@ -15,6 +16,9 @@ export interface Row {
   readonly agent: string
   readonly config: AgentConfig
   readonly worker: Snapshot<Worker.State, Worker.Data> | undefined
+  readonly turn: Snapshot<Turn.State, Turn.Data>
+  /** Its tool calls without a result. */
+  readonly calls: ReadonlyArray<CallInfo>
   readonly inbox: Inbox.Data
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
@@ -25,14 +29,34 @@ export interface Row {
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
 /** When the worker goes on by itself; null when something else has to happen first. */
-const nextAt = ({ config, inbox, now, worker }: Row): number | null => {
+const nextAt = ({ config, inbox, now, turn, worker }: Row): number | null => {
   if (worker === undefined) return null
   if (worker.state === "CoolingDown") return worker.at + Worker.Worker.timers["cooldown"]!.after(worker.data, worker.at)
   if (worker.state !== "BuildingPrompt") return null
   const due = Worker.dueAt(worker.data, Duration.toMillis(config.minRunInterval))
-  const { messageIds } = worker.data
-  const hasWork = inbox.waiting.length > 0 || inbox.carried.some(({ messageId }) => messageIds.includes(messageId))
+  const hasWork = inbox.waiting.length > 0 || turn.data.unfinished.length > 0
   return due > now && (config.mode === "loop" || hasWork) ? due : null
+}
+
+/** What its run is about, by its turn and its calls. */
+const running = ({ calls, turn, worker }: Row): string => {
+  const run = `run ${worker!.data.sessionSeq}`
+  const asks = calls.filter(({ state }) => state === "awaiting_approval")
+  const [call] = asks
+  if (call !== undefined) {
+    const more = asks.length > 1 ? ` and ${asks.length - 1} more` : ""
+    return `asks for ${call.tool}${more}: agentd approve ${call.callId}`
+  }
+  switch (turn.state) {
+    case "tool_executing":
+      return `${run}: ${calls.map(({ tool }) => tool).join(", ") || "between tools"}`
+    case "streaming":
+      return run
+    case "interrupted":
+      return `${run}: ends its turn`
+    default:
+      return `${run}: waits for a message`
+  }
 }
 
 const detail = (row: Row): string => {
@@ -48,7 +72,7 @@ const detail = (row: Row): string => {
     case "Spawning":
       return `starts run ${Math.max(1, data.sessionSeq)}`
     case "Running":
-      return `run ${data.sessionSeq}`
+      return running(row)
     case "Interrupting":
       return "ends its run for what is urgent"
     case "SessionComplete":

@@ -5,10 +5,39 @@
  * the caller's project first, else as `project/agent`; one agent's trouble never
  * touches another.
  */
-import { Context, type Effect } from "effect"
+import { Context, type Effect, type Stream } from "effect"
+import type { Voice } from "../domain/AgentConfig.ts"
 import type { MailConfig } from "../domain/Config.ts"
-import type { AgentInfo, Caller, CommandRefused, Done, ProjectInfo } from "../domain/Messages.ts"
+import type {
+  AgentInfo,
+  CallInfo,
+  Caller,
+  CommandRefused,
+  ConversationInfo,
+  Done,
+  ProjectInfo,
+  Report,
+  SpawnRequest
+} from "../domain/Messages.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
+import type { RunNews } from "./Bus.ts"
+
+/** An agent that speaks for itself. */
+export interface VoiceOf {
+  readonly conversation: string
+  readonly agent: string
+  readonly turnId: string | null
+  readonly may: ReadonlyArray<Voice>
+}
+
+export interface InboxMessage {
+  readonly messageId: string
+  readonly from: string
+  readonly text: string
+  readonly at: number
+  /** Its turn carries it already. */
+  readonly carried: boolean
+}
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
@@ -27,11 +56,56 @@ export class Fleet extends Context.Service<
     readonly restart: (name: string, caller: Caller) => Command<Done>
     readonly send: (
       name: string,
-      message: { readonly text: string; readonly urgent: boolean },
+      message: {
+        readonly text: string
+        /** queue: when the agent is free. steer: the turn in progress ends at a safe boundary, this is the next. urgent: the run ends. */
+        readonly how: "queue" | "steer" | "urgent"
+      },
       caller: Caller
     ) => Command<Done>
     /** Ends the turn, or the run where there are no turns. */
     readonly interrupt: (name: string, caller: Caller) => Command<Done>
+    /** Tool calls without a result yet, those that ask first, oldest first. */
+    readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
+    /** By the call's id or a unique beginning of it; refused for one that asks no more, with what became of it. */
+    readonly answerCall: (
+      callId: string,
+      decision: { readonly behavior: "allow" | "deny"; readonly reason: string },
+      caller: Caller
+    ) => Command<Done>
+    /** Closed and archived ones, too. */
+    readonly conversations: Effect.Effect<ReadonlyArray<ConversationInfo>>
+    /** By its id, a unique beginning of it, or its project's name (the newest one). Empty: the caller's. */
+    readonly conversation: (name: string, caller: Caller) => Effect.Effect<ConversationInfo, CommandRefused>
+    /** A new conversation of a project whose last one is closed, or of a project that is not known yet. */
+    readonly newConversation: (config: string, caller: Caller) => Command<ConversationInfo>
+    readonly pause: (
+      name: string,
+      options: { readonly inFlight: "interrupt" | "complete"; readonly reason: string },
+      caller: Caller
+    ) => Command<Done>
+    /** From a pause, or from a suspension (then with fresh counters and budget). */
+    readonly resume: (name: string, caller: Caller) => Command<Done>
+    /** Stops every agent in order and seals the log; answers when that is done. */
+    readonly close: (
+      name: string,
+      options: { readonly reason: string; readonly force: boolean },
+      caller: Caller
+    ) => Command<Done>
+    /** Moves the payloads of a closed conversation into a compressed file. */
+    readonly archive: (name: string, caller: Caller) => Command<Done>
+    /** A sub-agent of a running agent: a person asks for it, or the agent itself. */
+    readonly spawn: (parent: string, request: SpawnRequest, caller: Caller) => Command<Done>
+    /** Which agent a live run belongs to, and what it may do. Refused for a run that is over. */
+    readonly voice: (runId: string) => Effect.Effect<VoiceOf, CommandRefused>
+    /** A rune `agent.reported`; told to whoever gave the task. */
+    readonly report: (of: VoiceOf, report: Report) => Command<Done>
+    /** A rune `agent.asked`, mailed to a person; the answer comes as a message. */
+    readonly ask: (of: VoiceOf, question: string) => Command<Done>
+    /** What waits for the agent and what its turn carries. */
+    readonly inbox: (of: VoiceOf) => Effect.Effect<ReadonlyArray<InboxMessage>>
+    /** What runs tell, from the subscription on, for whoever watches them. */
+    readonly news: Stream.Stream<RunNews>
     /** The mail section of a conversation's project; undefined where it has none. */
     readonly mailOf: (conversation: string) => Effect.Effect<MailConfig | undefined>
     /** Waits until the log is folded at start-up; fails if it cannot be: then there are no agents. */

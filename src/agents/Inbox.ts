@@ -1,10 +1,9 @@
 /**
  * Inbox: the messages that wait for an agent, as a machine of one state.
  *
- * A message waits until a run that carries it has confirmed its start
- * (`Delivered`), so a spawn that fails loses none. What a run carries is kept
- * until the next one takes over, so that work cut short can be taken up again
- * under the same id. A message id that is known already changes nothing.
+ * A message waits until a turn that carries it has begun (`Delivered`), so a spawn
+ * that fails loses none. What a turn carries is kept until the next one takes
+ * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
  */
 import { Schema } from "effect"
 import { define, to } from "../machines/Machine.ts"
@@ -20,6 +19,8 @@ export const Message = Schema.Struct({
   from: Schema.String,
   text: Schema.String,
   urgent: Schema.Boolean,
+  /** It is a turn of its own, shared with no other message. */
+  alone: Schema.optional(Schema.Boolean),
   /** ms since the epoch */
   at: Schema.Finite
 })
@@ -27,35 +28,52 @@ export type Message = typeof Message.Type
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
-  /** A run has confirmed its start: these it carries, and nothing else. */
-  Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) })
+  /** A turn has begun: these it carries, and nothing else. `runId` is the turn's id. */
+  Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
+  /** Its sender takes it back. */
+  Schema.TaggedStruct("Withdrawn", { messageId: Schema.String })
 ])
 export type Event = typeof Event.Type
 
 export interface Data {
   /** Oldest first; urgent ones among them in their turn. */
   readonly waiting: ReadonlyArray<Message>
-  /** What the newest run carries. */
+  /** What the newest turn carries. */
   readonly carried: ReadonlyArray<Message>
+  /** That turn. */
   readonly runId: string | null
+  /** The last ones that were taken back: they may not come again. */
+  readonly withdrawn?: ReadonlyArray<string>
 }
 
-export const initial: Data = { waiting: [], carried: [], runId: null }
+export const initial: Data = { waiting: [], carried: [], runId: null, withdrawn: [] }
+
+const MAX_WITHDRAWN = 100
+
+export const isWithdrawn = (data: Data, messageId: string): boolean => data.withdrawn?.includes(messageId) ?? false
 
 /** Both, oldest first. */
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
-export const kinds = ["inbox.received", "inbox.delivered"] as const
+export const kinds = ["inbox.received", "inbox.delivered", "inbox.withdrawn"] as const
 
 export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>()({
   name: "inbox",
   initial: "Open",
   final: [],
   rune: "inbox.received",
-  fenced: (data, event) =>
-    event._tag === "Received"
-      ? known(data).some((message) => message.messageId === event.message.messageId)
-      : event.runId === data.runId,
+  fenced: (data, event) => {
+    switch (event._tag) {
+      case "Received": {
+        const { messageId } = event.message
+        return known(data).some((message) => message.messageId === messageId) || isWithdrawn(data, messageId)
+      }
+      case "Delivered":
+        return event.runId === data.runId
+      case "Withdrawn":
+        return !data.waiting.some(({ messageId }) => messageId === event.messageId)
+    }
+  },
   guards: {},
   updates: {
     receive: (data, event) =>
@@ -64,11 +82,20 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
       if (event._tag !== "Delivered") return data
       const carried = new Set(event.messageIds)
       return {
+        ...data,
         waiting: data.waiting.filter((message) => !carried.has(message.messageId)),
         carried: known(data).filter((message) => carried.has(message.messageId)),
         runId: event.runId
       }
-    }
+    },
+    withdraw: (data, event) =>
+      event._tag === "Withdrawn"
+        ? {
+            ...data,
+            waiting: data.waiting.filter(({ messageId }) => messageId !== event.messageId),
+            withdrawn: [...(data.withdrawn ?? []), event.messageId].slice(-MAX_WITHDRAWN)
+          }
+        : data
   },
   actions: {},
   timers: {},
@@ -77,7 +104,8 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
   table: {
     Open: {
       Received: to("Open", { set: "receive" }),
-      Delivered: to("Open", { set: "deliver", rune: "inbox.delivered" })
+      Delivered: to("Open", { set: "deliver", rune: "inbox.delivered" }),
+      Withdrawn: to("Open", { set: "withdraw", rune: "inbox.withdrawn" })
     }
   }
 })

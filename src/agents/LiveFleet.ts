@@ -1,45 +1,54 @@
 /**
  * LiveFleet: the Fleet over the log: recovers every project at the start, keeps
- * them by name, and finds agents for those who ask.
+ * them by conversation, and finds agents for those who ask.
  *
  * Recovery is one pass over the log, then each project on its own: one whose
- * config is gone or broken is named with its problems and holds up no other.
+ * config is gone or broken is named with its problems and holds up no other. A
+ * project has one open conversation at a time; those that are closed are known.
  */
-import { Clock, Deferred, Effect, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import { DeadLetters } from "../actors/DeadLetters.ts"
 import type * as Nest from "../actors/Nest.ts"
 import { Backends } from "../backends/Backends.ts"
 import type { ProcessTree } from "../backends/ProcessTree.ts"
 import * as ConfigFile from "../domain/ConfigFile.ts"
+import { Crew } from "../domain/Crew.ts"
 import * as Ids from "../domain/Ids.ts"
-import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
-import { Redact, secretsIn } from "../runes/Redact.ts"
+import {
+  type AgentInfo,
+  type Caller,
+  CommandRefused,
+  type ConversationInfo,
+  type ProjectInfo
+} from "../domain/Messages.ts"
+import * as Turn from "../machines/Turn.ts"
+import { Redact } from "../runes/Redact.ts"
 import { RuneLog, StorageError } from "../runes/RuneLog.ts"
-import type { AgentTree } from "./AgentTree.ts"
 import * as Board from "./Board.ts"
+import * as Bus from "./Bus.ts"
+import * as ConversationCommands from "./ConversationCommands.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import * as Finder from "./Finder.ts"
 import { Fleet } from "./Fleet.ts"
-import { Project, type ProjectServices } from "./Project.ts"
-import { type ProjectRecord, recover } from "./Recovery.ts"
+import type { ProjectServices } from "./Household.ts"
+import type { Outside } from "./LiveAgent.ts"
+import * as LiveCrew from "./LiveCrew.ts"
+import { LostProject } from "./LostProject.ts"
+import { Project } from "./Project.ts"
+import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
+import * as Secrets from "./Secrets.ts"
+import * as Voices from "./Voices.ts"
 
-/** A project that cannot be opened, and what the log says of its agents. */
-interface Lost {
-  readonly record: ProjectRecord
-  readonly info: ProjectInfo
-}
-
-interface Found {
-  readonly project: Project
-  readonly tree: AgentTree
-}
-
-/** How often the file of such a project is tried. */
+/** How often the file of a project that cannot be read is tried. */
 const READ_AGAIN = "5 seconds"
 
 class LiveFleet {
   readonly projects: Map<string, Project> = new Map()
   /** Projects whose config cannot be read now: known, not running. */
-  readonly lost: Map<string, Lost> = new Map()
+  readonly lost: Map<string, LostProject> = new Map()
+  /** Conversations that are over. */
+  readonly closed: Map<string, ProjectRecord> = new Map()
   private readonly lock = Semaphore.makeUnsafe(1)
   readonly services: ProjectServices
   readonly scope: Scope.Scope
@@ -53,53 +62,57 @@ class LiveFleet {
     this.scope = scope
   }
 
-  /** A project with its agents alive, watched from now on. */
+  /** Every conversation there is. */
+  get entries(): ReadonlyArray<Finder.Entry> {
+    return [
+      ...[...this.projects.values()].map((project) => ({ _tag: "Open", project, record: project.record }) as const),
+      ...[...this.lost.values()].map((lost) => ({ _tag: "Lost", lost, record: lost.record }) as const),
+      ...[...this.closed.values()].map((record) => ({ _tag: "Closed", record }) as const)
+    ]
+  }
+
+  /** A project with its conversation and its agents alive, watched from now on. */
   private readonly open = Effect.fnUntraced(
     { self: this },
     function* (this: LiveFleet, record: ProjectRecord, config: ConfigFile.Project) {
       const scope = yield* Scope.fork(this.scope)
       const project = new Project(this.services, record, config, scope)
+      yield* project.begin
       this.projects.set(record.conversation, project)
       this.lost.delete(record.conversation)
       yield* this.nest.add(project.nest.child)
+      yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
       // what cannot be settled now is tried again by whoever reloads it
-      yield* project.settle
+      yield* Effect.ensuring(project.settle, project.mend)
       return project
     }
   )
 
+  /** It is closed: nothing of it lives any more, and only its record is kept. */
+  private readonly retire = (project: Project) =>
+    Effect.gen({ self: this }, function* () {
+      const { conversation, life, record, scope } = project
+      record.life.snapshot = life.snapshot
+      this.closed.set(conversation, record)
+      this.projects.delete(conversation)
+      yield* this.nest.remove(conversation)
+      yield* Scope.close(scope, Exit.void)
+      yield* Deferred.succeed(project.retired, undefined)
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
   private load(path: string) {
     return ConfigFile.load(path).pipe(
-      Effect.tap(({ agents }) =>
-        this.services.redact.register(Object.values(agents).flatMap(({ backend }) => secretsIn(backend.env)))
-      ),
+      Effect.tap((project) => Secrets.register(project, this.services)),
       Effect.provideService(FileSystem.FileSystem, this.services.fileSystem),
-      Effect.mapError(
-        (error) =>
-          new CommandRefused({
-            message: error.message,
-            remedy: error.remedy
-          })
-      )
+      Effect.mapError(({ message, remedy }) => new CommandRefused({ message, remedy }))
     )
   }
 
-  readonly register = Effect.fnUntraced(
+  /** A project's file enters the log with the conversation that it now has, and comes to life. */
+  private readonly enter = Effect.fnUntraced(
     { self: this },
-    function* (this: LiveFleet, path: string, caller: Caller) {
-      if (!isAbsolute(path)) {
-        return yield* new CommandRefused({
-          message: `config: ${path} is not absolute.`,
-          remedy: "Give the whole path."
-        })
-      }
-      const conversation = Ids.conversationId(path)
-      const known = this.projects.get(conversation)
-      if (known !== undefined) {
-        yield* known.reload().pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
-        return known.info
-      }
+    function* (this: LiveFleet, path: string, conversation: string, caller: Caller) {
       const config = yield* this.load(path)
       const { name } = config
       yield* this.services.log
@@ -113,83 +126,117 @@ class LiveFleet {
           }
         ])
         .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
-      const record = this.lost.get(conversation)?.record ?? { conversation, config: path, name, agents: new Map() }
-      return (yield* this.open(record, config)).info
-    },
-    // what the log says of it has to come to be, even if the caller goes away meanwhile
-    (effect) => this.lock.withPermit(Effect.uninterruptible(effect))
+      return yield* this.open(this.lost.get(conversation)?.record ?? freshProject(conversation, path, name), config)
+    }
   )
 
-  /** A project whose file could not be read comes to life as soon as it can, unless somebody registers it first. */
-  private readonly await = (record: ProjectRecord) =>
-    this.load(record.config).pipe(
-      Effect.retry(Schedule.spaced(READ_AGAIN)),
-      Effect.flatMap((config) =>
+  /** One after the other; what the log says has to come to be, even if the caller goes away meanwhile. */
+  private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
+    return isAbsolute(path)
+      ? this.lock.withPermit(Effect.uninterruptible(command))
+      : Effect.fail(new CommandRefused({ message: `config: ${path} is not absolute.`, remedy: "Give the whole path." }))
+  }
+
+  readonly register = (path: string, caller: Caller): Effect.Effect<ProjectInfo, CommandRefused | StorageError> =>
+    this.alone(
+      path,
+      Effect.gen({ self: this }, function* () {
+        const known = Finder.ofConfig(this.entries, path)
+        if (known?._tag === "Open") {
+          yield* known.project.reload().pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+          return known.project.info
+        }
+        if (known?._tag === "Closed") return overInfo(known.record)
+        const conversation = known?.record.conversation ?? Ids.conversationId(path)
+        return (yield* this.enter(path, conversation, caller)).info
+      })
+    )
+
+  readonly newConversation = (
+    path: string,
+    caller: Caller
+  ): Effect.Effect<ConversationInfo, CommandRefused | StorageError> =>
+    this.alone(
+      path,
+      Effect.gen({ self: this }, function* () {
+        const known = Finder.ofConfig(this.entries, path)
+        if (known !== undefined && known._tag !== "Closed") {
+          const { conversation, name } = known.record
+          return yield* new CommandRefused({
+            message: `The conversation ${conversation} is open: a project has one at a time.`,
+            remedy: `Close it first: agentd close ${name}`
+          })
+        }
+        const conversation = known === undefined ? Ids.conversationId(path) : Finder.successor(known.record)
+        return (yield* this.enter(path, conversation, caller)).row
+      })
+    )
+
+  /** A project whose file could not be read comes to life as soon as it can, unless somebody was first. */
+  private readonly await = (lost: LostProject) => {
+    const { conversation, config, name } = lost.record
+    const isWaiting = () => this.lost.get(conversation) === lost && !lost.isEnding
+    return this.load(config).pipe(
+      Effect.retry({ schedule: Schedule.spaced(READ_AGAIN), while: isWaiting }),
+      Effect.flatMap((file) =>
         this.lock.withPermit(
-          Effect.suspend(() => (this.lost.has(record.conversation) ? this.open(record, config) : Effect.void))
+          Effect.suspend(() => (isWaiting() ? Effect.asVoid(this.open(lost.record, file)) : Effect.void))
         )
       ),
-      Effect.tapCause((cause) => Effect.logWarning(`${record.name} could not be opened`, cause))
+      Effect.tapCause((cause) => Effect.logWarning(`${name} could not be opened`, cause))
     )
+  }
 
   /** One project of the log. Its trouble is its own. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: LiveFleet, record: ProjectRecord) {
+    const { conversation, life } = record
+    const { state } = life.snapshot
+    if (state === "closed" || state === "archived") return void this.closed.set(conversation, record)
     const loaded = yield* Effect.result(this.load(record.config))
-    if (loaded._tag === "Success") yield* this.open(record, loaded.success)
-    else {
-      const { conversation, config, name } = record
-      const agents = [...record.agents.keys()]
-      const problems = loaded.failure.message.split("\n")
-      this.lost.set(conversation, { record, info: { conversation, name, config, agents, problems } })
-      yield* Effect.forkIn(this.await(record), this.scope)
-    }
+    if (loaded._tag === "Success") return yield* Effect.asVoid(this.open(record, loaded.success))
+    const lost = new LostProject(record, loaded.failure)
+    this.lost.set(conversation, lost)
+    yield* Effect.forkIn(state === "closing" ? this.closeLost(lost) : this.await(lost), this.scope)
   })
 
-  /** From within a project its own agents come first; else `project/agent`, or a name that only one project has. */
-  find(name: string, caller: Caller): Found | CommandRefused {
-    const here = caller.config === null ? undefined : this.projects.get(Ids.conversationId(caller.config))
-    const own = here?.members.get(name)
-    if (here !== undefined && own !== undefined) return { project: here, tree: own.tree }
-    const matches = [...this.projects.values()].flatMap((project) =>
-      [...project.members.values()]
-        .filter(
-          ({ tree }) =>
-            name === tree.name ||
-            name === `${project.name}/${tree.name}` ||
-            name === `${project.conversation}/${tree.name}`
-        )
-        .map(({ tree }) => ({ project, tree }))
+  readonly closeLost = (lost: LostProject, why?: { readonly by: string; readonly reason: string }) =>
+    Effect.andThen(
+      lost.close(this, why),
+      Effect.sync(() => {
+        const { conversation } = lost.record
+        this.lost.delete(conversation)
+        this.closed.set(conversation, lost.record)
+      })
     )
-    if (matches.length === 1) return matches[0]!
-    const all = [...this.projects.values()].flatMap((project) =>
-      [...project.members.keys()].map((agent) => `${project.name}/${agent}`)
-    )
-    return matches.length === 0
-      ? new CommandRefused({
-          message: `There is no agent "${name}".`,
-          remedy:
-            all.length === 0
-              ? "Register a project first: agentd start, in its folder."
-              : `There are: ${all.slice(0, 20).join(", ")}${all.length > 20 ? " …" : ""}`
-        })
-      : new CommandRefused({
-          message: `"${name}" names ${matches.length} agents.`,
-          remedy: `Say which: ${matches.map((found) => `${found.project.conversation}/${found.tree.name}`).join(", ")}`
-        })
-  }
 
-  info({ project, tree }: Found, now: number): AgentInfo {
-    return Board.row({
+  readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo =>
+    Board.row({
       conversation: project.conversation,
       project: project.name,
       agent: tree.name,
       config: tree.config(),
       worker: tree.worker(),
+      turn: tree.turn(),
+      calls: tree.calls(),
       inbox: tree.inbox().data,
       broken: project.recordOf(tree.name)?.broken,
       now
     })
+
+  /** The mail section that counts for a conversation, also for one that its project has left behind. */
+  mailOf(conversation: string) {
+    const open = this.projects.get(conversation)
+    if (open !== undefined) return open.config.mail
+    const config = this.closed.get(conversation)?.config
+    const next = config === undefined ? undefined : Finder.ofConfig(this.entries, config)
+    return next?._tag === "Open" ? next.project.config.mail : undefined
   }
+}
+
+/** A file whose last conversation is closed says nothing more: a new one has to be asked for. */
+const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {
+  const { message, remedy } = ConversationRow.over({ conversation, project: name })
+  return { conversation, name, config, agents: [], problems: [`${message} ${remedy}`] }
 }
 
 export interface Options {
@@ -199,52 +246,109 @@ export interface Options {
   readonly nest: Nest.Nest
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
+  /** Servers of agentd's own that a run is given: its voice. */
+  readonly mcp: Outside["mcp"]
+}
+
+type Ready = Deferred.Deferred<void, StorageError>
+
+/** What a name means, once the log is folded. */
+const onFound = <F extends object, A, E>(
+  ready: Ready,
+  find: () => F | CommandRefused,
+  act: (found: F) => Effect.Effect<A, E>
+): Effect.Effect<A, E | CommandRefused | StorageError> =>
+  Effect.andThen(
+    Deferred.await(ready),
+    Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
+      const found = find()
+      return found instanceof CommandRefused ? Effect.fail(found) : act(found)
+    })
+  )
+
+/** For a question, whose asker knows of no log. */
+const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
+  Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
+
+type OnConversations = "conversation" | "conversations" | "newConversation" | "pause" | "resume" | "close" | "archive"
+
+/** The commands on whole conversations. */
+const conversations = (fleet: LiveFleet, ready: Ready): Pick<Fleet["Service"], OnConversations> => {
+  const on = <A, E>(name: string, caller: Caller, act: (entry: Finder.Entry) => Effect.Effect<A, E>) =>
+    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(fleet.entries, name, caller), act)
+  return {
+    conversations: Effect.sync(() => fleet.entries.map(ConversationCommands.row)),
+    conversation: (name, caller) =>
+      spoken(on(name, caller, (entry) => Effect.sync(() => ConversationCommands.row(entry)))),
+    newConversation: (config, caller) => Effect.andThen(Deferred.await(ready), fleet.newConversation(config, caller)),
+    pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
+    resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
+    close: (name, options, caller) =>
+      on(name, caller, (entry) =>
+        ConversationCommands.close(entry, options, caller, (lost, why) => fleet.closeLost(lost, why))
+      ),
+    archive: (name, caller) =>
+      on(name, caller, (entry) => ConversationCommands.archive(entry, caller, fleet.services.log))
+  }
 }
 
 /** The commands; those on agents wait until the log is folded. */
-const service = (fleet: LiveFleet, ready: Deferred.Deferred<void, StorageError>): Fleet["Service"] => {
-  const onAgent = <A, E>(name: string, caller: Caller, act: (found: Found) => Effect.Effect<A, E>) =>
-    Effect.andThen(
-      Deferred.await(ready),
-      Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
-        const found = fleet.find(name, caller)
-        return found instanceof CommandRefused ? Effect.fail(found) : act(found)
-      })
-    )
+const service = (fleet: LiveFleet, ready: Ready, bus: Bus.Bus): Fleet["Service"] => {
+  const recovered = Deferred.await(ready)
+  const voices = Voices.make({
+    log: fleet.services.log,
+    trees: () => [...fleet.projects.values()].flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)),
+    find: ({ agent, conversation }) => fleet.projects.get(conversation)?.members.get(agent)?.tree,
+    report: bus.report
+  })
+  const onAgent = <A, E>(name: string, caller: Caller, act: (found: Finder.Found) => Effect.Effect<A, E>) =>
+    onFound(ready, () => Finder.agent(fleet.entries, name, caller), act)
   const rows = (now: number): ReadonlyArray<AgentInfo> =>
     [...fleet.projects.values()].flatMap((project) =>
-      [...project.members.values()].map(({ tree }) => fleet.info({ project, tree }, now))
+      [...project.members.values()].map(({ tree }) => fleet.agentInfo({ project, tree }, now))
     )
   return Fleet.of({
-    register: (config, caller) => Effect.andThen(Deferred.await(ready), fleet.register(config, caller)),
+    ...voices,
+    ...conversations(fleet, ready),
+    news: bus.news,
+    register: (config, caller) => Effect.andThen(recovered, fleet.register(config, caller)),
     projects: Effect.sync(() => [
       ...[...fleet.projects.values()].map((project) => project.info),
-      ...[...fleet.lost.values()].map(({ info }) => info)
+      ...[...fleet.lost.values()].map(({ problems, record: { agents, config, conversation, name } }) => ({
+        conversation,
+        name,
+        config,
+        agents: [...agents.keys()],
+        problems
+      }))
     ]),
     agents: Effect.map(Clock.currentTimeMillis, rows),
     agent: (name, caller) =>
-      onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => fleet.info(found, now))).pipe(
-        Effect.catchTag("StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
+      spoken(
+        onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => fleet.agentInfo(found, now)))
       ),
-    start: (name, caller) => onAgent(name, caller, ({ tree }) => tree.start(caller)),
+    start: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.isOver ?? tree.start(caller)),
     stop: (name, caller) => onAgent(name, caller, ({ tree }) => tree.stop(caller)),
-    restart: (name, caller) => onAgent(name, caller, ({ tree }) => tree.restart(caller)),
-    send: (name, { text, urgent }, caller) => onAgent(name, caller, ({ tree }) => tree.send(text, urgent, caller)),
+    restart: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.isOver ?? tree.restart(caller)),
+    send: (name, { text, how }, caller) =>
+      onAgent(name, caller, ({ project, tree }) => project.refusal ?? tree.send(text, how, caller)),
     interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
-    mailOf: (conversation) => Effect.sync(() => fleet.projects.get(conversation)?.config.mail),
-    recovered: Deferred.await(ready),
+    spawn: (parent, request, caller) =>
+      onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
+    mailOf: (conversation) => Effect.sync(() => fleet.mailOf(conversation)),
+    recovered,
     ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>
-      isDone ? Effect.isSuccess(Deferred.await(ready)) : Effect.succeed(false)
+      isDone ? Effect.isSuccess(recovered) : Effect.succeed(false)
     )
   })
 }
 
 /** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */
 export const layer = (options: Options) =>
-  Layer.effect(
-    Fleet,
+  Layer.effectContext(
     Effect.gen(function* () {
       const log = yield* RuneLog
+      const bus = yield* Bus.make
       const scope = yield* Effect.scope
       const services: ProjectServices = {
         log,
@@ -253,7 +357,8 @@ export const layer = (options: Options) =>
         backends: yield* Backends,
         fileSystem: yield* FileSystem.FileSystem,
         worktrees: options.worktrees,
-        recoveredTo: yield* log.head
+        recoveredTo: yield* log.head,
+        outside: { report: bus.report, watched: bus.watched, mcp: options.mcp }
       }
       const fleet = new LiveFleet(services, options.nest, scope)
       const ready = yield* Deferred.make<void, StorageError>()
@@ -268,6 +373,22 @@ export const layer = (options: Options) =>
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkIn(scope)
       )
-      return service(fleet, ready)
+      yield* Clock.currentTimeMillis.pipe(
+        Effect.flatMap((now) =>
+          Effect.forEach([...fleet.projects.values()], ({ members }) =>
+            Effect.forEach([...members.values()], ({ tree }) => tree.sweep(now), { discard: true })
+          )
+        ),
+        Effect.schedule(Schedule.spaced(Turn.SWEEP_INTERVAL)),
+        Effect.forkIn(scope)
+      )
+      const crew = LiveCrew.make({
+        find: ({ agent, conversation }) => fleet.projects.get(conversation)?.members.get(agent)?.tree,
+        of: (conversation) => [...(fleet.projects.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
+        reports: bus.reports,
+        // a log that cannot be folded ends the daemon: nobody waits for it
+        recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
+      })
+      return Context.make(Fleet, service(fleet, ready, bus)).pipe(Context.add(Crew, crew))
     })
   )

@@ -6,7 +6,7 @@
  * beginning and the end of a flood are what a person needs.
  */
 import type { RunEvent } from "../backends/Backend.ts"
-import type { OutputConfig } from "../domain/Config.ts"
+import type { OutputConfig } from "../domain/AgentConfig.ts"
 import type { RuneDraft } from "../domain/Rune.ts"
 
 type Delta = Extract<RunEvent, { _tag: "Delta" }>

@@ -7,7 +7,9 @@
  * wait for the next run, urgent ones last of all; what a run has carried already is
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
-import type { Message } from "./Inbox.ts"
+import type * as Turn from "../machines/Turn.ts"
+import type * as Inbox from "./Inbox.ts"
+import { known, type Message } from "./Inbox.ts"
 
 /** Well under the size that a rune may have. */
 export const MAX_PROMPT_BYTES = 512 * 1024
@@ -33,29 +35,70 @@ export interface Prompt {
 
 const bytes = (text: string): number => Buffer.byteLength(text, "utf8")
 
-const said = (message: Message): string =>
+/** A message as its agent is told it. */
+export const said = (message: Message): string =>
   `From ${message.from}${message.urgent ? " (urgent)" : ""}:\n${message.text.trimEnd()}`
+
+/**
+ * What one turn takes of what waits, oldest first: a message that is to be alone is
+ * alone, the others go together as far as there is room for them beside `size` bytes.
+ */
+const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean): ReadonlyArray<Message> => {
+  const oldest = waiting[0]
+  if (isFirst && oldest?.alone === true) return [oldest]
+  const taken = new Set<Message>()
+  let room = MAX_PROMPT_BYTES - size
+  for (const message of waiting
+    .filter(({ alone }) => alone !== true)
+    .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
+    room -= bytes(said(message)) + 2
+    // one message always fits: its size is bounded where it is received
+    if (room < 0 && !(isFirst && taken.size === 0)) break
+    taken.add(message)
+  }
+  return waiting.filter((message) => taken.has(message))
+}
+
+const endedEarly = (reason: string): string => `ended early: ${reason.replace(/\.$/, "")}. Take up its work again.`
 
 export const assemble = (parts: Parts): Prompt => {
   const head = [
     parts.role === undefined ? undefined : `You are ${parts.agent}: ${parts.role.trim()}`,
     parts.instructions?.trim(),
     parts.task?.trim(),
-    parts.lastRun === undefined
-      ? undefined
-      : `Your last run ended early: ${parts.lastRun.replace(/\.$/, "")}. Take up its work again.`
+    parts.lastRun === undefined ? undefined : `Your last run ${endedEarly(parts.lastRun)}`
   ].filter((part) => part !== undefined && part !== "")
-  const carried = new Set(parts.unfinished)
-  let size = bytes([...head, ...parts.unfinished.map(said)].join("\n\n"))
-  for (const message of parts.waiting.toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
-    size += bytes(said(message)) + 2
-    // one message always fits: its size is bounded where it is received
-    if (size > MAX_PROMPT_BYTES && carried.size > 0) break
-    carried.add(message)
-  }
-  const messages = [...parts.unfinished, ...parts.waiting.filter((message) => carried.has(message))]
+  const { unfinished } = parts
+  const size = bytes([...head, ...unfinished.map(said)].join("\n\n"))
+  const more = unfinished.some(({ alone }) => alone === true)
+    ? []
+    : chosen(parts.waiting, size, unfinished.length === 0)
+  const messages = [...unfinished, ...more]
   return {
     text: [...head, ...messages.map(said)].join("\n\n") + "\n",
     messageIds: messages.map(({ messageId }) => messageId)
   }
+}
+
+type Turned = Pick<Turn.Data, "ended" | "messageIds" | "unfinished">
+
+/** What waits for the next turn. What the last one carries waits no more, even if the inbox has not heard of it. */
+export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>
+  waiting.filter(({ messageId }) => !messageIds.includes(messageId))
+
+/** What the last turn has carried and not done. */
+export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
+  known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
+
+/** The input of a further turn of a run: its agent knows who it is. */
+export const followUp = (
+  inbox: Inbox.Data,
+  turn: Turned
+): Prompt & { readonly input: string; readonly resumed: boolean } => {
+  const again = unfinishedOf(inbox, turn)
+  const resumed = again.length > 0
+  const messages = resumed ? again : chosen(queued(inbox, turn), 0, true)
+  const head = resumed ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
+  const text = [...head, ...messages.map(said)].join("\n\n") + "\n"
+  return { text, input: text, messageIds: messages.map(({ messageId }) => messageId), resumed }
 }

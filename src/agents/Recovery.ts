@@ -6,31 +6,17 @@
  */
 import { Effect, Stream } from "effect"
 import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
-import { evolve, type Snapshot } from "../machines/Machine.ts"
-import * as Worker from "../machines/Worker.ts"
 import { RuneLog } from "../runes/RuneLog.ts"
-import * as Inbox from "./Inbox.ts"
-
-export type WorkerSnapshot = Snapshot<Worker.State, Worker.Data>
-export type InboxSnapshot = Snapshot<"Open", Inbox.Data>
-
-/** What the log says of one agent. */
-export interface AgentRecord {
-  readonly name: string
-  inbox: InboxSnapshot
-  /** Undefined: it was never started. */
-  worker: WorkerSnapshot | undefined
-  /** Rises with each `worker.started`. */
-  incarnation: number
-  /** Why its runes do not fold. */
-  broken: string | undefined
-}
+import * as AgentRecovery from "./AgentRecovery.ts"
+import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
+import * as ConversationRecovery from "./ConversationRecovery.ts"
 
 export interface ProjectRecord {
   readonly conversation: string
   config: string
   name: string
   readonly agents: Map<string, AgentRecord>
+  readonly life: ConversationRecovery.Life
 }
 
 export type Records = Map<string, ProjectRecord>
@@ -38,29 +24,9 @@ export type Records = Map<string, ProjectRecord>
 export const kinds = [
   "project.registered",
   "project.config_changed",
-  "worker.started",
-  ...Worker.kinds,
-  ...Inbox.kinds
+  ...AgentRecovery.kinds,
+  ...ConversationRecovery.kinds
 ] as const
-
-export const inboxAddress = (agent: string): string => `inbox/${agent}`
-export const workerAddress = (agent: string): string => `worker/${agent}`
-
-export const freshAgent = (name: string): AgentRecord => ({
-  name,
-  inbox: { state: "Open", data: Inbox.initial, entered: 0, at: 0 },
-  worker: undefined,
-  incarnation: 0,
-  broken: undefined
-})
-
-/** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
-export const begun = (rune: Pick<Rune, "eventId" | "at" | "payload">): WorkerSnapshot => ({
-  state: Worker.Worker.initial,
-  data: rune.payload["initial"] as Worker.Data,
-  entered: rune.eventId,
-  at: rune.at
-})
 
 const agentOf = (project: ProjectRecord, name: string): AgentRecord => {
   const known = project.agents.get(name)
@@ -70,14 +36,33 @@ const agentOf = (project: ProjectRecord, name: string): AgentRecord => {
   return fresh
 }
 
+export const freshProject = (conversation: string, config: string, name: string): ProjectRecord => ({
+  conversation,
+  config,
+  name,
+  agents: new Map(),
+  life: ConversationRecovery.fresh()
+})
+
+/** A conversation of which only the archive's rune is left to read. */
+const archive = (records: Records, rune: Rune): void => {
+  const found = ConversationRecovery.archived(rune)
+  if (found === undefined) return
+  const { agents, config, conversation, life, project } = found
+  const all = new Map(agents.map((agent) => [agent, freshAgent(agent)] as const))
+  records.set(conversation, { conversation, config, name: project, agents: all, life })
+}
+
 /** One rune, folded in. */
 export const apply = (records: Records, rune: Rune): void => {
-  if (rune.stream === DAEMON_STREAM) return
+  if (rune.stream === DAEMON_STREAM) return archive(records, rune)
   if (rune.kind === "project.registered") {
-    const config = String(rune.payload["config"])
+    // one that is archived says no more: its archive's rune does
+    if (typeof rune.payload["config"] !== "string") return
+    const { config } = rune.payload
     const name = String(rune.payload["name"])
     const known = records.get(rune.stream)
-    if (known === undefined) records.set(rune.stream, { conversation: rune.stream, config, name, agents: new Map() })
+    if (known === undefined) records.set(rune.stream, freshProject(rune.stream, config, name))
     else Object.assign(known, { config, name })
     return
   }
@@ -87,16 +72,11 @@ export const apply = (records: Records, rune: Rune): void => {
     project.name = String(rune.payload["name"] ?? project.name)
     return
   }
-  const [machine, name] = [rune.actor.slice(0, rune.actor.indexOf("/")), rune.actor.slice(rune.actor.indexOf("/") + 1)]
+  const [machine = "", name = "", ...rest] = rune.actor.split("/")
+  if (ConversationRecovery.apply(project.life, rune) || !AgentRecovery.machines.includes(machine)) return
   const agent = agentOf(project, name)
   try {
-    if (rune.kind === "worker.started") {
-      agent.worker = begun(rune)
-      agent.incarnation = Number(rune.payload["incarnation"])
-      agent.broken = undefined
-    } else if (machine === "inbox") agent.inbox = evolve(Inbox.Inbox, agent.inbox, rune)
-    else if (agent.worker !== undefined && agent.broken === undefined)
-      agent.worker = evolve(Worker.Worker, agent.worker, rune)
+    AgentRecovery.apply(agent, machine, rest.join("/"), rune)
   } catch (cause) {
     agent.broken = cause instanceof Error ? cause.message : String(cause)
   }
@@ -112,4 +92,14 @@ export const recover = Effect.gen(function* () {
     })
   )
   return records
+})
+
+/** One agent, folded again: how the log left it. */
+export const recoverAgent = Effect.fnUntraced(function* (log: RuneLog["Service"], conversation: string, name: string) {
+  const records: Records = new Map([[conversation, freshProject(conversation, "", "")]])
+  const own = (rune: Rune) => rune.actor.split("/")[1] === name
+  yield* Stream.runForEach(Stream.filter(log.read({ stream: conversation, kinds: AgentRecovery.kinds }), own), (rune) =>
+    Effect.sync(() => apply(records, rune))
+  )
+  return records.get(conversation)!.agents.get(name) ?? freshAgent(name)
 })

@@ -10,20 +10,19 @@ import { Cause, Deferred, Duration, Effect, Fiber, type Scope, Stream } from "ef
 import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../domain/Outcome.ts"
 
-/** Where a run's facts go. All of them carry the run's id. */
+/** Where a run's facts go, in their order. */
 export interface RunSink {
-  readonly started: (runId: string, event: Extract<RunEvent, { _tag: "Started" }>) => Effect.Effect<void>
-  /** What the run wrote, in the chunks in which it came. */
-  readonly output: (runId: string, deltas: ReadonlyArray<Extract<RunEvent, { _tag: "Delta" }>>) => Effect.Effect<void>
+  /** What the run tells, in the chunks in which it comes, all but `Exited`. It is heard out before more is read. */
+  readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Called once per run, when nothing of it is left. */
-  readonly exited: (runId: string, outcome: Outcome) => Effect.Effect<void>
+  readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>
 }
 
 export interface RunRequest {
   readonly backend: Backend
   readonly spec: RunSpec
-  /** From the spawn to the end. */
-  readonly timeout: Duration.Duration
+  /** From the spawn to the end; undefined for a run that takes turns. */
+  readonly timeout: Duration.Duration | undefined
 }
 
 interface Live {
@@ -40,8 +39,8 @@ export interface RunSlot {
   readonly current: () => string | undefined
   /** Starts the run unless it was started before; first waits until the one before is gone. */
   readonly ensure: (request: RunRequest) => Effect.Effect<void>
-  /** Asks the run to end; `exited` says when it has. A run that is not alive is left alone. */
-  readonly interrupt: (runId: string) => Effect.Effect<void>
+  /** Asks the run to end in order; `exited` says when it has. A run that is not alive is left alone. */
+  readonly stop: (runId: string) => Effect.Effect<void>
   /** SIGKILL to all that the run started. */
   readonly kill: (runId: string) => Effect.Effect<void>
   /** Closes the scope of a run that no interrupt ends. Returns at once. */
@@ -65,14 +64,10 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
     yield* Deferred.succeed(handle, run)
     let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
     yield* Stream.runForEachArray(run.events, (events) => {
-      const deltas: Array<Extract<RunEvent, { _tag: "Delta" }>> = []
-      let started: Effect.Effect<void> = Effect.void
-      for (const event of events) {
-        if (event._tag === "Delta") deltas.push(event)
-        else if (event._tag === "Started") started = sink.started(run.runId, event)
-        else if (event._tag === "Exited") outcome = event.outcome
-      }
-      return deltas.length === 0 ? started : Effect.andThen(started, sink.output(run.runId, deltas))
+      const last = events.at(-1)
+      if (last?._tag !== "Exited") return sink.events(run, request, events)
+      outcome = last.outcome
+      return events.length === 1 ? Effect.void : sink.events(run, request, events.slice(0, -1))
     })
     return outcome
   })
@@ -83,7 +78,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       Effect.scoped,
       Effect.raceFirst(Deferred.await(enough)),
       Effect.timeoutOrElse({
-        duration: request.timeout,
+        duration: request.timeout ?? Duration.infinity,
         orElse: () => Effect.succeed<Outcome>({ _tag: "Timeout" })
       }),
       Effect.catchTag("BackendError", (error) => Effect.succeed(outcomeOf(error))),
@@ -91,7 +86,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
         Effect.succeed<Outcome>({ _tag: "Error", detail: `the backend failed: ${Cause.pretty(Cause.die(defect))}` })
       ),
       Effect.ensuring(Deferred.interrupt(handle)),
-      Effect.flatMap((outcome) => sink.exited(request.spec.runId, outcome)),
+      Effect.flatMap((outcome) => sink.exited(request, outcome)),
       // only now: whoever misses it before its end is told takes it for lost
       Effect.ensuring(Effect.sync(() => void (live = undefined)))
     )
@@ -123,7 +118,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
         })
       )
     }),
-    interrupt: (runId) => withRun(runId, (run) => run.interrupt),
+    stop: (runId) => withRun(runId, (run) => run.end),
     kill: (runId) => withRun(runId, (run) => run.kill),
     end: (runId) =>
       Effect.sync(() => {

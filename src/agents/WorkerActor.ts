@@ -10,13 +10,18 @@ import { Clock, Duration, Effect } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
 import type { Backend, RunSpec } from "../backends/Backend.ts"
-import type { AgentConfig } from "../domain/Config.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
 import * as Ids from "../domain/Ids.ts"
+import type * as Agent from "../machines/Agent.ts"
 import * as Worker from "../machines/Worker.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
-import * as Inbox from "./Inbox.ts"
-import { assemble } from "./Prompt.ts"
+import type { AgentActor } from "./AgentActor.ts"
+import type { Home } from "./Home.ts"
+import type * as Inbox from "./Inbox.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import { assemble, queued, unfinishedOf } from "./Prompt.ts"
 import type { RunSlot } from "./RunSlot.ts"
+import type { TurnActor } from "./TurnActor.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
 export type WorkerActor = MachineActor.MachineActor<Worker.State, Worker.Event, Worker.Data>
@@ -33,6 +38,12 @@ export interface AgentHome {
   readonly backend: Effect.Effect<Backend>
   readonly inbox: InboxActor
   readonly slot: RunSlot
+  readonly turn: TurnActor
+  readonly live: LiveRun
+  readonly life: () => AgentActor | undefined
+  readonly home: Home
+  /** Servers of agentd's own that a run is given. */
+  readonly mcp: (runId: string) => RunSpec["mcp"]
   /** Where the agent works, made where it is not there yet. */
   readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
   /** Runs whose prompt became durable at or before this eventId were begun by an earlier daemon: lost. */
@@ -44,26 +55,28 @@ const HOUR = 3_600_000
 const INTERRUPTED = "it was interrupted by an urgent message"
 
 /** What the next run is told, as things stand. */
-const nextPrompt = (home: AgentHome, { cutShort, messageIds }: Worker.Data) => {
+const nextPrompt = (home: AgentHome, cutShort: string | null) => {
   const config = home.config()
-  const { carried, waiting } = home.inbox.snapshot.data
+  const inbox = home.inbox.snapshot.data
+  const turn = home.turn.snapshot.data
   return assemble({
     agent: home.agent,
     role: config.role,
     instructions: config.instructions,
     task: config.prompt,
     lastRun: cutShort ?? undefined,
-    unfinished: carried.filter((message) => messageIds.includes(message.messageId)),
-    waiting
+    unfinished: unfinishedOf(inbox, turn),
+    waiting: queued(inbox, turn)
   })
 }
 
 /** An urgent message that the run does not carry and the next one would, if there is one. */
 const missed = (home: AgentHome, data: Worker.Data): string | undefined => {
   // as if it were interrupted for it
-  const next = nextPrompt(home, { ...data, cutShort: INTERRUPTED }).messageIds
+  const next = nextPrompt(home, INTERRUPTED).messageIds
   const urgent = home.inbox.snapshot.data.waiting.filter((message) => message.urgent)
-  return urgent.map(({ messageId }) => messageId).find((id) => !data.messageIds.includes(id) && next.includes(id))
+  const carried = [...data.messageIds, ...home.turn.snapshot.data.messageIds]
+  return urgent.map(({ messageId }) => messageId).find((id) => !carried.includes(id) && next.includes(id))
 }
 
 const prepareWorktree = (home: AgentHome, act: Act) =>
@@ -75,17 +88,6 @@ const prepareWorktree = (home: AgentHome, act: Act) =>
     })
   )
 
-/**
- * Brings the inbox in line with the worker's own rune: what a run that confirmed
- * its start carries is delivered, however short that run was.
- */
-const deliver = (home: AgentHome, act: Act) => {
-  const { delivered } = act.snapshot.data
-  return delivered === null || home.inbox.snapshot.data.runId === delivered.runId
-    ? Effect.void
-    : Effect.catchTag(home.inbox.ask({ _tag: "Delivered", ...delivered }, act.cause), "Refused", () => Effect.void)
-}
-
 /** How long until the next run may begin. A clock that was set back makes it no longer than the limits are. */
 const untilDue = (data: Worker.Data, interval: number, now: number): number =>
   Math.min(Worker.dueAt(data, interval) - now, data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR))
@@ -93,11 +95,16 @@ const untilDue = (data: Worker.Data, interval: number, now: number): number =>
 /** Answers when there is something to do and the next run may begin; `WorkArrived` starts it again. */
 const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const { data } = act.snapshot
-  yield* deliver(home, act)
+  const life = home.life()
+  if (life?.snapshot.state === "[*]" || life?.snapshot.state === "spawning") {
+    yield* life.tell({ _tag: "init_complete" }, act.cause)
+  }
+  // whoever lifts the bar says so, by WorkArrived
+  if (home.home.barred() !== undefined) return
   const config = home.config()
   const wait = untilDue(data, Duration.toMillis(config.minRunInterval), yield* Clock.currentTimeMillis)
   if (wait > 0) yield* Effect.sleep(wait)
-  const { messageIds, text } = nextPrompt(home, data)
+  const { messageIds, text } = nextPrompt(home, data.cutShort)
   if (config.mode === "inbox" && messageIds.length === 0) return
   const event: Worker.Event = {
     _tag: "PromptReady",
@@ -120,6 +127,8 @@ const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   )
 })
 
+const resumable = ({ backend }: AgentConfig): boolean => "resume" in backend && backend.resume
+
 /** The run of the state's data is alive afterwards, or its end is told. */
 const spawnRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const { data, entered } = act.snapshot
@@ -132,21 +141,28 @@ const spawnRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const spec: RunSpec = {
     runId,
     agent: home.agent,
+    // the first turn of a run: found again by it after a crash
+    turnId: runId,
     prompt: event.prompt,
     cwd: data.cwd!,
-    env: { AGENTD_AGENT: home.agent }
+    env: { AGENTD_AGENT: home.agent },
+    resume:
+      resumable(config) && data.sessionId !== null
+        ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
+        : undefined,
+    mcp: home.mcp(runId)
   }
-  yield* home.slot.ensure({ backend: yield* home.backend, spec, timeout: config.runTimeout })
+  const backend = yield* home.backend
+  yield* home.slot.ensure({ backend, spec, timeout: backend.turns ? undefined : config.runTimeout })
 })
 
 const lost = (act: Act, runId: string) =>
   act.self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } })
 
-/** Sees to it that its messages count as delivered; finds the run lost where it is not in the slot; passes on what is urgent. */
+/** Finds the run lost where it is not in the slot; passes on what is urgent. */
 const watchRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const { data } = act.snapshot
   const runId = data.runId!
-  yield* deliver(home, act)
   if (home.slot.current() !== runId) return yield* lost(act, runId)
   // it may have come between the reading of the inbox and the start
   const messageId = missed(home, data)
@@ -163,10 +179,44 @@ const contained = <E>(act: Act, activity: Effect.Effect<void, E>): Effect.Effect
     })
   )
 
-const perform = (home: AgentHome, action: Worker.Action): Effect.Effect<void> => {
+/** Its turn is interrupted first, so that what it was asked is offered again; a person who drops it has said so before. */
+const cancel = (home: AgentHome, runId: string, { cause, snapshot }: Act): Effect.Effect<void> => {
+  const { live } = home
+  const reason = snapshot.state === "Stopped" ? "its agent was stopped" : INTERRUPTED
+  live.ending = true
+  const turn =
+    live.turnId === undefined
+      ? Effect.void
+      : home.turn.tell(
+          { _tag: "interrupt", turnId: live.turnId, by: "worker", reason, keep: true, ...live.partial },
+          cause
+        )
+  return Effect.andThen(turn, home.slot.stop(runId))
+}
+
+/** The agent ends with its worker. Safe to repeat. */
+const release = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
+  const { fatal, stoppedBy } = act.snapshot.data
+  const life = home.life()
+  if (life === undefined || life.snapshot.state === "terminated" || life.snapshot.state === "failed") return
+  const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
+  const event: Agent.Event =
+    life.snapshot.state !== "spawning"
+      ? { _tag: "kill", by, reason }
+      : fatal === null
+        ? { _tag: "kill_forced", by, reason }
+        : { _tag: "init_error", error: reason }
+  const ended = yield* life.ask(event, act.cause).pipe(
+    Effect.as(true),
+    Effect.catchTag("Refused", () => Effect.succeed(false))
+  )
+  if (ended && fatal !== null) yield* home.home.agentFailed(home.agent, fatal.message, act.cause)
+})
+
+const perform = (home: AgentHome, action: Worker.Action, act: Act): Effect.Effect<void> => {
   switch (action._tag) {
     case "CancelSession":
-      return action.runId === null ? Effect.void : home.slot.interrupt(action.runId)
+      return action.runId === null ? Effect.void : cancel(home, action.runId, act)
     case "ForceStopSession":
       return action.runId === null ? Effect.void : home.slot.kill(action.runId)
     case "LogFatal":
@@ -184,12 +234,13 @@ export const make = (home: AgentHome, snapshot: WorkerActor["snapshot"]) =>
       machine: Worker.Worker,
       log: home.log,
       deadLetters: home.deadLetters,
-      perform: (action) => perform(home, action),
+      perform: (action: Worker.Action, act: Act) => perform(home, action, act),
       activities: {
         PrepareWorktree: (act) => contained(act, prepareWorktree(home, act)),
         BuildPrompt: (act) => contained(act, buildPrompt(home, act)),
         SpawnRun: (act) => contained(act, spawnRun(home, act)),
-        WatchRun: (act) => contained(act, watchRun(home, act))
+        WatchRun: (act) => contained(act, watchRun(home, act)),
+        ReleaseAgent: (act) => release(home, act)
       }
     }),
     (kind) =>

@@ -13,7 +13,7 @@ import { Effect, Schema } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as ProcessTable from "../backends/ProcessTable.ts"
-import { type Answer, git, type GitUnavailable } from "./Git.ts"
+import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
 
 /** What keeps an agent from having its worktree. */
 export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {

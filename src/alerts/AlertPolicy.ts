@@ -105,11 +105,23 @@ const told =
     }
   }
 
+/** An agent has a question; each is a trouble of its own. */
+const asked = (rune: Rune): Words => {
+  const name = nameOf(rune.actor)
+  return {
+    key: `${rune.kind}:${rune.stream}:${rune.eventId}`,
+    headline: `${name} asks: ${text(rune, "question") ?? ""}`,
+    reason: text(rune, "question") ?? "",
+    remedy: `Answer it: agentd send ${name} "…"`
+  }
+}
+
 const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
   "worker.moved": stopped,
   "invariant.violated": violated,
   "plan.stopped": told("stopped its plan"),
   "session.suspended": told("is suspended"),
+  "agent.asked": asked,
   "agent.budget_exhausted": told("has spent its budget")
 }
 

@@ -4,24 +4,74 @@
  *
  * A run lives in its Scope: closing it ends the whole process tree (SIGTERM,
  * grace, SIGKILL) and returns only when nothing of it is left.
+ *
+ * A backend with `turns` takes one input after the other: the spec's prompt is its
+ * first turn, `send` gives it the next one once the last has ended. Without them
+ * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
+import type { McpServerConfig } from "../domain/BackendConfig.ts"
 import type { Outcome } from "../domain/Outcome.ts"
+
+/** How a tool call ended, as its result says; `unknown`: nobody can tell what it did. */
+export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"
 
 export type RunEvent =
   /** The agent is truly up; a process that dies before it said so has failed to start. */
   | { readonly _tag: "Started"; readonly pid?: number | undefined; readonly sessionId?: string | undefined }
+  /** It works on the input with this id: the spec's, or that of a `send`. Only then may it be taken for delivered. */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
-  /** Text of the agent, or a line of a command's output (`stream` says which). */
+  /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant"; readonly text: string }
-  | { readonly _tag: "ToolCall"; readonly callId: string; readonly tool: string; readonly arguments: unknown }
-  | { readonly _tag: "ApprovalRequested"; readonly callId: string; readonly reason: string }
-  | { readonly _tag: "ToolProgress"; readonly callId: string; readonly chunk: string }
-  | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: string; readonly output: unknown }
-  | { readonly _tag: "Usage"; readonly inputTokens: number; readonly outputTokens: number; readonly usd?: number }
-  | { readonly _tag: "TurnCompleted"; readonly turnId: string }
-  | { readonly _tag: "TurnError"; readonly turnId: string; readonly detail: string }
-  /** Always the last event, and only when the process tree is gone. */
+  | {
+      readonly _tag: "ToolCall"
+      /** Unique within the run. */
+      readonly callId: string
+      readonly tool: string
+      readonly arguments: unknown
+      /** Known to have no side effects. */
+      readonly readOnly: boolean
+    }
+  /** The call waits for `answer`; each call asks at most once. `always`: whatever the agent's mode, a person decides. */
+  | {
+      readonly _tag: "ApprovalRequested"
+      readonly callId: string
+      readonly reason: string
+      readonly always?: boolean
+    }
+  /** It runs, where that is known before its result. */
+  | { readonly _tag: "ToolStarted"; readonly callId: string }
+  | {
+      readonly _tag: "ToolProgress"
+      readonly callId: string
+      readonly stream: "stdout" | "stderr"
+      readonly chunk: string
+    }
+  /** At most one for each call. Calls without one when their turn ends are unknown, or cancelled where it was interrupted. */
+  | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: ToolStatus; readonly output: unknown }
+  /** What was spent since the last one: a difference, never a sum. */
+  | {
+      readonly _tag: "Usage"
+      readonly inputTokens: number
+      readonly outputTokens: number
+      readonly usd?: number | undefined
+    }
+  /** What a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
+  | { readonly _tag: "Notice"; readonly text: string }
+  /** Each started turn ends with exactly one of these three. `output`: its last answer, in full. */
+  | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
+  /** After `interruptTurn`, whoever asked for it; the run goes on. `output`: what there was of the answer. */
+  | { readonly _tag: "TurnInterrupted"; readonly turnId: string; readonly output: string }
+  | {
+      readonly _tag: "TurnError"
+      readonly turnId: string
+      /** "rate_limit", "overloaded", "auth", "overflow", "refusal", "max_tokens", "stream", "server", "invalid_request" … */
+      readonly errorType: string
+      readonly message: string
+      /** What the turn was asked may succeed when it is asked again. */
+      readonly retry: boolean
+    }
+  /** Always the last event, and only when the process tree is gone. After a turn's error its outcome has that error's class. */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }
 
 /** What a run is started from. */
@@ -29,32 +79,59 @@ export interface RunSpec {
   /** Never used twice; durable before the spawn, and `AGENTD_RUN` in the child's environment. */
   readonly runId: string
   readonly agent: string
+  /** The first turn's id, never used twice. */
+  readonly turnId: string
+  /** The first turn's input. */
   readonly prompt: string
-  /** Absolute. */
+  /** Absolute. The agent's workspace: what its tools may touch. */
   readonly cwd: string
   readonly env: { readonly [name: string]: string }
+  /** Go on with this session of the backend's own; `fork`: as a copy, since it is open elsewhere. */
+  readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
+  /** Servers that the agent is given besides its own, by name: agentd's voice among them. */
+  readonly mcp: { readonly [name: string]: McpServerConfig }
 }
 
-/** The run could not be started. `fatal`: trying again will not help. */
+/** The run could not be started, or does not take this now. `fatal`: trying again will not help. */
 export class BackendError extends Schema.TaggedError<BackendError>()("BackendError", {
   message: Schema.String,
   remedy: Schema.String,
   fatal: Schema.Boolean
 }) {}
 
+/** The next turn's input. */
+export interface TurnInput {
+  readonly turnId: string
+  readonly text: string
+}
+
+export type Decision =
+  | { readonly behavior: "allow" }
+  | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean }
+
 export interface Run {
   readonly runId: string
   /** Ends after `Exited`. Read it always: an unread pipe stops the child. */
   readonly events: Stream.Stream<RunEvent>
-  /** Input for a run that takes some (turns); refused by those that do not. */
-  readonly send: (text: string) => Effect.Effect<void, BackendError>
-  /** Ends the turn, or the run where there are no turns. Returns at once; `Exited` says when it is over. */
-  readonly interrupt: Effect.Effect<void>
+  /** Starts the next turn; refused while one is active, and by a run without turns. */
+  readonly send: (input: TurnInput) => Effect.Effect<void, BackendError>
+  /** Answers a call that asked. One that waits no more is left alone. */
+  readonly answer: (callId: string, decision: Decision) => Effect.Effect<void>
+  /** Ends one call, where the backend can; else nothing. Its result still comes. */
+  readonly cancelCall: (callId: string) => Effect.Effect<void>
+  /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
+  readonly interruptTurn: Effect.Effect<void>
+  /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */
+  readonly end: Effect.Effect<void>
   /** SIGKILL to the whole tree, now. */
   readonly kill: Effect.Effect<void>
 }
 
 export interface Backend {
   readonly name: string
+  /** Whether a run takes one turn after the other. */
+  readonly turns: boolean
+  /** `cancelCall` works: the calls are its own to run, and a limit on their time holds. */
+  readonly runsTools?: boolean
   readonly start: (spec: RunSpec) => Effect.Effect<Run, BackendError, Scope.Scope>
 }

@@ -2,11 +2,16 @@
  * Backends: from what a config says to the backend that does it. One row per type.
  */
 import { Context, Effect, type FileSystem, Layer } from "effect"
-import type { BackendConfig } from "../domain/Config.ts"
+import type { BackendConfig } from "../domain/BackendConfig.ts"
+import * as AcpBackend from "./AcpBackend.ts"
 import type { Backend } from "./Backend.ts"
+import * as ClaudeBackend from "./ClaudeBackend.ts"
 import * as CommandBackend from "./CommandBackend.ts"
+import * as ModelBackend from "./ModelBackend.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
+import { Sandbox } from "./Sandbox.ts"
+import * as Tools from "./Tools.ts"
 
 export class Backends extends Context.Service<
   Backends,
@@ -18,15 +23,21 @@ export class Backends extends Context.Service<
     Layer.effect(
       Backends,
       Effect.gen(function* () {
-        const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem>()
+        const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox>()
         return {
           make: (config: BackendConfig) => {
             switch (config.type) {
               case "command":
                 return CommandBackend.make(config, host).pipe(Effect.provideContext(context))
+              case "acp":
+                return AcpBackend.make(config, host).pipe(Effect.provideContext(context))
+              case "claude":
+                return ClaudeBackend.make(config, host).pipe(Effect.provideContext(context))
+              case "model":
+                return ModelBackend.make(config, host, Tools.make).pipe(Effect.provideContext(context))
             }
           }
         }
       })
-    )
+    ).pipe(Layer.provide(Sandbox.layer(host.environment)))
 }

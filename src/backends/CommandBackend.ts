@@ -13,7 +13,7 @@
 import { type Cause, Effect, Fiber, FileSystem, Queue, Stream } from "effect"
 import * as path from "node:path"
 import type { Readable } from "node:stream"
-import type * as Config from "../domain/Config.ts"
+import type * as Config from "../domain/BackendConfig.ts"
 import type { Outcome } from "../domain/Outcome.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
 import * as LineSplitter from "./LineSplitter.ts"
@@ -41,6 +41,8 @@ export interface Host {
   readonly store: string
   /** The daemon's own environment. */
   readonly environment: RunProcess.Environment
+  /** The folder for conversations of agentd's own models; without it they end with their run. */
+  readonly sessions?: string | undefined
 }
 
 /** Events that wait for a reader; then the program's pipe fills up, then it waits. */
@@ -188,20 +190,24 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     yield* drained
     const outcome = survived ?? outcomeOf(status, lastError(), command.exitCodes)
     yield* Queue.offer(queue, { _tag: "Exited", outcome })
-    yield* Queue.end(queue)
   })
-  yield* Effect.forkScoped(finish)
+  // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+  yield* Effect.forkScoped(Effect.ensuring(finish, Queue.end(queue)))
 
   const refused = new BackendError({
     message: `a command takes no input while it runs`,
     remedy: "send the agent a message: the next run carries it; an urgent one ends this run first",
     fatal: false
   })
+  const end = stopping(program.interrupt)
   const result: Run = {
     runId: spec.runId,
     events: Stream.fromQueue(queue),
     send: () => Effect.fail(refused),
-    interrupt: stopping(program.interrupt),
+    answer: () => Effect.void,
+    cancelCall: () => Effect.void,
+    interruptTurn: end,
+    end,
     kill: stopping(program.kill)
   }
   return result
@@ -212,6 +218,7 @@ export const make = Effect.fnUntraced(function* (command: CommandConfig, host: H
   const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem>()
   const backend: Backend = {
     name: "command",
+    turns: false,
     start: (spec) => start(command, host, spec).pipe(Effect.provideContext(context))
   }
   return backend

@@ -13,7 +13,7 @@
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
-import type { Readable } from "node:stream"
+import type { Readable, Writable } from "node:stream"
 import { BackendError } from "./Backend.ts"
 import { identify, type ProcessId } from "./ProcessTable.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
@@ -24,8 +24,17 @@ export interface RunProcessSpec extends Mark {
   readonly cwd: string
   /** All of it; the mark is added. */
   readonly env: Environment
+  /** The config's field that names the program: what an error tells to correct. Default: argv. */
+  readonly setting?: string | undefined
   /** Written to its standard input, which is closed then; left out, it reads nothing. */
   readonly input?: string | undefined
+  /** Its standard input stays open after `input`, for `write`, until `closeInput`. */
+  readonly keepInput?: boolean | undefined
+  /**
+   * One more process of a run that has begun: it carries the same mark, so it ends with the run at
+   * the latest; what ends it alone ends what parent, group and session show to be its own.
+   */
+  readonly part?: boolean | undefined
   /** From SIGTERM to SIGKILL. */
   readonly grace: Duration.Duration
 }
@@ -36,6 +45,13 @@ export interface RunProcess {
   readonly pid: number
   readonly stdout: Readable
   readonly stderr: Readable
+  /**
+   * With `keepInput`. Returns when the system has taken the text, in the order of the calls; what a
+   * process that has ended, or has closed its input, would not read is dropped: its exit tells.
+   */
+  readonly write: (text: string) => Effect.Effect<void>
+  /** Nothing more is written: it reads to the end of what was. */
+  readonly closeInput: Effect.Effect<void>
   /** How the first process ended; others of the run may still live. */
   readonly exited: Effect.Effect<ExitStatus>
   /** When all of the run is gone; what the first process leaves behind is ended with the grace. */
@@ -70,7 +86,7 @@ const isFolder = (path: string) => {
 }
 
 /** Which failures to spawn a retry may mend: too many processes, files, too little memory. */
-const spawnError = ({ argv, cwd }: RunProcessSpec, cause: unknown): BackendError => {
+const spawnError = ({ argv, cwd, setting = "argv" }: RunProcessSpec, cause: unknown): BackendError => {
   const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
   const program = argv[0]
   switch (code) {
@@ -78,14 +94,14 @@ const spawnError = ({ argv, cwd }: RunProcessSpec, cause: unknown): BackendError
       return isFolder(cwd)
         ? refusal(
             `there is no program "${program}"`,
-            "install it, or correct argv in agentd.jsonc or the daemon's PATH",
+            `install it, or correct ${setting} in agentd.jsonc or the daemon's PATH`,
             true
           )
         : refusal(`the folder ${cwd} does not exist`, "create it, or correct cwd in agentd.jsonc", true)
     case "ENOTDIR":
       return refusal(
         `${cwd} is no folder, or "${program}" lies below a file`,
-        "correct cwd or argv in agentd.jsonc",
+        `correct cwd or ${setting} in agentd.jsonc`,
         true
       )
     case "EACCES":
@@ -126,7 +142,7 @@ const spawnChild = (spec: RunProcessSpec) =>
         cwd: spec.cwd,
         env: { ...spec.env, PWD: spec.cwd, ...environmentOf(spec) },
         detached: true,
-        stdio: [spec.input === undefined ? "ignore" : "pipe", "pipe", "pipe"]
+        stdio: [spec.input === undefined && spec.keepInput !== true ? "ignore" : "pipe", "pipe", "pipe"]
       })
       const root = identify(child.pid ?? 0)
       child.on("error", (error) => resume(Effect.fail(spawnError(spec, error))))
@@ -166,6 +182,27 @@ export const read = (pipe: Readable): Effect.Effect<Buffer | undefined> =>
     return Effect.sync(stop)
   })
 
+/** How long an open pipe may be silent when all known processes of a run are gone. */
+const HELD_LIMIT = "1 second"
+
+/** Hands on each chunk of a pipe, to its end. A pipe that somebody unknown holds open ends with the run. */
+export const drain = Effect.fnUntraced(function* (
+  pipe: Readable,
+  ended: Effect.Effect<unknown, unknown>,
+  take: (chunk: Buffer) => Effect.Effect<unknown>
+) {
+  const held = Effect.exit(ended).pipe(Effect.andThen(Effect.sleep(HELD_LIMIT)), Effect.as(undefined))
+  const next = Effect.raceFirst(read(pipe), held)
+  for (let chunk = yield* next; chunk !== undefined; chunk = yield* next) yield* take(chunk)
+})
+
+/** Its callback comes with an error, too: a broken pipe throws nothing and holds nobody up. */
+const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (pipe === null || !pipe.writable) return resume(Effect.void)
+    pipe.write(text, () => resume(Effect.void))
+  })
+
 /** From here on what comes is thrown away: nobody reads, and the child must not block. */
 const discard = (pipe: Readable) => pipe.removeAllListeners("readable").resume()
 
@@ -176,16 +213,19 @@ export const make = Effect.fnUntraced(function* (
   const reaper = yield* Reaper
 
   const acquire = Effect.gen(function* () {
-    yield* reaper.add(spec.runId)
-    const { child, root } = yield* Effect.onError(spawnChild(spec), () => reaper.remove(spec.runId))
-    const quarry: Quarry = { store: spec.store, runId: spec.runId, root }
+    const known = spec.part !== true
+    const forget = known ? reaper.remove(spec.runId) : Effect.void
+    if (known) yield* reaper.add(spec.runId)
+    const { child, root } = yield* Effect.onError(spawnChild(spec), () => forget)
+    // no run's id holds a blank: by this mark nothing is found
+    const quarry: Quarry = { store: spec.store, runId: known ? spec.runId : `part of ${spec.runId}`, root }
     const exited = exitOf(child)
     const stop = Deferred.makeUnsafe<void>()
     // Bound to no scope: once begun it goes on to its end, whoever loses patience. It is bounded itself.
     const ending = yield* Deferred.await(stop).pipe(
       Effect.raceFirst(Deferred.await(exited)),
       Effect.andThen(tree.terminate(quarry, spec.grace)),
-      Effect.ensuring(reaper.remove(spec.runId)),
+      Effect.ensuring(forget),
       Effect.forkDetach({ startImmediately: true })
     )
     return { child, root, quarry, exited, ending, stop: Deferred.succeed(stop, undefined) }
@@ -202,11 +242,14 @@ export const make = Effect.fnUntraced(function* (
       )
     }
   )
-  child.stdin?.end(spec.input)
+  if (spec.keepInput !== true) child.stdin?.end(spec.input)
+  else if (spec.input !== undefined) child.stdin?.write(spec.input)
   return {
     pid: root.pid,
     stdout: child.stdout!,
     stderr: child.stderr!,
+    write: (text) => write(child.stdin, text),
+    closeInput: Effect.sync(() => void child.stdin?.end()),
     exited: Deferred.await(exited),
     ended: Fiber.join(ending),
     interrupt: Effect.asVoid(stop),

@@ -8,6 +8,7 @@
  */
 import { type Cause, Deferred, type Duration, Effect, Queue, Stream } from "effect"
 import type { Outcome } from "../domain/Outcome.ts"
+import * as ScriptedTurns from "./ScriptedTurns.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
 
 export type Step = Exclude<RunEvent, { readonly _tag: "Exited" }> & {
@@ -30,6 +31,8 @@ export interface Script {
   readonly ignoreInterrupt?: boolean
   /** It takes input; where left out, `send` is refused. */
   readonly takesInput?: boolean
+  /** It takes turns, and plays these, the last one again and again; the other fields are not read then. */
+  readonly turns?: ReadonlyArray<ScriptedTurns.TurnScript>
 }
 
 /** One run as it was asked for, and what became of it. */
@@ -39,6 +42,8 @@ export interface Played {
   readonly interrupts: number
   /** Undefined while it lives. */
   readonly outcome: Outcome | undefined
+  /** Of a run with turns. */
+  readonly turns?: ScriptedTurns.Played
 }
 
 export interface ScriptedBackend extends Backend {
@@ -79,17 +84,21 @@ const play = Effect.fnUntraced(function* (script: Script, record: Record) {
     remedy: "give the script takesInput: true",
     fatal: false
   })
+  const interrupt = Effect.suspend(() => {
+    record.interrupts++
+    return script.ignoreInterrupt === true ? Effect.void : end(killed("SIGTERM"))
+  })
   const run: Run = {
     runId: record.spec.runId,
     events: Stream.fromQueue(queue),
-    send: (text) =>
+    send: ({ text }) =>
       script.takesInput === true
         ? Effect.sync(() => void (record.inputs = [...record.inputs, text]))
         : Effect.fail(refused),
-    interrupt: Effect.suspend(() => {
-      record.interrupts++
-      return script.ignoreInterrupt === true ? Effect.void : end(killed("SIGTERM"))
-    }),
+    answer: () => Effect.void,
+    cancelCall: () => Effect.void,
+    interruptTurn: interrupt,
+    end: interrupt,
     kill: end(killed("SIGKILL"))
   }
   return run
@@ -102,6 +111,15 @@ export const make = (scripts: readonly [Script, ...ReadonlyArray<Script>]): Scri
     const script = scripts[Math.min(records.length, scripts.length - 1)]!
     const record: Record = { spec, inputs: [], interrupts: 0, outcome: undefined }
     records.push(record)
+    if (script.turns !== undefined) {
+      yield* Effect.addFinalizer(() => Effect.sync(() => void (record.outcome ??= killed("SIGTERM"))))
+      return yield* ScriptedTurns.play(
+        script.turns,
+        spec,
+        (turns) => (record.turns = turns),
+        (outcome) => (record.outcome = outcome)
+      )
+    }
     if (script.failStart === undefined) return yield* play(script, record)
     const { message, remedy = "correct the script", fatal = false } = script.failStart
     record.outcome = fatal ? { _tag: "Fatal", detail: message, remedy } : { _tag: "Error", detail: message }
@@ -109,6 +127,8 @@ export const make = (scripts: readonly [Script, ...ReadonlyArray<Script>]): Scri
   })
   return {
     name: "scripted",
+    turns: scripts[0].turns !== undefined,
+    runsTools: scripts[0].turns !== undefined,
     start,
     played: () => records.map((record) => ({ ...record })),
     alive: () => records.filter(({ outcome }) => outcome === undefined).length

@@ -1,17 +1,34 @@
-/** `agentd approve|deny REQUEST`: answers what a session asks leave for. */
-import { Effect } from "effect"
+/**
+ * `agentd approve|deny [CALL]`: answers a tool call of an agent, or what a session
+ * asks leave for; without a CALL: what waits for an answer.
+ */
+import { Clock, Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
+import { hint, Invocation, print } from "./Invocation.ts"
+import { paint, plain } from "./Output.ts"
+import { adviceOf, render, waitingOf } from "./Waiting.ts"
+
+const list = Effect.gen(function* () {
+  const { colour, paths } = yield* Invocation
+  const waiting = yield* call(paths.socket, (client) =>
+    Effect.zipWith(client.Calls(), client.Plates({ all: false }), waitingOf)
+  )
+  const now = yield* Clock.currentTimeMillis
+  const lines = render(waiting, now, colour)
+  const advice = yield* hint(adviceOf(waiting))
+  yield* print(waiting, () => (advice === "" ? lines : [...lines, "", paint(colour, "dim", advice)]))
+})
 
 export const run = Effect.fnUntraced(function* (input: {
-  readonly request: string
+  readonly call: string | undefined
   readonly decision: "allow" | "deny"
   readonly reason: string | undefined
 }) {
   const { caller, paths } = yield* Invocation
+  const name = input.call
+  if (name === undefined) return yield* list
   const done = yield* call(paths.socket, (client) =>
-    client.Answer({ name: input.request, decision: input.decision, reason: input.reason ?? "", caller })
+    client.Answer({ name, decision: input.decision, reason: input.reason ?? "", caller })
   )
   yield* print(done, () => [plain(done.message)])
 })

@@ -6,19 +6,20 @@
 import { Cause, Config, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
 import { VERSION } from "../control/Version.ts"
+import * as AgentVerbs from "./AgentVerbs.ts"
+import * as ChannelVerbs from "./ChannelVerbs.ts"
+import * as ConversationVerbs from "./ConversationVerbs.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
 import { explain } from "./Failure.ts"
-import { FORM, parse } from "./Moment.ts"
+import * as GoalVerbs from "./GoalVerbs.ts"
+import * as Hint from "./Hint.ts"
+import { worldOf } from "./Invocation.ts"
+import * as Paths from "./Paths.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
-import { globalFlags, maybe, verb } from "./Verb.ts"
+import { agent, globalFlags, verb, yes } from "./Verb.ts"
 
-const agent = Argument.String("agent").pipe(Argument.withDescription("Its name in this project, or project/agent"))
 const maybeAgent = agent.pipe(Argument.optional, Argument.map(Option.getOrUndefined))
-const yes = Flag.Boolean("yes").pipe(
-  Flag.withAlias("y"),
-  Flag.withDescription("Do not ask, even while agents work"),
-  Flag.withDefault(false)
-)
+
 const up = Command.make(
   "up",
   {},
@@ -51,6 +52,7 @@ const stop = Command.make(
   Command.withDescription("Stop the daemon in order, or one agent until it is started again"),
   Command.withExamples([
     { command: "agentd stop", description: "Every run is ended; what should run runs again after agentd start" },
+    { command: "agentd stop --yes", description: "In a script: without --yes it exits 2 while agents work" },
     { command: "agentd stop web/builder", description: "Stop one agent of another project" }
   ])
 )
@@ -71,115 +73,6 @@ const status = Command.make(
 ).pipe(
   Command.withDescription("Show the daemon: whether it is ready, what keeps it, its log, mail and agents by state"),
   Command.withExamples([{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }])
-)
-
-const ps = Command.make(
-  "ps",
-  {
-    watch: Flag.Boolean("watch").pipe(
-      Flag.withAlias("w"),
-      Flag.withDescription("Like agentd watch"),
-      Flag.withDefault(false)
-    )
-  },
-  verb(() => import("./Ps.ts"))
-).pipe(
-  Command.withDescription("List the coding sessions and the agents, and what each waits for"),
-  Command.withExamples([
-    { command: "agentd ps", description: "ERRORS 2/5 · 7/20: in a row, and in all, of the limits" },
-    { command: "agentd ps -w", description: "Stay, and show what changes" }
-  ])
-)
-
-const log = Command.make(
-  "log",
-  {
-    follow: Flag.Boolean("follow").pipe(
-      Flag.withAlias("f"),
-      Flag.withDescription("Go on with what comes"),
-      Flag.withDefault(false)
-    ),
-    stream: maybe("stream", "STREAM", "Only this stream: a conversation's id, or daemon"),
-    agent: maybe("agent", "AGENT", "Only what this agent's machines did"),
-    since: Flag.String("since").pipe(
-      Flag.withMetavar("TIME"),
-      Flag.withDescription(`Only since then: ${FORM}`),
-      Flag.mapTryCatch(
-        (text) => {
-          const moment = parse(text)
-          if (moment === undefined) throw new Error(`Expected ${FORM}`)
-          return moment
-        },
-        (error) => (error instanceof Error ? error.message : String(error))
-      ),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
-    ),
-    kinds: Flag.String("kind").pipe(
-      Flag.withMetavar("KIND"),
-      Flag.withDescription("Only runes of this kind, such as worker.moved; may be given more than once"),
-      Flag.atLeast(0)
-    ),
-    lines: Flag.Int("lines").pipe(
-      Flag.withAlias("n"),
-      Flag.withMetavar("N"),
-      Flag.withDescription("Only the newest N of what is there (50 unless --since says otherwise)"),
-      Flag.optional,
-      Flag.map(Option.getOrUndefined)
-    )
-  },
-  verb(() => import("./Log.ts"))
-).pipe(
-  Command.withDescription("Print the log of everything that was decided, one rune a line"),
-  Command.withExamples([
-    { command: "agentd log -f --agent builder", description: "Watch one agent" },
-    { command: "agentd log --since 10m --kind worker.moved --json", description: "For scripts, one JSON value a line" }
-  ])
-)
-
-const why = Command.make(
-  "why",
-  { agent },
-  verb(() => import("./Why.ts"))
-).pipe(
-  Command.withDescription("Say in plain words what led an agent to where it stands"),
-  Command.withExamples([{ command: "agentd why builder", description: "Why did it stop?" }])
-)
-
-const send = Command.make(
-  "send",
-  {
-    agent,
-    text: Argument.String("text").pipe(
-      Argument.withDescription("The message; - or nothing: what comes on standard input"),
-      Argument.optional,
-      Argument.map(Option.getOrUndefined)
-    ),
-    urgent: Flag.Boolean("urgent").pipe(
-      Flag.withDescription("End the run that is under way; the next one carries the message"),
-      Flag.withDefault(false)
-    )
-  },
-  verb(() => import("./Send.ts"))
-).pipe(
-  Command.withDescription("Put a message into an agent's inbox; its next run carries it"),
-  Command.withExamples([
-    {
-      command: 'agentd send builder "Fix the failing test"',
-      description: "It answers when the message is safe on disk"
-    },
-    { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
-    { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
-  ])
-)
-
-const interrupt = Command.make(
-  "interrupt",
-  { agent },
-  verb(() => import("./Interrupt.ts"))
-).pipe(
-  Command.withDescription("End an agent's turn, or its run where there are no turns; counts no error"),
-  Command.withExamples([{ command: "agentd interrupt builder", description: "Let it take up its inbox anew" }])
 )
 
 const verify = Command.make(
@@ -258,9 +151,15 @@ const agentd = Command.make("agentd").pipe(
       group: "The daemon",
       commands: [up, start, stop, restart, status, doctor, verify]
     },
-    { group: "Agents", commands: [ps, why, send, interrupt, log] },
+    { group: "Agents", commands: AgentVerbs.daily },
+    { group: "Channels", commands: ChannelVerbs.daily },
+    { group: "Conversations", commands: ConversationVerbs.daily },
+    { group: "Goals", commands: GoalVerbs.daily },
     { group: "Sessions", commands: SessionVerbs.daily },
-    { group: "Setting up", commands: [init, schema, SessionVerbs.hooks, SessionVerbs.hook, alert, completions] }
+    {
+      group: "Setting up",
+      commands: [init, schema, SessionVerbs.hooks, SessionVerbs.hook, AgentVerbs.mcp, alert, completions]
+    }
   ]),
   Command.withGlobalFlags(globalFlags)
 )
@@ -293,12 +192,22 @@ const debug = Config.Boolean("AGENTD_DEBUG").pipe(
 
 const isUsageError = (error: unknown): error is CliError.CliError => CliError.isCliError(error)
 
-const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, json: boolean) {
+/** The folder of a world of its own, as far as the line can be read at all. */
+const stateOf = Effect.fnUntraced(function* (options: ReadonlyArray<string>) {
+  const at = options.findLastIndex((option) => /^--state(=|$)/.test(option))
+  const chosen =
+    at < 0 ? undefined : options[at] === "--state" ? options[at + 1] : options[at]!.slice("--state=".length)
+  return chosen === undefined || chosen === "" ? null : worldOf(yield* Paths.resolve(Option.some(chosen)))
+})
+
+const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options: ReadonlyArray<string>) {
+  const json = options.includes("--json")
   const error = Cause.squash(cause)
   if (isUsageError(error)) {
     return error._tag === "ShowHelp" && error.errors.length === 0 ? ExitCode.ok : ExitCode.usage
   }
-  const { exitCode, message, remedy, tag } = explain(error)
+  const { exitCode, message, remedy: told, tag } = explain(error)
+  const remedy = Hint.inWorld(told, yield* stateOf(options))
   yield* json
     ? Console.error(JSON.stringify({ error: tag, message, remedy, exitCode }))
     : Console.error(`agentd: ${message}\n  → ${remedy}`)
@@ -322,7 +231,7 @@ export const run = (given: ReadonlyArray<string>) => {
     Effect.as<number>(ExitCode.ok),
     Effect.catchCauseIf(
       (cause) => !Cause.hasInterruptsOnly(cause),
-      (cause) => report(cause, options.includes("--json"))
+      (cause) => report(cause, options)
     ),
     Effect.provideService(CliOutput.Presenter, presenter),
     Effect.provideService(CliConfig.CliConfig, config)

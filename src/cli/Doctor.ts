@@ -6,8 +6,9 @@ import { VERSION } from "../control/Version.ts"
 import * as Checks from "./Checks.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { type Colour, paint } from "./Output.ts"
+import * as Hint from "./Hint.ts"
+import { Invocation, print, worldOf } from "./Invocation.ts"
+import { type Colour, paint, plainLines } from "./Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
 
@@ -33,16 +34,32 @@ const fromDaemon = (socket: string) =>
     )
   )
 
+/** What the daemon says of a file that was read here, too, is the same finding. */
+const apart = (ours: ReadonlyArray<Check>, theirs: ReadonlyArray<Check>): ReadonlyArray<Check> => {
+  const known = new Set(ours.filter(({ level }) => level === "fail").map(({ detail }) => detail))
+  return [...ours, ...theirs.filter(({ detail }) => !known.has(detail))]
+}
+
+/** One finding: its lines in one column. */
+const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: boolean): ReadonlyArray<string> => {
+  const margin = " ".repeat(6 + width)
+  const [first = "", ...more] = plainLines(detail)
+  return [
+    `${paint(colour, colours[level], level.padEnd(4))}  ${name.padEnd(width)}${first}`,
+    ...more.map((line) => `${margin}${line}`),
+    ...(remedy === null ? [] : [`${margin}→ ${remedy}`])
+  ]
+}
+
 export const run = Effect.fnUntraced(function* () {
   const { caller, colour, paths } = yield* Invocation
-  const checks = [...(yield* Checks.all(paths, caller.config, caller.by)), ...(yield* fromDaemon(paths.socket))]
+  const found = apart(yield* Checks.all(paths, caller.config, caller.by), yield* fromDaemon(paths.socket))
+  const checks = found.map((check) => ({
+    ...check,
+    remedy: check.remedy === null ? null : Hint.inWorld(check.remedy, worldOf(paths))
+  }))
   const width = Math.max(...checks.map(({ name }) => name.length)) + 2
-  yield* print(checks, () =>
-    checks.flatMap(({ detail, level, name, remedy }) => [
-      `${paint(colour, colours[level], level.padEnd(4))}  ${name.padEnd(width)}${detail}`,
-      ...(remedy === null ? [] : [`${" ".repeat(6 + width)}→ ${remedy}`])
-    ])
-  )
+  yield* print(checks, () => checks.flatMap((check) => linesOf(check, width, colour)))
   const failed = checks.filter(({ level }) => level === "fail").length
   if (failed === 0) return
   return yield* new VerbFailed({

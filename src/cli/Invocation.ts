@@ -6,6 +6,7 @@ import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effec
 import { TerminalCapabilities } from "effect/cli"
 import { userInfo } from "node:os"
 import type { Caller } from "../domain/Messages.ts"
+import * as Hint from "./Hint.ts"
 import * as Paths from "./Paths.ts"
 
 /** How the bin was started, and what it can start; the bin provides it. */
@@ -91,6 +92,12 @@ export const make = Effect.fnUntraced(function* (flags: {
     caller: { by: yield* Effect.sync(() => userInfo().username), config: yield* Paths.findProject }
   })
 })
+
+/** The folder that hints have to name; null for the user's own world. */
+export const worldOf = (paths: Paths.Paths): string | null => (paths.state === paths.defaultState ? null : paths.state)
+
+/** What to do next, as it must be typed in this world. */
+export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
 
 /** One JSON value where --json was given, else the lines. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>

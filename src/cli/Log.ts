@@ -1,8 +1,10 @@
 /** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
 import { Clock, Console, Effect, Stream } from "effect"
-import { call } from "../control/ControlClient.ts"
-import type { Rune } from "../domain/Rune.ts"
-import { Invocation } from "./Invocation.ts"
+import { call, type Client } from "../control/ControlClient.ts"
+import { didYouMean } from "../domain/ConfigProblem.ts"
+import type { Caller } from "../domain/Messages.ts"
+import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
+import { hint, Invocation } from "./Invocation.ts"
 import { clock, cut, paint, plain, stateColour } from "./Output.ts"
 import type { Moment } from "./Moment.ts"
 
@@ -63,25 +65,56 @@ export const lineOf = (
   return [...shown.map(([text, as]) => paint(colour, as, text)), paint(colour, "dim", payload)].join("  ").trimEnd()
 }
 
+/** A kind that nobody writes is likely a slip; a newer agentd may know it, so it is asked for all the same. */
+const checkKinds = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
+  const { kinds } = yield* Effect.promise(() => import("../runes/Kinds.ts"))
+  for (const kind of asked.filter((each) => !kinds.has(each))) {
+    const near = didYouMean(kind, [...kinds.keys()])
+    const family = [...kinds.keys()].filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
+    const meant = near === undefined ? "" : ` Did you mean "${near}"?`
+    const some = near !== undefined || family.length === 0 ? "" : ` There are: ${family.join(", ")}.`
+    yield* Console.error(`agentd: no rune is of a kind "${plain(kind)}".${meant}${some}`)
+  }
+})
+
+/** Said when nothing was found in a stream: whether there is one. */
+const checkStream = Effect.fnUntraced(function* (client: Client, stream: string, caller: Caller) {
+  const some = yield* Stream.runCollect(client.Log({ stream, tail: 1, follow: false, caller }))
+  if (some.length > 0) return
+  const streams = [DAEMON_STREAM, ...(yield* client.Conversations()).map(({ conversation }) => conversation)]
+  const near = didYouMean(stream, streams)
+  const meant = near === undefined ? "" : ` Did you mean "${near}"?`
+  const where = yield* hint("agentd conversation ls --all, agentd plates --all")
+  yield* Console.error(
+    `agentd: no stream "${plain(stream)}" has runes.${meant}\n  → See which there are: ${where}; and daemon.`
+  )
+})
+
 export const run = Effect.fnUntraced(function* (input: Input) {
   const { caller, colour, columns, json, paths } = yield* Invocation
   const now = yield* Clock.currentTimeMillis
   const since =
     input.since === undefined ? undefined : input.since._tag === "At" ? input.since.at : now - input.since.millis
   const tail = input.lines ?? (since === undefined ? NEWEST : undefined)
+  const { kinds, stream } = input
+  let printed = 0
   yield* call(paths.socket, (client) =>
-    client
-      .Log({
+    Effect.gen(function* () {
+      if (kinds.length > 0) yield* checkKinds(kinds)
+      const runes = client.Log({
         follow: input.follow,
         caller,
-        ...(input.stream === undefined ? {} : { stream: input.stream }),
+        ...(stream === undefined ? {} : { stream }),
         ...(input.agent === undefined ? {} : { agent: input.agent }),
-        ...(input.kinds.length === 0 ? {} : { kinds: input.kinds }),
+        ...(kinds.length === 0 ? {} : { kinds }),
         ...(since === undefined ? {} : { since }),
         ...(tail === undefined ? {} : { tail })
       })
-      .pipe(
-        Stream.runForEach((rune) => Console.log(json ? JSON.stringify(rune) : lineOf(rune, now, { colour, columns })))
-      )
+      yield* Stream.runForEach(runes, (rune) => {
+        printed++
+        return Console.log(json ? JSON.stringify(rune) : lineOf(rune, now, { colour, columns }))
+      })
+      if (printed === 0 && stream !== undefined) yield* checkStream(client, stream, caller)
+    })
   )
 })

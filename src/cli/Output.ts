@@ -20,12 +20,18 @@ const codes: { readonly [colour in Colour]: string } = {
 export const paint = (on: boolean, colour: Colour | undefined, text: string): string =>
   on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
 
+/** Controls, halves of characters, and what is invisible or turns the reading direction; joiners belong to words and emoji. */
+const HARMFUL = /[\p{Cc}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu
+
 /** One line without control characters: what comes from an agent may hold any. */
-export const plain = (text: string): string =>
-  text
-    .replaceAll(/\s+/gu, " ")
-    .replaceAll(/\p{Cc}/gu, "·")
-    .trim()
+export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()
+
+/** The same of a text whose spaces are kept, line by line. */
+export const plainLines = (text: string): ReadonlyArray<string> =>
+  text.split(/\r\n|[\n\v\f\r\u0085\u2028\u2029]/u).map((line) => line.replaceAll("\t", "    ").replaceAll(HARMFUL, "·"))
+
+/** `1 rune`, `2 runes`. */
+export const count = (amount: number, noun: string): string => `${amount} ${noun}${amount === 1 ? "" : "s"}`
 
 /** At most so many columns; a cut is shown. */
 export const cut = (text: string, columns: number): string => {
@@ -116,7 +122,13 @@ const stateColours: { readonly [state: string]: Colour } = {
   SessionComplete: "cyan",
   Interrupting: "yellow",
   CoolingDown: "yellow",
-  Stopped: "red"
+  Stopped: "red",
+  active: "green",
+  paused: "yellow",
+  suspended: "red",
+  closing: "yellow",
+  closed: "dim",
+  archived: "dim"
 }
 
 export const stateColour = (state: string): Colour | undefined => stateColours[state]

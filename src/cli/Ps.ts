@@ -1,14 +1,13 @@
 /** `agentd ps`: the coding sessions and the agents, one a row; with -w as they change. */
 import { Clock, Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
-import { boardOf, render } from "./Board.ts"
+import { render } from "./Board.ts"
+import { glance } from "./Glance.ts"
 import { Invocation, print } from "./Invocation.ts"
 
 const once = Effect.gen(function* () {
   const { colour, columns, paths } = yield* Invocation
-  const board = yield* call(paths.socket, (client) =>
-    Effect.zipWith(client.Plates({ all: false }), client.Agents(), boardOf)
-  )
+  const board = yield* call(paths.socket, glance)
   const now = yield* Clock.currentTimeMillis
   yield* print(board, () => render(board, now, { colour, columns }))
 })

@@ -16,11 +16,12 @@ const restartAgent = Effect.fnUntraced(function* (name: string) {
 
 const restartDaemon = Effect.fnUntraced(function* (yes: boolean) {
   const { paths } = yield* Invocation
-  if ((yield* probe(paths.socket)) === "live") {
+  const live = (yield* probe(paths.socket)) === "live"
+  if (live) {
     yield* ask(yes, "Restart")
     yield* DaemonLife.stop("agentd restart")
   }
-  yield* startDaemon("restarted")
+  yield* startDaemon(live ? "restarted" : "started")
 })
 
 export const run = Effect.fnUntraced(function* (input: { readonly agent: string | undefined; readonly yes: boolean }) {

@@ -1,7 +1,7 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
 import { Effect, Stdio, Stream } from "effect"
 import { call } from "../control/ControlClient.ts"
-import { Limits } from "../control/Protocol.ts"
+import { Limits } from "../control/Procedure.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
@@ -11,6 +11,12 @@ const tooLong = new VerbFailed({
   message: `The text on standard input is longer than ${Limits.textBytes} bytes.`,
   remedy: "Put it in a file that the agent can read, and send its path.",
   exitCode: ExitCode.failed
+})
+
+const both = new VerbFailed({
+  message: "--urgent and --steer exclude each other.",
+  remedy: "--steer ends the turn, --urgent the run: give the one that is meant.",
+  exitCode: ExitCode.usage
 })
 
 /** No more of it than may be sent. */
@@ -28,7 +34,7 @@ const readInput = Effect.gen(function* () {
   return Buffer.concat(parts.parts).toString("utf8")
 })
 
-const textOf = Effect.fnUntraced(function* (given: string | undefined) {
+export const textOf = Effect.fnUntraced(function* (given: string | undefined) {
   if (given !== undefined && given !== "-") return given
   const stdio = yield* Stdio.Stdio
   if (given === undefined && (yield* stdio.stdinIsTerminal)) {
@@ -45,11 +51,12 @@ export const run = Effect.fnUntraced(function* (input: {
   readonly agent: string
   readonly text: string | undefined
   readonly urgent: boolean
+  readonly steer: boolean
 }) {
   const { caller, paths } = yield* Invocation
+  if (input.urgent && input.steer) return yield* both
+  const how = input.urgent ? "urgent" : input.steer ? "steer" : "queue"
   const text = yield* textOf(input.text)
-  const done = yield* call(paths.socket, (client) =>
-    client.Send({ name: input.agent, text, urgent: input.urgent, caller })
-  )
+  const done = yield* call(paths.socket, (client) => client.Send({ name: input.agent, text, how, caller }))
   yield* print(done, () => [plain(done.message)])
 })

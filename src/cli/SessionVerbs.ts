@@ -3,14 +3,12 @@
  * watching them, wrapping them, answering them, and the hooks that tell of them.
  */
 import { Option } from "effect"
-import { Argument, Command, Flag } from "effect/cli"
-import { maybe, verb } from "./Verb.ts"
+import { Argument, Command } from "effect/cli"
+import { maybe, off, verb } from "./Verb.ts"
 
 const plate = Argument.String("plate").pipe(
   Argument.withDescription("Its id or the beginning of it, or the session's own id")
 )
-const off = (name: string, description: string) =>
-  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
 const run = Command.make(
   "run",
@@ -67,22 +65,27 @@ const forget = Command.make(
   Command.withExamples([{ command: "agentd forget 01k9", description: "Its runes stay in the log" }])
 )
 
-const request = Argument.String("request").pipe(Argument.withDescription("The request's id, or its plate's"))
-const reason = maybe("reason", "TEXT", "What the session is told")
+const call = Argument.String("call").pipe(
+  Argument.withDescription("A tool call's id, a session's request or its plate, or a beginning; none: list what waits"),
+  Argument.optional,
+  Argument.map(Option.getOrUndefined)
+)
+const reason = maybe("reason", "TEXT", "What the agent or the session is told")
 
-const approve = Command.make("approve", { request }, ({ request }) =>
-  verb(() => import("./Answer.ts"))({ request, decision: "allow", reason: undefined })
+const approve = Command.make("approve", { call }, ({ call }) =>
+  verb(() => import("./Answer.ts"))({ call, decision: "allow", reason: undefined })
 ).pipe(
-  Command.withDescription("Allow what a session asks for; whoever answers first wins, its terminal too"),
+  Command.withDescription("Let a tool call run, or allow what a session asks for; whoever answers first wins"),
   Command.withExamples([
-    { command: "agentd approve 01k9", description: "For sessions whose hooks were installed with --approvals" }
+    { command: "agentd approve", description: "What waits, with what each call would do" },
+    { command: "agentd approve 01k9", description: "Sessions can be answered where hooks have --approvals" }
   ])
 )
 
-const deny = Command.make("deny", { request, reason }, ({ reason, request }) =>
-  verb(() => import("./Answer.ts"))({ request, decision: "deny", reason })
+const deny = Command.make("deny", { call, reason }, ({ call, reason }) =>
+  verb(() => import("./Answer.ts"))({ call, decision: "deny", reason })
 ).pipe(
-  Command.withDescription("Refuse what a session asks for"),
+  Command.withDescription("Refuse a tool call, or what a session asks for"),
   Command.withExamples([{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }])
 )
 

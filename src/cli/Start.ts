@@ -5,9 +5,12 @@
 import { Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
+import { load } from "../domain/ConfigFile.ts"
 import * as DaemonLife from "./DaemonLife.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { hint, Invocation, print } from "./Invocation.ts"
+import { plain, plainLines } from "./Output.ts"
 
 const startAgent = Effect.fnUntraced(function* (name: string) {
   const { caller, paths } = yield* Invocation
@@ -17,22 +20,47 @@ const startAgent = Effect.fnUntraced(function* (name: string) {
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
-  ...project.problems.map((problem) => `Its config has a problem: ${plain(problem)}`)
+  ...(project.problems.length === 0
+    ? []
+    : [
+        "Its config cannot be used; what was in force before stays in force:",
+        ...project.problems.flatMap(plainLines).map((line) => `  ${line}`)
+      ])
 ]
+
+/** The daemon refuses a file that it cannot read; why is read off the file itself, with the exit code of its kind. */
+const register = Effect.fnUntraced(function* (config: string) {
+  const { caller, paths } = yield* Invocation
+  return yield* call(paths.socket, (client) => client.Register({ config, caller })).pipe(
+    Effect.catchTag("CommandRefused", (refused) =>
+      Effect.flatMap(Effect.result(load(config)), (read) =>
+        Effect.fail(read._tag === "Failure" ? read.failure : refused)
+      )
+    )
+  )
+})
 
 /** Also what `restart` ends with. */
 export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted") {
   const { caller, paths } = yield* Invocation
   const { launched, status } = yield* DaemonLife.start
-  const { config } = caller
-  const project = config === null ? null : yield* call(paths.socket, (client) => client.Register({ config, caller }))
   const { pid, version } = status.daemon
-  yield* print({ launched, pid, version, socket: paths.socket, project }, () => [
+  const { config } = caller
+  const project = config === null ? null : yield* register(config)
+  const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
     ...(project === null
       ? ["There is no agentd.jsonc here or above: no project was registered. Write a sample: agentd init"]
       : projectLines(project))
-  ])
+  ]
+  const told = yield* Effect.forEach(lines, hint)
+  yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
+  if (project === null || project.problems.length === 0) return
+  return yield* new VerbFailed({
+    message: `${project.config} has problems.`,
+    remedy: "Mend it: it is read again when it changes.",
+    exitCode: ExitCode.config
+  })
 })
 
 export const run = Effect.fnUntraced(function* (input: { readonly agent: string | undefined }) {

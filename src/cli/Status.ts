@@ -4,7 +4,7 @@ import { call } from "../control/ControlClient.ts"
 import type { DaemonStatus, StatusReply } from "../control/Protocol.ts"
 import { VERSION } from "../control/Version.ts"
 import { Invocation, print } from "./Invocation.ts"
-import { age, bytes, clock, type Colour, paint, plain, stateColour } from "./Output.ts"
+import { age, bytes, clock, type Colour, count, paint, plain, stateColour } from "./Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
   recovering: ["recovering: it reads its log, and answers meanwhile", "yellow"],
@@ -59,7 +59,7 @@ const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArra
     line("state", daemon.state),
     line("socket", daemon.socket),
     line("http", http(daemon.http)),
-    line("log", `${daemon.log.head} runes, ${bytes(daemon.log.bytes)}`),
+    line("log", `${count(daemon.log.head, "rune")}, ${bytes(daemon.log.bytes)}`),
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),
     ...projects.map((project) =>

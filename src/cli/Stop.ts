@@ -1,17 +1,16 @@
 /**
- * `agentd stop`: the daemon, in order, after a question on a terminal while
- * agents work; `agentd stop AGENT`: one agent, until somebody starts it again.
+ * `agentd stop`: the daemon, in order; while agents work a person is asked first,
+ * and a script has to say --yes. `agentd stop AGENT`: one agent, until somebody
+ * starts it again.
  */
-import { Console, Effect, Option } from "effect"
-import { Prompt } from "effect/cli"
+import { Effect, Option } from "effect"
 import { call } from "../control/ControlClient.ts"
 import { probe } from "../control/Endpoint.ts"
 import * as Unit from "../systemd/Unit.ts"
 import { unitName } from "../systemd/Unit.ts"
+import { confirm } from "./Confirm.ts"
 import * as DaemonLife from "./DaemonLife.ts"
-import { ExitCode } from "./ExitCode.ts"
-import { VerbFailed } from "./Failure.ts"
-import { Invocation, print } from "./Invocation.ts"
+import { hint, Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
 
 /** States in which a run is alive. */
@@ -23,23 +22,15 @@ const stopAgent = Effect.fnUntraced(function* (name: string) {
   yield* print(done, () => [plain(done.message)])
 })
 
-/** Fails unless nobody works, nobody is there to be asked, or the answer is yes. */
+/** Fails unless nobody works, or the answer is yes. */
 export const ask = Effect.fnUntraced(function* (yes: boolean, verb: "Stop" | "Restart") {
-  const { interactive, paths } = yield* Invocation
-  if (yes || !interactive) return
+  const { paths } = yield* Invocation
+  if (yes) return
   const { states } = yield* DaemonLife.status(paths.socket)
   const working = states.filter(({ state }) => WORKING.has(state)).reduce((sum, { agents }) => sum + agents, 0)
   if (working === 0) return
-  yield* Console.error(
-    `${working} ${working === 1 ? "agent works" : "agents work"}; each run is ended and taken up again after the next start.`
-  )
-  const agreed = yield* Prompt.run(Prompt.Confirm({ message: `${verb} the daemon?`, initial: false }))
-  if (agreed) return
-  return yield* new VerbFailed({
-    message: "Nothing was stopped.",
-    remedy: `Answer yes, or give --yes.`,
-    exitCode: ExitCode.failed
-  })
+  const fact = `${working} ${working === 1 ? "agent works" : "agents work"}; each run is ended and taken up again after the next start.`
+  yield* confirm(yes, fact, `${verb} the daemon?`)
 })
 
 /** A daemon that died a moment ago comes back by itself, unless systemd is told. */
@@ -58,9 +49,10 @@ const stopDaemon = Effect.fnUntraced(function* (yes: boolean) {
   if ((yield* probe(paths.socket)) !== "live" && (yield* stopReturn)) return
   yield* ask(yes, "Stop")
   const stopped = yield* DaemonLife.stop("agentd stop")
-  yield* print(stopped, () => [
+  const told = yield* hint(
     `The daemon has stopped (pid ${stopped.pid}). What should run runs again after: agentd start`
-  ])
+  )
+  yield* print(stopped, () => [told])
 })
 
 export const run = Effect.fnUntraced(function* (input: { readonly agent: string | undefined; readonly yes: boolean }) {

@@ -3,13 +3,20 @@
  * them take, and the loader that brings in a verb's own code when it is called.
  */
 import { Effect, Option } from "effect"
-import { Flag, GlobalFlag } from "effect/cli"
+import { Argument, Flag, GlobalFlag } from "effect/cli"
 import * as Invocation from "./Invocation.ts"
 
 const State = GlobalFlag.Setting("state")({
   flag: Flag.String("state").pipe(
     Flag.withMetavar("DIR"),
     Flag.withDescription("Keep and find everything in this folder: a separate world"),
+    Flag.mapTryCatch(
+      (folder) => {
+        if (folder.trim() === "") throw new Error("Expected a folder, not an empty text")
+        return folder
+      },
+      (error) => (error instanceof Error ? error.message : String(error))
+    ),
     Flag.optional
   )
 })
@@ -39,3 +46,16 @@ export const maybe = (name: string, metavar: string, description: string) =>
     Flag.optional,
     Flag.map(Option.getOrUndefined)
   )
+
+export const off = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+export const yes = Flag.Boolean("yes").pipe(
+  Flag.withAlias("y"),
+  Flag.withDescription("Do not ask"),
+  Flag.withDefault(false)
+)
+
+export const agent = Argument.String("agent").pipe(
+  Argument.withDescription("Its name in this project, or project/agent")
+)

@@ -11,7 +11,7 @@ import * as SqlRuneLog from "../runes/SqlRuneLog.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
-import { age, paint, plain } from "./Output.ts"
+import { age, count, paint, plain } from "./Output.ts"
 
 /** What the daemon says on the way, on standard error where somebody waits; then its verdict. */
 const byDaemon = (socket: string, talks: boolean) =>
@@ -20,7 +20,7 @@ const byDaemon = (socket: string, talks: boolean) =>
       Stream.tap((event) => {
         if (!talks || event._tag === "Verdict") return Effect.void
         return Console.error(
-          event._tag === "Started" ? `Reading ${event.runes} runes …` : `… for ${age(event.elapsed)} so far`
+          event._tag === "Started" ? `Reading ${count(event.runes, "rune")} …` : `… for ${age(event.elapsed)} so far`
         )
       }),
       Stream.runFold(
@@ -54,13 +54,13 @@ export const run = Effect.fnUntraced(function* () {
     ),
     ...(problems.length === 0
       ? [
-          `${paint(colour, "green", "All is well")}: ${runes} runes in ${streams} streams, each hash follows from the one before.`
+          `${paint(colour, "green", "All is well")}: ${count(runes, "rune")} in ${count(streams, "stream")}, each hash follows from the one before.`
         ]
       : [])
   ])
   if (problems.length === 0) return
   return yield* new VerbFailed({
-    message: `${problems.length} ${problems.length === 1 ? "problem" : "problems"} in ${runes} runes.`,
+    message: `${count(problems.length, "problem")} in ${count(runes, "rune")}.`,
     remedy:
       "Keep a copy of the state folder before anything else; then restore the store from a backup, or go on and know that these runes are not to be trusted.",
     exitCode: ExitCode.problems

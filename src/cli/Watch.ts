@@ -8,10 +8,11 @@
 import { Clock, Effect, Ref, Stream, Terminal } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { call } from "../control/ControlClient.ts"
-import type { PlateInfo } from "../domain/Messages.ts"
-import { type Board, boardOf, render } from "./Board.ts"
+import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
+import { type Board, render } from "./Board.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
+import { glance } from "./Glance.ts"
 import { Invocation } from "./Invocation.ts"
 import { clock, cut, paint, plain } from "./Output.ts"
 import { waits } from "./SessionTable.ts"
@@ -51,7 +52,7 @@ export const frame = (
   colour: boolean
 ): ReadonlyArray<string> => {
   const { columns, rows } = size
-  const waiting = board?.plates.filter(waits).length ?? 0
+  const waiting = board === undefined ? 0 : board.plates.filter(waits).length + board.calls.length
   const head = `agentd ${clock(now, now)}  ${waiting === 0 ? "nobody waits for you" : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`}  (q ends)`
   const body = board === undefined ? [] : render(board, now, { colour, columns })
   const notice = problem === undefined ? [] : [paint(colour, "red", cut(plain(problem), columns))]
@@ -61,14 +62,38 @@ export const frame = (
   return [paint(colour, waiting === 0 ? "dim" : "yellow", cut(head, columns)), "", ...notice, ...fitting].slice(0, rows)
 }
 
-const notifyOf = (plate: PlateInfo) =>
+/** Calls that ask now and did not before. */
+export const startedToAsk = (
+  before: ReadonlyArray<CallInfo>,
+  now: ReadonlyArray<CallInfo>
+): ReadonlyArray<CallInfo> => {
+  const known = new Set(before.map(({ callId }) => callId))
+  return now.filter(({ callId }) => !known.has(callId))
+}
+
+interface News {
+  readonly title: string
+  readonly detail: string
+}
+const newsOf = (before: Board, now: Board): ReadonlyArray<News> => [
+  ...startedToWait(before.plates, now.plates).map(({ cwd, detail, plateId, title }) => ({
+    title: title ?? cwd ?? plateId,
+    detail
+  })),
+  ...startedToAsk(before.calls, now.calls).map(({ agent, project, tool }) => ({
+    title: `${project}/${agent}`,
+    detail: `wants to use ${tool}`
+  }))
+]
+
+const notifyOf = ({ detail, title }: News) =>
   Effect.flatMap(ChildProcessSpawner.ChildProcessSpawner, (spawner) =>
     spawner.exitCode(
-      ChildProcess.make(
-        "notify-send",
-        ["--app-name=agentd", "--", `${plate.title ?? plate.cwd ?? plate.plateId}`, plain(plate.detail)],
-        { stdin: "ignore", stdout: "ignore", stderr: "ignore" }
-      )
+      ChildProcess.make("notify-send", ["--app-name=agentd", "--", plain(title), plain(detail)], {
+        stdin: "ignore",
+        stdout: "ignore",
+        stderr: "ignore"
+      })
     )
   ).pipe(Effect.timeout("5 seconds"), Effect.ignore)
 
@@ -94,17 +119,13 @@ export const run = Effect.fnUntraced(function* (options: { readonly bell: boolea
     const before = (yield* Ref.get(shown)).board
     yield* Ref.set(shown, { board, problem: undefined })
     // What waited before we looked is on the screen; it did not start just now.
-    const started = before === undefined ? [] : startedToWait(before.plates, board.plates)
+    const started = before === undefined ? [] : newsOf(before, board)
     if (options.bell && started.length > 0) yield* write(BELL)
     if (options.notify) yield* Effect.forEach(started, notifyOf, { discard: true })
     yield* draw
   })
   const looking = call(paths.socket, (client) =>
-    Effect.zipWith(client.Plates({ all: false }), client.Agents(), boardOf).pipe(
-      Effect.flatMap(take),
-      Effect.andThen(Effect.sleep(EVERY)),
-      Effect.forever
-    )
+    glance(client).pipe(Effect.flatMap(take), Effect.andThen(Effect.sleep(EVERY)), Effect.forever)
   ).pipe(
     Effect.catch((error) =>
       Ref.update(shown, ({ board }) => ({ board, problem: `${error.message} ${error.remedy}` })).pipe(

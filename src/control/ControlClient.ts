@@ -6,11 +6,12 @@
  * is given up after a bounded time.
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
-import { Effect, Layer, Schedule, Schema, type Scope } from "effect"
+import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { codeOf } from "./Endpoint.ts"
-import { Control, Limits } from "./Protocol.ts"
+import { Limits } from "./Procedure.ts"
+import { Control } from "./Protocol.ts"
 
 /** No daemon answers at the socket. */
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
@@ -49,6 +50,13 @@ const unreachable = (socket: string, error: RpcClientError.RpcClientError): Daem
       })
 }
 
+const stopped = (socket: string) =>
+  new DaemonUnreachable({
+    reason: "lost",
+    message: `The daemon at ${socket} stopped before it had answered.`,
+    remedy: "Start it again: agentd start. What it had done already is in its log: agentd log"
+  })
+
 const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
 
 const transport = (socket: string) =>
@@ -64,6 +72,8 @@ export const call = <A, E, R>(
 ): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
   Effect.flatMap(RpcClient.make(Control, { disableTracing: true }), use).pipe(
     Effect.scoped,
+    // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
+    Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(stopped(socket))),
     Effect.mapError((error) =>
       isRpcClientError(error) ? unreachable(socket, error) : (error as Exclude<E, RpcClientError.RpcClientError>)
     ),

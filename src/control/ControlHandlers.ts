@@ -1,58 +1,32 @@
 /**
- * ControlHandlers: what each procedure of the control protocol does.
+ * ControlHandlers: what each procedure of the control protocol does; those of a
+ * topic of its own lie in that topic's file.
  *
  * Guarantees: inputs are checked first; calls under way are counted and bounded;
  * nothing here holds state of its own but that count.
  */
-import { Clock, Effect, Stream } from "effect"
+import { Clock, Effect, Layer, Stream } from "effect"
 import { Fleet } from "../agents/Fleet.ts"
-import { workerAddress } from "../agents/Recovery.ts"
+import { workerAddress } from "../agents/AgentRecovery.ts"
 import * as Why from "../agents/Why.ts"
 import { type AgentInfo, type Caller, CommandRefused } from "../domain/Messages.ts"
-import { type Decision, Plates } from "../plates/Plates.ts"
+import { Plates } from "../plates/Plates.ts"
 import { RuneLog, type StorageError } from "../runes/RuneLog.ts"
+import * as Admission from "./Admission.ts"
+import * as Answers from "./Answers.ts"
+import * as ChannelHandlers from "./ChannelHandlers.ts"
+import * as ConversationHandlers from "./ConversationHandlers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
 import { bounded, checkCaller, checkNamed, checkSelection, checkText } from "./Inputs.ts"
 import { actorsOf, open, select } from "./LogReader.ts"
-import { Control, Limits, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
+import { Limits } from "./Procedure.ts"
+import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
+import * as Suggestion from "./Suggestion.ts"
+import * as GoalHandlers from "./GoalHandlers.ts"
+import * as VoiceHandlers from "./VoiceHandlers.ts"
 
 /** So many moves of an agent are enough to say why it is where it is. */
 const WHY_RUNES = 400
-
-/** Counts the calls under way and refuses those beyond the limit. */
-const makeAdmission = () => {
-  let open = 0
-  const acquire = Effect.suspend(() => {
-    if (open >= Limits.calls) {
-      return Effect.fail(
-        new CommandRefused({
-          message: `${Limits.calls} calls are under way already.`,
-          remedy: "Try again in a moment; end some `agentd log -f`."
-        })
-      )
-    }
-    open++
-    return Effect.void
-  })
-  const release = Effect.sync(() => {
-    open--
-  })
-  return {
-    call: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      Effect.acquireUseRelease(
-        acquire,
-        () => effect,
-        () => release
-      ),
-    stream: <A, E, R>(stream: Stream.Stream<A, E, R>) =>
-      Stream.unwrap(
-        Effect.as(
-          Effect.acquireRelease(acquire, () => release),
-          stream
-        )
-      )
-  }
-}
 
 export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
   const counts = new Map<string, StateCount>()
@@ -110,35 +84,53 @@ const explaining = (log: RuneLog["Service"], fleet: Fleet["Service"]) =>
     return { agent, ...Why.why(runes.filter(open), agent) }
   })
 
-/** A session that is refused something is told something. */
-const decisionOf = (behavior: "allow" | "deny", reason: string): Decision =>
-  behavior === "allow" ? { behavior } : { behavior, message: reason.trim() || "Refused by the user." }
+const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], fleet: Fleet["Service"]) {
+  const status = yield* daemon.status
+  const now = yield* Clock.currentTimeMillis
+  return {
+    daemon: status,
+    uptime: Math.max(0, now - status.startedAt),
+    projects: yield* fleet.projects,
+    states: countStates(yield* fleet.agents)
+  }
+})
 
-export const layer = Control.toLayer(
+const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
+  yield* bounded("reason", reason, Limits.reasonLength)
+  yield* bounded("by", by, Limits.nameLength)
+  const { pid } = yield* daemon.status
+  yield* daemon.shutdown(reason, by)
+  return { pid }
+})
+
+const daemon = group.toLayer(
   Effect.gen(function* () {
     const fleet = yield* Fleet
     const log = yield* RuneLog
     const plates = yield* Plates
     const daemon = yield* DaemonControl
-    const admit = makeAdmission()
+    const admit = yield* Admission.Admission
 
     const command = <A, E>(
       input: { readonly name: string; readonly caller: Caller },
       run: (name: string, caller: Caller) => Effect.Effect<A, E>
     ) => admit.call(Effect.andThen(checkNamed(input), run(input.name, input.caller)))
 
-    return Control.of({
-      Status: () =>
-        Effect.gen(function* () {
-          const status = yield* daemon.status
-          const now = yield* Clock.currentTimeMillis
-          return {
-            daemon: status,
-            uptime: Math.max(0, now - status.startedAt),
-            projects: yield* fleet.projects,
-            states: countStates(yield* fleet.agents)
-          }
-        }),
+    /** On an agent: a name that nobody has comes back with the one that was meant. */
+    const onAgent = <A, E>(
+      input: { readonly name: string; readonly caller: Caller },
+      run: (name: string, caller: Caller) => Effect.Effect<A, E | CommandRefused>
+    ) =>
+      command(input, (name, caller) =>
+        Effect.catchIf(
+          run(name, caller),
+          (error): error is CommandRefused => error instanceof CommandRefused,
+          (error) => Effect.flip(Suggestion.ofAgent(fleet, name, caller, error))
+        )
+      )
+
+    return group.of({
+      Status: () => reporting(daemon, fleet),
       Register: ({ caller, config }) =>
         admit.call(
           bounded("config", config, Limits.pathLength).pipe(
@@ -148,14 +140,14 @@ export const layer = Control.toLayer(
         ),
       Projects: () => fleet.projects,
       Agents: () => fleet.agents,
-      Agent: (input) => command(input, fleet.agent),
-      Start: (input) => command(input, fleet.start),
-      Stop: (input) => command(input, fleet.stop),
-      Restart: (input) => command(input, fleet.restart),
-      Interrupt: (input) => command(input, fleet.interrupt),
+      Agent: (input) => onAgent(input, fleet.agent),
+      Start: (input) => onAgent(input, fleet.start),
+      Stop: (input) => onAgent(input, fleet.stop),
+      Restart: (input) => onAgent(input, fleet.restart),
+      Interrupt: (input) => onAgent(input, fleet.interrupt),
       Send: (input) =>
-        command(input, (name, caller) =>
-          Effect.andThen(checkText(input.text), fleet.send(name, { text: input.text, urgent: input.urgent }, caller))
+        onAgent(input, (name, caller) =>
+          Effect.andThen(checkText(input.text), fleet.send(name, { text: input.text, how: input.how }, caller))
         ),
       Plates: ({ all }) => plates.list({ closed: all }),
       Plate: ({ name }) => admit.call(Effect.andThen(bounded("name", name, Limits.nameLength), plates.find(name))),
@@ -164,22 +156,24 @@ export const layer = Control.toLayer(
         command(input, (name, caller) =>
           Effect.andThen(
             bounded("reason", input.reason, Limits.reasonLength),
-            plates.answer(name, decisionOf(input.decision, input.reason), caller)
+            Answers.answer({ fleet, log, plates }, name, input.decision, input.reason, caller)
           )
         ),
       Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),
-      Why: (input) => command(input, explaining(log, fleet)),
+      Why: (input) => onAgent(input, explaining(log, fleet)),
       Verify: () => admit.stream(verifying(log)),
       AlertTest: () => admit.call(daemon.alertTest),
-      Shutdown: ({ by, reason }) =>
-        Effect.gen(function* () {
-          yield* bounded("reason", reason, Limits.reasonLength)
-          yield* bounded("by", by, Limits.nameLength)
-          const { pid } = yield* daemon.status
-          yield* daemon.shutdown(reason, by)
-          return { pid }
-        }),
+      Shutdown: ({ by, reason }) => ending(daemon, reason, by),
       Doctor: () => daemon.checks
     })
   })
 )
+
+/** The whole: a line for each topic, as in Protocol. */
+export const layer = Layer.mergeAll(
+  daemon,
+  ChannelHandlers.layer, // channels, by people and by agents
+  ConversationHandlers.layer, // conversations, tool calls, sub-agents
+  GoalHandlers.layer, // goals, their plans and tasks
+  VoiceHandlers.layer // what an agent asks for itself
+).pipe(Layer.provide(Admission.layer))

@@ -12,7 +12,8 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { claim, EndpointRefused } from "./Endpoint.ts"
-import { Control, Limits } from "./Protocol.ts"
+import { Limits } from "./Procedure.ts"
+import { Control } from "./Protocol.ts"
 
 export interface Options {
   /** Absolute path of the socket. */

@@ -5,8 +5,9 @@
  * what it may be, and a remedy.
  */
 import { Effect } from "effect"
-import { type Caller, CommandRefused } from "../domain/Messages.ts"
-import { Limits, type LogSelection } from "./Protocol.ts"
+import { type Caller, CommandRefused, type Report, type SpawnRequest } from "../domain/Messages.ts"
+import { Limits } from "./Procedure.ts"
+import type { LogSelection } from "./Protocol.ts"
 
 const tooLong = (field: string, is: number, may: number, unit: string, remedy: string) =>
   Effect.fail(new CommandRefused({ message: `${field} has ${is} ${unit} and may have ${may}.`, remedy }))
@@ -23,11 +24,11 @@ export const checkCaller = (caller: Caller) =>
 export const checkNamed = (input: { readonly name: string; readonly caller: Caller }) =>
   Effect.andThen(bounded("name", input.name, Limits.nameLength), checkCaller(input.caller))
 
-export const checkText = (text: string): Effect.Effect<void, CommandRefused> => {
+export const checkText = (text: string, field = "text"): Effect.Effect<void, CommandRefused> => {
   const bytes = Buffer.byteLength(text)
   if (bytes > Limits.textBytes) {
     return tooLong(
-      "text",
+      field,
       bytes,
       Limits.textBytes,
       "bytes",
@@ -35,9 +36,26 @@ export const checkText = (text: string): Effect.Effect<void, CommandRefused> => 
     )
   }
   return text.trim() === ""
-    ? Effect.fail(new CommandRefused({ message: "text is empty.", remedy: "Say what the agent is to do." }))
+    ? Effect.fail(new CommandRefused({ message: `${field} is empty.`, remedy: `Give a ${field} that says something.` }))
     : Effect.void
 }
+
+/** A sub-agent's name is checked where names are; here only that nothing is beyond its bound. */
+export const checkSpawn = Effect.fnUntraced(function* (request: SpawnRequest) {
+  yield* bounded("name", request.name, Limits.nameLength)
+  yield* bounded("role", request.role ?? "", Limits.reasonLength)
+  if (request.instructions !== undefined) yield* checkText(request.instructions, "instructions")
+  yield* checkText(request.task, "task")
+})
+
+export const checkReport = Effect.fnUntraced(function* ({ evidence, summary }: Report) {
+  yield* checkText(summary, "summary")
+  const { count, length } = Limits.evidence
+  if (evidence.length > count) {
+    return yield* tooLong("evidence", evidence.length, count, "entries", "Name the ones that prove it.")
+  }
+  for (const piece of evidence) yield* bounded("evidence", piece, length)
+})
 
 export const checkSelection = Effect.fnUntraced(function* (selection: LogSelection) {
   yield* checkCaller(selection.caller)

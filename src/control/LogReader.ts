@@ -5,24 +5,78 @@
  * without gap; a rune of visibility `secret` never passes.
  */
 import { Effect, Stream } from "effect"
-import { inboxAddress, workerAddress } from "../agents/Recovery.ts"
+import { inboxAddress, workerAddress } from "../agents/AgentRecovery.ts"
 import type { Rune } from "../domain/Rune.ts"
+import * as Tool from "../machines/Tool.ts"
 import type { RuneLog, Selection, StorageError } from "../runes/RuneLog.ts"
+import { Limits } from "./Procedure.ts"
 
 /** The machines of one agent, as they sign their runes. */
-export const actorsOf = (agent: string): ReadonlyArray<string> => [workerAddress(agent), inboxAddress(agent)]
+export interface Actors {
+  readonly exact: ReadonlyArray<string>
+  /** Of its tool calls, each a machine of its own. */
+  readonly calls: string
+}
+
+export const actorsOf = (agent: string): Actors => ({
+  exact: [
+    workerAddress(agent),
+    inboxAddress(agent),
+    ...["turn", "agent", "voice", "meter"].map((machine) => `${machine}/${agent}`)
+  ],
+  calls: `tool/${agent}/`
+})
+
+const isOf = ({ calls, exact }: Actors, actor: string): boolean => exact.includes(actor) || actor.startsWith(calls)
 
 /** Whether it may leave the daemon. */
 export const open = (rune: Rune): boolean => rune.visibility !== "secret"
+
+/** The kinds that tool calls have, as far as they are asked for. */
+const callKinds = (selection: Selection): ReadonlyArray<string> =>
+  Tool.kinds.filter((kind) => selection.kinds?.includes(kind) ?? true)
+
+/**
+ * The newest of an agent's tool calls. The log finds one actor's runes, and each
+ * call is an actor: so ever more of all calls are looked at, up to the limit.
+ */
+const newestCalls = Effect.fnUntraced(function* (
+  log: RuneLog["Service"],
+  selection: Selection,
+  actors: Actors,
+  count: number
+) {
+  const kinds = callKinds(selection)
+  if (kinds.length === 0) return []
+  for (let window = count; ; window *= 4) {
+    const size = Math.min(window, Limits.tail)
+    const runes = yield* log.tail({ ...selection, kinds }, size)
+    const own = runes.filter(({ actor }) => actor.startsWith(actors.calls))
+    if (own.length >= count || runes.length < size || size === Limits.tail) return own.slice(-count)
+  }
+})
+
+const newest = Effect.fnUntraced(function* (
+  log: RuneLog["Service"],
+  selection: Selection,
+  actors: Actors | undefined,
+  count: number
+) {
+  if (count === 0) return []
+  if (actors === undefined) return yield* log.tail(selection, count)
+  const parts = yield* Effect.forEach(actors.exact, (actor) => log.tail({ ...selection, actor }, count))
+  const calls = yield* newestCalls(log, selection, actors, count)
+  return [...parts.flat(), ...calls].toSorted((a, b) => a.eventId - b.eventId)
+})
 
 /** The runes of a selection, oldest first; then, if asked, what comes, without gap or duplicate. */
 export const select = (
   log: RuneLog["Service"],
   selection: Selection,
-  actors: ReadonlyArray<string> | undefined,
+  actors: Actors | undefined,
   options: { readonly tail?: number | undefined; readonly follow: boolean }
 ): Stream.Stream<Rune, StorageError> => {
-  const wanted = (rune: Rune) => open(rune) && (actors === undefined || actors.includes(rune.actor))
+  const wanted = (rune: Rune) => open(rune) && (actors === undefined || isOf(actors, rune.actor))
   if (options.tail === undefined) {
     return Stream.filter(options.follow ? log.subscribe(selection) : log.read(selection), wanted)
   }
@@ -30,14 +84,15 @@ export const select = (
   return Stream.unwrap(
     Effect.gen(function* () {
       const head = yield* log.head
-      const selections = actors?.map((actor) => ({ ...selection, actor })) ?? [selection]
-      const parts = count === 0 ? [] : yield* Effect.forEach(selections, (each) => log.tail(each, count))
-      const newest = parts.flat().toSorted((a, b) => a.eventId - b.eventId)
-      const shown = Stream.fromIterable(newest.filter(open).slice(-count))
-      const after = Math.max(selection.after ?? 0, newest.at(-1)?.eventId ?? head)
-      return options.follow
-        ? Stream.concat(shown, Stream.filter(log.subscribe({ ...selection, after }), wanted))
-        : shown
+      const found = yield* newest(log, selection, actors, count)
+      if (!options.follow) return Stream.fromIterable(found.filter(open).slice(-count))
+      // What was appended while we looked may be in one part and missing from another: it comes from the subscription.
+      const before = found.filter((rune) => rune.eventId <= head && open(rune))
+      const after = Math.max(selection.after ?? 0, head)
+      return Stream.concat(
+        Stream.fromIterable(before.slice(-count)),
+        Stream.filter(log.subscribe({ ...selection, after }), wanted)
+      )
     })
   )
 }

@@ -11,22 +11,11 @@ import { Rpc, RpcGroup } from "effect/rpc"
 import { WhyLine } from "../agents/Why.ts"
 import { AgentInfo, Caller, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import { Rune } from "../domain/Rune.ts"
-import { StorageError } from "../runes/RuneLog.ts"
-
-/** What a caller may send. A line holds the longest text in its longest JSON spelling, and the rest. */
-export const Limits = {
-  textBytes: 256 * 1024,
-  nameLength: 256,
-  pathLength: 4096,
-  reasonLength: 1024,
-  kinds: 64,
-  /** Runes that one `tail` may ask for. */
-  tail: 10_000,
-  lineBytes: 2 * 1024 * 1024,
-  connections: 256,
-  /** Calls under way at one time, followers of the log among them. */
-  calls: 512
-} as const
+import * as ChannelProtocol from "./ChannelProtocol.ts"
+import * as ConversationProtocol from "./ConversationProtocol.ts"
+import * as GoalProtocol from "./GoalProtocol.ts"
+import { error, named } from "./Procedure.ts"
+import * as VoiceProtocol from "./VoiceProtocol.ts"
 
 /** One finding of `doctor`. */
 export const Check = Schema.Struct({
@@ -149,10 +138,8 @@ export const LogSelection = Schema.Struct({
 })
 export type LogSelection = typeof LogSelection.Type
 
-const error = Schema.Union([CommandRefused, StorageError])
-const named = { name: Schema.String, caller: Caller }
-
-export const Control = RpcGroup.make(
+/** The daemon, its agents one by one, the sessions, the log. */
+export const group = RpcGroup.make(
   Rpc.make("Status", { success: StatusReply }),
   Rpc.make("Register", { payload: { config: Schema.String, caller: Caller }, success: ProjectInfo, error }),
   Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }),
@@ -163,7 +150,7 @@ export const Control = RpcGroup.make(
   Rpc.make("Restart", { payload: named, success: Done, error }),
   Rpc.make("Interrupt", { payload: named, success: Done, error }),
   Rpc.make("Send", {
-    payload: { ...named, text: Schema.String, urgent: Schema.Boolean },
+    payload: { ...named, text: Schema.String, how: Schema.Literals(["queue", "steer", "urgent"]) },
     success: Done,
     error
   }),
@@ -178,7 +165,7 @@ export const Control = RpcGroup.make(
   /** By its id, a unique beginning of it, or its session's id. */
   Rpc.make("Plate", { payload: { name: Schema.String }, success: PlateInfo, error: CommandRefused }),
   Rpc.make("ForgetPlate", { payload: named, success: Done, error }),
-  /** `name`: the permission request's id, or its plate's. */
+  /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
   Rpc.make("Answer", {
     payload: { ...named, decision: Schema.Literals(["allow", "deny"]), reason: Schema.String },
     success: Done,
@@ -195,4 +182,12 @@ export const Control = RpcGroup.make(
     error: CommandRefused
   }),
   Rpc.make("Doctor", { success: Schema.Array(Check) })
+)
+
+/** The whole: a line for each topic; ControlHandlers has the same lines. */
+export const Control = group.merge(
+  ChannelProtocol.group, // channels, by people and by agents
+  ConversationProtocol.group, // conversations, tool calls, sub-agents
+  GoalProtocol.group, // goals, their plans and tasks
+  VoiceProtocol.group // what an agent asks for itself
 )

@@ -9,6 +9,7 @@
  */
 import { dirname, isAbsolute, resolve } from "node:path"
 import { Effect, FileSystem, PlatformError, Result, Schema } from "effect"
+import type { AgentConfig } from "./AgentConfig.ts"
 import { Config, type MailConfig, UserConfig } from "./Config.ts"
 import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
 import * as Ids from "./Ids.ts"
@@ -106,6 +107,11 @@ const placedMail = (mail: MailConfig, root: string): MailConfig => {
   }
 }
 
+const placedAgent = (agent: AgentConfig, root: string): AgentConfig =>
+  agent.backend.type === "model" && agent.backend.keyFile !== undefined
+    ? { ...agent, backend: { ...agent.backend, keyFile: resolve(root, agent.backend.keyFile) } }
+    : agent
+
 /** `path` is absolute: it names the conversation. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
   Effect.map(Effect.fromResult(read(Config, text, path)), (config) => {
@@ -113,6 +119,9 @@ export const parse = (text: string, path: string): Effect.Effect<Project, Config
     return {
       ...config,
       ...(config.mail === undefined ? {} : { mail: placedMail(config.mail, root) }),
+      agents: Object.fromEntries(
+        Object.entries(config.agents).map(([name, agent]) => [name, placedAgent(agent, root)])
+      ),
       name: config.name ?? Ids.projectName(path),
       id: Ids.conversationId(path),
       path,

@@ -51,5 +51,8 @@ const unique: Effect.Effect<string> = Effect.gen(function* () {
 /** A run's, never used twice. */
 export const runId: Effect.Effect<string> = unique
 
+/** A turn's, never used twice. */
+export const turnId: Effect.Effect<string> = unique
+
 /** An inbox message's. */
 export const messageId: Effect.Effect<string> = unique

@@ -51,7 +51,7 @@ export const invariants = [
     severity: "ERROR",
     checked: ["append", "verify"]
   },
-  { id: "INV-TURN-TERMINAL", holds: "every started turn ends", severity: "ERROR", checked: [] },
+  { id: "INV-TURN-TERMINAL", holds: "every started turn ends", severity: "ERROR", checked: ["sweep"] },
   {
     id: "INV-TURN-ORDER",
     holds: "turn ids rise within a conversation: a turn's place is the eventId of its turn.started",
@@ -80,7 +80,7 @@ export const invariants = [
     id: "INV-TOOL-SANDBOX",
     holds: "no tool of ours leaves its workspace or the network rules",
     severity: "ERROR",
-    checked: []
+    checked: ["test"]
   },
   {
     id: "INV-AGENT-SUPERVISED",
@@ -88,7 +88,7 @@ export const invariants = [
     severity: "ERROR",
     checked: ["test"]
   },
-  { id: "INV-AGENT-BUDGET", holds: "no agent goes on past its budget", severity: "WARN", checked: [] },
+  { id: "INV-AGENT-BUDGET", holds: "no agent goes on past its budget", severity: "WARN", checked: ["sweep"] },
   {
     id: "INV-RUN-FENCED",
     holds: "nothing from an older run changes state",

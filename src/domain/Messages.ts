@@ -105,3 +105,78 @@ export const PlateInfo = Schema.Struct({
   approval: Schema.NullOr(Schema.String)
 })
 export type PlateInfo = typeof PlateInfo.Type
+
+/** A tool call that has no result yet. */
+export const CallInfo = Schema.Struct({
+  /** Unique in the store: what `approve` and `deny` take. */
+  callId: Schema.String,
+  conversation: Schema.String,
+  project: Schema.String,
+  agent: Schema.String,
+  turnId: Schema.String,
+  tool: Schema.String,
+  /** As JSON, bounded. */
+  arguments: Schema.String,
+  state: Schema.Literals(["pending_call", "awaiting_approval", "executing"]),
+  /** When that state was entered, ms since the epoch. */
+  since: Schema.Finite,
+  /** Why it asks; null where it does not. */
+  reason: Schema.NullOr(Schema.String),
+  /** When the question or the execution times out, ms since the epoch. */
+  until: Schema.NullOr(Schema.Finite),
+  restsOn: Schema.Int
+})
+export type CallInfo = typeof CallInfo.Type
+
+/** What was spent, or may be; null: not limited, or not known. */
+export const Spending = Schema.Struct({
+  tokens: Schema.NullOr(Schema.Finite),
+  toolCalls: Schema.NullOr(Schema.Finite),
+  /** ms in turns */
+  wallTime: Schema.NullOr(Schema.Finite),
+  usd: Schema.NullOr(Schema.Finite)
+})
+export type Spending = typeof Spending.Type
+
+export const ConversationInfo = Schema.Struct({
+  conversation: Schema.String,
+  project: Schema.String,
+  /** Absolute path of its `agentd.jsonc`. */
+  config: Schema.String,
+  /** The conversation machine's state. */
+  state: Schema.String,
+  since: Schema.Finite,
+  restsOn: Schema.Int,
+  /** In plain words: why it is paused or suspended, how many turns are under way. */
+  detail: Schema.String,
+  agents: Schema.Array(Schema.String),
+  turns: Schema.Int,
+  turnsActive: Schema.Int,
+  turnErrors: Schema.Int,
+  fatalStops: Schema.Int,
+  /** Since it was created, or last resumed from a suspension. */
+  spent: Spending,
+  limits: Spending,
+  /** The file that holds its payloads; null unless it is archived. */
+  archive: Schema.NullOr(Schema.String)
+})
+export type ConversationInfo = typeof ConversationInfo.Type
+
+/** A sub-agent that an agent or a person asks for. What is left out is as the parent's. */
+export const SpawnRequest = Schema.Struct({
+  name: Schema.String,
+  role: Schema.optionalKey(Schema.String),
+  instructions: Schema.optionalKey(Schema.String),
+  /** Its first message. */
+  task: Schema.String
+})
+export type SpawnRequest = typeof SpawnRequest.Type
+
+/** What an agent says of a task that it was given. */
+export const Report = Schema.Struct({
+  status: Schema.Literals(["done", "failed", "blocked"]),
+  summary: Schema.String,
+  /** Commits, commands with their output, paths. */
+  evidence: Schema.Array(Schema.String)
+})
+export type Report = typeof Report.Type

@@ -117,8 +117,9 @@ export const Agent = define<State, Event, Data, Action, Kind>()({
   final: ["terminated", "failed"],
   rune: "agent.idle",
   fenced: (data, event) =>
-    (event._tag === "turn_completed" || event._tag === "turn_interrupted" || event._tag === "turn_error") &&
-    event.turnId !== data.turnId,
+    (event._tag === "turn_assigned" && event.turnId === data.turnId) ||
+    ((event._tag === "turn_completed" || event._tag === "turn_interrupted" || event._tag === "turn_error") &&
+      event.turnId !== data.turnId),
   guards: { spent: (data) => data.spent !== null },
   updates: {
     spawn: update("spawn_requested", (data, { agentId, role, model, parentId }) => ({

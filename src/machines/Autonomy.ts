@@ -7,6 +7,7 @@
  * the plan's; the machine counts them and knows those in flight.
  */
 import { Schema } from "effect"
+import { GoalOptions } from "../domain/GoalMessages.ts"
 import { define, illegal, on, postpone, stale, to } from "./Machine.ts"
 
 export type State =
@@ -19,21 +20,56 @@ const taskId = Schema.String
 const planId = Schema.String
 
 export const Event = Schema.Union([
-  Schema.TaggedStruct("goal_submitted", { planId, goal: Schema.String, by: Schema.String }),
+  Schema.TaggedStruct("goal_submitted", {
+    planId,
+    goal: Schema.String,
+    by: Schema.String,
+    /** How it is to be worked off. */
+    options: Schema.optionalKey(GoalOptions)
+  }),
   /** The plan's first tasks, at most `FIRST_TASKS`; the rest come by `plan_updated`. */
-  Schema.TaggedStruct("decompose_goal", { tasks }),
-  Schema.TaggedStruct("plan_updated", { added: tasks, cancelled: Schema.Array(taskId) }),
+  Schema.TaggedStruct("decompose_goal", {
+    tasks,
+    /** So many tasks the plan has in all. */
+    total: Schema.optionalKey(Schema.Int)
+  }),
+  Schema.TaggedStruct("plan_updated", {
+    added: tasks,
+    cancelled: Schema.Array(taskId),
+    /** With more pieces of the same change to come, so many tasks the plan has in the end. */
+    total: Schema.optionalKey(Schema.Int)
+  }),
   Schema.TaggedStruct("plan_approved", { by: Schema.String }),
   Schema.TaggedStruct("auto_start", {}),
   /** Back to the planner, with what to revise. */
   Schema.TaggedStruct("plan_rejected", { by: Schema.String, reason: Schema.String }),
-  Schema.TaggedStruct("task_assigned", { taskId, agentId: Schema.String }),
-  Schema.TaggedStruct("task_started", { taskId }),
+  Schema.TaggedStruct("task_assigned", {
+    taskId,
+    agentId: Schema.String,
+    /** The message that carries it: the same after a crash. */
+    messageId: Schema.optionalKey(Schema.String),
+    /** The commit that its agent stands at; null where that is not known yet. */
+    base: Schema.optionalKey(Schema.NullOr(Schema.String))
+  }),
+  Schema.TaggedStruct("task_started", { taskId, base: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
+  /** One try is over, another may follow. */
+  Schema.TaggedStruct("task_retried", {
+    taskId,
+    error: Schema.String,
+    /** False where it was no error of the task's. */
+    counts: Schema.Boolean,
+    /** Not before, ms since the epoch. */
+    until: Schema.Finite
+  }),
   Schema.TaggedStruct("task_completed", { taskId, result: Schema.Unknown, evidence: Schema.Unknown }),
   Schema.TaggedStruct("task_failed", { taskId, error: Schema.String }),
   Schema.TaggedStruct("all_tasks_terminal", {}),
   Schema.TaggedStruct("all_runnable_blocked", { reason: Schema.String }),
-  Schema.TaggedStruct("dependency_resolved", { reason: Schema.String }),
+  Schema.TaggedStruct("dependency_resolved", {
+    reason: Schema.String,
+    /** Failed tasks that are to be tried again. */
+    tasks: Schema.optionalKey(Schema.Array(taskId))
+  }),
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
   /** What the gate and the critic found; the verdict follows. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Schema.Unknown) }),
@@ -88,6 +124,7 @@ export const kinds = [
   "plan.task_started",
   "plan.task_completed",
   "plan.task_failed",
+  "plan.task_retried",
   "plan.reviewing",
   "plan.critique",
   "plan.retrying",
@@ -107,12 +144,13 @@ const busy = (data: Data): boolean => Object.keys(data.inFlight).length > 0
 const past = (data: Data, event: Event): boolean => {
   switch (event._tag) {
     case "task_assigned":
-      return event.taskId in data.inFlight
+      return Object.hasOwn(data.inFlight, event.taskId)
     case "task_started":
       return data.inFlight[event.taskId] !== "assigned"
     case "task_completed":
     case "task_failed":
-      return !(event.taskId in data.inFlight)
+    case "task_retried":
+      return !Object.hasOwn(data.inFlight, event.taskId)
     case "all_tasks_terminal":
       return data.terminal < data.tasks || busy(data)
     case "all_runnable_blocked":
@@ -128,7 +166,7 @@ const without = (inFlight: Data["inFlight"], taskId: string): Data["inFlight"] =
 const taskOf = (event: Event): string | null => ("taskId" in event ? event.taskId : null)
 
 const plan = ["decompose_goal", "plan_updated", "plan_approved", "auto_start", "plan_rejected"] as const
-const work = ["task_assigned", "task_started", "task_completed", "task_failed"] as const
+const work = ["task_assigned", "task_started", "task_completed", "task_failed", "task_retried"] as const
 const findings = ["all_tasks_terminal", "all_runnable_blocked"] as const
 const unblocking = ["dependency_resolved", "unresolvable"] as const
 const verdicts = ["critique", "critique_passed", "critique_found_issues", "needs_replan"] as const
@@ -149,7 +187,12 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
   fenced: past,
   guards: { roundsSpent: (data) => data.rounds >= data.maxRounds },
   updates: {
-    receive: update("goal_submitted", (data, event) => ({ ...data, planId: event.planId, goal: event.goal })),
+    receive: update("goal_submitted", (data, event) => ({
+      ...data,
+      planId: event.planId,
+      goal: event.goal,
+      maxRounds: Math.max(1, event.options?.rounds ?? data.maxRounds)
+    })),
     plan: update("decompose_goal", (data, event) => ({
       ...data,
       tasks: event.tasks.length,
@@ -174,6 +217,7 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
       terminal: data.terminal + 1,
       inFlight: without(data.inFlight, event.taskId)
     })),
+    release: update("task_retried", (data, event) => ({ ...data, inFlight: without(data.inFlight, event.taskId) })),
     follow: update("critique_found_issues", (data, event) => ({
       ...data,
       tasks: data.tasks + event.tasks.length,
@@ -186,7 +230,12 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
       reason: data.rounds + 1 >= data.maxRounds ? `${data.rounds + 1} reviews did not pass` : event.reason
     })),
     block: update("all_runnable_blocked", (data, event) => ({ ...data, reason: event.reason })),
-    unblock: (data) => ({ ...data, reason: null, rounds: data.rounds >= data.maxRounds ? 0 : data.rounds }),
+    unblock: update("dependency_resolved", (data, event) => ({
+      ...data,
+      terminal: data.terminal - (event.tasks?.length ?? 0),
+      reason: null,
+      rounds: data.rounds >= data.maxRounds ? 0 : data.rounds
+    })),
     stop: update(["budget_exhausted", "user_cancel", "unresolvable"], (data, event) => ({
       ...data,
       reason: event.reason
@@ -216,6 +265,10 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     "plan.task_failed": (_, event) => ({
       task_id: taskOf(event),
       error: event._tag === "task_failed" ? event.error : null
+    }),
+    "plan.task_retried": (_, event) => ({
+      task_id: taskOf(event),
+      error: event._tag === "task_retried" ? event.error : null
     }),
     "plan.critique": (data, event) => ({
       plan_id: data.planId,
@@ -266,6 +319,7 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
       task_started: to("executing", { set: "start", rune: "plan.task_started" }),
       task_completed: to("executing", { set: "finish", rune: "plan.task_completed" }),
       task_failed: to("executing", { set: "finish", rune: "plan.task_failed" }),
+      task_retried: to("executing", { set: "release", rune: "plan.task_retried" }),
       all_tasks_terminal: to("reviewing", { rune: "plan.reviewing" }),
       all_runnable_blocked: to("blocked", { set: "block", rune: "plan.blocked" }),
       budget_exhausted: stop,
@@ -273,7 +327,7 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     },
     reviewing: {
       ...illegal("goal_submitted", ...plan, "task_assigned", "task_started", ...unblocking),
-      ...stale("task_completed", "task_failed", ...findings),
+      ...stale("task_completed", "task_failed", "task_retried", ...findings),
       critique: to("reviewing", { rune: "plan.critique" }),
       critique_passed: to("goal_met", { rune: "plan.goal_met" }),
       critique_found_issues: {

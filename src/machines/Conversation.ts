@@ -53,6 +53,8 @@ export type Event = typeof Event.Type
 
 export type Action =
   | { readonly _tag: "InterruptTurns"; readonly turnIds: ReadonlyArray<string> }
+  /** What was spent so far counts no more. */
+  | { readonly _tag: "ResetBudget" }
   | { readonly _tag: "DrainQueues" }
 
 export interface Limits {
@@ -77,6 +79,8 @@ export interface Data {
   readonly fatalStops: number
   /** Why it is suspended; null unless it is. */
   readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
+  /** Who paused or closed it, and why; null unless somebody did. */
+  readonly because: { readonly by: string; readonly reason: string } | null
 }
 
 export const initial = (limits: Limits = defaultLimits): Data => ({
@@ -87,7 +91,8 @@ export const initial = (limits: Limits = defaultLimits): Data => ({
   turns: 0,
   turnErrors: 0,
   fatalStops: 0,
-  suspension: null
+  suspension: null,
+  because: null
 })
 
 export const kinds = [
@@ -126,6 +131,20 @@ const counted = (data: Data): Data =>
 
 const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (n: number) => n + 1 } as const
 
+const isCount = (value: unknown): value is number => typeof value === "number" && Number.isInteger(value) && value > 0
+
+/** The limits come with the rune that puts them in force, so that a fold needs no config; what it does not say stays. */
+const limitsIn = (config: unknown, { limits }: Data): Limits => {
+  const said: Partial<Record<keyof Limits, unknown>> =
+    typeof config === "object" && config !== null && "limits" in config && typeof config.limits === "object"
+      ? (config.limits ?? {})
+      : {}
+  return {
+    maxFatalStops: isCount(said.maxFatalStops) ? said.maxFatalStops : limits.maxFatalStops,
+    maxTurnErrors: isCount(said.maxTurnErrors) ? said.maxTurnErrors : limits.maxTurnErrors
+  }
+}
+
 const reasonOf = (event: Event): string | null => ("reason" in event ? event.reason : null)
 
 /** A turn in flight ends wherever the conversation is by then; an agent may fail there, too. */
@@ -133,9 +152,8 @@ const ending = (state: "paused" | "suspended" | "closing") => ({
   turn_completed: to(state, { set: "endTurn" }),
   agent_failed: to(state, { set: "failAgent" })
 })
-const suspend = to("suspended", { set: "suspend", rune: "session.suspended" })
-const close = to("closing", { rune: "session.closing" })
-const unsuspend = to("active", { set: "reset", rune: "session.unsuspended", act: ["DrainQueues"] })
+const close = to("closing", { set: "hold", rune: "session.closing" })
+const unsuspend = to("active", { set: "reset", rune: "session.unsuspended", act: ["ResetBudget", "DrainQueues"] })
 
 const requests = ["pause_requested", "resume_requested", "budget_replenished", "reset"] as const
 const signals = ["first_message", "agent_ready", "new_turn", "budget_exhausted", "error_threshold"] as const
@@ -156,6 +174,7 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
   updates: {
     create: update("create_requested", (data, event) => ({
       ...data,
+      limits: limitsIn(event.config, data),
       conversationId: event.conversationId,
       rootAgentId: event.rootAgentId
     })),
@@ -188,10 +207,22 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
               budgetInfo: { resource: event.resource, spent: event.spent, limit: event.limit }
             }
     })),
-    reset: (data) => ({ ...data, turnErrors: 0, fatalStops: 0, suspension: null })
+    hold: update(["pause_requested", "close_requested"], (data, { by, reason }) => ({
+      ...data,
+      because: { by, reason }
+    })),
+    reset: (data, event) => ({
+      ...data,
+      limits: event._tag === "budget_replenished" ? limitsIn(event.config, data) : data.limits,
+      turnErrors: 0,
+      fatalStops: 0,
+      suspension: null,
+      because: null
+    })
   },
   actions: {
     InterruptTurns: (data) => ({ _tag: "InterruptTurns", turnIds: data.turnIds }),
+    ResetBudget: () => ({ _tag: "ResetBudget" }),
     DrainQueues: () => ({ _tag: "DrainQueues" })
   },
   timers: {},
@@ -245,13 +276,15 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
         then: [{ to: "suspended", when: "erring", rune: "session.suspended" }, { to: "active" }]
       },
       pause_requested: {
+        set: "hold",
         then: [
           { to: "paused", when: "interrupting", rune: "session.paused", act: ["InterruptTurns"] },
           { to: "paused", rune: "session.paused" }
         ]
       },
-      budget_exhausted: suspend,
-      error_threshold: suspend,
+      // nothing more may be spent; after errors the turns of the others may end
+      budget_exhausted: to("suspended", { set: "suspend", rune: "session.suspended", act: ["InterruptTurns"] }),
+      error_threshold: to("suspended", { set: "suspend", rune: "session.suspended" }),
       close_requested: close
     },
     paused: {

@@ -13,6 +13,14 @@ export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
 
 const turnId = Schema.String
 
+/** What ends a wait before its deadline: news in the channel, a person's word there, or a time (ms since the epoch). */
+export const Until = Schema.Union([
+  Schema.TaggedStruct("Message", {}),
+  Schema.TaggedStruct("Person", {}),
+  Schema.TaggedStruct("Time", { at: Schema.Finite })
+])
+export type Until = typeof Until.Type
+
 export const Event = Schema.Union([
   /** Presence is the agent's, and reaches all its seats. */
   Schema.TaggedStruct("AgentStarted", {}),
@@ -20,12 +28,23 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Assigned", {}),
   Schema.TaggedStruct("Removed", { by: Schema.String }),
   Schema.TaggedStruct("TurnGranted", { turnId, at: Schema.Finite }),
-  /** `solo`: nobody else is in the channel's cycle. */
-  Schema.TaggedStruct("TURN_COMPLETE", { turnId, solo: Schema.Boolean }),
+  /** `solo`: nobody else is in the channel's cycle. `detected`: it said nothing more for a while, and no signal. */
+  Schema.TaggedStruct("TURN_COMPLETE", {
+    turnId,
+    solo: Schema.Boolean,
+    detected: Schema.optional(Schema.Boolean)
+  }),
+  /** Nothing more comes of it: it ended with an error, was ended by a person, or never began (`untold`). */
+  Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
   /** The turn's run has said something; told every few seconds at most. */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite }),
   Schema.TaggedStruct("TurnTimedOut", { turnId }),
-  Schema.TaggedStruct("WaitRequested", { turnId, reason: Schema.String, timeout: Schema.optional(Schema.Finite) }),
+  Schema.TaggedStruct("WaitRequested", {
+    turnId,
+    reason: Schema.String,
+    timeout: Schema.optional(Schema.Finite),
+    until: Schema.optional(Until)
+  }),
   Schema.TaggedStruct("WaitResolved", { turnId, floorFree: Schema.Boolean, at: Schema.Finite }),
   Schema.TaggedStruct("WaitTimedOut", { turnId }),
   Schema.TaggedStruct("HumanOverride", {
@@ -63,7 +82,12 @@ export interface Data {
   readonly turnId: string | null
   /** The last sign of life of the turn, ms since the epoch. */
   readonly aliveAt: number | null
-  readonly wait: { readonly reason: string; readonly timeout: number; readonly resolved: boolean } | null
+  readonly wait: {
+    readonly reason: string
+    readonly timeout: number
+    readonly until: Until
+    readonly resolved: boolean
+  } | null
   readonly limits: Limits
 }
 
@@ -102,15 +126,23 @@ export const properties = {
 export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
 export const DEFAULT_INTERRUPT_MODE: (typeof INTERRUPT_MODES)[number] = "inject"
 
-const SIGNAL = /(^|\n)\s*TURN_COMPLETE\s*$/
+const SIGNAL = "TURN_COMPLETE"
 
-/** Whether an answer gives the floor back, and what of it is to be posted. */
-export const readAnswer = (text: string): { readonly complete: boolean; readonly text: string } =>
-  SIGNAL.test(text) ? { complete: true, text: text.replace(SIGNAL, "").trimEnd() } : { complete: false, text }
+/**
+ * Whether an answer gives the floor back, and what of it is to be posted: the signal
+ * is a last line of its own, `/(^|\n)\s*TURN_COMPLETE\s*$/`, read in linear time.
+ */
+export const readAnswer = (text: string): { readonly complete: boolean; readonly text: string } => {
+  const body = text.trimEnd()
+  const before = body.slice(0, -SIGNAL.length)
+  const rest = before.trimEnd()
+  const isAlone = rest === "" || before.slice(rest.length).includes("\n")
+  return body.endsWith(SIGNAL) && isAlone ? { complete: true, text: rest } : { complete: false, text }
+}
 
 /** A move as one line of the log that people read. */
 export const logLine = (
-  data: Data,
+  data: Pick<Data, "agentId" | "channel">,
   move: {
     readonly at: number
     readonly from: string | null
@@ -131,7 +163,7 @@ const update = on<Event, Data>()
 
 const rest = { aliveAt: null, wait: null } as const
 const leave = to("OFFLINE", { set: "leave", act: ["LeaveQueue", "DeregisterSeat"] })
-const turnEvents = ["TURN_COMPLETE", "SignOfLife", "TurnTimedOut", "WaitRequested"] as const
+const turnEvents = ["TURN_COMPLETE", "TurnFailed", "SignOfLife", "TurnTimedOut", "WaitRequested"] as const
 const waitEvents = ["WaitResolved", "WaitTimedOut"] as const
 
 export const Seat = define<State, Event, Data, Action, Kind>()({
@@ -159,7 +191,12 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
     live: update("SignOfLife", (data, event) => ({ ...data, aliveAt: event.at })),
     wait: update("WaitRequested", (data, event) => ({
       ...data,
-      wait: { reason: event.reason, timeout: event.timeout ?? data.limits.waitTimeout, resolved: false }
+      wait: {
+        reason: event.reason,
+        timeout: event.timeout ?? data.limits.waitTimeout,
+        until: event.until ?? { _tag: "Message" },
+        resolved: false
+      }
     })),
     resolve: update("WaitResolved", (data, event) => ({
       ...data,
@@ -232,7 +269,7 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
       AgentLeft: leave
     },
     ACTIVE: {
-      ...illegal("TurnGranted", "HumanOverride"),
+      ...illegal("TurnGranted"),
       ...stale(...waitEvents, "AgentStarted", "Assigned", "MessageArrived"),
       SignOfLife: to("ACTIVE", { set: "live" }),
       TURN_COMPLETE: {
@@ -242,7 +279,15 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
           { to: "QUEUED", act: ["AdvanceQueue"] }
         ]
       },
+      TurnFailed: to("QUEUED", { set: "yield", act: ["AdvanceQueue"] }),
       TurnTimedOut: to("QUEUED", { set: "yield", act: ["InterruptTurn", "PostNotice", "AdvanceQueue"] }),
+      HumanOverride: {
+        set: "override",
+        then: [
+          { to: "ACTIVE", when: "toActive" },
+          { to: "QUEUED", act: ["InterruptTurn", "AdvanceQueue"] }
+        ]
+      },
       WaitRequested: to("WAITING", { set: "wait", act: ["PauseTurn", "AdvanceQueue"] }),
       Removed: to("IDLE", { set: "leave", act: ["InterruptTurn", "LeaveQueue", "AdvanceQueue"] }),
       AgentLeft: {

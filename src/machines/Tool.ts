@@ -28,7 +28,9 @@ export const Event = Schema.Union([
     toolName: Schema.String,
     arguments: Schema.Unknown,
     /** ms; the default where left out, the longest allowed where it is above that */
-    timeout: Schema.optional(Schema.Finite)
+    timeout: Schema.optional(Schema.Finite),
+    /** ms that a question waits; the default where left out */
+    approvalTimeout: Schema.optional(Schema.Finite)
   }),
   Schema.TaggedStruct("requires_approval", { callId, policyReason: Schema.String }),
   /** The agent's approval mode lets it run. */
@@ -169,7 +171,8 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
       callId: event.callId,
       turnId: event.turnId,
       toolName: event.toolName,
-      timeout: Math.min(event.timeout ?? data.limits.toolTimeout, data.limits.maxToolTimeout)
+      timeout: Math.min(event.timeout ?? data.limits.toolTimeout, data.limits.maxToolTimeout),
+      limits: { ...data.limits, approvalTimeout: event.approvalTimeout ?? data.limits.approvalTimeout }
     })),
     deny: update("denied", (data, event) => ({ ...data, denial: event.reason })),
     report: (data) => ({ ...data, reported: true })

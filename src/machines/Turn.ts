@@ -30,7 +30,13 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("tool_calls_received", { turnId, callIds: Schema.Array(Schema.String) }),
   /** The provider has answered without tool calls. */
   Schema.TaggedStruct("response_done", { turnId, finalOutput: Schema.String, usage: Schema.Unknown }),
-  Schema.TaggedStruct("stream_error", { turnId, errorType: Schema.String, message: Schema.String }),
+  Schema.TaggedStruct("stream_error", {
+    turnId,
+    errorType: Schema.String,
+    message: Schema.String,
+    /** What it was asked is offered again. */
+    retry: Schema.optional(Schema.Boolean)
+  }),
   /** Every call has its result; `continue` asks the provider again. */
   Schema.TaggedStruct("tools_finished", {
     turnId,
@@ -40,12 +46,19 @@ export const Event = Schema.Union([
     usage: Schema.optional(Schema.Unknown)
   }),
   /** A tool failed in a way that the turn cannot go on from; others are results like any. */
-  Schema.TaggedStruct("tool_crash", { turnId, callId: Schema.NullOr(Schema.String), message: Schema.String }),
+  Schema.TaggedStruct("tool_crash", {
+    turnId,
+    callId: Schema.NullOr(Schema.String),
+    message: Schema.String,
+    retry: Schema.optional(Schema.Boolean)
+  }),
   Schema.TaggedStruct("interrupt", {
     /** Left out: whichever turn is active. */
     turnId: Schema.optional(turnId),
     by: Schema.String,
     reason: Schema.String,
+    /** What it was asked is offered again; left out, it is dropped. */
+    keep: Schema.optional(Schema.Boolean),
     partialOutput: Schema.optional(Schema.String)
   }),
   /** New input that does not wait for the turn's end; `turnId` is the turn to start where none is active. */
@@ -67,6 +80,8 @@ export type Action =
   | { readonly _tag: "StopWork"; readonly turnId: string | null }
   | { readonly _tag: "ForceStopWork"; readonly turnId: string | null }
 
+export type Outcome = "completed" | "interrupted" | "error"
+
 export interface Steer {
   readonly turnId: string
   readonly input: string
@@ -77,8 +92,11 @@ export interface Data {
   /** The active turn, or the last one. */
   readonly turnId: string | null
   readonly agentId: string | null
-  /** What to offer again when a crash ends the turn. */
   readonly messageIds: ReadonlyArray<string>
+  /** What of them is not done, and is offered again where no turn is active. */
+  readonly unfinished: ReadonlyArray<string>
+  /** How the last turn ended; null while one is active, and before the first. */
+  readonly ended: { readonly outcome: Outcome; readonly reason: string | null } | null
   /** When the turn started, ms since the epoch. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
@@ -92,6 +110,8 @@ export const initial = (options: { readonly graceMillis?: number } = {}): Data =
   turnId: null,
   agentId: null,
   messageIds: [],
+  unfinished: [],
+  ended: null,
   startedAt: null,
   pendingCalls: [],
   steer: null,
@@ -143,9 +163,30 @@ const added = (before: Steer | null, { turnId, input, messageIds }: Steer): Stee
     ? { turnId, input, messageIds }
     : { turnId, input: `${before.input}\n\n${input}`, messageIds: [...before.messageIds, ...messageIds] }
 
+/** Whether a turn that begins is the steered one, or carries what it was to carry. */
+const takes = (
+  { messageIds, turnId }: { readonly turnId: string; readonly messageIds: ReadonlyArray<string> },
+  steer: Steer
+): boolean =>
+  turnId === steer.turnId || (steer.messageIds.length > 0 && steer.messageIds.every((id) => messageIds.includes(id)))
+
+/** A turn's end: what is left of it. */
+const over = (data: Data, outcome: Outcome, reason: string | null, again: boolean): Partial<Data> => ({
+  ended: { outcome, reason },
+  unfinished: again ? data.unfinished : []
+})
+
+/** Longer inputs are whole in the event alone: a rune has its limits. */
+const MAX_SHOWN = 64 * 1024
+
+const excerpt = (input: string | undefined): string | undefined =>
+  input === undefined || input.length <= MAX_SHOWN
+    ? input
+    : `${input.slice(0, MAX_SHOWN)}… (${input.length} characters; all of it: event.input)`
+
 const begin = { set: "begin", rune: "turn.started" } as const
 const waits = postpone("start_turn", "steer")
-const over = stale(
+const past = stale(
   "assistant_delta",
   "tool_calls_received",
   "response_done",
@@ -154,7 +195,8 @@ const over = stale(
   "tool_crash",
   "interrupt"
 )
-const interrupted = to("interrupted", { act: ["StopWork"], rune: "turn.interrupted" })
+const stop = { act: ["StopWork"], rune: "turn.interrupted" } as const
+const interrupted = to("interrupted", { set: "interrupt", ...stop })
 
 export const Turn = define<State, Event, Data, Action, Kind>()({
   name: "turn",
@@ -173,14 +215,34 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       turnId: event.turnId,
       agentId: event.agentId,
       messageIds: event.messageIds,
+      unfinished: event.messageIds,
+      ended: null,
       startedAt: event.at,
       pendingCalls: [],
-      steer: data.steer?.turnId === event.turnId ? null : data.steer
+      steer: data.steer === null || takes(event, data.steer) ? null : data.steer
     })),
-    call: update("tool_calls_received", (data, event) => ({ ...data, pendingCalls: event.callIds })),
-    settleCalls: update(["tools_finished"], (data) => ({ ...data, pendingCalls: [] })),
+    call: update("tool_calls_received", (data, event) => ({
+      ...data,
+      pendingCalls: [...data.pendingCalls, ...event.callIds]
+    })),
+    settleCalls: update("tools_finished", (data, event) => ({
+      ...data,
+      pendingCalls: [],
+      ...(event.continue ? {} : over(data, "completed", null, false))
+    })),
+    complete: (data) => ({ ...data, ...over(data, "completed", null, false) }),
+    fail: update(["stream_error", "tool_crash"], (data, event) => ({
+      ...data,
+      ...over(data, "error", event.message, event.retry === true)
+    })),
+    interrupt: update("interrupt", (data, event) => ({
+      ...data,
+      ...over(data, "interrupted", event.reason, event.keep === true)
+    })),
+    /** The agent has read what it is steered away from: that is not offered again. */
     redirect: update("steer", (data, event) => ({
       ...data,
+      ...over(data, "interrupted", "steered", false),
       steer: added(data.steer, event)
     }))
   },
@@ -198,7 +260,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     "turn.started": (data, event) => ({
       turn_id: data.turnId,
       agent_id: data.agentId,
-      input: event._tag === "start_turn" || event._tag === "steer" ? event.input : null
+      input: event._tag === "start_turn" || event._tag === "steer" ? excerpt(event.input) : null
     }),
     "turn.assistant_delta": (data, event) => ({
       turn_id: data.turnId,
@@ -237,7 +299,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   },
   table: {
     idle: {
-      ...over,
+      ...past,
       ...stale("turn_finalized"),
       start_turn: to("streaming", begin),
       steer: to("streaming", begin)
@@ -247,15 +309,16 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       ...illegal("tools_finished", "tool_crash", "turn_finalized"),
       assistant_delta: to("streaming", { rune: "turn.assistant_delta" }),
       tool_calls_received: to("tool_executing", { set: "call", rune: "turn.tool_calls_received" }),
-      response_done: to("completed", { rune: "turn.completed" }),
-      stream_error: to("error", { rune: "turn.error" }),
+      response_done: to("completed", { set: "complete", rune: "turn.completed" }),
+      stream_error: to("error", { set: "fail", rune: "turn.error" }),
       interrupt: interrupted,
-      steer: { set: "redirect", ...interrupted }
+      steer: to("interrupted", { set: "redirect", ...stop })
     },
     tool_executing: {
       ...waits,
       ...stale("assistant_delta"),
-      ...illegal("tool_calls_received", "response_done", "stream_error", "turn_finalized"),
+      ...illegal("response_done", "stream_error", "turn_finalized"),
+      tool_calls_received: to("tool_executing", { set: "call", rune: "turn.tool_calls_received" }),
       tools_finished: {
         set: "settleCalls",
         then: [
@@ -264,16 +327,16 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
         ]
       },
       interrupt: interrupted,
-      tool_crash: to("error", { rune: "turn.error" })
+      tool_crash: to("error", { set: "fail", rune: "turn.error" })
     },
-    completed: { ...over, ...waits, turn_finalized: to("idle") },
+    completed: { ...past, ...waits, turn_finalized: to("idle") },
     interrupted: {
-      ...over,
+      ...past,
       ...waits,
       turn_finalized: {
         then: [{ to: "idle", when: "forced", act: ["ForceStopWork"] }, { to: "idle" }]
       }
     },
-    error: { ...over, ...waits, turn_finalized: to("idle") }
+    error: { ...past, ...waits, turn_finalized: to("idle") }
   }
 })

@@ -4,7 +4,7 @@
  * for good when its limits are spent.
  *
  * Guarantees: a run that failed counts once; nothing from an older run moves it;
- * messages count as delivered only with the run that confirmed its start.
+ * a run counts as started only once it has said so.
  */
 import { Schema } from "effect"
 import { Outcome, type UncountedReason } from "../domain/Outcome.ts"
@@ -74,8 +74,6 @@ export interface Data {
   readonly sessionId: string | null
   /** What the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
   readonly messageIds: ReadonlyArray<string>
-  /** The newest run that confirmed its start, and what it carries: that is delivered. */
-  readonly delivered: { readonly runId: string; readonly messageIds: ReadonlyArray<string> } | null
   /** Why the newest run ended early, for the next prompt; null when it ended well. */
   readonly cutShort: string | null
   /** When the last prompt was ready, ms since the epoch. */
@@ -113,7 +111,6 @@ export const initial = (options: Options = {}): Data => ({
   pid: null,
   sessionId: null,
   messageIds: [],
-  delivered: null,
   cutShort: null,
   lastRunAt: null,
   maxRunsPerHour: options.maxRunsPerHour ?? null,
@@ -189,6 +186,14 @@ const reasonOf = (outcome: Outcome): string | null => {
   }
 }
 
+/** Too many in a row are an error after all. */
+const uncount = (data: Data, reason: UncountedReason, until: number | undefined): Data => {
+  const count = data.uncounted.count + 1
+  return count >= UNCOUNTED_LIMIT
+    ? failed(data, `${count} runs in a row ended without a result (${reason})`)
+    : { ...data, uncounted: { reason, count }, uncountedUntil: until ?? 0 }
+}
+
 /** A run that ended from Spawning or Running: its outcome decides what is counted. */
 const counted = (before: Data, outcome: Outcome): Data => {
   const data = gone(before, reasonOf(outcome))
@@ -210,9 +215,9 @@ const counted = (before: Data, outcome: Outcome): Data => {
     case "Uncounted": {
       const { reason, until } = outcome
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
-      const count = data.uncounted.count + 1
-      if (count >= UNCOUNTED_LIMIT) return failed(data, `${count} runs in a row ended without a result (${reason})`)
-      return { ...data, uncounted: { reason, count }, uncountedUntil: until ?? 0 }
+      // what is full is not gone on with
+      if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
+      return uncount(data, reason, until)
     }
   }
 }
@@ -279,7 +284,6 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       sessionSeq: event.seq,
       pid: event.pid ?? null,
       sessionId: event.sessionId ?? null,
-      delivered: { runId: event.runId, messageIds: data.messageIds },
       consecutiveErrors: 0
     })),
     count: update("SessionExited", (data, event) => counted(data, event.outcome)),
@@ -329,7 +333,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     Interrupting: { timeout: "grace" },
     SessionComplete: { enter: "PrepareWorktree" },
     CoolingDown: { timeout: "cooldown" },
-    Stopped: {}
+    Stopped: { enter: "ReleaseAgent" }
   },
   table: {
     Initializing: {

@@ -189,22 +189,64 @@ export const floors: Checker<Floors> = {
   }
 }
 
-/** By plan, then by task: its owner, or that it has ended. */
-type Tasks = HashMap.HashMap<string, HashMap.HashMap<string, { readonly owner: string; readonly ended: boolean }>>
+interface Owned {
+  readonly owner: string
+  readonly ended: "completed" | "failed" | null
+}
+
+/** By plan, then by task: its owner, and how it has ended. */
+type Tasks = HashMap.HashMap<string, HashMap.HashMap<string, Owned>>
 
 const PLAN_ENDS = ["plan.goal_met", "plan.stopped"]
 const TASK_ENDS = ["plan.task_completed", "plan.task_failed"]
 
-/** One owner at a time, one end. The same owner may take a task up again after a restart. */
+const owned = (
+  plan: HashMap.HashMap<string, Owned>,
+  taskId: string,
+  { kind, payload }: Seen
+): HashMap.HashMap<string, Owned> => {
+  switch (kind) {
+    case "plan.task_assigned":
+      return HashMap.set(plan, taskId, { owner: text(payload, "agent_id"), ended: null })
+    case "plan.task_completed":
+      return HashMap.modify(plan, taskId, (task) => ({ ...task, ended: "completed" as const }))
+    case "plan.task_failed":
+      return HashMap.modify(plan, taskId, (task) => ({ ...task, ended: "failed" as const }))
+    case "plan.task_retried":
+      return HashMap.remove(plan, taskId)
+    case "plan.unblocked":
+      return reopened(payload).reduce((rest, id) => HashMap.remove(rest, id), plan)
+    default:
+      return plan
+  }
+}
+
+/** Failed tasks that a person lets be tried again. */
+const reopened = (payload: Payload): ReadonlyArray<string> => {
+  const event = payload["event"]
+  const list = typeof event === "object" && event !== null && "tasks" in event ? event.tasks : undefined
+  return Array.isArray(list) ? list.filter((id): id is string => typeof id === "string") : []
+}
+
+/**
+ * One owner at a time, one end. The same owner may take a task up again after a restart,
+ * another one when a try is over; one that failed may be tried again when its plan is unblocked.
+ */
 export const tasks: Checker<Tasks> = {
-  kinds: ["plan.task_assigned", "plan.task_started", ...TASK_ENDS, ...PLAN_ENDS],
+  kinds: ["plan.task_assigned", "plan.task_started", "plan.task_retried", "plan.unblocked", ...TASK_ENDS, ...PLAN_ENDS],
   initial: HashMap.empty(),
   check: (state, rune) => {
     if (PLAN_ENDS.includes(rune.kind)) return undefined
-    const taskId = text(rune.payload, "task_id")
     const plan = lookup(state, rune.actor)
+    if (rune.kind === "plan.unblocked") {
+      const done = reopened(rune.payload).find((id) => plan !== undefined && lookup(plan, id)?.ended === "completed")
+      return done === undefined ? undefined : violation("INV-TASK-SINGLE", `task ${done} is completed already`)
+    }
+    const taskId = text(rune.payload, "task_id")
     const task = plan === undefined ? undefined : lookup(plan, taskId)
-    if (task?.ended === true) return violation("INV-TASK-SINGLE", `task ${taskId} has ended already`)
+    if (task !== undefined && task.ended !== null) {
+      return violation("INV-TASK-SINGLE", `task ${taskId} has ended already`)
+    }
     if (rune.kind !== "plan.task_assigned") {
       return task === undefined ? violation("INV-TASK-SINGLE", `task ${taskId} has no owner`) : undefined
     }
@@ -215,13 +257,7 @@ export const tasks: Checker<Tasks> = {
   apply: (state, rune) => {
     if (PLAN_ENDS.includes(rune.kind)) return HashMap.remove(state, rune.actor)
     const taskId = text(rune.payload, "task_id")
-    const plan = lookup(state, rune.actor) ?? HashMap.empty()
-    const next =
-      rune.kind === "plan.task_assigned"
-        ? HashMap.set(plan, taskId, { owner: text(rune.payload, "agent_id"), ended: false })
-        : TASK_ENDS.includes(rune.kind)
-          ? HashMap.modify(plan, taskId, (task) => ({ ...task, ended: true }))
-          : plan
-    return HashMap.set(state, rune.actor, next)
+    const plan = lookup(state, rune.actor) ?? HashMap.empty<string, Owned>()
+    return HashMap.set(state, rune.actor, owned(plan, taskId, rune))
   }
 }

@@ -6,6 +6,7 @@
  * when it is read (a newer agentd wrote it); it is internal then.
  */
 import { Cause, Exit, Schema } from "effect"
+import { ChannelConfig, Order } from "../domain/ChannelConfig.ts"
 import type { Visibility } from "../domain/Rune.ts"
 import * as Agent from "../machines/Agent.ts"
 import * as Autonomy from "../machines/Autonomy.ts"
@@ -33,6 +34,8 @@ const kind = (payload: Shape, options: { readonly visibility?: Visibility; reado
   visibility: options.visibility ?? "public",
   lazy: options.lazy ?? false
 })
+
+const settings = Schema.toType(ChannelConfig)
 
 /** A move of a machine: the whole event, and besides it the fields that the machine names. */
 const moved = (event: Shape): Shape => Schema.Struct({ event })
@@ -69,21 +72,55 @@ const table: { readonly [name: string]: Kind } = {
   ...machine(Seat),
   ...machine(Plate),
   // The inbox's machine lives above this layer, and checks its own events.
-  ...machine({ kinds: ["inbox.received", "inbox.delivered"], Event: Schema.Struct({ _tag: text }) }),
+  ...machine({ kinds: ["inbox.received", "inbox.delivered", "inbox.withdrawn"], Event: Schema.Struct({ _tag: text }) }),
 
   // What is told of an agent beside its machines' moves.
   "agent.spawned": kind(Schema.Struct({ agent_id: text })),
+  "agent.usage": kind(
+    Schema.Struct({
+      agent_id: text,
+      turn_id: text,
+      tokens: Schema.Finite,
+      tool_calls: Schema.Finite,
+      wall_time: Schema.Finite,
+      usd: Schema.Finite
+    })
+  ),
+  "agent.reported": kind(Schema.Struct({ agent_id: text, status: text, summary: text, evidence: Schema.Array(text) })),
+  "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
+  "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "worker.started": kind(Schema.Struct({ incarnation: Schema.Int, initial: Schema.Record(text, Schema.Unknown) })),
   "run.started": kind(Schema.Struct({ runId: text })),
   "run.output": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text })),
   "worktree.removed": kind(Schema.Struct({ path: text })),
 
+  // What happens in a channel beside its seats' moves.
+  "channel.created": kind(Schema.Struct({ name: text, origin: Schema.Literals(["config", "person"]), settings })),
+  "channel.configured": kind(Schema.Struct({ settings })),
+  "channel.assigned": kind(Schema.Struct({ agent: text })),
+  "channel.unassigned": kind(Schema.Struct({ agent: text })),
+  "channel.posted": kind(
+    Schema.Struct({ messageId: text, by: Schema.Literals(["person", "agent"]), from: text, text })
+  ),
+  "channel.notice": kind(Schema.Struct({ text })),
+  "channel.unsignalled": kind(Schema.Struct({ agent: text, turnId: text })),
+  "channel.withheld": kind(Schema.Struct({ agent: text, turnId: text, text })),
+  "channel.signalled": kind(Schema.Struct({ agent: text, signal: Schema.Struct({ _tag: text }) })),
+  "channel.read": kind(Schema.Struct({ agent: text, upTo: Schema.Int })),
+  "channel.ordered": kind(Schema.Struct({ order: Order, agents: Schema.Array(text) })),
+  "channel.paused": kind(Schema.Struct({ by: text })),
+  "channel.resumed": kind(Schema.Struct({ by: text })),
+  "channel.closed": kind(Schema.Struct({ by: text })),
+
   // What is told of a plate beside its machine's moves.
   "plate.answered": kind(
     Schema.Struct({ approval: text, tool: text, behavior: Schema.Literals(["allow", "deny"]), by: text })
   ),
   "hook.refused": kind(Schema.Struct({ field: text, message: text }), { visibility: "internal", lazy: true }),
+
+  // What is told of a plan beside its machine's moves.
+  "plan.merged": kind(Schema.Struct({ plan_id: text, target: text })),
 
   // Facts about agentd itself.
   "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text })),

@@ -65,6 +65,10 @@ export const halt = (ledger: Ledger, stream: string, stop: Stop): Ledger => ({
 export const open = (ledger: Ledger, stream: string): boolean =>
   Option.match(HashMap.get(ledger.chains, stream), { onNone: () => true, onSome: ({ stop }) => stop === undefined })
 
+/** Whether its conversation is closed. */
+export const sealed = (ledger: Ledger, stream: string): boolean =>
+  Option.match(HashMap.get(ledger.chains, stream), { onNone: () => false, onSome: ({ stop }) => stop === SEALED })
+
 export const admit = (
   ledger: Ledger,
   drafts: ReadonlyArray<ReadyDraft>,

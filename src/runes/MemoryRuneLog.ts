@@ -22,6 +22,8 @@ const makeStore = (): Store => {
     pageBack: (selection, before, downTo, count) =>
       Effect.sync(() => ({ runes: select(selection, downTo, before).slice(-count).toReversed(), cursor: downTo })),
     scan: (after) => Effect.sync(() => all.slice(after)),
+    // without a file to move them to, none is ever erased
+    erase: () => Effect.void,
     backlog: () => "none",
     tidy: Effect.void,
     lastCommitted: Effect.sync(() => all.length)
@@ -32,10 +34,7 @@ export const layerMemory: Layer.Layer<RuneLog> = Layer.effect(
   RuneLog,
   Effect.gen(function* () {
     const redact = yield* Redact
-    return yield* StoreRuneLog.make(makeStore(), Ledger.empty, {
-      ...defaultLimits,
-      ...StoreRuneLog.defaultOptions,
-      scrub: redact.json
-    })
+    const options = { ...defaultLimits, ...StoreRuneLog.defaultOptions, scrub: redact.json }
+    return yield* StoreRuneLog.make(makeStore(), Ledger.empty, options, { folder: undefined, streams: new Set() })
   })
 ).pipe(Layer.provide(Redact.layer))

@@ -7,6 +7,7 @@
  */
 import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Rune, RuneDraft } from "../domain/Rune.ts"
+import type { Archived } from "./Archive.ts"
 
 /** The store does not take writes. `transient` ones were retried before this is seen. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
@@ -66,6 +67,15 @@ export class RuneLog extends Context.Service<
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
+    /**
+     * Moves the payloads of a sealed stream into a compressed file. `draft` makes the
+     * rune that says so; where it was written before, what was begun is finished and
+     * there is no new one. Read then, the runes say `archived` in place of a payload.
+     */
+    readonly archive: (
+      stream: string,
+      draft: (archived: Archived) => RuneDraft
+    ) => Effect.Effect<{ readonly archived: Archived; readonly rune: Rune | undefined }, StorageError | RuneRefused>
     /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
     readonly failed: Effect.Effect<StorageError>
     /** Re-reads the whole store: hash chains, id order, INV-* rows that are checked by verify. */

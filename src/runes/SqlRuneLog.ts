@@ -9,7 +9,8 @@ import { Duration, Effect, Layer } from "effect"
 import type { SqlError } from "effect/sql"
 import { Reactivity } from "effect/reactivity"
 import { closeSync, mkdirSync, openSync } from "node:fs"
-import { dirname } from "node:path"
+import { dirname, join } from "node:path"
+import { FOLDER } from "./Archive.ts"
 import { defaultLimits, type Limits } from "./Draft.ts"
 import * as Guard from "./Guard.ts"
 import * as Ledger from "./Ledger.ts"
@@ -21,7 +22,7 @@ import * as SqlStore from "./SqlStore.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 import type { Store, StoredRune } from "./Store.ts"
 import * as StoreRuneLog from "./StoreRuneLog.ts"
-import { Walk } from "./Verify.ts"
+import { archivedBy, Walk } from "./Verify.ts"
 
 export interface Options extends Partial<Limits> {
   /** Absolute. Made with its folder where it is not there, readable for this user alone. */
@@ -31,6 +32,9 @@ export interface Options extends Partial<Limits> {
   /** How long a write that meets a lock or a full disk is tried again before the log gives up. */
   readonly giveUpAfter?: Duration.Input
 }
+
+/** Where the archives of a store are. */
+const archiveOf = (file: string): string => join(dirname(file), FOLDER)
 
 const makeFile = (file: string) =>
   Effect.try({
@@ -62,8 +66,11 @@ const passOver = Effect.fnUntraced(function* (store: Store, each: (rune: StoredR
 const restore = Effect.fnUntraced(function* (store: Store) {
   const walk = new Walk()
   let ledger = Ledger.empty
+  const streams = new Set<string>()
   yield* passOver(store, (rune) => {
     walk.next(rune)
+    const archived = archivedBy(rune)
+    if (archived !== undefined) streams.add(archived)
     ledger = Ledger.restore(ledger, rune)
   })
   for (const { stream, rule, message, eventId } of walk.problems) {
@@ -75,7 +82,7 @@ const restore = Effect.fnUntraced(function* (store: Store) {
     })
   }
   // Ids that were given out once are never given out again, even if their runes are gone.
-  return { ...ledger, head: Math.max(ledger.head, yield* store.lastCommitted) }
+  return { ledger: { ...ledger, head: Math.max(ledger.head, yield* store.lastCommitted) }, streams }
 })
 
 const inOurWords = (file: string) =>
@@ -91,12 +98,14 @@ const writable = Effect.fnUntraced(function* (options: Options) {
   yield* untilItPasses(giveUpAfter)(inOurWords(file)(Migrations.migrate(sql, file)))
   const store = SqlStore.make(sql, { file, giveUpAfter })
   const redact = yield* Redact
-  return yield* StoreRuneLog.make(store, yield* restore(store), {
+  const { ledger, streams } = yield* restore(store)
+  const settings = {
     ...StoreRuneLog.defaultOptions,
     maxRuneBytes: options.maxRuneBytes ?? defaultLimits.maxRuneBytes,
     maxDrafts: options.maxDrafts ?? defaultLimits.maxDrafts,
     scrub: redact.json
-  })
+  }
+  return yield* StoreRuneLog.make(store, ledger, settings, { folder: archiveOf(file), streams })
 })
 
 /** Opens the file, or makes it. One log per file: whoever opens it for writing holds the StoreLock. */
@@ -106,7 +115,11 @@ export const layer = (options: Options): Layer.Layer<RuneLog, StorageError, Reda
 const readable = Effect.fnUntraced(function* (file: string) {
   const sql = yield* inOurWords(file)(NodeSqlite.make({ file, readOnly: true }))
   yield* inOurWords(file)(Migrations.requireCurrent(sql, file))
-  return StoreRuneLog.makeReadOnly(SqlStore.make(sql, { file, giveUpAfter: Duration.seconds(1) }), file)
+  return StoreRuneLog.makeReadOnly(
+    SqlStore.make(sql, { file, giveUpAfter: Duration.seconds(1) }),
+    file,
+    archiveOf(file)
+  )
 })
 
 /**

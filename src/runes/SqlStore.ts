@@ -152,6 +152,12 @@ const queries = (sql: SqlClient.SqlClient) => ({
     )
   },
 
+  erase: (stream: string, after: number, upTo: number) =>
+    Effect.asVoid(
+      sql`UPDATE runes SET payload = NULL
+        WHERE event_id > ${after} AND event_id <= ${upTo} AND stream = ${stream} AND payload IS NOT NULL`
+    ),
+
   lastCommitted: Effect.map(sql<{ event_id: number }>`SELECT event_id FROM head`, (rows) => rows[0]?.event_id ?? 0),
 
   checkpoint: sql.onDialectOrElse({
@@ -171,6 +177,7 @@ export const make = (sql: SqlClient.SqlClient, options: Options): Store => {
     page: (selection, after, upTo) => patiently(query.page(selection, after, upTo)),
     pageBack: (selection, before, downTo, count) => patiently(query.pageBack(selection, before, downTo, count)),
     scan: (after, payloadOf) => patiently(query.scan(after, payloadOf)),
+    erase: (stream, after, upTo) => patiently(query.erase(stream, after, upTo)),
     lastCommitted: patiently(query.lastCommitted),
     backlog: () => (pages < SOME_PAGES ? "none" : pages < MUCH_PAGES ? "some" : "much"),
     tidy: Effect.suspend(() => {

@@ -42,6 +42,8 @@ export interface Store {
     after: number,
     payloadOf: ReadonlyArray<string> | "all"
   ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
+  /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone; the rest of the runes stays. */
+  readonly erase: (stream: string, after: number, upTo: number) => Effect.Effect<void, StorageError>
   /** How much housekeeping commits have left behind: some is done when nobody writes, much cannot wait. */
   readonly backlog: () => "none" | "some" | "much"
   /** Does it. Never fails: what stands in its way is met by the next commit too, and said there. */

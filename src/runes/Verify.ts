@@ -1,9 +1,12 @@
 /**
  * Verify: re-reads a whole store and names every rune that is not as it was
  * written: ids without a gap, hashes that follow from content and predecessor,
- * and the invariants that the guard holds on append.
+ * the payloads that lie in archives, and the invariants that the guard holds on
+ * append.
  */
 import { Effect } from "effect"
+import { DAEMON_STREAM } from "../domain/Rune.ts"
+import * as Archive from "./Archive.ts"
 import * as Guard from "./Guard.ts"
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
 import type { StorageError, Verdict } from "./RuneLog.ts"
@@ -48,21 +51,37 @@ export class Walk {
   }
 }
 
-export const verify = (store: Store): Effect.Effect<Verdict, StorageError> =>
+/** The conversation whose payloads lie in an archive, by the rune that says so. */
+export const archivedBy = ({ actor, kind, stream }: StoredRune): string | undefined =>
+  stream === DAEMON_STREAM && kind === "session.archived" ? actor.slice(actor.indexOf("/") + 1) : undefined
+
+/** `folder`: where archives are. */
+export const verify = (store: Store, folder: string | undefined): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
     const walk = new Walk()
     const before = yield* store.lastCommitted
     let guard = Guard.initial
+    const archived = new Set<string>()
+    /** Without all of its payloads a stream shows no invariant here; its archive does. */
+    const erased = new Set<string>()
     while (true) {
       const runes = yield* store.scan(walk.head, "all")
       if (runes.length === 0) break
       for (const rune of runes) {
         walk.next(rune)
+        const stream = archivedBy(rune)
+        if (stream !== undefined) archived.add(stream)
+        if (rune.payload === null) erased.add(rune.stream)
+        if (erased.has(rune.stream)) continue
         const seen = Guard.seen(rune)
         const violation = Guard.check(guard, rune.stream, seen)
         if (violation !== undefined) walk.report(rune, violation.rule, violation.message)
         guard = Guard.apply(guard, rune.stream, seen)
       }
+    }
+    for (const stream of folder === undefined ? [] : archived) {
+      const { problems } = yield* Archive.check({ store, folder: folder!, stream, head: walk.head })
+      for (const { eventId, message, rule } of problems) walk.report({ eventId, stream }, rule, message)
     }
     // A daemon may have gone on writing meanwhile: the end lies between the two.
     const after = yield* store.lastCommitted

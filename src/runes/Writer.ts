@@ -8,11 +8,11 @@
  * gives up every append fails from then on, and `failed` says why.
  */
 import { Cause, Clock, Deferred, Effect, Exit, Fiber, Latch, Queue, Result } from "effect"
-import type { Rune, RuneDraft } from "../domain/Rune.ts"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../domain/Rune.ts"
 import { type Limits, type ReadyDraft, readyAll, readyLazy } from "./Draft.ts"
 import * as Group from "./Group.ts"
 import { LazyBuffer } from "./LazyBuffer.ts"
-import type { Ledger } from "./Ledger.ts"
+import { type Ledger, sealed } from "./Ledger.ts"
 import { Live } from "./Live.ts"
 import { type RuneRefused, StorageError } from "./RuneLog.ts"
 import type { Store } from "./Store.ts"
@@ -31,6 +31,8 @@ export interface Options extends Limits {
 export interface Writer {
   readonly append: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
   readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
+  /** Whether nothing is appended to it any more, since its conversation is closed. */
+  readonly isSealed: (stream: string) => boolean
   readonly live: Live
   readonly failed: Effect.Effect<StorageError>
 }
@@ -76,7 +78,7 @@ export const make = Effect.fnUntraced(function* (store: Store, restored: Ledger,
   let failure: StorageError | undefined
 
   const write = Effect.fnUntraced(function* (appends: ReadonlyArray<Append>) {
-    const loose = lazies.take(options.maxGroup)
+    const loose = lazies.take(options.maxGroup).map((draft) => late(ledger, draft))
     const at = yield* Clock.currentTimeMillis
     const group = Group.form(ledger, [...loose.map((draft) => [draft]), ...appends.map(({ drafts }) => drafts)], at)
     if (group.admitted.length > 0) {
@@ -124,8 +126,18 @@ export const make = Effect.fnUntraced(function* (store: Store, restored: Ledger,
     )
   )
 
-  return { ...entrance(queue, lazies, options, () => failure), live, failed: Deferred.await(gaveUp) } satisfies Writer
+  const isSealed = (stream: string) => sealed(ledger, stream)
+  return {
+    ...entrance(queue, lazies, options, () => failure),
+    isSealed,
+    live,
+    failed: Deferred.await(gaveUp)
+  } satisfies Writer
 })
+
+/** What comes after a conversation is closed is told in the daemon's stream. */
+const late = (ledger: Ledger, draft: ReadyDraft): ReadyDraft =>
+  sealed(ledger, draft.stream) ? { ...draft, stream: DAEMON_STREAM, actor: `${draft.stream}/${draft.actor}` } : draft
 
 /** So long without an append, and there is time for housekeeping. */
 const QUIET = "200 millis"

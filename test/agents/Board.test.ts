@@ -2,8 +2,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
 import * as Board from "../../src/agents/Board.ts"
 import * as Inbox from "../../src/agents/Inbox.ts"
-import { AgentConfig } from "../../src/domain/Config.ts"
+import { AgentConfig } from "../../src/domain/AgentConfig.ts"
 import { evolve, type Snapshot } from "../../src/machines/Machine.ts"
+import type { CallInfo } from "../../src/domain/Messages.ts"
+import * as Turn from "../../src/machines/Turn.ts"
 import * as Worker from "../../src/machines/Worker.ts"
 
 const config = (more: object = {}): AgentConfig =>
@@ -26,6 +28,13 @@ const after = (events: ReadonlyArray<Worker.Event>, options: Worker.Options = {}
   return snapshot
 }
 
+const turn = (state: Turn.State, data: Partial<Turn.Data> = {}) => ({
+  state,
+  data: { ...Turn.initial(), ...data },
+  entered: 0,
+  at: 0
+})
+
 const row = (worker: Snap | undefined, more: Partial<Board.Row> = {}) =>
   Board.row({
     conversation: "c",
@@ -33,6 +42,8 @@ const row = (worker: Snap | undefined, more: Partial<Board.Row> = {}) =>
     agent: "a",
     config: config(),
     worker,
+    turn: turn("idle"),
+    calls: [],
     inbox: Inbox.initial,
     broken: undefined,
     now: 4000,
@@ -56,7 +67,7 @@ describe("Board", () => {
     Initializing: [[], "prepares where it works"],
     BuildingPrompt: [[place], "waits for a message"],
     Spawning: [[place, prompt], "starts run 1"],
-    Running: [running, "run 1"],
+    Running: [running, "run 1: waits for a message"],
     Interrupting: [[...running, urgent], "ends its run for what is urgent"],
     SessionComplete: [[...running, ended({ _tag: "Success" })], "has ended a run well"],
     CoolingDown: [[...running, ended({ _tag: "Error", detail: "exit code 3\nmore" })], "after: exit code 3"],
@@ -102,7 +113,7 @@ describe("Board", () => {
     assert.strictEqual(row(resting).nextAt, null)
     for (const more of [
       { inbox: { ...Inbox.initial, waiting: [{ ...message, messageId: "m9" }] } },
-      { inbox: { ...Inbox.initial, carried: [message] } },
+      { turn: turn("idle", { messageIds: ["m1"], unfinished: ["m1"] }) },
       { config: config({ mode: "loop", prompt: "x" }) }
     ]) {
       const found = row(resting, { config: config(), ...more })
@@ -113,5 +124,31 @@ describe("Board", () => {
       null,
       "what a run has finished is no work"
     )
+  })
+
+  it("says of a run what its turn is about, and first what it asks a person for", () => {
+    const call: CallInfo = {
+      callId: "c-1",
+      conversation: "c",
+      project: "shop",
+      agent: "a",
+      turnId: "t",
+      tool: "shell",
+      arguments: "{}",
+      state: "executing",
+      since: 1,
+      reason: null,
+      until: null,
+      restsOn: 1
+    }
+    const detail = (state: Turn.State, calls: ReadonlyArray<CallInfo> = []) =>
+      row(after(running), { turn: turn(state), calls }).detail
+    assert.strictEqual(detail("streaming"), "run 1")
+    assert.strictEqual(detail("tool_executing", [call, { ...call, tool: "read" }]), "run 1: shell, read")
+    assert.strictEqual(
+      detail("tool_executing", [{ ...call, state: "awaiting_approval" }]),
+      "asks for shell: agentd approve c-1"
+    )
+    assert.strictEqual(detail("interrupted"), "run 1: ends its turn")
   })
 })

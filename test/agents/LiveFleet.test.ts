@@ -17,7 +17,7 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
       world.configure({ agents: { a: World.command({ autostart: false }) } })
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
-      const kept = yield* fleet.send("a", { text: "one", urgent: false }, world.caller)
+      const kept = yield* fleet.send("a", { text: "one", how: "queue" }, world.caller)
       assert.match(kept.message, /Kept for shop\/a, which is stopped/)
       yield* fleet.start("a", world.caller)
       yield* World.untilAgent(fleet, "a", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
@@ -37,7 +37,7 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
           const fleet = yield* world.open
           yield* fleet.register(world.config, world.caller)
           yield* fleet.stop("a", world.caller)
-          yield* fleet.send("a", { text: "precious", urgent: false }, world.caller)
+          yield* fleet.send("a", { text: "precious", how: "queue" }, world.caller)
         })
       )
       world.configure("{ broken")
@@ -82,7 +82,7 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
           world.configure({ name: "new", agents })
           const info = yield* fleet.register(world.config, world.caller)
           assert.strictEqual(info.name, "new")
-          const { message } = yield* fleet.send("new/a", { text: "x", urgent: false }, world.caller)
+          const { message } = yield* fleet.send("new/a", { text: "x", how: "queue" }, world.caller)
           assert.match(message, /agentd start new\/a/)
         })
       )
@@ -136,7 +136,7 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
       yield* fleet.register(world.config, world.caller)
       yield* World.untilAgent(fleet, "a", ({ state }) => state === "BuildingPrompt")
       for (let turns = 0; turns < 30; turns++) {
-        const sending = yield* Effect.forkChild(fleet.send("a", { text: `m${turns}`, urgent: false }, world.caller))
+        const sending = yield* Effect.forkChild(fleet.send("a", { text: `m${turns}`, how: "queue" }, world.caller))
         for (let turn = 0; turn < turns; turn++) yield* Effect.yieldNow
         yield* Fiber.interrupt(sending)
         yield* World.untilAgent(fleet, "a", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")

@@ -5,6 +5,7 @@ import { apply, recover, type Records } from "../../src/agents/Recovery.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import * as Ids from "../../src/domain/Ids.ts"
 import type { Rune, RuneDraft } from "../../src/domain/Rune.ts"
+import type * as Turn from "../../src/machines/Turn.ts"
 import * as Worker from "../../src/machines/Worker.ts"
 import { RuneLog } from "../../src/runes/RuneLog.ts"
 import * as World from "./World.ts"
@@ -31,6 +32,13 @@ const writer = (stream: string, agent: string) => ({
     actor: `worker/${agent}`,
     trigger: event._tag,
     payload: { event }
+  }),
+  turned: (event: Turn.Event): RuneDraft => ({
+    stream,
+    kind: { start_turn: "turn.started", response_done: "turn.completed" }[event._tag as string] ?? "turn.error",
+    actor: `turn/${agent}`,
+    trigger: event._tag,
+    payload: { turn_id: "r1", agent_id: agent, event }
   }),
   inbox: (event: Inbox.Event): RuneDraft => ({
     stream,
@@ -119,6 +127,34 @@ describe("Recovery", () => {
   })
 })
 
+/** A worker's event with what its turn writes before it. */
+const withTurn = (event: Worker.Event): ReadonlyArray<Worker.Event | Turn.Event> => {
+  switch (event._tag) {
+    case "SessionStarted":
+      return [
+        {
+          _tag: "start_turn",
+          turnId: "r1",
+          agentId: "a",
+          input: "old prompt",
+          source: "queue",
+          messageIds: ["m1"],
+          at: 1
+        },
+        event
+      ]
+    case "SessionExited":
+      return [
+        event.outcome._tag === "Success"
+          ? { _tag: "response_done", turnId: "r1", finalOutput: "", usage: {} }
+          : { _tag: "stream_error", turnId: "r1", errorType: "exit", message: "exit code 3", retry: true },
+        event
+      ]
+    default:
+      return [event]
+  }
+}
+
 /** What the log holds when the daemon is killed in a state, and what the next daemon makes of it. */
 const killedIn: {
   readonly [s in Worker.State]: {
@@ -169,13 +205,13 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
         const world = yield* World.make(backend)
         world.configure({ agents: { a: World.command() } })
         const stream = Ids.conversationId(world.config)
-        const { inbox, moved, started: begin } = writer(stream, "a")
+        const { inbox, moved, started: begin, turned } = writer(stream, "a")
         const backoff = { base: 50, cap: 50, factor: 2, jitter: 0 }
         yield* world.log.append([
           registered(stream, world.config),
           begin({ backoff, graceMillis: 50 }),
           inbox({ _tag: "Received", message: message("m1") }),
-          ...events.map(moved)
+          ...events.flatMap(withTurn).map((event) => ("turnId" in event ? turned(event) : moved(event as Worker.Event)))
         ])
         const folded = yield* Effect.provideService(recover, RuneLog, world.log)
         assert.strictEqual(folded.get(stream)!.agents.get("a")!.worker?.state, state)
@@ -187,7 +223,7 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
         if (told !== undefined) assert.match(played[0]!.spec.prompt, told)
         assert.notStrictEqual(played[0]?.spec.runId, "r1", "a run id is never used twice")
         assert.strictEqual(row.totalErrors, totalErrors)
-        yield* World.untilAgent(fleet, "a", (found) => found.inbox === (then === "Stopped" ? 1 : 0))
+        yield* World.untilAgent(fleet, "a", (found) => found.inbox === 0)
         const again = yield* Effect.provideService(recover, RuneLog, world.log)
         const live = (yield* fleet.agents)[0]!
         const record = again.get(stream)!.agents.get("a")!

@@ -5,7 +5,16 @@ import * as RunSlot from "../../src/agents/RunSlot.ts"
 import { type Backend, BackendError, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
 import type { Outcome } from "../../src/domain/Outcome.ts"
 
-const spec = (runId: string): RunSpec => ({ runId, agent: "builder", prompt: "p", cwd: "/", env: {} })
+const spec = (runId: string): RunSpec => ({
+  runId,
+  agent: "builder",
+  prompt: "p",
+  cwd: "/",
+  env: {},
+  turnId: "turn-1",
+  resume: undefined,
+  mcp: {}
+})
 
 /** A backend whose runs do what the test says, and whose end is seen. */
 const makeBackend = Effect.gen(function* () {
@@ -15,6 +24,7 @@ const makeBackend = Effect.gen(function* () {
   const feed = (runId: string) => feeds.get(runId)!
   const backend: Backend = {
     name: "test",
+    turns: false,
     start: Effect.fnUntraced(function* ({ runId }) {
       if (runId === "refused")
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: true })
@@ -27,7 +37,10 @@ const makeBackend = Effect.gen(function* () {
         runId,
         events: Stream.fromQueue(queue).pipe(Stream.takeUntil((event) => event._tag === "Exited")),
         send: () => Effect.void,
-        interrupt: Effect.sync(() => void asked.push(`interrupt ${runId}`)),
+        answer: () => Effect.void,
+        cancelCall: () => Effect.void,
+        interruptTurn: Effect.sync(() => void asked.push(`interrupt ${runId}`)),
+        end: Effect.sync(() => void asked.push(`end ${runId}`)),
         kill: Effect.sync(() => void asked.push(`kill ${runId}`))
       }
     })
@@ -40,10 +53,11 @@ const setUp = Effect.gen(function* () {
   const facts: Array<string> = []
   const test = yield* makeBackend
   const slot = yield* RunSlot.make({
-    started: (runId) => Effect.sync(() => void facts.push(`started ${runId}`)),
-    output: (runId, deltas) =>
-      Effect.sync(() => void facts.push(`${runId}: ${deltas.map((delta) => delta.text).join(",")}`)),
-    exited: (runId, outcome) => Effect.sync(() => void exits.push([runId, outcome]))
+    events: ({ runId }, _, events) =>
+      Effect.sync(() => {
+        for (const event of events) facts.push(`${runId}: ${event._tag === "Delta" ? event.text : event._tag}`)
+      }),
+    exited: ({ spec: { runId } }, outcome) => Effect.sync(() => void exits.push([runId, outcome]))
   })
   const ensure = (runId: string, timeout: Duration.Input = "1 hour") =>
     slot.ensure({ backend: test.backend, spec: spec(runId), timeout: Duration.fromInputUnsafe(timeout) })
@@ -67,7 +81,7 @@ describe("RunSlot", () => {
       ])
       yield* slot.gone
       yield* settle
-      assert.deepStrictEqual(facts, ["started r1", "r1: hello"])
+      assert.deepStrictEqual(facts, ["r1: Started", "r1: hello"])
       assert.deepStrictEqual(exits, [["r1", { _tag: "Success" }]])
       assert.strictEqual(alive.size, 0)
     })
@@ -105,8 +119,7 @@ describe("RunSlot", () => {
       const { backend, feed } = yield* makeBackend
       const seen: Array<string | undefined> = []
       const slot: RunSlot.RunSlot = yield* RunSlot.make({
-        started: () => Effect.void,
-        output: () => Effect.void,
+        events: () => Effect.void,
         exited: () => Effect.sync(() => void seen.push(slot.current()))
       })
       yield* slot.ensure({ backend, spec: spec("r1"), timeout: Duration.hours(1) })
@@ -164,15 +177,15 @@ describe("RunSlot", () => {
     })
   )
 
-  it.effect("passes interrupt and kill to the run that is alive, and to no other", () =>
+  it.effect("passes stop and kill to the run that is alive, and to no other", () =>
     Effect.gen(function* () {
       const { asked, ensure, slot } = yield* setUp
       yield* ensure("r1")
-      yield* slot.interrupt("r0")
-      yield* slot.interrupt("r1")
+      yield* slot.stop("r0")
+      yield* slot.stop("r1")
       yield* slot.kill("r1")
       yield* settle
-      assert.deepStrictEqual(asked, ["interrupt r1", "kill r1"])
+      assert.deepStrictEqual(asked, ["end r1", "kill r1"])
     })
   )
 
@@ -180,7 +193,7 @@ describe("RunSlot", () => {
     Effect.gen(function* () {
       const { ensure, exits, slot } = yield* setUp
       yield* ensure("refused")
-      yield* slot.interrupt("refused")
+      yield* slot.stop("refused")
       yield* slot.gone
       yield* settle
       assert.deepStrictEqual(exits, [["refused", { _tag: "Fatal", detail: "no such program", remedy: "install it" }]])

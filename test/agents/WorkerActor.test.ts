@@ -26,7 +26,7 @@ describe("WorkerActor", { timeout: 30_000 }, () => {
       // two that fit a prompt together, just so
       const text = "x".repeat(Inbox.MAX_MESSAGE_BYTES - 20)
       for (const name of ["first", "secnd"]) {
-        yield* fleet.send("a", { text: text.slice(5) + name, urgent: false }, world.caller)
+        yield* fleet.send("a", { text: text.slice(5) + name, how: "queue" }, world.caller)
       }
       yield* fleet.start("a", world.caller)
       yield* World.untilAgent(
@@ -50,8 +50,8 @@ describe("WorkerActor", { timeout: 30_000 }, () => {
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
       const large = "x".repeat(200 * 1024)
-      for (let count = 0; count < 3; count++) yield* fleet.send("a", { text: large, urgent: false }, world.caller)
-      yield* fleet.send("a", { text: `now ${large}`, urgent: true }, world.caller)
+      for (let count = 0; count < 3; count++) yield* fleet.send("a", { text: large, how: "queue" }, world.caller)
+      yield* fleet.send("a", { text: `now ${large}`, how: "urgent" }, world.caller)
       yield* fleet.start("a", world.caller)
       yield* World.until(
         Effect.sync(() => backend.played().length),
@@ -68,7 +68,7 @@ describe("WorkerActor", { timeout: 30_000 }, () => {
       world.configure({ agents: { a: World.command({ instructions: "x".repeat(900 * 1024) }) } })
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
-      yield* fleet.send("a", { text: "y".repeat(200 * 1024), urgent: false }, world.caller)
+      yield* fleet.send("a", { text: "y".repeat(200 * 1024), how: "queue" }, world.caller)
       const row = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
       assert.match(row.detail, /prompt/)
     })

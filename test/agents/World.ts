@@ -21,7 +21,7 @@ import { Redact } from "../../src/runes/Redact.ts"
 import { RuneLog } from "../../src/runes/RuneLog.ts"
 
 export class World {
-  readonly folder = mkdtempSync(join(tmpdir(), "agentd-fleet-"))
+  readonly folder: string
   readonly config: string
   readonly caller: Caller
   readonly log: RuneLog["Service"]
@@ -29,12 +29,18 @@ export class World {
   /** Whether the supervisors of an open fleet have given up. */
   ended = false
 
-  constructor(log: RuneLog["Service"], backends: Backends["Service"]["make"]) {
+  /** In a folder of its own, or in that of another world: the next daemon on another log's connection. */
+  constructor(
+    log: RuneLog["Service"],
+    backends: Backends["Service"]["make"],
+    folder: string = mkdtempSync(join(tmpdir(), "agentd-fleet-"))
+  ) {
+    this.folder = folder
     this.log = log
     this.backends = backends
     this.config = join(this.folder, "shop", "agentd.jsonc")
     this.caller = { by: "ada", config: this.config }
-    mkdirSync(join(this.folder, "shop"))
+    mkdirSync(join(this.folder, "shop"), { recursive: true })
   }
 
   /** Writes the project's file; a text is written as it is. */
@@ -46,7 +52,12 @@ export class World {
   readonly open: Effect.Effect<Fleet["Service"], never, Scope.Scope> = Effect.gen({ self: this }, function* () {
     const nest = Nest.make({ name: "conversations", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
     const backends = Layer.succeed(Backends, { make: this.backends })
-    const layer = LiveFleet.layer({ worktrees: join(this.folder, "worktrees"), nest, sweep: Effect.void }).pipe(
+    const layer = LiveFleet.layer({
+      worktrees: join(this.folder, "worktrees"),
+      nest,
+      sweep: Effect.void,
+      mcp: () => ({})
+    }).pipe(
       Layer.provide(
         Layer.mergeAll(
           Layer.succeed(RuneLog, this.log),

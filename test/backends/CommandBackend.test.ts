@@ -229,7 +229,7 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
       const here = yield* world
       const run = yield* start(here, command({ shell: "echo result; echo $$ >> pids; sleep 300" }))
       yield* Support.pids(here.folder, 1)
-      yield* run.interrupt
+      yield* run.end
       const all = yield* events(run)
       assert.deepStrictEqual(lines(all), ["result"])
       assert.deepStrictEqual(exitOf(all), { _tag: "Error", detail: "killed by SIGTERM" })
@@ -242,8 +242,8 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
       const shell = "trap 'echo asked' TERM; echo $$ >> pids; until [ -e go ]; do sleep 0.02; done; exit 0"
       const run = yield* start(here, command({ shell, readyAfter: never, killGrace: Duration.minutes(1) }))
       yield* Support.pids(here.folder, 1)
-      yield* run.interrupt
-      yield* run.interrupt
+      yield* run.end
+      yield* run.end
       const all: Array<RunEvent> = []
       yield* Stream.runForEach(run.events, (event) =>
         Effect.sync(() => {
@@ -263,7 +263,7 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
       const shell = "trap '' TERM; setsid sleep 300 & echo $! >> pids; echo $$ >> pids; while :; do sleep 0.05; done"
       const run = yield* start(here, command({ shell, killGrace: Duration.hours(1) }))
       const known = yield* Support.pids(here.folder, 2)
-      yield* run.interrupt
+      yield* run.end
       yield* run.kill
       const all = yield* events(run)
       assert.deepStrictEqual(exitOf(all), { _tag: "Error", detail: "killed by SIGKILL" })
@@ -310,7 +310,7 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
   it.effect("input is refused, and the refusal says what to do", () =>
     Effect.gen(function* () {
       const run = yield* start(yield* world, command({ shell: "sleep 300" }))
-      const error = yield* Effect.flip(run.send("more"))
+      const error = yield* Effect.flip(run.send({ turnId: "turn-2", text: "more" }))
       assert.isFalse(error.fatal)
       assert.match(error.remedy, /message/)
     })

@@ -4,7 +4,16 @@ import { TestClock } from "effect/testing"
 import type { RunEvent, RunSpec } from "../../src/backends/Backend.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 
-const spec = (runId: string): RunSpec => ({ runId, agent: "builder", prompt: "go", cwd: "/", env: {} })
+const spec = (runId: string): RunSpec => ({
+  runId,
+  agent: "builder",
+  prompt: "go",
+  cwd: "/",
+  env: {},
+  turnId: "turn-1",
+  resume: undefined,
+  mcp: {}
+})
 const started: ScriptedBackend.Step = { _tag: "Started" }
 const line = (text: string): RunEvent & ScriptedBackend.Step => ({ _tag: "Delta", stream: "stdout", text })
 
@@ -73,14 +82,14 @@ describe("ScriptedBackend", () => {
         { steps: [started], hang: true, ignoreInterrupt: true }
       ])
       const polite = yield* watch(backend, "run-1")
-      yield* polite.run.interrupt
+      yield* polite.run.end
       yield* Fiber.join(polite.fiber)
       assert.deepStrictEqual(polite.seen.at(-1), {
         _tag: "Exited",
         outcome: { _tag: "Error", detail: "killed by SIGTERM" }
       })
       const stubborn = yield* watch(backend, "run-2")
-      yield* stubborn.run.interrupt
+      yield* stubborn.run.end
       yield* TestClock.adjust("1 hour")
       assert.strictEqual(backend.alive(), 1)
       yield* stubborn.run.kill
@@ -108,10 +117,10 @@ describe("ScriptedBackend", () => {
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([{ hang: true, takesInput: true }, { hang: true }])
       const first = yield* backend.start(spec("run-1"))
-      yield* first.send("hello")
+      yield* first.send({ turnId: "turn-2", text: "hello" })
       assert.deepStrictEqual(backend.played()[0]?.inputs, ["hello"])
       const second = yield* backend.start(spec("run-2"))
-      assert.strictEqual((yield* Effect.flip(second.send("hello"))).fatal, false)
+      assert.strictEqual((yield* Effect.flip(second.send({ turnId: "turn-2", text: "hello" }))).fatal, false)
     })
   )
 })

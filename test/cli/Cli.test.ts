@@ -2,6 +2,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { meanings } from "../../src/cli/ExitCode.ts"
+import { VERBS } from "../../src/cli/Hint.ts"
 import { VERSION } from "../../src/control/Version.ts"
 import { agentInfo, draft, folder, makeWorld, moved, serve, T0 } from "../control/World.ts"
 import { agentd, inProcess, launch } from "./Child.ts"
@@ -31,6 +32,8 @@ const failed = moved(
 /** Verbs that only hold others. */
 const groups: { readonly [verb: string]: ReadonlyArray<string> } = {
   alert: ["alert", "test"],
+  channel: ["channel", "ls"],
+  conversation: ["conversation", "ls"],
   hooks: ["hooks", "install"]
 }
 
@@ -49,11 +52,7 @@ describe("without a daemon", () => {
     Effect.gen(function* () {
       const help = (yield* agentd(["--help"])).out
       const verbs = [...help.matchAll(/^ {2}([a-z]+) {4,}\S/gm)].map(([, verb]) => verb!)
-      expect(verbs.toSorted()).toEqual(
-        "alert approve completions deny doctor focus forget hook hooks init interrupt log plates ps restart run schema send start status stop up verify watch why".split(
-          " "
-        )
-      )
+      expect(verbs.toSorted()).toEqual(VERBS)
       for (const [code, meaning] of meanings) expect(help).toContain(`${code}  ${meaning}`)
       for (const verb of verbs) {
         const { code, out } = yield* inProcess([...(groups[verb] ?? [verb]), "--help"])
@@ -68,6 +67,9 @@ describe("without a daemon", () => {
     [["send"], "Missing required argument: agent"],
     [["ps", "--frob"], "Unrecognized flag: --frob"],
     [["log", "--since", "lunch"], '"10m"'],
+    [["log", "-n", "-5"], "from 0 to 10000"],
+    [["--state=", "ps"], "Expected a folder"],
+    [["attach", "x", "--turns", "-1"], "from 0 to 100"],
     [["completions", "tcsh"], "tcsh"]
   ] as const)("a wrong invocation exits 2 and names what is wrong: %s", ([args, says]) =>
     Effect.gen(function* () {
@@ -88,7 +90,7 @@ describe("without a daemon", () => {
         expect(code).toBe(3)
         expect(err).toBe(
           `agentd: No daemon is running: nobody answers at ${state}/control.sock.\n` +
-            "  → Start it: agentd start. If it runs with another state folder, give the same --state DIR.\n"
+            `  → Start it: agentd --state ${state} start. If it runs with another state folder, give the same --state DIR.\n`
         )
       })
   )
@@ -226,7 +228,7 @@ describe("with a daemon", () => {
       expect(out).toContain(`ready, pid ${process.pid}, version ${VERSION}`)
       expect(out).toContain(socket)
       expect(out).toContain("1 Running (rune 3)")
-      expect(out).toContain("1 runes, 4.1 kB")
+      expect(out).toContain("1 rune, 4.1 kB")
       expect(out).toContain("no INVOCATION_ID in its environment")
     })
   )
@@ -272,6 +274,33 @@ describe("with a daemon", () => {
     })
   )
 
+  it.live("a kind or a stream that nobody has is told, with the one that was meant", () =>
+    Effect.gen(function* () {
+      const { state } = yield* serve(makeWorld(), [draft()])
+      const log = (...args: ReadonlyArray<string>) => inProcess(["--state", state, "log", ...args])
+      expect(yield* log("--kind", "worker.move")).toEqual({
+        code: 0,
+        out: "",
+        err: 'agentd: no rune is of a kind "worker.move". Did you mean "worker.moved"?\n'
+      })
+      expect((yield* log("--kind", "tool.nonsense")).err).toContain("There are: tool.call, ")
+      expect((yield* log("--stream", "web-1a2b3c4e")).err).toContain('Did you mean "web-1a2b3c4d"?')
+      expect((yield* log("--stream", "web-1a2b3c4d", "--kind", "agent.ready")).err).toBe("")
+    })
+  )
+
+  it.live("stop without a terminal asks for --yes while agents work", () =>
+    Effect.gen(function* () {
+      const world = makeWorld()
+      const { state } = yield* serve(world)
+      const { code, err } = yield* inProcess(["--state", state, "stop"])
+      expect(code).toBe(2)
+      expect(err).toContain("1 agent works")
+      expect(err).toContain("→ Give --yes")
+      expect(world.shutdowns).toEqual([])
+    })
+  )
+
   it.live("log -f goes on, and ends with 130 when it is interrupted", () =>
     Effect.gen(function* () {
       const { append, state } = yield* serve(makeWorld(), [draft()])
@@ -306,8 +335,8 @@ describe("with a daemon", () => {
       yield* agentd(["--state", state, "send", "builder", "-"], { input: "dash" })
       yield* agentd(["--state", state, "send", "builder", "--", "--json"])
       expect(world.commands.map(([, , message]) => message)).toMatchObject([
-        { text: "do it", urgent: true },
-        { text: "piped\ntext", urgent: false },
+        { text: "do it", how: "urgent" },
+        { text: "piped\ntext", how: "queue" },
         { text: "dash" },
         { text: "--json" }
       ])
@@ -344,7 +373,7 @@ describe("with a daemon", () => {
       expect(yield* agentd(["--state", state, "stop", "nobody"])).toEqual({
         code: 1,
         out: "",
-        err: "agentd: There is no agent nobody.\n  → See which there are: agentd ps\n"
+        err: `agentd: There is no agent nobody.\n  → See which there are: agentd --state ${state} ps\n`
       })
     })
   )
@@ -369,7 +398,7 @@ describe("with a daemon", () => {
       const { state } = yield* serve(world, [draft()])
       expect(yield* agentd(["--state", state, "verify"])).toMatchObject({
         code: 0,
-        out: /^All is well: 1 runes in 1 streams/
+        out: /^All is well: 1 rune in 1 stream,/
       })
       world.problems.push({ eventId: 1, stream: "s", rule: "INV-HASH-VALID", message: "differs" })
       const bad = yield* agentd(["--state", state, "verify", "--json"])

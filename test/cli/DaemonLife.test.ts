@@ -50,6 +50,29 @@ it.live("start launches a daemon that outlives it and takes up the project; stop
   })
 )
 
+it.live("a config that cannot be used is told once, with the exit code of its kind, known to the daemon or not", () =>
+  Effect.gen(function* () {
+    const { base, run } = yield* world
+    const config = `${base}/agentd.jsonc`
+    writeFileSync(config, '{ "agents": { "calm": {} } }')
+    const unknown = yield* run("start")
+    expect(unknown).toMatchObject({ code: 78, err: expect.stringContaining("agents.calm.backend: is missing") })
+    writeFileSync(config, '{ "agents": { "calm": { "backend": { "type": "command", "shell": "exit 0" } } } }')
+    expect((yield* run("restart")).out).toContain("The daemon is restarted")
+    writeFileSync(config, '{ "agents": { "calm": {} } }')
+    const known = yield* run("start")
+    expect(known).toMatchObject({ code: 78, err: expect.stringContaining(`${config} has problems.`) })
+    expect(known.out.match(/Its config cannot be used/g)).toHaveLength(1)
+    expect(known.out).toContain(`\n  ${config}:1:23: agents.calm.backend: is missing\n`)
+    const doctor = yield* run("doctor")
+    expect(doctor.out.match(/agents\.calm\.backend: is missing/g)).toHaveLength(1)
+    yield* run("stop")
+    writeFileSync(config, '{ "agents": {} }')
+    expect((yield* run("restart")).out).toContain("The daemon is started")
+    yield* run("stop")
+  })
+)
+
 it.live("verify reads the store of a daemon that is down, and finds what was changed in it", () =>
   Effect.gen(function* () {
     const { base, run } = yield* world

@@ -48,7 +48,7 @@ const folder = Effect.acquireRelease(
   (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
 )
 
-describe("agentd run", () => {
+describe("run -- claude", () => {
   it.live("tells of the program's beginning and end, and ends as it did", () =>
     Effect.gen(function* () {
       const world = makeWorld()
@@ -338,14 +338,14 @@ describe("the board", () => {
     Effect.gen(function* () {
       const { code, err } = yield* agentd(["--state", yield* folder, "watch"])
       expect(code).toBe(2)
-      expect(err).toContain("agentd ps --json")
+      expect(err).toContain("ps --json")
     })
   )
 
   it("a frame never exceeds the screen, and says what does not fit", () => {
     const plates = Array.from({ length: 50 }, (_, n) => plateInfo({ plateId: `${n}`, title: "x".repeat(300) }))
     const lines = frame(
-      { board: { plates, agents: [agentInfo()] }, problem: "gone" },
+      { board: { plates, agents: [agentInfo()], calls: [], conversations: [] }, problem: "gone" },
       T0,
       { columns: 60, rows: 12 },
       false
@@ -380,8 +380,8 @@ describe("the board", () => {
       const plates = [plateInfo({ plateId: "nopid" }), plateInfo({ plateId: "outside", pid: process.pid })]
       const state = yield* daemon(makeWorld({ board: PlatesDouble.makeBoard({ plates }) }))
       for (const [plate, says] of [
-        ["nopid", "agentd run"],
-        ["missing", "agentd plates --all"]
+        ["nopid", "run -- claude"],
+        ["missing", "plates --all"]
       ] as const) {
         const { code, err } = yield* agentd(["--state", state, "focus", plate])
         expect([code, err]).toEqual([1, expect.stringContaining(says)])

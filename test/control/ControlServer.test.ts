@@ -3,7 +3,7 @@ import { Effect, Fiber, Queue, Schedule, Stream } from "effect"
 import { statSync } from "node:fs"
 import * as Net from "node:net"
 import { call } from "../../src/control/ControlClient.ts"
-import { Limits } from "../../src/control/Protocol.ts"
+import { Limits } from "../../src/control/Procedure.ts"
 import { agentInfo, draft, makeWorld, serve, T0 } from "./World.ts"
 
 const me = { by: "ada", config: null }
@@ -64,10 +64,10 @@ it.live("a command reaches the fleet with its caller, and its reply comes back",
     const world = makeWorld()
     const { socket } = yield* serve(world)
     const done = yield* call(socket, (client) =>
-      client.Send({ name: "web/builder", text: "héllo\n", urgent: true, caller: me })
+      client.Send({ name: "web/builder", text: "héllo\n", how: "urgent", caller: me })
     )
     expect(done.message).toContain("send web/builder")
-    expect(world.commands).toEqual([["send", "web/builder", { text: "héllo\n", urgent: true, by: "ada" }]])
+    expect(world.commands).toEqual([["send", "web/builder", { text: "héllo\n", how: "urgent", by: "ada" }]])
   })
 )
 
@@ -85,10 +85,10 @@ it.live("a text of 256 KiB is taken whole, one byte more is refused by name with
     const { socket } = yield* serve(world)
     // A control character is six bytes of JSON: the longest spelling must fit in a line.
     const longest = "\u0001".repeat(Limits.textBytes)
-    yield* call(socket, (client) => client.Send({ name: "builder", text: longest, urgent: false, caller: me }))
+    yield* call(socket, (client) => client.Send({ name: "builder", text: longest, how: "queue", caller: me }))
     expect(world.commands).toHaveLength(1)
     const error = yield* call(socket, (client) =>
-      client.Send({ name: "builder", text: `${longest}x`, urgent: false, caller: me })
+      client.Send({ name: "builder", text: `${longest}x`, how: "queue", caller: me })
     ).pipe(Effect.flip)
     expect(error).toMatchObject({ _tag: "CommandRefused", message: expect.stringContaining("text has 262145 bytes") })
     expect(world.commands).toHaveLength(1)
@@ -96,10 +96,10 @@ it.live("a text of 256 KiB is taken whole, one byte more is refused by name with
 )
 
 const outOfBounds = [
-  ["name", { name: "n".repeat(257), text: "x", urgent: false, caller: me }],
-  ["caller.by", { name: "builder", text: "x", urgent: false, caller: { by: "b".repeat(257), config: null } }],
-  ["caller.config", { name: "builder", text: "x", urgent: false, caller: { by: "b", config: "c".repeat(4097) } }],
-  ["text", { name: "builder", text: " \n", urgent: false, caller: me }]
+  ["name", { name: "n".repeat(257), text: "x", how: "queue", caller: me }],
+  ["caller.by", { name: "builder", text: "x", how: "queue", caller: { by: "b".repeat(257), config: null } }],
+  ["caller.config", { name: "builder", text: "x", how: "queue", caller: { by: "b", config: "c".repeat(4097) } }],
+  ["text", { name: "builder", text: " \n", how: "queue", caller: me }]
 ] as const
 
 it.live.each(outOfBounds)("an input that is out of bounds names its field: %s", ([field, input]) =>
@@ -125,6 +125,45 @@ const mixed = [
   draft({ visibility: "secret" }),
   draft()
 ]
+
+it.live("an agent's log holds its runs, its turns, each of its tool calls and its inbox, and nobody else's", () =>
+  Effect.gen(function* () {
+    const call = (agent: string, id: string) =>
+      draft({
+        kind: "tool.call",
+        actor: `tool/${agent}/${id}`,
+        payload: {
+          event: { _tag: "call_requested", callId: id, turnId: "t", toolName: "shell", arguments: {} },
+          call_id: id
+        }
+      })
+    const turn = (agentId: string) =>
+      draft({
+        kind: "turn.started",
+        actor: `turn/${agentId}`,
+        payload: {
+          event: { _tag: "start_turn", turnId: agentId, agentId, input: "", source: "queue", messageIds: [], at: T0 },
+          turn_id: agentId,
+          agent_id: agentId
+        }
+      })
+    const { append, socket } = yield* serve(makeWorld(), [
+      draft(),
+      call("builder", "c1"),
+      turn("builder"),
+      draft({ actor: "agent/builder", kind: "agent.ready", payload: { event: { _tag: "init_complete" } } }),
+      draft({ actor: "inbox/builder", kind: "inbox.received" }),
+      call("builder2", "c2"),
+      turn("other")
+    ])
+    expect(yield* logged(socket, { agent: "builder" })).toEqual([1, 2, 3, 4, 5])
+    expect(yield* logged(socket, { agent: "builder", tail: 4 })).toEqual([2, 3, 4, 5])
+    // Behind many calls of somebody else's, too.
+    yield* append(...Array.from({ length: 200 }, (_, n) => call("other", `d${n}`)))
+    expect(yield* logged(socket, { agent: "builder", tail: 1, kinds: ["tool.call"] })).toEqual([2])
+    expect(yield* logged(socket, { agent: "builder", tail: 9, kinds: ["tool.call", "agent.ready"] })).toEqual([2, 4])
+  })
+)
 
 it.live("log selects by stream, agent, kind, time, cursor and count", () =>
   Effect.gen(function* () {

@@ -5,10 +5,16 @@
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
-import { Fleet } from "../../src/agents/Fleet.ts"
+import { Fleet, type InboxMessage, type VoiceOf } from "../../src/agents/Fleet.ts"
 import * as ControlServer from "../../src/control/ControlServer.ts"
 import { DaemonControl } from "../../src/control/DaemonControl.ts"
-import { type AgentInfo, CommandRefused, type ProjectInfo } from "../../src/domain/Messages.ts"
+import {
+  type AgentInfo,
+  type CallInfo,
+  CommandRefused,
+  type ConversationInfo,
+  type ProjectInfo
+} from "../../src/domain/Messages.ts"
 import type { RuneDraft } from "../../src/domain/Rune.ts"
 import type * as Worker from "../../src/machines/Worker.ts"
 import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
@@ -41,6 +47,44 @@ export const agentInfo = (over: Partial<AgentInfo> = {}): AgentInfo => ({
   ...over
 })
 
+/** A tool call that asks. */
+export const callInfo = (over: Partial<CallInfo> = {}): CallInfo => ({
+  callId: "01call000000000000000000aa",
+  conversation: "web-1a2b3c4d",
+  project: "web",
+  agent: "builder",
+  turnId: "t1",
+  tool: "shell",
+  arguments: '{"command":"rm -rf build"}',
+  state: "awaiting_approval",
+  since: T0,
+  reason: "it has side effects",
+  until: null,
+  restsOn: 5,
+  ...over
+})
+
+const nothing = { tokens: null, toolCalls: null, wallTime: null, usd: null }
+
+export const conversationInfo = (over: Partial<ConversationInfo> = {}): ConversationInfo => ({
+  conversation: "web-1a2b3c4d",
+  project: "web",
+  config: "/srv/web/agentd.jsonc",
+  state: "active",
+  since: T0,
+  restsOn: 2,
+  detail: "1 turn is under way",
+  agents: ["builder"],
+  turns: 4,
+  turnsActive: 1,
+  turnErrors: 0,
+  fatalStops: 0,
+  spent: { ...nothing, tokens: 1200, toolCalls: 3 },
+  limits: { ...nothing, tokens: 100_000 },
+  archive: null,
+  ...over
+})
+
 /** A move of the worker of `builder`. */
 export const moved = (event: Worker.Event, over: Partial<RuneDraft> = {}): RuneDraft => ({
   stream: "web-1a2b3c4d",
@@ -60,6 +104,11 @@ export const draft = (over: Partial<RuneDraft> = {}): RuneDraft => moved({ _tag:
 export interface World {
   readonly agents: Array<AgentInfo>
   readonly projects: Array<ProjectInfo>
+  readonly calls: Array<CallInfo>
+  readonly conversations: Array<ConversationInfo>
+  /** Live runs, and whose they are. */
+  readonly voices: Map<string, VoiceOf>
+  readonly inbox: Array<InboxMessage>
   readonly commands: Array<readonly [verb: string, name: string, detail: unknown]>
   readonly shutdowns: Array<readonly [reason: string, by: string]>
   /** What `verify` finds besides what is really there. */
@@ -81,6 +130,20 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
       problems: []
     }
   ],
+  calls: [],
+  conversations: [conversationInfo()],
+  voices: new Map([
+    [
+      "r7",
+      {
+        conversation: "web-1a2b3c4d",
+        agent: "builder",
+        turnId: "t1",
+        may: ["inbox", "message", "post", "report", "ask"]
+      }
+    ]
+  ]),
+  inbox: [],
   commands: [],
   shutdowns: [],
   problems: [],
@@ -89,13 +152,14 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
   ...over
 })
 
-const fleet = (world: World): Fleet["Service"] => {
+const refused = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
+
+/** What is done about one agent, and recorded. */
+const onAgents = (world: World) => {
   const find = (name: string) => {
     const found = world.agents.find((each) => each.agent === name || `${each.project}/${each.agent}` === name)
     return found === undefined
-      ? Effect.fail(
-          new CommandRefused({ message: `There is no agent ${name}.`, remedy: "See which there are: agentd ps" })
-        )
+      ? refused(`There is no agent ${name}.`, "See which there are: agentd ps")
       : Effect.succeed(found)
   }
   const command = (verb: string, name: string, detail: unknown = null) =>
@@ -104,24 +168,104 @@ const fleet = (world: World): Fleet["Service"] => {
       return { eventId: 1, message: `${verb} ${found.project}/${found.agent}: done` }
     })
   return {
-    register: (config) =>
-      Effect.sync(() => {
-        world.commands.push(["register", config, null])
-        return world.projects[0]!
-      }),
-    projects: Effect.sync(() => world.projects),
     agents: Effect.sync(() => world.agents),
-    mailOf: () => Effect.sync(() => undefined),
     agent: (name) => find(name),
     start: (name) => command("start", name),
     stop: (name) => command("stop", name),
     restart: (name) => command("restart", name),
     send: (name, message, caller) => command("send", name, { ...message, by: caller.by }),
     interrupt: (name) => command("interrupt", name),
-    recovered: Effect.void,
-    ready: Effect.succeed(true)
-  }
+    spawn: (parent, request, caller) => command("spawn", parent, { ...request, by: caller.by })
+  } satisfies Partial<Fleet["Service"]>
 }
+
+/** A call is answered once; whoever comes later is told so. */
+const onCalls = (world: World) =>
+  ({
+    calls: Effect.sync(() => world.calls),
+    answerCall: (callId, { behavior, reason }, caller) =>
+      Effect.suspend(() => {
+        const index = world.calls.findIndex((call) => call.callId === callId)
+        const found = world.calls[index]
+        if (found === undefined) return refused(`${callId} has its result already.`, "See what waits: agentd approve")
+        if (found.state !== "awaiting_approval") {
+          return refused(`${callId} was approved already.`, "See what waits: agentd approve")
+        }
+        world.calls[index] = { ...found, state: "executing" }
+        world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by }])
+        return Effect.succeed({ eventId: 9, message: `${found.tool}: ${behavior}` })
+      })
+  }) satisfies Partial<Fleet["Service"]>
+
+/** By id or project; empty: the caller's. */
+const onConversations = (world: World) => {
+  const find = (name: string, config: string | null) => {
+    const found = world.conversations.find((each) =>
+      name === "" ? each.config === config : each.conversation.startsWith(name) || each.project === name
+    )
+    return found === undefined
+      ? refused(
+          name === "" ? "There is no project here." : `There is no conversation ${name}.`,
+          "See which there are: agentd conversation ls"
+        )
+      : Effect.succeed(found)
+  }
+  const command = (verb: string, name: string, config: string | null, detail: unknown = null) =>
+    Effect.map(find(name, config), (found) => {
+      world.commands.push([verb, found.conversation, detail])
+      return { eventId: 1, message: `${verb} ${found.conversation}: done` }
+    })
+  return {
+    conversations: Effect.sync(() => world.conversations),
+    conversation: (name, caller) => find(name, caller.config),
+    newConversation: (config) =>
+      Effect.sync(() => {
+        world.commands.push(["newConversation", config, null])
+        return conversationInfo({ conversation: "web-1a2b3c4d-2", config, state: "created" })
+      }),
+    pause: (name, options, caller) => command("pause", name, caller.config, options),
+    resume: (name, caller) => command("resume", name, caller.config),
+    close: (name, options, caller) => command("close", name, caller.config, options),
+    archive: (name, caller) => command("archive", name, caller.config)
+  } satisfies Partial<Fleet["Service"]>
+}
+
+const onVoices = (world: World) => {
+  const said = (of: VoiceOf, verb: string, detail: unknown) =>
+    Effect.sync(() => {
+      world.commands.push([verb, `${of.conversation}/${of.agent}`, detail])
+      return { eventId: 1, message: `${verb}: done` }
+    })
+  return {
+    voice: (runId) =>
+      Effect.suspend(() => {
+        const found = world.voices.get(runId)
+        return found === undefined
+          ? refused(`The run ${runId} is over.`, "Nothing can be done for it any more.")
+          : Effect.succeed(found)
+      }),
+    report: (of, report) => said(of, "report", report),
+    ask: (of, question) => said(of, "ask", question),
+    inbox: () => Effect.sync(() => world.inbox)
+  } satisfies Partial<Fleet["Service"]>
+}
+
+const fleet = (world: World): Fleet["Service"] => ({
+  ...onAgents(world),
+  ...onCalls(world),
+  ...onConversations(world),
+  ...onVoices(world),
+  register: (config) =>
+    Effect.sync(() => {
+      world.commands.push(["register", config, null])
+      return world.projects[0]!
+    }),
+  projects: Effect.sync(() => world.projects),
+  mailOf: () => Effect.sync(() => undefined),
+  news: Stream.never,
+  recovered: Effect.void,
+  ready: Effect.succeed(true)
+})
 
 /** The real rune log, in memory; followers are counted, and problems can be planted. */
 const log = (world: World) =>

@@ -90,6 +90,13 @@ describe("ConfigFile", () => {
         runTimeout: Duration.minutes(30),
         interruptGrace: Duration.seconds(10),
         minRunInterval: Duration.seconds(1),
+        idleTimeout: Duration.minutes(5),
+        approvals: { mode: "auto", always: [], never: [], timeout: Duration.minutes(10) },
+        toolTimeout: Duration.minutes(2),
+        maxToolTimeout: Duration.minutes(30),
+        budget: {},
+        may: ["inbox", "message", "post", "report", "ask"],
+        can: [],
         output: { maxBytesPerRun: 1_048_576, tailLines: 40 }
       })
     })

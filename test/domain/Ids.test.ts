@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { NAME } from "../../src/domain/Config.ts"
+import { NAME } from "../../src/domain/Fields.ts"
 import * as Ids from "../../src/domain/Ids.ts"
 
 describe("Ids", () => {

@@ -74,6 +74,47 @@ describe("Autonomy", () => {
     assert.strictEqual(ended.data.terminal, 1)
   })
 
+  it("a try that failed is not the task's end: it is given out again, to anybody", () => {
+    const retried: Event = { _tag: "task_retried", taskId: "a", error: "it broke", counts: true, until: 7 }
+    const again = after([assigned("a"), startedTask("a"), retried], executing)
+    assert.deepInclude(again.payloads.at(-1), { task_id: "a", error: "it broke" })
+    assert.strictEqual(again.data.terminal, 0)
+    assert.strictEqual(after([retried], again).refused, "stale")
+    assert.strictEqual(after([assigned("a"), completed("a")], again).data.terminal, 1)
+  })
+
+  it("a failed task that is tried again is not terminal any more", () => {
+    const stuck = after([assigned("a"), failed("a"), blocked], executing)
+    const open = after([{ _tag: "dependency_resolved", reason: "go on", tasks: ["a"] }], stuck)
+    assert.deepInclude(open.data, { tasks: 2, terminal: 0, reason: null })
+  })
+
+  it("a task may have the name of what every object has", () => {
+    const flying = after([assigned("constructor")], executing)
+    assert.strictEqual(flying.refused, null)
+    assert.strictEqual(after([startedTask("toString")], flying).refused, "stale")
+  })
+
+  it("the rounds of a goal are its own", () => {
+    const options = {
+      planner: null,
+      critic: null,
+      workers: null,
+      checks: [],
+      checkTimeout: 1,
+      autoStart: true,
+      rounds: 7,
+      target: null,
+      planTries: 1,
+      maxTaskErrors: 1,
+      maxErrors: 1,
+      backoff: { base: 1, cap: 1, jitter: 0 },
+      taskTimeout: 1,
+      blockedTimeout: 1
+    }
+    assert.strictEqual(after([{ ...goal, options } as Event]).data.maxRounds, 7)
+  })
+
   it("errors become follow-up tasks, for three rounds; then it is blocked", () => {
     let stand = reviewing
     for (const task of ["x", "y"]) {

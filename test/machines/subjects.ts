@@ -123,6 +123,8 @@ export const turn: Subject<Turn.State, Turn.Event, Turn.Data> = {
     const active = state === "streaming" || state === "tool_executing"
     return claims({
       "a turn is known outside idle": implies(state !== "idle", data.turnId !== null),
+      "it has ended, or is active": active === (data.turnId !== null && data.ended === null),
+      "only what was asked is offered again": data.unfinished.every((id) => data.messageIds.includes(id)),
       "at most one turn is active": of("turn.started") === ended + (active ? 1 : 0)
     })
   }

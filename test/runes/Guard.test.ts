@@ -73,6 +73,15 @@ const completed = (taskId: string) =>
     task_id: taskId
   })
 
+const failedTask = (taskId: string) =>
+  plan("plan.task_failed", { _tag: "task_failed", taskId, error: "no" } as Tagged, { task_id: taskId })
+const retried = (taskId: string) =>
+  plan("plan.task_retried", { _tag: "task_retried", taskId, error: "no", counts: true, until: 0 } as Tagged, {
+    task_id: taskId
+  })
+const unblocked = (...tasks: ReadonlyArray<string>) =>
+  plan("plan.unblocked", { _tag: "dependency_resolved", reason: "go on", tasks } as Tagged, {})
+
 /** What is fine before, and the rune that breaks the rule. */
 const broken: ReadonlyArray<readonly [title: string, before: ReadonlyArray<RuneDraft>, breaks: RuneDraft]> = [
   ["INV-TURN-SEQUENTIAL: a second turn of an agent", [turn.started("t1")], turn.started("t2")],
@@ -103,7 +112,22 @@ const broken: ReadonlyArray<readonly [title: string, before: ReadonlyArray<RuneD
     assigned("k1", "b")
   ],
   ["INV-TASK-SINGLE: a task that ends twice", [assigned("k1", "b"), completed("k1")], completed("k1")],
-  ["INV-TASK-SINGLE: a task without an owner", [], started("k1")]
+  ["INV-TASK-SINGLE: a task without an owner", [], started("k1")],
+  [
+    "INV-TASK-SINGLE: a try that is over goes on, though another may begin with another owner",
+    [assigned("k1", "b"), retried("k1"), assigned("k1", "c"), retried("k1")],
+    completed("k1")
+  ],
+  [
+    "INV-TASK-SINGLE: work redone: what is completed is opened again, though what failed may be",
+    [assigned("k1", "b"), failedTask("k1"), unblocked("k1"), assigned("k1", "c"), completed("k1")],
+    unblocked("k1")
+  ],
+  [
+    "INV-TASK-SINGLE: a task that failed, and that nobody opened again",
+    [assigned("k1", "b"), failedTask("k1")],
+    assigned("k1", "b")
+  ]
 ]
 
 describe("Guard", () => {

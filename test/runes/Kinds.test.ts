@@ -42,6 +42,7 @@ describe("Kinds", () => {
     expect(lazy.map(([name]) => name).toSorted()).toEqual([
       "actor.dead_letter",
       "hook.refused",
+      "run.notice",
       "run.output",
       "tool.progress",
       "turn.assistant_delta"

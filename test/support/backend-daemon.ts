@@ -25,7 +25,16 @@ const main = Effect.gen(function* () {
     },
     { store, environment: process.env }
   )
-  yield* backend.start({ runId, agent: "builder", prompt: "", cwd: folder, env: {} })
+  yield* backend.start({
+    runId,
+    agent: "builder",
+    prompt: "",
+    cwd: folder,
+    env: {},
+    turnId: "turn-1",
+    resume: undefined,
+    mcp: {}
+  })
   const reaper = yield* Reaper
   fs.writeFileSync(path.join(folder, "reaper"), String(yield* reaper.pid))
   return yield* Effect.never

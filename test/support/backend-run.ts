@@ -82,6 +82,9 @@ export const start = Effect.fnUntraced(function* (
   const backend = yield* CommandBackend.make(config, { store, environment: process.env })
   return yield* backend.start({
     runId: spec.runId ?? "run-1",
+    turnId: "turn-1",
+    resume: undefined,
+    mcp: {},
     agent: "builder",
     prompt: spec.prompt ?? "",
     cwd: spec.cwd ?? folder,

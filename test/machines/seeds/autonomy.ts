@@ -51,6 +51,12 @@ export const autonomy: Seed = {
       event: ["task_failed"],
       to: "executing",
       because: "a task that failed is terminal like one that is completed"
+    },
+    {
+      from: ["executing"],
+      event: ["task_retried"],
+      to: "executing",
+      because: "a try that failed is not the task's end: it is given out again"
     }
   ]
 }

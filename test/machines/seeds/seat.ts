@@ -75,6 +75,24 @@ export const seat: Seed = {
     },
     {
       from: ["ACTIVE"],
+      event: ["HumanOverride"],
+      to: "QUEUED",
+      because: "a person may skip who has the floor, or give it to another"
+    },
+    {
+      from: ["ACTIVE"],
+      event: ["HumanOverride"],
+      to: "ACTIVE",
+      because: "a person may give who has the floor more time"
+    },
+    {
+      from: ["ACTIVE"],
+      event: ["TurnFailed"],
+      to: "QUEUED",
+      because: "a turn that ended with an error, or by a person's interrupt, keeps the floor from nobody"
+    },
+    {
+      from: ["ACTIVE"],
       event: ["SignOfLife"],
       to: "ACTIVE",
       because: "the time limit is on silence, not on work"

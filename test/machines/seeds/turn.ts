@@ -21,6 +21,12 @@ export const turn: Seed = {
   ],
   added: [
     {
+      from: ["tool_executing"],
+      event: ["tool_calls_received"],
+      to: "tool_executing",
+      because: "agents that run their tools themselves tell of calls one by one: one may come while another runs"
+    },
+    {
       from: ["idle"],
       event: ["steer"],
       to: "streaming",

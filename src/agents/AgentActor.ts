@@ -1,0 +1,74 @@
+/**
+ * AgentActor: the Agent machine of one agent, animated: its life from the spawn to
+ * its end, one actor for each incarnation.
+ *
+ * The worker makes it ready and the turns make it busy; it says when it ends, which
+ * ends the worker. It decides nothing that its table does not.
+ */
+import { Effect } from "effect"
+import type { DeadLetters } from "../actors/DeadLetters.ts"
+import * as MachineActor from "../actors/MachineActor.ts"
+import * as Agent from "../machines/Agent.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+
+export type AgentActor = MachineActor.MachineActor<Agent.State, Agent.Event, Agent.Data>
+export type Snapshot = AgentActor["snapshot"]
+type Act = MachineActor.Context<Agent.State, Agent.Event, Agent.Data>
+
+/** What its life moves. */
+export interface Life {
+  readonly agent: string
+  readonly conversation: string
+  readonly log: RuneLog["Service"]
+  readonly deadLetters: DeadLetters["Service"]
+  /** It has nothing to do, and can be reached. */
+  readonly idle: (cause: number) => Effect.Effect<void>
+  readonly interruptTurn: (turnId: string, reason: string) => Effect.Effect<void>
+  readonly forceStop: (turnId: string) => Effect.Effect<void>
+  /** How the turn that it is busy with has ended; undefined while it has not. */
+  readonly ended: (turnId: string) => Agent.Event | undefined
+  /** It has ended: its worker ends, whoever watches is told. */
+  readonly release: (data: Agent.Data, failed: boolean, cause: number) => Effect.Effect<void>
+}
+
+const perform = (life: Life, action: Agent.Action, act: Act): Effect.Effect<void> => {
+  const { turnId } = action
+  if (turnId === null) return Effect.void
+  switch (action._tag) {
+    case "StartTurn": // its TurnActor has started it, and says so here
+      return Effect.void
+    case "InterruptTurn":
+      return life.interruptTurn(turnId, `the budget of ${act.snapshot.data.spent} is spent`)
+    case "ForceStopTurn":
+      return life.forceStop(turnId)
+  }
+}
+
+export const make = (life: Life, snapshot: Snapshot) =>
+  Effect.flatMap(
+    MachineActor.kind({
+      machine: Agent.Agent,
+      log: life.log,
+      deadLetters: life.deadLetters,
+      perform: (action: Agent.Action, act: Act) => perform(life, action, act),
+      activities: {
+        // its worker tells when there is a place to work in, or that there cannot be one
+        InitAgent: () => Effect.void,
+        TakeWork: (act: Act) => life.idle(act.cause),
+        WatchTurn: (act: Act) => {
+          const ended = life.ended(act.snapshot.data.turnId ?? "")
+          return ended === undefined ? Effect.void : act.self.tell(ended, act.cause)
+        },
+        ReleaseAgent: (act: Act) => life.release(act.snapshot.data, act.snapshot.state === "failed", act.cause)
+      }
+    }),
+    (kind) => {
+      const actor = addressOf(life.agent)
+      return kind.make({ address: `${life.conversation}/${actor}`, actor, stream: life.conversation, snapshot })
+    }
+  )
+
+export const addressOf = (agent: string): string => `agent/${agent}`
+
+/** Where an incarnation's machine stands before its first rune. */
+export const fresh: Snapshot = MachineActor.start(Agent.Agent, Agent.initial())

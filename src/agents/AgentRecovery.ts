@@ -1,0 +1,170 @@
+/**
+ * AgentRecovery: what the log says of one agent: where each of its machines stands,
+ * which calls have no result, what it spent, and what became of its last messages.
+ * A pure fold, one rune at a time. It throws where a machine's runes do not fold.
+ */
+import type { TurnOutcome } from "../domain/Crew.ts"
+import type { Rune } from "../domain/Rune.ts"
+import * as Agent from "../machines/Agent.ts"
+import { evolve, type Snapshot } from "../machines/Machine.ts"
+import * as Tool from "../machines/Tool.ts"
+import * as Turn from "../machines/Turn.ts"
+import * as Worker from "../machines/Worker.ts"
+import * as AgentActor from "./AgentActor.ts"
+import * as Approval from "./Approval.ts"
+import * as Budget from "./Budget.ts"
+import type { Recovered } from "./Calls.ts"
+import * as Inbox from "./Inbox.ts"
+import * as ToolActor from "./ToolActor.ts"
+
+export type WorkerSnapshot = Snapshot<Worker.State, Worker.Data>
+export type InboxSnapshot = Snapshot<"Open", Inbox.Data>
+
+/** The turn that a message was carried by, once it is over; `eventId`: its last rune, which holds the answer. */
+export interface Ended {
+  readonly turnId: string
+  readonly outcome: TurnOutcome
+  readonly eventId: number
+}
+
+/** What the log says of one agent. */
+export interface AgentRecord {
+  readonly name: string
+  inbox: InboxSnapshot
+  turn: Snapshot<Turn.State, Turn.Data>
+  /** Undefined: it was never started. */
+  worker: WorkerSnapshot | undefined
+  /** Of its newest incarnation. */
+  life: AgentActor.Snapshot | undefined
+  /** Rises with each `worker.started`. */
+  incarnation: number
+  /** By call, those without a result. */
+  readonly calls: Map<string, Recovered>
+  /** Approvals that came when their run was over: by the call's key, who gave it. */
+  readonly grants: Map<string, string>
+  /** In this incarnation. */
+  spent: Budget.Spent
+  /** By message, the newest ones. */
+  readonly ended: Map<string, Ended>
+  /** Why its runes do not fold. */
+  broken: string | undefined
+}
+
+/** Messages whose end is remembered. */
+const MAX_ENDED = 1_000
+
+export const workerAddress = (agent: string): string => `worker/${agent}`
+export const inboxAddress = (agent: string): string => `inbox/${agent}`
+
+export const kinds = [
+  "worker.started",
+  "agent.usage",
+  ...Worker.kinds,
+  ...Inbox.kinds,
+  ...Agent.kinds,
+  ...Turn.kinds.filter((kind) => !Turn.lazy.includes(kind)),
+  ...Tool.kinds.filter((kind) => !Tool.lazy.includes(kind))
+] as const
+
+export const freshAgent = (name: string): AgentRecord => ({
+  name,
+  inbox: { state: "Open", data: Inbox.initial, entered: 0, at: 0 },
+  turn: { state: "idle", data: Turn.initial(), entered: 0, at: 0 },
+  worker: undefined,
+  life: undefined,
+  incarnation: 0,
+  calls: new Map(),
+  grants: new Map(),
+  spent: Budget.nothing,
+  ended: new Map(),
+  broken: undefined
+})
+
+/** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
+export const begun = (rune: Pick<Rune, "eventId" | "at" | "payload">): WorkerSnapshot => ({
+  state: Worker.Worker.initial,
+  data: rune.payload["initial"] as Worker.Data,
+  entered: rune.eventId,
+  at: rune.at
+})
+
+const OUTCOMES: { readonly [kind: string]: TurnOutcome } = {
+  "turn.completed": "completed",
+  "turn.interrupted": "interrupted",
+  "turn.error": "error"
+}
+
+/** Remembers how the messages of a turn ended. */
+export const note = (record: AgentRecord, messageIds: ReadonlyArray<string>, ended: Ended): void => {
+  for (const messageId of messageIds) {
+    record.ended.delete(messageId)
+    record.ended.set(messageId, ended)
+  }
+  while (record.ended.size > MAX_ENDED) record.ended.delete(record.ended.keys().next().value!)
+}
+
+const moveTurn = (record: AgentRecord, rune: Rune): void => {
+  record.turn = evolve(Turn.Turn, record.turn, rune)
+  const { messageIds, turnId } = record.turn.data
+  const outcome = OUTCOMES[rune.kind]
+  if (outcome !== undefined) note(record, messageIds, { turnId: turnId ?? "", outcome, eventId: rune.eventId })
+}
+
+const moveLife = (record: AgentRecord, rune: Rune): void => {
+  if (rune.kind === "agent.spawning") {
+    record.spent = Budget.nothing
+    record.life = AgentActor.fresh
+  }
+  if (record.life !== undefined) record.life = evolve(Agent.Agent, record.life, rune)
+}
+
+const use = (record: AgentRecord, { payload }: Rune): void => {
+  const number = (field: string) => (typeof payload[field] === "number" ? payload[field] : 0)
+  record.spent = Budget.add(record.spent, {
+    tokens: number("tokens"),
+    toolCalls: number("tool_calls"),
+    wallTime: number("wall_time"),
+    usd: number("usd")
+  })
+}
+
+const moveCall = (record: AgentRecord, callId: string, rune: Rune): void => {
+  const event = rune.payload["event"] as Tool.Event
+  const before = record.calls.get(callId)
+  const input = event._tag === "call_requested" ? event.arguments : before?.arguments
+  const snapshot = evolve(Tool.Tool, before?.snapshot ?? ToolActor.fresh, rune)
+  const key = Approval.keyOf(snapshot.data.toolName ?? "", input)
+  if (event._tag === "auto_approved") record.grants.delete(key)
+  if (rune.kind === "tool.result") {
+    record.calls.delete(callId)
+    // approved, and its run was over by then
+    const isLate = event._tag === "execution_error" && event.status === "unknown" && before?.approver !== undefined
+    if (isLate) record.grants.set(key, before.approver)
+    return
+  }
+  record.calls.set(callId, {
+    callId,
+    snapshot,
+    arguments: input,
+    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
+    approver: event._tag === "approved" ? event.approver : before?.approver
+  })
+}
+
+/** One rune of the agent's, folded in. `machine` and `rest` are the parts of its actor's name. */
+export const apply = (record: AgentRecord, machine: string, rest: string, rune: Rune): void => {
+  if (rune.kind === "worker.started") {
+    record.worker = begun(rune)
+    record.incarnation = Number(rune.payload["incarnation"])
+    record.broken = undefined
+  } else if (rune.kind === "agent.usage") use(record, rune)
+  else if (machine === "inbox") record.inbox = evolve(Inbox.Inbox, record.inbox, rune)
+  else if (record.broken !== undefined) return
+  else if (machine === "turn") moveTurn(record, rune)
+  else if (machine === "agent") moveLife(record, rune)
+  else if (machine === "tool") moveCall(record, rest, rune)
+  else if (record.worker !== undefined) record.worker = evolve(Worker.Worker, record.worker, rune)
+}
+
+/** The machines whose runes are an agent's. */
+export const machines: ReadonlyArray<string> = ["inbox", "worker", "turn", "agent", "tool", "meter"]

@@ -1,0 +1,57 @@
+/**
+ * Budget: what agents have spent against what they may. Pure.
+ *
+ * All or nothing: once one resource is spent, nothing further starts. What is not
+ * limited is counted all the same, so that a person can see it.
+ */
+import { Duration } from "effect"
+import type { BudgetConfig } from "../domain/AgentConfig.ts"
+import type { Spending } from "../domain/Messages.ts"
+
+export interface Spent {
+  /** Input and output. */
+  readonly tokens: number
+  readonly toolCalls: number
+  /** ms in turns */
+  readonly wallTime: number
+  readonly usd: number
+}
+
+export const nothing: Spent = { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 }
+
+export const add = (a: Spent, b: Partial<Spent>): Spent => ({
+  tokens: a.tokens + (b.tokens ?? 0),
+  toolCalls: a.toolCalls + (b.toolCalls ?? 0),
+  wallTime: a.wallTime + (b.wallTime ?? 0),
+  usd: a.usd + (b.usd ?? 0)
+})
+
+/** As the machines' `budget_exhausted` names them. */
+export interface Exhausted {
+  readonly resource: "tokens" | "tool_calls" | "wall_time" | "usd"
+  readonly spent: number
+  readonly limit: number
+}
+
+/** The first resource that is spent; undefined while none is. */
+export const exhausted = (limits: BudgetConfig, spent: Spent): Exhausted | undefined => {
+  const rows: ReadonlyArray<readonly [Exhausted["resource"], number, number | undefined]> = [
+    ["tokens", spent.tokens, limits.tokens],
+    ["tool_calls", spent.toolCalls, limits.toolCalls],
+    ["wall_time", spent.wallTime, limits.wallTime === undefined ? undefined : Duration.toMillis(limits.wallTime)],
+    ["usd", spent.usd, limits.usd]
+  ]
+  for (const [resource, used, limit] of rows) {
+    if (limit !== undefined && used >= limit) return { resource, spent: used, limit }
+  }
+  return undefined
+}
+
+export const shown = (spent: Spent): Spending => ({ ...spent })
+
+export const limitsShown = ({ tokens, toolCalls, usd, wallTime }: BudgetConfig): Spending => ({
+  tokens: tokens ?? null,
+  toolCalls: toolCalls ?? null,
+  wallTime: wallTime === undefined ? null : Duration.toMillis(wallTime),
+  usd: usd ?? null
+})

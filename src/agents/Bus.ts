@@ -1,0 +1,42 @@
+/**
+ * Bus: what agents tell those outside: their reports to channels and plans, their
+ * runs' events to the board. Nobody who listens can hold an agent up.
+ */
+import { Effect, PubSub, Stream } from "effect"
+import type { CrewReport } from "../domain/Crew.ts"
+import type { Watched } from "./RunRouter.ts"
+
+/** One event of a run, for whoever watches runs. */
+export interface RunNews {
+  readonly runId: string
+  /** `project/agent` */
+  readonly agent: string
+  readonly event: Watched
+}
+
+/** Signs of life are left out while so many reports wait. */
+const BUSY = 1_000
+const NEWS = 4_096
+
+export interface Bus {
+  readonly report: (report: CrewReport) => Effect.Effect<void>
+  readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
+  readonly reports: Stream.Stream<CrewReport>
+  /** A reader that is too slow misses the oldest. */
+  readonly news: Stream.Stream<RunNews>
+}
+
+export const make = Effect.gen(function* () {
+  const reports = yield* PubSub.unbounded<CrewReport>()
+  const news = yield* PubSub.sliding<RunNews>(NEWS)
+  const bus: Bus = {
+    report: (report) =>
+      report._tag === "Active" && PubSub.sizeUnsafe(reports) > BUSY
+        ? Effect.void
+        : Effect.asVoid(PubSub.publish(reports, report)),
+    watched: ({ agent, runId }, event) => Effect.asVoid(PubSub.publish(news, { agent, runId, event })),
+    reports: Stream.fromPubSub(reports),
+    news: Stream.fromPubSub(news)
+  }
+  return bus
+})

@@ -1,0 +1,56 @@
+/**
+ * CallRow: a tool call as a person sees it, from the committed state of its machine. Pure.
+ */
+import { type CallInfo, CommandRefused } from "../domain/Messages.ts"
+import type { Snapshot } from "../machines/Machine.ts"
+import type * as Tool from "../machines/Tool.ts"
+import { text } from "./Excerpt.ts"
+
+const MAX_SHOWN = 2_000
+
+/** What the machine does not hold. */
+export interface Shown {
+  readonly callId: string
+  readonly turnId: string
+  readonly tool: string
+  /** JSON. */
+  readonly arguments: string
+  readonly reason: string | null
+}
+
+export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
+
+/** Undefined for a call that has its result. */
+export const callRow = (
+  of: Of,
+  { arguments: input, callId, reason, tool, turnId }: Shown,
+  { at, data, entered, state }: Snapshot<Tool.State, Tool.Data>
+): CallInfo | undefined => {
+  if (state !== "pending_call" && state !== "awaiting_approval" && state !== "executing") return undefined
+  const asks = state === "awaiting_approval"
+  const limit = asks ? data.limits.approvalTimeout : state === "executing" ? data.timeout : null
+  return {
+    ...of,
+    callId,
+    turnId,
+    tool,
+    arguments: text(input, MAX_SHOWN),
+    state,
+    since: at,
+    reason: asks ? reason : null,
+    until: limit === null ? null : at + limit,
+    restsOn: entered
+  }
+}
+
+/** Why a call takes no answer. `ended`: what became of it, where that is still known. */
+export const tooLate = (callId: string, ended: string | undefined, state: Tool.State | undefined): CommandRefused =>
+  new CommandRefused({
+    message:
+      ended !== undefined
+        ? `Call ${callId} asks no more: ${ended}.`
+        : state === "executing"
+          ? `Call ${callId} runs already.`
+          : `Call ${callId} asks nothing.`,
+    remedy: "See what waits for an answer: agentd approve"
+  })

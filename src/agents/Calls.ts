@@ -1,0 +1,393 @@
+/**
+ * Calls: the tool calls of one agent that have no result yet, each an actor.
+ *
+ * Guarantees: every call that was told of gets its one result, whatever becomes of
+ * its run: closing a turn's calls waits for all of them. A question outlives the
+ * daemon: answered late, the answer holds for the same call when it is made again.
+ */
+import { Deferred, Duration, Effect, type Scope } from "effect"
+import type { DeadLetters } from "../actors/DeadLetters.ts"
+import type { Kind } from "../actors/MachineActor.ts"
+import * as Nest from "../actors/Nest.ts"
+import type { Decision, Run, RunEvent } from "../backends/Backend.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { CallInfo, Caller, CommandRefused, Done } from "../domain/Messages.ts"
+import * as Tool from "../machines/Tool.ts"
+import { type RuneLog, StorageError } from "../runes/RuneLog.ts"
+import * as Approval from "./Approval.ts"
+import { callRow, tooLate } from "./CallRow.ts"
+import { excerpt } from "./Excerpt.ts"
+import { toResult } from "./ToolResult.ts"
+import * as ToolActor from "./ToolActor.ts"
+
+type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
+
+interface Open {
+  readonly callId: string
+  readonly actor: ToolActor.ToolActor
+  readonly turnId: string
+  readonly tool: string
+  readonly arguments: string
+  readonly readOnly: boolean
+  readonly key: string
+  /** The run that makes it, and its name there; undefined for a call of an earlier daemon. */
+  readonly origin: { readonly run: Run; readonly id: string } | undefined
+  /** It waits for `answer`. */
+  asks: boolean
+  reason: string | null
+  /** The person whose approval it has. */
+  approver: string | null
+  readonly ended: Deferred.Deferred<void>
+}
+
+/** One call's result, as `turn.tools_finished` tells it. */
+export interface Summary {
+  readonly call_id: string
+  readonly tool: string
+  readonly status: Tool.Status
+}
+
+export interface Surroundings {
+  readonly conversation: string
+  readonly project: () => string
+  readonly agent: string
+  readonly log: RuneLog["Service"]
+  readonly deadLetters: DeadLetters["Service"]
+  readonly config: () => AgentConfig
+  /** All calls that were open have their results. */
+  readonly finished: (turnId: string, results: ReadonlyArray<Summary>) => Effect.Effect<void>
+}
+
+/** A call of an earlier daemon, as the log tells it. */
+export interface Recovered {
+  readonly callId: string
+  readonly snapshot: ToolActor.Snapshot
+  readonly arguments: unknown
+  readonly reason: string | null
+  /** The person whose approval it has. */
+  readonly approver: string | undefined
+}
+
+const MAX_ARGUMENTS = 128 * 1024
+/** Calls whose end is remembered, for those who answer too late. */
+const MAX_ENDED = 200
+
+/** A person was asked, and has not approved. */
+const isOpen = ({ approver, reason }: Open): boolean => reason !== null && approver === null
+
+export class Calls {
+  readonly nest: Nest.Nest
+  private readonly around: Surroundings
+  private readonly scope: Scope.Scope
+  private kind!: Kind<Tool.State, Tool.Event, Tool.Data>
+  private readonly open = new Map<string, Open>()
+  private readonly results: Array<Summary> = []
+  private readonly ended = new Map<string, string>()
+  private readonly grants: Map<string, string>
+  private count = 0
+
+  private constructor(around: Surroundings, grants: ReadonlyMap<string, string>, scope: Scope.Scope) {
+    this.around = around
+    this.grants = new Map(grants)
+    this.scope = scope
+    this.nest = Nest.make({ name: "calls", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  }
+
+  /** `grants`: answers that came when their run was over, by the call's key. */
+  static readonly make = Effect.fnUntraced(function* (around: Surroundings, grants: ReadonlyMap<string, string>) {
+    const calls = new Calls(around, grants, yield* Effect.scope)
+    calls.kind = yield* ToolActor.kind(around.log, around.deadLetters, {
+      answer: (callId, decision) => calls.pass(callId, decision),
+      stop: (callId) =>
+        Effect.suspend(() => {
+          const origin = calls.open.get(callId)?.origin
+          return origin === undefined ? Effect.void : origin.run.cancelCall(origin.id)
+        }),
+      ended: (callId, status) => calls.settle(callId, status)
+    })
+    return calls
+  })
+
+  private readonly add = Effect.fnUntraced(
+    { self: this },
+    function* (this: Calls, of: Omit<Open, "actor" | "ended">, snapshot: ToolActor.Snapshot) {
+      const { agent, conversation } = this.around
+      const name = ToolActor.addressOf(agent, of.callId)
+      const place = { address: `${conversation}/${name}`, actor: name, stream: conversation, snapshot }
+      const call: Open = { ...of, actor: yield* this.kind.make(place), ended: Deferred.makeUnsafe() }
+      this.open.set(call.callId, call)
+      yield* this.nest.add(call.actor)
+      return call
+    }
+  )
+
+  /** The calls of one answer, in order; answers with their ids. */
+  readonly begin = Effect.fnUntraced(
+    { self: this },
+    function* (this: Calls, run: Run, turnId: string, events: ReadonlyArray<Event<"ToolCall">>, ours: boolean) {
+      const { approvals, maxToolTimeout, toolTimeout } = this.around.config()
+      const made: Array<Open> = []
+      for (const event of events) {
+        const input = excerpt(event.arguments, MAX_ARGUMENTS)
+        const callId = `${run.runId.slice(-8)}-${++this.count}`
+        const call = yield* this.add(
+          {
+            callId,
+            turnId,
+            tool: event.tool,
+            arguments: JSON.stringify(input) ?? "null",
+            readOnly: event.readOnly,
+            key: Approval.keyOf(event.tool, event.arguments),
+            origin: { run, id: event.callId },
+            asks: false,
+            reason: null,
+            approver: null
+          },
+          ToolActor.fresh
+        )
+        made.push(call)
+        yield* call.actor.tell({
+          _tag: "call_requested",
+          callId,
+          turnId,
+          toolName: event.tool,
+          arguments: input,
+          timeout: Duration.toMillis(ours ? toolTimeout : maxToolTimeout),
+          approvalTimeout: Duration.toMillis(approvals.timeout)
+        })
+      }
+      return made.map(({ callId }) => callId)
+    }
+  )
+
+  private of(run: Run, id: string): Open | undefined {
+    for (const call of this.open.values()) if (call.origin?.run === run && call.origin.id === id) return call
+    return undefined
+  }
+
+  /** It asks: the policy answers, or a person will. */
+  readonly asked = Effect.fnUntraced(
+    { self: this },
+    function* (this: Calls, run: Run, { always, callId: id, reason }: Event<"ApprovalRequested">) {
+      const call = this.of(run, id)
+      if (call === undefined || call.asks) return
+      call.asks = true
+      const { actor, callId } = call
+      const granted = this.grants.get(call.key)
+      const verdict = Approval.decide(this.around.config().approvals, { ...call, asksAlways: always === true })
+      if (granted !== undefined && verdict._tag === "Ask") {
+        this.grants.delete(call.key)
+        return yield* actor.tell({ _tag: "auto_approved", callId, policyReason: `approved before by ${granted}` })
+      }
+      if (verdict._tag === "Run") {
+        return yield* actor.tell({ _tag: "auto_approved", callId, policyReason: verdict.reason })
+      }
+      call.reason = reason === "" ? verdict.reason : reason
+      for (const other of this.open.values()) {
+        // the same question from before the restart: one is enough
+        if (other.origin === undefined && other.key === call.key) {
+          yield* other.actor.tell({ _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
+        }
+      }
+      yield* actor.tell({ _tag: "requires_approval", callId, policyReason: call.reason })
+      if (verdict._tag === "Deny") {
+        yield* actor.tell({ _tag: "denied", callId, approver: "approvals.mode", reason: verdict.reason })
+      }
+    }
+  )
+
+  /** It runs; one that was never asked about is so by its own policy. */
+  private started(call: Open): Effect.Effect<void> {
+    if (call.asks) return Effect.void
+    call.asks = true
+    return call.actor.tell({ _tag: "no_approval_needed", callId: call.callId })
+  }
+
+  readonly progress = (run: Run, event: Event<"ToolProgress"> | Event<"ToolStarted">): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const call = this.of(run, event.callId)
+      if (call === undefined) return Effect.void
+      if (event._tag === "ToolStarted") return this.started(call)
+      const { chunk, stream } = event
+      const actor = ToolActor.addressOf(this.around.agent, call.callId)
+      const payload = {
+        call_id: call.callId,
+        stream,
+        chunk,
+        event: { _tag: "progress_update", callId: call.callId, stream, chunk }
+      }
+      return Effect.andThen(
+        this.started(call),
+        this.around.log.appendLazy([
+          {
+            stream: this.around.conversation,
+            kind: "tool.progress",
+            actor,
+            from: "executing",
+            to: "executing",
+            trigger: "progress_update",
+            payload
+          }
+        ])
+      )
+    })
+
+  readonly result = (run: Run, { callId: id, output, status }: Event<"ToolResult">): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const call = this.of(run, id)
+      return call === undefined ? Effect.void : this.end(call, status, output)
+    })
+
+  private end(call: Open, status: Tool.Status, output: unknown): Effect.Effect<void> {
+    const events = toResult(call, status, output)
+    call.asks = true
+    return Effect.forEach(events, (event) => call.actor.tell(event), { discard: true })
+  }
+
+  /** Ends what is left of a turn's calls and waits until each has its result. */
+  readonly close = Effect.fnUntraced(
+    { self: this },
+    function* (this: Calls, turnId: string, how: "cancelled" | "unknown", reason: string) {
+      const left = [...this.open.values()].filter((call) => call.turnId === turnId && call.origin !== undefined)
+      // a question that is open was never run
+      yield* Effect.forEach(left, (call) => this.end(call, isOpen(call) ? "cancelled" : how, reason), { discard: true })
+      yield* Effect.forEach(left, (call) => Deferred.await(call.ended), { discard: true })
+    }
+  )
+
+  /** Questions of a turn that is being interrupted ask no more. */
+  readonly withdraw = (turnId: string): Effect.Effect<void> =>
+    Effect.forEach(
+      [...this.open.values()].filter(
+        ({ actor, turnId: of }) => of === turnId && actor.snapshot.state === "awaiting_approval"
+      ),
+      ({ actor, callId }) => actor.tell({ _tag: "cancelled", callId, reason: "its turn was interrupted" }),
+      { discard: true }
+    )
+
+  /** Waits for the results of what an earlier daemon left running; questions go on. */
+  readonly orphans = (turnId: string): Effect.Effect<void> =>
+    Effect.forEach(
+      [...this.open.values()].filter(
+        ({ actor, origin, turnId: of }) =>
+          of === turnId && origin === undefined && actor.snapshot.state !== "awaiting_approval"
+      ),
+      ({ ended }) => Deferred.await(ended),
+      { discard: true }
+    )
+
+  /** The agent ends: nobody will take an answer any more. */
+  readonly abandon = (reason: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const left = [...this.open.values()]
+      return Effect.andThen(
+        Effect.forEach(left, ({ actor, callId }) => actor.tell({ _tag: "cancelled", callId, reason }), {
+          discard: true
+        }),
+        Effect.forEach(left, ({ ended }) => Deferred.await(ended), { discard: true })
+      )
+    })
+
+  /** Its result is durable: the last one of a turn lets the turn go on. */
+  private settle(callId: string, status: Tool.Status): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const call = this.open.get(callId)
+      if (call === undefined) return
+      const { origin, turnId } = call
+      this.open.delete(callId)
+      this.ended.set(callId, `${call.tool} ended: ${status}`)
+      if (this.ended.size > MAX_ENDED) this.ended.delete(this.ended.keys().next().value!)
+      if (origin !== undefined) {
+        // whoever asked waits no longer than the question is open
+        if (isOpen(call) && status !== "denied")
+          yield* origin.run.answer(origin.id, { behavior: "deny", message: "nobody answered in time" })
+        this.results.push({ call_id: callId, tool: call.tool, status })
+        const isLast = ![...this.open.values()].some((other) => other.turnId === turnId && other.origin !== undefined)
+        if (isLast) yield* this.around.finished(turnId, this.results.splice(0))
+      }
+      yield* Deferred.succeed(call.ended, undefined)
+      // from outside: an actor cannot wait for its own end
+      yield* Effect.forkIn(this.nest.remove(call.actor.id), this.scope)
+    })
+  }
+
+  private pass(callId: string, decision: Decision): Effect.Effect<boolean> {
+    return Effect.suspend(() => {
+      const call = this.open.get(callId)
+      if (call === undefined) return Effect.succeed(false)
+      if (call.origin === undefined) {
+        if (call.approver !== null) this.grants.set(call.key, call.approver)
+        return Effect.succeed(false)
+      }
+      return call.asks ? Effect.as(call.origin.run.answer(call.origin.id, decision), true) : Effect.succeed(true)
+    })
+  }
+
+  /** A person's answer; durable when it answers. */
+  readonly answer = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Calls,
+      callId: string,
+      { behavior, reason }: { readonly behavior: "allow" | "deny"; readonly reason: string },
+      { by }: Caller
+    ) {
+      const call = this.open.get(callId)
+      if (call === undefined) return yield* this.tooLate(callId)
+      if (behavior === "allow") call.approver = by
+      const event: Tool.Event =
+        behavior === "allow"
+          ? { _tag: "approved", callId, approver: by }
+          : { _tag: "denied", callId, approver: by, reason: reason.trim() || `denied by ${by}` }
+      const { eventId } = yield* Effect.catch(
+        call.actor.ask(event),
+        (error): Effect.Effect<never, StorageError | CommandRefused> =>
+          Effect.fail(error instanceof StorageError ? error : this.tooLate(callId))
+      )
+      const what = behavior === "allow" ? "approved" : "denied"
+      const late =
+        call.origin === undefined && behavior === "allow"
+          ? " Its run was over already: the approval holds when the agent asks the same again."
+          : ""
+      const done: Done = { eventId, message: `${call.tool} is ${what}.${late}` }
+      return done
+    }
+  )
+
+  private tooLate(callId: string): CommandRefused {
+    return tooLate(callId, this.ended.get(callId), this.open.get(callId)?.actor.snapshot.state)
+  }
+
+  /** What an earlier daemon left: what ran is unknown now, what asks goes on asking. */
+  readonly recover = Effect.fnUntraced({ self: this }, function* (this: Calls, calls: ReadonlyArray<Recovered>) {
+    for (const { approver, arguments: input, callId, reason, snapshot } of calls) {
+      const { data, state } = snapshot
+      const call = yield* this.add(
+        {
+          callId,
+          turnId: data.turnId ?? "",
+          tool: data.toolName ?? "",
+          arguments: JSON.stringify(input) ?? "null",
+          readOnly: false,
+          key: Approval.keyOf(data.toolName ?? "", input),
+          origin: undefined,
+          asks: state !== "pending_call",
+          reason,
+          approver: approver ?? null
+        },
+        snapshot
+      )
+      if (state === "pending_call") yield* this.started(call)
+    }
+  })
+
+  has(callId: string): boolean {
+    return this.open.has(callId) || this.ended.has(callId)
+  }
+
+  list(): ReadonlyArray<CallInfo> {
+    const { agent, conversation } = this.around
+    const of = { agent, conversation, project: this.around.project() }
+    return [...this.open.values()].flatMap((call) => callRow(of, call, call.actor.snapshot) ?? [])
+  }
+}

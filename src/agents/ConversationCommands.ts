@@ -1,0 +1,185 @@
+/**
+ * ConversationCommands: what a person can do to a conversation as a whole.
+ *
+ * Guarantees: what a reply reports is durable; what cannot be done now is refused
+ * with what is in the way and the command that helps.
+ */
+import { Deferred, Effect } from "effect"
+import { type Caller, CommandRefused, type ConversationInfo, type Done } from "../domain/Messages.ts"
+import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import * as ConversationRecovery from "./ConversationRecovery.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import type { Entry } from "./Finder.ts"
+import type { LostProject } from "./LostProject.ts"
+import type { Project } from "./Project.ts"
+import type { ProjectRecord } from "./Recovery.ts"
+
+const refuse = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
+
+const called = ({ conversation, name }: ProjectRecord) => ({ conversation, project: name })
+
+/** The row of one that does not live here now: closed, archived, or its file cannot be read. */
+const recorded = ({ agents, config, conversation, life, name }: ProjectRecord): ConversationInfo =>
+  ConversationRow.row({
+    conversation,
+    project: name,
+    config,
+    snapshot: life.snapshot,
+    broken: life.broken,
+    agents: [...agents.keys()],
+    queued: [],
+    spent: life.spent,
+    limits: life.limits,
+    archive: life.archive
+  })
+
+export const row = (entry: Entry): ConversationInfo => {
+  if (entry._tag === "Open") return entry.project.row
+  const info = recorded(entry.record)
+  return entry._tag === "Closed"
+    ? info
+    : { ...info, detail: `${info.detail}; ${entry.lost.problems[0] ?? "its file is gone"}` }
+}
+
+/** Its project, alive. */
+const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
+  if (entry._tag === "Open") return Effect.succeed(entry.project)
+  if (entry._tag === "Closed") return ConversationRow.over(called(entry.record))
+  return refuse(
+    `The conversation ${entry.record.conversation} does not live: ${entry.lost.problems[0] ?? "its file is gone"}`,
+    `Mend ${entry.record.config}, or close the conversation: agentd close ${entry.record.conversation}`
+  )
+}
+
+/** Its state does not take the command, or just changed. */
+const notNow = ({ life, conversation }: Project, remedy: string) =>
+  refuse(`The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
+
+export const pause = Effect.fnUntraced(function* (
+  entry: Entry,
+  { inFlight, reason }: { readonly inFlight: "interrupt" | "complete"; readonly reason: string },
+  { by }: Caller
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const project = yield* opened(entry)
+  const { conversation, life, name } = project
+  const { data, entered, state } = life.snapshot
+  if (state === "paused") {
+    if (inFlight === "interrupt") yield* life.interrupt(data.turnIds)
+    return { eventId: entered, message: `${conversation} is paused already. Let it go on: agentd resume ${name}` }
+  }
+  const done = yield* life.ask({ _tag: "pause_requested", by, reason, inFlight })
+  if (done === undefined) {
+    return yield* notNow(
+      project,
+      state === "created" ? "Start one of its agents first: agentd start AGENT" : `agentd conversation show ${name}`
+    )
+  }
+  const turns = done.snapshot.data.turnIds.length
+  const meanwhile =
+    turns === 0
+      ? "no turn is under way"
+      : `${turns} turn${turns === 1 ? "" : "s"} ${inFlight === "interrupt" ? "being interrupted" : "may still end"}`
+  return {
+    eventId: done.eventId,
+    message: `${conversation} is paused; ${meanwhile}. Let it go on: agentd resume ${name}`
+  }
+}, Effect.uninterruptible)
+
+export const resume = Effect.fnUntraced(function* (
+  entry: Entry,
+  { by }: Caller
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const project = yield* opened(entry)
+  const { conversation, life, name } = project
+  const { state } = life.snapshot
+  const done = yield* life.resume(by)
+  if (done === undefined) {
+    return yield* notNow(project, `It has nothing to resume. See it: agentd conversation show ${name}`)
+  }
+  const anew = state === "suspended" ? ", with fresh counters and a fresh budget" : ""
+  return { eventId: done.eventId, message: `${conversation} goes on${anew}.` }
+}, Effect.uninterruptible)
+
+const farewell = ({ conversation, life }: ProjectRecord): Done => {
+  const { data, entered } = life.snapshot
+  const turns = `${data.turns} turn${data.turns === 1 ? "" : "s"}`
+  return {
+    eventId: entered,
+    message: `${conversation} is closed after ${turns}: ${ConversationRow.spentInWords(life.spent)}. Its log is sealed.`
+  }
+}
+
+export const close = Effect.fnUntraced(function* (
+  entry: Entry,
+  { force, reason }: { readonly reason: string; readonly force: boolean },
+  { by }: Caller,
+  closeLost: (
+    lost: LostProject,
+    why: { readonly by: string; readonly reason: string }
+  ) => Effect.Effect<void, StorageError>
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { record } = entry
+  if (record.life.broken !== undefined) {
+    return yield* refuse(
+      `The conversation ${record.conversation} cannot be closed: its log does not fold: ${record.life.broken}`,
+      "agentd verify says what is wrong with it; put back a backup."
+    )
+  }
+  if (entry._tag === "Lost") yield* closeLost(entry.lost, { by, reason })
+  else {
+    const project = yield* opened(entry)
+    const { life, retired } = project
+    if (force) yield* life.hurry
+    if (life.snapshot.state !== "closing")
+      yield* Effect.uninterruptible(life.ask({ _tag: "close_requested", by, reason }))
+    yield* Deferred.await(retired)
+  }
+  return farewell(record)
+})
+
+/** Once more finishes what was begun. */
+export const archive = Effect.fnUntraced(function* (
+  entry: Entry,
+  { by }: Caller,
+  log: RuneLog["Service"]
+): Effect.fn.Return<Done, CommandRefused | StorageError> {
+  const { record } = entry
+  const { agents, config, conversation, life, name } = record
+  if (entry._tag !== "Closed") {
+    return yield* refuse(
+      `The conversation ${conversation} is open: only a closed one can be archived.`,
+      `Close it first: agentd close ${name}`
+    )
+  }
+  const { entered, state } = life.snapshot
+  const summary = { conversation, project: name, config, agents: [...agents.keys()] }
+  const { archived, rune } = yield* log
+    .archive(conversation, (file) => ({
+      stream: "daemon",
+      kind: "session.archived",
+      actor: ConversationRecovery.conversationAddress(conversation),
+      from: "closed",
+      to: "archived",
+      trigger: "archive_requested",
+      payload: {
+        event: { _tag: "archive_requested", by },
+        conversation_id: conversation,
+        summary: { ...summary, data: life.snapshot.data, spent: life.spent, limits: life.limits, file: file.file },
+        archive: file
+      }
+    }))
+    .pipe(
+      Effect.catchTag("RuneRefused", ({ message }) =>
+        refuse(`${conversation} cannot be archived: ${message}`, "agentd verify says what is wrong with its log.")
+      )
+    )
+  if (rune === undefined) {
+    return { eventId: entered, message: `${conversation} is ${state} already: its runes are in ${archived.file}.` }
+  }
+  const found = ConversationRecovery.archived(rune)
+  if (found !== undefined) Object.assign(life, { snapshot: found.life.snapshot, archive: archived.file })
+  return {
+    eventId: rune.eventId,
+    message: `${conversation} is archived: ${archived.runes} runes are in ${archived.file} (${archived.bytes} bytes).`
+  }
+}, Effect.uninterruptible)

@@ -1,0 +1,213 @@
+/**
+ * ConversationRecovery: what the log says of one conversation: where its machine
+ * stands, what was spent, who failed, and the sub-agents that were spawned. A pure
+ * fold, one rune at a time, in the same pass as its agents'.
+ *
+ * Guarantees: an archived conversation is known from the one rune in the daemon's
+ * stream; runes that do not fold set it aside with the reason.
+ */
+import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
+import type { TurnOutcome } from "../domain/Crew.ts"
+import type { Spending } from "../domain/Messages.ts"
+import * as Conversation from "../machines/Conversation.ts"
+import { evolve, type Snapshot } from "../machines/Machine.ts"
+import * as Budget from "./Budget.ts"
+
+export type ConversationSnapshot = Snapshot<Conversation.State, Conversation.Data>
+
+/** A turn that the conversation has begun and has not heard the end of. */
+export interface OpenTurn {
+  readonly agent: string
+  /** Its agent has begun it, too. */
+  begun: boolean
+  /** How it ended, as its own runes say. */
+  outcome: TurnOutcome | undefined
+}
+
+export interface Spawned {
+  readonly parent: string
+  /** An encoded AgentConfig. */
+  readonly config: unknown
+  readonly eventId: number
+}
+
+export interface Life {
+  snapshot: ConversationSnapshot
+  /** Why its runes do not fold. */
+  broken: string | undefined
+  /** Since it was created, or last resumed from a suspension. */
+  spent: Budget.Spent
+  /** As far as its runes name them: for one whose file is gone. */
+  limits: Spending
+  readonly turns: Map<string, OpenTurn>
+  /** The rune that led to the newest failure of each agent: none is counted twice. */
+  readonly failures: Map<string, number>
+  readonly spawned: Map<string, Spawned>
+  /** The rune with which each agent began, and the one with which it ended, where it has. */
+  readonly begun: Map<string, number>
+  readonly ended: Map<string, number>
+  /** The file that holds its payloads. */
+  archive: string | undefined
+}
+
+/** Sub-agents that have ended are forgotten beyond so many. */
+const MAX_ENDED = 20
+
+const turnEnds: { readonly [kind: string]: TurnOutcome } = {
+  "turn.completed": "completed",
+  "turn.interrupted": "interrupted",
+  "turn.error": "error"
+}
+
+export const kinds = [
+  ...Conversation.kinds,
+  "agent.spawned",
+  "agent.usage",
+  "agent.terminated",
+  "agent.failed",
+  "turn.started",
+  ...Object.keys(turnEnds)
+] as const
+
+export const conversationAddress = (conversation: string): string => `conversation/${conversation}`
+
+const unlimited: Spending = { tokens: null, toolCalls: null, wallTime: null, usd: null }
+
+export const fresh = (): Life => ({
+  snapshot: { state: "[*]", data: Conversation.initial(), entered: 0, at: 0 },
+  broken: undefined,
+  spent: Budget.nothing,
+  limits: unlimited,
+  turns: new Map(),
+  failures: new Map(),
+  spawned: new Map(),
+  begun: new Map(),
+  ended: new Map(),
+  archive: undefined
+})
+
+const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
+
+const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
+
+/** What a rune `agent.usage` counts. */
+const spentIn = ({ payload }: Rune): Partial<Budget.Spent> => ({
+  tokens: number(payload["tokens"]),
+  toolCalls: number(payload["tool_calls"]),
+  wallTime: number(payload["wall_time"]),
+  usd: number(payload["usd"])
+})
+
+const limitsIn = (config: unknown): Spending | undefined =>
+  typeof config === "object" && config !== null && "budget" in config
+    ? { ...unlimited, ...(config.budget as Partial<Spending>) }
+    : undefined
+
+/** A rune of the conversation's own machine. */
+const move = (life: Life, rune: Rune): void => {
+  if (life.broken !== undefined) return
+  try {
+    life.snapshot = evolve(Conversation.Conversation, life.snapshot, rune)
+  } catch (cause) {
+    life.broken = cause instanceof Error ? cause.message : String(cause)
+    return
+  }
+  const event = rune.payload["event"] as Conversation.Event
+  if (rune.kind === "session.unsuspended") life.spent = Budget.nothing
+  switch (event._tag) {
+    case "create_requested":
+    case "budget_replenished":
+      life.limits = limitsIn(event.config) ?? life.limits
+      break
+    case "new_turn":
+      life.turns.set(event.turnId, { agent: event.agentId, begun: false, outcome: undefined })
+      break
+    case "turn_completed":
+      life.turns.delete(event.turnId)
+      break
+    case "agent_failed":
+      if (rune.cause !== null) life.failures.set(event.agentId, rune.cause)
+      break
+  }
+}
+
+/** A new incarnation is no longer ended; the newest few that are ended are kept. */
+const begin = (life: Life, agent: string, eventId: number): void => {
+  life.begun.set(agent, eventId)
+  life.ended.delete(agent)
+}
+
+const end = (life: Life, agent: string, eventId: number): void => {
+  life.ended.set(agent, eventId)
+  const over = [...life.ended.keys()].filter((name) => life.spawned.has(name))
+  for (const name of over.slice(0, -MAX_ENDED))
+    for (const map of [life.spawned, life.begun, life.ended]) map.delete(name)
+}
+
+const ofTurn = (life: Life, rune: Rune): void => {
+  const turn = life.turns.get(String(rune.payload["turn_id"]))
+  if (turn === undefined) return
+  turn.begun = true
+  turn.outcome = turnEnds[rune.kind]
+}
+
+/** One rune of its stream, folded in. True: it is the conversation's and nobody else's. */
+export const apply = (life: Life, rune: Rune): boolean => {
+  if (rune.actor.startsWith("conversation/")) {
+    move(life, rune)
+    return true
+  }
+  switch (rune.kind) {
+    case "agent.spawned": {
+      const agent = String(rune.payload["agent_id"])
+      const parent = String(rune.payload["parent_id"] ?? nameOf(rune.actor))
+      life.spawned.set(agent, { parent, config: rune.payload["config"], eventId: rune.eventId })
+      begin(life, agent, rune.eventId)
+      return true
+    }
+    case "agent.usage":
+      life.spent = Budget.add(life.spent, spentIn(rune))
+      break
+    case "worker.started":
+      begin(life, nameOf(rune.actor), rune.eventId)
+      break
+    case "worker.moved":
+      if (rune.to === "Stopped") end(life, nameOf(rune.actor), rune.eventId)
+      break
+    case "agent.terminated":
+    case "agent.failed":
+      end(life, nameOf(rune.actor), rune.eventId)
+      break
+    case "turn.started":
+    case "turn.completed":
+    case "turn.interrupted":
+    case "turn.error":
+      ofTurn(life, rune)
+      break
+  }
+  return false
+}
+
+/** What stays of an archived conversation in the log: enough to list it. */
+export interface Summary {
+  readonly conversation: string
+  readonly project: string
+  readonly config: string
+  readonly agents: ReadonlyArray<string>
+  /** The machine's, as it was closed. */
+  readonly data: Conversation.Data
+  readonly spent: Budget.Spent
+  readonly limits: Spending
+  readonly file: string
+}
+
+/** The conversation that an archive's rune speaks of; undefined for any other rune. */
+export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
+  if (rune.stream !== DAEMON_STREAM || rune.kind !== "session.archived") return undefined
+  const summary = rune.payload["summary"] as Summary
+  const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, at: rune.at }
+  const { limits, spent } = summary
+  const life: Life = { ...fresh(), spent, limits, archive: summary.file }
+  life.snapshot = evolve(Conversation.Conversation, closed, rune)
+  return { ...summary, life }
+}

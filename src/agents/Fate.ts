@@ -1,0 +1,62 @@
+/**
+ * Fate: an agent as its siblings see it, and what became of a message that it was
+ * sent: from the committed state of its machines, and the log for what is long over.
+ */
+import { Effect } from "effect"
+import type { Fate, Member } from "../domain/Crew.ts"
+import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import { isWithdrawn } from "./Inbox.ts"
+import type { LiveAgent } from "./LiveAgent.ts"
+import { outputOf } from "./TurnActor.ts"
+
+/** As far as the machines' own data tell. */
+const now = ({ inbox, turn, worker }: LiveAgent, messageId: string): Fate | undefined => {
+  const { data, state } = turn.snapshot
+  const { waiting } = inbox.snapshot.data
+  const isActive = state === "streaming" || state === "tool_executing"
+  if (isActive && data.messageIds.includes(messageId)) return { _tag: "Carried", turnId: data.turnId! }
+  const run = worker?.snapshot
+  if (run?.state === "Spawning" && run.data.messageIds.includes(messageId)) {
+    return { _tag: "Carried", turnId: run.data.runId! }
+  }
+  const waits = data.messageIds.includes(messageId)
+    ? data.unfinished.includes(messageId)
+    : waiting.some((message) => message.messageId === messageId)
+  return waits ? { _tag: "Waiting" } : undefined
+}
+
+export const fateOf = (
+  agent: LiveAgent,
+  log: RuneLog["Service"],
+  messageId: string
+): Effect.Effect<Fate, StorageError> =>
+  Effect.suspend(() => {
+    const found = now(agent, messageId)
+    if (found !== undefined) return Effect.succeed(found)
+    const ended = agent.record.ended.get(messageId)
+    if (ended !== undefined) {
+      const { eventId, outcome, turnId } = ended
+      return Effect.map(log.get(eventId), (rune): Fate => ({ _tag: "Ended", turnId, outcome, output: outputOf(rune) }))
+    }
+    const fate: Fate = isWithdrawn(agent.inbox.snapshot.data, messageId) ? { _tag: "Dropped" } : { _tag: "Unknown" }
+    return Effect.succeed(fate)
+  })
+
+export const memberOf = (agent: LiveAgent): Member => {
+  const { around, life, live, meter, name, turn, worker } = agent
+  const { can, role } = around.config()
+  const state = life?.snapshot.state
+  const run = worker?.snapshot
+  return {
+    conversation: around.conversation,
+    agent: name,
+    online: (state === "idle" || state === "running_turn") && around.home.barred() === undefined,
+    busy: turn.snapshot.state !== "idle" || run?.state === "Spawning" || live.turnId !== undefined,
+    spent: meter.exhausted !== undefined,
+    can,
+    role: role ?? null,
+    parent: around.parent,
+    cwd: run?.data.cwd ?? null,
+    branch: run?.data.branch ?? null
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Finder: which agent or conversation a name means. Pure.
+ *
+ * Guarantees: names are looked up in the caller's project first; one that means
+ * nothing, or several things, is refused with those there are.
+ */
+import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import * as Ids from "../domain/Ids.ts"
+import type { AgentTree } from "./AgentTree.ts"
+import * as ConversationRow from "./ConversationRow.ts"
+import type { LostProject } from "./LostProject.ts"
+import type { Project } from "./Project.ts"
+import type { ProjectRecord } from "./Recovery.ts"
+
+export type Entry =
+  | { readonly _tag: "Open"; readonly record: ProjectRecord; readonly project: Project }
+  | { readonly _tag: "Lost"; readonly record: ProjectRecord; readonly lost: LostProject }
+  | { readonly _tag: "Closed"; readonly record: ProjectRecord }
+
+export interface Found {
+  readonly project: Project
+  readonly tree: AgentTree
+}
+
+const MAX_LISTED = 20
+
+const listed = (names: ReadonlyArray<string>): string =>
+  `There are: ${names.slice(0, MAX_LISTED).join(", ")}${names.length > MAX_LISTED ? " …" : ""}`
+
+const NONE = "Register a project first: agentd start, in its folder."
+
+/** A project's conversations are numbered: the first bears the bare id. */
+const ordinal = ({ config, conversation }: ProjectRecord): number => {
+  const first = Ids.conversationId(config)
+  return conversation === first ? 1 : Number(conversation.slice(first.length + 1))
+}
+
+/** The id of the one after it. */
+export const successor = (record: ProjectRecord): string =>
+  `${Ids.conversationId(record.config)}.${ordinal(record) + 1}`
+
+const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
+  entries.toSorted((a, b) => ordinal(b.record) - ordinal(a.record))[0]
+
+/** The newest conversation of a project's file. */
+export const ofConfig = (entries: ReadonlyArray<Entry>, config: string): Entry | undefined =>
+  newest(entries.filter(({ record }) => record.config === config))
+
+const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.name : entry.record.name)
+
+/** By its id, a unique beginning of it, or its project's name; empty: the caller's. */
+export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Entry | CommandRefused => {
+  const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+  const ids = entries.map(({ record }) => record.conversation)
+  const there = ids.length === 0 ? NONE : listed(ids)
+  if (name === "") {
+    if (caller.config === null) return refused("Which conversation? There is no agentd.jsonc here.", there)
+    const own = ofConfig(entries, caller.config)
+    return own ?? refused(`The project ${caller.config} is not known yet.`, NONE)
+  }
+  const exact = entries.find(({ record }) => record.conversation === name)
+  if (exact !== undefined) return exact
+  const named = entries.filter((entry) => nameOf(entry) === name)
+  const projects = new Set(named.map(({ record }) => record.config))
+  const matches =
+    projects.size === 0
+      ? entries.filter(({ record }) => record.conversation.startsWith(name))
+      : [...projects].map((config) => ofConfig(named, config)!)
+  if (matches.length === 1) return matches[0]!
+  const all = matches.map(({ record }) => record.conversation)
+  return matches.length === 0
+    ? refused(`There is no conversation "${name}".`, there)
+    : refused(`"${name}" names ${matches.length} conversations.`, `Say which: ${all.join(", ")}`)
+}
+
+/** From within a project its own agents come first; else `project/agent`, or a name that only one project has. */
+export const agent = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Found | CommandRefused => {
+  const projects = entries.flatMap((entry) => (entry._tag === "Open" ? [entry.project] : []))
+  const own = caller.config === null ? undefined : ofConfig(entries, caller.config)
+  const here = own?._tag === "Open" ? own.project : undefined
+  const mine = here?.members.get(name)
+  if (here !== undefined && mine !== undefined) return { project: here, tree: mine.tree }
+  const matches = projects.flatMap((project) =>
+    [...project.members.values()]
+      .filter(({ tree }) =>
+        [tree.name, `${project.name}/${tree.name}`, `${project.conversation}/${tree.name}`].includes(name)
+      )
+      .map(({ tree }) => ({ project, tree }))
+  )
+  if (matches.length === 1) return matches[0]!
+  if (matches.length > 1) {
+    const all = matches.map(({ project, tree }) => `${project.conversation}/${tree.name}`)
+    return new CommandRefused({
+      message: `"${name}" names ${matches.length} agents.`,
+      remedy: `Say which: ${all.join(", ")}`
+    })
+  }
+  const closed = inClosed(entries, name, own)
+  if (closed !== undefined) return closed
+  const all = projects.flatMap((project) => [...project.members.keys()].map((member) => `${project.name}/${member}`))
+  return new CommandRefused({
+    message: `There is no agent "${name}".`,
+    remedy: all.length === 0 ? NONE : listed(all)
+  })
+}
+
+/** An agent of a conversation that is over, and whose project has no other. */
+const inClosed = (entries: ReadonlyArray<Entry>, name: string, own: Entry | undefined): CommandRefused | undefined => {
+  const [project = "", member] = name.split("/")
+  const said = member === undefined ? own : newest(entries.filter((entry) => nameOf(entry) === project))
+  return said?._tag === "Closed" && said.record.agents.has(member ?? name)
+    ? ConversationRow.over({ conversation: said.record.conversation, project: said.record.name })
+    : undefined
+}

@@ -1,0 +1,368 @@
+/**
+ * LiveAgent: one agent's machines as actors, tied to each other: inbox, life, turn,
+ * calls, worker, and the slot of its run, with the supervisor over them.
+ *
+ * Guarantees: one incarnation at a time; what the log says of an incarnation comes
+ * to be, whoever asked for it; the run slot outlives the actors' crashes.
+ */
+import { Duration, Effect, Exit, Scope } from "effect"
+import type { DeadLetters } from "../actors/DeadLetters.ts"
+import * as MachineActor from "../actors/MachineActor.ts"
+import * as Nest from "../actors/Nest.ts"
+import type { Backend, RunSpec } from "../backends/Backend.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { CrewReport } from "../domain/Crew.ts"
+import type { Caller } from "../domain/Messages.ts"
+import type * as Agent from "../machines/Agent.ts"
+import * as Worker from "../machines/Worker.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+import * as AgentActor from "./AgentActor.ts"
+import { type AgentRecord, begun, inboxAddress, note, workerAddress } from "./AgentRecovery.ts"
+import { Calls, type Surroundings as CallsSurroundings } from "./Calls.ts"
+import type { Home } from "./Home.ts"
+import * as Inbox from "./Inbox.ts"
+import { LiveRun } from "./LiveRun.ts"
+import { Meter, type Surroundings as MeterSurroundings } from "./Meter.ts"
+import { RunRouter, type Surroundings as RouterSurroundings, type Watched } from "./RunRouter.ts"
+import * as RunSlot from "./RunSlot.ts"
+import * as TurnActor from "./TurnActor.ts"
+import * as WorkerActor from "./WorkerActor.ts"
+import type { WorktreeError } from "./Worktree.ts"
+
+/** Who is told of agents from outside, and what of agentd their runs are given. */
+export interface Outside {
+  readonly report: (report: CrewReport) => Effect.Effect<void>
+  readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
+  /** Servers of agentd's own for a run, by name. */
+  readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
+}
+
+/** What an agent needs of its surroundings. */
+export interface Surroundings {
+  readonly conversation: string
+  readonly project: () => string
+  /** The agent that it is a sub-agent of. */
+  readonly parent: string | null
+  readonly log: RuneLog["Service"]
+  readonly deadLetters: DeadLetters["Service"]
+  /** As the file says now. */
+  readonly config: () => AgentConfig
+  readonly backend: Effect.Effect<Backend>
+  readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
+  /** The end of the log when this daemon took it over. */
+  readonly recoveredTo: number
+  readonly home: Home
+  readonly outside: Outside
+}
+
+/** The limits that a new incarnation takes from the config; they are part of its first rune. */
+const initialData = (config: AgentConfig, before: Worker.Data | undefined): Worker.Data => ({
+  ...Worker.initial({
+    mode: config.mode,
+    limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
+    backoff: {
+      base: Duration.toMillis(config.backoff.base),
+      cap: Duration.toMillis(config.backoff.cap),
+      factor: 2,
+      jitter: config.backoff.jitter
+    },
+    graceMillis: Duration.toMillis(config.interruptGrace),
+    maxRunsPerHour: config.maxRunsPerHour ?? null
+  }),
+  ...(before === undefined
+    ? {}
+    : {
+        sessionSeq: before.sessionSeq,
+        sessionId: before.sessionId,
+        messageIds: before.messageIds,
+        cutShort: before.cutShort,
+        lastRunAt: before.lastRunAt,
+        recentRuns: before.recentRuns
+      })
+})
+
+const isOver = (state: Agent.State | undefined): boolean =>
+  state === undefined || state === "terminated" || state === "failed"
+
+export class LiveAgent {
+  readonly nest: Nest.Nest
+  readonly around: Surroundings
+  readonly record: AgentRecord
+  readonly live = new LiveRun()
+  worker: WorkerActor.WorkerActor | undefined = undefined
+  life: AgentActor.AgentActor | undefined = undefined
+  inbox!: WorkerActor.InboxActor
+  turn!: TurnActor.TurnActor
+  slot!: RunSlot.RunSlot
+  calls!: Calls
+  meter!: Meter
+  private readonly scope: Scope.Scope
+  private incarnation: Scope.Closeable | undefined = undefined
+
+  private constructor(around: Surroundings, record: AgentRecord, scope: Scope.Scope) {
+    this.around = around
+    this.record = record
+    this.scope = scope
+    this.nest = Nest.make({ name: record.name, strategy: "rest_for_one", intensity: 10, period: "30 seconds" })
+  }
+
+  get name(): string {
+    return this.record.name
+  }
+
+  get fullName(): string {
+    return `${this.around.project()}/${this.name}`
+  }
+
+  private readonly report = (report: CrewReport): Effect.Effect<void> => {
+    if (report._tag === "TurnEnded") {
+      const { eventId, messageIds, outcome, turnId } = report
+      note(this.record, messageIds, { turnId, outcome, eventId })
+    }
+    return this.around.outside.report(report)
+  }
+
+  /** As its record says it stands. It lives until the scope closes, which ends its run. */
+  static readonly make = Effect.fnUntraced(function* (around: Surroundings, record: AgentRecord) {
+    const agent = new LiveAgent(around, record, yield* Effect.scope)
+    yield* agent.assemble
+    if (record.worker !== undefined && record.broken === undefined) yield* agent.revive(record.worker)
+    else agent.live.settle()
+    return agent
+  })
+
+  /** What all incarnations share. */
+  private readonly assemble = Effect.gen({ self: this }, function* () {
+    const { around, record } = this
+    const { conversation, deadLetters, log } = around
+    this.calls = yield* Calls.make(this.callsOf, record.grants)
+    this.meter = new Meter(this.meterOf, record.spent, this.scope)
+    this.slot = yield* RunSlot.make(new RunRouter(this.routerOf))
+    const inboxes = yield* MachineActor.kind({
+      machine: Inbox.Inbox,
+      log,
+      deadLetters,
+      perform: () => Effect.void,
+      activities: {}
+    })
+    const actor = inboxAddress(this.name)
+    this.inbox = yield* inboxes.make({
+      address: `${conversation}/${actor}`,
+      actor,
+      stream: conversation,
+      snapshot: record.inbox
+    })
+    this.turn = yield* TurnActor.make(this.deskOf, record.turn)
+    yield* this.nest.add(this.inbox)
+    yield* this.nest.add(this.calls.nest.child)
+    yield* this.calls.recover([...record.calls.values()])
+    yield* this.nest.add(this.turn)
+  })
+
+  /** What each of its parts needs of the agent. */
+  private get base() {
+    const { config, conversation, deadLetters, log } = this.around
+    return { agent: this.name, conversation, log, deadLetters, config }
+  }
+
+  private get callsOf(): CallsSurroundings {
+    return {
+      ...this.base,
+      project: this.around.project,
+      finished: (turnId, results) =>
+        Effect.suspend(() => this.turn.tell({ _tag: "tools_finished", turnId, results, continue: true }))
+    }
+  }
+
+  private get meterOf(): MeterSurroundings {
+    const { config, home } = this.around
+    return {
+      ...this.base,
+      limits: () => config().budget,
+      used: (spent, cause) => home.used(this.name, spent, cause),
+      exhausted: (what, cause) =>
+        Effect.suspend(() => this.life?.tell({ _tag: "budget_exhausted", ...what }, cause) ?? Effect.void)
+    }
+  }
+
+  private get routerOf(): RouterSurroundings {
+    const { around, calls, live, meter, report } = this
+    return {
+      ...this.base,
+      live,
+      calls,
+      meter,
+      turn: () => this.turn,
+      worker: () => this.worker,
+      report,
+      watched: (runId, event) => around.outside.watched({ agent: this.fullName, runId }, event)
+    }
+  }
+
+  private get deskOf(): TurnActor.Desk {
+    const { calls, inbox, live, meter, report, slot } = this
+    const { home, recoveredTo } = this.around
+    return {
+      ...this.base,
+      home,
+      inbox,
+      slot,
+      live,
+      calls,
+      meter,
+      life: () => this.life,
+      worker: () => this.worker,
+      report,
+      recoveredTo
+    }
+  }
+
+  /** The incarnation that the log tells of; what it did not get to write is written now. */
+  private readonly revive = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveAgent, snapshot: WorkerActor.WorkerActor["snapshot"]) {
+      const { life } = this.record
+      const isNew = snapshot.state !== "Stopped" && isOver(life?.state)
+      yield* this.install(snapshot, isNew ? AgentActor.fresh : (life ?? AgentActor.fresh))
+      if (isNew) yield* this.spawn
+    }
+  )
+
+  private readonly spawn: Effect.Effect<void> = Effect.suspend(() => {
+    const { config, parent } = this.around
+    const { backend, role } = config()
+    const model = "model" in backend ? (backend.model ?? null) : null
+    return this.life!.tell({
+      _tag: "spawn_requested",
+      agentId: this.name,
+      role: role ?? "",
+      model,
+      parentId: parent
+    })
+  })
+
+  /** An incarnation's own actors: new ones in the place of the old. */
+  private readonly install = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveAgent, worker: WorkerActor.WorkerActor["snapshot"], life: AgentActor.Snapshot) {
+      for (const old of [this.worker, this.life]) if (old !== undefined) yield* this.nest.remove(old.id)
+      if (this.incarnation !== undefined) yield* Scope.close(this.incarnation, Exit.void)
+      const scope = yield* Scope.fork(this.scope)
+      this.incarnation = scope
+      this.life = yield* AgentActor.make(this.lifeOf, life).pipe(Scope.provide(scope))
+      this.worker = yield* WorkerActor.make(this.homeOf, worker).pipe(Scope.provide(scope))
+      yield* this.nest.add(this.life)
+      yield* this.nest.add(this.worker)
+    }
+  )
+
+  private get lifeOf(): AgentActor.Life {
+    const { around, live, slot } = this
+    const { conversation, deadLetters, home, log } = around
+    const { name } = this
+    return {
+      agent: name,
+      conversation,
+      log,
+      deadLetters,
+      idle: (cause) =>
+        Effect.gen({ self: this }, function* () {
+          yield* home.agentReady(name, cause)
+          const at = this.life!.snapshot.at
+          const of = { conversation, agent: name, eventId: cause, at }
+          yield* this.report({ ...of, _tag: "Online" })
+          yield* this.report({ ...of, _tag: "Idle" })
+        }),
+      interruptTurn: (turnId, reason) =>
+        this.turn.tell({ _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial }),
+      forceStop: (turnId) =>
+        Effect.andThen(
+          this.turn.tell({ _tag: "interrupt", turnId, by: "agentd", reason: "the agent was killed", keep: true }),
+          live.run === undefined ? Effect.void : slot.kill(live.run.runId)
+        ),
+      ended: (turnId) => {
+        const { data, state } = this.turn.snapshot
+        // one that is still being finalized is told by that
+        return data.turnId === turnId && state !== "idle"
+          ? undefined
+          : (TurnActor.endOf({ ...data, turnId }) ?? undefined)
+      },
+      release: (data, failed, cause) =>
+        Effect.gen({ self: this }, function* () {
+          const reason = data.reason ?? "ended"
+          const crashed = failed || this.worker?.snapshot.data.fatal != null
+          yield* this.report({
+            _tag: "Offline",
+            conversation,
+            agent: name,
+            eventId: cause,
+            at: this.life!.snapshot.at,
+            reason,
+            crashed
+          })
+          yield* home.agentEnded(name, cause)
+          yield* (
+            this.worker?.tell(
+              data.spent === null
+                ? { _tag: "OperatorStop", by: "agentd", reason }
+                : {
+                    _tag: "FatalError",
+                    message: reason,
+                    remedy: `Raise its budget in agentd.jsonc, or start it again with a fresh one: agentd start ${this.fullName}`
+                  },
+              cause
+            ) ?? Effect.void
+          )
+        })
+    }
+  }
+
+  private get homeOf(): WorkerActor.AgentHome {
+    const { around, inbox, live, slot, turn } = this
+    const { backend, config, conversation, deadLetters, home, log, outside, place, recoveredTo } = around
+    return {
+      agent: this.name,
+      conversation,
+      log,
+      deadLetters,
+      config,
+      backend,
+      inbox,
+      slot,
+      turn,
+      live,
+      life: () => this.life,
+      home,
+      mcp: (runId) => outside.mcp(runId, config()),
+      place,
+      recoveredTo
+    }
+  }
+
+  /** A new incarnation. What its first rune says has to come to be, even if the caller goes away meanwhile. */
+  readonly begin = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveAgent, { by }: Caller) {
+      const { config, conversation, log } = this.around
+      const incarnation = this.record.incarnation + 1
+      const initial = initialData(config(), this.worker?.snapshot.data)
+      const [rune] = yield* log.append([
+        {
+          stream: conversation,
+          kind: "worker.started",
+          actor: workerAddress(this.name),
+          to: Worker.Worker.initial,
+          trigger: "start",
+          payload: { by, incarnation, initial }
+        }
+      ])
+      this.record.incarnation = incarnation
+      this.record.broken = undefined
+      this.meter.reset()
+      yield* this.install(begun(rune!), AgentActor.fresh)
+      yield* this.spawn
+      return rune!.eventId
+    },
+    Effect.uninterruptible
+  )
+}

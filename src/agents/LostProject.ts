@@ -1,0 +1,90 @@
+/**
+ * LostProject: a project whose file cannot be read now: known, and not running.
+ *
+ * Guarantees: its conversation can be closed all the same: without a file there are
+ * no agents, and what an earlier daemon left of them was ended when this one began.
+ */
+import { Deferred, Effect, Schema, type Scope } from "effect"
+import type * as Nest from "../actors/Nest.ts"
+import { ConversationConfig } from "../domain/Config.ts"
+import type { CommandRefused } from "../domain/Messages.ts"
+import type { StorageError } from "../runes/RuneLog.ts"
+import * as ConversationActor from "./ConversationActor.ts"
+import type { ProjectServices } from "./Household.ts"
+import type { ProjectRecord } from "./Recovery.ts"
+
+export class LostProject {
+  readonly record: ProjectRecord
+  /** What is wrong with its file. */
+  readonly problems: ReadonlyArray<string>
+  /** It is being closed: its file may come back, its conversation does not. */
+  isEnding = false
+  private readonly over = Deferred.makeUnsafe<void, StorageError>()
+
+  constructor(record: ProjectRecord, { message }: CommandRefused) {
+    this.record = record
+    this.problems = message.split("\n")
+  }
+
+  /** Answers when it is closed. Carried out even if whoever asked goes away; a second one waits for the first. */
+  readonly close = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: LostProject,
+      { nest, scope, services }: LostProject.Place,
+      why?: { readonly by: string; readonly reason: string }
+    ) {
+      if (!this.isEnding) {
+        this.isEnding = true
+        yield* Effect.forkIn(
+          Effect.onExit(this.end(services, nest, why), (exit) => Deferred.done(this.over, exit)),
+          scope
+        )
+      }
+      yield* Deferred.await(this.over)
+    }
+  )
+
+  private end(
+    { deadLetters, log, recoveredTo }: ProjectServices,
+    nest: Nest.Nest,
+    why: { readonly by: string; readonly reason: string } | undefined
+  ): Effect.Effect<void, StorageError> {
+    return Effect.scoped(
+      Effect.gen({ self: this }, function* () {
+        const { agents, conversation, life, name } = this.record
+        const config = Schema.decodeSync(ConversationConfig)({})
+        if (life.snapshot.state === "[*]") {
+          yield* ConversationActor.create(log, conversation, life, { name, agents: [...agents.keys()], config })
+        }
+        const made = yield* ConversationActor.make(
+          {
+            conversation,
+            log,
+            deadLetters,
+            config: () => config,
+            residents: () => [],
+            leaving: Effect.succeed([]),
+            ended: () => Effect.void,
+            recoveredTo
+          },
+          life
+        )
+        yield* nest.add(made.actor)
+        if (why !== undefined) yield* made.ask({ _tag: "close_requested", ...why })
+        yield* Deferred.await(made.closed)
+        life.snapshot = made.snapshot
+        yield* nest.remove(made.actor.id)
+      })
+    )
+  }
+}
+
+export declare namespace LostProject {
+  /** Where it is closed. */
+  interface Place {
+    readonly services: ProjectServices
+    readonly nest: Nest.Nest
+    readonly scope: Scope.Scope
+  }
+}

@@ -1,0 +1,326 @@
+/**
+ * RunRouter: what a run tells, handed to whom it concerns: worker, turn, calls,
+ * meter, the log's lazy kinds, and whoever watches.
+ *
+ * Guarantees: a turn ends only when each of its calls has its result; the worker
+ * hears of a run's end only when its turn has ended; where a backend knows no
+ * turns, its whole run is one.
+ */
+import { Clock, Effect } from "effect"
+import type { Run, RunEvent } from "../backends/Backend.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { CrewReport } from "../domain/Crew.ts"
+import type { Outcome } from "../domain/Outcome.ts"
+import type * as Turn from "../machines/Turn.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+import type { Calls } from "./Calls.ts"
+import * as Excerpt from "./Excerpt.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import type { Meter } from "./Meter.ts"
+import { Output } from "./Output.ts"
+import { workerAddress } from "./AgentRecovery.ts"
+import type { RunRequest, RunSink } from "./RunSlot.ts"
+import type { TurnActor } from "./TurnActor.ts"
+import type { WorkerActor } from "./WorkerActor.ts"
+
+type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
+
+/** Whoever watches runs from outside: the board. */
+export type Watched =
+  | RunEvent
+  | {
+      readonly _tag: "Begun"
+      readonly cwd: string
+      readonly turns: boolean
+      readonly pid?: number | undefined
+      readonly sessionId?: string | undefined
+    }
+
+export interface Surroundings {
+  readonly agent: string
+  readonly conversation: string
+  readonly log: RuneLog["Service"]
+  readonly config: () => AgentConfig
+  readonly live: LiveRun
+  readonly calls: Calls
+  readonly meter: Meter
+  readonly turn: () => TurnActor
+  readonly worker: () => WorkerActor | undefined
+  readonly report: (report: CrewReport) => Effect.Effect<void>
+  readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
+}
+
+/** Longest answer of a turn that is kept. */
+const MAX_ANSWER = 256 * 1024
+const MAX_LINES = 128 * 1024
+/** A sign of life is passed on at most this often, ms. */
+const SIGN = 1_000
+
+const WHY: { readonly [tag in Outcome["_tag"]]: string } = {
+  Success: "",
+  Error: "exit",
+  Timeout: "timeout",
+  Uncounted: "uncounted",
+  Fatal: "fatal"
+}
+
+const wordsOf = (outcome: Outcome): string => {
+  switch (outcome._tag) {
+    case "Success":
+      return "the run ended in the midst of the turn"
+    case "Timeout":
+      return "the run took longer than its time limit"
+    case "Uncounted":
+      return `the run ended: ${outcome.reason}`
+    default:
+      return outcome.detail
+  }
+}
+
+interface Usage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly usd: number
+}
+const NONE: Usage = { inputTokens: 0, outputTokens: 0, usd: 0 }
+
+export class RunRouter implements RunSink {
+  private readonly around: Surroundings
+  private output: Output | undefined = undefined
+  /** The lines of a command: its answer. */
+  private lines = ""
+  private usage = NONE
+  private signedAt = Number.NEGATIVE_INFINITY
+
+  constructor(around: Surroundings) {
+    this.around = around
+  }
+
+  private tellTurn(event: Turn.Event): Effect.Effect<void> {
+    return Effect.suspend(() => this.around.turn().tell(event))
+  }
+
+  readonly events = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunRouter, run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) {
+      let deltas: Array<Event<"Delta">> = []
+      let made: Array<Event<"ToolCall">> = []
+      for (const event of events) {
+        if (event._tag !== "Delta" && deltas.length > 0) yield* this.write(run, deltas.splice(0))
+        if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
+        if (event._tag === "Delta") deltas.push(event)
+        else if (event._tag === "ToolCall") made.push(event)
+        else yield* this.take(run, request, event)
+        if (event._tag !== "Delta") yield* this.around.watched(run.runId, event)
+      }
+      if (deltas.length > 0) yield* this.write(run, deltas)
+      if (made.length > 0) yield* this.called(run, request, made)
+      yield* this.sign
+    }
+  )
+
+  private take(run: Run, request: RunRequest, event: RunEvent): Effect.Effect<void> {
+    const { calls, meter } = this.around
+    switch (event._tag) {
+      case "Started":
+        return this.started(run, request, event)
+      case "ApprovalRequested":
+        return calls.asked(run, event)
+      case "ToolStarted":
+      case "ToolProgress":
+        return calls.progress(run, event)
+      case "ToolResult":
+        return calls.result(run, event)
+      case "Usage": {
+        const { inputTokens, outputTokens, usd = 0 } = event
+        this.usage = {
+          inputTokens: this.usage.inputTokens + inputTokens,
+          outputTokens: this.usage.outputTokens + outputTokens,
+          usd: this.usage.usd + usd
+        }
+        return meter.use(this.around.live.turnId ?? "", { tokens: inputTokens + outputTokens, usd })
+      }
+      case "Notice":
+        return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
+      case "TurnCompleted":
+        return this.turnEnded(event.turnId, "unknown", (usage) => ({
+          _tag: "response_done",
+          turnId: event.turnId,
+          finalOutput: Excerpt.text(event.output, MAX_ANSWER),
+          usage
+        }))
+      case "TurnInterrupted":
+        return this.turnEnded(event.turnId, "cancelled", () => ({
+          _tag: "interrupt",
+          turnId: event.turnId,
+          by: "the agent",
+          reason: "the agent ended the turn",
+          partialOutput: Excerpt.text(event.output, MAX_ANSWER)
+        }))
+      case "TurnError":
+        // its run is about to end for it
+        this.around.live.ending = true
+        return this.turnEnded(event.turnId, "unknown", () => ({
+          _tag: "stream_error",
+          turnId: event.turnId,
+          errorType: event.errorType,
+          message: event.message,
+          retry: event.retry
+        }))
+      default: // the turn began when it was given to the run
+        return Effect.void
+    }
+  }
+
+  /** The first turn is durable before the worker counts the run as started. */
+  private readonly started = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunRouter, run: Run, { backend, spec }: RunRequest, { pid, sessionId }: Event<"Started">) {
+      const { agent, live, watched } = this.around
+      const worker = this.around.worker()
+      const data = worker?.snapshot.data
+      live.run = run
+      live.turns = backend.turns
+      live.begin(spec.turnId)
+      this.usage = NONE
+      this.lines = ""
+      yield* watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
+      const event: Turn.Event = {
+        _tag: "start_turn",
+        turnId: spec.turnId,
+        agentId: agent,
+        input: spec.prompt,
+        source: "queue",
+        messageIds: data?.runId === run.runId ? data.messageIds : [],
+        at: yield* Clock.currentTimeMillis
+      }
+      yield* this.around
+        .turn()
+        .ask(event)
+        .pipe(
+          Effect.catchTags({
+            RuneRefused: ({ message }) =>
+              worker?.tell({
+                _tag: "FatalError",
+                message: `the turn cannot be kept: ${message}`,
+                remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
+              }) ?? Effect.void,
+            Refused: () => Effect.void,
+            // a log that takes nothing more ends the daemon by itself
+            StorageError: () => Effect.void
+          }),
+          Effect.catch(() => this.tellTurn(event))
+        )
+      yield* (
+        worker?.tell({
+          _tag: "SessionStarted",
+          runId: run.runId,
+          seq: Math.max(1, data?.sessionSeq ?? 1),
+          pid,
+          sessionId
+        }) ?? Effect.void
+      )
+    }
+  )
+
+  private readonly called = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunRouter, run: Run, { backend }: RunRequest, events: ReadonlyArray<Event<"ToolCall">>) {
+      const { calls, live, meter } = this.around
+      const { turnId } = live
+      if (turnId === undefined) return
+      live.pause()
+      const callIds = yield* calls.begin(run, turnId, events, backend.runsTools === true)
+      yield* this.tellTurn({ _tag: "tool_calls_received", turnId, callIds })
+      yield* meter.use(turnId, { toolCalls: callIds.length })
+    }
+  )
+
+  /** The calls first, then the turn: no result comes after its end. */
+  private readonly turnEnded = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunRouter, turnId: string, calls: "cancelled" | "unknown", eventOf: (usage: Usage) => Turn.Event) {
+      const { live } = this.around
+      if (live.turnId !== turnId) return
+      yield* this.around.calls.close(
+        turnId,
+        calls,
+        calls === "cancelled" ? "its turn was interrupted" : "no result came"
+      )
+      yield* this.tellTurn(eventOf(this.usage))
+      this.usage = NONE
+      live.end()
+    }
+  )
+
+  readonly exited = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunRouter, { spec }: RunRequest, outcome: Outcome) {
+      const { live, watched } = this.around
+      const { turnId } = live
+      const rest = this.output?.end() ?? []
+      this.output = undefined
+      if (rest.length > 0) yield* this.around.log.appendLazy(rest)
+      if (turnId !== undefined) {
+        const done = outcome._tag === "Success" && !live.turns
+        yield* this.turnEnded(turnId, "unknown", (usage) =>
+          done
+            ? { _tag: "response_done", turnId, finalOutput: this.lines, usage }
+            : { _tag: "stream_error", turnId, errorType: WHY[outcome._tag], message: wordsOf(outcome), retry: true }
+        )
+      }
+      live.gone()
+      yield* watched(spec.runId, { _tag: "Exited", outcome })
+      yield* this.around.worker()?.tell({ _tag: "SessionExited", runId: spec.runId, outcome }) ?? Effect.void
+    }
+  )
+
+  private write(run: Run, deltas: ReadonlyArray<Event<"Delta">>): Effect.Effect<void> {
+    const { agent, config, conversation, live, log } = this.around
+    const said = deltas.filter(({ stream }) => stream === "assistant")
+    const lines = deltas.filter(({ stream }) => stream !== "assistant")
+    if (!live.turns) {
+      for (const { stream, text } of lines) if (stream === "stdout") this.lines += `${text}\n`
+      if (this.lines.length > 2 * MAX_ANSWER) this.lines = Excerpt.text(this.lines, MAX_ANSWER)
+    }
+    const drafts = []
+    if (lines.length > 0) {
+      this.output ??= new Output(conversation, workerAddress(agent), run.runId, config().output)
+      drafts.push(...this.output.take(lines))
+    }
+    if (said.length > 0 && live.turnId !== undefined) {
+      const content = said.map(({ text }) => text).join("")
+      live.say(content)
+      const { turnId } = live
+      drafts.push({
+        stream: conversation,
+        kind: "turn.assistant_delta",
+        actor: `turn/${agent}`,
+        from: "streaming",
+        to: "streaming",
+        trigger: "assistant_delta",
+        payload: { turn_id: turnId, content, event: { _tag: "assistant_delta", turnId, content } }
+      })
+    }
+    return log.appendLazy(drafts)
+  }
+
+  private lazily(kind: string, payload: { readonly [key: string]: unknown }): Effect.Effect<void> {
+    const { agent, conversation, log } = this.around
+    return log.appendLazy([{ stream: conversation, kind, actor: workerAddress(agent), payload }])
+  }
+
+  /** At most one sign of life a second. */
+  private readonly sign: Effect.Effect<void> = Effect.suspend(() => {
+    const { agent, conversation, live, log, report } = this.around
+    const { turnId } = live
+    if (turnId === undefined) return Effect.void
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      if (now - this.signedAt < SIGN) return Effect.void
+      this.signedAt = now
+      return Effect.flatMap(log.head, (eventId) =>
+        report({ _tag: "Active", conversation, agent, eventId, at: now, turnId })
+      )
+    })
+  })
+}

@@ -1,0 +1,135 @@
+/**
+ * SubAgents: who belongs to whom, in which order agents end, how many sub-agents
+ * may run, and what one is made of. Pure.
+ *
+ * Guarantees: children end before their parents, else the newest first; a
+ * sub-agent works with its parent's backend, whose environment is not in the log.
+ */
+import { Result, Schema } from "effect"
+import { AgentConfig } from "../domain/AgentConfig.ts"
+import { NAME, NAME_FORM } from "../domain/Fields.ts"
+import { CommandRefused, type SpawnRequest } from "../domain/Messages.ts"
+import type { RuneDraft } from "../domain/Rune.ts"
+import { AGENTS } from "../machines/Conversation.ts"
+import type * as Inbox from "./Inbox.ts"
+import { inboxAddress } from "./AgentRecovery.ts"
+
+/** The order in which they end, from the order in which they began. */
+export const leaving = (
+  names: ReadonlyArray<string>,
+  parentOf: (name: string) => string | undefined
+): ReadonlyArray<string> => {
+  const newestFirst = names.toReversed()
+  const order: Array<string> = []
+  const seen = new Set<string>()
+  const visit = (name: string): void => {
+    // a file may name two agents as each other's parents
+    if (seen.has(name)) return
+    seen.add(name)
+    for (const child of newestFirst) if (parentOf(child) === name) visit(child)
+    order.push(name)
+  }
+  newestFirst.forEach(visit)
+  return order
+}
+
+/** A sub-agent as the conversation sees it. */
+export interface SubAgent {
+  readonly name: string
+  readonly stands: "queued" | "running" | "ended"
+}
+
+/** Those that have a place now, oldest first. */
+export const admitted = (all: ReadonlyArray<SubAgent>): ReadonlyArray<string> => {
+  const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
+  return all
+    .filter(({ stands }) => stands === "queued")
+    .slice(0, Math.max(0, free))
+    .map(({ name }) => name)
+}
+
+export interface Asked {
+  readonly request: SpawnRequest
+  /** `project/agent` */
+  readonly parent: string
+  /** The project's file names such an agent. */
+  readonly inFile: boolean
+  readonly all: ReadonlyArray<SubAgent>
+}
+
+/** Why it cannot come to be; undefined when it can. */
+export const refusal = ({ all, inFile, parent, request }: Asked): CommandRefused | undefined => {
+  const { name, task } = request
+  const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+  if (!NAME.test(name)) return refused(`name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
+  if (task.trim() === "") return refused("task: is empty.", "Say what the sub-agent is to do.")
+  const living = all.filter(({ stands }) => stands !== "ended")
+  if (inFile || living.some((one) => one.name === name)) {
+    return refused(`name: there is an agent "${name}" already.`, "Choose another name; see them: agentd ps")
+  }
+  if (living.length >= AGENTS.hard) {
+    return refused(
+      `${parent} gets no further sub-agent: ${living.length} run or wait already, and ${AGENTS.hard} is the limit.`,
+      `End one first: agentd stop ${living[0]!.name}`
+    )
+  }
+  return undefined
+}
+
+/** Its parent's, with what was asked for; it works for messages. */
+export const configOf = (parentName: string, parent: AgentConfig, request: SpawnRequest): AgentConfig => {
+  const { prompt: _, ...rest } = parent
+  return {
+    ...rest,
+    ...(request.role === undefined ? {} : { role: request.role }),
+    ...(request.instructions === undefined ? {} : { instructions: request.instructions }),
+    mode: "inbox",
+    autostart: true,
+    parent: parentName
+  }
+}
+
+const encode = Schema.encodeSync(AgentConfig)
+
+/** Without what the backend's processes are given: secrets are kept there, and the parent's counts anyway. */
+const stored = (config: AgentConfig) => {
+  const { backend, ...rest } = encode(config)
+  return { ...rest, backend: { ...backend, env: {}, ...("mcp" in backend ? { mcp: {} } : {}) } }
+}
+const decode = Schema.decodeUnknownResult(AgentConfig)
+
+/** As the log holds it, with the parent's backend as it is now. */
+export const settled = (
+  written: unknown,
+  parentName: string,
+  parent: AgentConfig | undefined
+): AgentConfig | undefined => {
+  const own = decode(written)
+  if (Result.isSuccess(own)) return parent === undefined ? own.success : { ...own.success, backend: parent.backend }
+  return parent === undefined ? undefined : configOf(parentName, parent, { name: "", task: "" })
+}
+
+/** What brings one into the log: itself and its first message. */
+export const drafts = (of: {
+  readonly conversation: string
+  readonly name: string
+  readonly parent: string
+  readonly config: AgentConfig
+  readonly by: string
+  readonly task: Inbox.Message
+}): ReadonlyArray<RuneDraft> => [
+  {
+    stream: of.conversation,
+    kind: "agent.spawned",
+    actor: `agent/${of.parent}`,
+    trigger: "spawn",
+    payload: { agent_id: of.name, parent_id: of.parent, config: stored(of.config), by: of.by }
+  },
+  {
+    stream: of.conversation,
+    kind: "inbox.received",
+    actor: inboxAddress(of.name),
+    trigger: "Received",
+    payload: { event: { _tag: "Received", message: of.task } }
+  }
+]

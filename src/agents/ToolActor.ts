@@ -1,0 +1,62 @@
+/**
+ * ToolActor: the Tool machine of one call, animated. What the call does is the
+ * run's matter; the actor decides whether it may, for how long, and sees to it
+ * that the call gets exactly one result.
+ */
+import { Effect } from "effect"
+import * as MachineActor from "../actors/MachineActor.ts"
+import type { DeadLetters } from "../actors/DeadLetters.ts"
+import type { Decision } from "../backends/Backend.ts"
+import * as Tool from "../machines/Tool.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+
+export type ToolActor = MachineActor.MachineActor<Tool.State, Tool.Event, Tool.Data>
+export type Snapshot = ToolActor["snapshot"]
+
+/** What calls need of the run that makes them. */
+export interface Bench {
+  /** Answers a call that asked. False: its run is over, and nobody takes the answer. */
+  readonly answer: (callId: string, decision: Decision) => Effect.Effect<boolean>
+  readonly stop: (callId: string) => Effect.Effect<void>
+  /** It has its result, which is durable. */
+  readonly ended: (callId: string, status: Tool.Status, cause: number) => Effect.Effect<void>
+}
+
+type Act = MachineActor.Context<Tool.State, Tool.Event, Tool.Data>
+
+const idOf = ({ snapshot }: Act): string => snapshot.data.callId ?? ""
+
+const OVER = "the run that made the call is over; what it did is not known"
+
+export const kind = (log: RuneLog["Service"], deadLetters: DeadLetters["Service"], bench: Bench) =>
+  MachineActor.kind({
+    machine: Tool.Tool,
+    log,
+    deadLetters,
+    perform: (action: Tool.Action, act: Act) =>
+      action._tag === "StopTool"
+        ? bench.stop(action.callId ?? "")
+        : bench.ended(action.callId ?? "", action.status, act.cause),
+    activities: {
+      // whether it asks is told by its run
+      DecideApproval: () => Effect.void,
+      // the question is in the log; a person's answer comes as a message
+      AskApproval: () => Effect.void,
+      RunTool: (act: Act) =>
+        Effect.flatMap(bench.answer(idOf(act), { behavior: "allow" }), (taken) =>
+          taken
+            ? Effect.void
+            : act.self.tell({ _tag: "execution_error", callId: idOf(act), status: "unknown", error: OVER }, act.cause)
+        ),
+      ReportDenial: (act: Act) =>
+        Effect.andThen(
+          bench.answer(idOf(act), { behavior: "deny", message: act.snapshot.data.denial ?? "denied" }),
+          act.self.tell({ _tag: "denial_reported", callId: idOf(act) }, act.cause)
+        )
+    }
+  })
+
+/** Where a call's machine stands before its first rune. */
+export const fresh: Snapshot = MachineActor.start(Tool.Tool, Tool.initial())
+
+export const addressOf = (agent: string, callId: string): string => `tool/${agent}/${callId}`

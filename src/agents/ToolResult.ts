@@ -1,0 +1,42 @@
+/**
+ * ToolResult: the events that lead a call to its one result, as its run tells it. Pure.
+ *
+ * A call that nobody was asked about ran by its agent's own policy; one that the
+ * agent's own rules refused was never run.
+ */
+import type * as Tool from "../machines/Tool.ts"
+import { excerpt } from "./Excerpt.ts"
+
+/** Longest output that is kept, characters. */
+const MAX_OUTPUT = 128 * 1024
+
+export interface Call {
+  readonly callId: string
+  /** It has asked, or is known to run. */
+  readonly asks: boolean
+}
+
+const OWN = "the agent's own rules"
+
+export const toResult = ({ asks, callId }: Call, status: Tool.Status, output: unknown): ReadonlyArray<Tool.Event> => {
+  const kept = excerpt(output, MAX_OUTPUT)
+  const text = typeof kept === "string" ? kept : (JSON.stringify(kept) ?? "")
+  const runs: ReadonlyArray<Tool.Event> = asks ? [] : [{ _tag: "no_approval_needed", callId }]
+  switch (status) {
+    case "success":
+      return [...runs, { _tag: "success", callId, output: kept }]
+    case "cancelled":
+      return [{ _tag: "cancelled", callId, reason: text || "cancelled" }]
+    case "denied":
+      return asks
+        ? [{ _tag: "cancelled", callId, reason: text || "denied" }]
+        : [
+            { _tag: "requires_approval", callId, policyReason: OWN },
+            { _tag: "denied", callId, approver: OWN, reason: text }
+          ]
+    case "timeout":
+      return [...runs, { _tag: "execution_timeout", callId }]
+    default:
+      return [...runs, { _tag: "execution_error", callId, status, error: text }]
+  }
+}

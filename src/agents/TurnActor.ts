@@ -1,0 +1,268 @@
+/**
+ * TurnActor: the Turn machine of one agent, animated.
+ *
+ * It gives the live run its next input, tells inbox, agent and conversation of the
+ * turn, and sees a turn to its end. What the run says of the turn comes by the
+ * RunRouter. A turn that the live run does not know was lost with an earlier daemon:
+ * it ends with an error, and what it was asked is offered again.
+ */
+import { Clock, Duration, Effect } from "effect"
+import type { DeadLetters } from "../actors/DeadLetters.ts"
+import * as MachineActor from "../actors/MachineActor.ts"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { CrewReport } from "../domain/Crew.ts"
+import * as Ids from "../domain/Ids.ts"
+import type * as Agent from "../machines/Agent.ts"
+import * as Turn from "../machines/Turn.ts"
+import type { RuneLog } from "../runes/RuneLog.ts"
+import type { AgentActor } from "./AgentActor.ts"
+import type { Calls } from "./Calls.ts"
+import type { Home } from "./Home.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import type { Meter } from "./Meter.ts"
+import { followUp } from "./Prompt.ts"
+import type { RunSlot } from "./RunSlot.ts"
+import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
+
+export type TurnActor = MachineActor.MachineActor<Turn.State, Turn.Event, Turn.Data>
+export type Snapshot = TurnActor["snapshot"]
+type Act = MachineActor.Context<Turn.State, Turn.Event, Turn.Data>
+
+/** What a turn moves, and what moves it. */
+export interface Desk {
+  readonly agent: string
+  readonly conversation: string
+  readonly log: RuneLog["Service"]
+  readonly deadLetters: DeadLetters["Service"]
+  readonly config: () => AgentConfig
+  readonly home: Home
+  readonly inbox: InboxActor
+  readonly slot: RunSlot
+  readonly live: LiveRun
+  readonly calls: Calls
+  readonly meter: Meter
+  readonly life: () => AgentActor | undefined
+  readonly worker: () => WorkerActor | undefined
+  readonly report: (report: CrewReport) => Effect.Effect<void>
+  /** What became durable at or before this eventId is of an earlier daemon. */
+  readonly recoveredTo: number
+}
+
+/** Brings the inbox in line with the turn's own rune: what a turn carries is delivered. */
+const deliver = (desk: Desk, { messageIds, turnId }: Turn.Data, cause: number) =>
+  turnId === null || desk.inbox.snapshot.data.runId === turnId
+    ? Effect.void
+    : Effect.catchTag(
+        desk.inbox.ask({ _tag: "Delivered", runId: turnId, messageIds }, cause),
+        "Refused",
+        () => Effect.void
+      )
+
+const at = Clock.currentTimeMillis
+
+/** Inbox, conversation and agent hear of the turn. Answers why it may not go on, if so. */
+const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
+  const { agent, conversation, home, live } = desk
+  const { data } = act.snapshot
+  const turnId = data.turnId!
+  yield* deliver(desk, data, act.cause)
+  live.begun = turnId
+  if (!(yield* home.newTurn(agent, turnId, act.cause))) return home.barred() ?? "its conversation takes no turns"
+  const assigned = yield* (desk.life()?.ask({ _tag: "turn_assigned", turnId }, act.cause) ?? Effect.void).pipe(
+    Effect.as(true),
+    Effect.catchTag("Refused", ({ why }) => Effect.succeed(why === "stale"))
+  )
+  yield* desk.report({
+    _tag: "TurnStarted",
+    conversation,
+    agent,
+    eventId: act.cause,
+    at: yield* at,
+    turnId,
+    messageIds: data.messageIds
+  })
+  return assigned ? undefined : "the agent has ended"
+})
+
+/** What it was asked, as its rune says. */
+const inputOf = Effect.fnUntraced(function* (desk: Desk, cause: number) {
+  const event = (yield* desk.log.get(cause))?.payload["event"] as Turn.Event | undefined
+  return event?._tag === "start_turn" || event?._tag === "steer" ? event.input : ""
+})
+
+const LOST = "agentd was stopped while it ran"
+
+/** A turn that no live run works on: its calls have their results by then, and it is offered again. */
+const lost = (desk: Desk, act: Act): Effect.Effect<void> => {
+  const turnId = act.snapshot.data.turnId!
+  // whoever had heard of it hears of its end, and nobody of its beginning
+  desk.live.begun = turnId
+  const event: Turn.Event =
+    act.snapshot.state === "streaming"
+      ? { _tag: "stream_error", turnId, errorType: "lost", message: LOST, retry: true }
+      : { _tag: "tool_crash", turnId, callId: null, message: LOST, retry: true }
+  return Effect.andThen(desk.calls.orphans(turnId), act.self.tell(event, act.cause))
+}
+
+/** Begins the turn with the live run, or finds that it goes on there, or that it is lost. */
+const streamResponse = Effect.fnUntraced(function* (desk: Desk, act: Act) {
+  const { live } = desk
+  const { data, entered } = act.snapshot
+  const turnId = data.turnId!
+  live.unsettle()
+  if (live.begun === turnId) return
+  const isFirst = live.turnId === turnId
+  const { run } = live
+  if (!isFirst && (run === undefined || !live.turns || live.ending || live.turnId !== undefined)) {
+    return yield* lost(desk, act)
+  }
+  if (entered <= desk.recoveredTo) return yield* lost(desk, act)
+  if (!isFirst) live.begin(turnId)
+  const barred = yield* begin(desk, act)
+  if (barred !== undefined) {
+    return yield* act.self.tell({ _tag: "interrupt", turnId, by: "agentd", reason: barred, keep: true }, act.cause)
+  }
+  yield* desk.meter.start(turnId)
+  if (isFirst) return
+  const text = yield* inputOf(desk, entered)
+  yield* run!.send({ turnId, text }).pipe(
+    Effect.catch(({ message }) => {
+      live.end()
+      return act.self.tell({ _tag: "stream_error", turnId, errorType: "send", message, retry: true }, act.cause)
+    })
+  )
+}, Effect.uninterruptible)
+
+/** Calls that it waits for go on in the live run, or are lost with it. */
+const runTools = (desk: Desk, act: Act): Effect.Effect<void> =>
+  desk.live.turnId === act.snapshot.data.turnId ? Effect.void : lost(desk, act)
+
+/** How the agent hears of a turn's end. */
+export const endOf = ({ ended, turnId }: Turn.Data): Agent.Event | undefined => {
+  if (ended === null || turnId === null) return undefined
+  if (ended.outcome === "error") return { _tag: "turn_error", turnId, message: ended.reason ?? "" }
+  return { _tag: `turn_${ended.outcome}`, turnId }
+}
+
+/** Everybody hears of the end. Safe to repeat. */
+const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: number) {
+  const { agent, conversation, home, log, meter } = desk
+  const { data } = act.snapshot
+  const turnId = data.turnId!
+  const ended = data.ended!
+  yield* deliver(desk, data, rune)
+  yield* meter.stop(turnId)
+  yield* home.turnEnded(agent, turnId, ended.outcome, rune)
+  yield* desk.life()?.tell(endOf(data)!, rune) ?? Effect.void
+  yield* desk.report({
+    _tag: "TurnEnded",
+    conversation,
+    agent,
+    eventId: rune,
+    at: yield* at,
+    turnId,
+    messageIds: data.messageIds,
+    outcome: ended.outcome,
+    reason: ended.reason,
+    output: outputOf(yield* log.get(rune)),
+    again: data.unfinished.length > 0
+  })
+})
+
+/** What a turn's last rune says that it answered. */
+export const outputOf = (rune: { readonly payload: { readonly [key: string]: unknown } } | undefined): string => {
+  const output = rune?.payload["final_output"] ?? rune?.payload["partial_output"]
+  return typeof output === "string" ? output : ""
+}
+
+const finalizeTurn = Effect.fnUntraced(function* (desk: Desk, act: Act) {
+  const { live, recoveredTo } = desk
+  const { data, entered, state } = act.snapshot
+  const turnId = data.turnId!
+  live.unsettle()
+  if (state === "interrupted") yield* live.turnOver(turnId)
+  // over before anybody could be told that it began
+  if (live.begun !== turnId && entered > recoveredTo) yield* begin(desk, act)
+  yield* settle(desk, act, entered)
+  yield* act.self.tell({ _tag: "turn_finalized", turnId }, entered)
+})
+
+/** The next input for the live run; undefined while there is none. */
+const nextOf = Effect.fnUntraced(function* (desk: Desk, data: Turn.Data) {
+  const base = { _tag: "start_turn" as const, agentId: desk.agent, at: yield* at }
+  const { steer } = data
+  const waits = ({ messageId }: { readonly messageId: string }) => steer!.messageIds.includes(messageId)
+  if (steer !== null && desk.inbox.snapshot.data.waiting.some(waits))
+    return { ...base, ...steer, source: "steer" as const }
+  const { input, messageIds, resumed } = followUp(desk.inbox.snapshot.data, data)
+  if (messageIds.length === 0) return undefined
+  const source = resumed ? ("resume" as const) : ("queue" as const)
+  return { ...base, turnId: yield* Ids.turnId, input, messageIds, source }
+})
+
+/** Waits for something to do, as long as the live run takes turns; a run that has long had none is ended in order. */
+const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
+  const { home, live, slot } = desk
+  const began = yield* at
+  live.settle()
+  for (;;) {
+    const { run } = live
+    if (run === undefined || !live.turns || live.ending) return
+    const changed = live.attend()
+    const isFree = home.barred() === undefined && desk.meter.exhausted === undefined
+    const next = isFree ? yield* nextOf(desk, act.snapshot.data) : undefined
+    if (next !== undefined) {
+      return yield* Effect.catchTag(act.self.ask(next), "Refused", () => Effect.void)
+    }
+    const { idleTimeout, mode } = desk.config()
+    const left = mode === "loop" ? 0 : began + Duration.toMillis(idleTimeout) - (yield* at)
+    if (left <= 0) {
+      live.ending = true
+      return yield* slot.stop(run.runId)
+    }
+    yield* Effect.raceFirst(changed, Effect.sleep(left))
+  }
+})
+
+const perform = (desk: Desk, action: Turn.Action, act: Act): Effect.Effect<void, unknown> => {
+  const { calls, live, slot } = desk
+  const turnId = action.turnId ?? ""
+  const drop = desk.worker()?.tell({ _tag: "UrgentMessage", messageId: null }) ?? Effect.void
+  switch (action._tag) {
+    case "StopWork":
+      if (live.run === undefined || live.turnId !== turnId) return Effect.void
+      return live.turns ? Effect.andThen(calls.withdraw(turnId), live.run.interruptTurn) : drop
+    case "ForceStopWork": {
+      const { run } = live
+      live.end()
+      return calls
+        .close(turnId, "cancelled", "its turn was interrupted")
+        .pipe(
+          Effect.andThen(settle(desk, act, act.cause)),
+          Effect.andThen(run === undefined ? Effect.void : Effect.andThen(drop, slot.kill(run.runId)))
+        )
+    }
+  }
+}
+
+export const addressOf = (agent: string): string => `turn/${agent}`
+
+export const make = (desk: Desk, snapshot: Snapshot) =>
+  Effect.flatMap(
+    MachineActor.kind({
+      machine: Turn.Turn,
+      log: desk.log,
+      deadLetters: desk.deadLetters,
+      perform: (action: Turn.Action, act: Act) => perform(desk, action, act),
+      activities: {
+        TakeNext: (act: Act) => takeNext(desk, act),
+        StreamResponse: (act: Act) => streamResponse(desk, act),
+        RunTools: (act: Act) => runTools(desk, act),
+        FinalizeTurn: (act: Act) => finalizeTurn(desk, act)
+      }
+    }),
+    (kind) => {
+      const actor = addressOf(desk.agent)
+      return kind.make({ address: `${desk.conversation}/${actor}`, actor, stream: desk.conversation, snapshot })
+    }
+  )

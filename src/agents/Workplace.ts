@@ -1,0 +1,68 @@
+/**
+ * Workplace: where an agent works: the project's root, or a worktree of its own.
+ *
+ * Guarantees: a worktree belongs to the project and the agent, so the next
+ * conversation finds what this one had to leave; it goes with the agent only if no
+ * work goes with it, and the log says what became of it.
+ */
+import { Effect } from "effect"
+import { join } from "node:path"
+import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type * as ConfigFile from "../domain/ConfigFile.ts"
+import * as Ids from "../domain/Ids.ts"
+import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import * as Worktree from "./Worktree.ts"
+
+export interface Workplace {
+  readonly agent: string
+  readonly config: AgentConfig
+  readonly project: ConfigFile.Project
+  /** Where worktrees are made: `<state>/worktrees`. */
+  readonly worktrees: string
+}
+
+const specOf = ({ agent, config, project, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
+  if (config.worktree === false) return undefined
+  return {
+    repository: project.root,
+    folder: join(worktrees, Ids.conversationId(project.path), agent),
+    agent,
+    base: config.worktree === true ? undefined : config.worktree.base
+  }
+}
+
+/** Makes it where it is not there yet. */
+export const prepare = (
+  of: Workplace
+): Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, Worktree.WorktreeError> => {
+  const spec = specOf(of)
+  return spec === undefined ? Effect.succeed({ cwd: of.project.root, branch: undefined }) : Worktree.prepare(spec)
+}
+
+/** When the agent has gone. */
+export const clear = Effect.fnUntraced(function* (
+  of: Workplace,
+  conversation: string,
+  log: RuneLog["Service"]
+): Effect.fn.Return<void, StorageError> {
+  const spec = specOf(of)
+  if (spec === undefined) return
+  const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>
+    Effect.succeed({ _tag: "Kept", reason, detail: message } as const)
+  )
+  yield* log
+    .append([
+      {
+        stream: conversation,
+        kind: removal._tag === "Kept" ? "worktree.kept" : "worktree.removed",
+        actor: `worker/${of.agent}`,
+        trigger: "dismiss",
+        payload: {
+          path: spec.folder,
+          ...(removal._tag === "Kept" ? { reason: removal.reason, detail: removal.detail } : {})
+        }
+      }
+    ])
+    // a note that the log refuses is a bug of ours
+    .pipe(Effect.catchTag("RuneRefused", Effect.die))
+})

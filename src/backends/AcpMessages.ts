@@ -1,0 +1,132 @@
+/**
+ * AcpMessages: what agentd reads of the Agent Client Protocol's messages, and no more.
+ *
+ * Guarantees: an agent that says more than the protocol, or newer things, is
+ * understood as far as it can be; what lacks a field that is needed is nothing.
+ */
+import { Option, Schema } from "effect"
+
+const maybe = <S extends Schema.Top>(schema: S) => Schema.optional(Schema.NullOr(schema))
+const text = maybe(Schema.String)
+
+const Block = Schema.Struct({ type: Schema.String, text, uri: text })
+
+const ToolContent = Schema.Struct({
+  type: Schema.String,
+  content: maybe(Block),
+  path: text,
+  oldText: text,
+  newText: text,
+  terminalId: text
+})
+export type ToolContent = typeof ToolContent.Type
+
+/** A tool call, and what is new of one: all but its id may be left out. */
+export const ToolCall = Schema.Struct({
+  toolCallId: Schema.String,
+  title: text,
+  name: text,
+  kind: text,
+  status: text,
+  content: maybe(Schema.Array(ToolContent)),
+  locations: maybe(Schema.Array(Schema.Struct({ path: Schema.String }))),
+  rawInput: Schema.optional(Schema.Unknown),
+  rawOutput: Schema.optional(Schema.Unknown)
+})
+export type ToolCall = typeof ToolCall.Type
+
+export const Chunk = Schema.Struct({ content: Block, messageId: text })
+
+export const UsageUpdate = Schema.Struct({
+  cost: maybe(Schema.Struct({ amount: Schema.Finite, currency: Schema.String }))
+})
+
+/** Anything that one session tells of itself. */
+export const Update = Schema.Struct({
+  sessionId: Schema.String,
+  update: Schema.StructWithRest(Schema.Struct({ sessionUpdate: Schema.String }), [
+    Schema.Record(Schema.String, Schema.Unknown)
+  ])
+})
+
+export const PermissionRequest = Schema.Struct({
+  toolCall: ToolCall,
+  options: Schema.Array(Schema.Struct({ optionId: Schema.String, kind: Schema.String }))
+})
+export type PermissionOptions = (typeof PermissionRequest.Type)["options"]
+
+const count = maybe(Schema.Finite)
+
+export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
+
+/** Not in the protocol's first version, and told by several agents. */
+export const TurnUsage = Schema.Struct({
+  inputTokens: Schema.Finite,
+  outputTokens: Schema.Finite,
+  cachedReadTokens: count,
+  cachedWriteTokens: count
+})
+
+/** How Gemini's agent says the same. */
+export const QuotaUsage = Schema.Struct({
+  quota: Schema.Struct({
+    token_count: Schema.Struct({ input_tokens: Schema.Finite, output_tokens: Schema.Finite })
+  })
+})
+
+export const AuthMethod = Schema.Struct({ id: Schema.String, name: text, description: text })
+export type AuthMethod = typeof AuthMethod.Type
+
+export const InitializeAnswer = Schema.Struct({
+  protocolVersion: Schema.Finite,
+  agentCapabilities: maybe(
+    Schema.Struct({
+      loadSession: maybe(Schema.Boolean),
+      sessionCapabilities: maybe(
+        Schema.Struct({ resume: Schema.optional(Schema.Unknown), fork: Schema.optional(Schema.Unknown) })
+      )
+    })
+  ),
+  authMethods: maybe(Schema.Array(AuthMethod)),
+  agentInfo: maybe(Schema.Struct({ name: text, title: text }))
+})
+export type InitializeAnswer = typeof InitializeAnswer.Type
+
+export const SessionAnswer = Schema.Struct({
+  sessionId: text,
+  modes: maybe(Schema.Struct({ availableModes: Schema.Array(Schema.Struct({ id: Schema.String })) })),
+  configOptions: maybe(
+    Schema.Array(Schema.Struct({ id: Schema.String, category: text, options: maybe(Schema.Array(Schema.Unknown)) }))
+  )
+})
+export type SessionAnswer = typeof SessionAnswer.Type
+
+export const ConfigValue = Schema.Struct({ value: Schema.String })
+
+export const ReadFile = Schema.Struct({ path: Schema.String, line: count, limit: count })
+export const WriteFile = Schema.Struct({ path: Schema.String, content: Schema.String })
+
+export const CreateTerminal = Schema.Struct({
+  command: Schema.String,
+  args: maybe(Schema.Array(Schema.String)),
+  env: maybe(Schema.Array(Schema.Struct({ name: Schema.String, value: Schema.String }))),
+  cwd: text,
+  outputByteLimit: count
+})
+export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
+
+/** The message, if it is one. */
+export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
+  Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
+
+/** What a prompt's answer says was spent on it: the agents that tell count anew with each, whatever drafts say. */
+export const usageOf = (result: unknown): { readonly inputTokens: number; readonly outputTokens: number } => {
+  const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
+  const told = read(TurnUsage, usage)
+  if (told !== undefined) {
+    const inputTokens = told.inputTokens + (told.cachedReadTokens ?? 0) + (told.cachedWriteTokens ?? 0)
+    return { inputTokens, outputTokens: told.outputTokens }
+  }
+  const tokens = read(QuotaUsage, _meta)?.quota.token_count
+  return { inputTokens: tokens?.input_tokens ?? 0, outputTokens: tokens?.output_tokens ?? 0 }
+}

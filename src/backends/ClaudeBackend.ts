@@ -1,0 +1,30 @@
+/**
+ * ClaudeBackend: the Claude Code CLI. One process is one session, which takes one turn
+ * after the other, asks before it uses a tool, and can be interrupted within a turn.
+ *
+ * Guarantees: those of ClaudeRun; the program is a process of RunProcess, so that all it
+ * starts ends with the run, what its tools have put into sessions of their own, too.
+ */
+import { Effect, type FileSystem } from "effect"
+import type * as Config from "../domain/BackendConfig.ts"
+import type { Backend } from "./Backend.ts"
+import * as ClaudeCommand from "./ClaudeCommand.ts"
+import * as ClaudeRun from "./ClaudeRun.ts"
+import type { Host } from "./CommandBackend.ts"
+import type { ProcessTree } from "./ProcessTree.ts"
+import type { Reaper } from "./Reaper.ts"
+
+/** The backend of one agent. */
+export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, host: Host) {
+  const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const backend: Backend = {
+    name: "claude",
+    turns: true,
+    start: (spec) =>
+      ClaudeCommand.prepare(config, host, spec).pipe(
+        Effect.flatMap((command) => ClaudeRun.make({ config, spec, command })),
+        Effect.provideContext(context)
+      )
+  }
+  return backend
+})

@@ -1,0 +1,54 @@
+/**
+ * ClaudeRecord: reads what Claude Code writes, a JSON object a line. Pure.
+ *
+ * Guarantees: nothing fails on a record that is unknown, incomplete or of another shape
+ * than expected: what is not there is empty.
+ */
+export type ClaudeRecord = { readonly [key: string]: unknown }
+
+const NOTHING: ClaudeRecord = {}
+
+const isRecord = (value: unknown): value is ClaudeRecord =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Undefined: no JSON object. */
+export const parse = (line: string): ClaudeRecord | undefined => {
+  try {
+    const value: unknown = JSON.parse(line)
+    return isRecord(value) ? value : undefined
+  } catch {
+    return undefined
+  }
+}
+
+export const text = (record: ClaudeRecord, key: string): string => {
+  const value = record[key]
+  return typeof value === "string" ? value : ""
+}
+
+export const number = (record: ClaudeRecord, key: string): number | undefined => {
+  const value = record[key]
+  return typeof value === "number" && Number.isFinite(value) ? value : undefined
+}
+
+export const inner = (record: ClaudeRecord, key: string): ClaudeRecord => {
+  const value = record[key]
+  return isRecord(value) ? value : NOTHING
+}
+
+export const list = (record: ClaudeRecord, key: string): ReadonlyArray<ClaudeRecord> => {
+  const value = record[key]
+  return Array.isArray(value) ? value.filter(isRecord) : []
+}
+
+export const texts = (record: ClaudeRecord, key: string): ReadonlyArray<string> => {
+  const value = record[key]
+  return Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
+}
+
+/** Fit for one line of a log or a mail. */
+export const oneLine = (words: string): string =>
+  words
+    .replaceAll(/[\p{Cc}\s]+/gu, " ")
+    .trim()
+    .slice(0, 500)

@@ -1,0 +1,73 @@
+/**
+ * ClaudeTools: what is known of Claude Code's own tools, and of what it says about calls
+ * of them. Pure.
+ */
+import type { ToolStatus } from "./Backend.ts"
+import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
+
+/** No side effects, and nothing leaves the machine. */
+const READ_ONLY: ReadonlySet<string> = new Set([
+  "Read",
+  "Glob",
+  "Grep",
+  "LS",
+  "NotebookRead",
+  "BashOutput",
+  "TaskOutput",
+  "TaskGet",
+  "TaskList",
+  "TodoRead",
+  "TodoWrite",
+  "ToolSearch",
+  "ListMcpResourcesTool",
+  "ReadMcpResourceTool"
+])
+
+export const isReadOnly = (tool: string): boolean => READ_ONLY.has(tool)
+
+/** Longest output of a call that is passed on, in characters. */
+const MAX_OUTPUT = 256 * 1024
+
+/** A result's content is a text, or a list of blocks. */
+export const outputOf = (block: ClaudeRecord): string => {
+  const content = block["content"]
+  const whole =
+    typeof content === "string"
+      ? content
+      : list(block, "content")
+          .map((one) => (one["type"] === "text" ? text(one, "text") : `[${text(one, "type")}]`))
+          .join("\n")
+  return whole.length <= MAX_OUTPUT ? whole : `${whole.slice(0, MAX_OUTPUT)} …`
+}
+
+/** `refused`: by an answer of ours. `meta` says more than the block, where there is any. */
+export const statusOf = (
+  block: ClaudeRecord,
+  meta: ClaudeRecord | undefined,
+  { interrupted, refused }: { readonly refused: boolean; readonly interrupted: boolean }
+): ToolStatus => {
+  if (block["is_error"] !== true) return "success"
+  if (refused) return "denied"
+  const kind = text(meta ?? {}, "non_execution_kind")
+  if (kind === "user-rejected" || interrupted) return "cancelled"
+  const decision = text(inner(meta ?? {}, "permission_decision"), "decision")
+  if (kind === "permission-rule" || decision === "reject") return "denied"
+  return /^(Exit code \d+\s+)?Command timed out/.test(outputOf(block)) ? "timeout" : "error"
+}
+
+/** Why it asks, for a person; "" where it does not say. */
+export const reasonOf = (request: ClaudeRecord): string => {
+  const input = inner(request, "input")
+  switch (text(request, "tool_name")) {
+    case "AskUserQuestion": {
+      const asked = list(input, "questions").map((one) => text(one, "question"))
+      return `it asks: ${asked.join(" ")}`
+    }
+    case "ExitPlanMode":
+      return "its plan waits for approval"
+    default: {
+      const [reason, path] = [text(request, "decision_reason"), text(request, "blocked_path")]
+      return reason !== "" ? reason : path === "" ? "" : `it would touch ${path}`
+    }
+  }
+}

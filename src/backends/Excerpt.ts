@@ -1,0 +1,42 @@
+/**
+ * Excerpt: the beginning and the end of a text of any length, and how much was between.
+ *
+ * Guarantees: holds no more than about three times its limits, whatever is pushed; what was
+ * left out is said where it was.
+ */
+export interface Excerpt {
+  readonly push: (text: string) => void
+  readonly text: () => string
+}
+
+/** Limits in UTF-16 units. */
+export const make = (head: number, tail: number): Excerpt => {
+  let [first, last, dropped] = ["", "", 0]
+  const trim = () => {
+    if (last.length <= tail) return
+    // never between the halves of a character
+    const code = last.charCodeAt(last.length - tail)
+    const from = last.length - tail + (code >= 0xdc00 && code <= 0xdfff ? 1 : 0)
+    dropped += from
+    last = last.slice(from)
+  }
+  return {
+    push: (text) => {
+      const room = Math.max(0, head - first.length)
+      first += text.slice(0, room)
+      last += text.slice(room)
+      if (last.length > 2 * tail) trim()
+    },
+    text: () => {
+      trim()
+      return dropped === 0 ? first + last : `${first}\n[… ${dropped} characters left out …]\n${last}`
+    }
+  }
+}
+
+/** Of a text that is there already. */
+export const of = (text: string, head: number, tail: number): string => {
+  const excerpt = make(head, tail)
+  excerpt.push(text)
+  return excerpt.text()
+}

@@ -1,0 +1,45 @@
+/**
+ * ModelHistory: what a conversation's history must be for a provider to take it. Pure.
+ *
+ * Guarantees: after `repair` every call is followed by its one result, no result is without
+ * its call, and the end is no input that nobody answered: that one comes again.
+ */
+import type { CallPart, CallResult, Message } from "./Provider.ts"
+
+/** The result of a call whose own was lost. */
+export const LOST = "The outcome of this call is unknown: agentd was restarted while it ran. Look before you repeat it."
+
+export const callsIn = (message: Message | undefined): ReadonlyArray<CallPart> =>
+  message?.role === "assistant" ? message.parts.flatMap((part) => (part.type === "call" ? [part] : [])) : []
+
+/** One result for each call, in their order. */
+const resultsFor = (
+  calls: ReadonlyArray<CallPart>,
+  found: ReadonlyArray<CallResult>
+): Extract<Message, { role: "tool" }> => ({
+  role: "tool",
+  results: calls.map(({ id }) => found.find(({ callId }) => callId === id) ?? { callId: id, output: LOST, error: true })
+})
+
+export const repair = (history: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const sound: Array<Message> = []
+  let open: ReadonlyArray<CallPart> = []
+  for (const message of history) {
+    if (message.role === "tool") {
+      if (open.length > 0) sound.push(resultsFor(open, message.results))
+    } else {
+      if (open.length > 0) sound.push(resultsFor(open, []))
+      if (message.role === "user" || message.parts.length > 0) sound.push(message)
+    }
+    open = callsIn(message)
+  }
+  if (open.length > 0) sound.push(resultsFor(open, []))
+  while (unanswered(sound)) sound.pop()
+  return sound
+}
+
+/** Whether its last entry is an input without an answer. */
+export const unanswered = (history: ReadonlyArray<Message>): boolean => {
+  const last = history.at(-1)
+  return last?.role === "user" && last.note !== true
+}

@@ -1,0 +1,134 @@
+/**
+ * ProviderFault: what an API's refusal means. Pure: status, headers and body in, a
+ * ProviderError out.
+ *
+ * Guarantees: every refusal has a kind; the message is one bounded line without the key.
+ */
+import { type FaultKind, isObject, objectIn, ProviderError } from "./Provider.ts"
+
+/** What remedies and redaction need of the backend's settings. */
+export interface Account {
+  /** Never shown. */
+  readonly key: string
+  /** Where the key comes from, in words: "the variable ANTHROPIC_API_KEY". */
+  readonly keySource: string
+  readonly baseUrl: string
+  readonly model: string
+}
+
+/** What an API said, as far as it said it. */
+export interface Said {
+  readonly status?: number | undefined
+  readonly type?: string | undefined
+  readonly code?: string | undefined
+  readonly message: string
+}
+
+const MAX_MESSAGE = 500
+
+/** One bounded line, without the key. */
+export const clean = (text: string, { key }: Pick<Account, "key">): string =>
+  text
+    .replaceAll(key, "[redacted]")
+    .replaceAll(/[\p{Cc}\s]+/gu, " ")
+    .trim()
+    .slice(0, MAX_MESSAGE)
+
+const remedies: { readonly [kind in FaultKind]: (account: Account) => string } = {
+  rate_limit: () => "wait, or ask the provider for a higher limit",
+  overloaded: () => "wait: the provider has too much to do",
+  server: () => "wait, and look at the provider's status page if it goes on",
+  connection: ({ baseUrl }) => `check the network and baseUrl (${baseUrl}) of the agent's backend`,
+  stream: () => "wait; if it goes on, look at what lies between this machine and the provider",
+  silence: () => "wait, or set a longer silence in the agent's backend",
+  garbage: ({ baseUrl }) => `check that ${baseUrl} is the API that provider names`,
+  auth: ({ keySource, baseUrl }) =>
+    `check the key in ${keySource}, and that it belongs to ${baseUrl}: set keyEnv, keyFile or baseUrl of the agent's backend, then start the agent`,
+  billing: ({ keySource }) =>
+    `pay for the account of the key in ${keySource}, or name another key by keyEnv or keyFile, then start the agent`,
+  not_found: ({ baseUrl, model }) =>
+    `check model ("${model}") and baseUrl (${baseUrl}) of the agent's backend, then start the agent`,
+  overflow: () => "begin a new conversation, with less in it",
+  invalid_request: ({ model }) => `check the agent's backend: does the model "${model}" take such requests?`,
+  storage: () => "make room where agentd keeps its state, and see that it may write there"
+}
+
+export const fault = (kind: FaultKind, text: string, account: Account, retryAfter?: number): ProviderError =>
+  new ProviderError({ kind, message: clean(text, account), remedy: remedies[kind](account), retryAfter })
+
+const BILLING = /credit balance is too low|insufficient_quota|billing_(error|hard_limit|not_active)/i
+const LIMIT = /reached your specified API usage limits/i
+const OVERFLOW =
+  /prompt is too long|context_length_exceeded|exceed_context_size|maximum context length|context window|exceeds? (the )?(available )?context|request_too_large|request too large|string_above_max_length/i
+const AUTH = /authentication_error|permission_error|invalid_api_key|invalid x-api-key/i
+const RATE = /rate_limit/i
+const OVERLOADED = /overloaded/i
+const MISSING = /not_found_error|model_not_found/i
+const SERVER = /api_error|server_error|timeout_error|internal_error/i
+
+/** The first row that fits. Words go before numbers: 400 and 429 mean several things. */
+const kindOf = ({ status = 0, type = "", code = "", message }: Said): FaultKind => {
+  const words = `${type} ${code} ${message}`
+  const names = `${type} ${code}`
+  if (status === 402 || BILLING.test(words)) return "billing"
+  if (LIMIT.test(message)) return "rate_limit"
+  if (status === 413 || (status !== 401 && status !== 403 && OVERFLOW.test(words))) return "overflow"
+  if (MISSING.test(names)) return "not_found"
+  if (status === 401 || status === 403 || AUTH.test(names)) return "auth"
+  if (status === 429 || RATE.test(names)) return "rate_limit"
+  if (status === 503 || status === 529 || OVERLOADED.test(words)) return "overloaded"
+  if (status >= 500 || [408, 409, 425].includes(status) || SERVER.test(names)) return "server"
+  if ((status >= 300 && status < 400) || status === 404 || status === 405) return "not_found"
+  // inside a stream there is no status, and the request itself was accepted
+  return status === 0 ? "server" : "invalid_request"
+}
+
+const HOUR = 3_600_000
+
+/** "You will regain access on 2026-12-01 at 00:00 UTC." */
+const regained = (message: string, now: number): number | undefined => {
+  if (!LIMIT.test(message)) return undefined
+  const [, day, time] = /regain access on (\d{4}-\d\d-\d\d) at (\d\d:\d\d) UTC/.exec(message) ?? []
+  return day === undefined ? HOUR : Math.max(0, Date.parse(`${day}T${time}:00Z`) - now)
+}
+
+/** ms from now. */
+export const retryAfter = (headers: { readonly [name: string]: string | undefined }, now: number) => {
+  const number = (text: string | undefined) => (text === undefined || text.trim() === "" ? Number.NaN : Number(text))
+  const millis = number(headers["retry-after-ms"])
+  if (Number.isFinite(millis)) return Math.max(0, millis)
+  const after = headers["retry-after"]
+  const seconds = number(after)
+  if (Number.isFinite(seconds)) return Math.max(0, seconds * 1000)
+  const date = after === undefined ? Number.NaN : Date.parse(after)
+  return Number.isFinite(date) ? Math.max(0, date - now) : undefined
+}
+
+const text = (value: unknown): string | undefined =>
+  typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
+
+/** What the body of a refusal says, in any of the forms in which APIs say it. */
+export const saidIn = (body: string, status?: number): Said => {
+  const json = objectIn(body)
+  const error = json?.["error"] ?? json
+  if (isObject(error)) {
+    const [type, code] = [text(error["type"]), text(error["code"])]
+    const message = text(error["message"]) ?? text(error["detail"]) ?? body
+    // some put the status there, where the response itself could no longer carry one
+    const inner = status ?? (code !== undefined && /^[45]\d\d$/.test(code) ? Number(code) : undefined)
+    return { status: inner, type, code, message }
+  }
+  const plain = text(error) ?? body.replaceAll(/<(style|script)[\s\S]*?<\/\1>|<[^>]*>/g, " ")
+  return { status, message: plain.trim() === "" ? "(nothing)" : plain }
+}
+
+export const refusal = (
+  said: Said,
+  account: Account,
+  now: number,
+  headers: { readonly [name: string]: string | undefined } = {}
+): ProviderError => {
+  const what = said.status === undefined ? "the API broke off" : `the API answered ${said.status}`
+  const wait = regained(said.message, now) ?? retryAfter(headers, now)
+  return fault(kindOf(said), `${what}: ${said.message}`, account, wait)
+}

@@ -1,0 +1,95 @@
+/**
+ * Floor: what an agent is told when the floor is its: what is new since it last
+ * spoke, who else is there, and how to answer. Pure.
+ *
+ * Guarantees: bounded, the newest kept, and what is left out is said; what others
+ * wrote is quoted, so that it cannot be taken for the channel's own words.
+ */
+import { HashMap } from "effect"
+import type { Channel, Post, Seated } from "./Channel.ts"
+
+/** Of all that is quoted, and of one post, in characters. */
+const MAX_QUOTED = 32 * 1024
+const MAX_POST = 8 * 1024
+const MAX_POSTS = 50
+const MAX_NAMES = 50
+
+const quote = (text: string): string =>
+  (text.length <= MAX_POST ? text : `${text.slice(0, MAX_POST)}\n… (cut)`)
+    .split("\n")
+    .map((line) => `> ${line}`)
+    .join("\n")
+
+const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
+
+const entry = (post: Post): string =>
+  post.kind === "notice"
+    ? `(${post.text})`
+    : `${post.from}${post.kind === "person" ? " (a person)" : ""}, ${clock(post.at)} UTC:\n${quote(post.text)}`
+
+/** The newest that fit, oldest first. */
+const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {
+  const kept: Array<string> = []
+  let size = 0
+  for (const post of posts.toReversed()) {
+    const text = entry(post)
+    size += text.length
+    if (kept.length >= MAX_POSTS || (kept.length > 0 && size > MAX_QUOTED)) break
+    kept.push(text)
+  }
+  return kept.toReversed()
+}
+
+const words = { OFFLINE: "offline", IDLE: "resting", QUEUED: "listening", ACTIVE: "has the floor", WAITING: "waiting" }
+
+const others = (channel: Channel, agent: string): string => {
+  const seats = [...HashMap.values(channel.seats)].filter((seated) => seated.agent !== agent)
+  if (seats.length === 0) return "You are the only agent here."
+  const named = seats
+    .toSorted((a, b) => a.agent.localeCompare(b.agent))
+    .slice(0, MAX_NAMES)
+    .map((seated) => `${seated.agent} (${words[seated.stand.state]})`)
+  const more = seats.length - named.length
+  return `Also here: ${named.join(", ")}${more > 0 ? ` and ${more} more` : ""}.`
+}
+
+const PROTOCOL = `How to answer:
+- What you answer is posted in the channel when your turn ends. Nobody else speaks until then.
+- End your answer with this line, alone: it gives the floor to the next.
+TURN_COMPLETE
+- If you have nothing to add, answer with that line only: then nothing is posted.
+- To go on later, end with a line such as one of these instead; the others speak meanwhile.
+WAIT: for <what>, until message
+WAIT: for <what>, until person
+WAIT: for <what>, until 120s`
+
+/** What is new to it: all since it last spoke, but for its own words. */
+const news = (channel: Channel, { agent, spoke }: Seated): ReadonlyArray<Post> =>
+  channel.posts.filter((post) => post.seq > spoke && !(post.kind === "agent" && post.from === agent))
+
+export const prompt = (channel: Channel, seated: Seated): string => {
+  const fresh = news(channel, seated)
+  const shown = fitting(fresh)
+  const left = Math.max(0, (channel.posts[0]?.seq ?? 1) - 1 - seated.spoke) + fresh.length - shown.length
+  const { topic } = channel.settings
+  return [
+    `You have the floor in the channel #${channel.name}.`,
+    ...(topic === undefined || topic === "" ? [] : [`It is about: ${topic}`]),
+    others(channel, seated.agent),
+    "",
+    ...(shown.length === 0
+      ? ["Nothing new has been said since you last spoke."]
+      : [`New since you last spoke${left > 0 ? ` (${left} earlier ones are left out)` : ""}:`, "", ...shown]),
+    "",
+    PROTOCOL
+  ].join("\n")
+}
+
+/** Said by a person while it is at work. */
+export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
+  [
+    hasFloor
+      ? `In the channel #${channel}, where you have the floor, ${from} (a person) writes:`
+      : `In the channel #${channel} ${from} (a person) writes. You do not have the floor there: go on with your work; you are asked later.`,
+    quote(text)
+  ].join("\n")

@@ -1,0 +1,56 @@
+/**
+ * Input: everything that can happen in a channel: what people do, what agents do
+ * and what becomes of them, and time.
+ */
+import type { ChannelConfig, Order } from "../domain/ChannelConfig.ts"
+import type { Utterance } from "../domain/ChannelMessages.ts"
+import type { TurnOutcome } from "../domain/Crew.ts"
+
+/** An agent's turn is over, whatever it was about. */
+export interface Ended {
+  readonly _tag: "Ended"
+  readonly agent: string
+  readonly turnId: string
+  readonly messageIds: ReadonlyArray<string>
+  readonly outcome: TurnOutcome
+  readonly reason: string | null
+  readonly output: string
+  readonly again: boolean
+}
+
+export type Input =
+  | {
+      readonly _tag: "Create"
+      readonly settings: ChannelConfig
+      readonly origin: "config" | "person"
+      readonly by: string
+    }
+  | { readonly _tag: "Configure"; readonly settings: ChannelConfig; readonly by: string }
+  | { readonly _tag: "Assign"; readonly agent: string; readonly by: string }
+  | { readonly _tag: "Remove"; readonly agent: string; readonly by: string }
+  | { readonly _tag: "Post"; readonly messageId: string; readonly from: string; readonly text: string }
+  | { readonly _tag: "Arrange"; readonly order: Order; readonly agents: ReadonlyArray<string>; readonly by: string }
+  | { readonly _tag: "Grant"; readonly agent: string; readonly by: string }
+  | { readonly _tag: "Skip"; readonly by: string }
+  | { readonly _tag: "Pause"; readonly paused: boolean; readonly by: string }
+  | { readonly _tag: "Close"; readonly by: string }
+  /** An agent speaks through its tools. */
+  | { readonly _tag: "Say"; readonly agent: string; readonly messageId: string; readonly utterance: Utterance }
+  | { readonly _tag: "Came"; readonly agent: string }
+  | { readonly _tag: "Left"; readonly agent: string; readonly crashed: boolean }
+  | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
+  | Ended
+  /** It could not be told that the floor is its. */
+  | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
+  /** These deadlines are reached. */
+  | { readonly _tag: "Due"; readonly keys: ReadonlyArray<string> }
+  /** A new daemon has found who has the floor at work, or not told of it: its time begins anew. */
+  | { readonly _tag: "Resumed" }
+  /** Something may have become possible: an agent is idle, liveness is settled. */
+  | { readonly _tag: "Look" }
+
+/** What nobody asked for: it is so. */
+export type Fact = Extract<
+  Input,
+  { _tag: "Came" | "Left" | "Carried" | "Ended" | "Unreachable" | "Due" | "Resumed" | "Look" }
+>

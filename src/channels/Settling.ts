@@ -1,0 +1,76 @@
+/**
+ * Settling: what is found out before the first floor is given: who is there, and
+ * what became of the turns that were under way.
+ *
+ * Guarantees: an answer that was given while nobody listened is posted, once; a
+ * turn that goes on goes on with a fresh time limit; one that nobody knows of is
+ * begun again under the same id.
+ */
+import { Effect, HashMap } from "effect"
+import type { Crew, Fate } from "../domain/Crew.ts"
+import type { CommandRefused } from "../domain/Messages.ts"
+import { holder } from "./Channel.ts"
+import type { ChannelActor } from "./ChannelActor.ts"
+import type { Input } from "./Input.ts"
+import type { Hall } from "./Hall.ts"
+
+type CrewService = Crew["Service"]
+
+/** What a message's fate is told as; undefined: its turn is still to come, or under way. */
+const overOf = (agent: string, messageId: string, fate: Fate): Input | undefined => {
+  switch (fate._tag) {
+    case "Ended": {
+      const { outcome, output, turnId } = fate
+      return { _tag: "Ended", agent, turnId, messageIds: [messageId], outcome, reason: null, output, again: false }
+    }
+    case "Dropped":
+      return {
+        _tag: "Ended",
+        agent,
+        turnId: messageId,
+        messageIds: [messageId],
+        outcome: "interrupted",
+        reason: "it was dropped",
+        output: "",
+        again: false
+      }
+    default:
+      return undefined
+  }
+}
+
+/** The turn that is under way there, if one is. */
+const settleTurn = Effect.fnUntraced(function* (crew: CrewService, actor: ChannelActor) {
+  const seated = holder(actor.channel)
+  if (seated === undefined || seated.prompt === null) return
+  const { agent, prompt } = seated
+  const to = { conversation: actor.channel.conversation, agent }
+  const injected = (actor.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
+  for (const messageId of [prompt, ...injected]) {
+    const fate: Fate = yield* Effect.catch(crew.fate(to, messageId), (error: CommandRefused) =>
+      Effect.as(Effect.logWarning(`${agent}: ${error.message}`), { _tag: "Unknown" } as const)
+    )
+    const over = overOf(agent, messageId, fate)
+    if (over !== undefined) yield* actor.tell(over)
+    else if (fate._tag === "Carried") yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
+  }
+  yield* actor.tell({ _tag: "Resumed" })
+})
+
+const settleChannel = Effect.fnUntraced(function* (crew: CrewService, hall: Hall, actor: ChannelActor) {
+  const { conversation } = actor.channel
+  // The turn first: what it came to is posted even if its agent has gone since.
+  yield* settleTurn(crew, actor)
+  for (const agent of HashMap.keys(actor.channel.seats)) {
+    const isOnline = hall.crowd.online(conversation, agent)
+    yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, crashed: false })
+  }
+})
+
+export const settle = Effect.fnUntraced(function* (crew: CrewService, hall: Hall) {
+  for (const conversation of hall.conversations) {
+    for (const member of yield* crew.members(conversation)) hall.crowd.settle(member)
+    for (const actor of hall.of(conversation)) yield* settleChannel(crew, hall, actor)
+  }
+  hall.settle()
+})

@@ -1,0 +1,64 @@
+/**
+ * Signal: what an agent's answer says besides its text: that its turn is over, or
+ * that it waits. Pure; the prompt (Floor) teaches the same words.
+ *
+ *     TURN_COMPLETE
+ *     WAIT: for the build, until 120s
+ *     WAIT: for your decision, until person
+ *
+ * Guarantees: only a last line of its own counts, and it is not part of the text.
+ */
+import { readAnswer } from "../machines/Seat.ts"
+import type { Utterance } from "../domain/ChannelMessages.ts"
+
+export type Signal = Extract<Utterance, { readonly _tag: "TurnComplete" | "Wait" }>
+
+export interface Answer {
+  readonly signal: Signal | null
+  readonly text: string
+}
+
+const MAX_REASON = 500
+const MAX_WAIT_SECONDS = 86_400
+
+/** Longest last line that is looked at. */
+const MAX_LINE = 1_000
+const WAIT = /^\s*WAIT:(.*)$/
+const UNTIL = /[\s,;]*\buntil\s+(message|person|(?:in\s+)?\d{1,6}\s*s(?:econds)?|\S*\d\S*)\s*\.?$/
+
+const untilOf = (word: string, now: number): "message" | "person" | number | undefined => {
+  if (word === "message" || word === "person") return word
+  const seconds = /^(?:in\s+)?(\d{1,6})\s*s(?:econds)?$/.exec(word)
+  if (seconds !== null) return bound(Number(seconds[1]))
+  const at = /^\d{4}-\d\d-\d\dT/.test(word) ? Date.parse(word) : Number.NaN
+  return Number.isNaN(at) ? undefined : bound((at - now) / 1000)
+}
+
+const bound = (seconds: number): number => Math.min(MAX_WAIT_SECONDS, Math.max(1, Math.ceil(seconds)))
+
+/** A wait that names no end is for news in the channel. */
+export const readWait = (words: string, now: number): Signal => {
+  const named = UNTIL.exec(words)
+  const until = named === null ? undefined : untilOf(named[1]!, now)
+  const about = until === undefined ? words : words.slice(0, named!.index)
+  return {
+    _tag: "Wait",
+    reason:
+      about
+        .replace(/^for\s+/i, "")
+        .trim()
+        .slice(0, MAX_REASON) || "news",
+    until: until ?? "message"
+  }
+}
+
+/** `now` is when it was given, ms since the epoch: a time of day is told as so many seconds. */
+export const read = (output: string, now: number): Answer => {
+  const { complete, text } = readAnswer(output)
+  if (complete) return { signal: { _tag: "TurnComplete" }, text: text.trim() }
+  const body = output.trimEnd()
+  const start = body.lastIndexOf("\n") + 1
+  const wait = body.length - start > MAX_LINE ? null : WAIT.exec(body.slice(start))
+  if (wait === null) return { signal: null, text: body.trim() }
+  return { signal: readWait(wait[1]!.trim(), now), text: body.slice(0, start).trim() }
+}

@@ -1,0 +1,240 @@
+/**
+ * `agentd attach AGENT`: what an agent says and does, as it comes, and a line to
+ * talk to it.
+ *
+ * Guarantees: it shows each thing once, across a daemon that goes away and comes
+ * back; it changes nothing unless something is typed; the terminal is as it was
+ * when it ends, however it ends; off a terminal it prints plain lines.
+ */
+import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
+import { Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
+import { call, type Client } from "../control/ControlClient.ts"
+import type { AgentInfo } from "../domain/Messages.ts"
+import type { Rune } from "../domain/Rune.ts"
+import { answered, type Asked, HELP, parse } from "./AttachInput.ts"
+import { AttachView, KEPT, KINDS, type Line } from "./AttachView.ts"
+import { Invocation } from "./Invocation.ts"
+import * as LineEditor from "./LineEditor.ts"
+import * as LiveScreen from "./LiveScreen.ts"
+import { paint, plain } from "./Output.ts"
+
+export interface Input {
+  readonly agent: string
+  readonly turns: number
+  readonly stdin: boolean
+}
+
+/** Looked through for the last turns; of an agent without turns, shown. */
+const WINDOW = 500
+const WITHOUT_TURNS = 20
+const AGAIN = "1 second"
+
+const ENDS = new Set(["turn.completed", "turn.interrupted", "turn.error"])
+
+/** Where to begin: what is shown at once, and the rune after which all that comes is. A turn under way comes whole. */
+export const recent = (
+  runes: ReadonlyArray<Rune>,
+  turns: number,
+  head: number
+): { readonly shown: ReadonlyArray<Rune>; readonly after: number } => {
+  const starts = runes.flatMap(({ kind }, index) => (kind === "turn.started" ? [index] : []))
+  const last = starts.at(-1)
+  const open = last !== undefined && !runes.slice(last).some(({ kind }) => ENDS.has(kind))
+  const upTo = open ? last + 1 : runes.length
+  const begin =
+    starts.length === 0 ? Math.max(0, runes.length - WITHOUT_TURNS) : starts[Math.max(0, starts.length - turns)]
+  const shown = turns === 0 ? runes.slice(upTo, upTo) : runes.slice(begin ?? upTo, upTo)
+  return { shown, after: (open ? runes[last] : runes.at(-1))?.eventId ?? head }
+}
+
+const looking = Effect.fnUntraced(function* (client: Client, name: string, turns: number) {
+  const { caller } = yield* Invocation
+  const agent = yield* client.Agent({ name, caller })
+  const head = (yield* client.Status()).daemon.log.head
+  const runes = yield* Stream.runCollect(client.Log({ agent: name, kinds: KEPT, tail: WINDOW, follow: false, caller }))
+  return { agent, ...recent(runes, turns, head) }
+})
+
+/** All that comes after the rune, for ever; `lost` is told once each time that the daemon goes away. */
+const following = Effect.fnUntraced(function* (
+  name: string,
+  after: number,
+  take: (rune: Rune) => Effect.Effect<void>,
+  lost: (message: string) => Effect.Effect<void>
+) {
+  const { caller, paths } = yield* Invocation
+  const seen = yield* Ref.make(after)
+  const away = yield* Ref.make(false)
+  const once = Effect.flatMap(Ref.get(seen), (after) =>
+    call(paths.socket, (client) =>
+      client
+        .Log({ agent: name, kinds: KINDS, after, follow: true, caller })
+        .pipe(
+          Stream.runForEach((rune) =>
+            Effect.all([Ref.set(seen, rune.eventId), Ref.set(away, false), take(rune)], { discard: true })
+          )
+        )
+    )
+  )
+  return yield* Effect.matchEffect(once, {
+    onSuccess: () => Effect.succeed("The daemon ended the stream."),
+    onFailure: (error) => Effect.succeed(error.message)
+  }).pipe(
+    Effect.flatMap((message) =>
+      Effect.flatMap(Ref.getAndSet(away, true), (already) => (already ? Effect.void : lost(message)))
+    ),
+    Effect.andThen(Effect.sleep(AGAIN)),
+    Effect.forever
+  )
+})
+
+/** Does what was typed; the lines are its answer. */
+const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo) {
+  const { caller, paths } = yield* Invocation
+  const name = `${agent.project}/${agent.agent}`
+  const told = (line: string, colour: Line["colour"] = "dim"): ReadonlyArray<Line> => [{ text: line, colour }]
+  const doing = call(paths.socket, (client) =>
+    Effect.gen(function* () {
+      switch (asked._tag) {
+        case "Send":
+          return told(plain((yield* client.Send({ name, text: asked.text, how: asked.how, caller })).message))
+        case "Interrupt":
+          return told(plain((yield* client.Interrupt({ name, caller })).message))
+        case "Answer": {
+          const calls = yield* client.Calls()
+          const asking = calls.filter(
+            (each) =>
+              each.conversation === agent.conversation &&
+              each.agent === agent.agent &&
+              each.state === "awaiting_approval"
+          )
+          const found = answered(
+            asked.rest,
+            asking.map(({ callId }) => callId)
+          )
+          if ("message" in found) return told(found.message, "yellow")
+          const { callId, reason } = found
+          return told(plain((yield* client.Answer({ name: callId, decision: asked.decision, reason, caller })).message))
+        }
+        default:
+          return []
+      }
+    })
+  )
+  switch (asked._tag) {
+    case "Help":
+      return HELP.map((text): Line => ({ text, colour: "dim" }))
+    case "Wrong":
+      return told(asked.message, "yellow")
+    case "Nothing":
+    case "Quit":
+      return []
+    default:
+      return yield* Effect.catch(doing, ({ message, remedy }) =>
+        Effect.succeed(told(`${plain(message)} → ${plain(remedy)}`, "yellow"))
+      )
+  }
+})
+
+/** Where the lines go, and what is typed; `typed` ends when nothing more can be. */
+interface Place {
+  readonly print: (lines: ReadonlyArray<Line>, partial: string) => Effect.Effect<void>
+  readonly typed: (enter: (line: string) => Effect.Effect<boolean>) => Effect.Effect<void>
+}
+
+/** Plain lines; standard input only where it is said to be input. */
+const onLines = Effect.fnUntraced(function* (fromStdin: boolean) {
+  const { colour } = yield* Invocation
+  const { stdin } = yield* Stdio.Stdio
+  const place: Place = {
+    print: (lines) =>
+      Effect.forEach(lines, (line) => Console.log(paint(colour, line.colour, line.text)), { discard: true }),
+    typed: (enter) =>
+      fromStdin
+        ? Effect.gen(function* () {
+            let quit = false
+            yield* stdin.pipe(
+              Stream.decodeText(),
+              Stream.splitLines,
+              Stream.runForEachWhile((line) => Effect.map(enter(line), (asked) => !(quit = asked))),
+              // An input that breaks has ended.
+              Effect.ignore
+            )
+            // What was typed is done; what comes of it is still to be seen.
+            if (!quit) return yield* Effect.never
+            // Whoever writes there may keep it open: this process would wait for that.
+            process.stdin.destroy()
+          })
+        : Effect.never
+  }
+  return place
+})
+
+const onTerminal = Effect.fnUntraced(function* (agent: AgentInfo, columns: number) {
+  const { colour } = yield* Invocation
+  // Esc is pressed in passing, and Ctrl-D may be a slip: only the editor says what ends it.
+  const terminal = yield* NodeTerminal.make(({ key }) => key.ctrl && key.name === "c")
+  const screen = yield* LiveScreen.make(`${agent.agent}> `, { colour, columns, editing: LineEditor.empty }).pipe(
+    Effect.provideService(Terminal.Terminal, terminal)
+  )
+  const sizes = yield* terminal.size
+  yield* Effect.forkScoped(Stream.runForEach(Stream.fromQueue(sizes), ({ columns }) => screen.resize(columns)))
+  const keys = yield* terminal.readInput
+  const place: Place = {
+    print: screen.print,
+    typed: (enter) =>
+      Effect.suspend(() => {
+        let editing = LineEditor.empty
+        return Stream.runForEachWhile(Stream.fromQueue(keys), (key) =>
+          Effect.gen(function* () {
+            const pressed = LineEditor.press(editing, key)
+            if (pressed._tag === "Quit") return false
+            editing = pressed.editing
+            yield* screen.type(editing)
+            return pressed._tag !== "Enter" || !(yield* enter(pressed.line))
+          })
+        )
+      })
+  }
+  return place
+})
+
+const talking = Effect.fnUntraced(function* (input: Input, columns: number | null) {
+  const { interactive, paths } = yield* Invocation
+  const { after, agent, shown } = yield* call(paths.socket, (client) => looking(client, input.agent, input.turns))
+  const place = columns !== null && interactive ? yield* onTerminal(agent, columns) : yield* onLines(input.stdin)
+  const view = new AttachView()
+  const notice = (text: string, colour: Line["colour"]) => place.print([...view.flush(), { text, colour }], "")
+  const take = (rune: Rune) => {
+    const lines = view.feed(rune)
+    return place.print(lines, view.partial)
+  }
+  yield* notice(`${agent.project}/${agent.agent} is ${agent.state}: ${plain(agent.detail)}`, "bold")
+  if (columns !== null && interactive) yield* notice("Type to send; /help names the rest; /quit leaves.", "dim")
+  yield* Effect.forEach(shown, take, { discard: true })
+  const enter = (line: string) =>
+    Effect.gen(function* () {
+      const asked = parse(line)
+      const lines = yield* act(asked, agent)
+      if (lines.length > 0) yield* place.print(lines, view.partial)
+      return asked._tag === "Quit"
+    })
+  const lost = (message: string) => notice(`${plain(message)} It goes on here when the daemon is back.`, "red")
+  const invocation = yield* Invocation
+  const seeing = following(`${agent.project}/${agent.agent}`, after, take, lost)
+  const typing = place.typed((line) => Effect.provideService(enter(line), Invocation, invocation))
+  yield* Effect.raceFirst(typing, seeing)
+}, Effect.scoped)
+
+export const run = Effect.fnUntraced(function* (input: Input) {
+  const { caller, columns, json, paths } = yield* Invocation
+  if (!json) return yield* talking(input, columns)
+  yield* call(paths.socket, (client) =>
+    Effect.gen(function* () {
+      const { after, shown } = yield* looking(client, input.agent, input.turns)
+      yield* Effect.forEach(shown, (rune) => Console.log(JSON.stringify(rune)), { discard: true })
+      const coming = client.Log({ agent: input.agent, kinds: KINDS, after, follow: true, caller })
+      yield* Stream.runForEach(coming, (rune) => Console.log(JSON.stringify(rune)))
+    })
+  )
+})

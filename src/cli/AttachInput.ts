@@ -1,0 +1,67 @@
+/** AttachInput: what a person types while attached, as what it asks for. Pure. */
+
+export type Asked =
+  | { readonly _tag: "Send"; readonly how: "queue" | "steer" | "urgent"; readonly text: string }
+  | { readonly _tag: "Interrupt" }
+  /** `rest`: a call's id, a reason, or both. */
+  | { readonly _tag: "Answer"; readonly decision: "allow" | "deny"; readonly rest: string }
+  | { readonly _tag: "Help" }
+  | { readonly _tag: "Quit" }
+  | { readonly _tag: "Nothing" }
+  | { readonly _tag: "Wrong"; readonly message: string }
+
+export const HELP: ReadonlyArray<string> = [
+  "text                 send it; the agent takes it up when it is free",
+  "/steer text          end its turn at a safe boundary; the text is the next one",
+  "/urgent text         end its run; the next one carries the text",
+  "/interrupt           end its turn",
+  "/approve [id]        let the call run that asks (the oldest one)",
+  "/deny [id] reason    refuse it",
+  "//text               send a text that begins with /",
+  "/quit                leave; the agent goes on"
+]
+
+const send = (how: "steer" | "urgent", text: string): Asked =>
+  text === "" ? { _tag: "Wrong", message: `/${how} needs a text.` } : { _tag: "Send", how, text }
+
+export const parse = (line: string): Asked => {
+  const text = line.trim()
+  if (text === "") return { _tag: "Nothing" }
+  if (!text.startsWith("/")) return { _tag: "Send", how: "queue", text }
+  if (text.startsWith("//")) return { _tag: "Send", how: "queue", text: text.slice(1) }
+  const [, verb = "", rest = ""] = /^\/(\S*)\s*([^]*)$/.exec(text) ?? []
+  switch (verb) {
+    case "steer":
+    case "urgent":
+      return send(verb, rest)
+    case "interrupt":
+      return { _tag: "Interrupt" }
+    case "approve":
+      return { _tag: "Answer", decision: "allow", rest }
+    case "deny":
+      return { _tag: "Answer", decision: "deny", rest }
+    case "help":
+    case "?":
+      return { _tag: "Help" }
+    case "quit":
+    case "exit":
+    case "q":
+      return { _tag: "Quit" }
+    default:
+      return { _tag: "Wrong", message: `There is no /${verb}. /help names what there is; //… sends such a text.` }
+  }
+}
+
+/** Which of the calls that ask an answer means, and what is said with it. */
+export const answered = (
+  rest: string,
+  asking: ReadonlyArray<string>
+): { readonly callId: string; readonly reason: string } | { readonly message: string } => {
+  const [, first = "", others = ""] = /^(\S*)\s*([^]*)$/.exec(rest) ?? []
+  const named = first === "" ? [] : asking.filter((id) => id.startsWith(first))
+  // As it was typed: the daemon knows whether it is the whole id of a call that is over.
+  if (named.length === 1 || named.includes(first)) return { callId: first, reason: others }
+  if (named.length > 1) return { message: `${first} fits ${named.length} calls that ask: ${named.join(", ")}` }
+  const oldest = asking[0]
+  return oldest === undefined ? { message: "Nothing asks now." } : { callId: oldest, reason: rest }
+}

@@ -1,0 +1,233 @@
+/**
+ * AttachView: the runes of one agent as a person reads a conversation. Pure but
+ * for what it remembers of the turn under way.
+ *
+ * Guarantees: each rune becomes a bounded number of lines of bounded length, none
+ * of which can speak to the terminal; an answer that streamed is not shown twice.
+ */
+import type { Rune } from "../domain/Rune.ts"
+import { age, type Colour, cut, plain, plainLines } from "./Output.ts"
+
+export interface Line {
+  readonly text: string
+  readonly colour?: Colour | undefined
+}
+
+/** All that is shown. */
+export const KINDS: ReadonlyArray<string> = [
+  ...["started", "assistant_delta", "completed", "interrupted", "error"].map((name) => `turn.${name}`),
+  ...["call", "approval_requested", "approved", "denied", "progress", "result"].map((name) => `tool.${name}`),
+  ...["ready", "terminated", "failed", "budget_exhausted", "spawned", "reported", "asked"].map(
+    (name) => `agent.${name}`
+  ),
+  ...["started", "output", "notice"].map((name) => `run.${name}`),
+  "worker.moved",
+  "inbox.received"
+]
+
+/** What comes in pieces while something goes on, and is of no use afterwards. */
+const PASSING = new Set(["turn.assistant_delta", "tool.progress"])
+export const KEPT: ReadonlyArray<string> = KINDS.filter((kind) => !PASSING.has(kind))
+
+/** Characters of one line, and lines of one thing. */
+const LONG = 2000
+const SHORT = 300
+const INPUT_LINES = 12
+const ANSWER_LINES = 400
+const RESULT_LINES = 8
+const PROGRESS_LINES = 200
+
+type Payload = Rune["payload"]
+
+const text = (payload: Payload, field: string): string => {
+  const value = payload[field]
+  return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
+}
+
+const line = (shown: string, colour?: Colour): Line => ({ text: cut(shown, LONG), colour })
+
+/** At most so many lines of a text, each with the margin; a cut is said. */
+const block = (whole: string, most: number, margin: string, colour?: Colour): ReadonlyArray<Line> => {
+  const lines = plainLines(whole.trimEnd())
+  const shown = lines.slice(0, most).map((each) => line(`${margin}${each}`, colour))
+  return lines.length <= most ? shown : [...shown, line(`${margin}… ${lines.length - most} more lines`, "dim")]
+}
+
+const number = (value: unknown, name: string): number | undefined => {
+  if (typeof value !== "object" || value === null || !(name in value)) return undefined
+  const found = (value as { readonly [key: string]: unknown })[name]
+  return typeof found === "number" ? found : undefined
+}
+
+/** `1200 in, 56 out, $0.02`: as far as it is known. */
+const usageOf = (usage: unknown): string => {
+  const [input, output, usd] = ["inputTokens", "outputTokens", "usd"].map((name) => number(usage, name))
+  const parts = [
+    ...((input ?? 0) + (output ?? 0) === 0 ? [] : [`${input ?? 0} tokens in, ${output ?? 0} out`]),
+    ...(usd === undefined || usd === 0 ? [] : [`$${usd.toFixed(usd < 0.01 ? 4 : 2)}`])
+  ]
+  return parts.length === 0 ? "" : ` (${parts.join(", ")})`
+}
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? (value as { readonly [key: string]: unknown })[name] : undefined
+
+/** Longest text that waits for its line's end. */
+const PARTIAL = 4000
+
+export class AttachView {
+  /** What the agent says, as far as its line has not ended. */
+  partial = ""
+  /** The turn whose answer has been seen as it came. */
+  private streamed: string | null = null
+  private turnId: string | null = null
+  private startedAt = 0
+  private readonly progress = new Map<string, number>()
+  /** Arguments that were cut: whoever is asked is shown more of them. */
+  private readonly long = new Map<string, string>()
+
+  /** The lines that a rune completes. */
+  feed(rune: Rune): ReadonlyArray<Line> {
+    if (rune.kind === "turn.assistant_delta") return this.delta(rune.payload)
+    const rest = this.flush()
+    return [...rest, ...this.lines(rune)]
+  }
+
+  /** Ends the line under way. */
+  flush(): ReadonlyArray<Line> {
+    const { partial } = this
+    this.partial = ""
+    return partial === "" ? [] : [line(partial)]
+  }
+
+  private delta(payload: Payload): ReadonlyArray<Line> {
+    this.streamed = text(payload, "turn_id")
+    const lines = plainLines(this.partial + text(payload, "content"))
+    this.partial = lines.at(-1) ?? ""
+    const done = lines.slice(0, -1).map((each) => line(each))
+    return this.partial.length > PARTIAL ? [...done, ...this.flush()] : done
+  }
+
+  private lines({ actor, at, kind, payload }: Rune): ReadonlyArray<Line> {
+    const callId = actor.slice(actor.lastIndexOf("/") + 1)
+    switch (kind) {
+      case "turn.started":
+        ;[this.turnId, this.streamed, this.startedAt] = [text(payload, "turn_id"), null, at]
+        return [line(""), line("▶ a turn begins", "bold"), ...block(text(payload, "input"), INPUT_LINES, "  ", "dim")]
+      case "turn.completed":
+        return this.completed(payload, at)
+      case "turn.interrupted":
+        return [line(`■ the turn was interrupted: ${plain(text(payload, "reason"))}`, "yellow")]
+      case "turn.error":
+        return [
+          line(`✗ the turn failed: ${plain(`${text(payload, "error_type")}: ${text(payload, "message")}`)}`, "red")
+        ]
+      case "tool.call": {
+        const args = plain(text(payload, "arguments").slice(0, LONG))
+        if (args.length > SHORT) this.long.set(callId, args)
+        return [line(`⚙ ${plain(text(payload, "tool_name"))} ${cut(args, SHORT)}`, "cyan")]
+      }
+      case "tool.approval_requested":
+        return [
+          ...(this.long.has(callId) ? [line(`  ${this.long.get(callId)}`, "cyan")] : []),
+          line(`? it asks: ${plain(text(payload, "policy_reason"))}`, "yellow"),
+          line(`  /approve ${plain(callId)}   or   /deny ${plain(callId)} why`, "yellow")
+        ]
+      case "tool.approved":
+        return [line(`  approved by ${plain(text(payload, "approver"))}`, "dim")]
+      case "tool.denied":
+        return [line(`  denied: ${plain(text(payload, "reason"))}`, "yellow")]
+      case "tool.progress":
+        return this.progressed(callId, payload)
+      case "tool.result":
+        return this.result(callId, payload)
+      case "run.output":
+        return this.output(payload)
+      case "run.notice":
+        return [line(`! ${plain(text(payload, "text"))}`, "yellow")]
+      case "run.started":
+        return [line("— a run has started", "dim")]
+      default:
+        return told(kind, payload)
+    }
+  }
+
+  private completed(payload: Payload, at: number): ReadonlyArray<Line> {
+    const seen = this.streamed === text(payload, "turn_id")
+    const took = this.startedAt === 0 ? "" : ` after ${age(at - this.startedAt)}`
+    return [
+      ...(seen ? [] : block(text(payload, "final_output"), ANSWER_LINES, "")),
+      line(`✓ the turn is over${took}${usageOf(payload["usage"])}`, "green")
+    ]
+  }
+
+  private progressed(callId: string, payload: Payload): ReadonlyArray<Line> {
+    const before = this.progress.get(callId) ?? 0
+    if (before >= PROGRESS_LINES) return []
+    const lines = block(text(payload, "chunk"), PROGRESS_LINES - before, "  │ ", "dim")
+    this.progress.set(callId, before + lines.length)
+    return before + lines.length >= PROGRESS_LINES ? [...lines, line("  │ … the rest is in the log", "dim")] : lines
+  }
+
+  private result(callId: string, payload: Payload): ReadonlyArray<Line> {
+    this.progress.delete(callId)
+    this.long.delete(callId)
+    const status = text(payload, "status")
+    const said = text(
+      payload,
+      payload["output"] === undefined ? (payload["error"] === undefined ? "reason" : "error") : "output"
+    )
+    const colour = status === "success" ? "dim" : "yellow"
+    return [line(`  → ${plain(status)}`, colour), ...block(said, RESULT_LINES, "    ", "dim")]
+  }
+
+  /** A run without turns says all it says this way; what a turn says came as its own. */
+  private output(payload: Payload): ReadonlyArray<Line> {
+    const source = text(payload, "source")
+    if (source === "assistant" && this.streamed !== null) return []
+    // What a command prints is its answer.
+    if (source === "stdout") this.streamed = this.turnId
+    return block(text(payload, "text"), ANSWER_LINES, "", source === "stderr" ? "dim" : undefined)
+  }
+}
+
+/** What is told in a line. */
+const told = (kind: string, payload: Payload): ReadonlyArray<Line> => {
+  switch (kind) {
+    case "inbox.received": {
+      const message = field(payload["event"], "message")
+      const urgent = field(message, "urgent") === true ? ", urgent" : ""
+      const [from, said] = [field(message, "from"), field(message, "text")]
+      return [line(`✉ from ${plain(String(from))}${urgent}: ${cut(plain(String(said).slice(0, LONG)), SHORT)}`, "cyan")]
+    }
+    case "agent.reported":
+      return [line(`★ it reports ${plain(text(payload, "status"))}: ${plain(text(payload, "summary"))}`, "green")]
+    case "agent.asked":
+      return [line(`? it asks a person: ${plain(text(payload, "question"))}`, "yellow")]
+    case "agent.spawned":
+      return [line(`— it has a sub-agent: ${plain(text(payload, "agent_id"))}`, "dim")]
+    case "agent.ready":
+      return [line("— the agent is ready", "dim")]
+    case "agent.budget_exhausted":
+      return [line(`! its budget of ${plain(text(payload, "resource"))} is spent`, "red")]
+    case "agent.failed":
+      return [line(`✗ the agent failed: ${plain(text(payload, "error"))}`, "red")]
+    case "agent.terminated":
+      return [line(`■ the agent has ended: ${plain(text(payload, "reason"))}`, "yellow")]
+    default:
+      return exited(payload)
+  }
+}
+
+/** Of the worker's moves only a run's end says something here. */
+const exited = (payload: Payload): ReadonlyArray<Line> => {
+  const event = payload["event"]
+  if (field(event, "_tag") !== "SessionExited") return []
+  const outcome = field(event, "outcome")
+  const [tag, detail] = [field(outcome, "_tag"), field(outcome, "detail")]
+  const well = tag === "Success"
+  const how = typeof detail === "string" ? `: ${plain(detail)}` : ""
+  return [
+    line(well ? "— the run has ended" : `— the run has ended (${plain(String(tag))}${how})`, well ? "dim" : "yellow")
+  ]
+}

@@ -1,0 +1,36 @@
+/**
+ * Confirm: the question before what cannot be taken back.
+ *
+ * Guarantees: without a terminal nothing is done unless --yes was given: a script
+ * that forgot it ends with the exit code of a wrong use, and has changed nothing.
+ */
+import { Console, Effect } from "effect"
+import { Prompt } from "effect/cli"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation } from "./Invocation.ts"
+
+/** Returns when the answer is yes. */
+export const confirm = Effect.fnUntraced(function* (
+  yes: boolean,
+  /** What will happen. */
+  fact: string,
+  question: string
+) {
+  const { interactive } = yield* Invocation
+  if (yes) return
+  if (!interactive) {
+    return yield* new VerbFailed({
+      message: `${fact} Nobody is here to be asked, so nothing was done.`,
+      remedy: "Give --yes to do it without being asked.",
+      exitCode: ExitCode.usage
+    })
+  }
+  yield* Console.error(fact)
+  if (yield* Prompt.run(Prompt.Confirm({ message: question, initial: false }))) return
+  return yield* new VerbFailed({
+    message: "Nothing was done.",
+    remedy: "Answer yes, or give --yes.",
+    exitCode: ExitCode.failed
+  })
+})

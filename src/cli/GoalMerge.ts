@@ -1,0 +1,36 @@
+/** `agentd goal merge GOAL`: merges done work into a branch. */
+import { Effect } from "effect"
+import { call } from "../control/ControlClient.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation, print } from "./Invocation.ts"
+import { paint, plain } from "./Output.ts"
+
+const colours = { merged: "green", "up-to-date": "dim", conflict: "red" } as const
+
+export const run = Effect.fnUntraced(function* (input: {
+  readonly name: string
+  readonly into: string | undefined
+  readonly unreviewed: boolean
+}) {
+  const { caller, colour, paths } = yield* Invocation
+  const { into, name, unreviewed } = input
+  const reply = yield* call(paths.socket, (client) =>
+    client.GoalMerge({ name, into: into ?? null, unreviewed, caller })
+  )
+  yield* print(reply, () => [
+    ...reply.results.map(
+      ({ branch, conflicts, head, outcome, tasks }) =>
+        `${paint(colour, colours[outcome], outcome)} ${branch} at ${head.slice(0, 12)} (${tasks.join(", ")})${conflicts.length === 0 ? "" : `: ${conflicts.map(plain).join(", ")}`}`
+    ),
+    plain(reply.message)
+  ])
+  const conflicting = reply.results.filter(({ outcome }) => outcome === "conflict")
+  if (conflicting.length === 0) return
+  const [first] = conflicting
+  return yield* new VerbFailed({
+    message: `${conflicting.length === 1 ? first!.branch : `${conflicting.length} branches`} could not be merged into ${reply.target}.`,
+    remedy: `Merge by hand: git switch ${reply.target} && git merge ${first!.branch}`,
+    exitCode: ExitCode.failed
+  })
+})

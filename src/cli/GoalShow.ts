@@ -1,0 +1,51 @@
+/** `agentd goal ls|show|schema`: what goals there are, and how the plan of one stands. */
+import { Clock, Effect } from "effect"
+import { call } from "../control/ControlClient.ts"
+import type { TaskInfo } from "../domain/GoalMessages.ts"
+import * as PlanFile from "../plans/PlanFile.ts"
+import * as GoalView from "./GoalView.ts"
+import { Invocation, print } from "./Invocation.ts"
+
+export type Input =
+  | { readonly action: "ls"; readonly all: boolean }
+  | { readonly action: "show"; readonly name: string }
+  | { readonly action: "schema" }
+
+const ls = Effect.fnUntraced(function* (all: boolean) {
+  const { caller, colour, columns, paths } = yield* Invocation
+  const goals = yield* call(paths.socket, (client) => client.Goals({ all, caller }))
+  const now = yield* Clock.currentTimeMillis
+  yield* print(goals, () => GoalView.list(goals, now, { colour, columns }))
+})
+
+/** A person sees the first page, a script gets all of them. */
+const show = Effect.fnUntraced(function* (name: string) {
+  const { caller, colour, json, paths } = yield* Invocation
+  const page = yield* call(paths.socket, (client) =>
+    Effect.gen(function* () {
+      const first = yield* client.Goal({ name, from: 0, caller })
+      const tasks: Array<TaskInfo> = [...first.tasks]
+      for (let next = json ? first.next : null; next !== null;) {
+        const more = yield* client.Goal({ name, from: next, caller })
+        tasks.push(...more.tasks)
+        next = more.next
+      }
+      return { goal: first.goal, tasks, findings: first.findings }
+    })
+  )
+  const now = yield* Clock.currentTimeMillis
+  yield* print(page, () => GoalView.show(page, now, colour))
+})
+
+export const run = Effect.fnUntraced(function* (input: Input) {
+  switch (input.action) {
+    case "ls":
+      return yield* ls(input.all)
+    case "show":
+      return yield* show(input.name)
+    case "schema": {
+      const schema = PlanFile.jsonSchema()
+      return yield* print(schema, () => JSON.stringify(schema, null, 2).split("\n"))
+    }
+  }
+})

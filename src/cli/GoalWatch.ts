@@ -1,0 +1,77 @@
+/**
+ * `agentd goal watch GOAL`: a goal as it changes, until it has ended.
+ *
+ * Guarantees: on a terminal it is drawn in place, and the terminal is as it was when
+ * it ends; elsewhere each change is a line; the exit code says whether it is met.
+ */
+import { Clock, Console, Effect, Terminal } from "effect"
+import { call } from "../control/ControlClient.ts"
+import type { GoalPage } from "../domain/GoalMessages.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import * as GoalView from "./GoalView.ts"
+import { Invocation } from "./Invocation.ts"
+import { clock, cut, plain } from "./Output.ts"
+
+const EVERY = "500 millis"
+const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
+const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
+const HOME = "\u001b[H"
+const REST_OF_LINE = "\u001b[K"
+const REST_OF_SCREEN = "\u001b[J"
+
+const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
+
+/** As many lines as there are rows; the end of a long plan is cut and said so. */
+export const frame = (page: GoalPage, now: number, rows: number, colour: boolean): ReadonlyArray<string> => {
+  const lines = GoalView.show(page, now, colour)
+  const room = Math.max(3, rows - 1)
+  return lines.length <= room ? lines : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`]
+}
+
+const line = ({ goal }: GoalPage, now: number): string =>
+  `${clock(now, now)} ${goal.goalId} ${goal.state}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
+
+/** What a script is told of: not that time passes. */
+const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])
+
+const watching = Effect.fnUntraced(function* (name: string) {
+  const { caller, colour, columns, json, paths } = yield* Invocation
+  const terminal = yield* Terminal.Terminal
+  const drawing = columns !== null && !json
+  const write = (text: string) => Effect.ignore(terminal.display(text))
+  if (drawing) yield* Effect.acquireRelease(write(ENTER), () => write(LEAVE))
+  let before = ""
+  return yield* call(paths.socket, (client) =>
+    Effect.gen(function* () {
+      for (;;) {
+        const page = yield* client.Goal({ name, from: 0, caller })
+        const now = yield* Clock.currentTimeMillis
+        if (drawing) {
+          const lines = frame(page, now, yield* terminal.rows, colour)
+          yield* write(HOME + lines.map((one) => one + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
+        } else if (keyOf(page) !== before) {
+          before = keyOf(page)
+          yield* Console.log(json ? JSON.stringify(page.goal) : line(page, now))
+        }
+        if (ends(page)) return page
+        yield* Effect.sleep(EVERY)
+      }
+    })
+  )
+}, Effect.scoped)
+
+export const run = Effect.fnUntraced(function* (input: { readonly name: string }) {
+  const { colour, columns, json } = yield* Invocation
+  const page = yield* watching(input.name)
+  if (columns !== null && !json) {
+    const now = yield* Clock.currentTimeMillis
+    for (const one of GoalView.show(page, now, colour)) yield* Console.log(one)
+  }
+  if (page.goal.state === "goal_met") return
+  return yield* new VerbFailed({
+    message: `${page.goal.goalId} stopped: ${page.goal.reason ?? "no reason"}`,
+    remedy: `See what was done: agentd goal show ${page.goal.goalId}; give it anew: agentd goal "…"`,
+    exitCode: ExitCode.failed
+  })
+})

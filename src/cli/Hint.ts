@@ -1,0 +1,19 @@
+/**
+ * Hint: what a person is told to do next, as they must type it. In a world of its
+ * own (`--state DIR`) every command that is named needs that folder, too; a hint
+ * without it would lead to another daemon, or start one.
+ */
+
+/** Every verb of the command line. A test holds it against the help. */
+export const VERBS =
+  "alert approve archive attach channel close completions conversation deny doctor focus forget goal hook hooks init interrupt log mcp pause plates ps restart resume run schema send spawn start status stop up verify watch why".split(
+    " "
+  )
+
+const COMMAND = new RegExp(`\\bagentd (?=(${VERBS.join("|")})\\b)`, "g")
+
+const quoted = (path: string): string => (/^[\w@%+=:,./-]+$/.test(path) ? path : `'${path.replaceAll("'", `'\\''`)}'`)
+
+/** `state`: null for the user's own world. */
+export const inWorld = (text: string, state: string | null): string =>
+  state === null ? text : text.replaceAll(COMMAND, () => `agentd --state ${quoted(state)} `)

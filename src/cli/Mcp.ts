@@ -1,0 +1,94 @@
+/**
+ * `agentd mcp`: the server of the Model Context Protocol that each run of a managed
+ * agent is given: by it the agent reads its inbox, messages others, reports, asks.
+ *
+ * Guarantees: it offers what the agent's config allows; the daemon decides each
+ * call anew; a daemon that is away is an answer, not an end: it may be back for the
+ * next call. Nothing but the protocol is written to standard output.
+ */
+import { Console, Effect, Option, Stdio } from "effect"
+import { call } from "../control/ControlClient.ts"
+import { VERSION } from "../control/Version.ts"
+import { ExitCode } from "./ExitCode.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Entry } from "./Invocation.ts"
+import * as JsonRpc from "./JsonRpc.ts"
+import { type Speaker, type Tool, tools } from "./McpTools.ts"
+
+/** Newest first: what we offer to who asks for one that we do not know. */
+const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
+
+const INSTRUCTIONS =
+  "You are an agent that agentd keeps running, perhaps beside others. These tools are how you talk to them and to the people who run you."
+
+const byHand = new VerbFailed({
+  message: "agentd mcp is for agents: the daemon gives it to each run, with AGENTD_RUN and AGENTD_SOCKET set.",
+  remedy: "To talk to an agent: agentd send AGENT TEXT, or agentd attach AGENT.",
+  exitCode: ExitCode.usage
+})
+
+/** What the agent may do; where that cannot be asked now, all of it is offered, and each call is decided when it comes. */
+const offered = ({ runId, socket }: Speaker): Effect.Effect<ReadonlyArray<Tool>> =>
+  call(socket, (client) => client.Voice({ runId })).pipe(
+    Effect.map(({ may }) => tools.filter(({ voice }) => may.includes(voice))),
+    Effect.orElseSucceed(() => tools)
+  )
+
+const describe = ({ description, input, name, readOnly }: Tool) => ({
+  name,
+  description,
+  inputSchema: input,
+  annotations: { readOnlyHint: readOnly, destructiveHint: false, openWorldHint: false }
+})
+
+const said = (text: string, isError: boolean) => ({ content: [{ type: "text", text }], isError })
+
+const callTool = (speaker: Speaker, params: JsonRpc.Request["params"]) => {
+  const { arguments: args, name } = params
+  const found = tools.find((tool) => tool.name === name)
+  if (found === undefined) {
+    const known = tools.map((tool) => tool.name).join(", ")
+    return Effect.fail({
+      code: JsonRpc.CODES.params,
+      message: `There is no tool ${JSON.stringify(name)}. There are: ${known}.`
+    })
+  }
+  return found.run(speaker, args ?? {}).pipe(
+    Effect.map((text) => said(text, false)),
+    Effect.catch(({ message, remedy }) => Effect.succeed(said(`${message}\n→ ${remedy}`, true)))
+  )
+}
+
+const handler =
+  (speaker: Speaker): JsonRpc.Handler<never> =>
+  ({ method, params }) => {
+    switch (method) {
+      case "initialize": {
+        const { protocolVersion } = params
+        const known = VERSIONS.find((version) => version === protocolVersion)
+        return Effect.succeed({
+          protocolVersion: known ?? VERSIONS[0],
+          capabilities: { tools: {} },
+          serverInfo: { name: "agentd", version: VERSION },
+          instructions: INSTRUCTIONS
+        })
+      }
+      case "ping":
+        return Effect.succeed({})
+      case "tools/list":
+        return Effect.map(offered(speaker), (all) => ({ tools: all.map(describe) }))
+      case "tools/call":
+        return callTool(speaker, params)
+      default:
+        return Effect.fail({ code: JsonRpc.CODES.method, message: `There is no method ${JSON.stringify(method)}.` })
+    }
+  }
+
+export const run = Effect.fnUntraced(function* () {
+  const { env } = yield* Entry
+  const runId = Option.fromNullishOr(env["AGENTD_RUN"]).pipe(Option.filter((text) => text !== ""))
+  const socket = Option.fromNullishOr(env["AGENTD_SOCKET"]).pipe(Option.filter((text) => text !== ""))
+  if (Option.isNone(runId) || Option.isNone(socket)) return yield* byHand
+  const { stdin } = yield* Stdio.Stdio
+  yield* JsonRpc.serve(stdin, (line) => Console.log(line), handler({ runId: runId.value, socket: socket.value }))
+})

@@ -1,0 +1,108 @@
+/**
+ * AgentConfig: what a config says of one agent. Every default is filled in.
+ */
+import { Schema } from "effect"
+import { BackendConfig } from "./BackendConfig.ts"
+import { described, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
+import { Span } from "./Span.ts"
+
+export const BackoffConfig = Schema.Struct({
+  base: Span.pipe(withDefault("2 seconds", "The wait after the first error in a row; it doubles with each.")),
+  cap: Span.pipe(withDefault("60 seconds", "The longest wait.")),
+  jitter: Schema.Finite.check(
+    Schema.isBetween({ minimum: 0, maximum: 1 }, { message: "must be a number from 0 to 1" })
+  ).pipe(withDefault(0, "How much of a wait is left to chance: 0 is none, 0.2 up to a fifth more or less."))
+})
+export type BackoffConfig = typeof BackoffConfig.Type
+
+export const OutputConfig = Schema.Struct({
+  maxBytesPerRun: whole(1024, 1_073_741_824).pipe(
+    withDefault(1_048_576, "How much output of one run is kept; what comes after it is counted and dropped.")
+  ),
+  tailLines: whole(1, 1000).pipe(withDefault(40, "How many last lines `status`, `why` and mails show."))
+})
+export type OutputConfig = typeof OutputConfig.Type
+
+/** What an agent may spend in one incarnation, or a conversation between two resets; what is left out is not limited. */
+export const BudgetConfig = Schema.Struct({
+  tokens: optional(whole(1, 1_000_000_000_000), "Input and output tokens."),
+  toolCalls: optional(whole(1, 1_000_000_000), "Tool calls."),
+  wallTime: optional(Span, "Time spent in turns."),
+  usd: optional(
+    Schema.Finite.check(
+      Schema.isBetween({ minimum: 0.0001, maximum: 1_000_000_000 }, { message: "must be a number above 0" })
+    ),
+    "US dollars, where the backend or its price says what it costs."
+  )
+})
+export type BudgetConfig = typeof BudgetConfig.Type
+
+/** Which tool calls wait for a person. */
+export const ApprovalPolicy = Schema.Struct({
+  mode: Schema.Literals(["read_only", "auto", "full_access"]).pipe(
+    withDefault(
+      "auto",
+      "read_only: calls without side effects run, the others are denied. auto: the others ask. full_access: all run."
+    )
+  ),
+  always: Schema.Array(Word).pipe(withDefault([], "Tools that always ask, whatever the mode; * stands for any text.")),
+  never: Schema.Array(Word).pipe(withDefault([], "Tools that never ask, whatever the mode; * stands for any text.")),
+  timeout: Span.pipe(withDefault("10 minutes", "How long a call waits for an answer."))
+})
+export type ApprovalPolicy = typeof ApprovalPolicy.Type
+
+/** What an agent may do through `agentd mcp`. */
+export const VOICES = ["inbox", "message", "post", "report", "ask", "spawn"] as const
+export type Voice = (typeof VOICES)[number]
+
+const Worktree = Schema.Union([
+  Schema.Boolean,
+  Schema.Struct({ base: optional(Word, "The commit or branch that it starts from. Default: HEAD.") })
+])
+
+export const AgentConfig = Schema.Struct({
+  role: optional(Word, "What this agent is, in a few words; shown by `agentd ps`."),
+  instructions: optional(Text, "Goes into each of its prompts."),
+  prompt: optional(Word, "The standing task: with mode loop the text of every run."),
+  backend: described(BackendConfig, "How a run of this agent is made."),
+  mode: Schema.Literals(["inbox", "loop"]).pipe(
+    withDefault("inbox", "inbox: runs when there is a message. loop: starts the next run as soon as one has ended.")
+  ),
+  autostart: Schema.Boolean.pipe(withDefault(true, "Whether it starts with the project.")),
+  worktree: Worktree.pipe(withDefault(false, "Whether it works in a git worktree of its own.")),
+  maxConsecutiveErrors: whole(1, 10_000).pipe(withDefault(5, "So many errors in a row stop it for good.")),
+  maxTotalErrors: whole(1, 1_000_000).pipe(withDefault(20, "So many errors in all stop it for good.")),
+  backoff: BackoffConfig.pipe(withDefault({}, "How long it waits after an error.")),
+  runTimeout: Span.pipe(withDefault("30 minutes", "A run that takes longer is ended and counts as an error.")),
+  interruptGrace: Span.pipe(withDefault("10 seconds", "How long a run has to end by itself after an interrupt.")),
+  minRunInterval: Span.pipe(withDefault("1 second", "The least time between the starts of two runs.")),
+  maxRunsPerHour: optional(whole(1, 100_000), "How many runs it may start in an hour. Default: no such limit."),
+  idleTimeout: Span.pipe(
+    withDefault("5 minutes", "How long a run that takes turns waits for the next one before it is ended in order.")
+  ),
+  approvals: ApprovalPolicy.pipe(withDefault({}, "Which of its tool calls wait for a person.")),
+  toolTimeout: Span.pipe(withDefault("2 minutes", "How long a tool call may take that says nothing else.")),
+  maxToolTimeout: Span.pipe(withDefault("30 minutes", "How long any tool call may take; 30 minutes at most.")),
+  budget: BudgetConfig.pipe(withDefault({}, "What it may spend before it is ended; its next start begins anew.")),
+  may: Schema.Array(Schema.Literals(VOICES)).pipe(
+    withDefault(
+      ["inbox", "message", "post", "report", "ask"],
+      "What it may do through agentd: read its inbox, message agents, post to channels, report results, ask a person, spawn sub-agents."
+    )
+  ),
+  can: Schema.Array(Name).pipe(
+    withDefault(
+      [],
+      "What it is able to do, in words of your own; a plan's task that asks for one goes to such an agent."
+    )
+  ),
+  parent: optional(Name, "The agent that it is a sub-agent of: it ends with that one."),
+  output: OutputConfig.pipe(withDefault({}, "What is kept of a run's output."))
+}).check(
+  Schema.makeFilter((agent: { readonly mode: "inbox" | "loop"; readonly prompt?: string }) =>
+    agent.mode === "loop" && agent.prompt === undefined
+      ? { path: ["mode"], issue: 'is "loop", which needs a prompt: add "prompt" with the text of every run' }
+      : true
+  )
+)
+export type AgentConfig = typeof AgentConfig.Type

@@ -1,0 +1,154 @@
+/**
+ * BackendConfig: the ways to run an agent that a config can name, by `type`.
+ */
+import { Schema } from "effect"
+import { described, Environment, FilePath, matching, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
+import { Span } from "./Span.ts"
+
+/** Any program, run anew for each run: the prompt goes in, its lines come out, its exit code is the outcome. */
+export const CommandBackend = Schema.Struct({
+  type: described(Schema.Literal("command"), "Which kind of backend."),
+  argv: optional(
+    Schema.Array(Text).check(
+      Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
+        message: "must name a program, then its arguments"
+      })
+    ),
+    'The program and its arguments, as they are: ["claude", "-p"]. Either this or shell.'
+  ),
+  shell: optional(Word, "A line for `sh -c`. Either this or argv."),
+  cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
+  env: Environment.pipe(
+    withDefault(
+      {},
+      "Variables that are set besides the daemon's own. Names: letters, digits and _; AGENTD_… are set by agentd itself."
+    )
+  ),
+  promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
+    withDefault(
+      "stdin",
+      "How the prompt reaches it: on its standard input, as its last argument, or in a file named by its last argument."
+    )
+  ),
+  readyAfter: Span.pipe(withDefault("1 second", "Having lived this long it counts as started.")),
+  killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
+}).check(
+  Schema.makeFilter((backend: { readonly argv?: ReadonlyArray<string>; readonly shell?: string }) =>
+    (backend.argv === undefined) === (backend.shell === undefined) ? "must have exactly one of argv and shell" : true
+  )
+)
+export type CommandBackend = typeof CommandBackend.Type
+
+/** A place in the project and what is set there: what all backends with a process share. */
+const process = {
+  cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
+  env: Environment.pipe(
+    withDefault({}, "Variables that are set besides the daemon's own; AGENTD_… are set by agentd.")
+  ),
+  killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
+}
+
+/** What all backends share whose runs take one turn after the other. */
+const turns = {
+  resume: Schema.Boolean.pipe(withDefault(true, "Whether a new run goes on with the conversation of the last one.")),
+  silence: Span.pipe(
+    withDefault("15 minutes", "A turn in which nothing is heard of it for this long is ended and counts as an error.")
+  )
+}
+
+/** The Claude Code CLI, spoken to in stream-json. */
+export const ClaudeBackend = Schema.Struct({
+  type: described(Schema.Literal("claude"), "Claude Code."),
+  binary: Word.pipe(withDefault("claude", "The program: a name on the PATH, or a path.")),
+  model: optional(Word, "Which model. Default: Claude Code's own."),
+  permissionMode: Schema.Literals(["default", "acceptEdits", "plan", "bypassPermissions"]).pipe(
+    withDefault("default", "What Claude Code asks for; what it asks is answered by the agent's approvals.")
+  ),
+  args: Schema.Array(Text).pipe(withDefault([], "Further arguments, as they are.")),
+  ...process,
+  ...turns,
+  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+})
+export type ClaudeBackend = typeof ClaudeBackend.Type
+
+/** Any agent that speaks the Agent Client Protocol over its standard input and output. */
+export const AcpBackend = Schema.Struct({
+  type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
+  argv: described(
+    Schema.Array(Text).check(
+      Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
+        message: "must name a program, then its arguments"
+      })
+    ),
+    'The agent and its arguments: ["opencode", "acp"].'
+  ),
+  mode: optional(Word, "The agent's own session mode to set. Default: as it starts."),
+  authMethod: optional(Word, "Which of the agent's ways to log in is asked for, where it wants one."),
+  ...process,
+  ...turns,
+  startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
+})
+export type AcpBackend = typeof AcpBackend.Type
+
+/** A server of the Model Context Protocol, started with each run. */
+export const McpServerConfig = Schema.Struct({
+  argv: described(
+    Schema.Array(Text).check(
+      Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
+        message: "must name a program, then its arguments"
+      })
+    ),
+    "The server and its arguments; it speaks over its standard input and output."
+  ),
+  env: Environment.pipe(withDefault({}, "Variables that are set besides the daemon's own."))
+})
+export type McpServerConfig = typeof McpServerConfig.Type
+
+export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] as const
+
+/** A model behind a provider's API: the turn loop and the tools are agentd's own. */
+export const ModelBackend = Schema.Struct({
+  type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
+  provider: described(
+    Schema.Literals(["anthropic", "openai"]),
+    "Which API it speaks: Anthropic Messages, or chat completions as OpenAI and many others have them."
+  ),
+  baseUrl: optional(
+    Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org")),
+    "Where the API is. Default: the provider's own."
+  ),
+  model: described(Word, "Which model."),
+  keyEnv: optional(
+    Word,
+    "The environment variable of the daemon that holds the key. Default: the provider's usual one."
+  ),
+  keyFile: optional(FilePath, "A file whose first line is the key."),
+  maxOutputTokens: whole(1, 1_000_000).pipe(withDefault(8192, "The longest answer to one request.")),
+  maxRounds: whole(1, 10_000).pipe(withDefault(200, "The most requests within one turn.")),
+  retries: whole(0, 20).pipe(withDefault(4, "How often a request that may succeed later is repeated.")),
+  price: optional(
+    Schema.Struct({
+      input: described(Schema.Finite, "USD for a million input tokens."),
+      output: described(Schema.Finite, "USD for a million output tokens.")
+    }),
+    "What tokens cost, for budgets in USD."
+  ),
+  tools: Schema.Array(Schema.Literals(MODEL_TOOLS)).pipe(
+    withDefault([...MODEL_TOOLS], "Which of agentd's own tools it is given.")
+  ),
+  mcp: Schema.Record(Name, McpServerConfig).pipe(withDefault({}, "MCP servers whose tools it is given, by name.")),
+  network: Schema.Boolean.pipe(withDefault(false, "Whether its shell commands reach the network.")),
+  sandbox: Schema.Literals(["required", "ask"]).pipe(
+    withDefault("ask", "Without a sandbox on this machine: ask before every shell command, or (required) run none.")
+  ),
+  env: Environment.pipe(withDefault({}, "Variables that its shell commands see besides the daemon's own.")),
+  ...turns,
+  silence: Span.pipe(
+    withDefault("2 minutes", "A request whose answer is silent for this long is broken off and repeated.")
+  )
+})
+export type ModelBackend = typeof ModelBackend.Type
+
+/** By `type`. */
+export const BackendConfig = Schema.Union([CommandBackend, ClaudeBackend, AcpBackend, ModelBackend])
+export type BackendConfig = typeof BackendConfig.Type

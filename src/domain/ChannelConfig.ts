@@ -1,0 +1,81 @@
+/**
+ * ChannelConfig: what a config says of a channel: who sits in it, in which order
+ * they take the floor, and how turns begin and end. Every default is filled in.
+ * A decoded one is JSON, so that the log can keep it as it is.
+ */
+import { Schema } from "effect"
+import { described, Name, NAME_FORM, optional, Text, whole, withDefault } from "./Fields.ts"
+
+export const MAX_CHANNELS = 1000
+/** Seats of one channel. */
+export const MAX_SEATS = 500
+
+export const ORDERS = ["round-robin", "priority", "manual"] as const
+export const Order = Schema.Literals(ORDERS)
+export type Order = typeof Order.Type
+
+const seconds = whole(1, 86_400)
+
+export const TurnConfig = Schema.Struct({
+  defaultTimeoutSeconds: seconds.pipe(
+    withDefault(60, "An agent that has the floor and gives no sign of life for so long loses it.")
+  ),
+  humanInterruptMode: Schema.Literals(["queue", "interrupt", "inject", "parallel"]).pipe(
+    withDefault(
+      "inject",
+      "What a person's message does to the turn in progress. queue: it waits for the turn's end. interrupt: the turn is ended and begun again with it. inject: the agent that has the floor gets it at once. parallel: so does every agent of the channel that is at work."
+    )
+  ),
+  announceTimeouts: Schema.Boolean.pipe(withDefault(true, "Whether a turn that timed out is said in the channel.")),
+  announceDisconnects: Schema.Boolean.pipe(
+    withDefault(true, "Whether it is said in the channel that an agent is gone, or failed.")
+  ),
+  autoDetectTurnEnd: Schema.Boolean.pipe(
+    withDefault(false, "Whether an answer without TURN_COMPLETE ends the turn after some silence.")
+  ),
+  autoDetectSilenceSeconds: seconds.pipe(withDefault(10, "That silence.")),
+  waitTimeoutSeconds: seconds.pipe(
+    withDefault(300, "An agent that waits for longer loses its turn, unless it named a time of its own.")
+  )
+})
+export type TurnConfig = typeof TurnConfig.Type
+
+export const ChannelConfig = Schema.Struct({
+  topic: optional(Text.check(Schema.isMaxLength(2000)), "What the channel is for; part of what each agent is told."),
+  agents: Schema.Array(Name)
+    .check(
+      Schema.makeFilter((agents: ReadonlyArray<string>) =>
+        agents.length > MAX_SEATS
+          ? `must hold at most ${MAX_SEATS} agents`
+          : new Set(agents).size < agents.length
+            ? "must name each agent once"
+            : true
+      )
+    )
+    .pipe(withDefault([], "Who sits in it, in the order of their first turns.")),
+  order: Order.pipe(
+    withDefault(
+      "round-robin",
+      "round-robin: in turn. priority: the highest first, in turn among equals. manual: only whom a person gives the floor."
+    )
+  ),
+  priorities: Schema.Record(Name, whole(-1000, 1000)).pipe(
+    withDefault({}, "By agent, with order priority; 0 for those not named.")
+  ),
+  timeouts: Schema.Record(Name, seconds).pipe(
+    withDefault({}, "By agent, in seconds, instead of turnConfig.defaultTimeoutSeconds.")
+  ),
+  turnConfig: TurnConfig.pipe(withDefault({}, "How turns begin and end."))
+})
+export type ChannelConfig = typeof ChannelConfig.Type
+
+/** By name. */
+export const ChannelsConfig = Schema.Record(Name, described(ChannelConfig, `A channel; its name: ${NAME_FORM}.`)).check(
+  Schema.makeFilter((channels: object) => Object.keys(channels).length <= MAX_CHANNELS, {
+    message: `must hold at most ${MAX_CHANNELS} channels`
+  })
+)
+export type ChannelsConfig = typeof ChannelsConfig.Type
+
+/** As if a config said no more of it than this. */
+export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)

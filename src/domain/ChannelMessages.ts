@@ -1,0 +1,81 @@
+/**
+ * ChannelMessages: what channels tell a person, and what an agent says in one:
+ * the shapes that cross a boundary.
+ */
+import { Schema } from "effect"
+import { Order, TurnConfig } from "./ChannelConfig.ts"
+
+/** Longest text of one post, UTF-8 bytes. */
+export const MAX_POST_BYTES = 64 * 1024
+
+export const ChannelPost = Schema.Struct({
+  /** Its place in the channel, from 1. */
+  seq: Schema.Int,
+  /** The rune that holds it. */
+  eventId: Schema.Int,
+  /** ms since the epoch */
+  at: Schema.Finite,
+  kind: Schema.Literals(["person", "agent", "notice"]),
+  /** A login or an agent's name; empty for a notice. */
+  from: Schema.String,
+  text: Schema.String
+})
+export type ChannelPost = typeof ChannelPost.Type
+
+export const SeatInfo = Schema.Struct({
+  agent: Schema.String,
+  state: Schema.Literals(["OFFLINE", "IDLE", "QUEUED", "ACTIVE", "WAITING"]),
+  /** When that state was entered, ms since the epoch; 0 before the first move. */
+  since: Schema.Finite,
+  /** The eventId of the rune that entered it. */
+  restsOn: Schema.Int,
+  /** Its place in the turn queue, from 1; null when it is in none. */
+  position: Schema.NullOr(Schema.Int),
+  /** Posts that it has not been told of. */
+  unread: Schema.Int,
+  /** When the turn or the wait ends by itself, ms since the epoch. */
+  until: Schema.NullOr(Schema.Finite),
+  /** In plain words: what it does or waits for. */
+  detail: Schema.String
+})
+export type SeatInfo = typeof SeatInfo.Type
+
+export const ChannelInfo = Schema.Struct({
+  conversation: Schema.String,
+  project: Schema.String,
+  name: Schema.String,
+  topic: Schema.String,
+  order: Order,
+  paused: Schema.Boolean,
+  closed: Schema.Boolean,
+  /** Who has the floor. */
+  floor: Schema.NullOr(Schema.String),
+  /** In the order of the queue, then those that are in none. */
+  seats: Schema.Array(SeatInfo),
+  posts: Schema.Int,
+  /** In plain words: what it does, or why nothing happens. */
+  detail: Schema.String,
+  /** The newest rune of the channel. */
+  restsOn: Schema.Int
+})
+export type ChannelInfo = typeof ChannelInfo.Type
+
+export const ChannelView = Schema.Struct({
+  channel: ChannelInfo,
+  turnConfig: TurnConfig,
+  /** Oldest first; as many as are kept at hand. */
+  posts: Schema.Array(ChannelPost)
+})
+export type ChannelView = typeof ChannelView.Type
+
+/** What an agent does in a channel through its tools; the same as it does in plain text. */
+export const Utterance = Schema.Union([
+  Schema.TaggedStruct("Post", { text: Schema.String }),
+  /** Until news in the channel, a person's word there, or so many seconds have passed. */
+  Schema.TaggedStruct("Wait", {
+    reason: Schema.String,
+    until: Schema.Union([Schema.Literals(["message", "person"]), Schema.Finite])
+  }),
+  Schema.TaggedStruct("TurnComplete", {})
+])
+export type Utterance = typeof Utterance.Type

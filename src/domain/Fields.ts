@@ -1,0 +1,61 @@
+/**
+ * Fields: what the sections of a config are made of: texts, numbers and names with
+ * bounds, each with the description that editors, errors and docs show.
+ *
+ * Guarantees: no text holds a NUL byte; every number is bounded; a pattern is part
+ * of the JSON Schema (flag `u`).
+ */
+import { Effect, Schema } from "effect"
+
+/** Names of agents and projects: safe in a path, an address, a subject and a unit name. */
+export const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/u
+export const NAME_FORM = "lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63"
+
+/** What editors, errors and docs say about a field. It rebuilds the same schema, which the types cannot see. */
+export const described = <S extends Schema.Top>(
+  schema: S,
+  description: string,
+  extra?: { readonly default: S["Encoded"] }
+): S => Schema.annotateEncoded<S>({ description, ...extra })(schema) as unknown as S
+
+/** A field that may be left out: then it has this default. */
+export const withDefault =
+  <S extends Schema.Top>(value: S["Encoded"], description: string) =>
+  (schema: S) =>
+    Schema.withDecodingDefaultKey<S>(Effect.succeed(value))(described(schema, description, { default: value }))
+
+/** A field that may be left out and then is not there. */
+export const optional = <S extends Schema.Top>(schema: S, description: string) =>
+  Schema.optionalKey(described(schema, description))
+
+/** Patterns carry the flag `u`, which is what makes them part of the JSON Schema. */
+export const matching = (pattern: RegExp, message: string) => Schema.isPattern(pattern, { message })
+
+/** A NUL byte would end an argument or a path in the kernel. */
+// oxlint-disable-next-line no-control-regex
+export const Text = Schema.String.check(matching(/^[^\u0000]*$/u, "must not hold a NUL byte"))
+// One pattern each: a description is lost behind a second check. Linear: the look-ahead runs once.
+// oxlint-disable-next-line no-control-regex
+export const Word = Schema.String.check(matching(/^(?=[^\u0000]*$)\s*\S/u, "must not be empty or hold a NUL byte"))
+export const FilePath = Schema.String.check(
+  matching(
+    // oxlint-disable-next-line no-control-regex
+    /^(?!~)(?=[^\u0000]*$)\s*\S/u,
+    "must be a path, absolute or relative to the folder of this file; ~ is not expanded"
+  )
+)
+
+export const whole = (least: number, most: number) => {
+  const message = `must be a whole number from ${least} to ${most}`
+  return Schema.Finite.check(
+    Schema.isInt({ message }),
+    Schema.isBetween({ minimum: least, maximum: most }, { message })
+  )
+}
+
+export const Name = Schema.String.check(matching(NAME, `must be ${NAME_FORM}`))
+
+export const Environment = Schema.Record(
+  Schema.String.check(matching(/^(?!AGENTD_)[A-Za-z_][A-Za-z0-9_]*$/u, "must be the name of an environment variable")),
+  Text
+)

@@ -1,0 +1,242 @@
+/**
+ * PlanFile: a plan as a file or a planner says it, checked at the door.
+ *
+ * Guarantees: what is taken has known fields within their bounds, ids that are used
+ * once, dependencies and owners that exist, and no cycle; what is not is refused
+ * with each field named, as far as the first few problems go. Checks are linear in
+ * tasks and dependencies, recurse nowhere, and let others run in between.
+ */
+import { Duration, Effect, Result, Schema, SchemaIssue } from "effect"
+import { stat, readFile } from "node:fs/promises"
+import { isAbsolute } from "node:path"
+import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
+
+/** The plan cannot be taken. `problems` name the fields; `message` holds them all, ready to be handed back. */
+export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
+  problems: Schema.Array(Schema.Struct({ field: Schema.String, message: Schema.String })),
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** What a plan may refer to. */
+export interface Door {
+  /** Agents that a task may name as its owner. */
+  readonly workers: ReadonlyArray<string>
+  /** Tasks that are there already: not to be named again; true for one that may still be completed or is. */
+  readonly known?: ReadonlyMap<string, boolean>
+}
+
+interface Problem {
+  readonly field: string
+  readonly message: string
+}
+
+/** More of them help nobody. */
+const MAX_PROBLEMS = 20
+/** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
+export const MAX_LANES = 1_000
+/** So many tasks are checked before others have their turn. */
+const A_PIECE = 2_000
+
+export const refuse = (problems: ReadonlyArray<Problem>): PlanRefused =>
+  new PlanRefused({
+    problems,
+    message: problems.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("\n"),
+    remedy: "Mend the plan and hand it in again; its form: agentd goal schema."
+  })
+
+const one = (field: string, message: string): PlanRefused => refuse([{ field, message }])
+
+/** The JSON Schema of a plan's file. */
+export const jsonSchema = (): { readonly [key: string]: unknown } => {
+  const { definitions, schema } = Schema.toJsonSchemaDocument(PlanDocument, { onExcessProperty: "error" })
+  return {
+    $schema: "https://json-schema.org/draft/2020-12/schema",
+    title: "A plan of agentd",
+    ...schema,
+    ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions })
+  }
+}
+
+const decodeTask = Schema.decodeUnknownResult(PlannedTask)
+const format = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1)}…`)
+
+const pathOf = (index: number, path: ReadonlyArray<unknown>): string =>
+  path.reduce<string>(
+    (field, part) => (typeof part === "number" ? `${field}[${part}]` : `${field}.${String(part)}`),
+    `tasks[${index}]`
+  )
+
+const taskOf = (planned: PlannedTask): Task => ({
+  id: planned.id,
+  title: planned.title.trim(),
+  description: planned.description ?? "",
+  dependsOn: [...new Set(planned.dependsOn)],
+  priority: planned.priority,
+  owner: planned.owner ?? null,
+  needs: [...new Set(planned.needs)],
+  timeout: planned.timeout === undefined ? null : Duration.toMillis(planned.timeout)
+})
+
+/** Each by itself: its fields. */
+const decoded = Effect.fnUntraced(function* (raw: ReadonlyArray<unknown>) {
+  const tasks: Array<Task> = []
+  const problems: Array<Problem> = []
+  for (const [index, item] of raw.entries()) {
+    if (index % A_PIECE === A_PIECE - 1) yield* Effect.yieldNow
+    const result = decodeTask(item, { errors: "all", onExcessProperty: "error" })
+    if (Result.isSuccess(result)) tasks.push(taskOf(result.success))
+    else {
+      for (const { message, path } of format(result.failure.issue).issues) {
+        problems.push({ field: pathOf(index, path ?? []), message: cut(message, 300) })
+      }
+    }
+    if (problems.length >= MAX_PROBLEMS) break
+  }
+  if (problems.length > 0) return yield* refuse(problems.slice(0, MAX_PROBLEMS))
+  return tasks
+})
+
+/** What they say of each other. */
+const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): ReadonlyArray<Problem> => {
+  const problems: Array<Problem> = []
+  const say = (index: number, field: string, message: string) =>
+    problems.push({ field: `tasks[${index}].${field}`, message })
+  const ids = new Map<string, number>()
+  const owners = new Set(workers)
+  const lanes = new Set<string>()
+  for (const [index, { id, needs, owner }] of tasks.entries()) {
+    const first = ids.get(id)
+    if (first !== undefined) say(index, "id", `"${id}" is the id of tasks[${first}] already`)
+    else if (known?.has(id) === true) say(index, "id", `"${id}" is the id of a task that is there already`)
+    else ids.set(id, index)
+    if (owner !== null && !owners.has(owner)) {
+      say(
+        index,
+        "owner",
+        `there is no agent "${owner}" to work on tasks; there are: ${cut(workers.join(", "), 200) || "none"}`
+      )
+    }
+    lanes.add(JSON.stringify([owner, needs.toSorted()]))
+    if (problems.length >= MAX_PROBLEMS) return problems
+  }
+  if (lanes.size > MAX_LANES) {
+    problems.push({
+      field: "tasks",
+      message: `${lanes.size} different owners and needs; at most ${MAX_LANES} are taken`
+    })
+  }
+  for (const [index, { dependsOn, id }] of tasks.entries()) {
+    for (const [at, other] of dependsOn.entries()) {
+      if (other === id) say(index, `dependsOn[${at}]`, `"${id}" depends on itself`)
+      else if (!ids.has(other) && known?.get(other) === undefined) {
+        say(index, `dependsOn[${at}]`, `there is no task "${other}"`)
+      } else if (!ids.has(other) && known?.get(other) === false) {
+        say(
+          index,
+          `dependsOn[${at}]`,
+          `"${other}" cannot be built on: it failed, was cancelled, or is of an earlier plan`
+        )
+      }
+    }
+    if (problems.length >= MAX_PROBLEMS) return problems
+  }
+  return problems
+}
+
+/** One cycle, as its ids; undefined where there is none. Takes away what depends on nothing, again and again. */
+export const cycle = (tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>): ReadonlyArray<string> | undefined => {
+  const byId = new Map(tasks.map((task) => [task.id, task]))
+  const missing = new Map<string, number>()
+  const dependents = new Map<string, Array<string>>()
+  for (const { dependsOn, id } of tasks) {
+    const inner = dependsOn.filter((other) => byId.has(other))
+    missing.set(id, inner.length)
+    for (const other of inner) {
+      const list = dependents.get(other)
+      if (list === undefined) dependents.set(other, [id])
+      else list.push(id)
+    }
+  }
+  const open = tasks.filter(({ id }) => missing.get(id) === 0).map(({ id }) => id)
+  for (let id = open.pop(); id !== undefined; id = open.pop()) {
+    missing.delete(id)
+    for (const other of dependents.get(id) ?? []) {
+      const left = missing.get(other)! - 1
+      missing.set(other, left)
+      if (left === 0) open.push(other)
+    }
+  }
+  const first = missing.keys().next().value
+  if (first === undefined) return undefined
+  // Each that is left depends on another that is left: following that must come round.
+  const path: Array<string> = []
+  const seen = new Map<string, number>()
+  for (let id = first; ; id = byId.get(id)!.dependsOn.find((other) => missing.has(other))!) {
+    const before = seen.get(id)
+    if (before !== undefined) return path.slice(before)
+    seen.set(id, path.length)
+    path.push(id)
+  }
+}
+
+const cycleProblem = (tasks: ReadonlyArray<Task>): ReadonlyArray<Problem> => {
+  const found = cycle(tasks)
+  if (found === undefined) return []
+  const index = tasks.findIndex(({ id }) => id === found[0])
+  const shown = found.length > 10 ? `${found.slice(0, 10).join(" → ")} → … (${found.length} tasks)` : found.join(" → ")
+  return [{ field: `tasks[${index}].dependsOn`, message: `a cycle: ${shown} → ${found[0]}` }]
+}
+
+/** Tasks out of anything that JSON can say. */
+export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return yield* one("", 'a plan is an object: { "tasks": [ … ] }')
+  }
+  const unknown = Object.keys(value).find((key) => key !== "tasks" && key !== "$schema")
+  if (unknown !== undefined) return yield* one(unknown, 'is no field of a plan; it has "tasks"')
+  const raw = (value as { readonly tasks?: unknown }).tasks
+  if (!Array.isArray(raw)) return yield* one("tasks", "must be a list of tasks")
+  const most = MAX_TASKS - (door.known?.size ?? 0)
+  if (raw.length > most) return yield* one("tasks", `holds ${raw.length} tasks; at most ${most} are taken`)
+  if (raw.length === 0 && door.known === undefined) return yield* one("tasks", "holds no task")
+  const tasks = yield* decoded(raw)
+  yield* Effect.yieldNow
+  const problems = related(tasks, door)
+  if (problems.length > 0) return yield* refuse(problems.slice(0, MAX_PROBLEMS))
+  yield* Effect.yieldNow
+  const cycles = cycleProblem(tasks)
+  if (cycles.length > 0) return yield* refuse(cycles)
+  return tasks
+})
+
+const parse = (text: string): Effect.Effect<unknown, PlanRefused> =>
+  Effect.try({
+    try: () => JSON.parse(text) as unknown,
+    catch: (error) => one("", `is not JSON: ${cut(error instanceof Error ? error.message : String(error), 300)}`)
+  })
+
+export const parseText = (text: string, door: Door): Effect.Effect<ReadonlyArray<Task>, PlanRefused> =>
+  Effect.suspend(() => {
+    const bytes = Buffer.byteLength(text)
+    return bytes > MAX_PLAN_BYTES
+      ? Effect.fail(one("", `has ${bytes} bytes; at most ${MAX_PLAN_BYTES} are taken`))
+      : Effect.flatMap(parse(text), (value) => check(value, door))
+  })
+
+const readError = (path: string) => (error: unknown) =>
+  one("plan", `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+
+/** From a file, by its absolute path. */
+export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {
+  if (!isAbsolute(path)) return yield* one("plan", `${path} is not an absolute path`)
+  const info = yield* Effect.tryPromise({ try: () => stat(path), catch: readError(path) })
+  if (!info.isFile()) return yield* one("plan", `${path} is no file`)
+  if (info.size > MAX_PLAN_BYTES) {
+    return yield* one("plan", `${path} has ${info.size} bytes; at most ${MAX_PLAN_BYTES} are taken`)
+  }
+  const text = yield* Effect.tryPromise({ try: () => readFile(path, "utf8"), catch: readError(path) })
+  return yield* parseText(text, door)
+})

@@ -1,0 +1,135 @@
+/**
+ * Scheduler: plan and agents in, the next assignment out; or what the plan waits
+ * for, or why it cannot go on. Pure: it changes neither.
+ *
+ * Guarantees, called again after each assignment until it gives none: never a task
+ * that is not ready, never one that somebody has, never an agent that is offline,
+ * busy, unable or over budget; no idle agent is left beside a ready task that it is
+ * able to do; the same plan and agents give the same answer. Tasks go by priority,
+ * then age, so a ready one waits for those before it and no others: a plan is
+ * finite, and none starves.
+ */
+import { goesFirst, type Lane, type Node, type Plan } from "./Plan.ts"
+
+/** An agent as it may be given work. */
+export interface Worker {
+  readonly name: string
+  readonly can: ReadonlyArray<string>
+  readonly online: boolean
+  readonly busy: boolean
+  readonly spent: boolean
+  /** Tasks that it was given so far. */
+  readonly load: number
+}
+
+export type Decision =
+  | { readonly _tag: "Assign"; readonly task: Node; readonly agent: string }
+  /** Something is under way, or will be at `until`. */
+  | { readonly _tag: "Wait"; readonly reason: string; readonly until: number | undefined }
+  /** Every task is terminal. */
+  | { readonly _tag: "Done" }
+  /** No task can run until something changes outside the plan. */
+  | {
+      readonly _tag: "Blocked"
+      readonly reason: string
+      /** Only because agents are offline that may be back in a moment. */
+      readonly passing: boolean
+    }
+  /** Every agent that could go on has spent its budget. */
+  | { readonly _tag: "Exhausted"; readonly reason: string }
+
+export const isAble = (lane: Pick<Lane, "needs" | "owner">, worker: Pick<Worker, "can" | "name">): boolean =>
+  lane.owner === null ? lane.needs.every((need) => worker.can.includes(need)) : lane.owner === worker.name
+
+export const isFree = ({ busy, online, spent }: Worker): boolean => online && !busy && !spent
+
+/** Who takes it: the least used, then the one who can do the least else, then by name. */
+const before = (a: Worker, b: Worker): boolean =>
+  a.load !== b.load ? a.load < b.load : a.can.length !== b.can.length ? a.can.length < b.can.length : a.name < b.name
+
+const least = (workers: ReadonlyArray<Worker>): Worker | undefined => {
+  let found: Worker | undefined
+  for (const worker of workers) if (found === undefined || before(worker, found)) found = worker
+  return found
+}
+
+interface Waiting {
+  readonly lane: Lane
+  readonly head: Node
+}
+
+const assignment = (heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker>): Decision | undefined => {
+  const free = workers.filter(isFree)
+  if (free.length === 0) return undefined
+  let best: { readonly head: Node; readonly agent: Worker } | undefined
+  for (const { head, lane } of heads) {
+    if (best !== undefined && !goesFirst(head, best.head)) continue
+    const agent = least(free.filter((worker) => isAble(lane, worker)))
+    if (agent !== undefined) best = { head, agent }
+  }
+  return best === undefined ? undefined : { _tag: "Assign", task: best.head, agent: best.agent.name }
+}
+
+/** What the tasks of a lane lack. */
+const lack = ({ lane, head }: Waiting, workers: ReadonlyArray<Worker>): string => {
+  const able = workers.filter((worker) => isAble(lane, worker))
+  const task = `task ${head.task.id}`
+  const names = able.map(({ name }) => name).join(" or ")
+  if (able.length > 0 && able.every(({ spent }) => spent)) return `${task} waits for the budget of ${names}`
+  if (able.length > 0) return `${task} waits for ${names} to be online`
+  return lane.owner === null
+    ? lane.needs.length === 0
+      ? `${task} finds no agent that may work on it`
+      : `${task} needs ${lane.needs.join(", ")}, which no agent can`
+    : `${task} belongs to ${lane.owner}, which is no agent of this project`
+}
+
+/** How many failed tasks a reason names. */
+const NAMED = 3
+
+const failures = (plan: Plan): string => {
+  const failed = plan.nodes.filter(({ state }) => state === "failed")
+  const named = failed.slice(0, NAMED).map(({ error, task }) => `${task.id} (${error ?? "no reason"})`)
+  const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : ""
+  return failed.length === 0
+    ? `${plan.counts.blocked} tasks depend on cancelled ones`
+    : `${plan.counts.blocked} tasks depend on ${named.join(", ")}${more}, which failed`
+}
+
+/** Nothing is in flight, nothing can be given out. */
+const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker>): Decision => {
+  if (heads.length === 0) return { _tag: "Blocked", reason: failures(plan), passing: false }
+  const ables = heads.map(({ lane }) => workers.filter((worker) => isAble(lane, worker)))
+  const hoped = ables.flat().find(({ online, spent }) => online && !spent)
+  if (hoped !== undefined) return { _tag: "Wait", reason: `${hoped.name} is busy`, until: undefined }
+  if (ables.every((able) => able.length > 0 && able.every(({ spent }) => spent))) {
+    const names = [...new Set(ables.flat().map(({ name }) => name))].toSorted()
+    return { _tag: "Exhausted", reason: `the budget of ${names.join(", ")} is spent` }
+  }
+  return {
+    _tag: "Blocked",
+    reason: heads
+      .slice(0, NAMED)
+      .map((waiting) => lack(waiting, workers))
+      .join("; "),
+    passing: ables.flat().some(({ spent }) => !spent)
+  }
+}
+
+/** What to do next. */
+export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
+  if (plan.terminal === plan.size) return { _tag: "Done" }
+  const heads: Array<Waiting> = []
+  for (const lane of plan.lanes.values()) {
+    const head = plan.head(lane)
+    if (head !== undefined) heads.push({ lane, head })
+  }
+  const assign = assignment(heads, workers)
+  if (assign !== undefined) return assign
+  const until = plan.nextAt
+  if (plan.inFlight.size > 0) {
+    return { _tag: "Wait", reason: `${plan.inFlight.size} tasks are being worked on`, until }
+  }
+  if (until !== undefined) return { _tag: "Wait", reason: "a task that failed waits to be tried again", until }
+  return standstill(plan, heads, workers)
+}

@@ -1,0 +1,151 @@
+/**
+ * One agent over the log in memory, on backends that play turns. `open` is one
+ * daemon's life on that log: its end is a loss, as by kill -9.
+ */
+import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
+import * as DeadLetters from "../../src/actors/DeadLetters.ts"
+import * as Supervisor from "../../src/actors/Supervisor.ts"
+import { freshAgent } from "../../src/agents/AgentRecovery.ts"
+import * as AgentTree from "../../src/agents/AgentTree.ts"
+import type { Home } from "../../src/agents/Home.ts"
+import { LiveAgent } from "../../src/agents/LiveAgent.ts"
+import * as Recovery from "../../src/agents/Recovery.ts"
+import type { Watched } from "../../src/agents/RunRouter.ts"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
+import { AgentConfig } from "../../src/domain/AgentConfig.ts"
+import type { CrewReport } from "../../src/domain/Crew.ts"
+import type { Rune } from "../../src/domain/Rune.ts"
+import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
+import { Redact } from "../../src/runes/Redact.ts"
+import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { until } from "./World.ts"
+
+export const caller = { by: "ada", config: null }
+export const STREAM = "shop-1"
+
+const settings = Schema.decodeUnknownSync(AgentConfig)
+
+export class AgentWorld {
+  readonly log: RuneLog["Service"]
+  readonly reports: Array<CrewReport> = []
+  readonly watched: Array<Watched> = []
+  readonly failed: Array<string> = []
+  readonly turns: Array<string> = []
+  config: AgentConfig
+  backend: ScriptedBackend.ScriptedBackend
+  barred: string | undefined = undefined
+  agent!: LiveAgent
+  tree!: AgentTree.AgentTree
+  private scope: Scope.Closeable | undefined = undefined
+
+  constructor(log: RuneLog["Service"], turns: ReadonlyArray<TurnScript>, config: object) {
+    this.log = log
+    this.config = settings({ backend: { type: "command", argv: ["x"] }, minRunInterval: "0ms", ...config })
+    this.backend = ScriptedBackend.make([{ turns }])
+  }
+
+  private readonly home: Home = {
+    barred: () => this.barred,
+    newTurn: (_, turnId) =>
+      Effect.sync(() => {
+        if (this.barred !== undefined) return false
+        this.turns.push(`+${turnId}`)
+        return true
+      }),
+    turnEnded: (_, turnId, outcome) => Effect.sync(() => void this.turns.push(`${outcome} ${turnId}`)),
+    firstMessage: () => Effect.void,
+    agentReady: () => Effect.void,
+    agentEnded: () => Effect.void,
+    agentFailed: (agent) => Effect.sync(() => void this.failed.push(agent)),
+    used: () => Effect.void
+  }
+
+  /** A daemon takes the log over. */
+  readonly open = Effect.gen({ self: this }, function* () {
+    const scope = yield* Scope.make()
+    this.scope = scope
+    const records = yield* Effect.provideService(Recovery.recover, RuneLog, this.log)
+    const record = records.get(STREAM)?.agents.get("builder") ?? freshAgent("builder")
+    const dead = yield* Layer.build(
+      Layer.fresh(DeadLetters.layer().pipe(Layer.provide(Layer.succeed(RuneLog, this.log))))
+    ).pipe(Scope.provide(scope))
+    const recoveredTo = yield* this.log.head
+    this.agent = yield* LiveAgent.make(
+      {
+        conversation: STREAM,
+        project: () => "shop",
+        parent: null,
+        log: this.log,
+        deadLetters: Context.get(dead, DeadLetters.DeadLetters),
+        config: () => this.config,
+        backend: Effect.sync(() => this.backend),
+        place: Effect.succeed({ cwd: "/tmp", branch: undefined }),
+        recoveredTo,
+        home: this.home,
+        outside: {
+          report: (report) => Effect.sync(() => void this.reports.push(report)),
+          watched: (_, event) => Effect.sync(() => void this.watched.push(event)),
+          mcp: () => ({})
+        }
+      },
+      record
+    ).pipe(Scope.provide(scope))
+    this.tree = AgentTree.of(this.agent)
+    yield* Effect.orDie(Supervisor.make({ name: "root", children: [this.tree.child] })).pipe(Scope.provide(scope))
+  })
+
+  /** The daemon is gone: what it knew is lost, the log is not. */
+  readonly lose = Effect.suspend(() => Scope.close(this.scope!, Exit.void))
+
+  /** Another backend for the next daemon. */
+  play(turns: ReadonlyArray<TurnScript>): void {
+    this.backend = ScriptedBackend.make([{ turns }])
+  }
+
+  readonly runes = Effect.suspend(() => this.log.tail({ stream: STREAM }, 10_000))
+
+  /** The kinds of the runes so far, in order, of an actor. */
+  kinds(prefix: string): Effect.Effect<ReadonlyArray<string>> {
+    return Effect.map(Effect.orDie(this.runes), (runes) =>
+      runes.filter(({ actor }) => actor.startsWith(prefix)).map(({ kind }) => kind)
+    )
+  }
+
+  /** Waits for a rune that holds, and answers with it. */
+  rune(holds: (rune: Rune) => boolean): Effect.Effect<Rune> {
+    return Effect.map(
+      until(Effect.orDie(this.runes), (runes) => runes.some(holds)),
+      (runes) => runes.find(holds)!
+    )
+  }
+
+  kind(kind: string, count = 1): Effect.Effect<ReadonlyArray<Rune>> {
+    const found = Effect.map(Effect.orDie(this.runes), (runes) => runes.filter((rune) => rune.kind === kind))
+    return until(found, (runes) => runes.length >= count)
+  }
+
+  get inputs(): ReadonlyArray<string> {
+    return this.backend.played().flatMap(({ turns }) => turns?.inputs ?? [])
+  }
+}
+
+/** A project's agent that plays these turns, started; gone with the scope. */
+export const make = Effect.fnUntraced(function* (turns: ReadonlyArray<TurnScript>, config: object = {}) {
+  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), RuneLog)
+  yield* Effect.orDie(
+    log.append([
+      {
+        stream: STREAM,
+        kind: "project.registered",
+        actor: "project",
+        payload: { config: "/shop/agentd.jsonc", name: "shop" }
+      }
+    ])
+  )
+  const world = new AgentWorld(log, turns, config)
+  yield* world.open
+  yield* Effect.addFinalizer(() => world.lose)
+  yield* Effect.orDie(world.tree.start(caller))
+  return world
+})

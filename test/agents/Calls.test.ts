@@ -1,0 +1,207 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { ScriptedCall } from "../../src/backends/ScriptedTurns.ts"
+import { type AgentWorld, caller, make } from "./AgentWorld.ts"
+import { until } from "./World.ts"
+
+const one = (call: Partial<ScriptedCall>) => ({
+  steps: [{ calls: [{ id: "a", tool: "shell", ...call }] }, { say: "ok" }]
+})
+const asked = (world: AgentWorld) =>
+  until(
+    Effect.sync(() => world.tree.calls()),
+    (calls) => calls.some(({ state }) => state === "awaiting_approval")
+  )
+const yes = { behavior: "allow", reason: "" } as const
+const no = { behavior: "deny", reason: "not today" } as const
+const statuses = (world: AgentWorld) =>
+  Effect.map(world.runes, (runes) =>
+    runes.filter(({ kind }) => kind === "tool.result").map(({ payload }) => payload["status"])
+  )
+
+describe("tool calls", () => {
+  it.live("a call without side effects runs; its one result is in the log before the turn goes on", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ readOnly: true, asks: true, output: "42" })])
+      yield* world.tree.send("go", "queue", caller)
+      yield* world.kind("turn.completed")
+      const kinds = (yield* world.runes).map(({ kind }) => kind).filter((kind) => /^(tool|turn)\./.test(kind))
+      assert.deepStrictEqual(
+        kinds.filter((kind) => kind !== "turn.assistant_delta").slice(0, 6),
+        [
+          "turn.started",
+          "tool.call",
+          "turn.tool_calls_received",
+          "tool.started",
+          "tool.result",
+          "turn.tools_finished"
+        ].toSorted((a, b) => kinds.indexOf(a) - kinds.indexOf(b))
+      )
+      assert.deepStrictEqual(yield* statuses(world), ["success"])
+      assert.deepStrictEqual(world.tree.calls(), [])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("one with side effects waits for a person, with its arguments shown", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true, arguments: { command: "rm -rf build" } })])
+      yield* world.tree.send("go", "queue", caller)
+      const [call] = yield* asked(world)
+      assert.strictEqual(call!.arguments, '{"command":"rm -rf build"}')
+      assert.strictEqual(call!.reason, "shell may have side effects")
+      const done = yield* world.tree.answer(call!.callId, yes, caller)
+      assert.isAbove(done.eventId, 0)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(yield* statuses(world), ["success"])
+      assert.deepStrictEqual(world.backend.played()[0]!.turns!.answers, [["a", { behavior: "allow" }]])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a denied call ends denied and with a result, and its agent is told why", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true })])
+      yield* world.tree.send("go", "queue", caller)
+      const [call] = yield* asked(world)
+      yield* world.tree.answer(call!.callId, no, caller)
+      yield* world.kind("turn.completed")
+      assert.strictEqual((yield* world.kind("tool.denied"))[0]!.payload["reason"], "not today")
+      assert.deepStrictEqual(yield* statuses(world), ["denied"])
+      assert.deepStrictEqual(world.backend.played()[0]!.turns!.answers, [
+        ["a", { behavior: "deny", message: "not today" }]
+      ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an answer that comes twice, or for nothing, is refused and says what became of the call", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true, takes: "30 millis" })])
+      yield* world.tree.send("go", "queue", caller)
+      const [call] = yield* asked(world)
+      yield* world.tree.answer(call!.callId, yes, caller)
+      assert.match((yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message, /runs already/)
+      yield* world.kind("turn.completed")
+      assert.match(
+        (yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message,
+        /asks no more: shell ended/
+      )
+      assert.match((yield* Effect.flip(world.tree.answer("none", yes, caller))).message, /asks nothing/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("two answers at the same time: one wins, the other is told", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true })])
+      yield* world.tree.send("go", "queue", caller)
+      const [call] = yield* asked(world)
+      const both = yield* Effect.forEach(
+        [yes, no],
+        (how) => Effect.exit(world.tree.answer(call!.callId, how, caller)),
+        {
+          concurrency: 2
+        }
+      )
+      assert.strictEqual(both.filter(({ _tag }) => _tag === "Success").length, 1)
+      yield* world.kind("turn.completed")
+      assert.strictEqual((yield* statuses(world)).length, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("nobody answers: the call ends as timed out, and the agent waits no longer", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true })], { approvals: { timeout: "30ms" } })
+      yield* world.tree.send("go", "queue", caller)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(yield* statuses(world), ["timeout"])
+      assert.strictEqual(world.backend.played()[0]!.turns!.answers[0]![1].behavior, "deny")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("approvals.mode read_only denies what may have side effects; always and never win over it", () =>
+    Effect.gen(function* () {
+      const world = yield* make(
+        [
+          {
+            steps: [
+              {
+                calls: [
+                  { id: "a", tool: "write", asks: true },
+                  { id: "b", tool: "mcp__x__y", asks: true }
+                ]
+              },
+              { say: "ok" }
+            ]
+          }
+        ],
+        { approvals: { mode: "read_only", never: ["mcp__*"] } }
+      )
+      yield* world.tree.send("go", "queue", caller)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual((yield* statuses(world)).toSorted(), ["denied", "success"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a call that takes too long is ended and has timed out; the turn goes on", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ readOnly: true, takes: "hang" })], { toolTimeout: "30ms" })
+      yield* world.tree.send("go", "queue", caller)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(yield* statuses(world), ["timeout"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an interrupt with an open question and a running call: both are cancelled, each has one result", () =>
+    Effect.gen(function* () {
+      const world = yield* make([
+        {
+          steps: [
+            {
+              calls: [
+                { id: "a", tool: "x", asks: true },
+                { id: "b", tool: "y", readOnly: true, takes: "hang" }
+              ]
+            }
+          ]
+        }
+      ])
+      yield* world.tree.send("go", "queue", caller)
+      yield* asked(world)
+      yield* world.kind("tool.started")
+      yield* world.tree.interrupt(caller)
+      yield* world.kind("turn.finalized")
+      assert.deepStrictEqual(yield* statuses(world), ["cancelled", "cancelled"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a question outlives the daemon; approved late, the same call runs without asking when it comes again", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true, arguments: { command: "deploy" } })])
+      yield* world.tree.send("go", "queue", caller)
+      const [before] = yield* asked(world)
+      yield* world.lose
+      world.play([{ steps: [{ wait: "150 millis" }, ...one({ asks: true, arguments: { command: "deploy" } }).steps] }])
+      yield* world.open
+      const [open] = yield* asked(world)
+      assert.strictEqual(open!.callId, before!.callId)
+      const done = yield* world.tree.answer(open!.callId, yes, caller)
+      assert.match(done.message, /holds when the agent asks the same again/)
+      yield* world.kind("turn.completed")
+      assert.deepStrictEqual(yield* statuses(world), ["unknown", "success"])
+      const starts = yield* world.kind("tool.started")
+      assert.match(JSON.stringify(starts.at(-1)!.payload), /approved before by ada/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("huge arguments and outputs are kept as excerpts, and say how much is left out", () =>
+    Effect.gen(function* () {
+      const world = yield* make([
+        one({ readOnly: true, arguments: { text: "x".repeat(900_000) }, output: "y".repeat(2_000_000) })
+      ])
+      yield* world.tree.send("go", "queue", caller)
+      yield* world.kind("turn.completed")
+      const [call] = yield* world.kind("tool.call")
+      assert.match(JSON.stringify(call!.payload["arguments"]), /characters are left out/)
+      const [result] = yield* world.kind("tool.result")
+      assert.match(String(result!.payload["output"]), /characters are left out/)
+    }).pipe(Effect.scoped)
+  )
+})

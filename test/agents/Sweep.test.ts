@@ -1,0 +1,53 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import type { Backend } from "../../src/backends/Backend.ts"
+import { make } from "./AgentWorld.ts"
+
+const minutes = 60_000
+
+/** A run that hears no interrupt. */
+const deaf =
+  (start: Backend["start"]): Backend["start"] =>
+  (spec) =>
+    Effect.map(start(spec), (run) => ({ ...run, interruptTurn: Effect.void }))
+
+describe("the sweep", () => {
+  it.live("INV-TURN-TERMINAL: a turn that no run works on is ended when it is old, and written down", () =>
+    Effect.gen(function* () {
+      const world = yield* make([{ hang: true }, { steps: [{ say: "ok" }] }])
+      yield* world.tree.send("work", "queue", { by: "ada", config: null })
+      yield* world.kind("turn.started")
+      const now = yield* Clock.currentTimeMillis
+      yield* world.tree.sweep(now + 6 * minutes)
+      assert.deepStrictEqual(yield* world.kinds("sweep"), [], "a live run owns it")
+      // the bug: what worked on it is forgotten
+      world.agent.live.end()
+      yield* world.tree.sweep(now + 4 * minutes)
+      assert.deepStrictEqual(yield* world.kinds("sweep"), [], "it is not old")
+      yield* world.tree.sweep(now + 6 * minutes)
+      const [rune] = yield* world.kind("invariant.violated")
+      assert.strictEqual(rune!.payload["rule"], "INV-TURN-TERMINAL")
+      const [error] = yield* world.kind("turn.error")
+      assert.strictEqual(error!.payload["error_type"], "lost")
+      assert.strictEqual(world.tree.turn().data.unfinished.length, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("INV-AGENT-BUDGET: an agent that goes on past its budget is written down", () =>
+    Effect.gen(function* () {
+      const world = yield* make([{ steps: [{ usage: { inputTokens: 9, outputTokens: 1 } }], hang: true }], {
+        budget: { tokens: 10 }
+      })
+      // the bug: it takes no interrupt, and its grace never ends
+      world.backend = { ...world.backend, start: deaf(world.backend.start) }
+      yield* world.tree.send("work", "queue", { by: "ada", config: null })
+      yield* world.kind("agent.budget_exhausted")
+      const now = yield* Clock.currentTimeMillis
+      yield* world.tree.sweep(now)
+      assert.deepStrictEqual(yield* world.kinds("sweep"), [])
+      yield* world.tree.sweep(now + 5 * minutes)
+      const [rune] = yield* world.kind("invariant.violated")
+      assert.deepStrictEqual([rune!.payload["rule"], rune!.payload["severity"]], ["INV-AGENT-BUDGET", "WARN"])
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,317 @@
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import type { RequestPermissionRequest, SessionUpdate, ToolCall, ToolCallUpdate } from "@agentclientprotocol/sdk"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as AcpFault from "../../src/backends/AcpFault.ts"
+import * as Messages from "../../src/backends/AcpMessages.ts"
+import { AcpUpdates } from "../../src/backends/AcpUpdates.ts"
+import type { RunEvent } from "../../src/backends/Backend.ts"
+
+/** What the protocol's own types allow, ours read: else this file does not compile. */
+export const reads: (
+  message: ToolCall | ToolCallUpdate | RequestPermissionRequest["toolCall"]
+) => typeof Messages.ToolCall.Encoded = (message) => message
+
+interface Wire {
+  readonly dir: ">" | "<"
+  readonly msg: {
+    readonly id?: number
+    readonly method?: string
+    readonly params?: any
+    readonly result?: any
+    readonly error?: any
+  }
+}
+
+const recorded = (name: string): ReadonlyArray<Wire> =>
+  fs
+    .readFileSync(path.join(import.meta.dirname, "../fixtures/acp", `${name}.jsonl`), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => JSON.parse(line))
+
+/** The events of the one turn that was recorded. */
+const replay = (name: string): ReadonlyArray<RunEvent> => {
+  const updates = new AcpUpdates()
+  const events: Array<RunEvent> = []
+  let [prompt, asked, cancelled] = [-1, "", false]
+  for (const { dir, msg } of recorded(name)) {
+    if (msg.method === "session/prompt") {
+      prompt = msg.id!
+      updates.begin("turn-1")
+    } else if (msg.method === "session/cancel") {
+      cancelled = true
+      updates.cancel()
+    } else if (msg.method === "session/update") {
+      events.push(...updates.update(Messages.read(Messages.Update, msg.params)!.update))
+    } else if (msg.method === "session/request_permission") {
+      const question = updates.ask(Messages.read(Messages.PermissionRequest, msg.params)!.toolCall)!
+      asked = question.callId
+      events.push(...question.events)
+    } else if (dir === ">" && msg.result?.outcome !== undefined) {
+      events.push(...updates.answered(asked, !/reject/.test(msg.result.outcome.optionId)))
+    } else if (dir === "<" && msg.id === prompt) {
+      if (msg.error === undefined) {
+        events.push(...updates.usage(Messages.usageOf(msg.result)))
+        events.push(...updates.finish({ _tag: cancelled ? "Interrupted" : "Completed" }))
+      } else {
+        const fault = AcpFault.ofRefusal(msg.error, "the prompt", { name: "it", authMethods: [] })
+        events.push(...updates.finish({ _tag: "Failed", ...fault }))
+      }
+    }
+  }
+  return events
+}
+
+const short = (events: ReadonlyArray<RunEvent>) =>
+  events.map((event) => {
+    switch (event._tag) {
+      case "ToolCall":
+        return `ToolCall ${event.tool} ${JSON.stringify(event.arguments)}`
+      case "ApprovalRequested":
+        return `ApprovalRequested ${event.reason}`
+      case "ToolResult":
+        return `ToolResult ${event.status}`
+      case "Usage":
+        return `Usage ${event.inputTokens} ${event.outputTokens} ${event.usd ?? 0}`
+      case "TurnCompleted":
+      case "TurnInterrupted":
+        return `${event._tag} ${event.output}`
+      case "TurnError":
+        return `TurnError ${event.errorType}`
+      default:
+        return event._tag
+    }
+  })
+
+const update = (updates: AcpUpdates, sessionUpdate: string, fields: object = {}) =>
+  updates.update({ sessionUpdate, ...fields })
+
+describe("recorded sessions", () => {
+  const touch = '{"command":"touch made-by-agent.txt","description":"run a shell command"'
+  const asks = "ApprovalRequested touch made-by-agent.txt"
+  const cases: ReadonlyArray<readonly [string, ReadonlyArray<string>]> = [
+    [
+      "opencode-permission",
+      [
+        "TurnStarted",
+        `ToolCall execute ${touch},"cwd":"/home/user/project"}`,
+        asks,
+        "ToolStarted",
+        "ToolResult success",
+        "Delta",
+        "Usage 100 20 0",
+        "TurnCompleted Made it."
+      ]
+    ],
+    [
+      "opencode-reject",
+      [
+        "TurnStarted",
+        `ToolCall execute ${touch},"cwd":"/home/user/project"}`,
+        asks,
+        "ToolResult denied",
+        "Usage 100 20 0",
+        "TurnCompleted "
+      ]
+    ],
+    [
+      "opencode-cancel-tool",
+      [
+        "TurnStarted",
+        "Delta",
+        'ToolCall execute {"command":"sleep 20; echo done","description":"run a shell command","cwd":"/home/user/project"}',
+        "ApprovalRequested sleep 20; echo done",
+        "ToolStarted",
+        "ToolResult cancelled",
+        "TurnInterrupted Waiting."
+      ]
+    ],
+    ["opencode-error-401", ["TurnStarted", "TurnError auth"]],
+    [
+      "claude-permission",
+      [
+        "TurnStarted",
+        `ToolCall Bash ${touch}}`,
+        asks,
+        "ToolStarted",
+        "ToolResult success",
+        "Delta",
+        "Usage 0 0 0.0024000000000000002",
+        "Usage 200 40 0",
+        "TurnCompleted Made it."
+      ]
+    ],
+    [
+      "claude-reject",
+      [
+        "TurnStarted",
+        `ToolCall Bash ${touch}}`,
+        asks,
+        "ToolResult denied",
+        "Delta",
+        "Usage 0 0 0.0024000000000000002",
+        "Usage 200 40 0",
+        "TurnCompleted Made it."
+      ]
+    ],
+    [
+      "gemini-permission",
+      [
+        "TurnStarted",
+        'ToolCall execute {"title":"touch made-by-agent.txt","content":[{"type":"content","content":{"type":"text","text":"[current working directory /home/user/project] (run a shell command)"}}]}',
+        asks,
+        "ToolStarted",
+        "ToolResult success",
+        "Delta",
+        "Usage 200 40 0",
+        "TurnCompleted Made it."
+      ]
+    ]
+  ]
+  for (const [name, expected] of cases) {
+    it(name, () => assert.deepStrictEqual(short(replay(name)), expected))
+  }
+})
+
+describe("AcpUpdates", () => {
+  it("the answer is the last message: what was said before a tool is none of it", () => {
+    const updates = new AcpUpdates()
+    updates.begin("turn-1")
+    const say = (text: string, messageId?: string) =>
+      update(updates, "agent_message_chunk", { content: { type: "text", text }, messageId })
+    say("I look.")
+    update(updates, "tool_call", { toolCallId: "t", status: "in_progress" })
+    say("It ")
+    update(updates, "tool_call_update", { toolCallId: "t", status: "completed" })
+    say("works.")
+    assert.strictEqual((updates.finish({ _tag: "Completed" }).at(-1) as { output: string }).output, "It works.")
+    updates.begin("turn-2")
+    say("One.", "m1")
+    say("Two.", "m2")
+    assert.strictEqual((updates.finish({ _tag: "Completed" }).at(-1) as { output: string }).output, "Two.")
+  })
+
+  it("a call of which nothing is heard is told, one that still changes is held", () => {
+    const updates = new AcpUpdates()
+    updates.begin("turn-1")
+    for (const id of ["a", "b"]) update(updates, "tool_call", { toolCallId: id, title: id, status: "pending" })
+    const seen = updates.version
+    update(updates, "tool_call_update", { toolCallId: "b", rawInput: { x: 1 } })
+    assert.deepStrictEqual(short(updates.settle(seen)), ['ToolCall a {"title":"a"}'])
+    assert.isTrue(updates.holding)
+    assert.deepStrictEqual(short(updates.settle(updates.version)), ['ToolCall b {"x":1}'])
+    assert.isFalse(updates.holding)
+  })
+
+  it("a session's news outside its turns begins none", () => {
+    const updates = new AcpUpdates()
+    updates.begin("turn-1")
+    assert.deepStrictEqual(update(updates, "available_commands_update"), [])
+    assert.deepStrictEqual(update(updates, "session_info_update"), [])
+    assert.deepStrictEqual(short(update(updates, "agent_thought_chunk")), ["TurnStarted"])
+  })
+
+  it("what is too long is cut", () => {
+    const updates = new AcpUpdates()
+    updates.begin("turn-1")
+    const rawOutput = "x".repeat(1_000_000)
+    const done = update(updates, "tool_call", { toolCallId: "t", status: "completed", rawOutput })
+    const result = done.find((event) => event._tag === "ToolResult")
+    assert.isBelow(String(result?.output).length, 300_000)
+  })
+
+  const Id = Schema.Literals(["a", "b"])
+  const Step = Schema.Union([
+    Schema.Struct({
+      sessionUpdate: Schema.Literals(["tool_call", "tool_call_update"]),
+      toolCallId: Id,
+      status: Schema.Literals(["pending", "in_progress", "completed", "failed", "odd"])
+    }),
+    Schema.Struct({ ask: Id, allowed: Schema.UndefinedOr(Schema.Boolean) }),
+    Schema.Literals(["settle", "cancel", "say", "Completed", "Interrupted"])
+  ])
+
+  it.prop(
+    "in whatever order: one call, one question and one result each, within its turn",
+    [Schema.Array(Step)],
+    ([steps]) => {
+      const updates = new AcpUpdates()
+      const events: Array<RunEvent> = []
+      let turn = 0
+      const begin = () => updates.begin(`turn-${++turn}`)
+      begin()
+      for (const step of steps) {
+        if (typeof step === "object" && "ask" in step) {
+          const asked = updates.ask({ toolCallId: step.ask })
+          events.push(...(asked?.events ?? []))
+          if (asked !== undefined && step.allowed !== undefined)
+            events.push(...updates.answered(asked.callId, step.allowed))
+        } else if (typeof step === "object") events.push(...updates.update(step))
+        else if (step === "settle") events.push(...updates.settle(updates.version))
+        else if (step === "cancel") updates.cancel()
+        else if (step === "say") {
+          const said: SessionUpdate = { sessionUpdate: "agent_message_chunk", content: { type: "text", text: "x" } }
+          events.push(...updates.update(said))
+        } else {
+          events.push(...updates.finish({ _tag: step }))
+          begin()
+        }
+      }
+      events.push(...updates.finish({ _tag: "Completed" }))
+
+      const states = new Map<string, "called" | "asked" | "over">()
+      let active = false
+      for (const event of events) {
+        if (event._tag === "TurnStarted") {
+          assert.isFalse(active)
+          active = true
+        } else assert.isTrue(active, event._tag)
+        if (event._tag === "TurnCompleted" || event._tag === "TurnInterrupted") {
+          active = false
+          assert.isTrue([...states.values()].every((state) => state === "over"))
+        }
+        if (!("callId" in event)) continue
+        const state = states.get(event.callId)
+        if (event._tag === "ToolCall") {
+          assert.strictEqual(state, undefined)
+          states.set(event.callId, "called")
+        } else if (event._tag === "ApprovalRequested") {
+          assert.strictEqual(state, "called")
+          states.set(event.callId, "asked")
+        } else {
+          assert.notInclude([undefined, "over"], state)
+          if (event._tag === "ToolResult") states.set(event.callId, "over")
+        }
+      }
+      assert.isFalse(active)
+      return true
+    }
+  )
+})
+
+describe("AcpFault", () => {
+  const agent = { name: "Fake", authMethods: [{ id: "key" }] }
+  const cases: ReadonlyArray<readonly [words: string, code: number, data: unknown, kind: string, outcome: string]> = [
+    ["Authentication required", -32000, undefined, "auth", "Fatal"],
+    ["Internal error: API Error: 401 stub", -32603, undefined, "auth", "Fatal"],
+    ["Request rejected (429)", -32603, { errorKind: "rate_limit" }, "rate_limit", "quota"],
+    ["You have hit your usage limit", -32000, undefined, "rate_limit", "quota"],
+    ["Your credit balance is too low", -32603, undefined, "billing", "Fatal"],
+    ["Overloaded", -32603, { status: 529 }, "overloaded", "Error"],
+    ["input exceeds the limit of 100000 tokens", -32603, undefined, "overflow", "overflow"],
+    ["session s-1 is already open in another process", -32603, undefined, "held", "held"],
+    ["Invalid params", -32602, undefined, "invalid_request", "Error"],
+    ["Internal error", -32603, {}, "server", "Error"]
+  ]
+  for (const [message, code, data, kind, expected] of cases) {
+    it(`${code} ${message} ${JSON.stringify(data) ?? ""} → ${kind}, ${expected}`, () => {
+      const { errorType, outcome } = AcpFault.ofRefusal({ code, message, data }, "the prompt", agent)
+      assert.deepStrictEqual(
+        [errorType, outcome._tag === "Uncounted" ? outcome.reason : outcome._tag],
+        [kind, expected]
+      )
+    })
+  }
+})

@@ -1,0 +1,334 @@
+import { assert, describe, it } from "@effect/vitest"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import type { RunEvent } from "../../src/backends/Backend.ts"
+import { type ClaudeRecord, parse } from "../../src/backends/ClaudeRecord.ts"
+import { ClaudeStream } from "../../src/backends/ClaudeStream.ts"
+
+const NOW = 1_795_000_000_000
+/** What the recordings with an input's id have given it. */
+const UUID = "11111111-1111-4111-8111-111111111111"
+
+const recorded = (name: string): ReadonlyArray<ClaudeRecord> =>
+  fs
+    .readFileSync(path.resolve(import.meta.dirname, "../fixtures/claude", `${name}.jsonl`), "utf8")
+    .trim()
+    .split("\n")
+    .map((line) => parse(line)!)
+
+const init = { type: "system", subtype: "init", session_id: "s" }
+const done = (result: string, more: object = {}) => ({
+  type: "result",
+  subtype: "success",
+  is_error: false,
+  result,
+  ...more
+})
+const called = (id: string, more: object = {}) => ({
+  type: "assistant",
+  parent_tool_use_id: null,
+  message: { id: `m-${id}`, content: [{ type: "tool_use", id, name: "Bash", input: { command: "x" } }] },
+  ...more
+})
+
+/** A stream whose turns are t1, t2 …: the next one is given when the last has ended. */
+const heard = (records: ReadonlyArray<ClaudeRecord>, stream = new ClaudeStream(7)) => {
+  const events: Array<RunEvent> = []
+  const says: Array<ClaudeRecord> = []
+  let turn = 0
+  for (const record of records) {
+    if (!stream.active && (turn === 0 || record["subtype"] === "init")) stream.give(`t${++turn}`, UUID, "go")
+    const step = stream.take(record, NOW)
+    events.push(...step.events)
+    says.push(...step.says)
+  }
+  return { events, says, stream, tags: events.map(({ _tag }) => _tag) }
+}
+
+const texts = (events: ReadonlyArray<RunEvent>) =>
+  events.flatMap((event) => (event._tag === "Delta" ? [event.text] : []))
+const of = <T extends RunEvent["_tag"]>(events: ReadonlyArray<RunEvent>, tag: T) =>
+  events.filter((event): event is Extract<RunEvent, { readonly _tag: T }> => event._tag === tag)
+
+describe("ClaudeStream over recordings", () => {
+  it("a tool call: started, called, its result, completed; each text once", () => {
+    for (const name of ["tool-call", "partial-tool-call"]) {
+      const { events, tags } = heard(recorded(name))
+      assert.deepStrictEqual(
+        tags.filter((tag) => tag !== "Usage"),
+        ["Started", "TurnStarted", "Delta", "ToolCall", "ToolResult", "Delta", "TurnCompleted"],
+        name
+      )
+      assert.deepStrictEqual(texts(events), ["Running it now.", "It printed hi."])
+      const [call] = of(events, "ToolCall")
+      assert.deepStrictEqual([call?.tool, call?.readOnly], ["Bash", false])
+      const [result] = of(events, "ToolResult")
+      assert.deepStrictEqual([result?.callId, result?.status, result?.output], [call?.callId, "success", "hi"])
+      assert.deepStrictEqual(of(events, "TurnCompleted"), [
+        { _tag: "TurnCompleted", turnId: "t1", output: "It printed hi." }
+      ])
+    }
+  })
+
+  it("what was spent is told once, although requests and result both tell it", () => {
+    for (const name of ["tool-call", "partial-tool-call"]) {
+      const used = of(heard(recorded(name)).events, "Usage")
+      const sum = (key: "inputTokens" | "outputTokens") => used.reduce((total, one) => total + one[key], 0)
+      assert.deepStrictEqual([sum("inputTokens"), sum("outputTokens")], [200, 40], name)
+      assert.closeTo(
+        used.reduce((total, { usd = 0 }) => total + usd, 0),
+        0.0016,
+        1e-9
+      )
+    }
+  })
+
+  it("a refused permission: the question after the call, the result denied, the turn goes on", () => {
+    const stream = new ClaudeStream(7)
+    const records = recorded("permission-deny")
+    const at = records.findIndex(({ type }) => type === "control_request")
+    const before = heard(records.slice(0, at + 1), stream)
+    const [question] = of(before.events, "ApprovalRequested")
+    assert.strictEqual(question?.reason, "it would touch /home/user/project/made-by-agent.txt")
+    assert.isBelow(before.tags.indexOf("ToolCall"), before.tags.indexOf("ApprovalRequested"))
+    assert.isUndefined(stream.waits, "nothing is due while a person is asked")
+    const deny = { behavior: "deny", message: "Refused by agentd." } as const
+    assert.deepStrictEqual(stream.answer(question!.callId, deny)?.["response"], {
+      subtype: "success",
+      request_id: (records[at] as { request_id: string }).request_id,
+      response: deny
+    })
+    assert.isUndefined(stream.answer(question!.callId, deny), "a question is answered once")
+    const events = records.slice(at + 1).flatMap((record) => stream.take(record, NOW).events)
+    assert.deepStrictEqual(
+      of(events, "ToolResult").map(({ status }) => status),
+      ["denied"]
+    )
+    assert.strictEqual(of(events, "TurnCompleted").length, 1)
+  })
+
+  it("each turn is ended by its own result; results after it, an interrupted one too, end none", () => {
+    const { events, stream } = heard(recorded("control-protocol"))
+    assert.deepStrictEqual(
+      events.flatMap((event) =>
+        "turnId" in event && event._tag !== "TurnStarted" ? [[event._tag, event.turnId]] : []
+      ),
+      [
+        ["TurnCompleted", "t1"],
+        ["TurnCompleted", "t2"]
+      ]
+    )
+    assert.deepStrictEqual(
+      of(events, "TurnStarted").map(({ turnId }) => turnId),
+      ["t1", "t2"]
+    )
+    assert.isFalse(stream.active)
+  })
+
+  it("an interrupt ends the turn and is no fault; its output is what there was of the answer", () => {
+    const { events, stream } = heard([init, ...recorded("sigint")])
+    assert.deepStrictEqual(of(events, "TurnInterrupted"), [{ _tag: "TurnInterrupted", turnId: "t1", output: "Line o" }])
+    assert.isUndefined(stream.fault)
+  })
+
+  it("529: a notice for each retry, then an error that may pass, although the result says success", () => {
+    const { events, stream } = heard([init, ...recorded("error-529")])
+    assert.deepStrictEqual(
+      of(events, "Notice").map(({ text }) => text),
+      [
+        "the API failed (529 overloaded); try 1 of 2 follows in 1 s",
+        "the API failed (529 overloaded); try 2 of 2 follows in 1 s"
+      ]
+    )
+    const [error] = of(events, "TurnError")
+    assert.deepStrictEqual([error?.errorType, error?.retry], ["overloaded", true])
+    assert.strictEqual(stream.fault?.outcome._tag, "Error")
+    assert.deepStrictEqual(texts(events), [], "the words of the error are no answer")
+  })
+
+  it("a limit on use: uncounted, until the time that the CLI named", () => {
+    const { events, stream } = heard(recorded("rate-limit"))
+    assert.deepStrictEqual(stream.fault?.outcome, { _tag: "Uncounted", reason: "quota", until: 1_795_250_000_000 })
+    assert.strictEqual(of(events, "TurnError")[0]?.errorType, "rate_limit")
+  })
+
+  it("a refusal is not asked again", () => {
+    const [error] = of(heard(recorded("refusal")).events, "TurnError")
+    assert.deepStrictEqual([error?.errorType, error?.retry], ["refusal", false])
+  })
+
+  it("background: what a command's end makes it say belongs to no turn", () => {
+    const { events, stream } = heard([init, ...recorded("background")])
+    assert.deepStrictEqual(
+      of(events, "TurnCompleted").map(({ output }) => output),
+      ["Started it; waiting."]
+    )
+    assert.deepStrictEqual(texts(events), ["Started it; waiting.", "It finished."])
+    assert.isFalse(stream.active)
+  })
+
+  it("subagent: the turn goes on until it has reported; its text is not the agent's, its calls are", () => {
+    const { events, says } = heard(recorded("subagent-permission"))
+    assert.deepStrictEqual(of(events, "TurnCompleted"), [
+      { _tag: "TurnCompleted", turnId: "t1", output: "The subagent has answered." }
+    ])
+    assert.notInclude(texts(events).join(""), "Subagent result.")
+    assert.deepStrictEqual(
+      of(events, "ToolCall").map(({ tool }) => tool),
+      ["Task", "Bash"]
+    )
+    assert.strictEqual(of(events, "ApprovalRequested").length, 1)
+    assert.deepStrictEqual(says, [], "a question in a turn is not answered for the person")
+  })
+})
+
+describe("ClaudeStream", () => {
+  it("records that are unknown, incomplete or malformed change nothing", () => {
+    const odd: ReadonlyArray<ClaudeRecord> = [
+      {},
+      { type: 7 },
+      { type: "brand_new", content: [] },
+      { type: "system" },
+      { type: "system", subtype: "init_of_something_else", tasks: 3 },
+      { type: "assistant" },
+      { type: "assistant", message: { content: "text" } },
+      { type: "assistant", message: { content: [null, 3, { type: "thinking" }] } },
+      { type: "user", message: { content: [{ type: "tool_result", tool_use_id: "nobody" }] } },
+      { type: "stream_event", event: null },
+      { type: "rate_limit_event", rate_limit_info: { resetsAt: 1e30 } },
+      { type: "control_response" },
+      { type: "control_cancel_request" },
+      { type: "command_lifecycle" },
+      { type: "tool_progress" }
+    ]
+    const { tags } = heard([init, ...odd, done("fine", { user_message_uuids: [UUID] })])
+    assert.deepStrictEqual(tags, ["Started", "TurnStarted", "TurnCompleted"])
+  })
+
+  it("a turn has started when the CLI says that it took the input, not when it was given", () => {
+    const stream = new ClaudeStream(7)
+    stream.give("t1", UUID, "go")
+    const tags = (record: ClaudeRecord) => stream.take(record, NOW).events.map(({ _tag }) => _tag)
+    const lifecycle = (state: string, uuid = UUID) => ({ type: "command_lifecycle", command_uuid: uuid, state })
+    assert.deepStrictEqual(tags(lifecycle("queued")), [])
+    assert.deepStrictEqual(tags(init), ["Started"])
+    assert.deepStrictEqual(tags(lifecycle("started", "another")), [])
+    assert.deepStrictEqual(tags(lifecycle("started")), ["TurnStarted"])
+    assert.deepStrictEqual(tags(lifecycle("started")), [])
+  })
+
+  it("the result of a turn of its own ends none of ours, also while ours waits to be taken", () => {
+    const lifecycle = { type: "command_lifecycle", command_uuid: UUID, state: "queued" }
+    const own = done("by itself", { origin: { kind: "task-notification" } })
+    const { events, stream } = heard([lifecycle, init, own])
+    assert.deepStrictEqual(of(events, "TurnCompleted"), [])
+    assert.isTrue(stream.active)
+  })
+
+  it("between turns a call is told in words, and its question refused at once", () => {
+    const stream = new ClaudeStream(7)
+    heard([init, done("x")], stream)
+    const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
+    const events = stream.take(called("c"), NOW).events
+    assert.deepStrictEqual(events, [{ _tag: "Notice", text: "between turns it calls Bash" }])
+    const step = stream.take({ type: "control_request", request_id: "r", request }, NOW)
+    assert.deepStrictEqual(
+      step.events.map(({ _tag }) => _tag),
+      ["Notice"]
+    )
+    const { response } = step.says[0] as { readonly response: { readonly response: { readonly behavior: string } } }
+    assert.strictEqual(response.response.behavior, "deny")
+  })
+
+  it("a request that agentd does not know is refused, not left open", () => {
+    const { says } = heard([init, { type: "control_request", request_id: "r", request: { subtype: "hook_callback" } }])
+    assert.deepStrictEqual(says, [
+      {
+        type: "control_response",
+        response: { subtype: "error", request_id: "r", error: "agentd does not know hook_callback" }
+      }
+    ])
+  })
+
+  it("allow gives the input back as it was asked about", () => {
+    const stream = new ClaudeStream(7)
+    const request = {
+      subtype: "can_use_tool",
+      tool_name: "AskUserQuestion",
+      tool_use_id: "c",
+      input: { questions: [] }
+    }
+    heard([init, { type: "control_request", request_id: "r", request }], stream)
+    assert.deepStrictEqual(stream.answer("c", { behavior: "allow" })?.["response"], {
+      subtype: "success",
+      request_id: "r",
+      response: { behavior: "allow", updatedInput: { questions: [] } }
+    })
+  })
+
+  it("a question that the CLI withdraws is not answered", () => {
+    const stream = new ClaudeStream(7)
+    const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
+    const asked = { type: "control_request", request_id: "r", request }
+    heard([init, called("c"), asked, { type: "control_cancel_request", request_id: "r" }], stream)
+    assert.isUndefined(stream.answer("c", { behavior: "allow" }))
+  })
+
+  it("an interrupt before the input was taken waits until it is", () => {
+    const stream = new ClaudeStream(7)
+    stream.give("t1", UUID, "go")
+    assert.isUndefined(stream.interrupt())
+    const { says } = stream.take(init, NOW)
+    assert.deepStrictEqual(
+      says.map((one) => one["request"]),
+      [{ subtype: "interrupt" }]
+    )
+    assert.isUndefined(stream.interrupt(), "once is enough")
+  })
+
+  it("an interrupt while only subagents work ends the turn with its receipt", () => {
+    const task = { task_id: "a", task_type: "local_agent" }
+    const stream = new ClaudeStream(7)
+    const tasks = { type: "system", subtype: "background_tasks_changed", tasks: [task] }
+    const { events } = heard([init, tasks, done("under way")], stream)
+    assert.deepStrictEqual(of(events, "TurnCompleted"), [])
+    assert.isDefined(stream.interrupt())
+    const receipt = { type: "control_response", response: { subtype: "success", request_id: "agentd-1" } }
+    assert.deepStrictEqual(stream.take(receipt, NOW).events, [
+      { _tag: "TurnInterrupted", turnId: "t1", output: "under way" }
+    ])
+  })
+
+  it("subagents that end without a report are waited for, then the interim answer is the answer", () => {
+    const task = { task_id: "a", task_type: "local_agent" }
+    const changed = (tasks: ReadonlyArray<object>) => ({ type: "system", subtype: "background_tasks_changed", tasks })
+    const { stream } = heard([init, changed([task]), done("under way"), changed([])])
+    assert.strictEqual(stream.waits, "report")
+    assert.deepStrictEqual(stream.settle(), [{ _tag: "TurnCompleted", turnId: "t1", output: "under way" }])
+  })
+
+  it("silence is the CLI's only while no call runs and no person is asked; a call given up is waited for no more", () => {
+    const stream = new ClaudeStream(7)
+    assert.strictEqual(stream.waits, "ready")
+    heard([init], stream)
+    assert.strictEqual(stream.waits, "answer")
+    stream.take(called("c"), NOW)
+    assert.isUndefined(stream.waits)
+    stream.forget("c")
+    assert.strictEqual(stream.waits, "answer")
+    stream.take(done("x"), NOW)
+    assert.isUndefined(stream.waits)
+  })
+
+  it("a sum that goes on from an earlier process, or begins anew, is told as a difference", () => {
+    const result = (usd: number, more: object = {}) =>
+      done("x", { total_cost_usd: usd, modelUsage: { m: { inputTokens: usd * 10, outputTokens: 1 } }, ...more })
+    const since = { model_usage_since_last_result: { m: { inputTokens: 3, outputTokens: 1, costUSD: 2 } } }
+    const { events } = heard([init, result(100, since), init, result(104), init, result(1)])
+    assert.deepStrictEqual(of(events, "Usage"), [
+      { _tag: "Usage", inputTokens: 3, outputTokens: 1, usd: 2 },
+      { _tag: "Usage", inputTokens: 40, outputTokens: 0, usd: 4 },
+      { _tag: "Usage", inputTokens: 10, outputTokens: 0, usd: 1 }
+    ])
+  })
+})

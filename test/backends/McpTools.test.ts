@@ -1,0 +1,148 @@
+/**
+ * McpTools: a real server that behaves, and servers that do not.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Exit, Fiber, Scope } from "effect"
+import * as fs from "node:fs"
+import { join } from "node:path"
+import type { BackendError } from "../../src/backends/Backend.ts"
+import * as McpTools from "../../src/backends/McpTools.ts"
+import * as ProcessTable from "../../src/backends/ProcessTable.ts"
+import type { ProcessTree } from "../../src/backends/ProcessTree.ts"
+import type { Reaper } from "../../src/backends/Reaper.ts"
+import type { Tool } from "../../src/backends/Tools.ts"
+import { layer, until } from "../support/backend-run.ts"
+import { call, yard } from "../support/toolbox.ts"
+
+const SERVER = join(import.meta.dirname, "../fixtures/mcp-server.mjs")
+
+const setup = Effect.gen(function* () {
+  const { at, root, host, spec } = yield* yard
+  const notes = at("notes")
+  fs.writeFileSync(notes, "")
+  const noted = () => fs.readFileSync(notes, "utf8")
+  const server = (how: string) => ({ argv: [process.execPath, SERVER, how, notes], env: { TOKEN: "given" } })
+  const make = (how: string) => McpTools.make({ servers: { records: server(how) }, spec, host, cwd: root })
+  return { noted, make }
+})
+type Setup = Effect.Success<typeof setup>
+
+const live = (
+  name: string,
+  body: (setup: Setup) => Effect.Effect<void, BackendError, Scope.Scope | ProcessTree | Reaper>
+) => it.live(name, () => Effect.scoped(Effect.flatMap(setup, body)).pipe(Effect.provide(layer)))
+
+const named = (tools: ReadonlyArray<Tool>, name: string) => tools.find((tool) => tool.name === `records__${name}`)
+
+describe("MCP: a server that behaves", () => {
+  live("gives its tools under its name; only what it calls read-only is", ({ make, noted }) =>
+    Effect.gen(function* () {
+      const tools = yield* make("ok")
+      assert.deepStrictEqual(
+        tools.slice(0, 3).map(({ name, readOnly, parallel }) => [name, readOnly, parallel]),
+        [
+          ["records__echo", true, true],
+          ["records__rm_all", false, false],
+          ["records__slow", false, false]
+        ]
+      )
+      assert.deepStrictEqual(yield* call(named(tools, "echo"), { text: "hi" }), {
+        status: "success",
+        output: "hi given"
+      })
+      // what it asks of us is answered, so that it does not wait
+      yield* until(() => noted().includes("answered -32601"))
+    })
+  )
+
+  live("all pages of its list are taken", ({ make }) =>
+    Effect.gen(function* () {
+      assert.strictEqual((yield* make("pages")).length, 9)
+    })
+  )
+
+  live("its errors are outcomes, long results are cut, and what is no text is said to be", ({ make }) =>
+    Effect.gen(function* () {
+      const tools = yield* make("ok")
+      assert.deepStrictEqual(yield* call(named(tools, "fail"), {}), { status: "error", output: "no such record" })
+      const refused = yield* call(named(tools, "refuse"), {})
+      assert.strictEqual(refused.status, "error")
+      assert.match(refused.output, /text is missing/)
+      assert.isBelow((yield* call(named(tools, "long"), {})).output.length, 70_000)
+      assert.match((yield* call(named(tools, "image"), {})).output, /image image\/png: not shown/)
+    })
+  )
+
+  live("an interrupted call is told to it, and the next one is answered", ({ make, noted }) =>
+    Effect.gen(function* () {
+      const tools = yield* make("ok")
+      const slow = yield* Effect.forkScoped(call(named(tools, "slow"), {}))
+      yield* until(() => noted().includes("slow has begun"))
+      yield* Fiber.interrupt(slow)
+      yield* until(() => noted().includes("cancelled number"))
+      assert.strictEqual((yield* call(named(tools, "echo"), { text: "on" })).status, "success")
+    })
+  )
+
+  live("it is asked to end when the scope does, and is gone then", ({ make, noted }) =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      yield* Scope.provide(make("ok"), scope)
+      const pid = ProcessTable.identify(Number(/pid (\d+)/.exec(noted())?.[1]))
+      assert.isTrue(ProcessTable.isAlive(pid))
+      yield* Scope.close(scope, Exit.void)
+      assert.isFalse(ProcessTable.isAlive(pid))
+    })
+  )
+})
+
+describe("MCP: a server that does not behave", () => {
+  for (const [how, said] of [
+    ["die", /has ended \(exit code 3\): out of memory/],
+    ["garbage", /no JSON-RPC/]
+  ] as const) {
+    live(`${how} in a call: outcomes, for this call, for those that wait, and for all later ones`, ({ make, noted }) =>
+      Effect.gen(function* () {
+        const tools = yield* make("ok")
+        const waiting = yield* Effect.forkScoped(call(named(tools, "slow"), {}))
+        yield* until(() => noted().includes("slow has begun"))
+        for (const outcome of [
+          yield* call(named(tools, how), {}),
+          yield* Fiber.join(waiting),
+          yield* call(named(tools, "echo"), { text: "x" })
+        ]) {
+          assert.strictEqual(outcome.status, "error")
+          assert.match(outcome.output, said)
+          assert.match(outcome.output, /go on without them/)
+        }
+      })
+    )
+  }
+
+  for (const [how, said] of [
+    ["dies", /has ended \(exit code 1\): no licence/],
+    ["refuses", /no tools here/],
+    ["garbage", /no known form/]
+  ] as const) {
+    live(`${how} at its start: the run does not start, with a remedy`, ({ make }) =>
+      Effect.gen(function* () {
+        const error = yield* Effect.matchEffect(make(how), {
+          onFailure: Effect.succeed,
+          onSuccess: () => Effect.die(new Error("it came up"))
+        })
+        assert.match(error.message, said)
+        assert.match(error.message, /records/)
+        assert.match(error.remedy, /agentd\.jsonc/)
+      })
+    )
+  }
+
+  it.live("a program that does not exist is named", () =>
+    Effect.gen(function* () {
+      const { host, spec, root } = yield* yard
+      const servers = { none: { argv: ["/nowhere/server"], env: {} } }
+      const error = yield* Effect.flip(McpTools.make({ servers, spec, host, cwd: root }))
+      assert.match(error.message, /\/nowhere\/server/)
+    }).pipe(Effect.scoped, Effect.provide(layer))
+  )
+})

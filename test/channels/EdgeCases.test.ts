@@ -1,0 +1,338 @@
+/** The six edge cases of the channels' source document, each by its name. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { ada, run, until, type World } from "./World.ts"
+
+/** Until pm has been told a second time. */
+const until2 = (world: World) =>
+  until(
+    "pm is told again",
+    Effect.sync(() => world.crew.of("pm").heard.length),
+    (n) => n === 2
+  )
+
+const reviews = (more: object = {}) => ({ reviews: { agents: ["pm", "dev", "qa"], ...more } })
+
+describe("edge cases of a channel", () => {
+  it.effect(
+    "1. agent crashes mid-turn: it goes offline, it is said, the next has the floor, and it is not queued again by itself",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure(reviews())
+          yield* world.come("pm", "dev", "qa")
+          yield* world.post("Look at #42")
+          yield* world.speaking("pm")
+          yield* world.crew.leave("pm", true)
+          yield* world.speaking("dev")
+          assert.strictEqual((yield* world.states())["pm"], "OFFLINE")
+          assert.include(yield* world.texts(), "⚠ pm disconnected, skipping turn")
+          yield* world.come("pm")
+          yield* world.state("pm", "IDLE")
+          yield* world.quiet
+          yield* world.crew.answer("dev", "Fine.\nTURN_COMPLETE")
+          yield* world.turn("qa", "Yes.\nTURN_COMPLETE")
+          yield* world.quiet
+          assert.strictEqual((yield* world.states())["pm"], "IDLE")
+          yield* world.channels.assign("reviews", "pm", ada)
+          // What it had not dealt with when it crashed is still new to it.
+          yield* world.turn("dev", "TURN_COMPLETE")
+          yield* world.speaking("pm")
+          assert.include(world.heard("pm"), "> Look at #42")
+        })
+      )
+  )
+
+  it.effect("1. a crash that is not to be announced is not", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews({ turnConfig: { announceDisconnects: false } }))
+        yield* world.come("pm", "dev", "qa")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.crew.leave("pm", true)
+        yield* world.speaking("dev")
+        assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42"])
+      })
+    )
+  )
+
+  it.effect(
+    "2. timeout during ACTIVE: after 60 s of silence it is said, the turn is interrupted, and the next has the floor",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure(reviews())
+          yield* world.come("pm", "dev", "qa")
+          yield* world.post("Look at #42")
+          yield* world.speaking("pm")
+          yield* world.after(59)
+          yield* world.floor("pm")
+          yield* world.after(1)
+          yield* world.speaking("dev")
+          assert.include(yield* world.texts(), "⏱ pm turn timed out")
+          assert.isUndefined(world.crew.of("pm").turn)
+          // It keeps its place: its turn comes again in the next cycle.
+          yield* world.turn("dev", "Done.\nTURN_COMPLETE")
+          yield* world.turn("qa", "TURN_COMPLETE")
+          yield* world.speaking("pm")
+          assert.include(world.heard("pm"), "> Look at #42")
+          assert.include(world.heard("pm"), "> Done.")
+        })
+      )
+  )
+
+  it.effect("2. each sign of life moves the end of the turn; the limit is each agent's own", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews({ timeouts: { pm: 90 }, turnConfig: { announceTimeouts: false } }))
+        yield* world.come("pm", "dev", "qa")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        for (const _ of [1, 2, 3, 4]) {
+          yield* world.after(80)
+          yield* world.crew.active("pm")
+          yield* world.quiet
+        }
+        yield* world.floor("pm")
+        const { channel } = yield* world.show()
+        const now = (yield* world.runes()).at(-1)!.at
+        assert.isAbove(channel.seats.find(({ agent }) => agent === "pm")!.until!, now)
+        yield* world.after(91)
+        yield* world.speaking("dev")
+        assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42"])
+      })
+    )
+  )
+
+  it.effect("4. agent never signals done: its answer is posted, and the time limit passes the floor on", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.crew.answer("pm", "I have looked.")
+        yield* world.quiet
+        yield* world.floor("pm")
+        assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42", "pm: I have looked."])
+        assert.lengthOf(yield* world.runes("channel.unsignalled"), 1)
+        yield* world.after(60)
+        yield* world.speaking("dev")
+        yield* world.turn("dev", "Good.\nTURN_COMPLETE")
+        yield* world.speaking("pm")
+        // It has dealt with what it answered.
+        assert.notInclude(world.heard("pm"), "> Look at #42")
+      })
+    )
+  )
+
+  it.effect("4. where the end is detected, some seconds of silence after an answer end the turn", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews({ turnConfig: { autoDetectTurnEnd: true } }))
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.crew.answer("pm", "I have looked.")
+        yield* world.quiet
+        yield* world.after(9)
+        yield* world.floor("pm")
+        yield* world.after(1)
+        yield* world.speaking("dev")
+        assert.notInclude(yield* world.texts(), "⏱ pm turn timed out")
+        const last = (yield* world.runes("seat.moved")).findLast(({ actor }) => actor === "seat/reviews/pm")!
+        assert.strictEqual(last.trigger, "TURN_COMPLETE")
+      })
+    )
+  )
+
+  it.effect(
+    "5. all agents go offline: messages are kept, it is said, and the first to be there is ACTIVE at once",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure(reviews())
+          yield* world.come("pm", "dev")
+          yield* world.quiet
+          yield* world.crew.leave("pm", true)
+          yield* world.crew.leave("dev", true)
+          yield* world.quiet
+          yield* world.post("Is anybody there?")
+          yield* world.quiet
+          assert.deepStrictEqual(yield* world.texts(), [
+            "⚠ No agents available in this channel",
+            "ada: Is anybody there?"
+          ])
+          yield* world.come("dev")
+          yield* world.state("dev", "IDLE")
+          yield* world.channels.assign("reviews", "dev", ada)
+          yield* world.speaking("dev")
+          assert.include(world.heard("dev"), "> Is anybody there?")
+        })
+      )
+  )
+
+  it.effect("6. queue order changes mid-sprint: who is added stands at the end, who is removed loses the turn", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const order = Effect.map(world.show(), ({ channel }) =>
+          channel.seats.filter(({ position }) => position !== null).map(({ agent }) => agent)
+        )
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev", "qa", "ux")
+        yield* world.post("Look at #42")
+        yield* world.turn("pm", "One.\nTURN_COMPLETE")
+        yield* world.speaking("dev")
+        assert.deepStrictEqual(yield* order, ["dev", "qa", "pm"])
+        yield* world.channels.assign("reviews", "ux", ada)
+        assert.deepStrictEqual(yield* order, ["dev", "qa", "pm", "ux"])
+        yield* world.channels.remove("reviews", "qa", ada)
+        assert.deepStrictEqual(yield* order, ["dev", "pm", "ux"])
+        yield* world.channels.remove("reviews", "dev", ada)
+        yield* world.quiet
+        assert.isUndefined(world.crew.of("dev").turn)
+        // pm has read all that was said since it spoke.
+        yield* world.speaking("ux")
+        assert.deepStrictEqual(yield* order, ["pm", "ux"])
+        assert.deepInclude(yield* world.states(), { dev: "IDLE", qa: "IDLE" })
+      })
+    )
+  )
+})
+
+describe("3. human interrupts mid-turn", () => {
+  const begun = (mode: string) => ({
+    reviews: { agents: ["pm", "dev"], turnConfig: { humanInterruptMode: mode } }
+  })
+
+  it.effect("queue: the message is delivered after the turn's end", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(begun("queue"))
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.post("And at #43")
+        yield* world.quiet
+        assert.lengthOf(world.crew.of("pm").heard, 1)
+        yield* world.crew.answer("pm", "Looked.\nTURN_COMPLETE")
+        yield* world.speaking("dev")
+        assert.include(world.heard("dev"), "> And at #43")
+        yield* world.turn("dev", "TURN_COMPLETE")
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "> And at #43")
+        assert.notInclude(world.heard("pm"), "> Look at #42")
+      })
+    )
+  )
+
+  it.effect(
+    "interrupt: the turn is ended, and begun again with the message; what it said till then is not posted",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure(begun("interrupt"))
+          yield* world.come("pm", "dev")
+          yield* world.post("Look at #42")
+          yield* world.speaking("pm")
+          yield* world.post("No, at #43")
+          yield* until2(world)
+          assert.include(world.heard("pm"), "> No, at #43")
+          assert.include(world.heard("pm"), "> Look at #42")
+          yield* world.floor("pm")
+          yield* world.crew.answer("pm", "Looked at 43.\nTURN_COMPLETE")
+          yield* world.speaking("dev")
+          assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42", "ada: No, at #43", "pm: Looked at 43."])
+          const [withheld] = yield* world.runes("channel.withheld")
+          assert.strictEqual(withheld?.payload["text"], "half")
+        })
+      )
+  )
+
+  it.effect("inject, the default: the agent that has the floor gets it at once, and once", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ reviews: { agents: ["pm", "dev"] } })
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.post("And at #43")
+        yield* world.quiet
+        assert.include(world.heard("pm"), "> And at #43")
+        yield* world.crew.answer("pm", "Looked at both.\nTURN_COMPLETE")
+        yield* world.turn("dev", "TURN_COMPLETE")
+        yield* world.quiet
+        yield* world.floor(null)
+        assert.lengthOf(world.crew.of("pm").heard, 2)
+      })
+    )
+  )
+
+  it.effect(
+    "inject, where a word ends the turn: the floor stays with the agent, and its next turn's answer is posted",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          world.crew.steering = "turn"
+          yield* world.configure({ reviews: { agents: ["pm", "dev"] } })
+          yield* world.come("pm", "dev")
+          yield* world.post("Look at #42")
+          yield* world.speaking("pm")
+          yield* world.post("And at #43")
+          yield* world.quiet
+          yield* world.floor("pm")
+          yield* world.crew.answer("pm", "Looked at both.\nTURN_COMPLETE")
+          yield* world.turn("dev", "TURN_COMPLETE")
+          yield* world.quiet
+          yield* world.floor(null)
+          assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42", "ada: And at #43", "pm: Looked at both."])
+        })
+      )
+  )
+
+  it.effect("inject, where a backend cannot: the message is taken back, and told with the next floor", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.steering = "queue"
+        yield* world.configure({ reviews: { agents: ["pm"] } })
+        yield* world.come("pm")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.post("And at #43")
+        yield* world.quiet
+        yield* world.channels.skip("reviews", ada)
+        yield* world.quiet
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "> And at #43")
+        yield* world.crew.answer("pm", "Both.\nTURN_COMPLETE")
+        yield* world.quiet
+        yield* world.floor(null)
+      })
+    )
+  )
+
+  it.effect("parallel: every agent of the channel that is at work hears of it", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure({
+          reviews: { agents: ["pm", "dev", "qa"], turnConfig: { humanInterruptMode: "parallel" } }
+        })
+        yield* world.come("pm", "dev", "qa")
+        yield* world.crew.send("dev", "elsewhere")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.post("Stop, all of you")
+        yield* world.quiet
+        assert.include(world.heard("pm"), "> Stop, all of you")
+        assert.include(world.heard("dev"), "> Stop, all of you")
+        assert.lengthOf(world.crew.of("qa").heard, 0)
+        // What dev makes of it belongs to its other work.
+        yield* world.crew.answer("dev", "Stopped.")
+        yield* world.quiet
+        assert.notInclude((yield* world.texts()).join(), "Stopped.")
+        assert.lengthOf(yield* world.runes("channel.withheld"), 0)
+      })
+    )
+  )
+})

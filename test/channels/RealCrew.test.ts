@@ -1,0 +1,132 @@
+/** Channels on the fleet's own agents: the real Crew, on backends that play turns. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Scope } from "effect"
+import * as DeadLetters from "../../src/actors/DeadLetters.ts"
+import * as Nest from "../../src/actors/Nest.ts"
+import * as Supervisor from "../../src/actors/Supervisor.ts"
+import { Fleet } from "../../src/agents/Fleet.ts"
+import * as LiveFleet from "../../src/agents/LiveFleet.ts"
+import { Backends } from "../../src/backends/Backends.ts"
+import { ProcessTree } from "../../src/backends/ProcessTree.ts"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
+import { Channels } from "../../src/channels/Channels.ts"
+import * as LiveChannels from "../../src/channels/LiveChannels.ts"
+import { decodeChannel } from "../../src/domain/ChannelConfig.ts"
+import { Redact } from "../../src/runes/Redact.ts"
+import { RuneLog } from "../../src/runes/RuneLog.ts"
+import * as Agents from "../agents/World.ts"
+
+const agent = (name: string) => ({ backend: { type: "command", argv: [name] }, minRunInterval: "0ms" })
+
+const nestOf = (name: string) => Nest.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+
+type Scripts = { readonly [agent: string]: ReadonlyArray<TurnScript> }
+
+/** A daemon's fleet and channels on the world's log, until it is stopped. */
+const open = Effect.fnUntraced(function* (world: Agents.World) {
+  const scope = yield* Scope.fork(yield* Effect.scope)
+  const [conversations, rooms] = [nestOf("conversations"), nestOf("channels")]
+  const log = Layer.succeed(RuneLog, world.log)
+  const fleetLayer = LiveFleet.layer({
+    worktrees: `${world.folder}/worktrees`,
+    nest: conversations,
+    sweep: Effect.void,
+    mcp: () => ({})
+  })
+  const layer = LiveChannels.layer({ nest: rooms }).pipe(
+    Layer.provideMerge(fleetLayer),
+    Layer.provide(
+      Layer.mergeAll(
+        log,
+        DeadLetters.layer().pipe(Layer.provide(log)),
+        Layer.succeed(Backends, { make: world.backends }),
+        Redact.layer,
+        ProcessTree.layer,
+        NodeFileSystem.layer
+      )
+    )
+  )
+  const context = yield* Layer.build(Layer.fresh(layer)).pipe(Scope.provide(scope))
+  yield* Effect.orDie(Supervisor.make({ name: "root", children: [conversations.child, rooms.child] })).pipe(
+    Scope.provide(scope)
+  )
+  const [fleet, channels] = [Context.get(context, Fleet), Context.get(context, Channels)]
+  yield* Agents.until(channels.ready, Boolean)
+  const texts = Effect.map(channels.show("reviews", world.caller), ({ posts }) =>
+    posts.map(({ from, text }) => `${from}: ${text}`)
+  )
+  return { fleet, channels, texts, stop: Scope.close(scope, Exit.void) }
+})
+
+const setUp = Effect.fnUntraced(function* (scripts: Scripts) {
+  const backends = new Map(
+    Object.entries(scripts).map(([name, turns]) => [name, ScriptedBackend.make([{ turns }])] as const)
+  )
+  const world = yield* Agents.make(backends.values().next().value!, (config) =>
+    Effect.succeed(backends.get("argv" in config ? config.argv[0]! : "")!)
+  )
+  world.configure({ name: "shop", agents: Object.fromEntries(Object.keys(scripts).map((name) => [name, agent(name)])) })
+  const daemon = yield* open(world)
+  const { conversation } = yield* daemon.fleet.register(world.config, world.caller)
+  const home = { conversation, project: "shop", config: world.config }
+  const reviews = decodeChannel({ agents: Object.keys(scripts) })
+  yield* daemon.channels.configure(home, { reviews })
+  return { world, daemon, home, reviews }
+})
+
+const done = { steps: [{ say: "TURN_COMPLETE" }] }
+
+describe("channels on real agents", () => {
+  it.live("take turns: each answers what is new, then all is silent", () =>
+    Effect.gen(function* () {
+      const { daemon, world } = yield* setUp({
+        pm: [{ steps: [{ say: "It is fine.\nTURN_COMPLETE" }] }, done],
+        dev: [{ steps: [{ say: "Tests are missing.\nTURN_COMPLETE" }] }, done]
+      })
+      yield* daemon.channels.post("reviews", "Look at #42", world.caller)
+      const texts = yield* Agents.until(daemon.texts, (all) => all.length === 3)
+      assert.deepStrictEqual(texts, ["ada: Look at #42", "pm: It is fine.", "dev: Tests are missing."])
+      yield* Agents.until(
+        daemon.channels.show("reviews", world.caller),
+        ({ channel }) => channel.detail === "nobody has anything new to read"
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a daemon that ends in the middle of a turn: the next one's channel has its answer, once", () =>
+    Effect.gen(function* () {
+      const { daemon, home, reviews, world } = yield* setUp({
+        pm: [{ steps: [{ say: "It is fine.\nTURN_COMPLETE", wait: "150 millis" }] }, done],
+        dev: [done]
+      })
+      yield* daemon.channels.post("reviews", "Look at #42", world.caller)
+      yield* Agents.until(daemon.channels.show("reviews", world.caller), ({ channel }) => channel.floor === "pm")
+      yield* daemon.stop
+      const next = yield* open(world)
+      yield* next.channels.configure(home, { reviews })
+      yield* Agents.until(next.texts, (all) => all.some((text) => text.startsWith("pm")))
+      yield* Agents.until(
+        next.channels.show("reviews", world.caller),
+        ({ channel }) => channel.detail === "nobody has anything new to read"
+      )
+      assert.deepStrictEqual(yield* next.texts, ["ada: Look at #42", "pm: It is fine."])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("in a paused conversation nobody speaks; what was said is heard after it", () =>
+    Effect.gen(function* () {
+      const { daemon, world } = yield* setUp({ pm: [{ steps: [{ say: "Here.\nTURN_COMPLETE" }] }, done], dev: [done] })
+      const shown = daemon.channels.show("reviews", world.caller)
+      yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "QUEUED"))
+      yield* daemon.fleet.pause("", { inFlight: "complete", reason: "" }, world.caller)
+      yield* daemon.channels.post("reviews", "Hello?", world.caller)
+      yield* Agents.until(shown, ({ channel }) => channel.floor === null)
+      yield* daemon.fleet.resume("", world.caller)
+      yield* daemon.channels.post("reviews", "Now?", world.caller)
+      const texts = yield* Agents.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
+      assert.deepStrictEqual(texts, ["ada: Hello?", "ada: Now?", "pm: Here."])
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,98 @@
+/** The goal verbs, through the real socket, on real goals. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import type { GoalInfo, GoalPage } from "../../src/domain/GoalMessages.ts"
+import { Goals } from "../../src/plans/Goals.ts"
+import * as Control from "../control/World.ts"
+import { says } from "../plans/CrewDouble.ts"
+import { run as runGoals, type World } from "../plans/World.ts"
+import { inProcess } from "./Child.ts"
+
+type Agentd = (...args: ReadonlyArray<string>) => ReturnType<typeof inProcess>
+
+const withCli = (body: (agentd: Agentd, world: World) => Effect.Effect<void, unknown>) =>
+  runGoals((world) =>
+    Effect.gen(function* () {
+      const state = yield* Control.folder
+      const inside = Control.layer(Control.makeWorld(), `${state}/control.sock`)
+      yield* Layer.build(inside.pipe(Layer.provide(Layer.succeed(Goals)(world.goals))))
+      yield* body((...args) => inProcess(["--state", state, ...args]), world)
+    }).pipe(Effect.scoped)
+  )
+
+describe("agentd goal", () => {
+  it.live("submit, show, approve, watch, ls: from a plan to a goal met", () =>
+    withCli((agentd, world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", says("done"))
+        world.crew.add("pm", says('{"tasks":[{"id":"a","title":"first"},{"id":"b","title":"then","dependsOn":["a"]}]}'))
+        const submitted = yield* agentd("goal", "ship it", "--planner", "pm", "--check", "true", "--rounds", "2")
+        assert.deepInclude(submitted, { code: 0, err: "" })
+        assert.match(submitted.out, /^g1 is submitted: pm makes a plan\. See: agentd .*goal show g1/)
+        yield* world.state("g1", "goal_met")
+        const shown = yield* agentd("goal", "show", "g1")
+        assert.match(shown.out, /web\/g1 goal_met for \d+s: 2 of 2 done\nship it\n/)
+        assert.match(shown.out, /✓ a first {2}\(bob\)\n└ ✓ b then {2}\(bob\)/)
+        assert.match(shown.out, /info: `true` succeeded/)
+        const { goal, tasks } = JSON.parse((yield* agentd("--json", "goal", "show", "g1")).out) as GoalPage
+        assert.deepStrictEqual([goal.maxRounds, tasks.length], [2, 2])
+        const watched = yield* agentd("goal", "watch", "web/g1")
+        assert.match(watched.out, /g1 goal_met: 2 of 2 done/)
+        assert.strictEqual(watched.code, 0)
+        const rows = JSON.parse((yield* agentd("--json", "goal", "ls")).out) as ReadonlyArray<GoalInfo>
+        assert.deepStrictEqual(
+          rows.map(({ goalId }) => goalId),
+          ["g1"]
+        )
+        assert.match((yield* agentd("goal", "ls")).out, /web\/g1 +goal_met +\d+s +2\/2/)
+      })
+    )
+  )
+
+  it.live("cancel, retry, approve and merge say what they cannot do, and what to do instead", () =>
+    withCli((agentd, world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", () => Effect.never)
+        yield* agentd("goal", "ship it", "--plan", world.file({ id: "a", title: "x" }), "--auto-start")
+        yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
+        for (const [args, words] of [
+          [["approve", "g1"], /plan\/g1 refuses plan_approved in executing: stale/],
+          [["retry", "g1", "a"], /There is no failed task "a" in g1\.\n.*goal show g1/],
+          [["merge", "g1"], /g1 is not met: it is executing.*\n.*--unreviewed/],
+          [["show", "g9"], /There is no goal "g9"\.\n.*goal ls --all/],
+          [["plan", "g1", "plan.json"], /g1 waits for no plan: it is executing/]
+        ] as const) {
+          const { code, err } = yield* agentd("goal", ...args)
+          assert.strictEqual(code, 1)
+          assert.match(err, words)
+        }
+        const cancelled = yield* agentd("goal", "cancel", "g1", "--reason", "enough")
+        assert.match(cancelled.out, /g1 is stopped/)
+        const watched = yield* agentd("goal", "watch", "g1")
+        assert.deepInclude(watched, { code: 1 })
+        assert.match(watched.err, /g1 stopped: enough/)
+      })
+    )
+  )
+
+  it.live("a goal without words, with a broken plan or a silly number of rounds is refused", () =>
+    withCli((agentd, world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", says("done"))
+        assert.deepInclude(yield* agentd("goal"), { code: 2 })
+        const broken = yield* agentd("goal", "x", "--plan", world.file({ id: "a" }))
+        assert.match(broken.err, /tasks\[0\]\.title: .*\n.*goal schema/)
+        const rounds = yield* agentd("goal", "x", "--plan", world.file({ id: "a", title: "x" }), "--rounds", "0")
+        assert.match(rounds.err, /rounds is 0 and must lie between 1 and 100/)
+        assert.match((yield* agentd("goal", "schema")).out, /"A plan of agentd"/)
+      })
+    )
+  )
+
+  it.live("a daemon that keeps no goals says so", () =>
+    Effect.gen(function* () {
+      const { state } = yield* Control.serve(Control.makeWorld())
+      assert.match((yield* inProcess(["--state", state, "goal", "ls"])).err, /keeps no goals/)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,168 @@
+/** What is large, hostile or in the way. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { says } from "./CrewDouble.ts"
+import { caller, run } from "./World.ts"
+
+const done = says("done")
+const never = () => Effect.never
+
+describe("a goal", () => {
+  it.live("a plan of 2,300 tasks is written in pieces of a thousand, and is whole after a restart", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.crew.add("bob", done)
+          const tasks = Array.from({ length: 2_300 }, (_, n) => ({
+            id: `t${n}`,
+            title: `task ${n}`,
+            // the first of all waits for the last
+            dependsOn: n === 0 ? ["t2299"] : []
+          }))
+          yield* world.submit({ plan: world.file(...tasks) })
+          assert.deepStrictEqual(yield* world.kinds, ["goal_received", "created", "updated", "updated"])
+          const pieces = (yield* world.runes).slice(1).map(({ payload }) => {
+            const event = payload["event"] as { tasks?: ReadonlyArray<unknown>; added?: ReadonlyArray<unknown> }
+            return (event.tasks ?? event.added)!.length
+          })
+          assert.deepStrictEqual(pieces, [1_000, 1_000, 300])
+          yield* world.restart
+          const { goal, next, tasks: page } = yield* world.goals.page("g1", 2_000, caller)
+          assert.deepStrictEqual([goal.total, goal.tasks.pending, page.length, next], [2_300, 2_300, 300, null])
+          yield* world.goals.approve("g1", caller)
+          yield* world.until("g1", "some are done", ({ tasks }) => tasks.completed > 10)
+          yield* world.goals.cancel("g1", "enough", caller)
+          assert.notInclude(world.crew.carried, "plan/g1/t0/1")
+        }),
+      { goals: { autoStart: false } }
+    )
+  )
+
+  it.live("tasks may be called as objects call their own: constructor, toString", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", done)
+        yield* world.submit({
+          plan: world.file(
+            { id: "constructor", title: "x" },
+            { id: "toString", title: "y", dependsOn: ["constructor"] }
+          )
+        })
+        yield* world.state("g1", "goal_met")
+      })
+    )
+  )
+
+  it.live("while its conversation takes no work it waits, and goes on when that is resumed", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", done)
+        world.crew.set("bob", { online: false })
+        const paused = {
+          stream: "c",
+          actor: "conversation",
+          payload: { event: { _tag: "pause_requested", reason: "lunch", by: "ada", inFlight: "complete" } }
+        }
+        yield* world.log.append([{ ...paused, kind: "session.paused", to: "paused" }])
+        yield* world.restart
+        yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
+        yield* world.until("g1", "it says so", ({ detail }) => detail.includes("takes no work"))
+        const resumed = { ...paused, payload: { event: { _tag: "resume_requested", by: "ada" } } }
+        yield* world.log.append([{ ...resumed, kind: "session.resumed", to: "active" }])
+        world.crew.set("bob", { online: true })
+        yield* world.state("g1", "goal_met")
+        assert.notInclude(yield* world.kinds, "blocked")
+      })
+    )
+  )
+
+  it.live("a closing conversation stops its goals, and says why", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", never)
+        yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
+        yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
+        yield* world.goals.stopAll("c", "ada", "the conversation is closed")
+        const goal = yield* world.state("g1", "stopped")
+        assert.strictEqual(goal.reason, "the conversation is closed")
+        yield* world.until("g1", "bob is free", () => !world.crew.agents.get("bob")!.member.busy)
+      })
+    )
+  )
+
+  it.live("nobody resolves it in time: it stops as unresolvable", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.crew.add("bob", done)
+          yield* world.submit({ plan: world.file({ id: "a", title: "x", needs: ["rust"] }) })
+          const goal = yield* world.state("g1", "stopped")
+          assert.match(goal.reason!, /nobody resolved it in time: task a needs rust/)
+          assert.strictEqual((yield* world.runes).at(-1)!.trigger, "unresolvable")
+        }),
+      { goals: { blockedTimeout: 30 } }
+    )
+  )
+
+  it.live("a critic that cannot be understood passes nothing", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.crew.add("bob", done)
+          world.crew.add("judge", says('{"findings":[{"severity":"terrible","message":"?"}]}'))
+          yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
+          const goal = yield* world.state("g1", "blocked")
+          assert.strictEqual(goal.reason, "1 reviews did not pass")
+          const { findings } = yield* world.goals.page("g1", 0, caller)
+          assert.match(findings[0]!.message, /there is no review: judge: none of 2 answers could be used/)
+        }),
+      { goals: { critic: "judge", rounds: 1, planTries: 2 } }
+    )
+  )
+
+  it.live("INV-AGENT-SUPERVISED: a goal that stumbles says so, goes on after a while, and touches no other", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", done)
+        const { members } = world.crew.service
+        let broken = true
+        Object.assign(world.crew.service, {
+          members: (conversation: string) =>
+            Effect.flatMap(members(conversation), (all) =>
+              broken ? Effect.die(new Error("no members")) : Effect.succeed(all)
+            )
+        })
+        broken = false
+        yield* world.submit({ plan: world.file({ id: "a", title: "x" }), autoStart: false })
+        yield* world.state("g1", "planning")
+        broken = true
+        yield* world.goals.approve("g1", caller)
+        yield* world.until("g1", "it says so", ({ detail }) => detail === "it cannot go on: no members")
+        broken = false
+        yield* world.submit({ plan: world.file({ id: "a", title: "x" }), autoStart: true })
+        yield* world.state("g2", "goal_met")
+        yield* world.state("g1", "goal_met")
+      })
+    )
+  )
+
+  it.live("what was sealed takes nothing more, and is not carried on after a restart", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", never)
+        yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
+        yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
+        const event = { _tag: "cleanup_complete", stats: null }
+        yield* world.log.append([
+          { stream: "c", kind: "session.closed", actor: "conversation", to: "closed", payload: { event } }
+        ])
+        yield* world.until("g1", "it says so", ({ detail }) => detail === "its conversation is closed")
+        yield* world.restart
+        const { goal } = yield* world.goals.page("g1", 0, caller)
+        assert.deepInclude(goal, { state: "executing", detail: "its conversation is closed" })
+        const refused = yield* Effect.flip(world.goals.cancel("g1", "", caller))
+        assert.match(refused.message, /The conversation of g1 is closed/)
+      })
+    )
+  )
+})

@@ -1,0 +1,75 @@
+/**
+ * What the tests of agentd's own tools share: a home with secrets, a workspace in it, a
+ * daemon's environment that knows no other home, and a marked run whose processes are
+ * gone when the test ends.
+ */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Effect, Layer, Schema } from "effect"
+import { execFileSync } from "node:child_process"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import type { RunSpec } from "../../src/backends/Backend.ts"
+import { ProcessTree } from "../../src/backends/ProcessTree.ts"
+import { Reaper } from "../../src/backends/Reaper.ts"
+import { type Mechanism, probe, Sandbox } from "../../src/backends/Sandbox.ts"
+import type { Tool, ToolHost, ToolOutcome } from "../../src/backends/Tools.ts"
+import { ModelBackend } from "../../src/domain/BackendConfig.ts"
+import { world } from "./backend-run.ts"
+
+export const SECRET = "the-secret-of-this-test"
+
+export const config = (given: Partial<typeof ModelBackend.Encoded> = {}): ModelBackend =>
+  Schema.decodeSync(ModelBackend)({ type: "model", provider: "anthropic", model: "m", ...given })
+
+export const yard = Effect.gen(function* () {
+  const { store, folder } = yield* world
+  const at = (...parts: ReadonlyArray<string>) => path.join(folder, ...parts)
+  const [home, root, outside] = [at("home"), at("home", "project"), at("outside")]
+  for (const one of [root, outside, at("home", ".ssh"), at("home", ".local", "state", "agentd")])
+    fs.mkdirSync(one, { recursive: true })
+  fs.writeFileSync(at("outside", "secret"), SECRET)
+  fs.writeFileSync(at("home", ".ssh", "id_ed25519"), SECRET)
+  fs.writeFileSync(at("home", ".local", "state", "agentd", "runes.db"), SECRET)
+  const environment = { PATH: process.env["PATH"], HOME: home, OPENAI_API_KEY: SECRET, LANG: "C.UTF-8" }
+  const host: ToolHost = { store, environment }
+  const spec: RunSpec = {
+    runId: "run-1",
+    agent: "builder",
+    turnId: "turn-1",
+    prompt: "",
+    cwd: root,
+    env: {},
+    resume: undefined,
+    mcp: {}
+  }
+  return { folder, home, root, outside, environment, host, spec, at }
+})
+
+export const services = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer)
+
+/** A layer for what has been found out already. */
+export const sandboxOf = (mechanism: Mechanism) => Layer.succeed(Sandbox, { mechanism: Effect.succeed(mechanism) })
+
+/** What works on this machine: each kind of sandbox is tried, and each absence told. */
+export const mechanisms: ReadonlyArray<Mechanism> = await Promise.all(
+  (["bubblewrap", "namespaces"] as const).map((kind) => Effect.runPromise(probe(process.env, [kind])))
+)
+
+export const held = mechanisms.filter((one) => one.kind !== "none")
+
+export const missing = mechanisms.filter((one) => one.kind === "none").map(({ note }) => note)
+for (const note of missing) process.stderr.write(`SKIPPED, no sandbox of this kind on this machine: ${note}\n`)
+
+/** One call; `told` is what it was told while it ran. */
+export const call = (tool: Tool | undefined, input: unknown, told: Array<string> = []): Effect.Effect<ToolOutcome> =>
+  tool === undefined
+    ? Effect.die(new Error("there is no such tool"))
+    : Effect.scoped(
+        tool.run(input, { callId: "call-1", progress: (_, chunk) => Effect.sync(() => void told.push(chunk)) })
+      )
+
+export const git = (folder: string, ...args: ReadonlyArray<string>) =>
+  execFileSync("git", ["-c", "user.name=t", "-c", "user.email=t@example.org", "-C", folder, ...args], {
+    encoding: "utf8",
+    stdio: ["ignore", "pipe", "ignore"]
+  })
