@@ -1,8 +1,9 @@
 /**
  * demo: agentd's main job, for real, in under a minute.
  *
- * A real daemon with its store in a temporary folder, a real git repository, four
- * agents that are small shell scripts, and a real SMTP server on this machine. It
+ * A real daemon with its store in a temporary folder, a real git repository, seven
+ * agents that are small shell scripts, and a real SMTP server on this machine; at
+ * the end, a goal of five tasks that is planned, worked off, reviewed and merged. It
  * prints what happens as it happens, checks each claim, verifies the log, and
  * leaves no process and no file behind. Exits 0 only if all of that was so.
  */
@@ -17,6 +18,7 @@ import { SMTPServer } from "smtp-server"
 import { call } from "../src/control/ControlClient.ts"
 import type { AgentInfo } from "../src/domain/Messages.ts"
 import type { Rune } from "../src/domain/Rune.ts"
+import * as Goal from "./demo/Goal.ts"
 
 const LIMIT = "55 seconds"
 const started = Date.now()
@@ -34,7 +36,7 @@ const say = (text: string) => console.log(`${clock()}  ${text}`)
 const title = (text: string) => console.log(`\n${style("bold", text)}`)
 const indented = (text: string) => text.trimEnd().replaceAll(/^/gm, "         │ ")
 
-// ── The agents: four small shell scripts ─────────────────────────────────────
+// ── The agents: small shell scripts ──────────────────────────────────────────
 
 const script = (text: string, more: object) => ({
   backend: { type: "command", shell: text, readyAfter: "100ms", killGrace: "1 second" },
@@ -64,8 +66,10 @@ const config = (port: number) => ({
     thinker: script(
       'p=$(cat); case "$p" in *"answer now"*) echo "the answer is 42"; sleep 0.3;; *) echo thinking; sleep 600;; esac',
       { role: "thinks for ever unless interrupted" }
-    )
+    ),
+    ...Goal.agents(script)
   },
+  goals: Goal.goals,
   mail: {
     to: "you@example.org",
     from: "agentd <agentd@example.org>",
@@ -206,7 +210,7 @@ const narrate = call(socket, (client) =>
 )
 
 const work = Effect.gen(function* () {
-  title("Four agents, started by a daemon in a store of its own (waits are scaled down by 10)")
+  title("Seven agents, started by a daemon in a store of its own (waits are scaled down by 10)")
   yield* agentd("send", "builder", "Write the first page.")
   yield* agentd("send", "flaky", "Do what you can.")
   yield* agentd("send", "thinker", "Think about everything.")
@@ -241,6 +245,8 @@ const work = Effect.gen(function* () {
     "a mail told of it: who, why, and the command to start it again",
     /agentd start shop\/doomed/.test(mails.join())
   )
+
+  yield* Goal.part({ agentd, claim: check, project, title })
 
   title("The board, and why")
   yield* agentd("ps")

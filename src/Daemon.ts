@@ -14,7 +14,9 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { createHash } from "node:crypto"
 import { dirname, join } from "node:path"
-import { Clock, Deferred, Effect, type FileSystem, Layer, Schema } from "effect"
+import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from "effect"
+import { Channels } from "./channels/Channels.ts"
+import * as LiveChannels from "./channels/LiveChannels.ts"
 import type { ChildSpec } from "./actors/Child.ts"
 import * as DeadLetters from "./actors/DeadLetters.ts"
 import * as Nest from "./actors/Nest.ts"
@@ -29,6 +31,8 @@ import * as Endpoint from "./control/Endpoint.ts"
 import * as Listening from "./http/Listening.ts"
 import * as Server from "./http/Server.ts"
 import * as Spool from "./http/Spool.ts"
+import { Goals } from "./plans/Goals.ts"
+import * as LiveGoals from "./plans/LiveGoals.ts"
 import * as LivePlates from "./plates/LivePlates.ts"
 import type { Plates } from "./plates/Plates.ts"
 import type { UserConfig } from "./domain/Config.ts"
@@ -92,7 +96,9 @@ const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
 
 /** Where what comes and goes belongs in the supervision tree. */
 interface Nests {
+  readonly channels: Nest.Nest
   readonly conversations: Nest.Nest
+  readonly plans: Nest.Nest
   readonly plates: Nest.Nest
 }
 
@@ -121,11 +127,38 @@ const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
     )
   )
 
+/** Goals, told by the fleet what their projects say. */
+const goalsOf = (options: Options, store: string, nest: Nest.Nest) =>
+  Layer.unwrap(
+    Effect.map(Fleet, (fleet) =>
+      LiveGoals.layer({
+        nest,
+        store,
+        environment: options.environment,
+        scratch: join(options.state, "goals"),
+        projects: {
+          ofCaller: (caller) => Effect.map(fleet.conversation("", caller), ({ conversation }) => conversation),
+          config: fleet.configOf
+        }
+      })
+    )
+  )
+
+/** Channels follow what the files of the projects say. */
+const furnish = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const channels = yield* Channels
+  return yield* Stream.runForEach(fleet.configs, ({ config, conversation }) =>
+    channels.configure({ conversation, project: config.name, config: config.path }, config.channels)
+  )
+})
+
 /** The services of the daemon, from the ground up. */
-const services = (options: Options, user: UserConfig, { conversations, plates }: Nests) => {
+const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
   const store = storeId(options.state)
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), LiveChannels.layer({ nest: channels }))),
     Layer.provideMerge(platesOfRuns({ nest: plates, permissionTimeout: user.approvals.timeout })),
     Layer.provideMerge(LiveFleet.layer({ worktrees, nest: conversations, sweep: sweep(store), mcp: voiceOf(options) })),
     Layer.provideMerge(DeadLetters.layer()),
@@ -144,9 +177,11 @@ const note = (kind: string, payload: Payload) =>
 
 /** What the daemon's own children are built from. */
 type Needs =
+  | Channels
   | Correspondence
   | FileSystem.FileSystem
   | Fleet
+  | Goals
   | Listening.Listening
   | LiveOutbox
   | Plates
@@ -163,7 +198,12 @@ const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R
 const live = Effect.fnUntraced(function* (options: Options) {
   const startedAt = yield* Clock.currentTimeMillis
   yield* StoreLock.acquire({ folder: options.state, socket: options.socket })
-  const nests = { conversations: nestOf("conversations"), plates: nestOf("plates") }
+  const nests = {
+    channels: nestOf("channels"),
+    conversations: nestOf("conversations"),
+    plans: nestOf("plans"),
+    plates: nestOf("plates")
+  }
   const user = yield* Effect.provide(ConfigFile.loadUser(options.userConfig), NodeServices.layer)
   const context = yield* Layer.build(services(options, user, nests))
   return yield* Effect.gen(function* () {
@@ -194,6 +234,9 @@ const live = Effect.fnUntraced(function* (options: Options) {
         service("http", http),
         service("spool", Spool.layer({ state: options.state })),
         nests.conversations.child,
+        nests.channels.child,
+        { id: "channels' config", start: Effect.succeed(furnish) },
+        nests.plans.child,
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(fleet.ready)) }
       ]

@@ -33,7 +33,9 @@ export const layer = (userConfig: string) =>
         )
       return Correspondence.of({
         mailFor: (stream) =>
-          Effect.flatMap(fleet.mailOf(stream), (mail) => (mail === undefined ? own : Effect.succeed(mail))),
+          Effect.flatMap(fleet.configOf(stream), (config) =>
+            config?.mail === undefined ? own : Effect.succeed(config.mail)
+          ),
         projectName: (stream) =>
           Effect.map(fleet.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
         why: ({ actor, stream }) =>

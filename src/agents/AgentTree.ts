@@ -14,7 +14,7 @@ import type * as Turn from "../machines/Turn.ts"
 import type * as Worker from "../machines/Worker.ts"
 import { StorageError } from "../runes/RuneLog.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
-import { fateOf, memberOf } from "./Fate.ts"
+import { fateOf, memberOf, nowOf } from "./Fate.ts"
 import type { InboxMessage, VoiceOf } from "./Fleet.ts"
 import type { Tenant } from "./Home.ts"
 import * as Inbox from "./Inbox.ts"
@@ -252,10 +252,14 @@ class Commands {
   })
 
   readonly withdraw = (messageId: string): Command<boolean> =>
-    this.agent.inbox.ask({ _tag: "Withdrawn", messageId }).pipe(
-      Effect.as(true),
-      Effect.catch((error) => (error._tag === "Refused" ? Effect.succeed(false) : refuse(error)))
-    )
+    Effect.suspend(() => {
+      const { inbox } = this.agent
+      if (nowOf(this.agent, messageId)?._tag !== "Waiting") return Effect.succeed(false)
+      return inbox.ask({ _tag: "Withdrawn", messageId }).pipe(
+        Effect.as(true),
+        Effect.catch((error) => (error._tag === "Refused" ? Effect.succeed(false) : refuse(error)))
+      )
+    })
 
   readonly interruptMessage = Effect.fnUntraced(
     { self: this },
@@ -307,6 +311,7 @@ export const of = (agent: LiveAgent): AgentTree => {
   const { around } = agent
   const { conversation, log } = around
   const tenant: Tenant = {
+    announce: Effect.suspend(() => agent.announce(agent.life?.snapshot.entered ?? 0)),
     wake: Effect.suspend(() =>
       Effect.andThen(agent.worker?.tell({ _tag: "WorkArrived" }) ?? Effect.void, agent.live.wake)
     ),

@@ -4,6 +4,7 @@
  */
 import { Effect, PubSub, Stream } from "effect"
 import type { CrewReport } from "../domain/Crew.ts"
+import type { ConfigNews } from "./LiveAgent.ts"
 import type { Watched } from "./RunRouter.ts"
 
 /** One event of a run, for whoever watches runs. */
@@ -21,15 +22,20 @@ const NEWS = 4_096
 export interface Bus {
   readonly report: (report: CrewReport) => Effect.Effect<void>
   readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
+  readonly configured: (news: ConfigNews) => Effect.Effect<void>
   readonly reports: Stream.Stream<CrewReport>
   /** A reader that is too slow misses the oldest. */
   readonly news: Stream.Stream<RunNews>
+  readonly configs: Stream.Stream<ConfigNews>
 }
 
 export const make = Effect.gen(function* () {
   const reports = yield* PubSub.unbounded<CrewReport>()
   const news = yield* PubSub.sliding<RunNews>(NEWS)
+  const configs = yield* PubSub.unbounded<ConfigNews>()
   const bus: Bus = {
+    configured: (config) => Effect.asVoid(PubSub.publish(configs, config)),
+    configs: Stream.fromPubSub(configs),
     report: (report) =>
       report._tag === "Active" && PubSub.sizeUnsafe(reports) > BUSY
         ? Effect.void

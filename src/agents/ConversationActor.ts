@@ -246,6 +246,10 @@ export class ConversationActor {
     })
 
   /** In their own fibers: what they do comes back as mail. */
+  readonly announce: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.forEach(this.around.residents(), ({ tenant }) => tenant.announce, { discard: true })
+  )
+
   private readonly wake: Effect.Effect<void> = Effect.suspend(() =>
     Effect.forEach(this.around.residents(), ({ tenant }) => Effect.forkIn(tenant.wake, this.scope), { discard: true })
   )
@@ -344,6 +348,8 @@ export const make = Effect.fnUntraced(function* (around: Around, life: Life) {
     activities: {
       // the project starts them, here and whenever its file names more
       StartAgents: () => Effect.void,
+      // whoever counts on them hears that they take turns, or take none
+      AnnounceAgents: () => conversation.announce,
       StopAgents: conversation.stopAgents,
       // the log sealed it with the rune that led here
       SealStream: () => Deferred.succeed(conversation.closed, undefined),

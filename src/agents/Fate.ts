@@ -10,7 +10,7 @@ import type { LiveAgent } from "./LiveAgent.ts"
 import { outputOf } from "./TurnActor.ts"
 
 /** As far as the machines' own data tell. */
-const now = ({ inbox, turn, worker }: LiveAgent, messageId: string): Fate | undefined => {
+export const nowOf = ({ inbox, turn, worker }: LiveAgent, messageId: string): Fate | undefined => {
   const { data, state } = turn.snapshot
   const { waiting } = inbox.snapshot.data
   const isActive = state === "streaming" || state === "tool_executing"
@@ -20,7 +20,7 @@ const now = ({ inbox, turn, worker }: LiveAgent, messageId: string): Fate | unde
     return { _tag: "Carried", turnId: run.data.runId! }
   }
   const waits = data.messageIds.includes(messageId)
-    ? data.unfinished.includes(messageId)
+    ? data.unfinished.includes(messageId) && !isWithdrawn(inbox.snapshot.data, messageId)
     : waiting.some((message) => message.messageId === messageId)
   return waits ? { _tag: "Waiting" } : undefined
 }
@@ -31,7 +31,7 @@ export const fateOf = (
   messageId: string
 ): Effect.Effect<Fate, StorageError> =>
   Effect.suspend(() => {
-    const found = now(agent, messageId)
+    const found = nowOf(agent, messageId)
     if (found !== undefined) return Effect.succeed(found)
     const ended = agent.record.ended.get(messageId)
     if (ended !== undefined) {

@@ -7,7 +7,7 @@
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { Voice } from "../domain/AgentConfig.ts"
-import type { MailConfig } from "../domain/Config.ts"
+import type { Project } from "../domain/ConfigFile.ts"
 import type {
   AgentInfo,
   CallInfo,
@@ -21,6 +21,7 @@ import type {
 } from "../domain/Messages.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
 import type { RunNews } from "./Bus.ts"
+import type { ConfigNews } from "./LiveAgent.ts"
 
 /** An agent that speaks for itself. */
 export interface VoiceOf {
@@ -106,8 +107,10 @@ export class Fleet extends Context.Service<
     readonly inbox: (of: VoiceOf) => Effect.Effect<ReadonlyArray<InboxMessage>>
     /** What runs tell, from the subscription on, for whoever watches them. */
     readonly news: Stream.Stream<RunNews>
-    /** The mail section of a conversation's project; undefined where it has none. */
-    readonly mailOf: (conversation: string) => Effect.Effect<MailConfig | undefined>
+    /** What the file of each open conversation says: now, and whenever it changes. The same may come twice. */
+    readonly configs: Stream.Stream<ConfigNews>
+    /** The config in force for a conversation; undefined for one whose project cannot be read. */
+    readonly configOf: (conversation: string) => Effect.Effect<Project | undefined>
     /** Waits until the log is folded at start-up; fails if it cannot be: then there are no agents. */
     readonly recovered: Effect.Effect<void, StorageError>
     /** False until then. */

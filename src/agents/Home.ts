@@ -32,6 +32,8 @@ export interface Home {
 
 /** An agent, as its conversation sees it. */
 export interface Tenant {
+  /** Whoever watches the agent is told whether it is there for turns now. */
+  readonly announce: Effect.Effect<void>
   /** It takes turns again: look for work. */
   readonly wake: Effect.Effect<void>
   /** Ends the turn in progress; `keep`: what it was asked is offered again (a pause, a suspension), else it is dropped. */

@@ -19,7 +19,7 @@ export const Message = Schema.Struct({
   from: Schema.String,
   text: Schema.String,
   urgent: Schema.Boolean,
-  /** It is a turn of its own, shared with no other message. */
+  /** A channel's or a plan's: a turn of its own; after an error its sender asks again, not agentd. */
   alone: Schema.optional(Schema.Boolean),
   /** ms since the epoch */
   at: Schema.Finite
@@ -71,7 +71,7 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
       case "Delivered":
         return event.runId === data.runId
       case "Withdrawn":
-        return !data.waiting.some(({ messageId }) => messageId === event.messageId)
+        return !known(data).some(({ messageId }) => messageId === event.messageId)
     }
   },
   guards: {},
@@ -93,6 +93,7 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
         ? {
             ...data,
             waiting: data.waiting.filter(({ messageId }) => messageId !== event.messageId),
+            carried: data.carried.filter(({ messageId }) => messageId !== event.messageId),
             withdrawn: [...(data.withdrawn ?? []), event.messageId].slice(-MAX_WITHDRAWN)
           }
         : data

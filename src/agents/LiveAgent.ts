@@ -5,12 +5,13 @@
  * Guarantees: one incarnation at a time; what the log says of an incarnation comes
  * to be, whoever asked for it; the run slot outlives the actors' crashes.
  */
-import { Duration, Effect, Exit, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Scope } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
 import * as Nest from "../actors/Nest.ts"
 import type { Backend, RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { Project } from "../domain/ConfigFile.ts"
 import type { CrewReport } from "../domain/Crew.ts"
 import type { Caller } from "../domain/Messages.ts"
 import type * as Agent from "../machines/Agent.ts"
@@ -29,10 +30,18 @@ import * as TurnActor from "./TurnActor.ts"
 import * as WorkerActor from "./WorkerActor.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
+/** What the file of an open conversation says now. */
+export interface ConfigNews {
+  readonly conversation: string
+  readonly config: Project
+}
+
 /** Who is told of agents from outside, and what of agentd their runs are given. */
 export interface Outside {
   readonly report: (report: CrewReport) => Effect.Effect<void>
   readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
+  /** What a conversation's file says, from the start and after each change. */
+  readonly configured: (news: ConfigNews) => Effect.Effect<void>
   /** Servers of agentd's own for a run, by name. */
   readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
 }
@@ -193,6 +202,7 @@ export class LiveAgent {
       calls,
       meter,
       turn: () => this.turn,
+      inbox: () => this.inbox,
       worker: () => this.worker,
       report,
       watched: (runId, event) => around.outside.watched({ agent: this.fullName, runId }, event)
@@ -256,6 +266,20 @@ export class LiveAgent {
     }
   )
 
+  /** Whether it is there for turns, and whether it has one. */
+  announce(eventId: number): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      const { conversation, home } = this.around
+      const life = this.life?.snapshot
+      if (life?.state !== "idle" && life?.state !== "running_turn") return
+      const of = { conversation, agent: this.name, eventId, at: yield* Clock.currentTimeMillis }
+      const reason = home.barred()
+      if (reason !== undefined) return yield* this.report({ ...of, _tag: "Offline", reason, crashed: false })
+      yield* this.report({ ...of, _tag: "Online" })
+      if (life.state === "idle") yield* this.report({ ...of, _tag: "Idle" })
+    })
+  }
+
   private get lifeOf(): AgentActor.Life {
     const { around, live, slot } = this
     const { conversation, deadLetters, home, log } = around
@@ -265,14 +289,7 @@ export class LiveAgent {
       conversation,
       log,
       deadLetters,
-      idle: (cause) =>
-        Effect.gen({ self: this }, function* () {
-          yield* home.agentReady(name, cause)
-          const at = this.life!.snapshot.at
-          const of = { conversation, agent: name, eventId: cause, at }
-          yield* this.report({ ...of, _tag: "Online" })
-          yield* this.report({ ...of, _tag: "Idle" })
-        }),
+      idle: (cause) => Effect.andThen(home.agentReady(name, cause), this.announce(cause)),
       interruptTurn: (turnId, reason) =>
         this.turn.tell({ _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial }),
       forceStop: (turnId) =>

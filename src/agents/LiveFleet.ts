@@ -6,7 +6,7 @@
  * config is gone or broken is named with its problems and holds up no other. A
  * project has one open conversation at a time; those that are closed are known.
  */
-import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore, Stream } from "effect"
 import { isAbsolute } from "node:path"
 import { DeadLetters } from "../actors/DeadLetters.ts"
 import type * as Nest from "../actors/Nest.ts"
@@ -223,13 +223,13 @@ class LiveFleet {
       now
     })
 
-  /** The mail section that counts for a conversation, also for one that its project has left behind. */
-  mailOf(conversation: string) {
+  /** The config that counts for a conversation, also for one that its project has left behind. */
+  configOf(conversation: string) {
     const open = this.projects.get(conversation)
-    if (open !== undefined) return open.config.mail
+    if (open !== undefined) return open.config
     const config = this.closed.get(conversation)?.config
     const next = config === undefined ? undefined : Finder.ofConfig(this.entries, config)
-    return next?._tag === "Open" ? next.project.config.mail : undefined
+    return next?._tag === "Open" ? next.project.config : undefined
   }
 }
 
@@ -311,6 +311,10 @@ const service = (fleet: LiveFleet, ready: Ready, bus: Bus.Bus): Fleet["Service"]
     ...voices,
     ...conversations(fleet, ready),
     news: bus.news,
+    configs: Stream.merge(
+      bus.configs,
+      Stream.suspend(() => Stream.fromIterable([...fleet.projects.values()].map((project) => project.news)))
+    ),
     register: (config, caller) => Effect.andThen(recovered, fleet.register(config, caller)),
     projects: Effect.sync(() => [
       ...[...fleet.projects.values()].map((project) => project.info),
@@ -335,7 +339,7 @@ const service = (fleet: LiveFleet, ready: Ready, bus: Bus.Bus): Fleet["Service"]
     interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
     spawn: (parent, request, caller) =>
       onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
-    mailOf: (conversation) => Effect.sync(() => fleet.mailOf(conversation)),
+    configOf: (conversation) => Effect.sync(() => fleet.configOf(conversation)),
     recovered,
     ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>
       isDone ? Effect.isSuccess(recovered) : Effect.succeed(false)
@@ -358,7 +362,7 @@ export const layer = (options: Options) =>
         fileSystem: yield* FileSystem.FileSystem,
         worktrees: options.worktrees,
         recoveredTo: yield* log.head,
-        outside: { report: bus.report, watched: bus.watched, mcp: options.mcp }
+        outside: { report: bus.report, watched: bus.watched, configured: bus.configured, mcp: options.mcp }
       }
       const fleet = new LiveFleet(services, options.nest, scope)
       const ready = yield* Deferred.make<void, StorageError>()

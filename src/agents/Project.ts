@@ -14,6 +14,7 @@ import type { CommandRefused, ConversationInfo, ProjectInfo } from "../domain/Me
 import * as Budget from "./Budget.ts"
 import * as ConversationActor from "./ConversationActor.ts"
 import * as ConversationRow from "./ConversationRow.ts"
+import type { ConfigNews } from "./LiveAgent.ts"
 import * as Secrets from "./Secrets.ts"
 import { Household, type ProjectServices } from "./Household.ts"
 import type { ProjectRecord } from "./Recovery.ts"
@@ -126,7 +127,13 @@ export class Project {
     this.life = yield* Scope.provide(ConversationActor.make(around, life), this.scope)
     yield* this.nest.add(this.life.actor)
     yield* this.nest.add(this.agents.child)
+    yield* this.services.outside.configured(this.news)
   })
+
+  /** For those outside who have a part of the file to follow. */
+  get news(): ConfigNews {
+    return { conversation: this.conversation, config: this.config }
+  }
 
   /** All agents of the config that is in force, their sub-agents, and no others. */
   get settle() {
@@ -175,6 +182,7 @@ export class Project {
       this.config = config
       this.name = config.name
       yield* this.life.enforce
+      yield* this.services.outside.configured(this.news)
     },
     Effect.uninterruptible
   )

@@ -15,13 +15,14 @@ import type * as Turn from "../machines/Turn.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 import type { Calls } from "./Calls.ts"
 import * as Excerpt from "./Excerpt.ts"
+import { known } from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import type { Meter } from "./Meter.ts"
 import { Output } from "./Output.ts"
 import { workerAddress } from "./AgentRecovery.ts"
 import type { RunRequest, RunSink } from "./RunSlot.ts"
 import type { TurnActor } from "./TurnActor.ts"
-import type { WorkerActor } from "./WorkerActor.ts"
+import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
@@ -45,6 +46,7 @@ export interface Surroundings {
   readonly calls: Calls
   readonly meter: Meter
   readonly turn: () => TurnActor
+  readonly inbox: () => InboxActor
   readonly worker: () => WorkerActor | undefined
   readonly report: (report: CrewReport) => Effect.Effect<void>
   readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
@@ -76,6 +78,9 @@ const wordsOf = (outcome: Outcome): string => {
       return outcome.detail
   }
 }
+
+/** Errors that say nothing of the work that they ended. */
+const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["rate_limit", "overflow", "held", "uncounted"])
 
 interface Usage {
   readonly inputTokens: number
@@ -165,7 +170,7 @@ export class RunRouter implements RunSink {
           turnId: event.turnId,
           errorType: event.errorType,
           message: event.message,
-          retry: event.retry
+          retry: event.retry && this.isOffered(event.errorType)
         }))
       default: // the turn began when it was given to the run
         return Effect.void
@@ -236,6 +241,13 @@ export class RunRouter implements RunSink {
     }
   )
 
+  /** Whether what an error ended is offered again by agentd: what a channel or a plan asked is theirs to ask again. */
+  private isOffered(errorType: string): boolean {
+    const { messageIds } = this.around.turn().snapshot.data
+    const asked = known(this.around.inbox().snapshot.data).filter(({ messageId }) => messageIds.includes(messageId))
+    return NOT_ITS_FAULT.has(errorType) || !asked.some(({ alone }) => alone === true)
+  }
+
   /** The calls first, then the turn: no result comes after its end. */
   private readonly turnEnded = Effect.fnUntraced(
     { self: this },
@@ -266,7 +278,13 @@ export class RunRouter implements RunSink {
         yield* this.turnEnded(turnId, "unknown", (usage) =>
           done
             ? { _tag: "response_done", turnId, finalOutput: this.lines, usage }
-            : { _tag: "stream_error", turnId, errorType: WHY[outcome._tag], message: wordsOf(outcome), retry: true }
+            : {
+                _tag: "stream_error",
+                turnId,
+                errorType: WHY[outcome._tag],
+                message: wordsOf(outcome),
+                retry: this.isOffered(WHY[outcome._tag])
+              }
         )
       }
       live.gone()

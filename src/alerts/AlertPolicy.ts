@@ -120,6 +120,7 @@ const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
   "worker.moved": stopped,
   "invariant.violated": violated,
   "plan.stopped": told("stopped its plan"),
+  "plan.blocked": told("is blocked"),
   "session.suspended": told("is suspended"),
   "agent.asked": asked,
   "agent.budget_exhausted": told("has spent its budget")

@@ -16,6 +16,7 @@ import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
 import * as Workspace from "./Workspace.ts"
+import { services } from "./Services.ts"
 
 const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
   const [binary, ...args] = config.argv
@@ -37,7 +38,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
       Effect.as(Effect.logWarning(`${spec.agent} reads and writes its files by itself: ${message}`), undefined)
     )
   )
-  const context = yield* Effect.context<ProcessTree | Reaper>()
+  const context = yield* services<ProcessTree | Reaper>()
   return yield* AcpRun.make({
     config,
     spec,
@@ -51,7 +52,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
 
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host) {
-  const context = yield* Effect.context<ProcessTree | Reaper>()
+  const context = yield* services<ProcessTree | Reaper>()
   const backend: Backend = {
     name: "acp",
     turns: true,

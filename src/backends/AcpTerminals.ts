@@ -14,6 +14,7 @@ import type { ProcessTree, Mark } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
 import type { Workspace } from "./Workspace.ts"
+import { services } from "./Services.ts"
 
 export interface Options extends Mark {
   readonly cwd: string
@@ -124,7 +125,7 @@ const spawn = Effect.fnUntraced(function* (
 
 export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* Effect.scope
-  const context = yield* Effect.context<ProcessTree | Reaper>()
+  const context = yield* services<ProcessTree | Reaper>()
   const terminals = new Map<string, Terminal>()
   let [count, opening] = [0, 0]
 

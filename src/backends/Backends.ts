@@ -12,6 +12,7 @@ import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
 import { Sandbox } from "./Sandbox.ts"
 import * as Tools from "./Tools.ts"
+import { services } from "./Services.ts"
 
 export class Backends extends Context.Service<
   Backends,
@@ -23,7 +24,7 @@ export class Backends extends Context.Service<
     Layer.effect(
       Backends,
       Effect.gen(function* () {
-        const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox>()
+        const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox>()
         return {
           make: (config: BackendConfig) => {
             switch (config.type) {

@@ -13,10 +13,11 @@ import * as ClaudeRun from "./ClaudeRun.ts"
 import type { Host } from "./CommandBackend.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
+import { services } from "./Services.ts"
 
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, host: Host) {
-  const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
   const backend: Backend = {
     name: "claude",
     turns: true,

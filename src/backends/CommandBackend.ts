@@ -20,6 +20,7 @@ import * as LineSplitter from "./LineSplitter.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
+import { services } from "./Services.ts"
 
 /** What an exit code can mean besides success and error. */
 export type ExitClass = "quota" | "overflow" | "held" | "auth"
@@ -43,6 +44,8 @@ export interface Host {
   readonly environment: RunProcess.Environment
   /** The folder for conversations of agentd's own models; without it they end with their run. */
   readonly sessions?: string | undefined
+  /** What no tool of agentd's own may see: the state folder, the folder of the socket. */
+  readonly hidden?: ReadonlyArray<string> | undefined
 }
 
 /** Events that wait for a reader; then the program's pipe fills up, then it waits. */
@@ -215,7 +218,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
 
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (command: CommandConfig, host: Host) {
-  const context = yield* Effect.context<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
   const backend: Backend = {
     name: "command",
     turns: false,

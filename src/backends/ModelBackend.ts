@@ -20,6 +20,7 @@ import * as ModelSession from "./ModelSession.ts"
 import { ModelTurn, type TurnOptions } from "./ModelTurn.ts"
 import * as OpenAiProvider from "./OpenAiProvider.ts"
 import type { Toolbox, ToolboxOptions } from "./Tools.ts"
+import { services } from "./Services.ts"
 
 export interface ModelConfig extends Config.ModelBackend {
   /** The wait before the first repetition of a request; it doubles. Default 1 s. */
@@ -215,10 +216,11 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
 
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, toolbox: MakeToolbox<R>) {
-  const context = yield* Effect.context<FileSystem.FileSystem | Exclude<R, Scope.Scope>>()
+  const context = yield* services<FileSystem.FileSystem | R>()
   const backend: Backend = {
     name: "model",
     turns: true,
+    runsTools: true,
     start: (spec) => start(config, host, spec, toolbox).pipe(Effect.provideContext(context))
   }
   return backend

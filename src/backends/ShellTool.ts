@@ -10,7 +10,7 @@
 import { Context, Duration, Effect, Fiber, Option, Schema } from "effect"
 import type { Readable } from "node:stream"
 import type { ModelBackend } from "../domain/BackendConfig.ts"
-import { described, optional, whole, Word } from "../domain/Fields.ts"
+import { described, optional, whole, Word, Text } from "../domain/Fields.ts"
 import type { RunSpec } from "./Backend.ts"
 import type { Argv, Host } from "./CommandBackend.ts"
 import * as Excerpt from "./Excerpt.ts"
@@ -35,6 +35,7 @@ export interface ShellOptions {
 
 const Input = Schema.Struct({
   command: described(Word.check(Schema.isMaxLength(100_000)), "What `sh -c` runs."),
+  description: optional(Text, "What it is for, in a few words: a person may be asked about it."),
   cwd: optional(Word, "A folder in the workspace to run it in. Default: the workspace."),
   timeout: optional(whole(1, 86_400), "Seconds after which it is ended. Default: the limit for all tools.")
 })

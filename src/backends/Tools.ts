@@ -56,17 +56,12 @@ export interface Toolbox {
   readonly tools: ReadonlyArray<Tool>
 }
 
-export interface ToolHost extends Host {
-  /** Where the daemon keeps its state and its sockets: files and folders that no tool may see. */
-  readonly hidden?: ReadonlyArray<string> | undefined
-}
-
 export interface ToolboxOptions {
   readonly config: ModelBackend
   /** Absolute: the one folder that the tools may change. */
   readonly workspace: string
   readonly spec: RunSpec
-  readonly host: ToolHost
+  readonly host: Host
 }
 
 const real = (file: string): string => {

@@ -40,6 +40,8 @@ export interface Floor {
   readonly agent: string
   /** What a person said meanwhile and it was sent: not yet seen to be carried by a turn. */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
+  /** All that was sent to it so: each may be a turn of its own, and that is of this floor. */
+  readonly sent: ReadonlyArray<string>
   /** The agent's turns whose answers are dealt with. */
   readonly answered: ReadonlyArray<string>
   /** When it answered without a signal, ms since the epoch. */
@@ -209,6 +211,7 @@ const posted = (channel: Channel, rune: Recorded): Channel => {
   return withFloor(next, (floor) => ({
     injected:
       typeof injected === "string" ? [...floor.injected, { messageId: injected, seq: next.head }] : floor.injected,
+    sent: typeof injected === "string" ? [...floor.sent, injected] : floor.sent,
     answered: typeof turnId === "string" ? [...floor.answered, turnId].slice(-MAX_ANSWERED) : floor.answered
   }))
 }
@@ -270,7 +273,7 @@ const moved = (channel: Channel, rune: Recorded): Channel => {
           : channel.waiting,
     grants: channel.grants + (event._tag === "TurnGranted" ? 1 : 0),
     floor: begins
-      ? { agent: before.agent, injected: [], answered: [], answeredAt: null, signal: null }
+      ? { agent: before.agent, injected: [], sent: [], answered: [], answeredAt: null, signal: null }
       : ends
         ? null
         : channel.floor

@@ -255,19 +255,23 @@ export class ChannelActor extends Actor<Input, Done, AskError> implements Place 
     )
   }
 
-  private recall({ agent, end, messageIds }: Extract<Act, { _tag: "Recall" }>): Effect.Effect<void> {
+  private recall({ agent, end, finish, messageIds }: Extract<Act, { _tag: "Recall" }>): Effect.Effect<void> {
     const { crew } = this.kind.options
     const one = (messageId: string) =>
       Effect.gen({ self: this }, function* () {
         const isBack = yield* crew.withdraw(this.to(agent), messageId)
-        if (isBack || end === null) return
+        if (isBack || end === null) return isBack
         // Ending a turn takes its grace: the channel does not wait for it.
         const ending = crew
           .interrupt(this.to(agent), messageId, end)
           .pipe(Effect.catch((error) => Effect.logDebug(`${this.address}: ${agent}: ${error.message}`)))
         yield* Effect.sync(() => this.fork(ending, () => {}))
+        return false
       })
-    return Effect.forEach(messageIds, one, { discard: true }).pipe(
+    return Effect.forEach(messageIds, one).pipe(
+      Effect.map((back) => {
+        if (typeof finish === "string" && back.every(Boolean)) this.tellNow({ _tag: "Recalled", agent, prompt: finish })
+      }),
       Effect.catch((error) => Effect.logDebug(`${this.address}: ${agent}: ${error.message}`))
     )
   }

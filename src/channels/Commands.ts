@@ -62,7 +62,7 @@ export const post = (sitting: Sitting, input: Extract<Input, { _tag: "Post" }>) 
   const mode = settings.turnConfig.humanInterruptMode
   const { holder } = sitting
   const isSent = mode === "inject" || mode === "parallel"
-  const room = (sitting.channel.floor?.injected.length ?? 0) < MAX_INJECTED
+  const room = (sitting.channel.floor?.sent.length ?? 0) < MAX_INJECTED
   const injected = isSent && room && holder !== undefined ? `${holder.prompt}/${sitting.channel.head + 1}` : undefined
   sitting.record(
     "channel.posted",

@@ -33,6 +33,8 @@ export const told = (sitting: Sitting, input: Fact): void => {
       return
     case "Resumed":
       return resumed(sitting)
+    case "Recalled":
+      return recalled(sitting, input)
     case "Look":
       return
   }
@@ -137,7 +139,23 @@ const complete = (sitting: Sitting, seated: Seated, turnId: string, answer: Sign
     sitting.acts.push({ _tag: "Warn", agent, text: "Agent completed response without TURN_COMPLETE" })
   }
   if (answer.text !== "") sitting.news(agent, "agent", turnId)
-  if (signal !== null) signalled(sitting, seated, signal)
+  if (signal !== null) finish(sitting, seated, signal)
+}
+
+/** What a person said meanwhile may be its next turn already: that one is still of this floor. Else it is taken back first. */
+const finish = (sitting: Sitting, seated: Seated, signal: Signal.Signal): void => {
+  const { agent, prompt } = seated
+  const injected = (sitting.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
+  if (injected.length === 0) return signalled(sitting, seated, signal)
+  if (sitting.channel.floor?.signal === null) sitting.record("channel.signalled", { agent, signal }, "ended")
+  sitting.acts.push({ _tag: "Recall", agent, messageIds: injected, end: null, finish: prompt })
+}
+
+/** Nothing more comes within its turn. */
+const recalled = (sitting: Sitting, { agent, prompt }: Extract<Input, { _tag: "Recalled" }>): void => {
+  const { holder } = sitting
+  const signal = sitting.channel.floor?.signal ?? null
+  if (holder?.agent === agent && holder.prompt === prompt && signal !== null) signalled(sitting, holder, signal)
 }
 
 const signalled = (sitting: Sitting, seated: Seated, signal: Signal.Signal): void => {

@@ -42,6 +42,8 @@ export type Input =
   | Ended
   /** It could not be told that the floor is its. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
+  /** It has ended its turn, and what a person said meanwhile is taken back. */
+  | { readonly _tag: "Recalled"; readonly agent: string; readonly prompt: string }
   /** These deadlines are reached. */
   | { readonly _tag: "Due"; readonly keys: ReadonlyArray<string> }
   /** A new daemon has found who has the floor at work, or not told of it: its time begins anew. */
@@ -52,5 +54,5 @@ export type Input =
 /** What nobody asked for: it is so. */
 export type Fact = Extract<
   Input,
-  { _tag: "Came" | "Left" | "Carried" | "Ended" | "Unreachable" | "Due" | "Resumed" | "Look" }
+  { _tag: "Came" | "Left" | "Carried" | "Ended" | "Unreachable" | "Recalled" | "Due" | "Resumed" | "Look" }
 >

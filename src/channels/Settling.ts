@@ -17,11 +17,11 @@ import type { Hall } from "./Hall.ts"
 type CrewService = Crew["Service"]
 
 /** What a message's fate is told as; undefined: its turn is still to come, or under way. */
-const overOf = (agent: string, messageId: string, fate: Fate): Input | undefined => {
+const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): Input | undefined => {
   switch (fate._tag) {
     case "Ended": {
       const { outcome, output, turnId } = fate
-      return { _tag: "Ended", agent, turnId, messageIds: [messageId], outcome, reason: null, output, again: false }
+      return { _tag: "Ended", agent, turnId, messageIds: [messageId], outcome, reason: null, output, again }
     }
     case "Dropped":
       return {
@@ -45,15 +45,25 @@ const settleTurn = Effect.fnUntraced(function* (crew: CrewService, actor: Channe
   if (seated === undefined || seated.prompt === null) return
   const { agent, prompt } = seated
   const to = { conversation: actor.channel.conversation, agent }
-  const injected = (actor.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
-  for (const messageId of [prompt, ...injected]) {
+  const fates: Array<readonly [messageId: string, fate: Fate]> = []
+  for (const messageId of [prompt, ...(actor.channel.floor?.sent ?? [])]) {
     const fate: Fate = yield* Effect.catch(crew.fate(to, messageId), (error: CommandRefused) =>
       Effect.as(Effect.logWarning(`${agent}: ${error.message}`), { _tag: "Unknown" } as const)
     )
-    const over = overOf(agent, messageId, fate)
+    fates.push([messageId, fate])
+  }
+  const later = fates.slice(1)
+  const goesOn = later.some(([, { _tag }]) => _tag === "Carried" || _tag === "Waiting" || _tag === "Ended")
+  for (const [messageId, fate] of fates) {
+    const isPrompt = messageId === prompt
+    // One that was taken back said nothing, and stays new.
+    const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
     if (over !== undefined) yield* actor.tell(over)
     else if (fate._tag === "Carried") yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
   }
+  const isOver = later.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
+  // It had ended its turn, and nothing that was said meanwhile keeps it.
+  if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt })
   yield* actor.tell({ _tag: "Resumed" })
 })
 

@@ -49,6 +49,8 @@ export type Act =
       readonly agent: string
       readonly messageIds: ReadonlyArray<string>
       readonly end: string | null
+      /** The turn that is over once all of them are back. */
+      readonly finish?: string | null
     }
   | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
 

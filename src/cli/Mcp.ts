@@ -9,11 +9,13 @@
 import { Console, Effect, Option, Stdio } from "effect"
 import { call } from "../control/ControlClient.ts"
 import { VERSION } from "../control/Version.ts"
+import * as ChannelTools from "./ChannelTools.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry } from "./Invocation.ts"
 import * as JsonRpc from "./JsonRpc.ts"
-import { type Speaker, type Tool, tools } from "./McpTools.ts"
+import * as McpTools from "./McpTools.ts"
+import type { Speaker, Tool } from "./McpTools.ts"
 
 /** Newest first: what we offer to who asks for one that we do not know. */
 const VERSIONS = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"]
@@ -33,6 +35,8 @@ const offered = ({ runId, socket }: Speaker): Effect.Effect<ReadonlyArray<Tool>>
     Effect.map(({ may }) => tools.filter(({ voice }) => may.includes(voice))),
     Effect.orElseSucceed(() => tools)
   )
+
+const tools: ReadonlyArray<Tool> = [...McpTools.tools, ...ChannelTools.tools]
 
 const describe = ({ description, input, name, readOnly }: Tool) => ({
   name,
@@ -86,7 +90,8 @@ const handler =
 
 export const run = Effect.fnUntraced(function* () {
   const { env } = yield* Entry
-  const runId = Option.fromNullishOr(env["AGENTD_RUN"]).pipe(Option.filter((text) => text !== ""))
+  // a server that agentd starts for a run is marked as a part of it: `<run>+mcp-agentd`
+  const runId = Option.fromNullishOr(env["AGENTD_RUN"]?.split("+")[0]).pipe(Option.filter((text) => text !== ""))
   const socket = Option.fromNullishOr(env["AGENTD_SOCKET"]).pipe(Option.filter((text) => text !== ""))
   if (Option.isNone(runId) || Option.isNone(socket)) return yield* byHand
   const { stdin } = yield* Stdio.Stdio

@@ -5,7 +5,7 @@
  * own that is under way, and if its `may` names "post". A daemon that is built
  * without channels says so.
  */
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { Fleet } from "../agents/Fleet.ts"
 import { Channels } from "../channels/Channels.ts"
 import { decodeChannel, MAX_SEATS, type Order } from "../domain/ChannelConfig.ts"
@@ -22,11 +22,6 @@ interface Named {
   readonly name: string
   readonly caller: Caller
 }
-
-const none = new CommandRefused({
-  message: "This daemon keeps no channels.",
-  remedy: "Use one of a newer version: agentd restart"
-})
 
 const checkAgent = (agent: string): Effect.Effect<void, CommandRefused> =>
   NAME.test(agent)
@@ -77,17 +72,22 @@ export const layer = group.toLayer(
   Effect.gen(function* () {
     const fleet = yield* Fleet
     const admit = yield* Admission
-    const there = yield* Effect.serviceOption(Channels)
-    const channels = Option.isNone(there) ? Effect.fail(none) : Effect.succeed(there.value)
+    const channels = yield* Channels
 
     const on = <A, E>(
       { caller, name }: Named,
       run: (channels: Channels["Service"]) => Effect.Effect<A, E>,
       check: Effect.Effect<void, CommandRefused> = Effect.void
-    ) => admit.call(Effect.andThen(Effect.andThen(checkNamed({ name, caller }), check), Effect.flatMap(channels, run)))
+    ) =>
+      admit.call(
+        Effect.andThen(
+          Effect.andThen(checkNamed({ name, caller }), check),
+          Effect.suspend(() => run(channels))
+        )
+      )
 
     return group.of({
-      Channels: () => admit.call(Effect.flatMap(channels, ({ list }) => list)),
+      Channels: () => admit.call(channels.list),
       Channel: ({ caller, name }) => on({ caller, name }, (channels) => channels.show(name, caller)),
       NewChannel: (input) =>
         on(
@@ -114,7 +114,7 @@ export const layer = group.toLayer(
             const { of } = yield* speaking(fleet, runId, "post")
             yield* bounded("channel", channel, Limits.nameLength)
             yield* checkUtterance(utterance)
-            const { voice } = yield* channels
+            const { voice } = channels
             const { agent, conversation } = of
             return yield* voice({ conversation, agent }, utterance, channel === "" ? {} : { channel })
           })

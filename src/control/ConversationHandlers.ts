@@ -4,6 +4,7 @@
 import { Effect } from "effect"
 import { Fleet } from "../agents/Fleet.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { Goals } from "../plans/Goals.ts"
 import { Admission } from "./Admission.ts"
 import { group } from "./ConversationProtocol.ts"
 import { bounded, checkCaller, checkNamed, checkSpawn } from "./Inputs.ts"
@@ -20,6 +21,7 @@ const checkReason = (reason: string) => bounded("reason", reason, Limits.reasonL
 export const layer = group.toLayer(
   Effect.gen(function* () {
     const fleet = yield* Fleet
+    const goals = yield* Goals
     const admit = yield* Admission
 
     /** On a conversation: checked, admitted, and a name that nobody has with the one that was meant. */
@@ -52,7 +54,14 @@ export const layer = group.toLayer(
         command({ name, caller }, Effect.andThen(checkReason(reason), fleet.pause(name, { inFlight, reason }, caller))),
       Resume: (input) => command(input, fleet.resume(input.name, input.caller)),
       Close: ({ caller, force, name, reason }) =>
-        command({ name, caller }, Effect.andThen(checkReason(reason), fleet.close(name, { reason, force }, caller))),
+        command(
+          { name, caller },
+          checkReason(reason).pipe(
+            Effect.andThen(fleet.conversation(name, caller)),
+            Effect.tap(({ conversation }) => goals.stopAll(conversation, caller.by, "its conversation is closed")),
+            Effect.andThen(fleet.close(name, { reason, force }, caller))
+          )
+        ),
       Archive: (input) => command(input, fleet.archive(input.name, input.caller)),
       Spawn: ({ caller, name, request }) =>
         admit.call(

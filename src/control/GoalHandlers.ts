@@ -1,7 +1,7 @@
 /**
  * GoalHandlers: what each procedure on goals does.
  */
-import { Effect, Option } from "effect"
+import { Effect } from "effect"
 import { MAX_CHECKS } from "../domain/GoalConfig.ts"
 import type { GoalRequest } from "../domain/GoalMessages.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
@@ -39,24 +39,19 @@ const checkRequest = Effect.fnUntraced(function* (request: GoalRequest) {
   }
 })
 
-/** A daemon that keeps no goals, in tests of other parts, refuses them in order. */
-const none = refuse("This daemon keeps no goals.", "Start one that does: agentd start")
-
 export const layer = group.toLayer(
   Effect.gen(function* () {
     const admit = yield* Admission
-    const goals = yield* Effect.serviceOption(Goals)
+    const goals = yield* Goals
 
     const ask = <A, E>(
       check: Effect.Effect<unknown, CommandRefused>,
-      run: (goals: Goals["Service"]) => Effect.Effect<A, E>
+      run: (keeper: Goals["Service"]) => Effect.Effect<A, E>
     ) =>
       admit.call(
         Effect.andThen(
           check,
-          Effect.suspend((): Effect.Effect<A, E | CommandRefused> =>
-            Option.isNone(goals) ? Effect.fail(none) : run(goals.value)
-          )
+          Effect.suspend(() => run(goals))
         )
       )
     const on = <A, E>(

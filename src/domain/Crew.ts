@@ -21,7 +21,7 @@ export interface CrewMessage {
   /** Who sends it, as the agent is told: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`. */
   readonly from: string
   readonly text: string
-  /** It is a turn of its own, shared with no other message. */
+  /** It is a turn of its own. After an error of its turn it is not offered again: that is its sender's to decide. */
   readonly alone: boolean
 }
 
@@ -33,7 +33,7 @@ export type Fate =
   | { readonly _tag: "Waiting" }
   /** A turn works on it, or a run is being started that will. */
   | { readonly _tag: "Carried"; readonly turnId: string }
-  /** The turn is over. After an error that may pass it waits again, and is offered under the same id. */
+  /** The turn is over. Where it was lost, or a quota ended it, it waits again instead, under the same id. */
   | { readonly _tag: "Ended"; readonly turnId: string; readonly outcome: TurnOutcome; readonly output: string }
   /** Taken back before any turn carried it, or dropped by a person's interrupt. */
   | { readonly _tag: "Dropped" }
@@ -89,7 +89,7 @@ export class Crew extends Context.Service<
   {
     /** Durable when it answers. */
     readonly post: (to: Address, message: CrewMessage) => Effect.Effect<{ readonly eventId: number }, CommandRefused>
-    /** Takes a message back that no turn carries yet; false where one does or did. */
+    /** Takes a message back that no turn carries now; false where one does, or has carried it to its end. */
     readonly withdraw: (to: Address, messageId: string) => Effect.Effect<boolean, CommandRefused>
     readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
     /** Ends the turn that carries the message; its messages are dropped. One that is over is left alone. */

@@ -3,7 +3,7 @@
  * plan file, the log, the control socket.
  */
 import { Schema } from "effect"
-import { described, matching, Name, optional, whole, withDefault, Word } from "./Fields.ts"
+import { described, matching, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
 import { Span } from "./Span.ts"
 
 /** Most tasks of a plan, and bytes of its file. */
@@ -32,7 +32,7 @@ const list = <S extends Schema.Top>(item: S, most: number) =>
 export const PlannedTask = Schema.Struct({
   id: described(TaskId, "What other tasks call it."),
   title: described(bounded(Word, MAX_TITLE), "What is to be done, in one line."),
-  description: optional(bounded(Schema.String, MAX_DESCRIPTION), "All that its agent must know, and when it is done."),
+  description: optional(bounded(Text, MAX_DESCRIPTION), "All that its agent must know, and when it is done."),
   dependsOn: list(TaskId, MAX_DEPENDENCIES).pipe(withDefault([], "Tasks that must be completed before it begins.")),
   priority: whole(-1_000_000, 1_000_000).pipe(withDefault(0, "Of those that are ready the highest goes first.")),
   owner: optional(Name, "The agent that does it. Default: any that is able to."),

@@ -243,9 +243,9 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
   states: {
     "[*]": {},
     created: { enter: "StartAgents" },
-    active: {},
-    paused: {},
-    suspended: {},
+    active: { enter: "AnnounceAgents" },
+    paused: { enter: "AnnounceAgents" },
+    suspended: { enter: "AnnounceAgents" },
     closing: { enter: "StopAgents" },
     closed: { enter: "SealStream" },
     archived: { enter: "ArchiveStream" }

@@ -14,6 +14,9 @@ const read = (text: string): Result.Result<unknown, string> => {
   }
 }
 
+/** What goes into a prompt: a NUL byte would end it in the kernel. */
+export const sendable = (text: string): string => text.replaceAll("\u0000", "\uFFFD").toWellFormed()
+
 /** An object or a list; plain words that happen to be JSON are none. */
 const isWhole = (value: unknown): boolean => typeof value === "object" && value !== null
 

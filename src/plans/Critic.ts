@@ -8,8 +8,10 @@ import { type Evidence, Finding, MAX_TITLE, type Task } from "../domain/GoalMess
 import { jsonIn } from "./Answer.ts"
 import type { Book } from "./Book.ts"
 
-export const MAX_FINDINGS = 200
 const MAX_MESSAGE = 4_000
+const MAX_TASK = 100
+/** Of findings, or of the tasks that they become, as JSON. */
+const MAX_BYTES = 300_000
 /** What all evidence together may take of a prompt, in characters. */
 const MAX_EVIDENCE = 120_000
 const MAX_ONE = 4_000
@@ -81,13 +83,26 @@ export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { re
     : Effect.succeed(decoded.success.findings)
 }
 
-/** As they are kept. */
-export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
-  findings.slice(0, MAX_FINDINGS).map((finding) => ({
+/** As many as fit into a rune, which holds them twice; one at least. */
+const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
+  let bytes = 0
+  const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)
+  return end === -1 ? all : all.slice(0, end)
+}
+
+/** As they are kept: the errors first where there is no room for all. */
+export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> => {
+  const short = findings.map((finding) => ({
     ...finding,
     message: cut(finding.message, MAX_MESSAGE),
+    ...(finding.task === undefined ? {} : { task: cut(finding.task, MAX_TASK) }),
     ...(finding.fix === undefined ? {} : { fix: cut(finding.fix, MAX_MESSAGE) })
   }))
+  const kept = fitting(short)
+  if (kept.length === short.length) return kept
+  const worst = fitting(short.toSorted((a, b) => Number(b.severity === "error") - Number(a.severity === "error")))
+  return [...worst, { severity: "info", message: `and ${short.length - worst.length} more findings` }]
+}
 
 export type Verdict =
   | { readonly _tag: "Passed"; readonly summary: string }
@@ -102,11 +117,13 @@ const followUp = (book: Book, id: string, finding: Finding, workers: ReadonlyArr
   const node = finding.task === undefined ? undefined : book.plan.find(finding.task)
   const had = node?.state === "completed" && node.agent !== null && workers.includes(node.agent) ? node.agent : null
   const about =
-    node === undefined ? "" : `It is about the task ${node.task.id}: ${node.task.title}\n\n${node.task.description}\n\n`
+    node === undefined
+      ? ""
+      : `It is about the task ${node.task.id}: ${node.task.title}\n\n${cut(node.task.description, MAX_ONE)}\n\n`
   return {
     id,
     title: titleOf(finding),
-    description: cut(`The review found: ${finding.message}\n\n${about}${finding.fix ?? ""}`.trim(), 65_536),
+    description: `The review found: ${finding.message}\n\n${about}${finding.fix ?? ""}`.trim(),
     dependsOn: [],
     priority: node?.task.priority ?? 0,
     owner: had ?? node?.task.owner ?? null,
@@ -139,5 +156,6 @@ export const verdict = (
     while (known.has(id)) id = `${id}x`
     return followUp(book, id, finding, workers)
   })
-  return { _tag: "Issues", tasks }
+  // what does not fit is found again by the next review
+  return { _tag: "Issues", tasks: fitting(tasks) }
 }

@@ -13,6 +13,7 @@ import type { Address, Fate, Member } from "../domain/Crew.ts"
 import type { Evidence } from "../domain/GoalMessages.ts"
 import { Report } from "../domain/Messages.ts"
 import * as Backoff from "../machines/Backoff.ts"
+import { sendable } from "./Answer.ts"
 import type { AutonomyActor } from "./AutonomyActor.ts"
 import * as Merge from "./Merge.ts"
 import type { Node } from "./Plan.ts"
@@ -222,7 +223,7 @@ export class Executing {
     const message = {
       messageId: node.messageId!,
       from: `plan:${goalId}`,
-      text: TaskPrompt.text(book, node),
+      text: sendable(TaskPrompt.text(book, node)),
       alone: true
     }
     yield* this.goal.around.crew.post(this.to(node.agent!), message).pipe(

@@ -15,6 +15,7 @@ import type * as Nest from "../actors/Nest.ts"
 import { ProcessTree } from "../backends/ProcessTree.ts"
 import { Reaper } from "../backends/Reaper.ts"
 import type { Environment } from "../backends/RunProcess.ts"
+import { services } from "../backends/Services.ts"
 import { Crew } from "../domain/Crew.ts"
 import type { GoalConfig } from "../domain/GoalConfig.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
@@ -267,7 +268,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const log = yield* RuneLog
   const scope = yield* Effect.scope
   const ready = yield* Deferred.make<void, StorageError>()
-  const context = yield* Effect.context<DeadLetters | ProcessTree | Reaper>()
+  const context = yield* services<DeadLetters | ProcessTree | Reaper>()
   const live = new LiveGoals({ options, log, crew: yield* Crew, ready, context, scope })
   const head = yield* log.head
   yield* options.nest.add({ id: "reports", start: Effect.succeed(live.listen) })

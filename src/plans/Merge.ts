@@ -16,6 +16,9 @@ export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefus
   remedy: Schema.String
 }) {}
 
+/** Of a commit's subject, with its hash. */
+const MAX_SUBJECT = 200
+
 /** What one branch has to give. */
 export interface Work {
   readonly branch: string
@@ -151,7 +154,9 @@ export const into = Effect.fn("Merge.into")(function* (
 /** What was committed in a folder since a commit: `<hash> <subject>`, newest first. */
 export const commitsSince = Effect.fnUntraced(function* (folder: string, base: string, most: number) {
   const answer = yield* git(folder, "log", `--max-count=${most}`, "--format=%h %s", `${base}..HEAD`)
-  return answer.code === 0 ? answer.stdout.split("\n").filter((line) => line !== "") : []
+  return answer.code === 0
+    ? answer.stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.slice(0, MAX_SUBJECT)]))
+    : []
 })
 
 /** Tracked files that are changed and not committed. */

@@ -7,6 +7,7 @@
  */
 import { Clock, Effect, Schema } from "effect"
 import type { Address, Crew, Fate } from "../domain/Crew.ts"
+import { sendable } from "./Answer.ts"
 
 /** No answer that can be used. */
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
@@ -54,7 +55,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       )
       if (fate._tag === "Unknown") {
         // refused while its conversation takes no work: asked again with the next news
-        yield* Effect.ignore(crew.post(to, { messageId, from, text, alone: true }))
+        yield* Effect.ignore(crew.post(to, { messageId, from, text: sendable(text), alone: true }))
       }
       if (!interrupted && fate._tag === "Carried" && (yield* Clock.currentTimeMillis) - began > query.timeout) {
         interrupted = true

@@ -86,6 +86,7 @@ export class AgentWorld {
         outside: {
           report: (report) => Effect.sync(() => void this.reports.push(report)),
           watched: (_, event) => Effect.sync(() => void this.watched.push(event)),
+          configured: () => Effect.void,
           mcp: () => ({})
         }
       },

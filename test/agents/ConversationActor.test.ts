@@ -38,6 +38,7 @@ class Double {
       name: this.name,
       grace: Duration.millis(20),
       tenant: {
+        announce: Effect.void,
         wake: Effect.suspend(() => this.say("wakes")),
         interruptTurn: (by, reason, keep) => this.say(`is interrupted by ${by}: ${reason}${keep ? ", kept" : ""}`),
         terminate: ({ force }) =>

@@ -99,7 +99,8 @@ export class CrewDouble {
   readonly leaveAll = Effect.suspend(() => {
     const here = [...this.agents].filter(([, { online }]) => online)
     for (const [, agent] of here) agent.online = false
-    return Effect.forEach(here, ([name]) => this.leave(name, false), { discard: true })
+    const moment = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 5)))
+    return Effect.forEach(here, ([name]) => Effect.andThen(this.leave(name, false), moment), { discard: true })
   })
 
   active(name: string): Effect.Effect<void> {

@@ -1,7 +1,7 @@
 /** The six edge cases of the channels' source document, each by its name. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { ada, run, until, type World } from "./World.ts"
+import { ada, run, T0, until, type World } from "./World.ts"
 
 /** Until pm has been told a second time. */
 const until2 = (world: World) =>
@@ -96,8 +96,8 @@ describe("edge cases of a channel", () => {
         }
         yield* world.floor("pm")
         const { channel } = yield* world.show()
-        const now = (yield* world.runes()).at(-1)!.at
-        assert.isAbove(channel.seats.find(({ agent }) => agent === "pm")!.until!, now)
+        const seat = channel.seats.find(({ agent }) => agent === "pm")
+        assert.strictEqual(seat?.until, T0 + 320_000 + 90_000)
         yield* world.after(91)
         yield* world.speaking("dev")
         assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42"])
@@ -305,8 +305,16 @@ describe("3. human interrupts mid-turn", () => {
         yield* world.quiet
         yield* world.speaking("pm")
         assert.include(world.heard("pm"), "> And at #43")
+        // One that is its next turn already is still of the same floor.
+        yield* world.post("And at #44")
+        yield* world.quiet
         yield* world.crew.answer("pm", "Both.\nTURN_COMPLETE")
         yield* world.quiet
+        yield* world.floor("pm")
+        assert.include(world.heard("pm"), "> And at #44")
+        yield* world.crew.answer("pm", "44, too.")
+        yield* world.quiet
+        assert.include(yield* world.texts(), "pm: 44, too.")
         yield* world.floor(null)
       })
     )

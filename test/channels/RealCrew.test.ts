@@ -126,7 +126,12 @@ describe("channels on real agents", () => {
       yield* daemon.fleet.resume("", world.caller)
       yield* daemon.channels.post("reviews", "Now?", world.caller)
       const texts = yield* Agents.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
-      assert.deepStrictEqual(texts, ["ada: Hello?", "ada: Now?", "pm: Here."])
+      assert.deepStrictEqual(texts, [
+        "ada: Hello?",
+        ": ⚠ No agents available in this channel",
+        "ada: Now?",
+        "pm: Here."
+      ])
     }).pipe(Effect.scoped)
   )
 })

@@ -1,7 +1,6 @@
 /** The channel verbs, through the real socket, on real channels. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
-import { Channels } from "../../src/channels/Channels.ts"
 import { list, postLines } from "../../src/cli/Channel.ts"
 import { freshLines, statusLine } from "../../src/cli/ChannelJoin.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../../src/domain/ChannelMessages.ts"
@@ -16,8 +15,7 @@ const withCli = (body: (agentd: Agentd, world: World, state: string) => Effect.E
     Effect.gen(function* () {
       const state = yield* Control.folder
       // The log is memoized with its layer: the server reads the one that the channels write.
-      const inside = Control.layer(Control.makeWorld(), `${state}/control.sock`)
-      yield* Layer.build(inside.pipe(Layer.provide(Layer.succeed(Channels)(world.channels))))
+      yield* Layer.build(Control.layer(Control.makeWorld(), `${state}/control.sock`, { channels: world.channels }))
       yield* body((...args) => inProcess(["--state", state, ...args]), world, state)
     })
   )

@@ -2,7 +2,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { GoalInfo, GoalPage } from "../../src/domain/GoalMessages.ts"
-import { Goals } from "../../src/plans/Goals.ts"
 import * as Control from "../control/World.ts"
 import { says } from "../plans/CrewDouble.ts"
 import { run as runGoals, type World } from "../plans/World.ts"
@@ -14,8 +13,7 @@ const withCli = (body: (agentd: Agentd, world: World) => Effect.Effect<void, unk
   runGoals((world) =>
     Effect.gen(function* () {
       const state = yield* Control.folder
-      const inside = Control.layer(Control.makeWorld(), `${state}/control.sock`)
-      yield* Layer.build(inside.pipe(Layer.provide(Layer.succeed(Goals)(world.goals))))
+      yield* Layer.build(Control.layer(Control.makeWorld(), `${state}/control.sock`, { goals: world.goals }))
       yield* body((...args) => inProcess(["--state", state, ...args]), world)
     }).pipe(Effect.scoped)
   )
@@ -87,12 +85,5 @@ describe("agentd goal", () => {
         assert.match((yield* agentd("goal", "schema")).out, /"A plan of agentd"/)
       })
     )
-  )
-
-  it.live("a daemon that keeps no goals says so", () =>
-    Effect.gen(function* () {
-      const { state } = yield* Control.serve(Control.makeWorld())
-      assert.match((yield* inProcess(["--state", state, "goal", "ls"])).err, /keeps no goals/)
-    }).pipe(Effect.scoped)
   )
 })

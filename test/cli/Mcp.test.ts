@@ -262,7 +262,15 @@ describe("agentd mcp", () => {
         const mcp = yield* McpClient.McpClient
         expect(mcp.serverInfo).toMatchObject({ name: "agentd" })
         const tools = yield* mcp.listTools()
-        expect(tools.map(({ name }) => name)).toEqual(["inbox", "message", "report", "ask_person"])
+        expect(tools.map(({ name }) => name)).toEqual([
+          "inbox",
+          "message",
+          "report",
+          "ask_person",
+          "post",
+          "wait",
+          "turn_complete"
+        ])
         const { content } = yield* mcp.callTool({ tool: tools[0]!, arguments: {} })
         expect(content).toMatchObject([{ type: "text", text: expect.stringContaining("From ada") }])
       }).pipe(Effect.provide(client.pipe(Layer.provide(NodeServices.layer))))

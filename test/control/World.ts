@@ -6,6 +6,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
 import { Fleet, type InboxMessage, type VoiceOf } from "../../src/agents/Fleet.ts"
+import { Channels } from "../../src/channels/Channels.ts"
 import * as ControlServer from "../../src/control/ControlServer.ts"
 import { DaemonControl } from "../../src/control/DaemonControl.ts"
 import {
@@ -19,6 +20,7 @@ import type { RuneDraft } from "../../src/domain/Rune.ts"
 import type * as Worker from "../../src/machines/Worker.ts"
 import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
 import { RuneLog, type Selection } from "../../src/runes/RuneLog.ts"
+import { Goals } from "../../src/plans/Goals.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 
 export const T0 = Date.parse("2026-11-20T09:12:00Z")
@@ -261,8 +263,9 @@ const fleet = (world: World): Fleet["Service"] => ({
       return world.projects[0]!
     }),
   projects: Effect.sync(() => world.projects),
-  mailOf: () => Effect.sync(() => undefined),
+  configOf: () => Effect.sync(() => undefined),
   news: Stream.never,
+  configs: Stream.never,
   recovered: Effect.void,
   ready: Effect.succeed(true)
 })
@@ -304,9 +307,19 @@ const control = (world: World, socket: string, log: RuneLog["Service"]): DaemonC
   checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
 })
 
+/** Goals and channels are nobody's business in most tests: whoever asks them for anything is wrong. */
+export interface Siblings {
+  readonly goals?: Goals["Service"]
+  readonly channels?: Channels["Service"]
+}
+
+const noGoals = { stopAll: () => Effect.void } as unknown as Goals["Service"]
+const noChannels = {} as unknown as Channels["Service"]
+
 /** Everything behind the socket; `world` is what the test looks at. */
-export const layer = (world: World, socket: string) =>
+export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
   ControlServer.layer({ socket }).pipe(
+    Layer.provide(Layer.mergeAll(Layer.succeed(Goals)(goals), Layer.succeed(Channels)(channels))),
     Layer.provide(Layer.succeed(Fleet)(fleet(world))),
     Layer.provide(PlatesDouble.layer(world.board)),
     Layer.provide(Layer.effect(DaemonControl)(Effect.map(RuneLog, (log) => control(world, socket, log)))),

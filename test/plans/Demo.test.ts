@@ -4,7 +4,6 @@ import { Effect, Layer } from "effect"
 import { execFileSync } from "node:child_process"
 import { existsSync } from "node:fs"
 import * as Demo from "../../scripts/demo/Goal.ts"
-import { Goals } from "../../src/plans/Goals.ts"
 import { inProcess } from "../cli/Child.ts"
 import * as Control from "../control/World.ts"
 import { run, type World } from "./World.ts"
@@ -36,8 +35,7 @@ describe("the demo's goal", () => {
           for (const agent of ["ann", "ben"]) shell(world, agent, scripts[agent]!.text, world.worktree(agent))
           shell(world, "critic", scripts["critic"]!.text, { cwd: world.root })
           const state = yield* Control.folder
-          const inside = Control.layer(Control.makeWorld(), `${state}/control.sock`)
-          yield* Layer.build(inside.pipe(Layer.provide(Layer.succeed(Goals)(world.goals))))
+          yield* Layer.build(Control.layer(Control.makeWorld(), `${state}/control.sock`, { goals: world.goals }))
           const claims: Array<string> = []
           yield* Demo.part({
             project: world.root,

@@ -120,6 +120,34 @@ describe("a goal", () => {
     )
   )
 
+  it.live("a thousand large findings fit into the log, and so do the tasks that they become", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.crew.add("bob", done)
+          const finding = {
+            severity: "error",
+            task: "a",
+            message: `bad\u0000${"m".repeat(9_000)}`,
+            fix: "f".repeat(9_000)
+          }
+          const findings = Array.from({ length: 1_000 }, () => finding)
+          world.crew.add(
+            "judge",
+            says(JSON.stringify({ findings: [{ severity: "info", message: "well" }, ...findings] }))
+          )
+          yield* world.submit({ plan: world.file({ id: "a", title: "x", description: "d".repeat(60_000) }) })
+          const goal = yield* world.state("g1", "blocked")
+          assert.strictEqual(goal.reason, "2 reviews did not pass")
+          const page = yield* world.goals.page("g1", 0, caller)
+          assert.match(page.findings.at(-1)!.message, /^and 9\d\d more findings$/)
+          assert.isAbove(page.tasks.length, 10)
+          for (const { message } of world.crew.messages.values()) assert.notInclude(message.text, "\u0000")
+        }),
+      { goals: { critic: "judge", rounds: 2 } }
+    )
+  )
+
   it.live("INV-AGENT-SUPERVISED: a goal that stumbles says so, goes on after a while, and touches no other", () =>
     run((world) =>
       Effect.gen(function* () {

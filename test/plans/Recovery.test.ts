@@ -1,6 +1,6 @@
 /** The daemon's loss at any moment: nothing that ran to its end runs again, nothing is forgotten. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
+import { Deferred, Effect, References } from "effect"
 import * as Autonomy from "../../src/machines/Autonomy.ts"
 import { readBook } from "../../src/plans/AutonomyActor.ts"
 import { says } from "./CrewDouble.ts"
@@ -84,7 +84,8 @@ describe("Recovery", () => {
               })
             )
           }
-        })
+          // hundreds of crashes, all of them meant
+        }).pipe(Effect.provideService(References.MinimumLogLevel, "None"))
     )
   }
 

@@ -12,7 +12,8 @@ import type { RunSpec } from "../../src/backends/Backend.ts"
 import { ProcessTree } from "../../src/backends/ProcessTree.ts"
 import { Reaper } from "../../src/backends/Reaper.ts"
 import { type Mechanism, probe, Sandbox } from "../../src/backends/Sandbox.ts"
-import type { Tool, ToolHost, ToolOutcome } from "../../src/backends/Tools.ts"
+import type { Tool, ToolOutcome } from "../../src/backends/Tools.ts"
+import type { Host } from "../../src/backends/CommandBackend.ts"
 import { ModelBackend } from "../../src/domain/BackendConfig.ts"
 import { world } from "./backend-run.ts"
 
@@ -31,7 +32,7 @@ export const yard = Effect.gen(function* () {
   fs.writeFileSync(at("home", ".ssh", "id_ed25519"), SECRET)
   fs.writeFileSync(at("home", ".local", "state", "agentd", "runes.db"), SECRET)
   const environment = { PATH: process.env["PATH"], HOME: home, OPENAI_API_KEY: SECRET, LANG: "C.UTF-8" }
-  const host: ToolHost = { store, environment }
+  const host: Host = { store, environment }
   const spec: RunSpec = {
     runId: "run-1",
     agent: "builder",
