@@ -96,7 +96,7 @@ export const table = (rows: ReadonlyArray<Row>): string => {
       row.unit,
       figure(row.lowest),
       figure(row.highest),
-      row.ratio === 1 ? "" : `${row.ratio.toFixed(2)}×`
+      row.ratio === 1 || !Number.isFinite(row.ratio) ? "" : `${row.ratio.toFixed(2)}×`
     ])
   ]
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)))
