@@ -71,6 +71,13 @@ const server = (where: net.ListenOptions) =>
     ({ server }) => Effect.sync(() => server.close())
   )
 
+/** A node that is there wherever the checkout lies. */
+const nodeIn = (root: string): string => {
+  const node = path.join(root, "node")
+  if (!fs.existsSync(node)) fs.copyFileSync(process.execPath, node, fs.constants.COPYFILE_FICLONE)
+  return node
+}
+
 const CONNECT = `require("node:net").connect(JSON.parse(process.argv[1])).on("data", (data) => { console.log(String(data)); process.exit(0) }).on("error", (error) => { console.log(error.code); process.exit(7) })`
 
 if (missing.length > 0) it.skip(`not tried, since this machine cannot: ${missing.join("; ")}`)
@@ -162,7 +169,7 @@ for (const mechanism of held) {
         assert.notInclude(output, SECRET)
         const answer = yield* run(
           `"$1" -e "$2" "$3"`,
-          process.execPath,
+          nodeIn(root),
           CONNECT,
           JSON.stringify({ path: `${root}/state/control.sock` })
         )
@@ -182,7 +189,7 @@ for (const mechanism of held) {
           const abstract = `\0agentd-${randomUUID()}`
           const other = yield* server({ path: abstract })
           const connect = (run: ReturnType<typeof confined>, where: object) =>
-            run(`"$1" -e "$2" "$3"`, process.execPath, CONNECT, JSON.stringify(where))
+            run(`"$1" -e "$2" "$3"`, nodeIn(yard.root), CONNECT, JSON.stringify(where))
           const off = confined(mechanism, yard)
           assert.strictEqual((yield* connect(off, { port, host: "127.0.0.1" })).code, 7)
           assert.strictEqual((yield* connect(off, { path: abstract })).code, 7)

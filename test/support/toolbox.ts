@@ -31,7 +31,9 @@ export const yard = Effect.gen(function* () {
   fs.writeFileSync(at("outside", "secret"), SECRET)
   fs.writeFileSync(at("home", ".ssh", "id_ed25519"), SECRET)
   fs.writeFileSync(at("home", ".local", "state", "agentd", "runes.db"), SECRET)
-  const environment = { PATH: process.env["PATH"], HOME: home, OPENAI_API_KEY: SECRET, LANG: "C.UTF-8" }
+  // not what a package manager puts there: the checkout may lie in a folder that is to be private
+  const PATH = (process.env["PATH"] ?? "").split(":").filter((entry) => !entry.includes("node_modules"))
+  const environment = { PATH: PATH.join(":"), HOME: home, OPENAI_API_KEY: SECRET, LANG: "C.UTF-8" }
   const host: Host = { store, environment }
   const spec: RunSpec = {
     runId: "run-1",
