@@ -143,7 +143,7 @@ export class Board {
 
   /** What it is once all that was said has been taken in. */
   readonly settled = Effect.fnUntraced({ self: this }, function* (this: Board, sessionId: string) {
-    for (let beat = 0; beat < 5; beat++) yield* breathe
+    for (let beat = 0; beat < 12; beat++) yield* breathe
     return yield* this.plates.find(sessionId)
   })
 
@@ -176,7 +176,7 @@ export class Board {
     const before = (yield* this.plates.health).checkedAt
     yield* TestClock.adjust("10 seconds")
     yield* until("it is checked", this.plates.health, ({ checkedAt }) => checkedAt !== before && checkedAt !== null)
-    for (let beat = 0; beat < 3; beat++) yield* breathe
+    for (let beat = 0; beat < 12; beat++) yield* breathe
   })
 }
 
