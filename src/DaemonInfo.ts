@@ -10,6 +10,7 @@ import * as EmailAlerter from "./alerts/EmailAlerter.ts"
 import { LiveOutbox } from "./alerts/LiveOutbox.ts"
 import { DaemonControl } from "./control/DaemonControl.ts"
 import type { Check, DaemonStatus } from "./control/Protocol.ts"
+import * as Readiness from "./control/Readiness.ts"
 import { CommandRefused } from "./domain/Messages.ts"
 import { Redact } from "./runes/Redact.ts"
 import * as Listening from "./http/Listening.ts"
@@ -22,6 +23,8 @@ export interface Facts {
   readonly userConfig: string
   /** ms since the epoch */
   readonly startedAt: number
+  /** What runs inherit. */
+  readonly environment: { readonly [name: string]: string | undefined }
   /** Completed with the reason when somebody asks for the end. */
   readonly asked: Deferred.Deferred<string>
 }
@@ -68,6 +71,18 @@ const projectChecks = Effect.map(
     )
 )
 
+/** Whether the agents' programs and keys are there, where the daemon looks for them. */
+const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
+  const fleet = yield* Fleet
+  const found = yield* Effect.forEach(yield* fleet.projects, ({ conversation }) => fleet.configOf(conversation))
+  const projects = found.filter((project) => project !== undefined)
+  const lists = yield* Effect.forEach(projects, ({ agents, root }) =>
+    Readiness.checks(agents, { root, environment, whose: "the daemon's" })
+  )
+  // Two projects may want the same.
+  return [...new Map(lists.flat().map((check) => [`${check.name} ${check.detail}`, check])).values()]
+})
+
 const agentChecks = Effect.map(
   Effect.flatMap(Fleet, (fleet) => fleet.agents),
   (agents): ReadonlyArray<Check> =>
@@ -80,6 +95,20 @@ const agentChecks = Effect.map(
         remedy: `See why: agentd why ${project}/${agent}. Start it again: agentd start ${project}/${agent}`
       }))
 )
+
+/** How the mail goes. */
+const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
+  Effect.gen(function* () {
+    const { batches, givenUp, lastError, lastSentAt, restsOn } = yield* letters.look(Effect.succeed)
+    return {
+      configured: (yield* mails).length > 0,
+      waiting: batches.length,
+      failed: givenUp.length,
+      lastSentAt,
+      lastError,
+      restsOn
+    }
+  })
 
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* RuneLog
@@ -114,17 +143,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     )
     return { message: answers.join("\n") }
   }).pipe(Effect.provideContext(context))
-  const outbox = Effect.gen(function* () {
-    const { batches, givenUp, lastError, lastSentAt, restsOn } = yield* letters.look(Effect.succeed)
-    return {
-      configured: (yield* mails).length > 0,
-      waiting: batches.length,
-      failed: givenUp.length,
-      lastSentAt,
-      lastError,
-      restsOn
-    }
-  }).pipe(Effect.provideContext(context))
+  const outbox = Effect.provideContext(outboxOf(letters, mails), context)
   const status: Effect.Effect<DaemonStatus> = Effect.gen(function* () {
     return {
       pid: process.pid,
@@ -145,6 +164,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     alertTest,
     checks: Effect.all([
       projectChecks,
+      readiness(facts.environment),
       agentChecks,
       Effect.map(listening.report, (report) => [Listening.check(report)])
     ]).pipe(

@@ -13,7 +13,7 @@ import * as Worker from "../machines/Worker.ts"
 import * as AgentActor from "./AgentActor.ts"
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
-import type { Recovered } from "./Calls.ts"
+import type { Recovered } from "./OpenCall.ts"
 import * as Inbox from "./Inbox.ts"
 import * as ToolActor from "./ToolActor.ts"
 
@@ -38,6 +38,8 @@ export interface AgentRecord {
   life: AgentActor.Snapshot | undefined
   /** Rises with each `worker.started`. */
   incarnation: number
+  /** The eventId of the newest one. */
+  began: number
   /** By call, those without a result. */
   readonly calls: Map<string, Recovered>
   /** Approvals that came when their run was over: by the call's key, who gave it. */
@@ -73,6 +75,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   worker: undefined,
   life: undefined,
   incarnation: 0,
+  began: 0,
   calls: new Map(),
   grants: new Map(),
   spent: Budget.nothing,
@@ -133,21 +136,20 @@ const moveCall = (record: AgentRecord, callId: string, rune: Rune): void => {
   const before = record.calls.get(callId)
   const input = event._tag === "call_requested" ? event.arguments : before?.arguments
   const snapshot = evolve(Tool.Tool, before?.snapshot ?? ToolActor.fresh, rune)
-  const key = Approval.keyOf(snapshot.data.toolName ?? "", input)
+  const digest = event._tag === "call_requested" ? event.digest : before?.key
+  const key = digest ?? Approval.keyOf(snapshot.data.toolName ?? "", input)
   if (event._tag === "auto_approved") record.grants.delete(key)
   if (rune.kind === "tool.result") {
     record.calls.delete(callId)
-    // approved, and its run was over by then
-    const isLate = event._tag === "execution_error" && event.status === "unknown" && before?.approver !== undefined
-    if (isLate) record.grants.set(key, before.approver)
+    if (event._tag === "execution_error" && event.grant !== undefined) record.grants.set(key, event.grant)
     return
   }
   record.calls.set(callId, {
     callId,
     snapshot,
     arguments: input,
-    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
-    approver: event._tag === "approved" ? event.approver : before?.approver
+    key,
+    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null)
   })
 }
 
@@ -156,6 +158,7 @@ export const apply = (record: AgentRecord, machine: string, rest: string, rune: 
   if (rune.kind === "worker.started") {
     record.worker = begun(rune)
     record.incarnation = Number(rune.payload["incarnation"])
+    record.began = rune.eventId
     record.broken = undefined
   } else if (rune.kind === "agent.usage") use(record, rune)
   else if (machine === "inbox") record.inbox = evolve(Inbox.Inbox, record.inbox, rune)

@@ -158,8 +158,10 @@ class Commands {
   private readonly receive = Effect.fnUntraced(
     { self: this },
     function* (this: Commands, message: Inbox.Message) {
-      const { around, inbox, live, worker } = this.agent
+      const { around, inbox, live, record, worker } = this.agent
       const { messageId } = message
+      const done = record.ended.get(messageId)
+      if (done !== undefined) return { eventId: done.eventId, isNew: false }
       const received = yield* Effect.result(inbox.ask({ _tag: "Received", message }))
       if (Result.isFailure(received)) {
         const error = received.failure
@@ -169,7 +171,8 @@ class Commands {
       const { eventId } = received.success
       yield* around.home.firstMessage(messageId, eventId)
       yield* worker?.tell({ _tag: "WorkArrived", messageId }, eventId) ?? Effect.void
-      yield* live.wake
+      // what is urgent ends the run, and is the next one's to carry
+      if (!message.urgent) yield* live.wake
       return { eventId, isNew: true }
       // what is in the inbox wakes its agent, even if the sender goes away meanwhile
     },
@@ -190,6 +193,7 @@ class Commands {
           input: `${said(message)}\n`,
           messageIds: [message.messageId],
           ...live.partial,
+          graceMillis: Duration.toMillis(this.agent.around.config().interruptGrace),
           at: message.at
         },
         cause
@@ -229,7 +233,8 @@ class Commands {
     const { fullName, live, turn, worker } = this.agent
     if (isActive(turn.snapshot.state)) {
       const reason = `interrupted by ${by}`
-      const { eventId } = yield* Effect.catch(turn.ask({ _tag: "interrupt", by, reason, ...live.partial }), refuse)
+      const event: Turn.Event = { _tag: "interrupt", turnId: turn.snapshot.data.turnId!, by, reason, ...live.partial }
+      const { eventId } = yield* Effect.catch(turn.ask(event), refuse)
       const what = live.turns ? "turn" : "run"
       return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
     }
@@ -269,7 +274,8 @@ class Commands {
       if (isActive(state) && data.messageIds.includes(messageId)) {
         const event: Turn.Event = { _tag: "interrupt", turnId: data.turnId!, by: "agentd", reason, ...live.partial }
         return yield* Effect.catch(Effect.asVoid(turn.ask(event)), (error) =>
-          error._tag === "Refused" ? Effect.void : refuse(error)
+          // over by itself; where it was lost, the message waits again
+          error._tag === "Refused" ? Effect.asVoid(this.withdraw(messageId)) : refuse(error)
         )
       }
       yield* this.withdraw(messageId)

@@ -16,36 +16,12 @@ import * as Tool from "../machines/Tool.ts"
 import { type RuneLog, StorageError } from "../runes/RuneLog.ts"
 import * as Approval from "./Approval.ts"
 import { callRow, tooLate } from "./CallRow.ts"
-import { excerpt } from "./Excerpt.ts"
+import { excerpt, text as excerptText } from "./Excerpt.ts"
+import { type OpenCall, type Recovered, type Summary, waits } from "./OpenCall.ts"
 import { toResult } from "./ToolResult.ts"
 import * as ToolActor from "./ToolActor.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
-
-interface Open {
-  readonly callId: string
-  readonly actor: ToolActor.ToolActor
-  readonly turnId: string
-  readonly tool: string
-  readonly arguments: string
-  readonly readOnly: boolean
-  readonly key: string
-  /** The run that makes it, and its name there; undefined for a call of an earlier daemon. */
-  readonly origin: { readonly run: Run; readonly id: string } | undefined
-  /** It waits for `answer`. */
-  asks: boolean
-  reason: string | null
-  /** The person whose approval it has. */
-  approver: string | null
-  readonly ended: Deferred.Deferred<void>
-}
-
-/** One call's result, as `turn.tools_finished` tells it. */
-export interface Summary {
-  readonly call_id: string
-  readonly tool: string
-  readonly status: Tool.Status
-}
 
 export interface Surroundings {
   readonly conversation: string
@@ -58,29 +34,21 @@ export interface Surroundings {
   readonly finished: (turnId: string, results: ReadonlyArray<Summary>) => Effect.Effect<void>
 }
 
-/** A call of an earlier daemon, as the log tells it. */
-export interface Recovered {
-  readonly callId: string
-  readonly snapshot: ToolActor.Snapshot
-  readonly arguments: unknown
-  readonly reason: string | null
-  /** The person whose approval it has. */
-  readonly approver: string | undefined
-}
-
+/** Bytes. */
 const MAX_ARGUMENTS = 128 * 1024
+const MAX_NAME = 200
+const MAX_CHUNK = 128 * 1024
+/** Results that are told with the end of a turn's calls; the log has them all. */
+const MAX_TOLD = 1_000
 /** Calls whose end is remembered, for those who answer too late. */
 const MAX_ENDED = 200
-
-/** A person was asked, and has not approved. */
-const isOpen = ({ approver, reason }: Open): boolean => reason !== null && approver === null
 
 export class Calls {
   readonly nest: Nest.Nest
   private readonly around: Surroundings
   private readonly scope: Scope.Scope
   private kind!: Kind<Tool.State, Tool.Event, Tool.Data>
-  private readonly open = new Map<string, Open>()
+  private readonly open = new Map<string, OpenCall>()
   private readonly results: Array<Summary> = []
   private readonly ended = new Map<string, string>()
   private readonly grants: Map<string, string>
@@ -110,11 +78,11 @@ export class Calls {
 
   private readonly add = Effect.fnUntraced(
     { self: this },
-    function* (this: Calls, of: Omit<Open, "actor" | "ended">, snapshot: ToolActor.Snapshot) {
+    function* (this: Calls, of: Omit<OpenCall, "actor" | "ended">, snapshot: ToolActor.Snapshot) {
       const { agent, conversation } = this.around
       const name = ToolActor.addressOf(agent, of.callId)
       const place = { address: `${conversation}/${name}`, actor: name, stream: conversation, snapshot }
-      const call: Open = { ...of, actor: yield* this.kind.make(place), ended: Deferred.makeUnsafe() }
+      const call: OpenCall = { ...of, actor: yield* this.kind.make(place), ended: Deferred.makeUnsafe() }
       this.open.set(call.callId, call)
       yield* this.nest.add(call.actor)
       return call
@@ -126,22 +94,25 @@ export class Calls {
     { self: this },
     function* (this: Calls, run: Run, turnId: string, events: ReadonlyArray<Event<"ToolCall">>, ours: boolean) {
       const { approvals, maxToolTimeout, toolTimeout } = this.around.config()
-      const made: Array<Open> = []
+      const made: Array<OpenCall> = []
       for (const event of events) {
         const input = excerpt(event.arguments, MAX_ARGUMENTS)
+        const tool = excerptText(event.tool, MAX_NAME)
+        const key = Approval.keyOf(event.tool, event.arguments)
         const callId = `${run.runId.slice(-8)}-${++this.count}`
         const call = yield* this.add(
           {
             callId,
             turnId,
-            tool: event.tool,
+            tool,
             arguments: JSON.stringify(input) ?? "null",
             readOnly: event.readOnly,
-            key: Approval.keyOf(event.tool, event.arguments),
+            key,
             origin: { run, id: event.callId },
             asks: false,
             reason: null,
-            approver: null
+            answered: false,
+            grant: undefined
           },
           ToolActor.fresh
         )
@@ -150,8 +121,9 @@ export class Calls {
           _tag: "call_requested",
           callId,
           turnId,
-          toolName: event.tool,
+          toolName: tool,
           arguments: input,
+          digest: key,
           timeout: Duration.toMillis(ours ? toolTimeout : maxToolTimeout),
           approvalTimeout: Duration.toMillis(approvals.timeout)
         })
@@ -160,7 +132,7 @@ export class Calls {
     }
   )
 
-  private of(run: Run, id: string): Open | undefined {
+  private of(run: Run, id: string): OpenCall | undefined {
     for (const call of this.open.values()) if (call.origin?.run === run && call.origin.id === id) return call
     return undefined
   }
@@ -170,13 +142,14 @@ export class Calls {
     { self: this },
     function* (this: Calls, run: Run, { always, callId: id, reason }: Event<"ApprovalRequested">) {
       const call = this.of(run, id)
-      if (call === undefined || call.asks) return
+      if (call === undefined) return yield* run.answer(id, { behavior: "deny", message: "no turn has such a call" })
+      if (call.asks) return
       call.asks = true
       const { actor, callId } = call
       const granted = this.grants.get(call.key)
       const verdict = Approval.decide(this.around.config().approvals, { ...call, asksAlways: always === true })
+      this.grants.delete(call.key)
       if (granted !== undefined && verdict._tag === "Ask") {
-        this.grants.delete(call.key)
         return yield* actor.tell({ _tag: "auto_approved", callId, policyReason: `approved before by ${granted}` })
       }
       if (verdict._tag === "Run") {
@@ -197,7 +170,7 @@ export class Calls {
   )
 
   /** It runs; one that was never asked about is so by its own policy. */
-  private started(call: Open): Effect.Effect<void> {
+  private started(call: OpenCall): Effect.Effect<void> {
     if (call.asks) return Effect.void
     call.asks = true
     return call.actor.tell({ _tag: "no_approval_needed", callId: call.callId })
@@ -208,7 +181,8 @@ export class Calls {
       const call = this.of(run, event.callId)
       if (call === undefined) return Effect.void
       if (event._tag === "ToolStarted") return this.started(call)
-      const { chunk, stream } = event
+      const { stream } = event
+      const chunk = excerptText(event.chunk, MAX_CHUNK)
       const actor = ToolActor.addressOf(this.around.agent, call.callId)
       const payload = {
         call_id: call.callId,
@@ -238,8 +212,8 @@ export class Calls {
       return call === undefined ? Effect.void : this.end(call, status, output)
     })
 
-  private end(call: Open, status: Tool.Status, output: unknown): Effect.Effect<void> {
-    const events = toResult(call, status, output)
+  private end(call: OpenCall, status: Tool.Status, output: unknown): Effect.Effect<void> {
+    const events = toResult({ ...call, waits: waits(call) }, status, output)
     call.asks = true
     return Effect.forEach(events, (event) => call.actor.tell(event), { discard: true })
   }
@@ -249,8 +223,7 @@ export class Calls {
     { self: this },
     function* (this: Calls, turnId: string, how: "cancelled" | "unknown", reason: string) {
       const left = [...this.open.values()].filter((call) => call.turnId === turnId && call.origin !== undefined)
-      // a question that is open was never run
-      yield* Effect.forEach(left, (call) => this.end(call, isOpen(call) ? "cancelled" : how, reason), { discard: true })
+      yield* Effect.forEach(left, (call) => this.end(call, how, reason), { discard: true })
       yield* Effect.forEach(left, (call) => Deferred.await(call.ended), { discard: true })
     }
   )
@@ -294,14 +267,18 @@ export class Calls {
       const call = this.open.get(callId)
       if (call === undefined) return
       const { origin, turnId } = call
+      // whoever asked waits no longer than the question is open
+      if (origin !== undefined && waits(call)) {
+        call.answered = true
+        const message = status === "timeout" ? "nobody answered in time" : "the question was called off"
+        yield* origin.run.answer(origin.id, { behavior: "deny", message })
+      }
+      // from here on nothing waits: whoever finds it gone finds its turn told, too
       this.open.delete(callId)
       this.ended.set(callId, `${call.tool} ended: ${status}`)
       if (this.ended.size > MAX_ENDED) this.ended.delete(this.ended.keys().next().value!)
       if (origin !== undefined) {
-        // whoever asked waits no longer than the question is open
-        if (isOpen(call) && status !== "denied")
-          yield* origin.run.answer(origin.id, { behavior: "deny", message: "nobody answered in time" })
-        this.results.push({ call_id: callId, tool: call.tool, status })
+        if (this.results.length < MAX_TOLD) this.results.push({ call_id: callId, tool: call.tool, status })
         const isLast = ![...this.open.values()].some((other) => other.turnId === turnId && other.origin !== undefined)
         if (isLast) yield* this.around.finished(turnId, this.results.splice(0))
       }
@@ -311,15 +288,18 @@ export class Calls {
     })
   }
 
-  private pass(callId: string, decision: Decision): Effect.Effect<boolean> {
-    return Effect.suspend(() => {
+  private pass(callId: string, decision: Decision): Effect.Effect<ToolActor.Taken> {
+    return Effect.suspend((): Effect.Effect<ToolActor.Taken> => {
       const call = this.open.get(callId)
-      if (call === undefined) return Effect.succeed(false)
-      if (call.origin === undefined) {
-        if (call.approver !== null) this.grants.set(call.key, call.approver)
-        return Effect.succeed(false)
+      if (call === undefined) return Effect.succeed({ over: true })
+      const { grant, key, origin } = call
+      if (origin === undefined) {
+        if (grant === undefined) return Effect.succeed({ over: true })
+        this.grants.set(key, grant)
+        return Effect.succeed({ over: true, grant })
       }
-      return call.asks ? Effect.as(call.origin.run.answer(call.origin.id, decision), true) : Effect.succeed(true)
+      call.answered = true
+      return Effect.as(call.asks ? origin.run.answer(origin.id, decision) : Effect.void, { over: false })
     })
   }
 
@@ -334,7 +314,7 @@ export class Calls {
     ) {
       const call = this.open.get(callId)
       if (call === undefined) return yield* this.tooLate(callId)
-      if (behavior === "allow") call.approver = by
+      if (behavior === "allow" && call.origin === undefined) call.grant ??= by
       const event: Tool.Event =
         behavior === "allow"
           ? { _tag: "approved", callId, approver: by }
@@ -360,7 +340,7 @@ export class Calls {
 
   /** What an earlier daemon left: what ran is unknown now, what asks goes on asking. */
   readonly recover = Effect.fnUntraced({ self: this }, function* (this: Calls, calls: ReadonlyArray<Recovered>) {
-    for (const { approver, arguments: input, callId, reason, snapshot } of calls) {
+    for (const { arguments: input, callId, key, reason, snapshot } of calls) {
       const { data, state } = snapshot
       const call = yield* this.add(
         {
@@ -369,11 +349,12 @@ export class Calls {
           tool: data.toolName ?? "",
           arguments: JSON.stringify(input) ?? "null",
           readOnly: false,
-          key: Approval.keyOf(data.toolName ?? "", input),
+          key,
           origin: undefined,
           asks: state !== "pending_call",
           reason,
-          approver: approver ?? null
+          answered: false,
+          grant: undefined
         },
         snapshot
       )

@@ -1,13 +1,33 @@
 /**
  * Excerpt: a value as it may be kept: bounded, with its head and its end, and the
  * number of characters that are left out. Pure.
+ *
+ * What is bounded is the bytes that it takes in the log, where a control character
+ * takes six: a rune that is too large would be refused, and the fact lost.
  */
 
-/** A text of at most about `max` characters. */
+/** Bytes that a text takes in the log, without its quotes. */
+export const sizeOf = (text: string): number => Buffer.byteLength(JSON.stringify(text)) - 2
+
+const WORST = 6
+
+const fits = (text: string, max: number): boolean =>
+  text.length * WORST <= max || (text.length <= max && sizeOf(text) <= max)
+
+/** As much of one end of a text as takes no more than `max` bytes. */
+const end = (whole: string, max: number, take: (count: number) => string): string => {
+  let part = take(Math.min(whole.length, max))
+  while (!fits(part, max)) part = take(Math.floor((part.length * max) / Math.max(sizeOf(part), max + 1)))
+  return part
+}
+
+/** A text that takes about `max` bytes at most. */
 export const text = (whole: string, max: number): string => {
-  if (whole.length <= max) return whole
+  if (fits(whole, max)) return whole
   const half = Math.floor(max / 2)
-  return `${whole.slice(0, half)}\n… ${whole.length - 2 * half} characters are left out …\n${whole.slice(-half)}`
+  const head = end(whole, half, (count) => whole.slice(0, count))
+  const tail = end(whole, half, (count) => whole.slice(whole.length - count))
+  return `${head}\n… ${whole.length - head.length - tail.length} characters are left out …\n${tail}`
 }
 
 /** Any JSON value; one that is too large becomes an excerpt of its JSON. */
@@ -15,5 +35,5 @@ export const excerpt = (value: unknown, max: number): unknown => {
   if (typeof value === "string") return text(value, max)
   const json = JSON.stringify(value)
   if (json === undefined) return null
-  return json.length <= max ? value : { excerpt: text(json, max) }
+  return Buffer.byteLength(json) <= max ? value : { excerpt: text(json, max) }
 }

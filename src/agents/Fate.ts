@@ -1,6 +1,7 @@
 /**
  * Fate: an agent as its siblings see it, and what became of a message that it was
- * sent: from the committed state of its machines, and the log for what is long over.
+ * sent: from the committed state of its machines, and what is remembered of the last
+ * thousand messages that are over.
  */
 import { Effect } from "effect"
 import type { Fate, Member } from "../domain/Crew.ts"
@@ -34,6 +35,11 @@ export const fateOf = (
     const found = nowOf(agent, messageId)
     if (found !== undefined) return Effect.succeed(found)
     const ended = agent.record.ended.get(messageId)
+    const { messageIds, turnId } = agent.turn.snapshot.data
+    // its turn is being brought to its end: nobody has been told yet
+    if (turnId !== null && messageIds.includes(messageId) && ended?.turnId !== turnId) {
+      return Effect.succeed<Fate>({ _tag: "Carried", turnId })
+    }
     if (ended !== undefined) {
       const { eventId, outcome, turnId } = ended
       return Effect.map(log.get(eventId), (rune): Fate => ({ _tag: "Ended", turnId, outcome, output: outputOf(rune) }))

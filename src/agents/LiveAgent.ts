@@ -14,7 +14,6 @@ import type { AgentConfig } from "../domain/AgentConfig.ts"
 import type { Project } from "../domain/ConfigFile.ts"
 import type { CrewReport } from "../domain/Crew.ts"
 import type { Caller } from "../domain/Messages.ts"
-import type * as Agent from "../machines/Agent.ts"
 import * as Worker from "../machines/Worker.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 import * as AgentActor from "./AgentActor.ts"
@@ -89,9 +88,6 @@ const initialData = (config: AgentConfig, before: Worker.Data | undefined): Work
         recentRuns: before.recentRuns
       })
 })
-
-const isOver = (state: Agent.State | undefined): boolean =>
-  state === undefined || state === "terminated" || state === "failed"
 
 export class LiveAgent {
   readonly nest: Nest.Nest
@@ -232,9 +228,12 @@ export class LiveAgent {
     { self: this },
     function* (this: LiveAgent, snapshot: WorkerActor.WorkerActor["snapshot"]) {
       const { life } = this.record
-      const isNew = snapshot.state !== "Stopped" && isOver(life?.state)
+      // one that has ended in this incarnation does not rise again: its worker follows it
+      const isNew = snapshot.state !== "Stopped" && (life === undefined || life.entered < this.record.began)
       yield* this.install(snapshot, isNew ? AgentActor.fresh : (life ?? AgentActor.fresh))
-      if (isNew) yield* this.spawn
+      if (!isNew) return
+      this.meter.reset()
+      yield* this.spawn
     }
   )
 
@@ -299,10 +298,10 @@ export class LiveAgent {
         ),
       ended: (turnId) => {
         const { data, state } = this.turn.snapshot
+        // a later one has begun: nobody knows any more
+        if (data.turnId !== turnId) return { _tag: "turn_interrupted", turnId }
         // one that is still being finalized is told by that
-        return data.turnId === turnId && state !== "idle"
-          ? undefined
-          : (TurnActor.endOf({ ...data, turnId }) ?? undefined)
+        return state === "idle" ? TurnActor.endOf(data) : undefined
       },
       release: (data, failed, cause) =>
         Effect.gen({ self: this }, function* () {
@@ -349,6 +348,7 @@ export class LiveAgent {
       turn,
       live,
       life: () => this.life,
+      exhausted: () => this.meter.exhausted,
       home,
       mcp: (runId) => outside.mcp(runId, config()),
       place,
@@ -374,6 +374,7 @@ export class LiveAgent {
         }
       ])
       this.record.incarnation = incarnation
+      this.record.began = rune!.eventId
       this.record.broken = undefined
       this.meter.reset()
       yield* this.install(begun(rune!), AgentActor.fresh)

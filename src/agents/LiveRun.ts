@@ -4,9 +4,10 @@
  */
 import { Effect, Latch } from "effect"
 import type { Run } from "../backends/Backend.ts"
+import * as Excerpt from "./Excerpt.ts"
 
-/** Characters of an unfinished answer that are kept. */
-const MAX_SAID = 256 * 1024
+/** Bytes of an unfinished answer that are kept. */
+const MAX_SAID = 64 * 1024
 
 export class LiveRun {
   /** Once it has said that it is up. */
@@ -17,6 +18,10 @@ export class LiveRun {
   turnId: string | undefined = undefined
   /** The turn that inbox, agent and conversation have been told of. */
   begun: string | undefined = undefined
+  /** The turn whose input it has. */
+  given: string | undefined = undefined
+  /** The rune that ended the turn which is being finalized. */
+  ended: number | undefined = undefined
   /** What it has said in the turn since its last tool call; what comes after the limit is left out. */
   private said = ""
   /** It is being ended, and takes no turn any more. */
@@ -43,7 +48,7 @@ export class LiveRun {
 
   /** What there is of the answer, for the event that cuts it short. */
   get partial(): { readonly partialOutput?: string } {
-    return this.said === "" ? {} : { partialOutput: this.said }
+    return this.said === "" ? {} : { partialOutput: Excerpt.text(this.said, MAX_SAID) }
   }
 
   end(): void {
@@ -54,6 +59,7 @@ export class LiveRun {
   gone(): void {
     this.end()
     this.run = undefined
+    this.turns = false
     this.ending = false
     this.work.openUnsafe()
   }

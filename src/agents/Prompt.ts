@@ -8,10 +8,11 @@
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
 import type * as Turn from "../machines/Turn.ts"
+import { sizeOf } from "./Excerpt.ts"
 import type * as Inbox from "./Inbox.ts"
 import { known, type Message } from "./Inbox.ts"
 
-/** Well under the size that a rune may have. */
+/** In the log, where it is written whole: well under the size that a rune may have. */
 export const MAX_PROMPT_BYTES = 512 * 1024
 
 export interface Parts {
@@ -33,8 +34,6 @@ export interface Prompt {
   readonly messageIds: ReadonlyArray<string>
 }
 
-const bytes = (text: string): number => Buffer.byteLength(text, "utf8")
-
 /** A message as its agent is told it. */
 export const said = (message: Message): string =>
   `From ${message.from}${message.urgent ? " (urgent)" : ""}:\n${message.text.trimEnd()}`
@@ -51,7 +50,7 @@ const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean)
   for (const message of waiting
     .filter(({ alone }) => alone !== true)
     .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
-    room -= bytes(said(message)) + 2
+    room -= sizeOf(said(message)) + 4
     // one message always fits: its size is bounded where it is received
     if (room < 0 && !(isFirst && taken.size === 0)) break
     taken.add(message)
@@ -69,7 +68,7 @@ export const assemble = (parts: Parts): Prompt => {
     parts.lastRun === undefined ? undefined : `Your last run ${endedEarly(parts.lastRun)}`
   ].filter((part) => part !== undefined && part !== "")
   const { unfinished } = parts
-  const size = bytes([...head, ...unfinished.map(said)].join("\n\n"))
+  const size = sizeOf([...head, ...unfinished.map(said)].join("\n\n"))
   const more = unfinished.some(({ alone }) => alone === true)
     ? []
     : chosen(parts.waiting, size, unfinished.length === 0)

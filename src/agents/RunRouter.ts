@@ -6,7 +6,7 @@
  * hears of a run's end only when its turn has ended; where a backend knows no
  * turns, its whole run is one.
  */
-import { Clock, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { Run, RunEvent } from "../backends/Backend.ts"
 import type { AgentConfig } from "../domain/AgentConfig.ts"
 import type { CrewReport } from "../domain/Crew.ts"
@@ -52,7 +52,7 @@ export interface Surroundings {
   readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
 }
 
-/** Longest answer of a turn that is kept. */
+/** Longest answer of a turn that is kept, bytes. */
 const MAX_ANSWER = 256 * 1024
 const MAX_LINES = 128 * 1024
 /** A sign of life is passed on at most this often, ms. */
@@ -81,6 +81,9 @@ const wordsOf = (outcome: Outcome): string => {
 
 /** Errors that say nothing of the work that they ended. */
 const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["rate_limit", "overflow", "held", "uncounted"])
+
+/** What a run says that it spent; what is no amount counts for nothing. */
+const amount = (said: number): number => (Number.isFinite(said) && said > 0 ? said : 0)
 
 interface Usage {
   readonly inputTokens: number
@@ -137,7 +140,9 @@ export class RunRouter implements RunSink {
       case "ToolResult":
         return calls.result(run, event)
       case "Usage": {
-        const { inputTokens, outputTokens, usd = 0 } = event
+        const inputTokens = amount(event.inputTokens)
+        const outputTokens = amount(event.outputTokens)
+        const usd = amount(event.usd ?? 0)
         this.usage = {
           inputTokens: this.usage.inputTokens + inputTokens,
           outputTokens: this.usage.outputTokens + outputTokens,
@@ -164,7 +169,7 @@ export class RunRouter implements RunSink {
         }))
       case "TurnError":
         // its run is about to end for it
-        this.around.live.ending = true
+        if (this.around.live.turnId === event.turnId) this.around.live.ending = true
         return this.turnEnded(event.turnId, "unknown", () => ({
           _tag: "stream_error",
           turnId: event.turnId,
@@ -182,6 +187,7 @@ export class RunRouter implements RunSink {
     { self: this },
     function* (this: RunRouter, run: Run, { backend, spec }: RunRequest, { pid, sessionId }: Event<"Started">) {
       const { agent, live, watched } = this.around
+      if (live.run === run) return
       const worker = this.around.worker()
       const data = worker?.snapshot.data
       live.run = run
@@ -197,6 +203,7 @@ export class RunRouter implements RunSink {
         input: spec.prompt,
         source: "queue",
         messageIds: data?.runId === run.runId ? data.messageIds : [],
+        graceMillis: Duration.toMillis(this.around.config().interruptGrace),
         at: yield* Clock.currentTimeMillis
       }
       yield* this.around
@@ -277,7 +284,7 @@ export class RunRouter implements RunSink {
         const done = outcome._tag === "Success" && !live.turns
         yield* this.turnEnded(turnId, "unknown", (usage) =>
           done
-            ? { _tag: "response_done", turnId, finalOutput: this.lines, usage }
+            ? { _tag: "response_done", turnId, finalOutput: Excerpt.text(this.lines, MAX_ANSWER), usage }
             : {
                 _tag: "stream_error",
                 turnId,
@@ -307,7 +314,7 @@ export class RunRouter implements RunSink {
       drafts.push(...this.output.take(lines))
     }
     if (said.length > 0 && live.turnId !== undefined) {
-      const content = said.map(({ text }) => text).join("")
+      const content = Excerpt.text(said.map(({ text }) => text).join(""), MAX_LINES)
       live.say(content)
       const { turnId } = live
       drafts.push({

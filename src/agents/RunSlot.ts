@@ -59,7 +59,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
   let live: Live | undefined
   let newest: string | undefined
 
-  const watch = Effect.fnUntraced(function* (request: RunRequest, handle: Deferred.Deferred<Run>) {
+  const watch = Effect.fnUntraced(function* (request: RunRequest, { enough, handle }: Pick<Live, "enough" | "handle">) {
     const run = yield* request.backend.start(request.spec)
     yield* Deferred.succeed(handle, run)
     let outcome: Outcome = { _tag: "Error", detail: "the backend ended without saying how" }
@@ -67,14 +67,16 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
       const last = events.at(-1)
       if (last?._tag !== "Exited") return sink.events(run, request, events)
       outcome = last.outcome
-      return events.length === 1 ? Effect.void : sink.events(run, request, events.slice(0, -1))
+      // it is over with that, even if its stream is not
+      const over = Deferred.succeed(enough, outcome)
+      return events.length === 1 ? over : Effect.andThen(sink.events(run, request, events.slice(0, -1)), over)
     })
     return outcome
   })
 
   /** From the spawn to the moment when nothing of it is left, whatever happens on the way. */
   const whole = (request: RunRequest, { enough, handle }: Pick<Live, "enough" | "handle">) =>
-    watch(request, handle).pipe(
+    watch(request, { enough, handle }).pipe(
       Effect.scoped,
       Effect.raceFirst(Deferred.await(enough)),
       Effect.timeoutOrElse({

@@ -13,10 +13,16 @@ import type { RuneLog } from "../runes/RuneLog.ts"
 export type ToolActor = MachineActor.MachineActor<Tool.State, Tool.Event, Tool.Data>
 export type Snapshot = ToolActor["snapshot"]
 
+/** `over`: the run is, and nobody takes an answer; `grant`: who approved too late. */
+export interface Taken {
+  readonly over: boolean
+  readonly grant?: string
+}
+
 /** What calls need of the run that makes them. */
 export interface Bench {
-  /** Answers a call that asked. False: its run is over, and nobody takes the answer. */
-  readonly answer: (callId: string, decision: Decision) => Effect.Effect<boolean>
+  /** Answers a call that asked. */
+  readonly answer: (callId: string, decision: Decision) => Effect.Effect<Taken>
   readonly stop: (callId: string) => Effect.Effect<void>
   /** It has its result, which is durable. */
   readonly ended: (callId: string, status: Tool.Status, cause: number) => Effect.Effect<void>
@@ -43,10 +49,13 @@ export const kind = (log: RuneLog["Service"], deadLetters: DeadLetters["Service"
       // the question is in the log; a person's answer comes as a message
       AskApproval: () => Effect.void,
       RunTool: (act: Act) =>
-        Effect.flatMap(bench.answer(idOf(act), { behavior: "allow" }), (taken) =>
-          taken
-            ? Effect.void
-            : act.self.tell({ _tag: "execution_error", callId: idOf(act), status: "unknown", error: OVER }, act.cause)
+        Effect.flatMap(bench.answer(idOf(act), { behavior: "allow" }), ({ over, ...late }) =>
+          over
+            ? act.self.tell(
+                { _tag: "execution_error", callId: idOf(act), status: "unknown", error: OVER, ...late },
+                act.cause
+              )
+            : Effect.void
         ),
       ReportDenial: (act: Act) =>
         Effect.andThen(

@@ -2,25 +2,36 @@
  * ToolResult: the events that lead a call to its one result, as its run tells it. Pure.
  *
  * A call that nobody was asked about ran by its agent's own policy; one that the
- * agent's own rules refused was never run.
+ * agent's own rules refused was never run; one that waits for an answer from here is
+ * called off, whatever its run says of it: it never had leave to run.
  */
 import type * as Tool from "../machines/Tool.ts"
 import { excerpt } from "./Excerpt.ts"
 
-/** Longest output that is kept, characters. */
+/** Longest output that is kept, bytes. */
 const MAX_OUTPUT = 128 * 1024
 
 export interface Call {
   readonly callId: string
   /** It has asked, or is known to run. */
   readonly asks: boolean
+  /** It has asked, and its run has no answer. */
+  readonly waits: boolean
 }
 
 const OWN = "the agent's own rules"
 
-export const toResult = ({ asks, callId }: Call, status: Tool.Status, output: unknown): ReadonlyArray<Tool.Event> => {
+const CALLED_OFF: ReadonlySet<Tool.Status> = new Set(["cancelled", "denied", "unknown"])
+const wentOn = (status: Tool.Status): string => `its agent went on without an answer: ${status}`
+
+export const toResult = (
+  { asks, callId, waits }: Call,
+  status: Tool.Status,
+  output: unknown
+): ReadonlyArray<Tool.Event> => {
   const kept = excerpt(output, MAX_OUTPUT)
   const text = typeof kept === "string" ? kept : (JSON.stringify(kept) ?? "")
+  if (waits) return [{ _tag: "cancelled", callId, reason: CALLED_OFF.has(status) ? text || status : wentOn(status) }]
   const runs: ReadonlyArray<Tool.Event> = asks ? [] : [{ _tag: "no_approval_needed", callId }]
   switch (status) {
     case "success":

@@ -6,7 +6,7 @@
  * RunRouter. A turn that the live run does not know was lost with an earlier daemon:
  * it ends with an error, and what it was asked is offered again.
  */
-import { Clock, Duration, Effect } from "effect"
+import { Clock, Duration, Effect, Schedule } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
 import type { AgentConfig } from "../domain/AgentConfig.ts"
@@ -18,6 +18,7 @@ import type { RuneLog } from "../runes/RuneLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
 import type { Calls } from "./Calls.ts"
 import type { Home } from "./Home.ts"
+import { isWithdrawn } from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import type { Meter } from "./Meter.ts"
 import { followUp } from "./Prompt.ts"
@@ -48,12 +49,28 @@ export interface Desk {
   readonly recoveredTo: number
 }
 
+type Failed = { readonly _tag: string; readonly reason?: string }
+
+const isDown = ({ _tag, reason }: Failed): boolean =>
+  _tag === "ActorStopped" && reason !== "self" && reason !== "crashed"
+
+/** What is asked was brought down beside it, and is there again in a moment: no reason to crash, too. Ends with whoever asks. */
+const patiently = <A, E extends Failed>(asked: Effect.Effect<A, E>): Effect.Effect<A, E> =>
+  Effect.catchIf(asked, isDown, () =>
+    Effect.interruptible(
+      Effect.andThen(
+        Effect.sleep("20 millis"),
+        Effect.retry(asked, { while: isDown, schedule: Schedule.spaced("20 millis"), times: 50 })
+      )
+    )
+  )
+
 /** Brings the inbox in line with the turn's own rune: what a turn carries is delivered. */
 const deliver = (desk: Desk, { messageIds, turnId }: Turn.Data, cause: number) =>
   turnId === null || desk.inbox.snapshot.data.runId === turnId
     ? Effect.void
     : Effect.catchTag(
-        desk.inbox.ask({ _tag: "Delivered", runId: turnId, messageIds }, cause),
+        patiently(desk.inbox.ask({ _tag: "Delivered", runId: turnId, messageIds }, cause)),
         "Refused",
         () => Effect.void
       )
@@ -67,8 +84,10 @@ const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   const turnId = data.turnId!
   yield* deliver(desk, data, act.cause)
   live.begun = turnId
+  const taken = data.messageIds.some((messageId) => isWithdrawn(desk.inbox.snapshot.data, messageId))
   if (!(yield* home.newTurn(agent, turnId, act.cause))) return home.barred() ?? "its conversation takes no turns"
-  const assigned = yield* (desk.life()?.ask({ _tag: "turn_assigned", turnId }, act.cause) ?? Effect.void).pipe(
+  const assign = Effect.suspend(() => desk.life()?.ask({ _tag: "turn_assigned", turnId }, act.cause) ?? Effect.void)
+  const assigned = yield* patiently(assign).pipe(
     Effect.as(true),
     Effect.catchTag("Refused", ({ why }) => Effect.succeed(why === "stale"))
   )
@@ -81,7 +100,9 @@ const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
     turnId,
     messageIds: data.messageIds
   })
-  return assigned ? undefined : "the agent has ended"
+  if (!assigned) return "the agent has ended"
+  // while the turn's first rune was being written: no turn carried it yet
+  return taken ? "what it was asked was taken back" : undefined
 })
 
 /** What it was asked, as its rune says. */
@@ -110,25 +131,33 @@ const streamResponse = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   const { data, entered } = act.snapshot
   const turnId = data.turnId!
   live.unsettle()
-  if (live.begun === turnId) return
-  const isFirst = live.turnId === turnId
+  if (live.given === turnId) return
   const { run } = live
-  if (!isFirst && (run === undefined || !live.turns || live.ending || live.turnId !== undefined)) {
-    return yield* lost(desk, act)
-  }
+  // a run begins with its first turn, and has the input of that one
+  const isFirst = run?.runId === turnId
+  const isFree = live.turns && !live.ending && (live.turnId === undefined || live.turnId === turnId)
+  if (run === undefined || !(isFirst || isFree)) return yield* lost(desk, act)
   if (entered <= desk.recoveredTo) return yield* lost(desk, act)
   if (!isFirst) live.begin(turnId)
   const barred = yield* begin(desk, act)
+  if (isFirst) live.given = turnId
   if (barred !== undefined) {
+    if (!isFirst) live.end()
     return yield* act.self.tell({ _tag: "interrupt", turnId, by: "agentd", reason: barred, keep: true }, act.cause)
   }
   yield* desk.meter.start(turnId)
   if (isFirst) return
   const text = yield* inputOf(desk, entered)
-  yield* run!.send({ turnId, text }).pipe(
+  live.given = turnId
+  // interrupted meanwhile: the run has heard nothing of it, and never will
+  if (act.self.snapshot.entered !== entered) return live.end()
+  yield* run.send({ turnId, text }).pipe(
     Effect.catch(({ message }) => {
       live.end()
-      return act.self.tell({ _tag: "stream_error", turnId, errorType: "send", message, retry: true }, act.cause)
+      // one that takes no turns is of no more use
+      live.ending = true
+      const event: Turn.Event = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
+      return Effect.andThen(act.self.tell(event, act.cause), desk.slot.stop(run.runId))
     })
   )
 }, Effect.uninterruptible)
@@ -180,6 +209,7 @@ const finalizeTurn = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   const { data, entered, state } = act.snapshot
   const turnId = data.turnId!
   live.unsettle()
+  live.ended = entered
   if (state === "interrupted") yield* live.turnOver(turnId)
   // over before anybody could be told that it began
   if (live.begun !== turnId && entered > recoveredTo) yield* begin(desk, act)
@@ -189,7 +219,8 @@ const finalizeTurn = Effect.fnUntraced(function* (desk: Desk, act: Act) {
 
 /** The next input for the live run; undefined while there is none. */
 const nextOf = Effect.fnUntraced(function* (desk: Desk, data: Turn.Data) {
-  const base = { _tag: "start_turn" as const, agentId: desk.agent, at: yield* at }
+  const graceMillis = Duration.toMillis(desk.config().interruptGrace)
+  const base = { _tag: "start_turn" as const, agentId: desk.agent, graceMillis, at: yield* at }
   const { steer } = data
   const waits = ({ messageId }: { readonly messageId: string }) => steer!.messageIds.includes(messageId)
   if (steer !== null && desk.inbox.snapshot.data.waiting.some(waits))
@@ -200,6 +231,17 @@ const nextOf = Effect.fnUntraced(function* (desk: Desk, data: Turn.Data) {
   return { ...base, turnId: yield* Ids.turnId, input, messageIds, source }
 })
 
+/** A run that is being ended, and has not within its grace and this, is killed. */
+const PATIENCE = Duration.minutes(1)
+
+const outlasts = Effect.fnUntraced(function* ({ config, slot }: Desk, runId: string) {
+  yield* Effect.sleep(Duration.sum(config().interruptGrace, PATIENCE))
+  yield* Effect.logWarning(`run ${runId} does not end: it is killed`)
+  yield* slot.kill(runId)
+  yield* Effect.sleep(PATIENCE)
+  yield* slot.end(runId)
+})
+
 /** Waits for something to do, as long as the live run takes turns; a run that has long had none is ended in order. */
 const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   const { home, live, slot } = desk
@@ -207,7 +249,8 @@ const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   live.settle()
   for (;;) {
     const { run } = live
-    if (run === undefined || !live.turns || live.ending) return
+    if (run === undefined || !live.turns) return
+    if (live.ending) return yield* outlasts(desk, run.runId)
     const changed = live.attend()
     const isFree = home.barred() === undefined && desk.meter.exhausted === undefined
     const next = isFree ? yield* nextOf(desk, act.snapshot.data) : undefined
@@ -218,7 +261,8 @@ const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
     const left = mode === "loop" ? 0 : began + Duration.toMillis(idleTimeout) - (yield* at)
     if (left <= 0) {
       live.ending = true
-      return yield* slot.stop(run.runId)
+      yield* slot.stop(run.runId)
+      continue
     }
     yield* Effect.raceFirst(changed, Effect.sleep(left))
   }
@@ -235,10 +279,12 @@ const perform = (desk: Desk, action: Turn.Action, act: Act): Effect.Effect<void,
     case "ForceStopWork": {
       const { run } = live
       live.end()
+      // it is about to be killed, and takes nothing more with it
+      live.ending = run !== undefined
       return calls
         .close(turnId, "cancelled", "its turn was interrupted")
         .pipe(
-          Effect.andThen(settle(desk, act, act.cause)),
+          Effect.andThen(settle(desk, act, live.ended ?? act.cause)),
           Effect.andThen(run === undefined ? Effect.void : Effect.andThen(drop, slot.kill(run.runId)))
         )
     }

@@ -16,6 +16,7 @@ import type * as Agent from "../machines/Agent.ts"
 import * as Worker from "../machines/Worker.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
+import type { Exhausted } from "./Budget.ts"
 import type { Home } from "./Home.ts"
 import type * as Inbox from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
@@ -41,6 +42,8 @@ export interface AgentHome {
   readonly turn: TurnActor
   readonly live: LiveRun
   readonly life: () => AgentActor | undefined
+  /** Which of its budgets is spent, if one is. */
+  readonly exhausted: () => Exhausted | undefined
   readonly home: Home
   /** Servers of agentd's own that a run is given. */
   readonly mcp: (runId: string) => RunSpec["mcp"]
@@ -98,6 +101,11 @@ const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const life = home.life()
   if (life?.snapshot.state === "[*]" || life?.snapshot.state === "spawning") {
     yield* life.tell({ _tag: "init_complete" }, act.cause)
+  }
+  // as a daemon that is gone has left it, or a file that is new
+  const exhausted = home.exhausted()
+  if (exhausted !== undefined && life !== undefined) {
+    return yield* life.tell({ _tag: "budget_exhausted", ...exhausted }, act.cause)
   }
   // whoever lifts the bar says so, by WorkArrived
   if (home.home.barred() !== undefined) return
@@ -179,16 +187,22 @@ const contained = <E>(act: Act, activity: Effect.Effect<void, E>): Effect.Effect
     })
   )
 
-/** Its turn is interrupted first, so that what it was asked is offered again; a person who drops it has said so before. */
+/**
+ * Its turn is interrupted first, so that what it was asked is offered again; a person
+ * who drops it has said so before. Who dropped it while the run came to be could not:
+ * the turn had not begun, and all that tells of it is that the run carries nothing.
+ */
 const cancel = (home: AgentHome, runId: string, { cause, snapshot }: Act): Effect.Effect<void> => {
   const { live } = home
-  const reason = snapshot.state === "Stopped" ? "its agent was stopped" : INTERRUPTED
+  const dropped = snapshot.state === "Interrupting" && live.turnId === runId && snapshot.data.messageIds.length === 0
+  const reason =
+    snapshot.state === "Stopped" ? "its agent was stopped" : dropped ? "its first turn was interrupted" : INTERRUPTED
   live.ending = true
   const turn =
     live.turnId === undefined
       ? Effect.void
       : home.turn.tell(
-          { _tag: "interrupt", turnId: live.turnId, by: "worker", reason, keep: true, ...live.partial },
+          { _tag: "interrupt", turnId: live.turnId, by: "worker", reason, keep: !dropped, ...live.partial },
           cause
         )
   return Effect.andThen(turn, home.slot.stop(runId))

@@ -105,6 +105,22 @@ const told =
     }
   }
 
+/** From wherever it is typed. */
+const goalOf = (rune: Rune): string => `${rune.stream}/${nameOf(rune.actor)}`
+
+const decodeCancel = Schema.decodeUnknownOption(Schema.TaggedStruct("user_cancel", { by: Schema.String }))
+
+/** A goal that came to no good end; a person who cancels it knows. */
+const planStopped = (rune: Rune): Words | undefined => {
+  const by = Option.getOrUndefined(decodeCancel(rune.payload["event"]))?.by
+  return by !== undefined && by !== "agentd"
+    ? undefined
+    : {
+        ...told("stopped its plan")(rune),
+        remedy: `See what was done: agentd goal show ${goalOf(rune)}\nGive it anew: agentd goal "…"`
+      }
+}
+
 /** An agent has a question; each is a trouble of its own. */
 const asked = (rune: Rune): Words => {
   const name = nameOf(rune.actor)
@@ -119,8 +135,11 @@ const asked = (rune: Rune): Words => {
 const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
   "worker.moved": stopped,
   "invariant.violated": violated,
-  "plan.stopped": told("stopped its plan"),
-  "plan.blocked": told("is blocked"),
+  "plan.stopped": planStopped,
+  "plan.blocked": (rune) => ({
+    ...told("is blocked")(rune),
+    remedy: `See what it needs: agentd goal show ${goalOf(rune)}\nLet it go on: agentd goal retry ${goalOf(rune)}`
+  }),
   "session.suspended": told("is suspended"),
   "agent.asked": asked,
   "agent.budget_exhausted": told("has spent its budget")

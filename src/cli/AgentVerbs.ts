@@ -34,7 +34,12 @@ const log = Command.make(
       Flag.withDefault(false)
     ),
     stream: maybe("stream", "STREAM", "Only this stream: a conversation's id, a plate's, or daemon"),
-    agent: maybe("agent", "AGENT", "Only what this agent's machines did: runs, turns, tool calls, inbox"),
+    of: Argument.String("agent").pipe(
+      Argument.withDescription("Only what this agent's machines did: runs, turns, tool calls, inbox"),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
+    ),
+    agent: maybe("agent", "AGENT", "The same"),
     since: Flag.String("since").pipe(
       Flag.withMetavar("TIME"),
       Flag.withDescription(`Only since then: ${FORM}`),
@@ -69,11 +74,11 @@ const log = Command.make(
       Flag.map(Option.getOrUndefined)
     )
   },
-  verb(() => import("./Log.ts"))
+  ({ agent, of, ...input }) => verb(() => import("./Log.ts"))({ ...input, agent: agent ?? of })
 ).pipe(
   Command.withDescription("Print the log of everything that was decided, one rune a line"),
   Command.withExamples([
-    { command: "agentd log -f --agent builder", description: "Watch one agent" },
+    { command: "agentd log -f builder", description: "Watch one agent" },
     { command: "agentd log --since 10m --kind worker.moved --json", description: "For scripts, one JSON value a line" }
   ])
 )

@@ -11,14 +11,14 @@ export type Asked =
   | { readonly _tag: "Wrong"; readonly message: string }
 
 export const HELP: ReadonlyArray<string> = [
-  "text                 send it; the agent takes it up when it is free",
-  "/steer text          end its turn at a safe boundary; the text is the next one",
-  "/urgent text         end its run; the next one carries the text",
-  "/interrupt           end its turn",
-  "/approve [id]        let the call run that asks (the oldest one)",
-  "/deny [id] reason    refuse it",
-  "//text               send a text that begins with /",
-  "/quit                leave; the agent goes on"
+  "text               send it, for when it is free",
+  "/steer text        end its turn at a safe boundary, then this",
+  "/urgent text       end its run; the next one carries this",
+  "/interrupt         end its turn",
+  "/approve [id]      let the call run that asks (the oldest)",
+  "/deny [id] reason  refuse it",
+  "//text             send a text that begins with /",
+  "/quit              leave; the agent goes on"
 ]
 
 const send = (how: "steer" | "urgent", text: string): Asked =>

@@ -219,15 +219,22 @@ const told = (kind: string, payload: Payload): ReadonlyArray<Line> => {
   }
 }
 
+/** Of outcomes that carry no words themselves; all but the first count as no error. */
+const ENDINGS: { readonly [how: string]: string } = {
+  Timeout: "it took too long",
+  quota: "its quota is used up",
+  overflow: "its context is full",
+  held: "its session is open elsewhere",
+  lost: "agentd lost it"
+}
+
 /** Of the worker's moves only a run's end says something here. */
 const exited = (payload: Payload): ReadonlyArray<Line> => {
   const event = payload["event"]
   if (field(event, "_tag") !== "SessionExited") return []
   const outcome = field(event, "outcome")
-  const [tag, detail] = [field(outcome, "_tag"), field(outcome, "detail")]
+  const [tag, detail, reason] = ["_tag", "detail", "reason"].map((name) => field(outcome, name))
   const well = tag === "Success"
-  const how = typeof detail === "string" ? `: ${plain(detail)}` : ""
-  return [
-    line(well ? "— the run has ended" : `— the run has ended (${plain(String(tag))}${how})`, well ? "dim" : "yellow")
-  ]
+  const how = typeof detail === "string" ? plain(detail) : (ENDINGS[String(reason ?? tag)] ?? plain(String(tag)))
+  return [line(well ? "— the run has ended" : `— the run has ended: ${how}`, well ? "dim" : "yellow")]
 }

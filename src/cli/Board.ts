@@ -3,6 +3,7 @@
  * first. Pure; `ps` prints it once, `watch` again and again.
  */
 import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo } from "../domain/Messages.ts"
+import { inWorld } from "./Hint.ts"
 import { age, type Cell, cut, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
 import * as SessionTable from "./SessionTable.ts"
 import { shorten } from "./Waiting.ts"
@@ -10,14 +11,14 @@ import { shorten } from "./Waiting.ts"
 const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
 
 /** What it does or waits for, and when it goes on by itself. */
-const detail = (agent: AgentInfo, now: number): string => {
-  const text = plain(agent.detail)
+const detail = (agent: AgentInfo, now: number, world: string | null): string => {
+  const text = inWorld(plain(agent.detail), world)
   if (agent.nextAt === null) return text
   const wait = agent.nextAt > now ? `goes on in ${age(agent.nextAt - now)}` : "goes on now"
   return text === "" ? wait : `${wait}; ${text}`
 }
 
-export const rowOf = (agent: AgentInfo, now: number): ReadonlyArray<Cell> => {
+export const rowOf = (agent: AgentInfo, now: number, world: string | null = null): ReadonlyArray<Cell> => {
   const failing = agent.consecutiveErrors > 0
   return [
     { text: `${agent.project}/${agent.agent}`, colour: "bold" },
@@ -29,7 +30,7 @@ export const rowOf = (agent: AgentInfo, now: number): ReadonlyArray<Cell> => {
     },
     { text: String(agent.inbox), colour: agent.inbox > 0 ? "cyan" : undefined },
     { text: plain(agent.branch ?? "-") },
-    { text: detail(agent, now) }
+    { text: detail(agent, now, world) }
   ]
 }
 
@@ -44,14 +45,35 @@ export interface Board {
 }
 
 /** A conversation in one of these needs no word. */
-const QUIET = new Set(["created", "active", "closed", "archived"])
+const QUIET = new Set(["created", "active"])
+const OVER = new Set(["closed", "archived"])
+
+/** Why a project has no agents any more is worth a word for as long. */
+const RECENT = 86_400_000
 
 export const boardOf = (found: Board): Board => ({
   plates: found.plates,
   agents: found.agents.toSorted((a, b) => a.project.localeCompare(b.project) || a.agent.localeCompare(b.agent)),
   calls: found.calls.filter(({ state }) => state === "awaiting_approval"),
-  conversations: found.conversations.filter(({ state }) => !QUIET.has(state))
+  conversations: found.conversations.filter(
+    ({ config, state }) =>
+      !QUIET.has(state) &&
+      (!OVER.has(state) || found.conversations.every((other) => other.config !== config || OVER.has(other.state)))
+  )
 })
+
+/** The sessions but those of our own runs that only wait for a call of theirs: the call itself is shown. */
+export const sessionsOf = ({ calls, plates }: Board): ReadonlyArray<PlateInfo> => {
+  const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
+  return plates.filter(
+    ({ agent, approval, status }) =>
+      status !== "AwaitingApproval" || approval !== null || agent === null || !asking.has(agent)
+  )
+}
+
+/** How many matters wait for a person. */
+export const waitingIn = (board: Board): number =>
+  sessionsOf(board).filter(SessionTable.waits).length + board.calls.length
 
 const asking = (calls: ReadonlyArray<CallInfo>, now: number, options: TableOptions): ReadonlyArray<string> => {
   const short = shorten(calls.map(({ callId }) => callId))
@@ -64,21 +86,25 @@ const asking = (calls: ReadonlyArray<CallInfo>, now: number, options: TableOptio
       { text: age(now - call.since) },
       { text: cut(plain(call.arguments.slice(0, 1000)), 200) }
     ]),
-    options
+    { ...options, spare: ["SINCE"] }
   )
 }
 
 const standing = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
-  all.map(({ conversation, detail, since, state }) => {
-    const why = detail === "" ? "" : `: ${plain(detail)}`
-    const then = state === "closing" ? "" : ` (agentd resume ${conversation})`
+  all.flatMap(({ conversation, detail, since, state }) => {
+    const over = OVER.has(state)
+    if (over && now - since > RECENT) return []
+    const why = detail === "" || over ? "" : `: ${plain(detail)}`
+    const next = over ? "agentd conversation new, in its project's folder" : `agentd resume ${conversation}`
+    const then = state === "closing" ? "" : inWorld(` (${next})`, options.world ?? null)
     const text = ` for ${age(now - since)}${why}${then}`
     const room = options.columns === null ? text : cut(text, Math.max(20, options.columns - conversation.length - 15))
-    return `${conversation} is ${paint(options.colour, stateColour(state), state)}${room}`
+    return [`${conversation} is ${paint(options.colour, stateColour(state), state)}${room}`]
   })
 
 export const render = (board: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
-  const { agents, calls, conversations, plates } = board
+  const { agents, calls, conversations } = board
+  const plates = sessionsOf(board)
   const parts = [
     calls.length === 0 ? [] : asking(calls, now, options),
     standing(conversations, now, options),
@@ -87,13 +113,13 @@ export const render = (board: Board, now: number, options: TableOptions): Readon
       ? []
       : table(
           HEAD,
-          agents.map((agent) => rowOf(agent, now)),
-          options
+          agents.map((agent) => rowOf(agent, now, options.world)),
+          { ...options, spare: ["BRANCH", "ERRORS", "INBOX", "SINCE"] }
         )
   ].filter((part) => part.length > 0)
   if (parts.length > 0) return parts.flatMap((part, index) => (index === 0 ? part : ["", ...part]))
   return [
     "No agents yet. Describe some in agentd.jsonc (agentd init writes a sample), then run agentd start there.",
     "No sessions either. Let Claude Code tell of them: agentd hooks install"
-  ]
+  ].map((line) => inWorld(line, options.world ?? null))
 }

@@ -5,7 +5,7 @@ import type { Order } from "../domain/ChannelConfig.ts"
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
 import { logLine } from "../machines/Seat.ts"
 import { Invocation, print } from "./Invocation.ts"
-import { age, type Cell, clock, type Colour, paint, plain, table, type TableOptions } from "./Output.ts"
+import { age, type Cell, clock, type Colour, paint, plain, plainLines, table, type TableOptions } from "./Output.ts"
 import { textOf } from "./Send.ts"
 
 export type Input =
@@ -84,24 +84,25 @@ export const postLines = (
 ): ReadonlyArray<{ readonly text: string; readonly colour: Colour | undefined }> => {
   const at = clock(post.at, now)
   if (post.kind === "notice") return [{ text: `${at} ${plain(post.text)}`, colour: speakers.notice }]
-  const lines = post.text
-    .split("\n")
-    .map((line) => ({ text: `  ${line.replaceAll(/\p{Cc}/gu, "·")}`, colour: undefined }))
+  const lines = plainLines(post.text).map((line) => ({ text: `  ${line}`, colour: undefined }))
   return [{ text: `${at} ${plain(post.from)}`, colour: speakers[post.kind] }, ...lines]
 }
 
-const shown = ({ channel, posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> => [
+const headOf = ({ channel }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> => [
   paint(options.colour, "bold", `#${channel.name} of ${channel.project}: ${plain(channel.detail)}`),
   ...(channel.topic === "" ? [] : [plain(channel.topic)]),
   `The floor goes by ${channel.order}.`,
   "",
   ...(channel.seats.length === 0 ? ["Nobody sits in it."] : seats(channel, now, options)),
-  "",
-  ...posts
+  ""
+]
+
+/** What was said last, word for word. */
+const saidIn = ({ posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> =>
+  posts
     .slice(-SHOWN)
     .flatMap((post) => postLines(post, now))
     .map(({ colour, text }) => paint(options.colour, colour, text))
-]
 
 const doing = Effect.fnUntraced(function* (input: Exclude<Input, { action: "ls" | "show" | "log" }>) {
   const { caller, paths } = yield* Invocation
@@ -158,7 +159,7 @@ const moves = Effect.fnUntraced(function* ({ lines, name }: Extract<Input, { act
 })
 
 export const run = Effect.fnUntraced(function* (input: Input) {
-  const { caller, colour, columns, paths } = yield* Invocation
+  const { caller, colour, columns, json, paths } = yield* Invocation
   const now = yield* Clock.currentTimeMillis
   const options = { colour, columns }
   if (input.action === "ls") {
@@ -168,7 +169,10 @@ export const run = Effect.fnUntraced(function* (input: Input) {
   if (input.action === "log") return yield* moves(input)
   if (input.action === "show") {
     const view = yield* call(paths.socket, (client) => client.Channel({ name: input.name, caller }))
-    return yield* print(view, () => shown(view, now, options))
+    yield* print(view, () => headOf(view, now, options))
+    return json
+      ? undefined
+      : yield* Effect.forEach(saidIn(view, now, options), (line) => Console.log(line), { discard: true })
   }
   const done = yield* doing(input)
   yield* print(done, () => [plain(done.message)])

@@ -1,18 +1,19 @@
 /**
  * `agentd channel join NAME`: a channel as a live chat: what is said as it comes,
  * who has the floor and for how much longer, who waits, and a line to say
- * something.
+ * something or to moderate.
  *
  * Guarantees: each post is shown once, across a daemon that goes away and comes
  * back; the terminal is as it was when it ends, however it ends; off a terminal
- * posts are plain lines, and each line of standard input is posted.
+ * posts are plain lines, and each line of standard input is posted as it is.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Clock, Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
 import { call } from "../control/ControlClient.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
 import { postLines } from "./Channel.ts"
-import { Invocation } from "./Invocation.ts"
+import { type Asked, HELP, parse } from "./ChannelInput.ts"
+import { hint, Invocation } from "./Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
 import { age, type Colour, paint, plain } from "./Output.ts"
@@ -53,6 +54,8 @@ export const freshLines = (view: ChannelView, seen: number, now: number): Readon
 interface Place {
   /** The lines, and the status beneath them. */
   readonly print: (lines: ReadonlyArray<Line>, status: string) => Effect.Effect<void>
+  /** What a line that was typed here asks for. */
+  readonly asked: (line: string) => Asked
   readonly typed: (enter: (line: string) => Effect.Effect<void>) => Effect.Effect<void>
 }
 
@@ -61,6 +64,7 @@ const onLines = Effect.gen(function* () {
   const { stdin, stdinIsTerminal } = yield* Stdio.Stdio
   const terminal = yield* stdinIsTerminal
   const place: Place = {
+    asked: (line) => (line.trim() === "" ? { _tag: "Nothing" } : { _tag: "Post", text: line }),
     print: (lines) =>
       Effect.forEach(lines, (line) => Console.log(paint(colour, line.colour, line.text)), { discard: true }),
     typed: (enter) =>
@@ -89,6 +93,7 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
   yield* Effect.forkScoped(Stream.runForEach(Stream.fromQueue(sizes), ({ columns }) => screen.resize(columns)))
   const keys = yield* terminal.readInput
   const place: Place = {
+    asked: parse,
     print: screen.print,
     typed: (enter) =>
       Stream.fromQueue(keys).pipe(
@@ -100,7 +105,7 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
               if (pressed._tag === "Quit") return [editing, [true]] as const
               yield* screen.type(pressed.editing)
               if (pressed._tag === "Enter") yield* enter(pressed.line)
-              return [pressed.editing, [pressed._tag === "Enter" && pressed.line.trim() === "/quit"]] as const
+              return [pressed.editing, [pressed._tag === "Enter" && parse(pressed.line)._tag === "Quit"]] as const
             })
         ),
         Stream.takeUntil((quit) => quit),
@@ -108,6 +113,34 @@ const onTerminal = Effect.fnUntraced(function* (name: string, columns: number) {
       )
   }
   return place
+})
+
+/** Does what was typed; what is worth a word comes back. A post is seen when it comes. */
+const doing = Effect.fnUntraced(function* (asked: Asked, name: string) {
+  const { caller, paths } = yield* Invocation
+  const told = (text: string, colour: Colour = "dim"): ReadonlyArray<Line> => [{ text: plain(text), colour }]
+  switch (asked._tag) {
+    case "Nothing":
+    case "Quit":
+      return []
+    case "Help":
+      return HELP.map((text): Line => ({ text, colour: "dim" }))
+    case "Wrong":
+      return told(asked.message, "yellow")
+    case "Post":
+      yield* call(paths.socket, (client) => client.PostToChannel({ name, text: asked.text, caller }))
+      return []
+    case "Skip":
+      return told((yield* call(paths.socket, (client) => client.SkipFloor({ name, caller }))).message)
+    case "Grant":
+      return told(
+        (yield* call(paths.socket, (client) => client.GrantFloor({ name, agent: asked.agent, caller }))).message
+      )
+    case "Pause":
+      return told(
+        (yield* call(paths.socket, (client) => client.PauseChannel({ name, paused: asked.paused, caller }))).message
+      )
+  }
 })
 
 const sitting = Effect.fnUntraced(function* (input: { readonly name: string }) {
@@ -124,19 +157,26 @@ const sitting = Effect.fnUntraced(function* (input: { readonly name: string }) {
     yield* Ref.set(away, false)
     yield* place.print(freshLines(view, before, now), statusLine(view.channel, now))
   })
-  const say = (text: string, colour: Colour) => place.print([{ text: plain(text), colour }], "")
+  const say = (text: string, colour: Colour) =>
+    Effect.flatMap(hint(text), (told) => place.print([{ text: plain(told), colour }], ""))
   const look = Effect.catch(Effect.flatMap(show, take), (error) =>
     Effect.flatMap(Ref.getAndSet(away, true), (already) =>
       already ? Effect.void : say(`${error.message} ${error.remedy}`, "red")
     )
   )
+  const invocation = yield* Invocation
   const enter = (line: string) =>
-    line.trim() === "" || line.trim() === "/quit"
-      ? Effect.void
-      : call(paths.socket, (client) => client.PostToChannel({ name, text: line, caller })).pipe(
-          Effect.andThen(look),
-          Effect.catch((error) => say(`${error.message} ${error.remedy}`, "yellow"))
-        )
+    doing(place.asked(line), name).pipe(
+      Effect.matchEffect({
+        onSuccess: (lines) => (lines.length === 0 ? Effect.void : place.print(lines, "")),
+        onFailure: (error) => say(`${error.message} → ${error.remedy}`, "yellow")
+      }),
+      Effect.andThen(look),
+      Effect.provideService(Invocation, invocation)
+    )
+  if (columns !== null && interactive) {
+    yield* place.print([{ text: "Type to post; /help names the rest; /quit leaves.", colour: "dim" }], "")
+  }
   yield* take(first)
   yield* Effect.raceFirst(place.typed(enter), Effect.forever(Effect.andThen(Effect.sleep(EVERY), look)))
 }, Effect.scoped)

@@ -146,7 +146,7 @@ const join = Command.make(
   Command.withExamples([
     {
       command: "agentd channel join reviews",
-      description: "Ctrl-C leaves; off a terminal each line of input is posted"
+      description: "/help names what can be typed, Ctrl-C leaves; off a terminal each line of input is posted"
     }
   ])
 )

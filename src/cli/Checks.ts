@@ -11,7 +11,7 @@ import type { Check } from "../control/Protocol.ts"
 import { load, loadUser } from "../domain/ConfigFile.ts"
 import * as StoreLock from "../runes/StoreLock.ts"
 import * as Unit from "../systemd/Unit.ts"
-import { bytes } from "./Output.ts"
+import { bytes, count } from "./Output.ts"
 import type { Paths } from "./Paths.ts"
 
 const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail, remedy: null })
@@ -157,7 +157,7 @@ export const configs = Effect.fnUntraced(function* (project: string | null, user
   if (mine._tag === "Failure") found.push(fail("config", mine.failure.message, mine.failure.remedy))
   else if (mine.success === null) {
     found.push(warn("config", "there is no agentd.jsonc here or above", "Write a sample: agentd init"))
-  } else found.push(ok("config", `${project}: ${Object.keys(mine.success.agents).length} agents`))
+  } else found.push(ok("config", `${project}: ${count(Object.keys(mine.success.agents).length, "agent")}`))
   if (users._tag === "Failure") found.push(fail("config", users.failure.message, users.failure.remedy))
   const mail =
     (mine._tag === "Success" && mine.success !== null ? mine.success.mail : undefined) ??

@@ -2,15 +2,28 @@
 import { Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
 import type { Check } from "../control/Protocol.ts"
+import * as Readiness from "../control/Readiness.ts"
 import { VERSION } from "../control/Version.ts"
+import { load } from "../domain/ConfigFile.ts"
 import * as Checks from "./Checks.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import * as Hint from "./Hint.ts"
-import { Invocation, print, worldOf } from "./Invocation.ts"
+import { Entry, Invocation, print, worldOf } from "./Invocation.ts"
 import { type Colour, paint, plainLines } from "./Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
+
+/** What a daemon that is started here would find. */
+const fromHere = Effect.gen(function* () {
+  const { caller } = yield* Invocation
+  const { env } = yield* Entry
+  const project = caller.config === null ? null : yield* Effect.result(load(caller.config))
+  // What is wrong with the file is a finding already.
+  if (project === null || project._tag === "Failure") return []
+  const { agents, root } = project.success
+  return yield* Readiness.checks(agents, { root, environment: env, whose: "this" })
+})
 
 /** What the daemon says of itself; silence is one of the findings. */
 const fromDaemon = (socket: string) =>
@@ -28,9 +41,9 @@ const fromDaemon = (socket: string) =>
     })
   ).pipe(
     Effect.catchTag("DaemonUnreachable", ({ message, reason, remedy }) =>
-      Effect.succeed<ReadonlyArray<Check>>(
-        reason === "not-running" ? [] : [{ name: "daemon", level: "fail", detail: message, remedy }]
-      )
+      reason === "not-running"
+        ? fromHere
+        : Effect.succeed<ReadonlyArray<Check>>([{ name: "daemon", level: "fail", detail: message, remedy }])
     )
   )
 

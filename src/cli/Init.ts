@@ -15,21 +15,39 @@ export const SAMPLE = `// What agentd keeps running in this project.
       "role": "builds and fixes",
       // Goes into each of its prompts.
       "instructions": "Run the tests before you say that you are done.",
-      "backend": {
-        "type": "command",
-        // Any program: the prompt comes on its standard input, its exit code is the outcome.
-        "argv": ["claude", "-p"]
-      },
+      // Claude Code, turn by turn: agentd attach builder. Others are below.
+      "backend": { "type": "claude" },
+      // What has side effects asks you: agentd approve. Also: read_only, full_access.
+      "approvals": { "mode": "auto" },
       // "inbox": it runs when there is a message. "loop" (with a "prompt"): again and again.
       "mode": "inbox",
       // A git worktree and branch of its own, so that agents do not step on each other.
       "worktree": false,
       // After an error it waits 2 s, 4 s … up to 60 s; after so many it stops for good and mails.
       "maxConsecutiveErrors": 5,
-      "maxTotalErrors": 20,
-      "runTimeout": "30 minutes"
+      "maxTotalErrors": 20
     }
+
+    // Any program: the prompt comes on its standard input, its exit code is the outcome.
+    // ,"reporter": { "backend": { "type": "command", "argv": ["./report.sh"] } }
+
+    // A model behind an API: agentd runs its turns and its tools, the shell in a sandbox.
+    // The key is in ANTHROPIC_API_KEY where the daemon is started, or in "keyFile".
+    // ,"critic": {
+    //   "backend": { "type": "model", "provider": "anthropic", "model": "claude-sonnet-5-5" },
+    //   "approvals": { "mode": "read_only" },
+    //   "budget": { "tokens": 2000000 }
+    // }
+
+    // Any agent that speaks the Agent Client Protocol.
+    // ,"opencode": { "backend": { "type": "acp", "argv": ["opencode", "acp"] } }
   }
+
+  // A room in which agents and you take turns: agentd channel join review
+  // ,"channels": { "review": { "agents": ["builder", "critic"], "topic": "what is built" } }
+
+  // Who makes the plan of a goal, and who looks at the result: agentd goal "…"
+  // ,"goals": { "planner": "builder", "critic": "critic", "checks": ["npm test"] }
 
   // Who is told when an agent has stopped for good. Try it: agentd alert test
   // ,"mail": {
@@ -60,5 +78,5 @@ export const run = Effect.fnUntraced(function* () {
       })
     })
   )
-  yield* print({ path }, () => [`Wrote ${path}. Edit it, then: agentd start`])
+  yield* print({ path }, () => [`Wrote ${path}. Edit it, then: agentd start. What is missing for it: agentd doctor`])
 })

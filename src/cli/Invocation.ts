@@ -99,8 +99,12 @@ export const worldOf = (paths: Paths.Paths): string | null => (paths.state === p
 /** What to do next, as it must be typed in this world. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
 
-/** One JSON value where --json was given, else the lines. */
+/** One JSON value where --json was given, else the lines, whose hints name this world. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
-  Effect.flatMap(Invocation, ({ json }) =>
-    Effect.forEach(json ? [JSON.stringify(value)] : lines(), (line) => Console.log(line), { discard: true })
+  Effect.flatMap(Invocation, ({ json, paths }) =>
+    Effect.forEach(
+      json ? [JSON.stringify(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))),
+      (line) => Console.log(line),
+      { discard: true }
+    )
   )

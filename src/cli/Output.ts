@@ -56,9 +56,15 @@ export interface TableOptions {
   readonly colour: boolean
   /** The last column is cut to fit; null: nothing is. */
   readonly columns: number | null
+  /** Heads of columns that make room for the last one where the terminal is narrow, the first of them first. */
+  readonly spare?: ReadonlyArray<string>
+  /** Commands that are named are typed in this folder's world; null: in the user's own. */
+  readonly world?: string | null
 }
 
 const GAP = "  "
+/** The last column says what is going on: it is worth more than the others. */
+const LAST_COLUMN = 32
 
 /** A head and rows, in columns; the last one takes what room is left. */
 export const table = (
@@ -70,6 +76,12 @@ export const table = (
   const widths = head.map((_, column) => Math.max(...all.map((row) => displayWidth(row[column]?.text ?? ""))))
   const last = head.length - 1
   const before = widths.slice(0, last).reduce((sum, width) => sum + width + GAP.length, 0)
+  const dropped = head.indexOf(options.spare?.find((name) => head.includes(name)) ?? "")
+  const room = Math.min(LAST_COLUMN, widths[last] ?? 0)
+  if (options.columns !== null && dropped !== -1 && before + room > options.columns) {
+    const kept = <A>(row: ReadonlyArray<A>) => row.filter((_, column) => column !== dropped)
+    return table(kept(head), rows.map(kept), options)
+  }
   return all.map((row) =>
     row
       .map((cell, column) => {

@@ -3,13 +3,13 @@ import { Clock, Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
 import { render } from "./Board.ts"
 import { glance } from "./Glance.ts"
-import { Invocation, print } from "./Invocation.ts"
+import { Invocation, print, worldOf } from "./Invocation.ts"
 
 const once = Effect.gen(function* () {
   const { colour, columns, paths } = yield* Invocation
   const board = yield* call(paths.socket, glance)
   const now = yield* Clock.currentTimeMillis
-  yield* print(board, () => render(board, now, { colour, columns }))
+  yield* print(board, () => render(board, now, { colour, columns, world: worldOf(paths) }))
 })
 
 export const run = Effect.fnUntraced(function* (input: { readonly watch: boolean }) {

@@ -4,6 +4,7 @@
  */
 import * as NodePath from "node:path"
 import type { PlateInfo } from "../domain/Messages.ts"
+import { inWorld } from "./Hint.ts"
 import { age, type Cell, type Colour, plain, table, type TableOptions } from "./Output.ts"
 
 const colours: { readonly [status in PlateInfo["status"]]: Colour | undefined } = {
@@ -35,12 +36,15 @@ const SHORT = 12
 /** `shop/builder`, else the folder's name. */
 const projectOf = ({ agent, cwd }: PlateInfo): string => agent ?? (cwd === null ? "-" : NodePath.basename(cwd))
 
-const detailOf = ({ approval, detail, plateId, title, watchable }: PlateInfo): string =>
+/** A run of our own tells all itself, and one that has ended tells no more: only hooks can be missed. */
+const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
+
+const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>
   [
-    plain(detail),
-    title === null ? "" : `“${plain(title)}”`,
-    approval === null ? "" : `(agentd approve ${plateId.slice(0, SHORT)})`,
-    watchable ? "" : "(no transcript: a missed hook cannot be made good)"
+    plain(plate.detail),
+    plate.title === null ? "" : `“${plain(plate.title)}”`,
+    plate.approval === null ? "" : inWorld(`(agentd approve ${plate.plateId.slice(0, SHORT)})`, world),
+    restsOnHooks(plate) ? "(no transcript: a missed hook cannot be made good)" : ""
   ]
     .filter((part) => part !== "")
     .join(" ")
@@ -63,8 +67,8 @@ const LEADING = ["PLATE", "STATUS", "SINCE", "BY", "PROJECT", "BRANCH"]
 export const brief = (plates: ReadonlyArray<PlateInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
   table(
     [...LEADING, "DETAIL"],
-    plates.map((plate) => [...leading(plate, now), { text: detailOf(plate) }]),
-    options
+    plates.map((plate) => [...leading(plate, now), { text: detailOf(plate, options) }]),
+    { ...options, spare: ["BRANCH", "BY", "SINCE"] }
   )
 
 const count = (value: number | null): Cell => ({ text: value === null ? "-" : String(value), right: true })
@@ -81,7 +85,7 @@ export const full = (plates: ReadonlyArray<PlateInfo>, now: number, options: Tab
       count(plate.todos),
       { text: plain(plate.lastTool ?? "-") },
       { text: plate.sessionId ?? "-" },
-      { text: detailOf(plate) }
+      { text: detailOf(plate, options) }
     ]),
-    options
+    { ...options, spare: ["SESSION", "TODOS", "LAST TOOL", "TOKENS", "TOOLS", "PID", "BRANCH", "BY", "SINCE"] }
   )

@@ -49,7 +49,7 @@ const focus = Command.make(
 
 const plates = Command.make(
   "plates",
-  { all: off("all", "With those that are closed") },
+  { all: off("all", "With agents' runs that have ended, and what closed more than a day ago") },
   verb(() => import("./Plates.ts"))
 ).pipe(
   Command.withDescription("List the sessions with all that is known of each"),

@@ -4,7 +4,7 @@ import { call } from "../control/ControlClient.ts"
 import type { DaemonStatus, StatusReply } from "../control/Protocol.ts"
 import { VERSION } from "../control/Version.ts"
 import { Invocation, print } from "./Invocation.ts"
-import { age, bytes, clock, type Colour, count, paint, plain, stateColour } from "./Output.ts"
+import { age, bytes, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
   recovering: ["recovering: it reads its log, and answers meanwhile", "yellow"],
@@ -63,12 +63,15 @@ const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArra
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),
     ...projects.map((project) =>
-      line("project", `${project.name} (${project.agents.length} agents) ${project.config}`)
+      line("project", `${project.name} (${count(project.agents.length, "agent")}) ${project.config}`)
     ),
-    ...projects.flatMap((project) =>
-      project.problems.map((problem) =>
-        line("", paint(colour, "yellow", `${plain(problem)} (the last good one is in force)`))
-      )
+    ...projects.flatMap(({ problems }) =>
+      problems.length === 0
+        ? []
+        : [
+            line("", paint(colour, "yellow", "its file cannot be used; what was in force before stays in force:")),
+            ...problems.flatMap(plainLines).map((problem) => line("", `  ${paint(colour, "yellow", problem)}`))
+          ]
     )
   ]
 }

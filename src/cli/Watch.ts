@@ -9,11 +9,12 @@ import { Clock, Effect, Ref, Stream, Terminal } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { call } from "../control/ControlClient.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
-import { type Board, render } from "./Board.ts"
+import { type Board, render, sessionsOf, waitingIn } from "./Board.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { glance } from "./Glance.ts"
-import { Invocation } from "./Invocation.ts"
+import * as Hint from "./Hint.ts"
+import { Invocation, worldOf } from "./Invocation.ts"
 import { clock, cut, paint, plain } from "./Output.ts"
 import { waits } from "./SessionTable.ts"
 
@@ -49,12 +50,13 @@ export const frame = (
   { board, problem }: Shown,
   now: number,
   size: { readonly columns: number; readonly rows: number },
-  colour: boolean
+  colour: boolean,
+  world: string | null = null
 ): ReadonlyArray<string> => {
   const { columns, rows } = size
-  const waiting = board === undefined ? 0 : board.plates.filter(waits).length + board.calls.length
+  const waiting = board === undefined ? 0 : waitingIn(board)
   const head = `agentd ${clock(now, now)}  ${waiting === 0 ? "nobody waits for you" : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`}  (q ends)`
-  const body = board === undefined ? [] : render(board, now, { colour, columns })
+  const body = board === undefined ? [] : render(board, now, { colour, columns, world })
   const notice = problem === undefined ? [] : [paint(colour, "red", cut(plain(problem), columns))]
   const room = Math.max(0, rows - 2 - notice.length)
   const fitting =
@@ -76,7 +78,7 @@ interface News {
   readonly detail: string
 }
 const newsOf = (before: Board, now: Board): ReadonlyArray<News> => [
-  ...startedToWait(before.plates, now.plates).map(({ cwd, detail, plateId, title }) => ({
+  ...startedToWait(sessionsOf(before), sessionsOf(now)).map(({ cwd, detail, plateId, title }) => ({
     title: title ?? cwd ?? plateId,
     detail
   })),
@@ -99,6 +101,7 @@ const notifyOf = ({ detail, title }: News) =>
 
 export const run = Effect.fnUntraced(function* (options: { readonly bell: boolean; readonly notify: boolean }) {
   const { colour, columns, json, paths } = yield* Invocation
+  const world = worldOf(paths)
   const terminal = yield* Terminal.Terminal
   if (columns === null || json) {
     return yield* new VerbFailed({
@@ -112,7 +115,7 @@ export const run = Effect.fnUntraced(function* (options: { readonly bell: boolea
   const size = yield* Ref.make({ columns, rows: yield* terminal.rows })
 
   const draw = Effect.gen(function* () {
-    const lines = frame(yield* Ref.get(shown), yield* Clock.currentTimeMillis, yield* Ref.get(size), colour)
+    const lines = frame(yield* Ref.get(shown), yield* Clock.currentTimeMillis, yield* Ref.get(size), colour, world)
     yield* write(HOME + lines.map((line) => line + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
   })
   const take = Effect.fnUntraced(function* (board: Board) {
@@ -128,10 +131,10 @@ export const run = Effect.fnUntraced(function* (options: { readonly bell: boolea
     glance(client).pipe(Effect.flatMap(take), Effect.andThen(Effect.sleep(EVERY)), Effect.forever)
   ).pipe(
     Effect.catch((error) =>
-      Ref.update(shown, ({ board }) => ({ board, problem: `${error.message} ${error.remedy}` })).pipe(
-        Effect.andThen(draw),
-        Effect.andThen(Effect.sleep(EVERY))
-      )
+      Ref.update(shown, ({ board }) => ({
+        board,
+        problem: Hint.inWorld(`${error.message} ${error.remedy}`, world)
+      })).pipe(Effect.andThen(draw), Effect.andThen(Effect.sleep(EVERY)))
     ),
     Effect.forever
   )

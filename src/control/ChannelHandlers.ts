@@ -6,12 +6,13 @@
  * without channels says so.
  */
 import { Effect } from "effect"
+import * as ConversationRow from "../agents/ConversationRow.ts"
 import { Fleet } from "../agents/Fleet.ts"
 import { Channels } from "../channels/Channels.ts"
 import { decodeChannel, MAX_SEATS, type Order } from "../domain/ChannelConfig.ts"
 import { MAX_POST_BYTES, type Utterance } from "../domain/ChannelMessages.ts"
 import { NAME, NAME_FORM } from "../domain/Fields.ts"
-import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { Admission } from "./Admission.ts"
 import { group } from "./ChannelProtocol.ts"
 import { bounded, checkNamed, checkText } from "./Inputs.ts"
@@ -68,6 +69,40 @@ const checkUtterance = (utterance: Utterance): Effect.Effect<void, CommandRefuse
 const settingsOf = ({ agents, order, topic }: { agents: ReadonlyArray<string>; order: Order; topic: string }) =>
   decodeChannel({ agents: [...new Set(agents)], order, ...(topic === "" ? {} : { topic }) })
 
+/** What becomes of a command on a channel whose conversation is over: said as such. */
+const orOver =
+  (fleet: Fleet["Service"], channels: Channels["Service"], { caller, name }: Named) =>
+  <A, E>(run: Effect.Effect<A, E>) =>
+    Effect.catch(run, (error): Effect.Effect<never, E | CommandRefused> =>
+      channels.show(name, caller).pipe(
+        Effect.flatMap(({ channel }) => fleet.conversation(channel.conversation, caller)),
+        Effect.orElseSucceed(() => undefined),
+        Effect.flatMap((found) =>
+          Effect.fail(found?.state === "closed" || found?.state === "archived" ? ConversationRow.over(found) : error)
+        )
+      )
+    )
+
+/** A seat may wait for an agent that is yet to come; a slip of the pen would wait for ever. */
+const withAbsent = Effect.fnUntraced(function* (
+  fleet: Fleet["Service"],
+  channels: Channels["Service"],
+  { caller, name }: Named,
+  agents: ReadonlyArray<string>,
+  done: Done
+) {
+  const view = yield* Effect.result(channels.show(name, caller))
+  if (view._tag === "Failure") return done
+  const { conversation } = view.success.channel
+  const rows = yield* fleet.agents
+  const here = rows.flatMap((row) => (row.conversation === conversation ? [row.agent] : []))
+  const absent = agents.filter((agent) => !here.includes(agent))
+  if (absent.length === 0) return done
+  const who =
+    absent.length === 1 ? `There is no agent ${absent[0]} now` : `There are no agents ${absent.join(", ")} now`
+  return { ...done, message: `${done.message} ${who}: the seat stays empty until there is one.` }
+})
+
 export const layer = group.toLayer(
   Effect.gen(function* () {
     const fleet = yield* Fleet
@@ -82,7 +117,7 @@ export const layer = group.toLayer(
       admit.call(
         Effect.andThen(
           Effect.andThen(checkNamed({ name, caller }), check),
-          Effect.suspend(() => run(channels))
+          Effect.suspend(() => orOver(fleet, channels, { caller, name })(run(channels)))
         )
       )
 
@@ -92,12 +127,22 @@ export const layer = group.toLayer(
       NewChannel: (input) =>
         on(
           input,
-          (channels) => channels.create(input.name, settingsOf(input), input.caller),
+          (channels) =>
+            Effect.flatMap(channels.create(input.name, settingsOf(input), input.caller), (done) =>
+              withAbsent(fleet, channels, input, input.agents, done)
+            ),
           Effect.andThen(checkAgents(input.agents), bounded("topic", input.topic, Limits.reasonLength))
         ),
       CloseChannel: (input) => on(input, (channels) => channels.close(input.name, input.caller)),
       AssignSeat: ({ agent, ...input }) =>
-        on(input, (channels) => channels.assign(input.name, agent, input.caller), checkAgent(agent)),
+        on(
+          input,
+          (channels) =>
+            Effect.flatMap(channels.assign(input.name, agent, input.caller), (done) =>
+              withAbsent(fleet, channels, input, [agent], done)
+            ),
+          checkAgent(agent)
+        ),
       RemoveSeat: ({ agent, ...input }) =>
         on(input, (channels) => channels.remove(input.name, agent, input.caller), checkAgent(agent)),
       PostToChannel: ({ text, ...input }) =>

@@ -30,9 +30,10 @@ const unreachable = (socket: string, error: RpcClientError.RpcClientError): Daem
   const { reason } = error
   // EAGAIN: somebody listens and accepts nobody.
   if (reason._tag !== "SocketOpenError" || reason.kind === "Timeout" || codeOf(reason) === "EAGAIN") {
+    const how = reason._tag === "SocketCloseError" ? "went away." : `went away or does not answer: ${reason.message}`
     return new DaemonUnreachable({
       reason: "lost",
-      message: `The daemon at ${socket} went away or does not answer: ${reason.message}`,
+      message: `The daemon at ${socket} ${how}`,
       remedy: "See what it is doing: agentd status. If it hangs: agentd restart."
     })
   }

@@ -106,6 +106,9 @@ export type McpServerConfig = typeof McpServerConfig.Type
 
 export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] as const
 
+/** Where a provider's key is looked for unless the config says otherwise. */
+export const KEY_ENV = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" } as const
+
 /** A model behind a provider's API: the turn loop and the tools are agentd's own. */
 export const ModelBackend = Schema.Struct({
   type: described(Schema.Literal("model"), "A model behind an API; agentd itself runs the turns and the tools."),
@@ -120,7 +123,7 @@ export const ModelBackend = Schema.Struct({
   model: described(Word, "Which model."),
   keyEnv: optional(
     Word,
-    "The environment variable of the daemon that holds the key. Default: the provider's usual one."
+    `The environment variable of the daemon that holds the key. Default: ${Object.values(KEY_ENV).join(" or ")}.`
   ),
   keyFile: optional(FilePath, "A file whose first line is the key."),
   maxOutputTokens: whole(1, 1_000_000).pipe(withDefault(8192, "The longest answer to one request.")),

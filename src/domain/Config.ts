@@ -9,6 +9,7 @@
 import { Schema } from "effect"
 import { AgentConfig, BudgetConfig } from "./AgentConfig.ts"
 import { ChannelsConfig } from "./ChannelConfig.ts"
+import { didYouMean } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
 import { GoalConfig } from "./GoalConfig.ts"
 import { Span } from "./Span.ts"
@@ -115,6 +116,40 @@ export type ConversationConfig = typeof ConversationConfig.Type
 
 const Schema$ = optional(Schema.String, "The JSON Schema of this file, for editors: see `agentd schema`.")
 
+/** A name that stands for an agent, and where. */
+interface Named {
+  readonly path: ReadonlyArray<PropertyKey>
+  readonly name: string | undefined
+}
+
+/** Every place where a file names an agent of its own. */
+const namedIn = ({ agents, channels, goals }: Rooms): ReadonlyArray<Named> => [
+  ...Object.entries(agents).map(([name, { parent }]) => ({ path: ["agents", name, "parent"], name: parent })),
+  ...Object.entries(channels).flatMap(([channel, seats]) =>
+    seats.agents.map((name, index) => ({ path: ["channels", channel, "agents", index], name }))
+  ),
+  { path: ["goals", "planner"], name: goals.planner },
+  { path: ["goals", "critic"], name: goals.critic },
+  ...(goals.workers ?? []).map((name, index) => ({ path: ["goals", "workers", index], name }))
+]
+
+interface Rooms {
+  readonly agents: { readonly [name: string]: AgentConfig }
+  readonly channels: ChannelsConfig
+  readonly goals: GoalConfig
+}
+
+const nobody = (name: string, { agents }: Rooms): string => {
+  const meant = didYouMean(name, Object.keys(agents))
+  return `there is no agent "${name}" in this file${meant === undefined ? "" : `; did you mean "${meant}"?`}`
+}
+
+/** A slip of the pen would leave a seat empty for ever, and say nothing. */
+const unknownAgents = (rooms: Rooms) =>
+  namedIn(rooms).flatMap(({ name, path }) =>
+    name === undefined || Object.hasOwn(rooms.agents, name) ? [] : [{ path, issue: nobody(name, rooms) }]
+  )
+
 /** `agentd.jsonc` in a project's root. */
 export const Config = Schema.Struct({
   $schema: Schema$,
@@ -131,7 +166,7 @@ export const Config = Schema.Struct({
   conversation: ConversationConfig.pipe(withDefault({}, "What holds for all agents together.")),
   goals: GoalConfig.pipe(withDefault({}, "How goals are worked off: `agentd goal`.")),
   mail: optional(MailConfig, "Where alerts go. Default: the mail section of the user's own config.")
-})
+}).check(Schema.makeFilter(unknownAgents))
 export type Config = typeof Config.Type
 
 /** `$XDG_CONFIG_HOME/agentd/config.jsonc`: the daemon's own settings, and what holds for projects that say nothing else. */

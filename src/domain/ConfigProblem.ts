@@ -61,8 +61,15 @@ const expectation = (shape: Shape | undefined): string => {
   return TYPES[shape?.type ?? ""] ?? "something else"
 }
 
-/** The shape below one segment, through alternatives. */
-const below = (shape: Shape | undefined, segment: PropertyKey): Shape | undefined => {
+/** Of several alternatives those that the value's own `type` is of; all where it says none that is known. */
+const fitting = (alternatives: ReadonlyArray<Shape>, value: unknown): ReadonlyArray<Shape> => {
+  const type = Predicate.hasProperty(value, "type") ? value.type : undefined
+  const same = alternatives.filter(({ properties }) => properties?.["type"]?.enum?.includes(type) === true)
+  return same.length > 0 ? same : alternatives
+}
+
+/** The shape below one segment, through alternatives; `value` is what stands there now. */
+const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): Shape | undefined => {
   if (shape === undefined) return undefined
   if (typeof segment === "number" && shape.items !== undefined) return shape.items
   const key = String(segment)
@@ -70,16 +77,34 @@ const below = (shape: Shape | undefined, segment: PropertyKey): Shape | undefine
   const byPattern = Object.values(shape.patternProperties ?? {})[0]
   if (byPattern !== undefined) return byPattern
   if (typeof shape.additionalProperties === "object") return shape.additionalProperties
-  return shape.anyOf?.map((one) => below(one, segment)).find((one) => one !== undefined)
+  return fitting(shape.anyOf ?? [], value)
+    .map((one) => below(one, segment, value))
+    .find((one) => one !== undefined)
 }
 
-const shapeAt = (shape: Shape, path: Path): Shape | undefined =>
-  path.reduce<Shape | undefined>((at, segment) => below(at, segment), shape)
+/** What a file may hold, and what it holds. */
+interface Root {
+  readonly shape: Shape
+  readonly value: unknown
+}
+
+const inside = (value: unknown, segment: PropertyKey): unknown =>
+  Predicate.hasProperty(value, segment) && Object.hasOwn(value, segment) ? value[segment] : undefined
+
+const valueAt = ({ value }: Root, path: Path): unknown => path.reduce<unknown>(inside, value)
+
+const shapeAt = (root: Root, path: Path): Shape | undefined =>
+  path.reduce<{ readonly shape: Shape | undefined; readonly value: unknown }>(
+    ({ shape, value }, segment) => ({ shape: below(shape, segment, value), value: inside(value, segment) }),
+    root
+  ).shape
 
 /** The keys that an object of this shape knows. */
-const knownKeys = (shape: Shape | undefined): ReadonlyArray<string> => [
-  ...Object.keys(shape?.properties ?? {}),
-  ...(shape?.anyOf ?? []).flatMap(knownKeys)
+const knownKeys = (shape: Shape | undefined, value: unknown): ReadonlyArray<string> => [
+  ...new Set([
+    ...Object.keys(shape?.properties ?? {}),
+    ...fitting(shape?.anyOf ?? [], value).flatMap((one) => knownKeys(one, value))
+  ])
 ]
 
 /** Edits (insert, delete, replace, swap of neighbours) from one word to another. */
@@ -130,9 +155,10 @@ const about = (shape: Shape | undefined): string => {
   return `${shape?.description ?? ""}${fallback}`.trim()
 }
 
-const unexpected = (path: Path, root: Shape): Found => {
-  const shape = shapeAt(root, path.slice(0, -1))
-  const known = knownKeys(shape)
+const unexpected = (path: Path, root: Root): Found => {
+  const above = path.slice(0, -1)
+  const shape = shapeAt(root, above)
+  const known = knownKeys(shape, valueAt(root, above))
   if (known.length === 0) return { path, key: true, message: "is no name that may stand here", remedy: about(shape) }
   const key = String(path.at(-1))
   const meant = didYouMean(key, known)
@@ -145,15 +171,16 @@ const unexpected = (path: Path, root: Shape): Found => {
   }
 }
 
-const missing = (path: Path, root: Shape): Found => ({
+const missing = (path: Path, root: Root): Found => ({
   path,
   key: false,
   message: "is missing",
   remedy: `Add "${String(path.at(-1))}". ${about(shapeAt(root, path))}`.trim()
 })
 
-const wrong = (path: Path, root: Shape, value: unknown): Found => {
+const wrong = (path: Path, root: Root): Found => {
   const shape = shapeAt(root, path)
+  const value = valueAt(root, path)
   const options = shape?.enum?.filter((option) => typeof option === "string") ?? []
   const meant = typeof value === "string" ? didYouMean(value, options) : undefined
   const is = typeof value === "string" && options.length > 0 ? literal(value) : kindOf(value)
@@ -165,53 +192,43 @@ const wrong = (path: Path, root: Shape, value: unknown): Found => {
   }
 }
 
-const found = (
-  issue: SchemaIssue.Issue,
-  path: Path,
-  root: Shape,
-  at: (path: Path) => unknown
-): ReadonlyArray<Found> => {
+const found = (issue: SchemaIssue.Issue, path: Path, root: Root): ReadonlyArray<Found> => {
   const spoken = (message: unknown): ReadonlyArray<Found> | undefined =>
     typeof message === "string" ? [{ path, key: false, message, remedy: about(shapeAt(root, path)) }] : undefined
   switch (issue._tag) {
     case "Pointer":
-      return found(issue.issue, [...path, ...issue.path], root, at)
+      return found(issue.issue, [...path, ...issue.path], root)
     case "Composite":
-      return issue.issues.flatMap((one) => found(one, path, root, at))
+      return issue.issues.flatMap((one) => found(one, path, root))
     case "Encoding":
-      return found(issue.issue, path, root, at)
+      return found(issue.issue, path, root)
     case "Filter":
-      return spoken(issue.filter.annotations?.["message"]) ?? found(issue.issue, path, root, at)
+      return spoken(issue.filter.annotations?.["message"]) ?? found(issue.issue, path, root)
     case "MissingKey":
       return [missing(path, root)]
     case "UnexpectedKey":
       return [unexpected(path, root)]
     case "InvalidValue":
     case "Forbidden":
-      return spoken(issue.annotations?.["message"]) ?? [wrong(path, root, at(path))]
+      return spoken(issue.annotations?.["message"]) ?? [wrong(path, root)]
     case "AnyOf":
-      return alternatives(issue.issues, path, root, at)
+      return alternatives(issue.issues, path, root)
     case "InvalidType":
     case "OneOf":
-      return [wrong(path, root, at(path))]
+      return [wrong(path, root)]
   }
 }
 
 /** A value that is of one alternative's type is told what is wrong with it there. */
-const alternatives = (
-  issues: ReadonlyArray<SchemaIssue.Issue>,
-  path: Path,
-  root: Shape,
-  at: (path: Path) => unknown
-): ReadonlyArray<Found> => {
+const alternatives = (issues: ReadonlyArray<SchemaIssue.Issue>, path: Path, root: Root): ReadonlyArray<Found> => {
   const typed = issues.find((issue) => issue._tag !== "InvalidType")
-  if (typed !== undefined) return found(typed, path, root, at)
+  if (typed !== undefined) return found(typed, path, root)
   const type = [...path, "type"]
   // No alternative has this `type`: that field is what is wrong, not the object.
-  if (Predicate.isObject(at(path)) && shapeAt(root, type) !== undefined) {
-    return [at(type) === undefined ? missing(type, root) : wrong(type, root, at(type))]
+  if (Predicate.isObject(valueAt(root, path)) && shapeAt(root, type) !== undefined) {
+    return [valueAt(root, type) === undefined ? missing(type, root) : wrong(type, root)]
   }
-  return [wrong(path, root, at(path))]
+  return [wrong(path, root)]
 }
 
 /** All problems of one decoding, by place. */
@@ -221,14 +238,10 @@ export const problemsOf = (
   root: Jsonc.Node,
   shape: Shape
 ): ReadonlyArray<ConfigProblem> => {
-  const at = (path: Path): unknown =>
-    path.reduce<unknown>(
-      (value, segment) =>
-        Predicate.hasProperty(value, segment) && Object.hasOwn(value, segment) ? value[segment] : undefined,
-      root.value
-    )
   // Two rules of one field may have one message between them.
-  const all = new Map(found(issue, [], shape, at).map((one) => [`${fieldOf(one.path)}: ${one.message}`, one]))
+  const all = new Map(
+    found(issue, [], { shape, value: root.value }).map((one) => [`${fieldOf(one.path)}: ${one.message}`, one])
+  )
   return [...all.values()]
     .slice(0, MAX_PROBLEMS)
     .map(({ path, key, message, remedy }) => ({ offset: Jsonc.locate(root, path, key), path, message, remedy }))

@@ -118,6 +118,8 @@ export const Agent = define<State, Event, Data, Action, Kind>()({
   rune: "agent.idle",
   fenced: (data, event) =>
     (event._tag === "turn_assigned" && event.turnId === data.turnId) ||
+    // a turn that spends on while it is being ended spends a budget once
+    (event._tag === "budget_exhausted" && data.spent !== null) ||
     ((event._tag === "turn_completed" || event._tag === "turn_interrupted" || event._tag === "turn_error") &&
       event.turnId !== data.turnId),
   guards: { spent: (data) => data.spent !== null },
@@ -137,6 +139,7 @@ export const Agent = define<State, Event, Data, Action, Kind>()({
     fail: update("init_error", (data, event) => ({ ...data, reason: event.error })),
     end: update([...kills], (data, event) => ({
       ...data,
+      spent: event._tag === "budget_exhausted" ? event.resource : data.spent,
       reason:
         event._tag === "parent_closed"
           ? "its parent closed"

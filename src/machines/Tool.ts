@@ -27,6 +27,8 @@ export const Event = Schema.Union([
     turnId: Schema.String,
     toolName: Schema.String,
     arguments: Schema.Unknown,
+    /** Of tool and arguments as they were before anything was cut or redacted: the same for the same call. */
+    digest: Schema.optional(Schema.String),
     /** ms; the default where left out, the longest allowed where it is above that */
     timeout: Schema.optional(Schema.Finite),
     /** ms that a question waits; the default where left out */
@@ -52,7 +54,9 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("execution_error", {
     callId,
     status: Schema.Literals(["error", "unknown", "sandbox_violation"]),
-    error: Schema.String
+    error: Schema.String,
+    /** Who approved it when its run was over already: the next call that is the same may run, once. */
+    grant: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("execution_timeout", { callId }),
   Schema.TaggedStruct("cancelled", { callId, reason: Schema.String })

@@ -15,6 +15,8 @@ export const Source = Schema.Literals(["resume", "steer", "queue"])
 export type Source = typeof Source.Type
 
 const turnId = Schema.String
+/** What its work gets to stop by itself; as before where left out. */
+const graceMillis = Schema.optional(Schema.Finite)
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("start_turn", {
@@ -24,6 +26,7 @@ export const Event = Schema.Union([
     source: Source,
     /** The messages that the input carries; offered again under the same ids when a crash ends the turn. */
     messageIds: Schema.Array(Schema.String),
+    graceMillis,
     at: Schema.Finite
   }),
   Schema.TaggedStruct("assistant_delta", { turnId, content: Schema.String }),
@@ -68,6 +71,7 @@ export const Event = Schema.Union([
     input: Schema.String,
     messageIds: Schema.Array(Schema.String),
     partialOutput: Schema.optional(Schema.String),
+    graceMillis,
     at: Schema.Finite
   }),
   /** Its work has stopped and its results are kept; `forced` when the grace ran out first. */
@@ -203,8 +207,12 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   initial: "idle",
   final: [],
   rune: "turn.finalized",
-  fenced: (data, event) =>
-    event._tag !== "start_turn" && event._tag !== "steer" && event.turnId !== undefined && event.turnId !== data.turnId,
+  fenced: (data, event) => {
+    if (event._tag === "start_turn") return false
+    // what is to be taken up again goes first; what a steer says waits in the inbox
+    if (event._tag === "steer") return data.ended !== null && data.unfinished.length > 0
+    return event.turnId !== undefined && event.turnId !== data.turnId
+  },
   guards: {
     continuing: (_, event) => event._tag === "tools_finished" && event.continue,
     forced: (_, event) => event._tag === "turn_finalized" && event.forced === true
@@ -218,6 +226,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       unfinished: event.messageIds,
       ended: null,
       startedAt: event.at,
+      graceMillis: event.graceMillis ?? data.graceMillis,
       pendingCalls: [],
       steer: data.steer === null || takes(event, data.steer) ? null : data.steer
     })),

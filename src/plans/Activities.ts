@@ -3,7 +3,7 @@
  * plan approved or revised, carry it out, have the result reviewed, wait for what
  * keeps it from going on. Each answers by a move that leads out of its state.
  */
-import { Cause, Effect } from "effect"
+import { Cause, Effect, Result } from "effect"
 import type { Context } from "../actors/MachineActor.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as Autonomy from "../machines/Autonomy.ts"
@@ -21,6 +21,7 @@ type Entered = Context<Autonomy.State, Autonomy.Event, Autonomy.Data>
 /** Tasks whose evidence a review reads, the newest. */
 const MAX_EVIDENCE = 100
 
+/** An answer that could be used, or why there is none; a log that fails is neither. */
 const asks = <A>(
   goal: AutonomyActor,
   entered: Entered,
@@ -40,13 +41,16 @@ const asks = <A>(
       goal.detail = detail
       goal.asking = { agent, messageId }
     },
+    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.cause),
     read: what.read
   }).pipe(
     Effect.tap(() =>
       Effect.sync(() => {
         goal.asking = undefined
       })
-    )
+    ),
+    Effect.map(Result.succeed),
+    Effect.catchTag("QueryFailed", (failed) => Effect.succeed(Result.fail(failed)))
   )
 
 const giveUp = (goal: AutonomyActor, error: Query.QueryFailed) =>
@@ -64,18 +68,16 @@ const decompose = (goal: AutonomyActor) =>
     yield* goal.around.crew.recovered
     const workers = yield* goal.members
     const door = { workers: workers.map(({ agent }) => agent), known: goal.book.used }
-    const tasks = yield* Effect.result(
-      asks(goal, entered, planner, {
-        key: "decompose",
-        text: Planner.decompose(goal.book, workers),
-        read: (output) =>
-          Effect.filterOrFail(
-            Planner.read(output, door),
-            (found) => found.length > 0,
-            () => ({ message: "tasks: holds no task" })
-          )
-      })
-    )
+    const tasks = yield* asks(goal, entered, planner, {
+      key: "decompose",
+      text: Planner.decompose(goal.book, workers),
+      read: (output) =>
+        Effect.filterOrFail(
+          Planner.read(output, door),
+          (found) => found.length > 0,
+          () => ({ message: "tasks: holds no task" })
+        )
+    })
     yield* tasks._tag === "Success" ? goal.enterPlan(tasks.success) : giveUp(goal, tasks.failure)
   })
 
@@ -91,18 +93,16 @@ const refine = (goal: AutonomyActor) =>
       yield* goal.around.crew.recovered
       const workers = yield* goal.members
       const door = { workers: workers.map(({ agent }) => agent), known: goal.book.known }
-      const added = yield* Effect.result(
-        asks(goal, entered, planner, {
-          key: "revise",
-          text: Planner.revise(goal.book, workers),
-          read: (output) => Planner.read(output, door)
-        })
-      )
+      const added = yield* asks(goal, entered, planner, {
+        key: "revise",
+        text: Planner.revise(goal.book, workers),
+        read: (output) => Planner.read(output, door)
+      })
       if (added._tag === "Failure") return yield* giveUp(goal, added.failure)
       yield* goal.enterRevision(added.success)
     }
     if (autoStart) return yield* goal.moveIfStill({ _tag: "auto_start" })
-    goal.detail = `its plan of ${goal.book.plan.size} tasks waits for approval: agentd goal approve ${goal.goalId}`
+    goal.detail = `its plan of ${goal.book.plan.size === 1 ? "1 task" : `${goal.book.plan.size} tasks`} waits for approval: agentd goal approve ${goal.goalId}`
     return yield* Effect.never
   })
 
@@ -147,13 +147,11 @@ const examine = Effect.fnUntraced(function* (goal: AutonomyActor, entered: Enter
   if (critic === null || gate.some(isError)) return gate
   const member = (yield* goal.around.crew.members(goal.around.conversation)).find(({ agent }) => agent === critic)
   if (member?.spent === true) return "spent"
-  const found = yield* Effect.result(
-    asks(goal, entered, critic, {
-      key: "review",
-      text: Critic.review(goal.book, yield* evidenceOf(goal), gate),
-      read: Critic.read
-    })
-  )
+  const found = yield* asks(goal, entered, critic, {
+    key: "review",
+    text: Critic.review(goal.book, yield* evidenceOf(goal), gate),
+    read: Critic.read
+  })
   const said: ReadonlyArray<Finding> =
     found._tag === "Success"
       ? found.success
@@ -253,9 +251,10 @@ export const of = (goal: AutonomyActor) => ({
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/** What a goal that has ended leaves behind is taken away. */
+/** What a goal that has ended leaves behind is taken away: its actor may be gone before it has taken back all tasks. */
 export const tidy = Effect.fnUntraced(function* (goal: AutonomyActor) {
   yield* goal.silence
+  yield* goal.cancelTasks(Object.keys(goal.stand.data.inFlight))
   const project = yield* goal.around.project
   if (project !== undefined) yield* Gate.clear(project.root, scratchOf(goal))
 })

@@ -14,7 +14,7 @@ import { Refused } from "../actors/Refused.ts"
 import type { ProcessTree } from "../backends/ProcessTree.ts"
 import type { Reaper } from "../backends/Reaper.ts"
 import type { Environment } from "../backends/RunProcess.ts"
-import type { Address, Crew, CrewReport, Member } from "../domain/Crew.ts"
+import type { Address, Crew, CrewReport, Member, TurnOutcome } from "../domain/Crew.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
 import * as Autonomy from "../machines/Autonomy.ts"
@@ -55,6 +55,8 @@ const LOOK_AGAIN = 30_000
 const PIECE_BYTES = 300_000
 /** Reports of one turn that are kept. */
 const MAX_REPORTS = 16
+/** The newest ends of turns among which one is looked for. */
+const MAX_ENDS = 256
 /** Whoever gives the word where no person does. */
 export const OURSELVES = "agentd"
 
@@ -109,6 +111,7 @@ export class AutonomyActor {
   /** A plan is being entered, piece by piece. */
   entering = false
   private readonly lock = Semaphore.makeUnsafe(1)
+  private readonly cancelling = Semaphore.makeUnsafe(1)
   private readonly latch = Latch.makeUnsafe(false)
   /** What agents said of the turn that they are in. */
   private readonly reports = new Map<string, { readonly turnId: string; readonly said: ReadonlyArray<Report> }>()
@@ -156,6 +159,21 @@ export class AutonomyActor {
     const found = this.reports.get(agent)
     return found?.turnId === turnId ? found.said : []
   }
+
+  /** How a turn ended that did not come to its end: as its last rune has it. */
+  readonly howEnded = (turnId: string, outcome: TurnOutcome, after: number) =>
+    Effect.map(
+      this.around.log.tail(
+        { stream: this.around.conversation, kinds: ["turn.error", "turn.interrupted"], after },
+        MAX_ENDS
+      ),
+      (runes) => {
+        const end = runes.findLast(({ payload }) => payload["turn_id"] === turnId)?.payload
+        const why = end?.["message"] ?? end?.["reason"]
+        const how = outcome === "error" ? "its turn ended with an error" : `its turn was ${outcome}`
+        return typeof why === "string" && why !== "" ? `${how}: ${why}` : how
+      }
+    )
 
   /**
    * One move: durable, and in the book, when it answers. Whoever waits may go away meanwhile, as an
@@ -286,15 +304,19 @@ export class AutonomyActor {
     return takeBack(crew, { conversation, agent }, messageId, this.goalId)
   }
 
-  /** What was in flight when the plan stopped. */
+  /** What was in flight when the plan stopped; again it changes nothing. */
   readonly cancelTasks = (taskIds: ReadonlyArray<string>): Effect.Effect<void> =>
-    Effect.forEach(
-      taskIds,
-      (id) => {
-        const node = this.book.plan.find(id)
-        return node?.agent == null || node.messageId === null ? Effect.void : this.takeBack(node.agent, node.messageId)
-      },
-      { discard: true }
+    this.cancelling.withPermit(
+      Effect.forEach(
+        taskIds,
+        (id) => {
+          const node = this.book.plan.find(id)
+          return node?.agent == null || node.messageId === null
+            ? Effect.void
+            : this.takeBack(node.agent, node.messageId)
+        },
+        { discard: true, concurrency: "unbounded" }
+      )
     )
 
   get now(): Effect.Effect<number> {

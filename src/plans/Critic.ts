@@ -119,7 +119,7 @@ const followUp = (book: Book, id: string, finding: Finding, workers: ReadonlyArr
   const about =
     node === undefined
       ? ""
-      : `It is about the task ${node.task.id}: ${node.task.title}\n\n${cut(node.task.description, MAX_ONE)}\n\n`
+      : `${`It is about the task ${node.task.id}: ${node.task.title}\n\n${cut(node.task.description, MAX_ONE)}`.trim()}\n\n`
   return {
     id,
     title: titleOf(finding),
@@ -145,7 +145,7 @@ export const verdict = (
     const warnings = findings.filter(({ severity }) => severity === "warning").length
     return {
       _tag: "Passed",
-      summary: `${book.plan.counts.completed} tasks are done; ${checked} checks succeeded${warnings === 0 ? "" : `; ${warnings} warnings`}`
+      summary: `${book.plan.counts.completed === 1 ? "1 task is" : `${book.plan.counts.completed} tasks are`} done; ${checked} checks succeeded${warnings === 0 ? "" : `; ${warnings} warnings`}`
     }
   }
   const replan = errors.find(({ needsReplan }) => needsReplan === true)

@@ -23,6 +23,7 @@ import * as TaskPrompt from "./TaskPrompt.ts"
 /** How long agents that are only offline may be so before the plan is blocked. */
 const PATIENCE = 60_000
 const MAX_COMMITS = 100
+const RESTS = "the conversation takes no work: it goes on when that is resumed"
 /** Of an answer, its end. */
 const MAX_OUTPUT = 2_000
 const MAX_SUMMARY = 500
@@ -121,7 +122,8 @@ export class Executing {
     function* (this: Executing, node: Node, member: Member | undefined) {
       if (member?.online === true || !this.goal.around.takesWork()) return
       const gone = yield* quietly(this.goal.around.crew.withdraw(this.to(node.agent!), node.messageId!), false)
-      if (gone) yield* this.again(node, `${node.agent} went offline before it began`, false)
+      const when = node.state === "running" ? "while it worked on it" : "before it began"
+      if (gone) yield* this.again(node, `${node.agent} went offline ${when}`, false)
     }
   )
 
@@ -149,8 +151,8 @@ export class Executing {
       const bad = said.findLast(({ status }) => status !== "done")
       const tookTooLong = this.interrupted.delete(node.messageId!)
       if (outcome !== "completed") {
-        const why = tookTooLong ? "it took too long" : `its turn ended: ${outcome}`
-        const words = output.trim() === "" ? why : `${why}: ${tail(output.trim(), MAX_SUMMARY)}`
+        const why = tookTooLong ? "it took too long" : yield* this.goal.howEnded(turnId, outcome, node.given)
+        const words = output.trim() === "" ? why : `${why}; it had said: ${tail(output.trim(), MAX_SUMMARY)}`
         return yield* this.failed(node, words)
       }
       if (bad?.status === "failed") return yield* this.failed(node, bad.summary)
@@ -270,7 +272,7 @@ export class Executing {
           yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: decision.reason })
           return undefined
         case "Wait": {
-          goal.detail = decision.reason
+          goal.detail = goal.around.takesWork() ? decision.reason : RESTS
           const deadlines = [...goal.book.plan.inFlight.values()]
             .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
             .map((node) => this.deadline(node))
@@ -278,7 +280,7 @@ export class Executing {
         }
         case "Blocked": {
           if (!members.some(({ online }) => online) && !goal.around.takesWork()) {
-            goal.detail = "the conversation takes no work: it goes on when that is resumed"
+            goal.detail = RESTS
             return Number.POSITIVE_INFINITY
           }
           this.stuckSince ??= now

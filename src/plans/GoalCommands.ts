@@ -4,9 +4,7 @@
  * Guarantees: what is asked is checked before anything is written; what was begun
  * comes to its end even if the caller goes away; a refusal says what to do next.
  */
-import { Clock, Deferred, Effect, Duration } from "effect"
-import type { Member } from "../domain/Crew.ts"
-import type { GoalConfig } from "../domain/GoalConfig.ts"
+import { Clock, Deferred, Effect } from "effect"
 import {
   type GoalInfo,
   type GoalOptions,
@@ -25,6 +23,7 @@ import type { LiveGoals } from "./LiveGoals.ts"
 import * as Merge from "./Merge.ts"
 import * as PlanFile from "./PlanFile.ts"
 import type { GoalRecord } from "./Recovery.ts"
+import { checkAgents, optionsOf, workersOf } from "./Request.ts"
 import { figuresOf, infoOf, taskOf } from "./Row.ts"
 
 const MAX_GOAL = 65_536
@@ -48,50 +47,6 @@ const explained = (error: Explained): CommandRefused | StorageError =>
     : refuse(error.message, error.remedy ?? "See agentd goal show for where it stands.")
 
 const carriedOut = <A, E extends Explained, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
-
-/** The project's word, unless the request says otherwise. */
-const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions => ({
-  planner: request.planner ?? config.planner ?? null,
-  critic: request.critic ?? config.critic ?? null,
-  workers: config.workers ?? null,
-  checks: request.checks ?? config.checks,
-  checkTimeout: Duration.toMillis(config.checkTimeout),
-  autoStart: request.autoStart ?? config.autoStart,
-  rounds: request.rounds ?? config.rounds,
-  target: request.target ?? config.target ?? null,
-  planTries: config.planTries,
-  maxTaskErrors: config.maxTaskErrors,
-  maxErrors: config.maxErrors,
-  backoff: {
-    base: Duration.toMillis(config.backoff.base),
-    cap: Duration.toMillis(config.backoff.cap),
-    jitter: config.backoff.jitter
-  },
-  taskTimeout: Duration.toMillis(config.taskTimeout),
-  blockedTimeout: Duration.toMillis(config.blockedTimeout)
-})
-
-const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>): CommandRefused | undefined => {
-  const names = members.map(({ agent }) => agent)
-  for (const [role, name] of [
-    ["planner", options.planner],
-    ["critic", options.critic]
-  ] as const) {
-    if (name !== null && !names.includes(name)) {
-      return refuse(`${role}: there is no agent "${name}".`, `There are: ${names.join(", ") || "none"}`)
-    }
-  }
-  return undefined
-}
-
-const workersOf = (options: GoalOptions, members: ReadonlyArray<Member>): ReadonlyArray<string> =>
-  members
-    .filter(({ agent, parent }) =>
-      options.workers === null
-        ? agent !== options.planner && agent !== options.critic && parent === null
-        : options.workers.includes(agent)
-    )
-    .map(({ agent }) => agent)
 
 class Commands {
   private readonly live: LiveGoals
@@ -177,6 +132,9 @@ class Commands {
       }
       const conversation = yield* around.projects.ofCaller(caller)
       const config = yield* around.projects.config(conversation)
+      if (this.live.isSealed(conversation)) {
+        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd start")
+      }
       if (config === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
       const options = optionsOf(request, config.goals)
       if (request.plan === null && options.planner === null) {
@@ -184,6 +142,10 @@ class Commands {
           "planner: nobody makes a plan for it.",
           "Name an agent (--planner NAME, or goals.planner in agentd.jsonc), or give a plan: --plan FILE"
         )
+      }
+      const { target } = options
+      if (target !== null && (yield* Merge.commitOf(config.root, `refs/heads/${target}`)) === undefined) {
+        return yield* refuse(`target: there is no branch "${target}".`, "Make it, or name another: --target BRANCH")
       }
       yield* crew.recovered
       const members = yield* crew.members(conversation)
@@ -216,6 +178,7 @@ class Commands {
 
   /** One event, on a goal that has not ended. */
   private move(
+    verb: string,
     name: string,
     caller: Caller,
     event: (goal: AutonomyActor) => Autonomy.Event | CommandRefused,
@@ -226,7 +189,12 @@ class Commands {
         const goal = yield* this.findOpen(name, caller)
         const next = event(goal)
         if (next instanceof CommandRefused) return yield* next
-        const { eventId } = yield* goal.move(next)
+        const { eventId } = yield* Effect.catchTag(goal.move(next), "Refused", () =>
+          refuse(
+            `${goal.goalId} is ${goal.stand.state}: there is nothing to ${verb}.`,
+            `See where it stands: agentd goal show ${goal.goalId}`
+          )
+        )
         return { eventId, message: `${goal.goalId} ${words}` }
       })
     )
@@ -234,6 +202,7 @@ class Commands {
 
   readonly approve: Goals["Service"]["approve"] = (name, caller) =>
     this.move(
+      "approve",
       name,
       caller,
       (goal) =>
@@ -244,10 +213,17 @@ class Commands {
     )
 
   readonly reject: Goals["Service"]["reject"] = (name, reason, caller) =>
-    this.move(name, caller, () => ({ _tag: "plan_rejected", by: caller.by, reason }), "needs another plan now.")
+    this.move(
+      "reject",
+      name,
+      caller,
+      () => ({ _tag: "plan_rejected", by: caller.by, reason }),
+      "needs another plan now."
+    )
 
   readonly cancel: Goals["Service"]["cancel"] = (name, reason, caller) =>
     this.move(
+      "cancel",
       name,
       caller,
       () => ({ _tag: "user_cancel", by: caller.by, reason: reason || `cancelled by ${caller.by}` }),
@@ -256,6 +232,7 @@ class Commands {
 
   readonly retry: Goals["Service"]["retry"] = (name, task, caller) =>
     this.move(
+      "retry",
       name,
       caller,
       (goal) => {
@@ -360,7 +337,7 @@ class Commands {
 const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: number | undefined): string => {
   if (tasks === undefined) return `${goalId} is submitted: ${planner} makes a plan. See: agentd goal show ${goalId}`
   const next = autoStart
-    ? `They are given out. Watch: agentd goal watch ${goalId}`
+    ? `It is carried out. Watch: agentd goal watch ${goalId}`
     : `Look, then: agentd goal approve ${goalId}`
   return `${goalId} has a plan of ${tasks} ${tasks === 1 ? "task" : "tasks"}. ${next}`
 }

@@ -98,6 +98,11 @@ export class LiveGoals {
     return this.alive.get(keyOf(record))?.goal
   }
 
+  /** Its log takes nothing more. */
+  isSealed(conversation: string): boolean {
+    return SEALED.has(this.states.get(conversation) ?? "")
+  }
+
   /** Tells those whom it may concern. */
   readonly listen = Effect.suspend(() =>
     Stream.runForEach(this.crew.reports, (report) =>
@@ -215,7 +220,7 @@ export class LiveGoals {
     function* (this: LiveGoals, conversation: string, goals: ReadonlyMap<string, GoalRecord>) {
       const open = [...goals.values()].filter(({ stand }) => !isFinal(stand.state))
       if (open.length === 0) return
-      if (SEALED.has(this.states.get(conversation) ?? "")) return
+      if (this.isSealed(conversation)) return
       for (const record of open) yield* this.animate(record)
     }
   )

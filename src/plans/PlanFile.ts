@@ -61,6 +61,12 @@ export const jsonSchema = (): { readonly [key: string]: unknown } => {
 const decodeTask = Schema.decodeUnknownResult(PlannedTask)
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
+/** The schema's words, in a person's. */
+const WORDS: { readonly [message: string]: string } = {
+  "Expected no excess property": "is no field of a task",
+  "Expected object": "must be an object: a task"
+}
+
 const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1)}…`)
 
 const pathOf = (index: number, path: ReadonlyArray<unknown>): string =>
@@ -90,7 +96,12 @@ const decoded = Effect.fnUntraced(function* (raw: ReadonlyArray<unknown>) {
     if (Result.isSuccess(result)) tasks.push(taskOf(result.success))
     else {
       for (const { message, path } of format(result.failure.issue).issues) {
-        problems.push({ field: pathOf(index, path ?? []), message: cut(message, 300) })
+        const field = pathOf(index, path ?? [])
+        // a value may break two rules in the same words
+        const isSaid = problems.some(
+          (said) => said.field === field && said.message === cut(WORDS[message] ?? message, 300)
+        )
+        if (!isSaid) problems.push({ field, message: cut(WORDS[message] ?? message, 300) })
       }
     }
     if (problems.length >= MAX_PROBLEMS) break
@@ -215,14 +226,14 @@ export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
 const parse = (text: string): Effect.Effect<unknown, PlanRefused> =>
   Effect.try({
     try: () => JSON.parse(text) as unknown,
-    catch: (error) => one("", `is not JSON: ${cut(error instanceof Error ? error.message : String(error), 300)}`)
+    catch: (error) => one("plan", `is not JSON: ${cut(error instanceof Error ? error.message : String(error), 300)}`)
   })
 
 export const parseText = (text: string, door: Door): Effect.Effect<ReadonlyArray<Task>, PlanRefused> =>
   Effect.suspend(() => {
     const bytes = Buffer.byteLength(text)
     return bytes > MAX_PLAN_BYTES
-      ? Effect.fail(one("", `has ${bytes} bytes; at most ${MAX_PLAN_BYTES} are taken`))
+      ? Effect.fail(one("plan", `has ${bytes} bytes; at most ${MAX_PLAN_BYTES} are taken`))
       : Effect.flatMap(parse(text), (value) => check(value, door))
   })
 

@@ -6,7 +6,8 @@
  * on where it was: no question is posed twice.
  */
 import { Clock, Effect, Schema } from "effect"
-import type { Address, Crew, Fate } from "../domain/Crew.ts"
+import type { Address, Crew, Fate, TurnOutcome } from "../domain/Crew.ts"
+import type { StorageError } from "../runes/RuneLog.ts"
 import { sendable } from "./Answer.ts"
 
 /** No answer that can be used. */
@@ -26,6 +27,8 @@ export interface Query<A> {
   readonly news: Effect.Effect<void>
   /** Says what it waits for. */
   readonly waits: (detail: string, messageId: string) => void
+  /** How a turn ended that gave no answer. */
+  readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>
   /** What is wrong with an answer, in words that its author can mend it by. */
   readonly read: (output: string) => Effect.Effect<A, { readonly message: string }>
 }
@@ -71,7 +74,7 @@ export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
     const text = n === 1 ? query.text : again(query.text, problem)
     const fate = yield* pose(query, `${query.key}/${n}`, text)
     if (fate._tag === "Dropped") problem = "the question was taken out of the inbox"
-    else if (fate.outcome !== "completed") problem = `the turn ended: ${fate.outcome}`
+    else if (fate.outcome !== "completed") problem = yield* query.howEnded(fate.turnId, fate.outcome)
     else {
       const read = yield* Effect.result(query.read(fate.output))
       if (read._tag === "Success") return read.success

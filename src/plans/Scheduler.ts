@@ -87,13 +87,16 @@ const lack = ({ lane, head }: Waiting, workers: ReadonlyArray<Worker>): string =
 /** How many failed tasks a reason names. */
 const NAMED = 3
 
+const tasks = (count: number, one: string, several: string): string =>
+  count === 1 ? `1 task ${one}` : `${count} tasks ${several}`
+
 const failures = (plan: Plan): string => {
   const failed = plan.nodes.filter(({ state }) => state === "failed")
   const named = failed.slice(0, NAMED).map(({ error, task }) => `${task.id} (${error ?? "no reason"})`)
   const more = failed.length > NAMED ? ` and ${failed.length - NAMED} more` : ""
   return failed.length === 0
-    ? `${plan.counts.blocked} tasks depend on cancelled ones`
-    : `${plan.counts.blocked} tasks depend on ${named.join(", ")}${more}, which failed`
+    ? `${tasks(plan.counts.blocked, "depends", "depend")} on cancelled ones`
+    : `${tasks(plan.counts.blocked, "depends", "depend")} on ${named.join(", ")}${more}, which failed`
 }
 
 /** Nothing is in flight, nothing can be given out. */
@@ -128,7 +131,7 @@ export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => 
   if (assign !== undefined) return assign
   const until = plan.nextAt
   if (plan.inFlight.size > 0) {
-    return { _tag: "Wait", reason: `${plan.inFlight.size} tasks are being worked on`, until }
+    return { _tag: "Wait", reason: `${tasks(plan.inFlight.size, "is", "are")} being worked on`, until }
   }
   if (until !== undefined) return { _tag: "Wait", reason: "a task that failed waits to be tried again", until }
   return standstill(plan, heads, workers)

@@ -145,11 +145,12 @@ class LivePlates {
     yield* this.asked(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })
   })
 
-  readonly forget = Effect.fnUntraced({ self: this }, function* (this: LivePlates, plateId: string, by: string) {
+  readonly forget = Effect.fnUntraced({ self: this }, function* (this: LivePlates, name: string, by: string) {
     yield* Deferred.await(this.ready)
-    const shelved = this.roster.archive.get(plateId)
-    const plate = this.roster.named(plateId) ?? (shelved && (yield* this.roster.enter(shelved)))
-    if (plate === undefined) return yield* unknown(plateId)
+    const found = this.findPlate(name)
+    const shelved = found instanceof PlateActor ? undefined : this.roster.shelvedAs(name)
+    const plate = shelved === undefined ? found : yield* this.roster.enter(shelved)
+    if (!(plate instanceof PlateActor)) return yield* plate
     const { committed, refused } = yield* this.asked(plate, {
       _tag: "Forgotten",
       at: yield* Clock.currentTimeMillis,
@@ -185,7 +186,7 @@ class LivePlates {
   readonly list = Effect.fnUntraced({ self: this }, function* (this: LivePlates, closed: boolean) {
     const now = yield* Clock.currentTimeMillis
     const live = [...this.roster.plates.values()]
-      .filter((plate) => closed || plate.isOpen || now - plate.stand.at <= FADES_AFTER)
+      .filter((plate) => closed || plate.isOpen || lingers(plate, now))
       .map((plate) => this.info(plate, now))
     const faded = closed ? [...this.roster.archive.values()].map((record) => row(still(record), null, now)) : []
     return [...live, ...faded].toSorted(order)
@@ -222,6 +223,10 @@ class LivePlates {
   }
 }
 
+/** A session that a person had may be looked for; a run of an agent's that has ended is the agent's own affair. */
+const lingers = ({ stand }: PlateActor, now: number): boolean =>
+  stand.data.agent === null && now - stand.at <= FADES_AFTER
+
 /** One that has no actor any more, and whose files nobody looks at. */
 const still = (record: PlateRecord): Shown => ({
   ...record,
@@ -254,7 +259,7 @@ const service = (live: LivePlates): Plates["Service"] =>
     event: live.event,
     register: live.register,
     stopped: live.stopped,
-    forget: (plateId, caller) => live.forget(plateId, caller.by),
+    forget: (name, caller) => live.forget(name, caller.by),
     list: ({ closed }) => live.list(closed),
     find: live.find,
     permission: live.permission,

@@ -13,6 +13,7 @@ import * as Recovery from "../../src/agents/Recovery.ts"
 import type { Watched } from "../../src/agents/RunRouter.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
+import type { Backend } from "../../src/backends/Backend.ts"
 import { AgentConfig } from "../../src/domain/AgentConfig.ts"
 import type { CrewReport } from "../../src/domain/Crew.ts"
 import type { Rune } from "../../src/domain/Rune.ts"
@@ -34,6 +35,8 @@ export class AgentWorld {
   readonly turns: Array<string> = []
   config: AgentConfig
   backend: ScriptedBackend.ScriptedBackend
+  /** In the place of the one that plays. */
+  puppet: Backend | undefined = undefined
   barred: string | undefined = undefined
   agent!: LiveAgent
   tree!: AgentTree.AgentTree
@@ -79,7 +82,7 @@ export class AgentWorld {
         log: this.log,
         deadLetters: Context.get(dead, DeadLetters.DeadLetters),
         config: () => this.config,
-        backend: Effect.sync(() => this.backend),
+        backend: Effect.sync(() => this.puppet ?? this.backend),
         place: Effect.succeed({ cwd: "/tmp", branch: undefined }),
         recoveredTo,
         home: this.home,
@@ -131,9 +134,23 @@ export class AgentWorld {
   }
 }
 
+export const memoryLog = Effect.map(
+  Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))),
+  (context): RuneLog["Service"] => Context.get(context, RuneLog)
+)
+
+export interface Instead {
+  readonly log?: RuneLog["Service"]
+  readonly puppet?: Backend
+}
+
 /** A project's agent that plays these turns, started; gone with the scope. */
-export const make = Effect.fnUntraced(function* (turns: ReadonlyArray<TurnScript>, config: object = {}) {
-  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), RuneLog)
+export const make = Effect.fnUntraced(function* (
+  turns: ReadonlyArray<TurnScript>,
+  config: object = {},
+  instead: Instead = {}
+) {
+  const log = instead.log ?? (yield* memoryLog)
   yield* Effect.orDie(
     log.append([
       {
@@ -145,6 +162,7 @@ export const make = Effect.fnUntraced(function* (turns: ReadonlyArray<TurnScript
     ])
   )
   const world = new AgentWorld(log, turns, config)
+  world.puppet = instead.puppet
   yield* world.open
   yield* Effect.addFinalizer(() => world.lose)
   yield* Effect.orDie(world.tree.start(caller))

@@ -69,10 +69,20 @@ describe("AlertPolicy", () => {
     ["an operator's stop", { trigger: "OperatorStop" }],
     ["a move to another state", { to: "CoolingDown" }],
     ["a warning", { kind: "invariant.violated", payload: { rule: "INV-AGENT-BUDGET", severity: "WARN" } }],
+    [
+      "a goal that a person cancels",
+      { kind: "plan.stopped", actor: "plan/g1", payload: { event: { _tag: "user_cancel", by: "ada", reason: "no" } } }
+    ],
     ["another kind", { kind: "run.started" }]
   ] as const) {
     it(`${what} → nothing`, () => assert.isUndefined(alertOf(rune(given))))
   }
+
+  it("a blocked plan → with the commands that let it go on, from wherever they are typed", () => {
+    const event = { _tag: "all_runnable_blocked", reason: "nobody is there" }
+    const alert = alertOf(rune({ kind: "plan.blocked", stream: "shop-1", actor: "plan/g1", payload: { event } }))
+    assert.match(alert!.remedy!, /agentd goal show shop-1\/g1\n.*agentd goal retry shop-1\/g1/)
+  })
 
   it("a text without end fits a rune", () => {
     const long = alertOf(rune({ payload: exited({ _tag: "Error", detail: "x".repeat(1e6) }) }))

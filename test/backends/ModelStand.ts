@@ -25,6 +25,8 @@ export interface Reply {
   readonly stop?: "end" | "length" | "refusal" | "filter"
   /** The connection breaks after the text. */
   readonly cut?: boolean
+  /** Input tokens; few where it says nothing. */
+  readonly tokens?: number
   /** Nothing more comes after the text. */
   readonly hang?: boolean
   /** No stream, but this. */
@@ -42,6 +44,7 @@ export interface Asked {
 /** As much of a request as tests look at, in both dialects. */
 interface Body {
   readonly stream: boolean
+  readonly system?: unknown
   readonly messages: ReadonlyArray<{
     readonly role: string
     readonly content: string | null | ReadonlyArray<Block>
@@ -84,9 +87,9 @@ const reasons: { readonly [dialect in Dialect]: { readonly [stop: string]: strin
 
 /** The events of an answer, up to where its text ends, and from there. */
 const eventsOf = {
-  anthropic: ({ text = [], calls = [] }: Reply, reason: string) => {
+  anthropic: ({ text = [], calls = [], tokens = USAGE.input }: Reply, reason: string) => {
     const begin: Array<object> = [
-      { type: "message_start", message: { usage: { input_tokens: USAGE.input, output_tokens: 1 } } },
+      { type: "message_start", message: { usage: { input_tokens: tokens, output_tokens: 1 } } },
       { type: "ping" }
     ]
     if (text.length > 0)
@@ -138,8 +141,11 @@ const answer = (response: ServerResponse, dialect: Dialect, reply: Reply) => {
   return response.end(written(begin) + written(rest) + (dialect === "openai" ? "data: [DONE]\n\n" : ""))
 }
 
-/** Answers the n-th request with the n-th reply; beyond the last it answers "(no more)". */
-export const provider = (dialect: Dialect, replies: ReadonlyArray<Reply>) =>
+/** Answers the n-th request with the n-th reply; beyond the last it answers "(no more)". Or as a function says. */
+export const provider = (
+  dialect: Dialect,
+  replies: ReadonlyArray<Reply> | ((asked: Asked) => Reply | Promise<Reply>)
+) =>
   Effect.acquireRelease(
     Effect.callback<Provider>((resume) => {
       const asked: Array<Asked> = []
@@ -152,7 +158,10 @@ export const provider = (dialect: Dialect, replies: ReadonlyArray<Reply>) =>
           response.on("close", () => {
             if (!response.writableFinished) Deferred.doneUnsafe(broken, Effect.void)
           })
-          answer(response, dialect, replies[asked.length - 1] ?? { text: ["(no more)"] })
+          if (typeof replies !== "function") {
+            return answer(response, dialect, replies[asked.length - 1] ?? { text: ["(no more)"] })
+          }
+          return Promise.resolve(replies(asked.at(-1)!)).then((reply) => answer(response, dialect, reply))
         })
       })
       server.listen(0, "127.0.0.1", () => {

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
 import { list, postLines } from "../../src/cli/Channel.ts"
+import { parse } from "../../src/cli/ChannelInput.ts"
 import { freshLines, statusLine } from "../../src/cli/ChannelJoin.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../../src/domain/ChannelMessages.ts"
 import { runLive, until, type World } from "../channels/World.ts"
@@ -158,13 +159,36 @@ describe("how a channel looks", () => {
   })
 
   it("nothing that was said reaches the terminal as a control sequence; a post is shown once", () => {
-    const post = { seq: 1, eventId: 1, at: now, kind: "agent", from: "pm\u001b[2J", text: "a\u001b[2Jb\r\nc" } as const
+    const post = {
+      seq: 1,
+      eventId: 1,
+      at: now,
+      kind: "agent",
+      from: "pm\u001b[2J",
+      text: "a\u001b[2Jb\r\n\u202ec"
+    } as const
     const lines = postLines(post, now).map(({ text }) => text)
-    assert.deepStrictEqual(lines.slice(1), ["  a·[2Jb·", "  c"])
+    assert.deepStrictEqual(lines.slice(1), ["  a·[2Jb", "  ·c"])
     assert.notInclude(lines.join(""), "\u001b")
     const view = { channel: channel([]), turnConfig: {} as never, posts: [post, { ...post, seq: 2 }] }
     assert.lengthOf(freshLines(view, 1, now), 3)
   })
+
+  it.each([
+    ["hello", { _tag: "Post", text: "hello" }],
+    [" //etc is full", { _tag: "Post", text: "/etc is full" }],
+    ["/grant  pm now", { _tag: "Grant", agent: "pm" }],
+    ["/grant", { _tag: "Wrong" }],
+    ["/skip", { _tag: "Skip" }],
+    ["/pause", { _tag: "Pause", paused: true }],
+    ["/resume", { _tag: "Pause", paused: false }],
+    ["/?", { _tag: "Help" }],
+    ["/quit ", { _tag: "Quit" }],
+    ["/quti", { _tag: "Wrong" }],
+    ["  ", { _tag: "Nothing" }]
+  ] as const)("%j typed in a channel; a slip of a command is said to nobody", (line, asked) =>
+    assert.deepInclude(parse(line), asked)
+  )
 
   it("without channels it says how to make one", () =>
     assert.include(list([], now, { colour: false, columns: null })[0], "agentd channel new"))

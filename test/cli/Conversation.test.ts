@@ -152,7 +152,9 @@ it.live("ps shows what asks first, then what is paused, and says how to go on", 
     const lines = (yield* run("ps")).out.split("\n")
     expect(lines[0]).toMatch(/^ASKS YOU +AGENT +TOOL/)
     expect(lines[1]).toMatch(/^01call000000 +web\/builder +shell .*rm -rf build/)
-    expect(lines[3]).toMatch(/^web-1a2b3c4d is paused for .*: paused by ada \(agentd resume web-1a2b3c4d\)$/)
+    expect(lines[3]).toMatch(
+      /^web-1a2b3c4d is paused for .*: paused by ada \(agentd --state \S+ resume web-1a2b3c4d\)$/
+    )
     expect(lines[5]).toMatch(/^AGENT +STATE/)
   })
 )

@@ -54,7 +54,7 @@ describe("agentd goal", () => {
         yield* agentd("goal", "ship it", "--plan", world.file({ id: "a", title: "x" }), "--auto-start")
         yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
         for (const [args, words] of [
-          [["approve", "g1"], /plan\/g1 refuses plan_approved in executing: stale/],
+          [["approve", "g1"], /g1 is executing: there is nothing to approve\.\n.*goal show g1/],
           [["retry", "g1", "a"], /There is no failed task "a" in g1\.\n.*goal show g1/],
           [["merge", "g1"], /g1 is not met: it is executing.*\n.*--unreviewed/],
           [["show", "g9"], /There is no goal "g9"\.\n.*goal ls --all/],

@@ -30,6 +30,15 @@ it("the last column is cut to the terminal, and the cut is shown", () => {
   )
 })
 
+it("where the terminal is narrow, spare columns make room for what is going on", () => {
+  const rows = [["web/coder", "main", "asks for shell"].map((text) => ({ text }))]
+  const at = (columns: number | null) =>
+    table(["AGENT", "BRANCH", "DETAIL"], rows, { colour: false, columns, spare: ["SINCE", "BRANCH"] })[1]
+  expect(at(31)).toBe("web/coder  asks for shell")
+  expect(at(33)).toBe("web/coder  main    asks for shell")
+  expect(at(null)).toBe("web/coder  main    asks for shell")
+})
+
 it.each([
   ["short", 10, "short"],
   ["exactly10!", 10, "exactly10!"],

@@ -315,7 +315,7 @@ describe("the board", () => {
       const { out } = yield* at("ps")
       const lines = out.split("\n")
       expect(lines[0]).toMatch(/^PLATE +STATUS/)
-      expect(lines[1]).toMatch(/^02asking +needs approval .*agentd approve 02asking/)
+      expect(lines[1]).toMatch(/^02asking +needs approval .*agentd --state \S+ approve 02asking/)
       expect(out).toMatch(/^AGENT +STATE/m)
       expect(out).not.toContain("closed")
       expect(JSON.parse((yield* at("plates", "--all", "--json")).out)).toHaveLength(3)

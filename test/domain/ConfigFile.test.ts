@@ -175,6 +175,19 @@ describe("ConfigFile", () => {
     ],
     ["an unknown key in an alternative", agent({ worktree: { bas: "x" } }), "agents.a.worktree.bas: is no field"],
     ["jitter above 1", agent({ backoff: { jitter: 2 } }), "agents.a.backoff.jitter: must be a number from 0 to 1"],
+    [
+      "a seat for nobody",
+      JSON.stringify({ ...least, channels: { a: { agents: ["builder", "bilder"] } } }),
+      `channels.a.agents[1]: there is no agent "bilder" in this file; did you mean "builder"?`
+    ],
+    ["a planner that is nobody", JSON.stringify({ ...least, goals: { planner: "pm" } }), "goals.planner: there is no"],
+    ["a worker that is nobody", JSON.stringify({ ...least, goals: { workers: ["pm"] } }), "goals.workers[0]: there is"],
+    ["a parent that is nobody", agent({ parent: "pm" }), "agents.a.parent: there is no agent"],
+    [
+      "a remedy of the backend that is meant",
+      agent({ backend: { type: "model", provider: "openai", model: "" } }),
+      "agents.a.backend.model: must not be empty or hold a NUL byte\n  Which model."
+    ],
     ["a wrong address", mail({ to: "ada" }), "mail.to: must be one mail address"],
     ["a header in a sender", mail({ from: "x\nBcc: eve <a@b.c>" }), "mail.from: must be a mail address"],
     ["no address", mail({ to: [] }), "mail.to: must hold from 1 to 100"],

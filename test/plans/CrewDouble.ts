@@ -47,6 +47,8 @@ export class CrewDouble {
   readonly carried: Array<string> = []
   private readonly hub = Effect.runSync(PubSub.unbounded<CrewReport>())
   private next = 1
+  /** How long a turn takes to be interrupted, ms. */
+  grace = 0
 
   add(agent: string, script: Script, more: Partial<Member> = {}): void {
     const member: Member = {
@@ -137,10 +139,13 @@ export class CrewDouble {
           : Effect.fail(unknown(agent))
       ),
     interrupt: (_, messageId) =>
-      Effect.sync(() => {
-        const kept = this.messages.get(messageId)
-        if (kept?.fate._tag === "Carried") kept.interrupted = true
-      }),
+      Effect.andThen(
+        Effect.sleep(this.grace),
+        Effect.sync(() => {
+          const kept = this.messages.get(messageId)
+          if (kept?.fate._tag === "Carried") kept.interrupted = true
+        })
+      ),
     steer: () => Effect.void,
     members: () => Effect.sync(() => [...this.agents.values()].map(({ member }) => member)),
     reports: Stream.fromPubSub(this.hub),

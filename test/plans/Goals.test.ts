@@ -45,7 +45,7 @@ describe("Goals", () => {
           world.crew.add("bob", done, { can: ["rust"], role: "builder" })
           yield* world.submit({})
           const goal = yield* world.state("g1", "planning")
-          assert.match(goal.detail, /plan of 1 tasks waits for approval: agentd goal approve g1/)
+          assert.match(goal.detail, /plan of 1 task waits for approval: agentd goal approve g1/)
           assert.match(asked[0]!, /- bob: builder \(can: rust\)/)
           assert.match(asked[1]!, /could not be used:\nit holds no JSON object/)
           assert.match(asked[2]!, /tasks\[0\]\.dependsOn\[0\]: there is no task "b"/)
@@ -93,7 +93,10 @@ describe("Goals", () => {
           )
           yield* world.submit({ plan })
           const goal = yield* world.state("g1", "blocked")
-          assert.match(goal.reason!, /1 tasks depend on a \(its turn ended: error: it broke\), which failed/)
+          assert.match(
+            goal.reason!,
+            /1 task depends on a \(its turn ended with an error; it had said: it broke\), which failed/
+          )
           assert.deepStrictEqual(yield* world.tasks("g1"), { a: "failed bob", b: "blocked", c: "completed bob" })
           const of = (id: string) => world.crew.carried.filter((messageId) => messageId.includes(`/${id}/`))
           assert.deepStrictEqual(of("a"), ["plan/g1/a/1", "plan/g1/a/2", "plan/g1/a/3"])
@@ -247,6 +250,21 @@ describe("Goals", () => {
     )
   )
 
+  it.live("a person cancels: every turn under way ends, however long each takes for it", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.grace = 30
+        for (const agent of ["ann", "bob", "eve"]) world.crew.add(agent, () => Effect.never)
+        yield* world.submit({ plan: world.file(...["a", "b", "c"].map((id) => ({ id, title: "x" }))) })
+        yield* world.until("g1", "all run", ({ tasks }) => tasks.running === 3)
+        yield* world.goals.cancel("g1", "enough", caller)
+        const free = Effect.sync(() => [...world.crew.agents.values()].every(({ member }) => !member.busy))
+        yield* Effect.repeat(Effect.delay(free, "5 millis"), { until: (all) => all, times: 400 })
+        assert.isTrue(yield* free)
+      })
+    )
+  )
+
   it.live("a person cancels: turns under way end, and nothing more is given out", () =>
     run((world) =>
       Effect.gen(function* () {
@@ -285,7 +303,8 @@ describe("Goals", () => {
           world.submit({}),
           world.submit({ planner: "nobody" }),
           world.submit({ plan: "plan.json" }),
-          world.submit({ plan: world.file({ id: "a", title: "x", dependsOn: ["a"] }) })
+          world.submit({ plan: world.file({ id: "a", title: "x", dependsOn: ["a"] }) }),
+          world.submit({ plan: "/plan.json", target: "nowhere" })
         ]
         const messages: Array<string> = []
         for (const refusal of refusals) messages.push((yield* Effect.flip(refusal)).message)
@@ -294,7 +313,8 @@ describe("Goals", () => {
           "planner: nobody makes a plan for it.",
           'planner: there is no agent "nobody".',
           "plan: plan.json is not an absolute path",
-          'tasks[0].dependsOn[0]: "a" depends on itself'
+          'tasks[0].dependsOn[0]: "a" depends on itself',
+          'target: there is no branch "nowhere".'
         ])
         assert.deepStrictEqual(yield* world.runes, [])
       })

@@ -56,7 +56,7 @@ describe("Scheduler", () => {
     const plan = planOf(task("first"), task("second", { dependsOn: ["first"] }))
     give(plan, "first")
     plan.fail("first", "it broke", 2)
-    assert.match(reason(plan, worker("a")), /1 tasks depend on first \(it broke\), which failed/)
+    assert.match(reason(plan, worker("a")), /1 task depends on first \(it broke\), which failed/)
     plan.reopen("first", 3)
     assert.strictEqual(assigned(plan, [worker("a")]), "first→a")
     assert.strictEqual(plan.find("second")!.state, "pending")

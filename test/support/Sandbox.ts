@@ -28,6 +28,8 @@ export class Sandbox {
   readonly state = join(this.folder, "s")
   readonly project: string
   daemon: ChildProcess | undefined = undefined
+  /** Besides what the tests themselves see. */
+  readonly environment: Record<string, string> = {}
   /** What the daemons wrote, for a person who looks into a failure. */
   output = ""
 
@@ -54,7 +56,8 @@ export class Sandbox {
         SANDBOX: this.folder,
         NO_COLOR: "1",
         XDG_CONFIG_HOME: join(this.folder, "config"),
-        AGENTD_DEBUG: ""
+        AGENTD_DEBUG: "",
+        ...this.environment
       },
       stdio: ["pipe", "pipe", "pipe"]
     })
@@ -76,12 +79,15 @@ export class Sandbox {
     })
   }
 
-  /** `agentd up` in the project's folder; returns when it answers. */
-  readonly up = Effect.fnUntraced({ self: this }, function* (this: Sandbox) {
+  /** `agentd up` in the project's folder; returns when it answers, to `agentd status` or what is given. */
+  readonly up = Effect.fnUntraced({ self: this }, function* (this: Sandbox, answers?: Effect.Effect<boolean>) {
     const daemon = this.spawn(["up"], this.project)
     for (const pipe of [daemon.stdout, daemon.stderr]) pipe.on("data", (chunk) => (this.output += chunk))
     this.daemon = daemon
-    yield* this.until("the daemon answers", this.cli("status"), ({ code }) => code === 0)
+    const answering = answers ?? Effect.map(this.cli("status"), ({ code }) => code === 0)
+    const isOver = () => daemon.exitCode !== null || daemon.signalCode !== null
+    yield* this.until("the daemon answers", answering, (answered) => answered || isOver())
+    if (isOver()) return yield* new NeverHappened({ message: `the daemon has ended:\n${this.output.slice(-4000)}` })
   })
 
   /** SIGKILL; returns when the process is gone. */

@@ -1,0 +1,47 @@
+/**
+ * OpenCall: a tool call that has no result yet, as the calls of an agent hold it.
+ */
+import type { Deferred } from "effect"
+import type { Run } from "../backends/Backend.ts"
+import type * as Tool from "../machines/Tool.ts"
+import type * as ToolActor from "./ToolActor.ts"
+
+export interface OpenCall {
+  readonly callId: string
+  readonly actor: ToolActor.ToolActor
+  readonly turnId: string
+  readonly tool: string
+  readonly arguments: string
+  readonly readOnly: boolean
+  readonly key: string
+  /** The run that makes it, and its name there; undefined for a call of an earlier daemon. */
+  readonly origin: { readonly run: Run; readonly id: string } | undefined
+  /** It has asked, or is known to run. */
+  asks: boolean
+  /** Why a person is asked; null while nobody is. */
+  reason: string | null
+  /** Its run has the answer. */
+  answered: boolean
+  /** Who approved it when its run was over. */
+  grant: string | undefined
+  readonly ended: Deferred.Deferred<void>
+}
+
+/** One call's result, as `turn.tools_finished` tells it. */
+export interface Summary {
+  readonly call_id: string
+  readonly tool: string
+  readonly status: Tool.Status
+}
+
+/** A call of an earlier daemon, as the log tells it. */
+export interface Recovered {
+  readonly callId: string
+  readonly snapshot: ToolActor.Snapshot
+  readonly arguments: unknown
+  readonly key: string
+  readonly reason: string | null
+}
+
+/** A person is asked, and its run waits for the answer. */
+export const waits = ({ answered, reason }: OpenCall): boolean => reason !== null && !answered

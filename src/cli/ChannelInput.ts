@@ -1,0 +1,49 @@
+/** ChannelInput: what a person types while they sit in a channel, as what it asks for. Pure. */
+
+export type Asked =
+  | { readonly _tag: "Post"; readonly text: string }
+  | { readonly _tag: "Pause"; readonly paused: boolean }
+  | { readonly _tag: "Skip" }
+  | { readonly _tag: "Grant"; readonly agent: string }
+  | { readonly _tag: "Help" }
+  | { readonly _tag: "Quit" }
+  | { readonly _tag: "Nothing" }
+  | { readonly _tag: "Wrong"; readonly message: string }
+
+export const HELP: ReadonlyArray<string> = [
+  "text           say it to all",
+  "/grant AGENT   give it the floor now",
+  "/skip          take the floor from who has it",
+  "/pause         give the floor to nobody",
+  "/resume        go on after a pause",
+  "//text         say a text that begins with /",
+  "/quit          leave; the channel goes on"
+]
+
+/** A command that is mistyped is said to nobody. */
+export const parse = (line: string): Asked => {
+  const text = line.trim()
+  if (text === "") return { _tag: "Nothing" }
+  if (!text.startsWith("/")) return { _tag: "Post", text: line }
+  if (text.startsWith("//")) return { _tag: "Post", text: text.slice(1) }
+  const [verb = "", agent = ""] = text.slice(1).split(/\s+/)
+  switch (verb) {
+    case "grant":
+      return agent === "" ? { _tag: "Wrong", message: "/grant needs an agent's name." } : { _tag: "Grant", agent }
+    case "skip":
+      return { _tag: "Skip" }
+    case "pause":
+      return { _tag: "Pause", paused: true }
+    case "resume":
+      return { _tag: "Pause", paused: false }
+    case "help":
+    case "?":
+      return { _tag: "Help" }
+    case "quit":
+    case "exit":
+    case "q":
+      return { _tag: "Quit" }
+    default:
+      return { _tag: "Wrong", message: `There is no /${verb}. /help names what there is; //… says such a text.` }
+  }
+}

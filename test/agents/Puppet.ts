@@ -1,0 +1,118 @@
+/**
+ * A backend whose runs say what a test tells them to, contract or not, and a log
+ * whose appends a test can hold: what real ones do once in a thousand times.
+ */
+import { type Cause, Effect, Latch, Queue, Stream } from "effect"
+import {
+  type Backend,
+  BackendError,
+  type Decision,
+  type Run,
+  type RunEvent,
+  type RunSpec
+} from "../../src/backends/Backend.ts"
+import type { RuneDraft } from "../../src/domain/Rune.ts"
+import type { RuneLog } from "../../src/runes/RuneLog.ts"
+import { until } from "./World.ts"
+
+export interface Pulled {
+  readonly spec: RunSpec
+  readonly sent: Array<{ readonly turnId: string; readonly text: string }>
+  readonly answers: Array<readonly [string, Decision]>
+  interrupts: number
+  ends: number
+  kills: number
+  readonly say: (...events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+}
+
+export interface Puppet extends Backend {
+  readonly runs: ReadonlyArray<Pulled>
+  /** The n-th run, once it is there. */
+  readonly run: (n?: number) => Effect.Effect<Pulled>
+  /** `send` is refused from now on. */
+  refuses: boolean
+}
+
+/** Runs that end and die as asked, where `deaf` does not say otherwise; `up`: they say so at once. */
+export const make = (options: { readonly up?: boolean; readonly deaf?: boolean } = {}): Puppet => {
+  const runs: Array<Pulled> = []
+  const puppet: Puppet = {
+    name: "puppet",
+    turns: true,
+    runsTools: true,
+    refuses: false,
+    runs,
+    run: (n = 0) =>
+      Effect.map(
+        until(
+          Effect.sync(() => runs.length),
+          (length) => length > n
+        ),
+        () => runs[n]!
+      ),
+    start: Effect.fnUntraced(function* (spec: RunSpec) {
+      const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
+      const exit = (event: Extract<RunEvent, { _tag: "Exited" }>) =>
+        Effect.andThen(Queue.offer(queue, event), Queue.end(queue))
+      const say = (...events: ReadonlyArray<RunEvent>) =>
+        Effect.forEach(events, (event) => (event._tag === "Exited" ? exit(event) : Queue.offer(queue, event)), {
+          discard: true
+        })
+      const pulled: Pulled = { spec, sent: [], answers: [], interrupts: 0, ends: 0, kills: 0, say }
+      runs.push(pulled)
+      if (options.up !== false) yield* say({ _tag: "Started" }, { _tag: "TurnStarted", turnId: spec.turnId })
+      const refused = new BackendError({ message: "it takes none", remedy: "another run does", fatal: false })
+      const run: Run = {
+        runId: spec.runId,
+        events: Stream.fromQueue(queue),
+        send: (input) =>
+          Effect.suspend(() =>
+            puppet.refuses ? Effect.fail(refused) : Effect.sync(() => void pulled.sent.push(input))
+          ),
+        answer: (callId, decision) => Effect.sync(() => void pulled.answers.push([callId, decision])),
+        cancelCall: () => Effect.void,
+        interruptTurn: Effect.sync(() => void pulled.interrupts++),
+        end: Effect.suspend(() => {
+          pulled.ends++
+          return options.deaf === true ? Effect.void : say({ _tag: "Exited", outcome: { _tag: "Success" } })
+        }),
+        kill: Effect.suspend(() => {
+          pulled.kills++
+          return say({ _tag: "Exited", outcome: { _tag: "Error", detail: "killed" } })
+        })
+      }
+      return run
+    })
+  }
+  return puppet
+}
+
+/** The log; appends of drafts that are `held` wait for `free`. */
+export const holding = (log: RuneLog["Service"]) => {
+  const gate = Latch.makeUnsafe(true)
+  let waiting = 0
+  const holds: { held: (draft: RuneDraft) => boolean } = { held: () => false }
+  const append: RuneLog["Service"]["append"] = (drafts) =>
+    Effect.suspend(() => {
+      if (!drafts.some((draft) => holds.held(draft))) return log.append(drafts)
+      waiting++
+      return Effect.andThen(gate.await, log.append(drafts))
+    })
+  return {
+    log: { ...log, append },
+    hold: (held: (draft: RuneDraft) => boolean) => {
+      waiting = 0
+      holds.held = held
+      gate.closeUnsafe()
+    },
+    /** Somebody waits. */
+    caught: until(
+      Effect.sync(() => waiting),
+      (count) => count > 0
+    ),
+    free: Effect.sync(() => {
+      holds.held = () => false
+      gate.openUnsafe()
+    })
+  }
+}

@@ -1,0 +1,119 @@
+/** Conversations whose daemon is killed at any moment. */
+import { assert, describe, it } from "@effect/vitest"
+import { join } from "node:path"
+import { Effect, Fiber } from "effect"
+import { type Dice, dice } from "../support/Dice.ts"
+import * as Laws from "../support/Laws.ts"
+import * as Stage from "../support/Stage.ts"
+import { type Step, told } from "../support/Told.ts"
+
+const LONG = process.env["LONG"] === "1"
+
+/** A failing one is printed; `SEED=n` plays it again. */
+const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
+
+/** What a person does, at random, until the daemon is gone: what it acknowledged is noted. */
+const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dice, acknowledged: Array<string>) {
+  const agents = Stage.BACKENDS.map((on) => `a-${on}`)
+  for (;;) {
+    const agent = agents[die(agents.length)]!
+    const text = `number ${acknowledged.length}.${die(1_000_000)}`
+    const steps: ReadonlyArray<Step> = [
+      [{ say: text }],
+      [{ sleep: 50 + die(150) }, { say: text }],
+      [{ ask: "true" }, { sleep: die(100) }, { say: text }],
+      [{ stuck: true as const }, { say: text }]
+    ][die(4)]!
+    const how = (["queue", "queue", "steer", "urgent"] as const)[die(4)]!
+    yield* shop.send(agent, `${text}\n${told(...steps)}`, how)
+    acknowledged.push(text)
+    if (die(4) === 0) yield* Effect.ignore(shop.interrupt(agents[die(3)]!))
+    const calls = yield* shop.stage.rpc((client) => client.Calls())
+    for (const { callId, state } of calls) {
+      if (state === "awaiting_approval") yield* Effect.ignore(shop.answer(callId, die(3) === 0 ? "deny" : "allow"))
+    }
+    yield* Effect.sleep(die(60))
+  }
+})
+
+/** Works off what is left: every question is allowed, what is stuck is interrupted. */
+const workedOff = (shop: Stage.Project) =>
+  shop.until(
+    "all is worked off",
+    Effect.gen(function* () {
+      for (const { callId, since, state, tool } of yield* shop.stage.rpc((client) => client.Calls())) {
+        if (state === "awaiting_approval") yield* Effect.ignore(shop.answer(callId, "allow"))
+        else if (/Bash|execute|shell/.test(tool) && Date.now() - since > 500) {
+          for (const on of Stage.BACKENDS) yield* Effect.ignore(shop.interrupt(`a-${on}`))
+        }
+      }
+      const turns = Laws.turnsOf(yield* shop.log())
+      const waiting = (yield* shop.agents).filter(({ inbox }) => inbox > 0)
+      return [...turns.filter(({ ends }) => ends.length === 0), ...waiting, ...Laws.broken(yield* shop.log())]
+    }),
+    (left) => left.length === 0
+  )
+
+describe("killed", { timeout: 600_000 }, () => {
+  it.live(
+    `kill -9 at any moment of all that: nothing acknowledged is lost, and all of it is done once [SEED=${seed}]`,
+    () =>
+      Effect.gen(function* () {
+        const stage = yield* Stage.make
+        const shop = stage.home({
+          conversation: { maxTurnErrors: 1000 },
+          agents: stage.trio("a", { idleTimeout: "300ms", interruptGrace: "500ms" })
+        })
+        const die = dice(seed)
+        const acknowledged: Array<string> = []
+        for (let kills = 0; kills < (LONG ? 40 : 3); kills++) {
+          yield* stage.up
+          yield* shop.register
+          const speaking = yield* Effect.forkChild(Effect.exit(person(shop, die, acknowledged)))
+          yield* Effect.sleep(200 + die(LONG ? 1500 : 600))
+          yield* stage.box.kill9
+          yield* Fiber.await(speaking)
+          yield* stage.box.until("the reaper has ended every run", stage.box.processes, (pids) => pids.length === 0)
+        }
+        yield* stage.up
+        yield* workedOff(shop)
+        const log = yield* shop.log()
+        assert.deepStrictEqual(Laws.broken(log), [])
+        const received = [...Laws.received(log).values()].map((text) => text.split("\n")[0])
+        assert.isAbove(acknowledged.length, 0)
+        assert.deepStrictEqual(
+          acknowledged.filter((text) => !received.includes(text)),
+          []
+        )
+        assert.strictEqual(new Set(received).size, received.length, "and none is there twice")
+        const verdict = yield* shop.cli("verify")
+        assert.strictEqual(verdict.code, 0, verdict.stdout)
+      })
+  )
+
+  it.live("a question survives kill -9: answered late, the same call runs without asking", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const shop = stage.home({ agents: stage.trio("a") })
+      yield* stage.up
+      yield* shop.register
+      yield* Stage.onEach((on) =>
+        shop.tell(`a-${on}`, { ask: `echo ${on} >> ${join(shop.root, "made")}` }, { say: "made" })
+      )
+      const asked = yield* Effect.forEach(Stage.BACKENDS, (on) => shop.asked(`a-${on}`))
+      // so that nothing asks anew before it is answered
+      yield* stage.rpc((client) => client.Pause({ name: "", inFlight: "complete", reason: "", caller: shop.caller }))
+      yield* stage.box.kill9
+      yield* stage.up
+      for (const { callId } of asked) {
+        const { message } = yield* shop.answer(callId, "allow")
+        assert.match(message, /holds when the agent asks the same again/)
+      }
+      yield* stage.rpc((client) => client.Resume({ name: "", caller: shop.caller }))
+      yield* Stage.onEach((on) => shop.answers(`a-${on}`, 1))
+      assert.sameMembers([...shop.noted("made")], [...Stage.BACKENDS])
+      assert.strictEqual((yield* shop.log("tool.approval_requested")).length, 3, "each asked once")
+      assert.deepStrictEqual(Laws.broken(yield* shop.log()), [])
+    })
+  )
+})

@@ -1,0 +1,277 @@
+/**
+ * Stage: a sandbox's daemon with projects whose agents do what they are told (Told), on
+ * three backends, and a person who speaks to it over its socket: a command costs no process.
+ */
+import { Effect, type Scope, Stream } from "effect"
+import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { join, resolve } from "node:path"
+import * as ControlClient from "../../src/control/ControlClient.ts"
+import type { AgentInfo, CallInfo } from "../../src/domain/Messages.ts"
+import type { Rune } from "../../src/domain/Rune.ts"
+import type { Provider } from "../backends/ModelStand.ts"
+import * as ModelCast from "./ModelCast.ts"
+import * as Sandbox from "./Sandbox.ts"
+import { type Step, told } from "./Told.ts"
+
+const CLAUDE = resolve(import.meta.dirname, "../fixtures/claude/fake.mjs")
+const ACP = resolve(import.meta.dirname, "../fixtures/acp/agent.mjs")
+
+export const BACKENDS = ["claude", "acp", "model"] as const
+export type BackendName = (typeof BACKENDS)[number]
+
+const line = ({ actor, at, eventId, from, kind, payload, to, trigger }: Rune): string =>
+  `${eventId} +${at % 100_000} ${actor} ${kind} ${from}→${to} ${trigger} ${String(payload["turn_id"] ?? "")}`
+
+/** Some 20 s. */
+const TRIES = 400
+
+interface Config {
+  readonly agents: { readonly [name: string]: object }
+  readonly [field: string]: unknown
+}
+
+/** Of an agent's config, and of its backend's. */
+export type More = { readonly backend?: object; readonly [field: string]: unknown }
+
+/** One project of the stage's daemon, and a person who stands in it. */
+export class Project {
+  readonly stage: Stage
+  readonly name: string
+  readonly root: string
+  readonly config: string
+
+  constructor(stage: Stage, name: string) {
+    this.stage = stage
+    this.name = name
+    this.root = join(stage.box.folder, name)
+    this.config = join(this.root, "agentd.jsonc")
+    mkdirSync(this.root, { recursive: true })
+  }
+
+  /** Writes its config; an agent with a process has a folder of its own there. */
+  configure(config: Config): void {
+    const agents = Object.entries(config.agents).map(([name, settings]) => {
+      const { backend, worktree } = settings as {
+        readonly backend: { readonly type: string }
+        readonly worktree?: true
+      }
+      if (backend.type === "model" || worktree === true) return [name, settings]
+      mkdirSync(join(this.root, name), { recursive: true })
+      return [name, { ...settings, backend: { cwd: name, ...backend } }]
+    })
+    writeFileSync(this.config, JSON.stringify({ ...config, agents: Object.fromEntries(agents) }, null, 2))
+  }
+
+  get caller() {
+    return { by: "ada", config: this.config }
+  }
+
+  /** It joins the daemon. */
+  readonly register = Effect.suspend(() =>
+    this.stage.rpc((client) => client.Register({ config: this.config, caller: this.caller }))
+  )
+
+  send(name: string, text: string, how: "queue" | "steer" | "urgent" = "queue") {
+    return this.stage.rpc((client) => client.Send({ name, text, how, caller: this.caller }))
+  }
+
+  tell(name: string, ...steps: ReadonlyArray<Step>) {
+    return this.send(name, told(...steps))
+  }
+
+  interrupt(name: string) {
+    return this.stage.rpc((client) => client.Interrupt({ name, caller: this.caller }))
+  }
+
+  start(name: string) {
+    return this.stage.rpc((client) => client.Start({ name, caller: this.caller }))
+  }
+
+  why(name: string) {
+    return this.stage.rpc((client) => client.Why({ name, caller: this.caller }))
+  }
+
+  answer(name: string, decision: "allow" | "deny", reason = "") {
+    return this.stage.rpc((client) => client.Answer({ name, decision, reason, caller: this.caller }))
+  }
+
+  readonly conversation = Effect.suspend(() =>
+    this.stage.rpc((client) => client.Conversation({ name: this.name, caller: this.caller }))
+  )
+
+  /** A command as a person would type it in the project's folder. */
+  cli(...args: ReadonlyArray<string>) {
+    return this.stage.box.cliIn(this.root, ...args)
+  }
+
+  readonly agents: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
+    this.stage
+      .rpc((client) => client.Agents())
+      .pipe(
+        Effect.map((rows) => rows.filter(({ project }) => project === this.name)),
+        Effect.orElseSucceed(() => [])
+      )
+  )
+
+  /** Its conversation's runes, oldest first; none while no daemon answers. */
+  log(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {
+    return this.stage
+      .rpc((client) =>
+        Effect.gen({ self: this }, function* () {
+          const { conversation } = yield* client.Conversation({ name: this.name, caller: this.caller })
+          const only = kinds.length === 0 ? {} : { kinds }
+          return yield* Stream.runCollect(
+            client.Log({ stream: conversation, ...only, follow: false, caller: this.caller })
+          )
+        })
+      )
+      .pipe(Effect.orElseSucceed(() => []))
+  }
+
+  /** Polls; what was seen last is told where it never holds. */
+  until<A, E>(what: string, read: Effect.Effect<A, E>, holds: (value: A) => boolean) {
+    return Effect.gen({ self: this }, function* () {
+      for (let tries = 0; ; tries++) {
+        const value = yield* Effect.orDie(read)
+        if (holds(value)) return value
+        if (tries === TRIES) {
+          const seen = JSON.stringify(value)?.slice(-3000)
+          const log = (yield* this.log()).slice(-60).map(line).join("\n")
+          return yield* new Sandbox.NeverHappened({ message: `never: ${what}; last seen: ${seen}\n${log}` })
+        }
+        yield* Effect.sleep(40)
+      }
+    })
+  }
+
+  /** How many runs of the agent have started. */
+  runs(agent: string) {
+    return Effect.map(
+      this.log("worker.moved"),
+      (runes) =>
+        runes.filter(({ actor, trigger }) => actor === `worker/${agent}` && trigger === "SessionStarted").length
+    )
+  }
+
+  /** The agent's row, once it says so. */
+  row(agent: string, what: string, holds: (row: AgentInfo) => boolean) {
+    return Effect.map(
+      this.until(`${agent} ${what}`, this.agents, (rows) => rows.some((row) => row.agent === agent && holds(row))),
+      (rows) => rows.find((row) => row.agent === agent)!
+    )
+  }
+
+  /** The runes of these kinds of the agent's turn, calls, worker …, once there are so many. */
+  of(agent: string, count: number, ...kinds: ReadonlyArray<string>) {
+    const isIts = ({ actor }: Rune) => actor.split("/")[1] === agent
+    return this.until(
+      `${agent}: ${count} × ${kinds.join(", ")}`,
+      Effect.map(this.log(...kinds), (runes) => runes.filter(isIts)),
+      (runes) => runes.length >= count
+    )
+  }
+
+  /** The answers of an agent's turns, once so many are completed. */
+  answers(agent: string, count: number) {
+    return Effect.map(this.of(agent, count, "turn.completed"), (runes) =>
+      runes.map(({ payload }) => payload["final_output"])
+    )
+  }
+
+  /** The agent's call that waits for an answer. */
+  asked(agent: string): Effect.Effect<CallInfo, Sandbox.NeverHappened> {
+    const isIt = (call: CallInfo) =>
+      call.project === this.name && call.agent === agent && call.state === "awaiting_approval"
+    const read = this.stage.rpc((client) => client.Calls())
+    return Effect.map(
+      this.until(`${agent} asks`, read, (calls) => calls.some(isIt)),
+      (calls) => calls.find(isIt)!
+    )
+  }
+
+  /** What a fake or a command of an agent has noted in a file, a line each. */
+  noted(...path: ReadonlyArray<string>): ReadonlyArray<string> {
+    const file = join(this.root, ...path)
+    return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : []
+  }
+}
+
+export class Stage {
+  readonly box: Sandbox.Sandbox
+  readonly model: Provider
+
+  constructor(box: Sandbox.Sandbox, model: Provider) {
+    this.box = box
+    this.model = model
+    const claude = join(box.folder, "claude")
+    writeFileSync(claude, `#!/bin/sh\nexec "${process.execPath}" "${CLAUDE}" "$@"\n`)
+    chmodSync(claude, 0o755)
+  }
+
+  /** A file that holds a key of the model's API. */
+  key(name: string): string {
+    const file = join(this.box.folder, `key-${name}`)
+    writeFileSync(file, `${name}\n`)
+    return file
+  }
+
+  /** An agent of a project. It has no voice unless `may` says so: that costs a process a run. */
+  agent(on: BackendName, { backend: own = {}, ...more }: More = {}): object {
+    const shared = { killGrace: "500ms", startTimeout: "20 seconds" }
+    const backend = {
+      claude: { type: "claude", binary: join(this.box.folder, "claude"), ...shared },
+      acp: { type: "acp", argv: [process.execPath, ACP, "told"], ...shared },
+      model: { type: "model", provider: "anthropic", baseUrl: this.model.url, model: "m", keyFile: this.key("right") }
+    }[on]
+    return {
+      backend: { ...backend, ...own },
+      may: [],
+      minRunInterval: "0ms",
+      // a sandbox that is interrupted while it starts takes its own two
+      interruptGrace: "6 seconds",
+      backoff: { base: "100ms", cap: "200ms" },
+      ...more
+    }
+  }
+
+  /** One on each backend, called after it: `NAME-acp`. */
+  trio(name: string, more?: More) {
+    return Object.fromEntries(BACKENDS.map((on) => [`${name}-${on}`, this.agent(on, more)] as const))
+  }
+
+  project(name: string, config: Config): Project {
+    const project = new Project(this, name)
+    project.configure(config)
+    return project
+  }
+
+  /** The sandbox's own project: what `up` finds. */
+  home(config: Config): Project {
+    return this.project("shop", config)
+  }
+
+  /** The daemon is up, and has taken up what there was. */
+  readonly up = Effect.gen({ self: this }, function* () {
+    const ready = Effect.map(
+      this.rpc((client) => client.Status()),
+      ({ daemon }) => daemon.phase === "ready"
+    )
+    yield* this.box.up(Effect.orElseSucceed(ready, () => false))
+  })
+
+  rpc<A, E, R>(use: (client: ControlClient.Client) => Effect.Effect<A, E, R>) {
+    return ControlClient.call(join(this.box.state, "control.sock"), use)
+  }
+}
+
+/** A sandbox and a model's server, for the length of the scope. The daemon is not up yet. */
+export const make: Effect.Effect<Stage, never, Scope.Scope> = Effect.gen(function* () {
+  const box = yield* Sandbox.make()
+  return new Stage(box, yield* ModelCast.make)
+})
+
+/** The same on each backend at once; those with a process of their own, or all. */
+export const onEach = <E, R>(
+  act: (on: BackendName) => Effect.Effect<unknown, E, R>,
+  on: ReadonlyArray<BackendName> = BACKENDS
+) => Effect.forEach(on, act, { concurrency: "unbounded", discard: true })
