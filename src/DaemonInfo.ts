@@ -110,6 +110,9 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
     }
   })
 
+const fleetChecks = (environment: Facts["environment"]) =>
+  Effect.map(Effect.all([projectChecks, readiness(environment), agentChecks]), (lists) => lists.flat())
+
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* RuneLog
   const fleet = yield* Fleet
@@ -163,9 +166,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     shutdown: (reason, who) => Effect.asVoid(Deferred.succeed(facts.asked, `${reason} (${who})`)),
     alertTest,
     checks: Effect.all([
-      projectChecks,
-      readiness(facts.environment),
-      agentChecks,
+      fleetChecks(facts.environment),
       Effect.map(listening.report, (report) => [Listening.check(report)])
     ]).pipe(
       Effect.map((lists) => lists.flat()),

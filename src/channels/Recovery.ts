@@ -39,6 +39,8 @@ const named = (records: Records, { payload, stream }: Rune): void => {
 
 /** One rune, folded in. */
 export const fold = (records: Records, rune: Rune): void => {
+  // its conversation is archived: what it said lies in the archive's file
+  if (rune.payload["archived"] === true) return
   if (rune.kind === CLOSES) {
     records.channels.delete(rune.stream)
     records.homes.delete(rune.stream)

@@ -12,7 +12,7 @@ export type Asked =
 
 export const HELP: ReadonlyArray<string> = [
   "text               send it, for when it is free",
-  "/steer text        end its turn at a safe boundary, then this",
+  "/steer text        end its turn at a boundary, then this",
   "/urgent text       end its run; the next one carries this",
   "/interrupt         end its turn",
   "/approve [id]      let the call run that asks (the oldest)",

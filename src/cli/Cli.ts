@@ -27,7 +27,7 @@ const up = Command.make(
 ).pipe(
   Command.withDescription("Run the daemon in the foreground, with the project of this folder"),
   Command.withExamples([
-    { command: "agentd up", description: "Watch it work; Ctrl-C stops it in order" },
+    { command: "agentd up", description: "It runs here; Ctrl-C stops it in order" },
     { command: "agentd --state /tmp/try up", description: "A separate world, to try things" }
   ])
 )

@@ -62,10 +62,10 @@ const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environm
   const path = backend.env["PATH"] ?? environment["PATH"] ?? ""
   const { program, setting } = wanted
   const found = yield* located(program, NodePath.resolve(root, backend.cwd ?? ""), path)
-  const where = program.includes("/") ? "there is no program" : `there is none on ${whose} PATH`
+  const where = program.includes("/") ? `there is no ${program}` : `there is none on ${whose} PATH`
   const finding: Finding = {
     ok: found !== undefined,
-    name: `program ${program}`,
+    name: `program ${NodePath.basename(program)}`,
     detail: found ?? where,
     remedy: `Install it, or correct ${setting} in agentd.jsonc or the PATH where the daemon is started, then: agentd restart`
   }
@@ -87,7 +87,7 @@ const keys = Effect.fnUntraced(function* (backend: ModelBackend, { environment, 
   const there = text._tag === "Success" && text.success.trim() !== ""
   return {
     ok: there,
-    name: `key ${backend.keyFile}`,
+    name: `key ${NodePath.basename(backend.keyFile)}`,
     detail: there ? file : text._tag === "Success" ? `${file} is empty` : `${file} cannot be read`,
     remedy: "Write the key into its first line, or correct keyFile in agentd.jsonc."
   } satisfies Finding

@@ -135,6 +135,7 @@ const examine = Effect.fnUntraced(function* (goal: AutonomyActor, entered: Enter
       ? [{ severity: "error", message: "the project's config cannot be read: nothing could be checked" }]
       : yield* Gate.check({
           plan: goal.book.plan,
+          followed: goal.book.followed,
           goal: goal.book.goal,
           checks,
           timeout: checkTimeout,

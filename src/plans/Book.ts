@@ -49,6 +49,8 @@ export class Book {
   rejected: string | null = null
   /** Of the newest review. */
   findings: ReadonlyArray<Finding> = []
+  /** Tasks that have a follow-up, which stands for them. */
+  readonly followed = new Set<string>()
   /** Why a plan is to be revised; null where it is not. */
   revise: string | null = null
   /** The rune that holds them. */
@@ -95,6 +97,7 @@ export class Book {
         return
       case "critique_found_issues":
         this.total += event.tasks.length
+        this.follow(event.tasks.length)
         plan.add(event.tasks as ReadonlyArray<Task>, at)
         return
       case "needs_replan":
@@ -106,6 +109,12 @@ export class Book {
       default:
         this.applyToTask(event, eventId, at)
     }
+  }
+
+  /** Its follow-ups are in the order of the errors that they came of. */
+  private follow(count: number): void {
+    const errors = this.findings.filter(({ severity }) => severity === "error")
+    for (const { task } of errors.slice(0, count)) if (task !== undefined) this.followed.add(task)
   }
 
   private applyToTask(event: Autonomy.Event, eventId: number, at: number): void {

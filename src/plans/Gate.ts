@@ -28,6 +28,8 @@ const MAX_FAILED = 100
 
 export interface Spec {
   readonly plan: Plan
+  /** Failed tasks that others stand for. */
+  readonly followed: ReadonlySet<string>
   readonly goal: string
   readonly checks: ReadonlyArray<string>
   /** ms for each. */
@@ -60,9 +62,9 @@ export const worksOf = (plan: Plan): ReadonlyArray<Merge.Work & { readonly cwd: 
 
 const error = (message: string, more: Partial<Finding> = {}): Finding => ({ severity: "error", message, ...more })
 
-const failed = (plan: Plan): ReadonlyArray<Finding> => {
+const failed = ({ followed, plan }: Spec): ReadonlyArray<Finding> => {
   if (plan.counts.failed === 0) return []
-  const nodes = plan.nodes.filter(({ state }) => state === "failed")
+  const nodes = plan.nodes.filter(({ state, task }) => state === "failed" && !followed.has(task.id))
   return nodes
     .slice(0, MAX_FAILED)
     .map((node) => error(`it failed: ${node.error ?? "no reason"}`, { task: node.task.id, fix: node.task.title }))
@@ -187,7 +189,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
 export const check = (spec: Spec): Effect.Effect<ReadonlyArray<Finding>, never, ProcessTree | Reaper> =>
   Effect.gen(function* () {
     const { cwd, findings } = yield* placeOf(spec)
-    const before = [...failed(spec.plan), ...findings]
+    const before = [...failed(spec), ...findings]
     if (spec.checks.length === 0) return before
     if (!existsSync(cwd)) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
     const results: Array<Finding> = []
@@ -195,7 +197,7 @@ export const check = (spec: Spec): Effect.Effect<ReadonlyArray<Finding>, never, 
     return [...before, ...results]
   }).pipe(
     Effect.catchTags({
-      GitUnavailable: ({ message, remedy }) => Effect.succeed([...failed(spec.plan), error(message, { fix: remedy })]),
-      MergeRefused: ({ message, remedy }) => Effect.succeed([...failed(spec.plan), error(message, { fix: remedy })])
+      GitUnavailable: ({ message, remedy }) => Effect.succeed([...failed(spec), error(message, { fix: remedy })]),
+      MergeRefused: ({ message, remedy }) => Effect.succeed([...failed(spec), error(message, { fix: remedy })])
     })
   )

@@ -133,7 +133,7 @@ class Commands {
       const conversation = yield* around.projects.ofCaller(caller)
       const config = yield* around.projects.config(conversation)
       if (this.live.isSealed(conversation)) {
-        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd start")
+        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd conversation new")
       }
       if (config === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
       const options = optionsOf(request, config.goals)

@@ -52,9 +52,9 @@ it.live("programs are looked for where the agent would be started, each once", (
         }),
         [
           "ok program coder: …/bin/coder (a, b)",
-          "ok program ./here.sh: …/here.sh (c)",
+          "ok program here.sh: …/here.sh (c)",
           "fail program data: there is none on the daemon's PATH (d)",
-          "fail program ../gone: there is no program (e)",
+          "fail program gone: there is no ../gone (e)",
           "fail program coder: there is none on the daemon's PATH (g)"
         ]
       )
@@ -76,16 +76,13 @@ it.live("a model's key is looked for, and never shown", () =>
         },
         { ANTHROPIC_API_KEY: "sk-secret", MINE: " " }
       )
-      assert.deepStrictEqual(
-        said.map((line) => line.replace(/^(\S+ key )\S+\/(\w)/, "$1…/$2")),
-        [
-          "ok key ANTHROPIC_API_KEY: is set (a)",
-          "fail key OPENAI_API_KEY: it is not set in the daemon's environment (b)",
-          "fail key MINE: it is not set in the daemon's environment (c)",
-          "ok key …/here.sh: …/here.sh (d)",
-          "fail key …/gone: …/gone cannot be read (e)"
-        ]
-      )
+      assert.deepStrictEqual(said, [
+        "ok key ANTHROPIC_API_KEY: is set (a)",
+        "fail key OPENAI_API_KEY: it is not set in the daemon's environment (b)",
+        "fail key MINE: it is not set in the daemon's environment (c)",
+        "ok key here.sh: …/here.sh (d)",
+        "fail key gone: …/gone cannot be read (e)"
+      ])
       assert.notInclude(said.join(), "sk-secret")
     })
   )

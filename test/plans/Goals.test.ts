@@ -152,6 +152,23 @@ describe("Goals", () => {
     )
   )
 
+  it.live("a task that failed for good is made good by its follow-up, however many that takes", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.crew.add("bob", ({ text }) =>
+            Effect.succeed(/Task fix-2-1/.test(text) ? { output: "done" } : { outcome: "error" as const, output: "no" })
+          )
+          yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
+          const goal = yield* world.state("g1", "goal_met")
+          assert.strictEqual(goal.rounds, 2)
+          const tasks = { a: "failed bob", "fix-1-1": "failed bob", "fix-2-1": "completed bob" }
+          assert.deepStrictEqual(yield* world.tasks("g1"), tasks)
+        }),
+      { goals: { maxTaskErrors: 1 } }
+    )
+  )
+
   it.live("what the critic finds becomes tasks, for so many rounds; then a person decides", () =>
     run(
       (world) =>

@@ -474,7 +474,7 @@ describe("a restart", () => {
         const before = yield* board.settled("s1")
         const again = yield* restart(world)
         yield* again.check()
-        const after = yield* again.plates.find("s1")
+        const after = yield* until("it is read", again.plates.find("s1"), ({ tokens }) => tokens !== null)
         assert.deepStrictEqual({ ...after, title: "", tokens: 0 }, { ...before, title: "", tokens: 0 })
         assert.deepStrictEqual([after.title, after.tokens, after.toolCalls], ["make a file", 120, 1])
         yield* again.hook("PostToolUse", "s1", plan)
