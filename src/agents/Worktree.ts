@@ -63,8 +63,18 @@ const ask = (folder: string, ...args: ReadonlyArray<string>) =>
   Effect.catchTag(git(folder, ...args), "GitUnavailable", unavailable)
 
 /** One that must succeed. */
+/** git trips over a worktree that another git is making beside it: that is over in a moment. */
+const RACE = /failed to read \S*commondir/
+const settled = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
+  for (let tries = 0; ; tries++) {
+    const answer = yield* ask(folder, ...args)
+    if (answer.code === 0 || tries >= 5 || !RACE.test(answer.stderr)) return answer
+    yield* Effect.sleep("50 millis")
+  }
+})
+
 const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
-  const answer = yield* ask(folder, ...args)
+  const answer = yield* settled(folder, ...args)
   if (answer.code === 0) return answer.stdout
   return yield* fail(
     "GitFailed",
