@@ -65,6 +65,8 @@ export class Children<R> implements Owner<R> {
       const child = new Incarnation(this, spec)
       let settled = () => this.wake()
       const starting = child.begin(() => settled())
+      const known = starting.outcome()
+      if (known !== undefined) return this.enter(child, known)
       return this.until(() => this.cancelled || starting.outcome() !== undefined, child.initTimeout).pipe(
         Effect.flatMap(() => {
           const outcome = starting.outcome()
