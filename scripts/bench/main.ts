@@ -10,8 +10,15 @@ const wanted = process.argv.slice(2)
 const files = readdirSync(import.meta.dirname).filter(
   (file) => file.endsWith(".ts") && file !== "main.ts" && /^[a-z]/.test(file)
 )
-for (const file of files.toSorted()) {
-  const { bench } = (await import(`./${file}`)) as { readonly bench: Bench }
+const modules = files.toSorted().map((file) => import(`./${file}`) as Promise<{ readonly bench: Bench }>)
+const benches = (await Promise.all(modules)).map(({ bench }) => bench)
+const names = benches.map(({ name }) => name)
+const unknown = wanted.filter((name) => !names.includes(name))
+if (unknown.length > 0) {
+  console.error(`There is no bench "${unknown.join('", "')}". There are: ${names.join(", ")}`)
+  process.exit(64)
+}
+for (const bench of benches) {
   if (wanted.length > 0 && !wanted.includes(bench.name)) continue
   console.log(`${bench.name} (node ${process.versions.node})`)
   console.log(table(await bench.run()))
