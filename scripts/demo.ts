@@ -113,7 +113,13 @@ const daemon = Effect.acquireRelease(
   Effect.sync(() => {
     const child = spawn(process.execPath, [main, "--state", state, "up"], {
       cwd: project,
-      env: { ...process.env, DEMO_FOLDER: folder, NO_COLOR: "1", XDG_CONFIG_HOME: join(folder, "config") },
+      env: {
+        ...process.env,
+        DEMO_FOLDER: folder,
+        NO_COLOR: "1",
+        XDG_CONFIG_HOME: join(folder, "config"),
+        CLAUDE_CONFIG_DIR: join(folder, "claude")
+      },
       stdio: ["ignore", "pipe", "pipe"]
     })
     let output = ""

@@ -25,6 +25,7 @@ import { StartFailed } from "./actors/SupervisorError.ts"
 import { Fleet } from "./agents/Fleet.ts"
 import * as LiveFleet from "./agents/LiveFleet.ts"
 import { Backends } from "./backends/Backends.ts"
+import * as ClaudeSessions from "./backends/ClaudeSessions.ts"
 import { ProcessTree } from "./backends/ProcessTree.ts"
 import { Reaper } from "./backends/Reaper.ts"
 import * as Endpoint from "./control/Endpoint.ts"
@@ -159,8 +160,22 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(Letters.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), LiveChannels.layer({ nest: channels }))),
-    Layer.provideMerge(platesOfRuns({ nest: plates, permissionTimeout: user.approvals.timeout })),
-    Layer.provideMerge(LiveFleet.layer({ worktrees, nest: conversations, sweep: sweep(store), mcp: voiceOf(options) })),
+    Layer.provideMerge(
+      platesOfRuns({
+        nest: plates,
+        permissionTimeout: user.approvals.timeout,
+        claudeFolder: ClaudeSessions.configOf(options.environment)
+      })
+    ),
+    Layer.provideMerge(
+      LiveFleet.layer({
+        worktrees,
+        nest: conversations,
+        sweep: sweep(store),
+        mcp: voiceOf(options),
+        project: options.config
+      })
+    ),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })

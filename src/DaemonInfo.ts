@@ -5,6 +5,7 @@
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
 import { join } from "node:path"
 import { Fleet } from "./agents/Fleet.ts"
+import { Channels } from "./channels/Channels.ts"
 import { Correspondence } from "./alerts/Correspondence.ts"
 import * as EmailAlerter from "./alerts/EmailAlerter.ts"
 import { LiveOutbox } from "./alerts/LiveOutbox.ts"
@@ -113,13 +114,23 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
 const fleetChecks = (environment: Facts["environment"]) =>
   Effect.map(Effect.all([projectChecks, readiness(environment), agentChecks]), (lists) => lists.flat())
 
+/** The agents are alive, and the channels that their projects' files name are there. */
+const isReady = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const channels = yield* Channels
+  if (!(yield* fleet.ready)) return false
+  const sound = (yield* fleet.projects).filter(({ problems }) => problems.length === 0)
+  const configured = yield* Effect.forEach(sound, ({ conversation }) => channels.isConfigured(conversation))
+  return configured.every(Boolean)
+})
+
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* RuneLog
   const fleet = yield* Fleet
   const correspondence = yield* Correspondence
   const letters = yield* LiveOutbox
   const listening = yield* Listening.Listening
-  const context = yield* Effect.context<FileSystem.FileSystem | Fleet | Redact>()
+  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Fleet | Redact>()
   const by = yield* Effect.orDie(supervision)
   /** Every mail section in force, each once. */
   const mails = Effect.gen(function* () {
@@ -154,7 +165,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       startedAt: facts.startedAt,
       state: facts.state,
       socket: facts.socket,
-      phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : (yield* fleet.ready) ? "ready" : "recovering",
+      phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : (yield* isReady) ? "ready" : "recovering",
       supervision: by,
       log: { head: yield* log.head, bytes: yield* size(join(facts.state, "runes.db")) },
       outbox: yield* outbox,

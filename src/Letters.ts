@@ -7,6 +7,7 @@ import { Correspondence } from "./alerts/Correspondence.ts"
 import { Fleet } from "./agents/Fleet.ts"
 import * as Why from "./agents/Why.ts"
 import * as ConfigFile from "./domain/ConfigFile.ts"
+import * as Story from "./plans/Story.ts"
 import { RuneLog } from "./runes/RuneLog.ts"
 
 /** So many runes of an agent are enough to say why it stopped. */
@@ -38,8 +39,10 @@ export const layer = (userConfig: string) =>
           ),
         projectName: (stream) =>
           Effect.map(fleet.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
-        why: ({ actor, stream }) =>
+        why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {
+            const goal = yield* Story.story(log, { stream, actor, cause })
+            if (goal.length > 0) return goal
             const agent = yield* agentOf(stream, actor)
             if (agent === undefined) return []
             return Why.why(yield* log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES), agent).lines

@@ -8,7 +8,9 @@
 import { Effect } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
+import type { RuneDraft } from "../domain/Rune.ts"
 import * as Agent from "../machines/Agent.ts"
+import { step } from "../machines/Machine.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 
 export type AgentActor = MachineActor.MachineActor<Agent.State, Agent.Event, Agent.Data>
@@ -72,3 +74,27 @@ export const addressOf = (agent: string): string => `agent/${agent}`
 
 /** Where an incarnation's machine stands before its first rune. */
 export const fresh: Snapshot = MachineActor.start(Agent.Agent, Agent.initial())
+
+/** The whole life of one that ends before anything of it lives: its runes, without an actor. */
+export const unlived = (
+  { agent, conversation }: Pick<Life, "agent" | "conversation">,
+  events: ReadonlyArray<Agent.Event>
+): ReadonlyArray<RuneDraft> => {
+  const drafts: Array<RuneDraft> = []
+  let { data, state }: { data: Agent.Data; state: Agent.State } = fresh
+  for (const event of events) {
+    const moved = step(Agent.Agent, state, data, event)
+    if (moved._tag === "Refused") continue
+    drafts.push({
+      stream: conversation,
+      kind: moved.kind,
+      actor: addressOf(agent),
+      from: state,
+      to: moved.state,
+      trigger: event._tag,
+      payload: moved.payload
+    })
+    ;({ data, state } = moved)
+  }
+  return drafts
+}

@@ -13,7 +13,7 @@ import * as Worker from "../machines/Worker.ts"
 import * as AgentActor from "./AgentActor.ts"
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
-import type { Recovered } from "./OpenCall.ts"
+import type { Grant, Recovered } from "./OpenCall.ts"
 import * as Inbox from "./Inbox.ts"
 import * as ToolActor from "./ToolActor.ts"
 
@@ -42,8 +42,8 @@ export interface AgentRecord {
   began: number
   /** By call, those without a result. */
   readonly calls: Map<string, Recovered>
-  /** Approvals that came when their run was over: by the call's key, who gave it. */
-  readonly grants: Map<string, string>
+  /** Approvals that came when their run was over, by the call's key. */
+  readonly grants: Map<string, Grant>
   /** In this incarnation. */
   spent: Budget.Spent
   /** By message, the newest ones. */
@@ -141,7 +141,8 @@ const moveCall = (record: AgentRecord, callId: string, rune: Rune): void => {
   if (event._tag === "auto_approved") record.grants.delete(key)
   if (rune.kind === "tool.result") {
     record.calls.delete(callId)
-    if (event._tag === "execution_error" && event.grant !== undefined) record.grants.set(key, event.grant)
+    if (event._tag === "execution_error" && event.grant !== undefined)
+      record.grants.set(key, { by: event.grant, answers: snapshot.data.answers })
     return
   }
   record.calls.set(callId, {
@@ -149,7 +150,8 @@ const moveCall = (record: AgentRecord, callId: string, rune: Rune): void => {
     snapshot,
     arguments: input,
     key,
-    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null)
+    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
+    questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? []
   })
 }
 

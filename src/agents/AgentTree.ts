@@ -14,12 +14,14 @@ import type * as Turn from "../machines/Turn.ts"
 import type * as Worker from "../machines/Worker.ts"
 import { StorageError } from "../runes/RuneLog.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
+import { sizeOf } from "./Excerpt.ts"
 import { fateOf, memberOf, nowOf } from "./Fate.ts"
 import type { InboxMessage, VoiceOf } from "./Fleet.ts"
 import type { Tenant } from "./Home.ts"
 import * as Inbox from "./Inbox.ts"
 import { LiveAgent, type Surroundings } from "./LiveAgent.ts"
-import { said } from "./Prompt.ts"
+import type { Answer } from "./OpenCall.ts"
+import { MAX_PROMPT_BYTES, said } from "./Prompt.ts"
 import { sweep } from "./Sweep.ts"
 import type { TurnActor } from "./TurnActor.ts"
 import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
@@ -39,21 +41,20 @@ export interface AgentTree {
   readonly child: ChildSpec
   readonly tenant: Tenant
   readonly start: (caller: Caller) => Command
+  /** It has a place now: it begins, unless it was ended while it waited. */
+  readonly admit: (caller: Caller) => Command<void>
   readonly stop: (caller: Caller, reason?: string) => Command
-  readonly restart: (caller: Caller) => Command
   readonly send: (text: string, how: How, caller: Caller) => Command
   readonly interrupt: (caller: Caller) => Command
   readonly calls: () => ReadonlyArray<CallInfo>
   /** Whether the call is one of its, open or ended lately. */
   readonly knows: (callId: string) => boolean
-  readonly answer: (
-    callId: string,
-    decision: { readonly behavior: "allow" | "deny"; readonly reason: string },
-    caller: Caller
-  ) => Command
+  readonly answer: (callId: string, decision: Answer, caller: Caller) => Command
   /** Undefined: the run is not its live one. */
   readonly voice: (runId: string) => VoiceOf | undefined
   readonly messages: () => ReadonlyArray<InboxMessage>
+  /** Takes what agentd itself has to say, also while its conversation takes no messages. The same id again changes nothing. */
+  readonly hear: (message: Pick<CrewMessage, "messageId" | "from" | "text">) => Command<void>
   // What its siblings may do: see domain/Crew.
   readonly post: (message: CrewMessage) => Command<{ readonly eventId: number }>
   readonly withdraw: (messageId: string) => Command<boolean>
@@ -102,11 +103,24 @@ class Commands {
       })
     )
 
+  readonly admit = (caller: Caller): Command<void> =>
+    this.lock.withPermit(
+      Effect.suspend(() =>
+        this.agent.around.queued() ? Effect.asVoid(Effect.catch(this.agent.begin(caller), refuse)) : Effect.void
+      )
+    )
+
   readonly stop = (caller: Caller, reason?: string): Command =>
     this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
-        const { fullName, worker } = this.agent
+        const { around, fullName, worker } = this.agent
+        if (around.queued()) {
+          const eventId = yield* Effect.catch(this.agent.forgo(caller.by, reason ?? "stopped"), refuse)
+          return { eventId, message: `${fullName} is stopped: it waited for a place and never began.` }
+        }
         if (worker === undefined || worker.snapshot.state === "Stopped") {
+          // its run may still be on its way out
+          yield* this.gone
           return { eventId: worker?.snapshot.entered ?? 0, message: `${fullName} is stopped already.` }
         }
         const event: Worker.Event = { _tag: "OperatorStop", by: caller.by, ...(reason === undefined ? {} : { reason }) }
@@ -137,7 +151,7 @@ class Commands {
   })
 
   /** Why no message is taken now. */
-  private readonly admit: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
+  private readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
     const { around, fullName, inbox } = this.agent
     const barred = around.home.barred()
     if (barred !== undefined) {
@@ -159,7 +173,14 @@ class Commands {
     { self: this },
     function* (this: Commands, message: Inbox.Message) {
       const { around, inbox, live, record, worker } = this.agent
-      const { messageId } = message
+      const { messageId, text } = message
+      const size = sizeOf(text)
+      if (size > MAX_PROMPT_BYTES) {
+        return yield* new CommandRefused({
+          message: `The text takes ${size} bytes in the log, and may take ${MAX_PROMPT_BYTES}: a control character takes six.`,
+          remedy: "Put it in a file that the agent can read, and send its path."
+        })
+      }
       const done = record.ended.get(messageId)
       if (done !== undefined) return { eventId: done.eventId, isNew: false }
       const received = yield* Effect.result(inbox.ask({ _tag: "Received", message }))
@@ -206,7 +227,7 @@ class Commands {
     { self: this },
     function* (this: Commands, text: string, how: How, caller: Caller) {
       const { fullName, worker } = this.agent
-      yield* this.admit
+      yield* this.takes
       const messageId = yield* Ids.messageId
       const at = yield* Clock.currentTimeMillis
       const message = { messageId, from: caller.by, text, urgent: how === "urgent", at }
@@ -234,7 +255,14 @@ class Commands {
     if (isActive(turn.snapshot.state)) {
       const reason = `interrupted by ${by}`
       const event: Turn.Event = { _tag: "interrupt", turnId: turn.snapshot.data.turnId!, by, reason, ...live.partial }
-      const { eventId } = yield* Effect.catch(turn.ask(event), refuse)
+      const { eventId } = yield* Effect.catch(turn.ask(event), (error) =>
+        error._tag === "Refused"
+          ? new CommandRefused({
+              message: `${fullName} has nothing to interrupt: its turn has just ended.`,
+              remedy: `See what it does: agentd why ${fullName}`
+            })
+          : refuse(error)
+      )
       const what = live.turns ? "turn" : "run"
       return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
     }
@@ -249,8 +277,11 @@ class Commands {
     return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
   })
 
+  readonly hear: AgentTree["hear"] = (message) =>
+    Effect.flatMap(Clock.currentTimeMillis, (at) => Effect.asVoid(this.receive({ ...message, urgent: false, at })))
+
   readonly post = Effect.fnUntraced({ self: this }, function* (this: Commands, message: CrewMessage) {
-    yield* this.admit
+    yield* this.takes
     const at = yield* Clock.currentTimeMillis
     const { eventId } = yield* this.receive({ ...message, urgent: false, at })
     return { eventId }
@@ -287,7 +318,7 @@ class Commands {
   )
 
   readonly steer = Effect.fnUntraced({ self: this }, function* (this: Commands, of: CrewMessage) {
-    yield* this.admit
+    yield* this.takes
     const message: Inbox.Message = { ...of, urgent: false, at: yield* Clock.currentTimeMillis }
     const { eventId, isNew } = yield* this.receive(message)
     if (isNew) yield* this.redirect(message, eventId)
@@ -338,8 +369,8 @@ export const of = (agent: LiveAgent): AgentTree => {
     child: agent.nest.child,
     tenant,
     start: commands.start,
+    admit: commands.admit,
     stop: commands.stop,
-    restart: (caller) => Effect.andThen(commands.stop(caller, "restart"), commands.start(caller)),
     send: commands.send,
     interrupt: commands.interrupt,
     calls: () => agent.calls.list(),
@@ -357,6 +388,7 @@ export const of = (agent: LiveAgent): AgentTree => {
         ...waiting.map((message) => ({ ...message, carried: false }))
       ]
     },
+    hear: commands.hear,
     post: commands.post,
     withdraw: commands.withdraw,
     fate: (messageId) => fateOf(agent, log, messageId),

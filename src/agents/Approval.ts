@@ -17,6 +17,8 @@ export interface Call {
   readonly readOnly: boolean
   /** Nothing holds it: there is no sandbox. */
   readonly asksAlways?: boolean
+  /** It puts a question to a person: to be let is no answer to it. */
+  readonly asksToChoose?: boolean
 }
 
 /** `mcp__shop__*`: a star stands for any text. Linear: no pattern of a config is a regular expression. */
@@ -40,10 +42,11 @@ const names = (patterns: ReadonlyArray<string>, tool: string): boolean =>
 /** agentd's own voice, by either of the names that it goes by: what it may do is the agent's `may`. */
 const VOICE = /^(mcp__)?agentd__/
 
-export const decide = (policy: ApprovalPolicy, { asksAlways, readOnly, tool }: Call): Verdict => {
+export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readOnly, tool }: Call): Verdict => {
   if (asksAlways === true) return { _tag: "Ask", reason: `nothing holds ${tool} in its workspace` }
   if (names(policy.always, tool)) return { _tag: "Ask", reason: `approvals.always names ${tool}` }
   if (names(policy.never, tool)) return { _tag: "Run", reason: `approvals.never names ${tool}` }
+  if (asksToChoose === true) return { _tag: "Ask", reason: "it has a question" }
   if (VOICE.test(tool)) return { _tag: "Run", reason: "it is agentd's own, and the agent may" }
   if (policy.mode === "full_access") return { _tag: "Run", reason: "the agent has full access" }
   if (readOnly) return { _tag: "Run", reason: `${tool} has no side effects` }

@@ -20,11 +20,16 @@ export interface Row {
   /** Its tool calls without a result. */
   readonly calls: ReadonlyArray<CallInfo>
   readonly inbox: Inbox.Data
+  /** A sub-agent that has no place yet. */
+  readonly queued?: boolean
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
   /** ms since the epoch */
   readonly now: number
 }
+
+/** It starts by itself. */
+export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
@@ -45,7 +50,11 @@ const running = ({ calls, turn, worker }: Row): string => {
   const [call] = asks
   if (call !== undefined) {
     const more = asks.length > 1 ? ` and ${asks.length - 1} more` : ""
-    return `asks for ${call.tool}${more}: agentd approve ${call.callId}`
+    const what =
+      call.questions === undefined
+        ? `asks for ${call.tool}${more}: agentd approve`
+        : `asks you to choose${more}: agentd answer`
+    return `${what} ${call.callId}`
   }
   switch (turn.state) {
     case "tool_executing":
@@ -62,6 +71,7 @@ const running = ({ calls, turn, worker }: Row): string => {
 const detail = (row: Row): string => {
   const { broken, worker } = row
   if (broken !== undefined) return `its log does not fold: ${broken}`
+  if (row.queued === true) return QUEUED
   if (worker === undefined) return "was never started"
   const { data } = worker
   switch (worker.state) {

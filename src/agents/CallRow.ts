@@ -4,7 +4,9 @@
 import { type CallInfo, CommandRefused } from "../domain/Messages.ts"
 import type { Snapshot } from "../machines/Machine.ts"
 import type * as Tool from "../machines/Tool.ts"
+import { answersTo, type Question } from "../domain/Question.ts"
 import { text } from "./Excerpt.ts"
+import type { Answer } from "./OpenCall.ts"
 
 const MAX_SHOWN = 2_000
 
@@ -16,6 +18,7 @@ export interface Shown {
   /** JSON. */
   readonly arguments: string
   readonly reason: string | null
+  readonly questions: ReadonlyArray<Question>
 }
 
 export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
@@ -23,7 +26,7 @@ export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 /** Undefined for a call that has its result. */
 export const callRow = (
   of: Of,
-  { arguments: input, callId, reason, tool, turnId }: Shown,
+  { arguments: input, callId, questions, reason, tool, turnId }: Shown,
   { at, data, entered, state }: Snapshot<Tool.State, Tool.Data>
 ): CallInfo | undefined => {
   if (state !== "pending_call" && state !== "awaiting_approval" && state !== "executing") return undefined
@@ -38,6 +41,7 @@ export const callRow = (
     state,
     since: at,
     reason: asks ? reason : null,
+    ...(asks && questions.length > 0 ? { questions } : {}),
     until: limit === null ? null : at + limit,
     restsOn: entered
   }
@@ -54,3 +58,21 @@ export const tooLate = (callId: string, ended: string | undefined, state: Tool.S
           : `Call ${callId} asks nothing.`,
     remedy: "See what waits for an answer: agentd approve"
   })
+
+/** What was chosen, where the call asks for a choice; refused where what was said does not fit what it asks. */
+export const answersOf = (
+  { callId, questions, tool }: Shown,
+  { answers, behavior }: Answer
+): ReadonlyArray<string> | undefined | CommandRefused => {
+  if (behavior === "deny" || (questions.length === 0 && answers === undefined)) return undefined
+  if (questions.length === 0) {
+    const message = `Call ${callId} asks for leave to use ${tool}, and no question.`
+    return new CommandRefused({ message, remedy: `Let it, or not: agentd approve ${callId}` })
+  }
+  if (answers === undefined) {
+    const message = `Call ${callId} asks you to choose, and not for leave.`
+    return new CommandRefused({ message, remedy: `Give the number of an option, or a text: agentd answer ${callId} 1` })
+  }
+  const found = answersTo(questions, answers)
+  return "message" in found ? new CommandRefused(found) : found
+}

@@ -11,13 +11,14 @@ import type { Kind } from "../actors/MachineActor.ts"
 import * as Nest from "../actors/Nest.ts"
 import type { Decision, Run, RunEvent } from "../backends/Backend.ts"
 import type { AgentConfig } from "../domain/AgentConfig.ts"
-import type { CallInfo, Caller, CommandRefused, Done } from "../domain/Messages.ts"
+import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import * as Tool from "../machines/Tool.ts"
 import { type RuneLog, StorageError } from "../runes/RuneLog.ts"
 import * as Approval from "./Approval.ts"
-import { callRow, tooLate } from "./CallRow.ts"
+import { answersOf, callRow, tooLate } from "./CallRow.ts"
 import { excerpt, text as excerptText } from "./Excerpt.ts"
-import { type OpenCall, type Recovered, type Summary, waits } from "./OpenCall.ts"
+import { OpenCalls } from "./OpenCalls.ts"
+import { type Answer, type Grant, type OpenCall, type Recovered, type Summary, waits } from "./OpenCall.ts"
 import { toResult } from "./ToolResult.ts"
 import * as ToolActor from "./ToolActor.ts"
 
@@ -48,13 +49,13 @@ export class Calls {
   private readonly around: Surroundings
   private readonly scope: Scope.Scope
   private kind!: Kind<Tool.State, Tool.Event, Tool.Data>
-  private readonly open = new Map<string, OpenCall>()
+  private readonly open = new OpenCalls()
   private readonly results: Array<Summary> = []
   private readonly ended = new Map<string, string>()
-  private readonly grants: Map<string, string>
+  private readonly grants: Map<string, Grant>
   private count = 0
 
-  private constructor(around: Surroundings, grants: ReadonlyMap<string, string>, scope: Scope.Scope) {
+  private constructor(around: Surroundings, grants: ReadonlyMap<string, Grant>, scope: Scope.Scope) {
     this.around = around
     this.grants = new Map(grants)
     this.scope = scope
@@ -62,7 +63,7 @@ export class Calls {
   }
 
   /** `grants`: answers that came when their run was over, by the call's key. */
-  static readonly make = Effect.fnUntraced(function* (around: Surroundings, grants: ReadonlyMap<string, string>) {
+  static readonly make = Effect.fnUntraced(function* (around: Surroundings, grants: ReadonlyMap<string, Grant>) {
     const calls = new Calls(around, grants, yield* Effect.scope)
     calls.kind = yield* ToolActor.kind(around.log, around.deadLetters, {
       answer: (callId, decision) => calls.pass(callId, decision),
@@ -83,7 +84,7 @@ export class Calls {
       const name = ToolActor.addressOf(agent, of.callId)
       const place = { address: `${conversation}/${name}`, actor: name, stream: conversation, snapshot }
       const call: OpenCall = { ...of, actor: yield* this.kind.make(place), ended: Deferred.makeUnsafe() }
-      this.open.set(call.callId, call)
+      this.open.add(call)
       yield* this.nest.add(call.actor)
       return call
     }
@@ -111,6 +112,7 @@ export class Calls {
             origin: { run, id: event.callId },
             asks: false,
             reason: null,
+            questions: [],
             answered: false,
             grant: undefined
           },
@@ -132,37 +134,38 @@ export class Calls {
     }
   )
 
-  private of(run: Run, id: string): OpenCall | undefined {
-    for (const call of this.open.values()) if (call.origin?.run === run && call.origin.id === id) return call
-    return undefined
-  }
-
   /** It asks: the policy answers, or a person will. */
   readonly asked = Effect.fnUntraced(
     { self: this },
-    function* (this: Calls, run: Run, { always, callId: id, reason }: Event<"ApprovalRequested">) {
-      const call = this.of(run, id)
+    function* (this: Calls, run: Run, { always, callId: id, questions = [], reason }: Event<"ApprovalRequested">) {
+      const call = this.open.of(run, id)
       if (call === undefined) return yield* run.answer(id, { behavior: "deny", message: "no turn has such a call" })
       if (call.asks) return
       call.asks = true
       const { actor, callId } = call
       const granted = this.grants.get(call.key)
-      const verdict = Approval.decide(this.around.config().approvals, { ...call, asksAlways: always === true })
+      const verdict = Approval.decide(this.around.config().approvals, {
+        ...call,
+        asksAlways: always === true,
+        asksToChoose: questions.length > 0
+      })
       this.grants.delete(call.key)
       if (granted !== undefined && verdict._tag === "Ask") {
-        return yield* actor.tell({ _tag: "auto_approved", callId, policyReason: `approved before by ${granted}` })
+        const policyReason = `approved before by ${granted.by}`
+        return yield* actor.tell({ _tag: "auto_approved", callId, policyReason, answers: granted.answers ?? undefined })
       }
       if (verdict._tag === "Run") {
         return yield* actor.tell({ _tag: "auto_approved", callId, policyReason: verdict.reason })
       }
       call.reason = reason === "" ? verdict.reason : reason
-      for (const other of this.open.values()) {
-        // the same question from before the restart: one is enough
-        if (other.origin === undefined && other.key === call.key) {
-          yield* other.actor.tell({ _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
-        }
+      call.questions = questions
+      for (const other of [...this.open.left].filter(({ key }) => key === call.key)) {
+        // the same question from before the restart: one is enough, and whoever reads along sees it go first
+        yield* other.actor.tell({ _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
+        yield* Deferred.await(other.ended)
       }
-      yield* actor.tell({ _tag: "requires_approval", callId, policyReason: call.reason })
+      const asks = questions.length === 0 ? {} : { questions }
+      yield* actor.tell({ _tag: "requires_approval", callId, policyReason: call.reason, ...asks })
       if (verdict._tag === "Deny") {
         yield* actor.tell({ _tag: "denied", callId, approver: "approvals.mode", reason: verdict.reason })
       }
@@ -178,7 +181,7 @@ export class Calls {
 
   readonly progress = (run: Run, event: Event<"ToolProgress"> | Event<"ToolStarted">): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const call = this.of(run, event.callId)
+      const call = this.open.of(run, event.callId)
       if (call === undefined) return Effect.void
       if (event._tag === "ToolStarted") return this.started(call)
       const { stream } = event
@@ -208,7 +211,7 @@ export class Calls {
 
   readonly result = (run: Run, { callId: id, output, status }: Event<"ToolResult">): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const call = this.of(run, id)
+      const call = this.open.of(run, id)
       return call === undefined ? Effect.void : this.end(call, status, output)
     })
 
@@ -222,7 +225,7 @@ export class Calls {
   readonly close = Effect.fnUntraced(
     { self: this },
     function* (this: Calls, turnId: string, how: "cancelled" | "unknown", reason: string) {
-      const left = [...this.open.values()].filter((call) => call.turnId === turnId && call.origin !== undefined)
+      const left = this.open.values().filter((call) => call.turnId === turnId && call.origin !== undefined)
       yield* Effect.forEach(left, (call) => this.end(call, how, reason), { discard: true })
       yield* Effect.forEach(left, (call) => Deferred.await(call.ended), { discard: true })
     }
@@ -231,9 +234,9 @@ export class Calls {
   /** Questions of a turn that is being interrupted ask no more. */
   readonly withdraw = (turnId: string): Effect.Effect<void> =>
     Effect.forEach(
-      [...this.open.values()].filter(
-        ({ actor, turnId: of }) => of === turnId && actor.snapshot.state === "awaiting_approval"
-      ),
+      this.open
+        .values()
+        .filter(({ actor, turnId: of }) => of === turnId && actor.snapshot.state === "awaiting_approval"),
       ({ actor, callId }) => actor.tell({ _tag: "cancelled", callId, reason: "its turn was interrupted" }),
       { discard: true }
     )
@@ -241,10 +244,12 @@ export class Calls {
   /** Waits for the results of what an earlier daemon left running; questions go on. */
   readonly orphans = (turnId: string): Effect.Effect<void> =>
     Effect.forEach(
-      [...this.open.values()].filter(
-        ({ actor, origin, turnId: of }) =>
-          of === turnId && origin === undefined && actor.snapshot.state !== "awaiting_approval"
-      ),
+      this.open
+        .values()
+        .filter(
+          ({ actor, origin, turnId: of }) =>
+            of === turnId && origin === undefined && actor.snapshot.state !== "awaiting_approval"
+        ),
       ({ ended }) => Deferred.await(ended),
       { discard: true }
     )
@@ -252,7 +257,7 @@ export class Calls {
   /** The agent ends: nobody will take an answer any more. */
   readonly abandon = (reason: string): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const left = [...this.open.values()]
+      const left = this.open.values()
       return Effect.andThen(
         Effect.forEach(left, ({ actor, callId }) => actor.tell({ _tag: "cancelled", callId, reason }), {
           discard: true
@@ -274,17 +279,20 @@ export class Calls {
         yield* origin.run.answer(origin.id, { behavior: "deny", message })
       }
       // from here on nothing waits: whoever finds it gone finds its turn told, too
-      this.open.delete(callId)
+      const isLast = this.open.remove(call)
       this.ended.set(callId, `${call.tool} ended: ${status}`)
       if (this.ended.size > MAX_ENDED) this.ended.delete(this.ended.keys().next().value!)
       if (origin !== undefined) {
         if (this.results.length < MAX_TOLD) this.results.push({ call_id: callId, tool: call.tool, status })
-        const isLast = ![...this.open.values()].some((other) => other.turnId === turnId && other.origin !== undefined)
         if (isLast) yield* this.around.finished(turnId, this.results.splice(0))
       }
       yield* Deferred.succeed(call.ended, undefined)
       // from outside: an actor cannot wait for its own end
-      yield* Effect.forkIn(this.nest.remove(call.actor.id), this.scope)
+      const gone = Effect.andThen(
+        this.nest.remove(call.actor.id),
+        Effect.sync(() => call.actor.close())
+      )
+      yield* Effect.forkIn(gone, this.scope)
     })
   }
 
@@ -296,7 +304,7 @@ export class Calls {
       if (origin === undefined) {
         if (grant === undefined) return Effect.succeed({ over: true })
         this.grants.set(key, grant)
-        return Effect.succeed({ over: true, grant })
+        return Effect.succeed({ over: true, grant: grant.by })
       }
       call.answered = true
       return Effect.as(call.asks ? origin.run.answer(origin.id, decision) : Effect.void, { over: false })
@@ -306,25 +314,24 @@ export class Calls {
   /** A person's answer; durable when it answers. */
   readonly answer = Effect.fnUntraced(
     { self: this },
-    function* (
-      this: Calls,
-      callId: string,
-      { behavior, reason }: { readonly behavior: "allow" | "deny"; readonly reason: string },
-      { by }: Caller
-    ) {
+    function* (this: Calls, callId: string, said: Answer, { by }: Caller) {
       const call = this.open.get(callId)
       if (call === undefined) return yield* this.tooLate(callId)
-      if (behavior === "allow" && call.origin === undefined) call.grant ??= by
+      const { behavior, reason } = said
+      const answers = call.actor.snapshot.state === "awaiting_approval" ? answersOf(call, said) : undefined
+      if (answers instanceof CommandRefused) return yield* answers
+      if (behavior === "allow" && call.origin === undefined) call.grant ??= { by, answers: answers ?? null }
       const event: Tool.Event =
         behavior === "allow"
-          ? { _tag: "approved", callId, approver: by }
+          ? { _tag: "approved", callId, approver: by, ...(answers === undefined ? {} : { answers }) }
           : { _tag: "denied", callId, approver: by, reason: reason.trim() || `denied by ${by}` }
       const { eventId } = yield* Effect.catch(
         call.actor.ask(event),
         (error): Effect.Effect<never, StorageError | CommandRefused> =>
           Effect.fail(error instanceof StorageError ? error : this.tooLate(callId))
       )
-      const what = behavior === "allow" ? "approved" : "denied"
+      const what =
+        behavior === "deny" ? "denied" : answers === undefined ? "approved" : `answered: ${answers.join("; ")}`
       const late =
         call.origin === undefined && behavior === "allow"
           ? " Its run was over already: the approval holds when the agent asks the same again."
@@ -340,7 +347,7 @@ export class Calls {
 
   /** What an earlier daemon left: what ran is unknown now, what asks goes on asking. */
   readonly recover = Effect.fnUntraced({ self: this }, function* (this: Calls, calls: ReadonlyArray<Recovered>) {
-    for (const { arguments: input, callId, key, reason, snapshot } of calls) {
+    for (const { arguments: input, callId, key, questions, reason, snapshot } of calls) {
       const { data, state } = snapshot
       const call = yield* this.add(
         {
@@ -353,6 +360,7 @@ export class Calls {
           origin: undefined,
           asks: state !== "pending_call",
           reason,
+          questions,
           answered: false,
           grant: undefined
         },
@@ -369,6 +377,6 @@ export class Calls {
   list(): ReadonlyArray<CallInfo> {
     const { agent, conversation } = this.around
     const of = { agent, conversation, project: this.around.project() }
-    return [...this.open.values()].flatMap((call) => callRow(of, call, call.actor.snapshot) ?? [])
+    return this.open.values().flatMap((call) => callRow(of, call, call.actor.snapshot) ?? [])
   }
 }

@@ -109,6 +109,8 @@ export class ConversationActor {
   actor!: Machine
   private readonly recent: Array<{ readonly cause: number; readonly spent: Partial<Budget.Spent> }> = []
   private readonly force = Deferred.makeUnsafe<void>()
+  /** Agents that are being ended. */
+  private readonly endings = new Map<string, Fiber.Fiber<void, StorageError>>()
   /** Completed when its stream is sealed. */
   readonly closed = Deferred.makeUnsafe<void>()
 
@@ -300,9 +302,24 @@ export class ConversationActor {
   /** Agents that are being ended wait no longer for their turns. */
   readonly hurry: Effect.Effect<void> = Effect.suspend(() => Effect.asVoid(Deferred.succeed(this.force, undefined)))
 
-  /** Ends one agent: in order, after its grace by force, at last by giving up on it. Whoever asked for it may go away meanwhile. */
+  /**
+   * Ends one agent: in order, after its grace by force, at last by giving up on it.
+   * Whoever asked for it may go away meanwhile; who asks, too, waits for the same end.
+   */
   readonly end = (resident: Resident, by: string, reason: string): Effect.Effect<void, StorageError> =>
-    Effect.flatMap(Effect.forkIn(Effect.interruptible(this.ending(resident, by, reason)), this.scope), Fiber.join)
+    Effect.suspend(() => {
+      const { name } = resident
+      const before = this.endings.get(name)
+      if (before !== undefined) return Fiber.join(before)
+      const ending = Effect.ensuring(
+        Effect.interruptible(this.ending(resident, by, reason)),
+        Effect.sync(() => void this.endings.delete(name))
+      )
+      return Effect.flatMap(Effect.forkIn(ending, this.scope), (fiber) => {
+        if (fiber.pollUnsafe() === undefined) this.endings.set(name, fiber)
+        return Fiber.join(fiber)
+      })
+    })
 
   private readonly ending = Effect.fnUntraced(
     { self: this },

@@ -55,6 +55,26 @@ const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
 const notNow = ({ life, conversation }: Project, remedy: string) =>
   refuse(`The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
 
+const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
+/** What becomes of what goes on. A run that is being started has no turn yet, and is given none. */
+const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
+  const starting = [...members.values()].filter(
+    ({ tree }) => tree.worker()?.state === "Spawning" && tree.turn().state === "idle"
+  ).length
+  const parts = [
+    ...(turns === 0
+      ? []
+      : [`${plural(turns, "turn")} ${inFlight === "interrupt" ? "being interrupted" : "may still end"}`]),
+    ...(starting === 0
+      ? []
+      : [
+          `${plural(starting, "run")} ${starting === 1 ? "is being started: its turn waits" : "are being started: their turns wait"}`
+        ])
+  ]
+  return parts.length === 0 ? "no turn is under way" : parts.join("; ")
+}
+
 export const pause = Effect.fnUntraced(function* (
   entry: Entry,
   { inFlight, reason }: { readonly inFlight: "interrupt" | "complete"; readonly reason: string },
@@ -74,11 +94,7 @@ export const pause = Effect.fnUntraced(function* (
       state === "created" ? "Start one of its agents first: agentd start AGENT" : `agentd conversation show ${name}`
     )
   }
-  const turns = done.snapshot.data.turnIds.length
-  const meanwhile =
-    turns === 0
-      ? "no turn is under way"
-      : `${turns} turn${turns === 1 ? "" : "s"} ${inFlight === "interrupt" ? "being interrupted" : "may still end"}`
+  const meanwhile = underWay(project, done.snapshot.data.turnIds.length, inFlight)
   return {
     eventId: done.eventId,
     message: `${conversation} is paused; ${meanwhile}. Let it go on: agentd resume ${name}`

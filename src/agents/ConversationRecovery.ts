@@ -12,6 +12,7 @@ import type { Spending } from "../domain/Messages.ts"
 import * as Conversation from "../machines/Conversation.ts"
 import { evolve, type Snapshot } from "../machines/Machine.ts"
 import * as Budget from "./Budget.ts"
+import * as ChildNews from "./ChildNews.ts"
 
 export type ConversationSnapshot = Snapshot<Conversation.State, Conversation.Data>
 
@@ -43,9 +44,10 @@ export interface Life {
   /** The rune that led to the newest failure of each agent: none is counted twice. */
   readonly failures: Map<string, number>
   readonly spawned: Map<string, Spawned>
-  /** The rune with which each agent began, and the one with which it ended, where it has. */
-  readonly begun: Map<string, number>
+  /** The rune with which each agent ended, where it has. */
   readonly ended: Map<string, number>
+  /** What parents have not heard yet of their sub-agents. */
+  readonly news: ChildNews.News
   /** The file that holds its payloads. */
   archive: string | undefined
 }
@@ -81,8 +83,8 @@ export const fresh = (): Life => ({
   turns: new Map(),
   failures: new Map(),
   spawned: new Map(),
-  begun: new Map(),
   ended: new Map(),
+  news: ChildNews.none(),
   archive: undefined
 })
 
@@ -131,17 +133,11 @@ const move = (life: Life, rune: Rune): void => {
   }
 }
 
-/** A new incarnation is no longer ended; the newest few that are ended are kept. */
-const begin = (life: Life, agent: string, eventId: number): void => {
-  life.begun.set(agent, eventId)
-  life.ended.delete(agent)
-}
-
+/** The newest few that are ended are kept. */
 const end = (life: Life, agent: string, eventId: number): void => {
   life.ended.set(agent, eventId)
   const over = [...life.ended.keys()].filter((name) => life.spawned.has(name))
-  for (const name of over.slice(0, -MAX_ENDED))
-    for (const map of [life.spawned, life.begun, life.ended]) map.delete(name)
+  for (const name of over.slice(0, -MAX_ENDED)) for (const map of [life.spawned, life.ended]) map.delete(name)
 }
 
 const ofTurn = (life: Life, rune: Rune): void => {
@@ -162,17 +158,14 @@ export const apply = (life: Life, rune: Rune): boolean => {
       const agent = String(rune.payload["agent_id"])
       const parent = String(rune.payload["parent_id"] ?? nameOf(rune.actor))
       life.spawned.set(agent, { parent, config: rune.payload["config"], eventId: rune.eventId })
-      begin(life, agent, rune.eventId)
+      life.ended.delete(agent)
       return true
     }
     case "agent.usage":
       life.spent = Budget.add(life.spent, spentIn(rune))
       break
     case "worker.started":
-      begin(life, nameOf(rune.actor), rune.eventId)
-      break
-    case "worker.moved":
-      if (rune.to === "Stopped") end(life, nameOf(rune.actor), rune.eventId)
+      life.ended.delete(nameOf(rune.actor))
       break
     case "agent.terminated":
     case "agent.failed":

@@ -22,6 +22,7 @@ import type {
 import type { StorageError } from "../runes/RuneLog.ts"
 import type { RunNews } from "./Bus.ts"
 import type { ConfigNews } from "./LiveAgent.ts"
+import type { Answer } from "./OpenCall.ts"
 
 /** An agent that speaks for itself. */
 export interface VoiceOf {
@@ -69,11 +70,7 @@ export class Fleet extends Context.Service<
     /** Tool calls without a result yet, those that ask first, oldest first. */
     readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
     /** By the call's id or a unique beginning of it; refused for one that asks no more, with what became of it. */
-    readonly answerCall: (
-      callId: string,
-      decision: { readonly behavior: "allow" | "deny"; readonly reason: string },
-      caller: Caller
-    ) => Command<Done>
+    readonly answerCall: (callId: string, decision: Answer, caller: Caller) => Command<Done>
     /** Closed and archived ones, too. */
     readonly conversations: Effect.Effect<ReadonlyArray<ConversationInfo>>
     /** By its id, a unique beginning of it, or its project's name (the newest one). Empty: the caller's. */

@@ -3,8 +3,8 @@
  * and their sub-agents.
  *
  * Guarantees: agents come and go one after the other, and one's trouble keeps no
- * other from it; a sub-agent ends when its parent does, and one beyond the limit
- * waits for a place; once the conversation is being closed nobody comes.
+ * other from it; a sub-agent beyond the limit waits for a place, and has none once its
+ * parent has ended; once the conversation is being closed nobody comes.
  */
 import { Clock, Deferred, Effect, Exit, type FileSystem, Result, Scope, Semaphore } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
@@ -19,6 +19,7 @@ import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import { freshAgent } from "./AgentRecovery.ts"
 import * as AgentTree from "./AgentTree.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import { Family } from "./Family.ts"
 import type { Outside } from "./LiveAgent.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
@@ -66,6 +67,8 @@ type Moved = Effect.Effect<void, CommandRefused | StorageError>
 export class Household {
   /** In the order in which they began. */
   readonly members: Map<string, Member> = new Map()
+  /** Who belongs to whom among them. */
+  readonly family: Family
   private readonly of: Belongs
   private readonly conversation: string
   private readonly lock = Semaphore.makeUnsafe(1)
@@ -74,60 +77,34 @@ export class Household {
   constructor(of: Belongs) {
     this.of = of
     this.conversation = of.record.conversation
+    const { file, life, record, scope, services } = of
+    this.family = new Family({
+      log: services.log,
+      record,
+      file,
+      life,
+      tree: (agent) => this.members.get(agent)?.tree,
+      residents: () => this.residents,
+      quiet: this.lock.withPermit(Effect.void),
+      scope
+    })
   }
 
   private get theFile(): Caller {
     return { by: THE_FILE, config: this.of.record.config }
   }
 
-  get isClosing(): boolean {
-    const { state } = this.of.life().snapshot
-    return state === "closing" || state === "closed"
-  }
-
-  /** What the file says of an agent now. Its names are a person's: "constructor" is one like any other. */
-  private named(agent: string): AgentConfig | undefined {
-    const { agents } = this.of.file()
-    return Object.hasOwn(agents, agent) ? agents[agent] : undefined
-  }
-
   private spawnedAs(agent: string): AgentConfig | undefined {
     const spawned = this.of.record.life.spawned.get(agent)
     if (spawned === undefined) return undefined
-    const parent = this.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
+    const parent = this.family.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
     return SubAgents.settled(spawned.config, spawned.parent, parent)
   }
 
   /** The settings of an agent; those it had last where nothing names it any more. */
   private settings(agent: string, first: AgentConfig): () => AgentConfig {
     let last = first
-    return () => (last = this.named(agent) ?? this.spawnedAs(agent) ?? last)
-  }
-
-  private parentOf(agent: string): string | undefined {
-    return this.named(agent)?.parent ?? this.of.record.life.spawned.get(agent)?.parent
-  }
-
-  private stands(agent: string): SubAgents.SubAgent["stands"] {
-    const worker = this.members.get(agent)?.tree.worker()
-    const { ended, spawned } = this.of.record.life
-    // what an earlier one of its name has left is not this one's
-    if (worker === undefined || worker.entered < (spawned.get(agent)?.eventId ?? 0)) return "queued"
-    // it has ended before its worker has
-    const ending = (ended.get(agent) ?? 0) > worker.entered
-    return ending || worker.state === "Stopped" ? "ended" : "running"
-  }
-
-  /** Those that were asked for, oldest first. */
-  get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
-    const { spawned } = this.of.record.life
-    return [...this.members.keys()]
-      .filter((name) => this.named(name) === undefined && spawned.has(name))
-      .map((name) => ({ name, stands: this.stands(name) }))
-  }
-
-  private isRunning(agent: string): boolean {
-    return this.members.has(agent) && this.stands(agent) === "running"
+    return () => (last = this.family.named(agent) ?? this.spawnedAs(agent) ?? last)
   }
 
   private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
@@ -144,18 +121,16 @@ export class Household {
       name,
       tenant: tree.tenant,
       grace: tree.config().interruptGrace,
-      clear: Effect.catch(this.clear(name, tree.config()), (error) => Effect.logError(`${name}: ${error.message}`))
+      clear:
+        tree.worker() === undefined
+          ? Effect.void
+          : Effect.catch(this.clear(name, tree.config()), (error) => Effect.logError(`${name}: ${error.message}`))
     }))
-  }
-
-  private get inOrder(): ReadonlyArray<Resident> {
-    const all = new Map(this.residents.map((resident) => [resident.name, resident]))
-    return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
   }
 
   /** In the order in which they are to end; waits until those of the log are there, and for whoever comes or goes just now. */
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>> = Effect.suspend(() =>
-    Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.inOrder)))
+    Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.family.inOrder)))
   )
 
   /** Brings an agent to life as its record says it stands, and starts it if it never was. */
@@ -171,7 +146,8 @@ export class Household {
       const around = {
         conversation: this.conversation,
         project: () => this.of.file().name,
-        parent: this.parentOf(agent) ?? null,
+        parent: this.family.parentOf(agent) ?? null,
+        queued: () => this.family.isQueued(agent),
         log,
         deadLetters,
         home: this.of.life().home,
@@ -186,15 +162,15 @@ export class Household {
       this.members.set(agent, { tree, scope })
       // never started, or stopped only because the file did not name it for a while
       const due = record.worker === undefined || record.worker.data.stoppedBy === THE_FILE
-      if (this.isClosing || !due || record.broken !== undefined || !config.autostart) return
-      if (this.named(agent) !== undefined) yield* tree.start(this.theFile)
+      if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return
+      if (this.family.named(agent) !== undefined) yield* tree.start(this.theFile)
     }
   )
 
   private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: Household, agent: string) {
     const member = this.members.get(agent)
     if (member === undefined) return
-    yield* this.endChildren(agent)
+    yield* this.family.endChildren(agent, Infinity)
     yield* member.tree.stop(this.theFile, "no longer in the config")
     yield* this.release(agent, member)
     yield* this.clear(agent, member.tree.config())
@@ -216,7 +192,7 @@ export class Household {
   private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
     const { ended, spawned } = this.of.record.life
     const sub = [...spawned.keys()].flatMap((agent) => {
-      const config = this.named(agent) === undefined && !ended.has(agent) ? this.spawnedAs(agent) : undefined
+      const config = this.family.named(agent) === undefined && !ended.has(agent) ? this.spawnedAs(agent) : undefined
       return config === undefined ? [] : [[agent, config] as const]
     })
     return [...Object.entries(this.of.file().agents), ...sub]
@@ -225,12 +201,14 @@ export class Household {
   /** All agents of the config that is in force, their sub-agents, and no others. Whoever asked for it may go away meanwhile. */
   readonly settle: Moved = Effect.suspend(() => {
     const { spawned } = this.of.record.life
-    const gone = [...this.members.keys()].filter((agent) => this.named(agent) === undefined && !spawned.has(agent))
+    const gone = [...this.members.keys()].filter(
+      (agent) => this.family.named(agent) === undefined && !spawned.has(agent)
+    )
     // those of a conversation that was being closed come once, to be ended in order
-    const isOver = this.isClosing && this.members.size > 0
+    const isOver = this.family.isClosing && this.members.size > 0
     const fresh = isOver ? [] : this.wanted.filter(([agent]) => !this.members.has(agent))
     const moves: ReadonlyArray<Moved> = [
-      ...(this.isClosing ? [] : gone.map((agent) => this.dismiss(agent))),
+      ...(this.family.isClosing ? [] : gone.map((agent) => this.dismiss(agent))),
       ...fresh.map(([agent, config]) => this.adopt(agent, config)),
       this.fillPlaces
     ]
@@ -248,30 +226,21 @@ export class Household {
   private get fillPlaces(): Moved {
     return Effect.suspend(() =>
       Effect.forEach(
-        this.isClosing ? [] : SubAgents.admitted(this.subAgents),
+        this.family.isClosing
+          ? []
+          : SubAgents.admitted(this.family.subAgents, (parent) => this.family.isRunning(parent)),
         (agent) =>
-          this.members.get(agent)!.tree.start({ by: `agent:${this.parentOf(agent)}`, config: this.theFile.config }),
+          this.members
+            .get(agent)!
+            .tree.admit({ by: `agent:${this.family.parentOf(agent)}`, config: this.theFile.config }),
         { discard: true }
       )
     )
   }
 
-  /** Ends the sub-agents of one that ends. */
-  private endChildren(agent: string): Effect.Effect<void, StorageError> {
-    return Effect.suspend(() => {
-      const children = this.inOrder.filter(({ name }) => this.parentOf(name) === agent && this.isRunning(name))
-      const end = (child: Resident) => this.of.life().end(child, `agent:${agent}`, `its parent ${agent} has ended`)
-      return Effect.forEach(
-        this.isClosing ? [] : children,
-        (child) => Effect.andThen(this.endChildren(child.name), end(child)),
-        { discard: true }
-      )
-    })
-  }
-
-  /** An agent has ended: its sub-agents follow, and one that waits may have its place. */
+  /** An agent has ended: its family does what follows from it, and one that waits may have its place. */
   bereave(agent: string): Effect.Effect<void> {
-    return this.endChildren(agent).pipe(
+    return this.family.bereave(agent).pipe(
       Effect.andThen(this.lock.withPermit(Effect.uninterruptible(Effect.andThen(this.tidy, this.fillPlaces)))),
       Effect.catch((error) => Effect.logWarning(`after the end of ${agent}: ${error.message}`))
     )
@@ -279,21 +248,21 @@ export class Household {
 
   /** Of sub-agents that have ended the newest few are kept for whoever asks. */
   private get tidy(): Moved {
-    const over = this.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
+    const over = this.family.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
     const forget = (name: string) => Effect.sync(() => void this.of.record.life.spawned.delete(name))
-    return Effect.forEach(this.isClosing ? [] : over, ({ name }) => Effect.andThen(this.dismiss(name), forget(name)), {
-      discard: true
-    })
+    return Effect.forEach(
+      this.family.isClosing ? [] : over,
+      ({ name }) => Effect.andThen(this.dismiss(name), forget(name)),
+      {
+        discard: true
+      }
+    )
   }
 
-  /** What the last daemon left half done: a parent had ended, and its sub-agents not yet. */
+  /** What the last daemon left half done: a parent had ended, and its sub-agents not yet; a word that did not get through. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() => {
-    const { begun, ended } = this.of.record.life
-    const names = [...this.members.keys()]
-    const parents = [...ended].filter(([parent, at]) =>
-      names.some((name) => this.parentOf(name) === parent && (begun.get(name) ?? at) < at)
-    )
-    return Effect.forEach(parents, ([parent]) => Effect.forkIn(this.bereave(parent), this.of.scope), { discard: true })
+    const moves = [this.family.tellParents, ...this.family.bereaved.map((parent) => this.bereave(parent))]
+    return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })
   })
 
   /** A sub-agent with its first message: both are durable, or neither is. */
@@ -307,19 +276,19 @@ export class Household {
       if (closed !== undefined) return yield* closed
       const project = this.of.file().name
       const tree = this.members.get(parent)?.tree
-      if (tree === undefined || !this.isRunning(parent)) {
+      if (tree === undefined || !this.family.isRunning(parent)) {
         return yield* new CommandRefused({
           message: `${project}/${parent} does not run: only a running agent has sub-agents.`,
           remedy: `Start it first: agentd start ${project}/${parent}`
         })
       }
       const { name } = request
-      const inFile = this.named(name) !== undefined
-      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.subAgents }
+      const inFile = this.family.named(name) !== undefined
+      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents }
       const refused = SubAgents.refusal(asked)
       if (refused !== undefined) return yield* refused
       const eventId = yield* this.bring(parent, SubAgents.configOf(parent, tree.config(), request), request, caller.by)
-      const waits = this.stands(name) === "queued"
+      const waits = this.family.stands(name) === "queued"
       const message = waits
         ? `${project}/${name} waits for a place: it starts when another sub-agent has ended.`
         : `${project}/${name} is started as a sub-agent of ${project}/${parent}.`

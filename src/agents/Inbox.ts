@@ -10,8 +10,6 @@ import { define, to } from "../machines/Machine.ts"
 
 /** Most messages that wait at one agent. */
 export const MAX_WAITING = 1000
-/** Longest text of one message, UTF-8 bytes. */
-export const MAX_MESSAGE_BYTES = 256 * 1024
 
 export const Message = Schema.Struct({
   messageId: Schema.String,

@@ -5,7 +5,7 @@
  * Guarantees: one incarnation at a time; what the log says of an incarnation comes
  * to be, whoever asked for it; the run slot outlives the actors' crashes.
  */
-import { Clock, Duration, Effect, Exit, Scope } from "effect"
+import { Clock, Effect, Exit, Scope } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
 import * as Nest from "../actors/Nest.ts"
@@ -14,10 +14,11 @@ import type { AgentConfig } from "../domain/AgentConfig.ts"
 import type { Project } from "../domain/ConfigFile.ts"
 import type { CrewReport } from "../domain/Crew.ts"
 import type { Caller } from "../domain/Messages.ts"
+import type * as Agent from "../machines/Agent.ts"
 import * as Worker from "../machines/Worker.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 import * as AgentActor from "./AgentActor.ts"
-import { type AgentRecord, begun, inboxAddress, note, workerAddress } from "./AgentRecovery.ts"
+import { type AgentRecord, apply, begun, inboxAddress, note, workerAddress } from "./AgentRecovery.ts"
 import { Calls, type Surroundings as CallsSurroundings } from "./Calls.ts"
 import type { Home } from "./Home.ts"
 import * as Inbox from "./Inbox.ts"
@@ -51,6 +52,8 @@ export interface Surroundings {
   readonly project: () => string
   /** The agent that it is a sub-agent of. */
   readonly parent: string | null
+  /** Whether it was asked for and waits for a place: it has not begun. */
+  readonly queued: () => boolean
   readonly log: RuneLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   /** As the file says now. */
@@ -62,32 +65,6 @@ export interface Surroundings {
   readonly home: Home
   readonly outside: Outside
 }
-
-/** The limits that a new incarnation takes from the config; they are part of its first rune. */
-const initialData = (config: AgentConfig, before: Worker.Data | undefined): Worker.Data => ({
-  ...Worker.initial({
-    mode: config.mode,
-    limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
-    backoff: {
-      base: Duration.toMillis(config.backoff.base),
-      cap: Duration.toMillis(config.backoff.cap),
-      factor: 2,
-      jitter: config.backoff.jitter
-    },
-    graceMillis: Duration.toMillis(config.interruptGrace),
-    maxRunsPerHour: config.maxRunsPerHour ?? null
-  }),
-  ...(before === undefined
-    ? {}
-    : {
-        sessionSeq: before.sessionSeq,
-        sessionId: before.sessionId,
-        messageIds: before.messageIds,
-        cutShort: before.cutShort,
-        lastRunAt: before.lastRunAt,
-        recentRuns: before.recentRuns
-      })
-})
 
 export class LiveAgent {
   readonly nest: Nest.Nest
@@ -230,27 +207,19 @@ export class LiveAgent {
       const { life } = this.record
       // one that has ended in this incarnation does not rise again: its worker follows it
       const isNew = snapshot.state !== "Stopped" && (life === undefined || life.entered < this.record.began)
+      if (isNew) this.meter.reset()
       yield* this.install(snapshot, isNew ? AgentActor.fresh : (life ?? AgentActor.fresh))
-      if (!isNew) return
-      this.meter.reset()
-      yield* this.spawn
     }
   )
 
-  private readonly spawn: Effect.Effect<void> = Effect.suspend(() => {
+  private get spawnRequested(): Agent.Event {
     const { config, parent } = this.around
     const { backend, role } = config()
     const model = "model" in backend ? (backend.model ?? null) : null
-    return this.life!.tell({
-      _tag: "spawn_requested",
-      agentId: this.name,
-      role: role ?? "",
-      model,
-      parentId: parent
-    })
-  })
+    return { _tag: "spawn_requested", agentId: this.name, role: role ?? "", model, parentId: parent }
+  }
 
-  /** An incarnation's own actors: new ones in the place of the old. */
+  /** An incarnation's own actors: new ones in the place of the old. A life begins before its worker can end it. */
   private readonly install = Effect.fnUntraced(
     { self: this },
     function* (this: LiveAgent, worker: WorkerActor.WorkerActor["snapshot"], life: AgentActor.Snapshot) {
@@ -261,8 +230,27 @@ export class LiveAgent {
       this.life = yield* AgentActor.make(this.lifeOf, life).pipe(Scope.provide(scope))
       this.worker = yield* WorkerActor.make(this.homeOf, worker).pipe(Scope.provide(scope))
       yield* this.nest.add(this.life)
+      if (life === AgentActor.fresh) yield* this.life.tell(this.spawnRequested)
       yield* this.nest.add(this.worker)
     }
+  )
+
+  /** Ends one that waits for a place: it never begins, and its log says so. */
+  readonly forgo = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveAgent, by: string, reason: string) {
+      const { conversation, home, log } = this.around
+      const drafts = AgentActor.unlived({ agent: this.name, conversation }, [
+        this.spawnRequested,
+        { _tag: "kill_forced", by, reason }
+      ])
+      const runes = yield* log.append(drafts)
+      for (const rune of runes) apply(this.record, "agent", "", rune)
+      const { eventId } = runes.at(-1)!
+      yield* home.agentEnded(this.name, eventId)
+      return eventId
+    },
+    Effect.uninterruptible
   )
 
   /** Whether it is there for turns, and whether it has one. */
@@ -362,7 +350,11 @@ export class LiveAgent {
     function* (this: LiveAgent, { by }: Caller) {
       const { config, conversation, log } = this.around
       const incarnation = this.record.incarnation + 1
-      const initial = initialData(config(), this.worker?.snapshot.data)
+      const initial = WorkerActor.initial(
+        config(),
+        this.worker?.snapshot.data,
+        this.turn.snapshot.data.unfinished.length > 0
+      )
       const [rune] = yield* log.append([
         {
           stream: conversation,
@@ -378,7 +370,6 @@ export class LiveAgent {
       this.record.broken = undefined
       this.meter.reset()
       yield* this.install(begun(rune!), AgentActor.fresh)
-      yield* this.spawn
       return rune!.eventId
     },
     Effect.uninterruptible

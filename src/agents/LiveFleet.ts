@@ -6,14 +6,14 @@
  * config is gone or broken is named with its problems and holds up no other. A
  * project has one open conversation at a time; those that are closed are known.
  */
-import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import { DeadLetters } from "../actors/DeadLetters.ts"
 import type * as Nest from "../actors/Nest.ts"
 import { Backends } from "../backends/Backends.ts"
 import type { ProcessTree } from "../backends/ProcessTree.ts"
 import * as ConfigFile from "../domain/ConfigFile.ts"
-import { Crew } from "../domain/Crew.ts"
+import { type Address, Crew } from "../domain/Crew.ts"
 import * as Ids from "../domain/Ids.ts"
 import {
   type AgentInfo,
@@ -27,10 +27,10 @@ import { Redact } from "../runes/Redact.ts"
 import { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import * as Board from "./Board.ts"
 import * as Bus from "./Bus.ts"
-import * as ConversationCommands from "./ConversationCommands.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import * as Finder from "./Finder.ts"
 import { Fleet } from "./Fleet.ts"
+import * as FleetCommands from "./FleetCommands.ts"
 import type { ProjectServices } from "./Household.ts"
 import type { Outside } from "./LiveAgent.ts"
 import * as LiveCrew from "./LiveCrew.ts"
@@ -38,12 +38,11 @@ import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
-import * as Voices from "./Voices.ts"
 
 /** How often the file of a project that cannot be read is tried. */
 const READ_AGAIN = "5 seconds"
 
-class LiveFleet {
+export class LiveFleet {
   readonly projects: Map<string, Project> = new Map()
   /** Projects whose config cannot be read now: known, not running. */
   readonly lost: Map<string, LostProject> = new Map()
@@ -69,6 +68,17 @@ class LiveFleet {
       ...[...this.lost.values()].map((lost) => ({ _tag: "Lost", lost, record: lost.record }) as const),
       ...[...this.closed.values()].map((record) => ({ _tag: "Closed", record }) as const)
     ]
+  }
+
+  /** Every agent that is alive. */
+  get found(): ReadonlyArray<Finder.Found> {
+    return [...this.projects.values()].flatMap((project) =>
+      [...project.members.values()].map(({ tree }) => ({ project, tree }))
+    )
+  }
+
+  tree({ agent, conversation }: Address) {
+    return this.projects.get(conversation)?.members.get(agent)?.tree
   }
 
   /** A project with its conversation and its agents alive, watched from now on. */
@@ -219,6 +229,7 @@ class LiveFleet {
       turn: tree.turn(),
       calls: tree.calls(),
       inbox: tree.inbox().data,
+      queued: project.household.family.isQueued(tree.name),
       broken: project.recordOf(tree.name)?.broken,
       now
     })
@@ -248,104 +259,15 @@ export interface Options {
   readonly sweep: Effect.Effect<void, never, ProcessTree>
   /** Servers of agentd's own that a run is given: its voice. */
   readonly mcp: Outside["mcp"]
+  /** The file of a project to take up at once: whoever finds the daemon up finds its agents. What is wrong with it, `register` says. */
+  readonly project?: string | undefined
 }
 
-type Ready = Deferred.Deferred<void, StorageError>
-
-/** What a name means, once the log is folded. */
-const onFound = <F extends object, A, E>(
-  ready: Ready,
-  find: () => F | CommandRefused,
-  act: (found: F) => Effect.Effect<A, E>
-): Effect.Effect<A, E | CommandRefused | StorageError> =>
-  Effect.andThen(
-    Deferred.await(ready),
-    Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
-      const found = find()
-      return found instanceof CommandRefused ? Effect.fail(found) : act(found)
-    })
+const takeUp = (fleet: LiveFleet, project: string): Effect.Effect<void, StorageError> =>
+  fleet.register(project, { by: "agentd up", config: project }).pipe(
+    Effect.asVoid,
+    Effect.catchTag("CommandRefused", () => Effect.void)
   )
-
-/** For a question, whose asker knows of no log. */
-const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
-  Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
-
-type OnConversations = "conversation" | "conversations" | "newConversation" | "pause" | "resume" | "close" | "archive"
-
-/** The commands on whole conversations. */
-const conversations = (fleet: LiveFleet, ready: Ready): Pick<Fleet["Service"], OnConversations> => {
-  const on = <A, E>(name: string, caller: Caller, act: (entry: Finder.Entry) => Effect.Effect<A, E>) =>
-    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(fleet.entries, name, caller), act)
-  return {
-    conversations: Effect.sync(() => fleet.entries.map(ConversationCommands.row)),
-    conversation: (name, caller) =>
-      spoken(on(name, caller, (entry) => Effect.sync(() => ConversationCommands.row(entry)))),
-    newConversation: (config, caller) => Effect.andThen(Deferred.await(ready), fleet.newConversation(config, caller)),
-    pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
-    resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
-    close: (name, options, caller) =>
-      on(name, caller, (entry) =>
-        ConversationCommands.close(entry, options, caller, (lost, why) => fleet.closeLost(lost, why))
-      ),
-    archive: (name, caller) =>
-      on(name, caller, (entry) => ConversationCommands.archive(entry, caller, fleet.services.log))
-  }
-}
-
-/** The commands; those on agents wait until the log is folded. */
-const service = (fleet: LiveFleet, ready: Ready, bus: Bus.Bus): Fleet["Service"] => {
-  const recovered = Deferred.await(ready)
-  const voices = Voices.make({
-    log: fleet.services.log,
-    trees: () => [...fleet.projects.values()].flatMap(({ members }) => [...members.values()].map(({ tree }) => tree)),
-    find: ({ agent, conversation }) => fleet.projects.get(conversation)?.members.get(agent)?.tree,
-    report: bus.report
-  })
-  const onAgent = <A, E>(name: string, caller: Caller, act: (found: Finder.Found) => Effect.Effect<A, E>) =>
-    onFound(ready, () => Finder.agent(fleet.entries, name, caller), act)
-  const rows = (now: number): ReadonlyArray<AgentInfo> =>
-    [...fleet.projects.values()].flatMap((project) =>
-      [...project.members.values()].map(({ tree }) => fleet.agentInfo({ project, tree }, now))
-    )
-  return Fleet.of({
-    ...voices,
-    ...conversations(fleet, ready),
-    news: bus.news,
-    configs: Stream.merge(
-      bus.configs,
-      Stream.suspend(() => Stream.fromIterable([...fleet.projects.values()].map((project) => project.news)))
-    ),
-    register: (config, caller) => Effect.andThen(recovered, fleet.register(config, caller)),
-    projects: Effect.sync(() => [
-      ...[...fleet.projects.values()].map((project) => project.info),
-      ...[...fleet.lost.values()].map(({ problems, record: { agents, config, conversation, name } }) => ({
-        conversation,
-        name,
-        config,
-        agents: [...agents.keys()],
-        problems
-      }))
-    ]),
-    agents: Effect.map(Clock.currentTimeMillis, rows),
-    agent: (name, caller) =>
-      spoken(
-        onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => fleet.agentInfo(found, now)))
-      ),
-    start: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.isOver ?? tree.start(caller)),
-    stop: (name, caller) => onAgent(name, caller, ({ tree }) => tree.stop(caller)),
-    restart: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.isOver ?? tree.restart(caller)),
-    send: (name, { text, how }, caller) =>
-      onAgent(name, caller, ({ project, tree }) => project.refusal ?? tree.send(text, how, caller)),
-    interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
-    spawn: (parent, request, caller) =>
-      onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
-    configOf: (conversation) => Effect.sync(() => fleet.configOf(conversation)),
-    recovered,
-    ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>
-      isDone ? Effect.isSuccess(recovered) : Effect.succeed(false)
-    )
-  })
-}
 
 /** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */
 export const layer = (options: Options) =>
@@ -373,26 +295,23 @@ export const layer = (options: Options) =>
       yield* Effect.andThen(options.sweep, recover).pipe(
         Effect.provideService(RuneLog, log),
         Effect.flatMap((records) => Effect.forEach(records.values(), revive, { discard: true })),
+        Effect.andThen(options.project === undefined ? Effect.void : takeUp(fleet, options.project)),
         Effect.onExit((exit) => Deferred.done(ready, exit)),
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkIn(scope)
       )
       yield* Clock.currentTimeMillis.pipe(
-        Effect.flatMap((now) =>
-          Effect.forEach([...fleet.projects.values()], ({ members }) =>
-            Effect.forEach([...members.values()], ({ tree }) => tree.sweep(now), { discard: true })
-          )
-        ),
+        Effect.flatMap((now) => Effect.forEach(fleet.found, ({ tree }) => tree.sweep(now), { discard: true })),
         Effect.schedule(Schedule.spaced(Turn.SWEEP_INTERVAL)),
         Effect.forkIn(scope)
       )
       const crew = LiveCrew.make({
-        find: ({ agent, conversation }) => fleet.projects.get(conversation)?.members.get(agent)?.tree,
+        find: (of) => fleet.tree(of),
         of: (conversation) => [...(fleet.projects.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
         reports: bus.reports,
         // a log that cannot be folded ends the daemon: nobody waits for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
-      return Context.make(Fleet, service(fleet, ready, bus)).pipe(Context.add(Crew, crew))
+      return Context.make(Fleet, FleetCommands.make(fleet, ready, bus)).pipe(Context.add(Crew, crew))
     })
   )

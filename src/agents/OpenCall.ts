@@ -3,6 +3,7 @@
  */
 import type { Deferred } from "effect"
 import type { Run } from "../backends/Backend.ts"
+import type { Question } from "../domain/Question.ts"
 import type * as Tool from "../machines/Tool.ts"
 import type * as ToolActor from "./ToolActor.ts"
 
@@ -20,11 +21,28 @@ export interface OpenCall {
   asks: boolean
   /** Why a person is asked; null while nobody is. */
   reason: string | null
+  /** What they are asked to choose; none: they are asked for leave. */
+  questions: ReadonlyArray<Question>
   /** Its run has the answer. */
   answered: boolean
-  /** Who approved it when its run was over. */
-  grant: string | undefined
+  /** What was answered when its run was over. */
+  grant: Grant | undefined
   readonly ended: Deferred.Deferred<void>
+}
+
+/** An answer that holds for the same call when it is made again. */
+export interface Grant {
+  /** Who gave it. */
+  readonly by: string
+  readonly answers: ReadonlyArray<string> | null
+}
+
+/** What a person says to a call. */
+export interface Answer {
+  readonly behavior: "allow" | "deny"
+  readonly reason: string
+  /** To its questions, as they were typed. */
+  readonly answers?: ReadonlyArray<string> | undefined
 }
 
 /** One call's result, as `turn.tools_finished` tells it. */
@@ -41,6 +59,7 @@ export interface Recovered {
   readonly arguments: unknown
   readonly key: string
   readonly reason: string | null
+  readonly questions: ReadonlyArray<Question>
 }
 
 /** A person is asked, and its run waits for the answer. */

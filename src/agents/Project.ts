@@ -75,7 +75,7 @@ export class Project {
   }
 
   get row(): ConversationInfo {
-    const { subAgents } = this.household
+    const { subAgents } = this.household.family
     return ConversationRow.row({
       conversation: this.conversation,
       project: this.name,
@@ -98,7 +98,7 @@ export class Project {
 
   /** Why no agent may be started any more; undefined while one may: a pause keeps it from turns, not from life. */
   get isOver(): CommandRefused | undefined {
-    return this.household.isClosing ? this.refusal : undefined
+    return this.household.family.isClosing ? this.refusal : undefined
   }
 
   recordOf(agent: string) {
@@ -149,7 +149,7 @@ export class Project {
   readonly reload = Effect.fnUntraced(
     { self: this },
     function* (this: Project) {
-      if (this.household.isClosing) return
+      if (this.household.family.isClosing) return
       const read = yield* Effect.result(
         ConfigFile.load(this.path).pipe(Effect.provideService(FileSystem.FileSystem, this.services.fileSystem))
       )

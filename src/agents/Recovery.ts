@@ -9,6 +9,7 @@ import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
 import { RuneLog } from "../runes/RuneLog.ts"
 import * as AgentRecovery from "./AgentRecovery.ts"
 import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
+import * as ChildNews from "./ChildNews.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 
 export interface ProjectRecord {
@@ -24,6 +25,7 @@ export type Records = Map<string, ProjectRecord>
 export const kinds = [
   "project.registered",
   "project.config_changed",
+  "agent.reported",
   ...AgentRecovery.kinds,
   ...ConversationRecovery.kinds
 ] as const
@@ -73,14 +75,24 @@ export const apply = (records: Records, rune: Rune): void => {
     return
   }
   const [machine = "", name = "", ...rest] = rune.actor.split("/")
-  if (ConversationRecovery.apply(project.life, rune) || !AgentRecovery.machines.includes(machine)) return
-  const agent = agentOf(project, name)
-  try {
-    AgentRecovery.apply(agent, machine, rest.join("/"), rune)
-  } catch (cause) {
-    agent.broken = cause instanceof Error ? cause.message : String(cause)
+  if (ConversationRecovery.apply(project.life, rune)) return
+  if (AgentRecovery.machines.includes(machine)) {
+    const agent = agentOf(project, name)
+    try {
+      AgentRecovery.apply(agent, machine, rest.join("/"), rune)
+    } catch (cause) {
+      agent.broken = cause instanceof Error ? cause.message : String(cause)
+    }
   }
+  ChildNews.apply(project.life.news, rune, { name, parent: parentOf(project, name), began: begins(project, name) })
 }
+
+const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>
+  agents.get(name)?.life?.data.parentId ?? null
+
+/** The rune with which an agent's newest incarnation begins: its spawn, while it waits for a place. */
+export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
+  Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.began ?? 0)
 
 /** The whole log, folded. */
 export const recover = Effect.gen(function* () {

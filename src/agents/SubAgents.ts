@@ -36,14 +36,15 @@ export const leaving = (
 /** A sub-agent as the conversation sees it. */
 export interface SubAgent {
   readonly name: string
+  readonly parent: string
   readonly stands: "queued" | "running" | "ended"
 }
 
-/** Those that have a place now, oldest first. */
-export const admitted = (all: ReadonlyArray<SubAgent>): ReadonlyArray<string> => {
+/** Those that have a place now, oldest first. One whose parent does not run gets none: it is about to end. */
+export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string) => boolean): ReadonlyArray<string> => {
   const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
   return all
-    .filter(({ stands }) => stands === "queued")
+    .filter(({ parent, stands }) => stands === "queued" && isRunning(parent))
     .slice(0, Math.max(0, free))
     .map(({ name }) => name)
 }

@@ -32,6 +32,9 @@ type Act = MachineActor.Context<Tool.State, Tool.Event, Tool.Data>
 
 const idOf = ({ snapshot }: Act): string => snapshot.data.callId ?? ""
 
+const allowed = ({ snapshot: { data } }: Act): Decision =>
+  data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
+
 const OVER = "the run that made the call is over; what it did is not known"
 
 export const kind = (log: RuneLog["Service"], deadLetters: DeadLetters["Service"], bench: Bench) =>
@@ -49,7 +52,7 @@ export const kind = (log: RuneLog["Service"], deadLetters: DeadLetters["Service"
       // the question is in the log; a person's answer comes as a message
       AskApproval: () => Effect.void,
       RunTool: (act: Act) =>
-        Effect.flatMap(bench.answer(idOf(act), { behavior: "allow" }), ({ over, ...late }) =>
+        Effect.flatMap(bench.answer(idOf(act), allowed(act)), ({ over, ...late }) =>
           over
             ? act.self.tell(
                 { _tag: "execution_error", callId: idOf(act), status: "unknown", error: OVER, ...late },

@@ -252,7 +252,10 @@ const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
     if (run === undefined || !live.turns) return
     if (live.ending) return yield* outlasts(desk, run.runId)
     const changed = live.attend()
-    const isFree = home.barred() === undefined && desk.meter.exhausted === undefined
+    const { exhausted } = desk.meter
+    // by a file that says less than it did
+    if (exhausted !== undefined) yield* desk.life()?.tell({ _tag: "budget_exhausted", ...exhausted }) ?? Effect.void
+    const isFree = home.barred() === undefined && exhausted === undefined
     const next = isFree ? yield* nextOf(desk, act.snapshot.data) : undefined
     if (next !== undefined) {
       return yield* Effect.catchTag(act.self.ask(next), "Refused", () => Effect.void)

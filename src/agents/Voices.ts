@@ -2,19 +2,22 @@
  * Voices: what agents say for themselves, and the questions that their calls ask:
  * the part of the Fleet that knows an agent by its run or by a call's id.
  */
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import type { CrewReport } from "../domain/Crew.ts"
-import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import type { RuneDraft } from "../domain/Rune.ts"
+import { type CallInfo, type Caller, CommandRefused, type Done, type Report } from "../domain/Messages.ts"
+import type { Rune, RuneDraft } from "../domain/Rune.ts"
 import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import type { AgentTree } from "./AgentTree.ts"
 import type { Fleet, VoiceOf } from "./Fleet.ts"
+import { MAX_WAITING } from "./Inbox.ts"
 
 export interface Surroundings {
   readonly log: RuneLog["Service"]
   /** All that are alive. */
   readonly trees: () => ReadonlyArray<AgentTree>
-  readonly find: (of: VoiceOf) => AgentTree | undefined
+  readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentTree | undefined
+  /** What it has said: its parent hears of it. */
+  readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
   readonly report: (report: CrewReport) => Effect.Effect<void>
 }
 
@@ -45,35 +48,66 @@ const owner = (trees: ReadonlyArray<AgentTree>, name: string): readonly [AgentTr
       })
 }
 
-const written = (
-  log: RuneLog["Service"],
-  draft: RuneDraft,
-  message: string
-): Effect.Effect<Done, CommandRefused | StorageError> =>
+const written = (log: RuneLog["Service"], draft: RuneDraft): Effect.Effect<Rune, CommandRefused | StorageError> =>
   log.append([draft]).pipe(
-    Effect.map(([rune]) => ({ eventId: rune!.eventId, message })),
+    Effect.map(([rune]) => rune!),
     Effect.catchTag(
       "RuneRefused",
       (error) => new CommandRefused({ message: error.message, remedy: "Say it shorter, or put it in a file." })
     )
   )
 
-export const make = ({ find, log, report, trees }: Surroundings): Voices => ({
+/** Who is to hear its report: its parent, unless a channel or a plan gave it what it works on. */
+const hearer = ({ find }: Surroundings, of: VoiceOf): AgentTree | undefined => {
+  const speaker = find(of)
+  const parent = speaker?.member().parent
+  const isTheirs = of.turnId !== null && speaker?.inbox().data.carried.some(({ alone }) => alone === true) === true
+  return parent == null || isTheirs ? undefined : find({ ...of, agent: parent })
+}
+
+const reporting = Effect.fnUntraced(function* (
+  around: Surroundings,
+  of: VoiceOf,
+  { evidence, status, summary }: Report
+) {
+  const { agent, conversation, turnId } = of
+  const parent = hearer(around, of)
+  if (parent !== undefined && parent.inbox().data.waiting.length >= MAX_WAITING) {
+    return yield* new CommandRefused({
+      message: `${parent.name} has ${MAX_WAITING} messages waiting already.`,
+      remedy: "Say it all in one report, later."
+    })
+  }
+  const rune = yield* written(around.log, {
+    stream: conversation,
+    kind: "agent.reported",
+    actor: `voice/${agent}`,
+    trigger: "report",
+    payload: { agent_id: agent, turn_id: turnId, parent_id: parent?.name ?? null, status, summary, evidence }
+  })
+  const { at, eventId } = rune
+  yield* around.report({ _tag: "Reported", conversation, agent, eventId, at, turnId, status, summary, evidence })
+  yield* around.heard(of, rune)
+  return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
+})
+
+export const make = (around: Surroundings): Voices => ({
   calls: Effect.sync(() =>
-    trees()
+    around
+      .trees()
       .flatMap((tree) => tree.calls())
       .toSorted(asksFirst)
   ),
   answerCall: (name, decision, caller: Caller) =>
     Effect.suspend(() => {
-      const found = owner(trees(), name)
+      const found = owner(around.trees(), name)
       if (found instanceof CommandRefused) return Effect.fail(found)
       const [tree, callId] = found
       return tree.answer(callId, decision, caller)
     }),
   voice: (runId) =>
     Effect.suspend(() => {
-      for (const tree of trees()) {
+      for (const tree of around.trees()) {
         const voice = tree.voice(runId)
         if (voice !== undefined) return Effect.succeed(voice)
       }
@@ -84,36 +118,17 @@ export const make = ({ find, log, report, trees }: Surroundings): Voices => ({
         })
       )
     }),
-  report: (of, { evidence, status, summary }) =>
-    Effect.gen(function* () {
-      const { agent, conversation, turnId } = of
-      const done = yield* written(
-        log,
-        {
-          stream: conversation,
-          kind: "agent.reported",
-          actor: `voice/${agent}`,
-          trigger: "report",
-          payload: { agent_id: agent, turn_id: turnId, status, summary, evidence }
-        },
-        "Reported."
-      )
-      const at = yield* Clock.currentTimeMillis
-      const { eventId } = done
-      yield* report({ _tag: "Reported", conversation, agent, eventId, at, turnId, status, summary, evidence })
-      return done
-    }),
+  report: (of, report) => Effect.uninterruptible(reporting(around, of, report)),
   ask: ({ agent, conversation, turnId }, question) =>
-    written(
-      log,
-      {
+    Effect.map(
+      written(around.log, {
         stream: conversation,
         kind: "agent.asked",
         actor: `voice/${agent}`,
         trigger: "ask",
         payload: { agent_id: agent, turn_id: turnId, question }
-      },
-      "A person is asked; the answer will come as a message."
+      }),
+      ({ eventId }): Done => ({ eventId, message: "A person is asked; the answer will come as a message." })
     ),
-  inbox: (of) => Effect.sync(() => find(of)?.messages() ?? [])
+  inbox: (of) => Effect.sync(() => around.find(of)?.messages() ?? [])
 })

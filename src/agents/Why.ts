@@ -2,20 +2,31 @@
  * Why: what led an agent to where it stands, in plain sentences, newest last.
  *
  * Pure: the same runes give the same sentences, on the terminal and in a mail.
- * It tells the chain since the last success or start, and leaves out the moves
- * that say nothing; a long chain is cut at its old end and says so.
+ * It tells the chain since the last success or start, the last turn, budgets, and
+ * what waits for a person; it leaves out the moves that say nothing; a long chain is
+ * cut at its old end and says so.
  */
 import { Option, Schema } from "effect"
 import type { AgentInfo } from "../domain/Messages.ts"
 import type { Outcome } from "../domain/Outcome.ts"
 import type { Rune } from "../domain/Rune.ts"
 import * as Worker from "../machines/Worker.ts"
+import * as AgentActor from "./AgentActor.ts"
+import { workerAddress } from "./AgentRecovery.ts"
+import { QUEUED } from "./Board.ts"
+import * as TurnActor from "./TurnActor.ts"
+import * as WhyTurn from "./WhyTurn.ts"
 
 /** More sentences than this help nobody. */
 const LONGEST = 24
 
-/** The runes that it reads. */
-export const kinds = ["worker.started", ...Worker.kinds] as const
+/** The runes that it reads, and the actors whose they are. */
+export const kinds: ReadonlyArray<string> = ["worker.started", ...Worker.kinds, ...WhyTurn.kinds]
+export const actorsOf = (agent: string): ReadonlyArray<string> => [
+  workerAddress(agent),
+  TurnActor.addressOf(agent),
+  AgentActor.addressOf(agent)
+]
 
 /** One sentence of the chain. */
 export const WhyLine = Schema.Struct({
@@ -178,8 +189,16 @@ const beginning = (runes: ReadonlyArray<Rune>): number => {
   return 0
 }
 
-const adviceOf = (last: Rune | undefined, agent: AgentInfo): string | null => {
+/** How to start it is said once: as the remedy says it, or in our words. */
+const remedied = (remedy: string | undefined, start: string): string => {
+  if (remedy === undefined) return start
+  const sentence = asSentence(remedy.replace(/[,.]? then start (it|the agent) again\.?$/i, ""))
+  return sentence.includes("agentd start ") ? sentence.replace(/\.$/, "") : `${sentence} ${start}`
+}
+
+const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): string | null => {
   const name = `${agent.project}/${agent.agent}`
+  if (agent.detail === QUEUED) return null
   if (agent.state === "Stopped") {
     const event = last === undefined ? undefined : eventOf(last)
     const remedy =
@@ -190,29 +209,44 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo): string | null => {
           : event?._tag === "SessionExited"
             ? "Fix what the last error names."
             : undefined
-    return `${remedy === undefined ? "" : `${asSentence(remedy)} `}Start it again: agentd start ${name}`
+    return remedied(remedy, `Start it again: agentd start ${name}`)
   }
+  const present = WhyTurn.advice(now)
+  if (present !== undefined) return present
   if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
     return `Give it something to do: agentd send ${name} "…"`
   }
   return null
 }
 
-/** `runes`: the newest runes of the agent's worker, oldest first; as many as there are or a few hundred. */
-export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo): Why => {
-  const chain = runes.slice(beginning(runes))
-  const lines: Array<WhyLine> = []
+/** `runes`: the newest runes of the agent's actors, those of each oldest first; as many as there are or a few hundred. */
+export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
+  const isMove = ({ kind }: Rune): boolean => !WhyTurn.kinds.some((other) => other === kind)
+  const moves = runes.filter(isMove)
+  const chain = moves.slice(beginning(moves))
+  const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
+  const lines: Array<WhyLine> = [
+    ...WhyTurn.past(
+      runes.filter((rune) => !isMove(rune)),
+      agent,
+      start
+    )
+  ]
   for (const [index, rune] of chain.entries()) {
     const next = chain[index + 1]
     const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]
     for (const text of texts) if (text !== undefined) lines.push({ eventId: rune.eventId, at: rune.at, text })
   }
+  lines.sort((a, b) => a.eventId - b.eventId)
   const told = lines.slice(-LONGEST)
   const left = lines.length - told.length
   if (left > 0)
     told.unshift({ eventId: 0, at: told[0]!.at, text: `… ${left} earlier steps: agentd log --agent ${agent.agent}` })
-  if (agent.state !== "Stopped" && agent.state !== "CoolingDown" && agent.detail !== "") {
+  const present = agent.state === "Stopped" ? [] : WhyTurn.present(now)
+  told.push(...present)
+  const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"
+  if (present.length === 0 && !isTold && agent.detail !== "") {
     told.push({ eventId: 0, at: agent.since, text: `now: ${agent.detail}` })
   }
-  return { lines: told, advice: adviceOf(chain.at(-1), agent) }
+  return { lines: told, advice: adviceOf(chain.at(-1), agent, now) }
 }

@@ -214,12 +214,12 @@ const release = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const life = home.life()
   if (life === undefined || life.snapshot.state === "terminated" || life.snapshot.state === "failed") return
   const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
-  const event: Agent.Event =
-    life.snapshot.state !== "spawning"
-      ? { _tag: "kill", by, reason }
-      : fatal === null
-        ? { _tag: "kill_forced", by, reason }
-        : { _tag: "init_error", error: reason }
+  const isBorn = life.snapshot.state !== "[*]" && life.snapshot.state !== "spawning"
+  const event: Agent.Event = isBorn
+    ? { _tag: "kill", by, reason }
+    : fatal === null
+      ? { _tag: "kill_forced", by, reason }
+      : { _tag: "init_error", error: reason }
   const ended = yield* life.ask(event, act.cause).pipe(
     Effect.as(true),
     Effect.catchTag("Refused", () => Effect.succeed(false))
@@ -240,6 +240,37 @@ const perform = (home: AgentHome, action: Worker.Action, act: Act): Effect.Effec
       return Effect.void
   }
 }
+
+/** It was stopped in the midst of its standing task. */
+const isLooping = ({ mode, runId }: Worker.Data): boolean => mode === "loop" && runId !== null
+
+const stopped = ({ fatal, stoppedBy }: Worker.Data): string => fatal?.message ?? `stopped by ${stoppedBy ?? "agentd"}`
+
+/** The limits that a new incarnation takes from the config; they are part of its first rune. */
+export const initial = (config: AgentConfig, before: Worker.Data | undefined, isUnfinished: boolean): Worker.Data => ({
+  ...Worker.initial({
+    mode: config.mode,
+    limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
+    backoff: {
+      base: Duration.toMillis(config.backoff.base),
+      cap: Duration.toMillis(config.backoff.cap),
+      factor: 2,
+      jitter: config.backoff.jitter
+    },
+    graceMillis: Duration.toMillis(config.interruptGrace),
+    maxRunsPerHour: config.maxRunsPerHour ?? null
+  }),
+  ...(before === undefined
+    ? {}
+    : {
+        sessionSeq: before.sessionSeq,
+        sessionId: before.sessionId,
+        messageIds: before.messageIds,
+        cutShort: before.cutShort ?? (isUnfinished || isLooping(before) ? stopped(before) : null),
+        lastRunAt: before.lastRunAt,
+        recentRuns: before.recentRuns
+      })
+})
 
 /** The worker of one agent, from where the log says it stands. */
 export const make = (home: AgentHome, snapshot: WorkerActor["snapshot"]) =>

@@ -90,7 +90,7 @@ const violated = (rune: Rune): Words | undefined => {
 
 /** What the machines above the worker say in `event.reason` or not at all. */
 const told =
-  (what: string) =>
+  (what: string, who = "") =>
   (rune: Rune): Words => {
     const event = rune.payload["event"]
     const reason =
@@ -98,7 +98,7 @@ const told =
       (typeof event === "object" && event !== null && "reason" in event && typeof event.reason === "string"
         ? event.reason
         : undefined)
-    const name = nameOf(rune.actor)
+    const name = `${who}${nameOf(rune.actor)}`
     return {
       headline: reason === undefined ? `${name} ${what}` : `${name} ${what}: ${reason}`,
       reason: reason ?? `${name} ${what}`
@@ -116,8 +116,8 @@ const planStopped = (rune: Rune): Words | undefined => {
   return by !== undefined && by !== "agentd"
     ? undefined
     : {
-        ...told("stopped its plan")(rune),
-        remedy: `See what was done: agentd goal show ${goalOf(rune)}\nGive it anew: agentd goal "…"`
+        ...told("stopped", "goal ")(rune),
+        remedy: `See what was done: agentd goal show ${goalOf(rune)}\nTake it as it is: agentd goal merge ${goalOf(rune)} --unreviewed\nGive it anew: agentd goal "…"`
       }
 }
 
@@ -137,12 +137,12 @@ const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
   "invariant.violated": violated,
   "plan.stopped": planStopped,
   "plan.blocked": (rune) => ({
-    ...told("is blocked")(rune),
-    remedy: `See what it needs: agentd goal show ${goalOf(rune)}\nLet it go on: agentd goal retry ${goalOf(rune)}`
+    ...told("is blocked", "goal ")(rune),
+    remedy: `See what it needs: agentd goal show ${goalOf(rune)}\nLet it go on, with what failed tried again: agentd goal retry ${goalOf(rune)}\nGive it up: agentd goal cancel ${goalOf(rune)}`
   }),
   "session.suspended": told("is suspended"),
-  "agent.asked": asked,
-  "agent.budget_exhausted": told("has spent its budget")
+  // an agent that has spent its budget stops for good: its worker says so, with what helps
+  "agent.asked": asked
 }
 
 /** The kinds that may be told. */

@@ -62,6 +62,12 @@ const time = (millis: number): string =>
 
 const indented = (text: string): ReadonlyArray<string> => text.split("\n").map((line) => `  ${plain(line)}`)
 
+/** `agent shop/builder`; what its actor is called where people have no word for it. */
+const whoOf = (alert: Alert, project: string): string => {
+  if (isAgent(alert)) return `agent ${project}/${alert.name}`
+  return alert.actor.startsWith("plan/") ? `goal ${project}/${alert.name}` : `${alert.actor} in ${project}`
+}
+
 const isAgent = (alert: Alert): boolean => alert.kind === "agent.stopped"
 
 const times = (alert: Alert): string => (alert.count > 1 ? ` (${alert.count} times)` : "")
@@ -71,7 +77,7 @@ const story = ({ alert, output, project, why }: Told): ReadonlyArray<string> => 
   const lines = [
     `${plain(alert.headline)}${times(alert)}`,
     "",
-    `Who:     ${plain(isAgent(alert) ? `agent ${address}` : `${alert.actor} in ${project}`)}`,
+    `Who:     ${plain(whoOf(alert, project))}`,
     `When:    ${time(alert.at)}`
   ]
   if (alert.errors !== null) lines.push(`Errors:  ${alert.errors.row} in a row, ${alert.errors.all} in all`)

@@ -19,15 +19,14 @@ import * as AcpTerminals from "./AcpTerminals.ts"
 import { AcpUpdates, type End } from "./AcpUpdates.ts"
 import * as AcpWire from "./AcpWire.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "./Backend.ts"
-import * as LineSplitter from "./LineSplitter.ts"
-import type { RunProcess } from "./RunProcess.ts"
+import * as RunProcess from "./RunProcess.ts"
 import type { Workspace } from "./Workspace.ts"
 
 export interface Options {
   readonly config: AcpBackend
   readonly spec: RunSpec
   readonly cwd: string
-  readonly program: RunProcess
+  readonly program: RunProcess.RunProcess
   /** Undefined where no path can be checked. */
   readonly workspace: Workspace | undefined
   /** In a scope that ends before `Exited` is told. */
@@ -98,10 +97,7 @@ class AcpRun {
       noise: this.notice,
       stuck: this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
     })
-    const pumps = [
-      yield* Effect.forkScoped(this.wire.listen),
-      yield* Effect.forkScoped(this.errors(LineSplitter.make(MAX_LINE)))
-    ]
+    const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
     // whatever goes wrong in it: who reads sees an end, and not a run that hangs
@@ -115,15 +111,13 @@ class AcpRun {
 
   private readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
 
-  private errors(splitter: LineSplitter.LineSplitter): Effect.Effect<void> {
+  private get errors(): Effect.Effect<void> {
     const emit = (lines: ReadonlyArray<string>) => {
       this.said = lines.findLast((line) => line.trim() !== "") ?? this.said
       return this.tell(() => lines.map((text) => ({ _tag: "Delta", stream: "stderr", text })))
     }
     const { program } = this.options
-    return AcpWire.drain(program.stderr, program.ended, (chunk) => emit(splitter.push(chunk))).pipe(
-      Effect.andThen(Effect.suspend(() => emit(splitter.end())))
-    )
+    return RunProcess.drainLines(program.stderr, program.ended, MAX_LINE, emit)
   }
 
   /** Until the first prompt is on its way. */

@@ -8,7 +8,7 @@
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Scope } from "effect"
 import * as Messages from "./AcpMessages.ts"
-import { drain, INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
+import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
 import type { ProcessTree, Mark } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
@@ -106,7 +106,7 @@ const spawn = Effect.fnUntraced(function* (
   )
   const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) => {
     const decoder = new TextDecoder()
-    return drain(program[name], program.ended, (chunk) => {
+    return RunProcess.drain(program[name], program.ended, (chunk) => {
       kept.push(chunk)
       return options.written(terminalId, decoder.decode(chunk, { stream: true }))
     }).pipe(Effect.forkIn(scope))

@@ -11,7 +11,6 @@
  * the listener is, and print what they cannot read to standard error.
  */
 import { Deferred, Effect, Queue, type Scope } from "effect"
-import type { Readable } from "node:stream"
 import * as LineSplitter from "./LineSplitter.ts"
 import * as RunProcess from "./RunProcess.ts"
 
@@ -64,20 +63,6 @@ const OUTGOING = 1024
 const OPEN_REQUESTS = 128
 /** How many lines that are no messages are told of. */
 const NOISES = 10
-/** How long an open pipe may be silent when all processes of a run are gone. */
-const HELD_LIMIT = "1 second"
-
-/** Hands on each chunk of a pipe, to its end. A pipe that somebody unknown holds open ends with the run. */
-export const drain = Effect.fnUntraced(function* (
-  pipe: Readable,
-  ended: Effect.Effect<unknown, unknown>,
-  take: (chunk: Buffer) => Effect.Effect<unknown>
-) {
-  const held = Effect.exit(ended).pipe(Effect.andThen(Effect.sleep(HELD_LIMIT)), Effect.as(undefined))
-  const next = Effect.raceFirst(RunProcess.read(pipe), held)
-  for (let chunk = yield* next; chunk !== undefined; chunk = yield* next) yield* take(chunk)
-})
-
 const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
@@ -190,11 +175,8 @@ export const make = Effect.fnUntraced(function* (
     }),
     notify: (method, params) => send({ method, params }),
     listen: Effect.suspend(() => {
-      const splitter = LineSplitter.make(MAX_MESSAGE)
       const each = (lines: ReadonlyArray<string>) => Effect.forEach(lines, take, { discard: true })
-      return drain(program.stdout, program.ended, (chunk) => each(splitter.push(chunk))).pipe(
-        Effect.andThen(Effect.suspend(() => each(splitter.end())))
-      )
+      return RunProcess.drainLines(program.stdout, program.ended, MAX_MESSAGE, each)
     })
   }
 })

@@ -12,6 +12,7 @@
 import { type Effect, Schema, type Scope, type Stream } from "effect"
 import type { McpServerConfig } from "../domain/BackendConfig.ts"
 import type { Outcome } from "../domain/Outcome.ts"
+import type { Question } from "../domain/Question.ts"
 
 /** How a tool call ended, as its result says; `unknown`: nobody can tell what it did. */
 export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"
@@ -38,6 +39,8 @@ export type RunEvent =
       readonly callId: string
       readonly reason: string
       readonly always?: boolean
+      /** It asks a person to choose, and not for leave: what is chosen comes with the answer. */
+      readonly questions?: ReadonlyArray<Question>
     }
   /** It runs, where that is known before its result. */
   | { readonly _tag: "ToolStarted"; readonly callId: string }
@@ -106,7 +109,8 @@ export interface TurnInput {
 }
 
 export type Decision =
-  | { readonly behavior: "allow" }
+  /** `answers`: to the call's questions, one each, or a single one to all of them. */
+  | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> }
   | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean }
 
 export interface Run {

@@ -10,6 +10,7 @@ import type * as Config from "../domain/BackendConfig.ts"
 import type { Backend } from "./Backend.ts"
 import * as ClaudeCommand from "./ClaudeCommand.ts"
 import * as ClaudeRun from "./ClaudeRun.ts"
+import * as ClaudeSessions from "./ClaudeSessions.ts"
 import type { Host } from "./CommandBackend.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
@@ -22,10 +23,13 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
     name: "claude",
     turns: true,
     start: (spec) =>
-      ClaudeCommand.prepare(config, host, spec).pipe(
-        Effect.flatMap((command) => ClaudeRun.make({ config, spec, command })),
-        Effect.provideContext(context)
-      )
+      Effect.gen(function* () {
+        const command = yield* ClaudeCommand.prepare(config, host, spec)
+        const env = { ...host.environment, ...config.env, ...spec.env }
+        const holder = (sessionId: string, own?: number) =>
+          Effect.provideContext(ClaudeSessions.holder(sessionId, own, env), context)
+        return yield* ClaudeRun.make({ config, spec, command, holder })
+      }).pipe(Effect.provideContext(context))
   }
   return backend
 })

@@ -7,7 +7,7 @@
  */
 import type { Decision, RunEvent } from "./Backend.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
-import { isReadOnly, outputOf, reasonOf, statusOf } from "./ClaudeTools.ts"
+import { answered, isReadOnly, outputOf, questionsOf, reasonOf, statusOf } from "./ClaudeTools.ts"
 
 interface Question {
   readonly requestId: string
@@ -51,9 +51,13 @@ export class ClaudeCalls {
   /** A `can_use_tool`. */
   asked(requestId: string, request: ClaudeRecord): ReadonlyArray<RunEvent> {
     const callId = text(request, "tool_use_id") || requestId
-    const call = this.called(callId, text(request, "tool_name"), request["input"])
-    this.questions.set(callId, { requestId, input: inner(request, "input") })
-    return [...call, { _tag: "ApprovalRequested", callId, reason: reasonOf(request) }]
+    const tool = text(request, "tool_name")
+    const input = inner(request, "input")
+    const call = this.called(callId, tool, request["input"])
+    this.questions.set(callId, { requestId, input })
+    const questions = questionsOf(tool, input)
+    const asks = questions.length === 0 ? {} : { questions }
+    return [...call, { _tag: "ApprovalRequested", callId, reason: reasonOf(request), ...asks }]
   }
 
   /** The record that answers a question; undefined: it waits no more. */
@@ -62,7 +66,10 @@ export class ClaudeCalls {
     if (question === undefined) return undefined
     this.questions.delete(callId)
     if (decision.behavior === "allow")
-      return answerTo(question.requestId, { behavior: "allow", updatedInput: question.input })
+      return answerTo(question.requestId, {
+        behavior: "allow",
+        updatedInput: answered(question.input, decision.answers)
+      })
     this.refuse(callId)
     return answerTo(question.requestId, { ...decision })
   }

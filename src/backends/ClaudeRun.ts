@@ -3,8 +3,9 @@
  *
  * Guarantees: a slow reader of the events slows the CLI down, and a CLI that does not
  * read delays nobody; a session that is not there any more is begun anew in the same
- * run; a turn in which nothing is heard for too long, and a turn's error, end the run;
- * what ends a run has its time: the turn, the end of the input, SIGTERM, SIGKILL;
+ * run, and one that another process has open is not written to beside it; a turn in
+ * which nothing is heard for too long, and a turn's error, end the run; what ends a run
+ * has its time: the turn, the end of the input, SIGTERM, SIGKILL;
  * `Exited` is last, when every process is gone, and its outcome rests on what was
  * said and asked, not on the exit code alone.
  */
@@ -38,6 +39,8 @@ export interface Options {
   readonly config: ClaudeBackend
   readonly spec: RunSpec
   readonly command: (session: Session) => RunProcess.RunProcessSpec
+  /** Another process than our own that has the session open. */
+  readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
 }
 
 type Context = Scope.Scope | ProcessTree | Reaper
@@ -86,6 +89,8 @@ class ClaudeRun {
   /** One event after the other, each with the state that it stands for. */
   private readonly order = Semaphore.makeUnsafe(1)
   private attempt!: Attempt
+  /** The session's id. */
+  private session = ""
   private ending = false
   /** The last turn has ended. */
   private idle = Deferred.makeUnsafe<void>()
@@ -104,14 +109,19 @@ class ClaudeRun {
 
   readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun) {
     const { resume } = this.options.spec
+    const holder = resume === undefined ? undefined : yield* this.options.holder(resume.sessionId)
     const id = yield* uuid
     const session: Session =
       resume === undefined
         ? { _tag: "New", id }
-        : resume.fork
+        : resume.fork || holder !== undefined
           ? { _tag: "Forked", id, from: resume.sessionId }
           : { _tag: "Resumed", id: resume.sessionId }
     const pumps = yield* this.launch(session)
+    if (holder !== undefined) {
+      const text = `its conversation is open in process ${holder}: it goes on with a copy`
+      yield* this.tell(() => [{ _tag: "Notice", text }])
+    }
     // whatever goes wrong in it: who reads sees an end, and not a run that hangs
     yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.queue)))
     return this.run
@@ -120,6 +130,7 @@ class ClaudeRun {
   private readonly launch = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, session: Session) {
     const { command, spec } = this.options
     const program = yield* RunProcess.make(command(session))
+    this.session = session.id
     const input = yield* Queue.dropping<string | null>(INPUTS)
     this.attempt = { program, stream: new ClaudeStream(program.pid), input, said: "" }
     const write = Effect.flatMap(Queue.take(input), (line) =>
@@ -153,7 +164,6 @@ class ClaudeRun {
   }
 
   private records({ program, stream }: Attempt): Effect.Effect<void> {
-    const splitter = LineSplitter.make(MAX_RECORD)
     const noise = this.noise()
     const take = (lines: ReadonlyArray<string>) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
@@ -168,9 +178,7 @@ class ClaudeRun {
           })
         return Effect.andThen(this.tell(all), this.turned)
       })
-    return RunProcess.drain(program.stdout, program.ended, (chunk) => take(splitter.push(chunk))).pipe(
-      Effect.andThen(Effect.suspend(() => take(splitter.end())))
-    )
+    return RunProcess.drainLines(program.stdout, program.ended, MAX_RECORD, take)
   }
 
   /** Tells of the first few lines that are no records. A long line comes in pieces: its first one stands for it. */
@@ -188,7 +196,6 @@ class ClaudeRun {
   }
 
   private errors(attempt: Attempt): Effect.Effect<void> {
-    const splitter = LineSplitter.make(MAX_LINE)
     const { program } = attempt
     const emit = (lines: ReadonlyArray<string>) => {
       attempt.said = [attempt.said, ...lines]
@@ -197,9 +204,7 @@ class ClaudeRun {
         .slice(-MAX_SAID)
       return this.tell(() => lines.map((text) => ({ _tag: "Delta", stream: "stderr", text })))
     }
-    return RunProcess.drain(program.stderr, program.ended, (chunk) => emit(splitter.push(chunk))).pipe(
-      Effect.andThen(Effect.suspend(() => emit(splitter.end())))
-    )
+    return RunProcess.drainLines(program.stderr, program.ended, MAX_LINE, emit)
   }
 
   /** Sets the clock for what the CLI is waited for, from now on where that is another thing than before. */
@@ -253,8 +258,12 @@ class ClaudeRun {
   }
 
   private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
-    Effect.suspend(() => {
+    Effect.flatMap(this.options.holder(this.session, this.attempt.program.pid), (holder) => {
       const { stream } = this.attempt
+      if (holder !== undefined) {
+        const words = `its conversation is open in process ${holder}, too`
+        return Effect.fail(refusal(words, "the next run goes on with a copy"))
+      }
       if (this.ending || !stream.isUp)
         return Effect.fail(refusal("the run takes no turn now", "the next run carries it"))
       if (stream.active)

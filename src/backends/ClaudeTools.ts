@@ -2,6 +2,7 @@
  * ClaudeTools: what is known of Claude Code's own tools, and of what it says about calls
  * of them. Pure.
  */
+import type { Question } from "../domain/Question.ts"
 import type { ToolStatus } from "./Backend.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
 
@@ -55,11 +56,44 @@ export const statusOf = (
   return /^(Exit code \d+\s+)?Command timed out/.test(outputOf(block)) ? "timeout" : "error"
 }
 
+/** The tool that asks a person to choose. */
+const ASKS = "AskUserQuestion"
+/** Of a question as it is shown, in characters. */
+const MAX_QUESTION = 1_000
+const MAX_OPTION = 300
+const MAX_QUESTIONS = 8
+
+/** None of another tool's. */
+export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Question> =>
+  tool === ASKS
+    ? list(input, "questions")
+        .slice(0, MAX_QUESTIONS)
+        .map((asked) => ({
+          question: text(asked, "question").slice(0, MAX_QUESTION),
+          options: list(asked, "options")
+            .slice(0, MAX_QUESTIONS)
+            .map((option) => ({
+              label: text(option, "label").slice(0, MAX_OPTION),
+              description: text(option, "description").slice(0, MAX_OPTION)
+            })),
+          several: asked["multiSelect"] === true
+        }))
+    : []
+
+/** The input of a call that is allowed, with what was answered to its questions. */
+export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = []): ClaudeRecord => {
+  const questions = list(input, "questions")
+  if (answers.length === 0) return input
+  return answers.length < questions.length
+    ? { ...input, response: answers.join("\n") }
+    : { ...input, answers: Object.fromEntries(questions.map((one, at) => [text(one, "question"), answers[at]])) }
+}
+
 /** Why it asks, for a person; "" where it does not say. */
 export const reasonOf = (request: ClaudeRecord): string => {
   const input = inner(request, "input")
   switch (text(request, "tool_name")) {
-    case "AskUserQuestion": {
+    case ASKS: {
       const asked = list(input, "questions").map((one) => text(one, "question"))
       return `it asks: ${asked.join(" ")}`
     }

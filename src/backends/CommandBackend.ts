@@ -12,11 +12,9 @@
  */
 import { type Cause, Effect, Fiber, FileSystem, Queue, Stream } from "effect"
 import * as path from "node:path"
-import type { Readable } from "node:stream"
 import type * as Config from "../domain/BackendConfig.ts"
 import type { Outcome } from "../domain/Outcome.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
-import * as LineSplitter from "./LineSplitter.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
@@ -51,8 +49,6 @@ export interface Host {
 /** Events that wait for a reader; then the program's pipe fills up, then it waits. */
 const CAPACITY = 256
 const MAX_LINE = 16_384
-/** How long an open pipe may be silent when all known processes of a run are gone. */
-const HELD_LIMIT = "1 second"
 
 const config = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
@@ -131,24 +127,6 @@ export const outcomeOf = (
 
 type Events = Queue.Queue<RunEvent, Cause.Done>
 
-/**
- * Makes the lines of a pipe events, to its end; `keep` sees each. A slow reader holds
- * it up as it should. A pipe that somebody unknown holds open does not: when the run
- * is gone and nothing more comes, that is its end.
- */
-const pump = Effect.fnUntraced(function* (
-  pipe: Readable,
-  ended: Effect.Effect<unknown, unknown>,
-  limit: number,
-  emit: (lines: ReadonlyArray<string>) => Effect.Effect<unknown>
-) {
-  const splitter = LineSplitter.make(limit)
-  const held = Effect.exit(ended).pipe(Effect.andThen(Effect.sleep(HELD_LIMIT)), Effect.as(undefined))
-  const next = Effect.raceFirst(RunProcess.read(pipe), held)
-  for (let chunk = yield* next; chunk !== undefined; chunk = yield* next) yield* emit(splitter.push(chunk))
-  yield* emit(splitter.end())
-})
-
 /** Turns what the program writes into events; `drained` waits for all of it. */
 const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limit: number, queue: Events) {
   let said = ""
@@ -160,7 +138,7 @@ const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limi
     )
   }
   const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) =>
-    Effect.forkScoped(pump(program[name], program.ended, limit, emit(name)))
+    Effect.forkScoped(RunProcess.drainLines(program[name], program.ended, limit, emit(name)))
   )
   return { drained: Effect.asVoid(Fiber.awaitAll(pumps)), lastError: () => said }
 })

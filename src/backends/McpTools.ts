@@ -13,7 +13,7 @@ import { Duration, Effect, Schema, type Scope } from "effect"
 import type { McpServerConfig } from "../domain/BackendConfig.ts"
 import { BackendError, type RunSpec } from "./Backend.ts"
 import type { Argv, Host } from "./CommandBackend.ts"
-import * as Excerpt from "./Excerpt.ts"
+import * as HeadTail from "./HeadTail.ts"
 import * as McpConnection from "./McpConnection.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
@@ -77,7 +77,7 @@ const outcomeOf = (called: typeof Called.Type): ToolOutcome => {
   const all = blocks.length > 0 ? blocks.join("\n") : JSON.stringify(called.structuredContent ?? {})
   return {
     status: called.isError === true ? "error" : "success",
-    output: Excerpt.of(all, MAX_HEAD, MAX_TAIL)
+    output: HeadTail.of(all, MAX_HEAD, MAX_TAIL)
   }
 }
 
@@ -95,6 +95,31 @@ const call = (connection: McpConnection.McpConnection, server: string, name: str
     })
   )
 
+const KINDS: { readonly [type: string]: (value: unknown) => boolean } = {
+  string: (value) => typeof value === "string",
+  number: (value) => typeof value === "number",
+  integer: Number.isInteger,
+  boolean: (value) => typeof value === "boolean",
+  array: Array.isArray,
+  object: (value) => typeof value === "object" && value !== null && !Array.isArray(value)
+}
+
+/** Of the schema as much as is plain: what it requires, and what kind each field is of. The server knows the rest. */
+export const wrongIn = ({ inputSchema }: Pick<Described, "inputSchema">, given: unknown): string | undefined => {
+  const input = Object.entries(given ?? {})
+  const required = Array.isArray(inputSchema["required"]) ? inputSchema["required"] : []
+  const missing = required.find((name) => !input.some(([key]) => key === name))
+  if (missing !== undefined)
+    return `the input lacks ${JSON.stringify(missing)}, which the tool requires; nothing was run`
+  const properties = new Map(Object.entries(inputSchema["properties"] ?? {}))
+  for (const [name, value] of input) {
+    const type: unknown = properties.get(name)?.type
+    if (typeof type === "string" && KINDS[type]?.(value) === false)
+      return `${JSON.stringify(name)} in the input must be of the type ${type}; nothing was run`
+  }
+  return undefined
+}
+
 const toolOf = (server: string, connection: McpConnection.McpConnection, described: Described): Tool => {
   const readOnly = described.annotations?.readOnlyHint === true
   return {
@@ -103,6 +128,7 @@ const toolOf = (server: string, connection: McpConnection.McpConnection, describ
     inputSchema: { type: "object", ...described.inputSchema },
     readOnly,
     parallel: readOnly,
+    wrong: (input) => wrongIn(described, input),
     run: (input) => call(connection, server, described.name, input)
   }
 }

@@ -9,8 +9,7 @@
 import { Duration, Effect, Schedule, Stream } from "effect"
 import type * as Config from "../domain/BackendConfig.ts"
 import type { RunEvent } from "./Backend.ts"
-import type { FaultKind, ModelRequest, Provider, ProviderEvent } from "./Provider.ts"
-import { ProviderError } from "./Provider.ts"
+import { type ModelRequest, passes, type Provider, type ProviderError, type ProviderEvent } from "./Provider.ts"
 import { Retelling, type Told } from "./Retelling.ts"
 
 export type Answer = Extract<ProviderEvent, { _tag: "Answer" }>
@@ -27,22 +26,9 @@ export interface AskOptions {
   readonly retelling: Retelling
 }
 
-const REPEATED: ReadonlySet<FaultKind> = new Set<FaultKind>([
-  "rate_limit",
-  "overloaded",
-  "server",
-  "connection",
-  "stream",
-  "silence",
-  "garbage"
-])
-
 /** A longer wait is not waited within a turn: the run ends, and the next one begins then. */
 export const LONGEST_WAIT = 60_000
 const CAP = 30_000
-
-/** Whether the same request may succeed later. */
-export const passes = ({ kind }: ProviderError): boolean => REPEATED.has(kind)
 
 const STARTS_OVER = "the answer starts over"
 

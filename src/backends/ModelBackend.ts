@@ -10,7 +10,7 @@ import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { type Cause, Duration, Effect, Exit, Fiber, FileSystem, Layer, Queue, Scope, Stream } from "effect"
 import { HttpClient } from "effect/http"
 import * as path from "node:path"
-import type * as Config from "../domain/BackendConfig.ts"
+import * as Config from "../domain/BackendConfig.ts"
 import type { Outcome } from "../domain/Outcome.ts"
 import * as AnthropicProvider from "./AnthropicProvider.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec, type TurnInput } from "./Backend.ts"
@@ -36,8 +36,8 @@ const PAUSE = Duration.seconds(1)
 const KEY = /^[\x21-\x7e]+$/
 
 const providers = {
-  anthropic: { make: AnthropicProvider.make, url: AnthropicProvider.BASE_URL, keyEnv: "ANTHROPIC_API_KEY" },
-  openai: { make: OpenAiProvider.make, url: OpenAiProvider.BASE_URL, keyEnv: "OPENAI_API_KEY" }
+  anthropic: { make: AnthropicProvider.make, url: AnthropicProvider.BASE_URL },
+  openai: { make: OpenAiProvider.make, url: OpenAiProvider.BASE_URL }
 } as const
 
 const refused = (message: string, remedy: string, fatal = true) => new BackendError({ message, remedy, fatal })
@@ -45,7 +45,7 @@ const refused = (message: string, remedy: string, fatal = true) => new BackendEr
 /** The key, and where it comes from in words. A file is read anew for each run. */
 const keyOf = Effect.fnUntraced(function* (config: Config.ModelBackend, host: Host, cwd: string) {
   const { keyFile, provider } = config
-  const variable = config.keyEnv ?? providers[provider].keyEnv
+  const variable = config.keyEnv ?? Config.KEY_ENV[provider]
   const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
   const remedy =
     keyFile === undefined

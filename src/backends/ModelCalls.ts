@@ -1,8 +1,8 @@
 /**
  * ModelCalls: the tool calls of one answer, from the asking to their results.
  *
- * Guarantees: all calls are told before the first asks; every call asks, and none runs before
- * it is allowed; those that are safe beside each other run together (at most eight), each
+ * Guarantees: all calls are told before the first asks; a call that makes no sense asks nobody
+ * and fails; every other one asks, and none runs before it is allowed; those that are safe beside each other run together (at most eight), each
  * other one alone, in the order of the answer; every call that was told gets exactly one result,
  * whatever becomes of its tool; interrupted, it answers when nothing of them runs any more.
  */
@@ -13,13 +13,13 @@ import type { Tool, ToolOutcome } from "./Tools.ts"
 
 const TOGETHER = 8
 
-/** A call with the tool that it means. */
-export interface Planned {
-  readonly part: CallPart
-  readonly tool: Tool
-}
+/** A call with the tool that it means, or with what is wrong with it: an error for the model. */
+export type Planned = { readonly part: CallPart } & (
+  | { readonly tool: Tool; readonly wrong?: undefined }
+  | { readonly wrong: string }
+)
 
-interface OpenCall extends Planned {
+type OpenCall = Planned & {
   readonly decision: Deferred.Deferred<Decision>
   readonly cancelled: Deferred.Deferred<void>
   /** The calls that it runs beside. */
@@ -33,43 +33,36 @@ interface Group {
   left: number
 }
 
-/** What does nothing but say what is wrong with a call. */
-const failing = (name: string, output: string): Tool => ({
-  name,
-  description: "",
-  inputSchema: { type: "object" },
-  readOnly: true,
-  parallel: true,
-  run: () => Effect.succeed({ status: "error", output })
-})
-
-/** The call as it can be run: one that makes no sense is an error for the model. `cut`: the answer broke off in it. */
+/** `cut`: the answer broke off in it. */
 export const plan = (part: CallPart, tools: ReadonlyMap<string, Tool>, cut: boolean): Planned => {
   const tool = tools.get(part.name)
-  const wrong = cut
-    ? "The answer reached its longest allowed length within this call, which was not run: do it in smaller pieces."
-    : tool === undefined
-      ? `There is no tool "${part.name}". There are: ${[...tools.keys()].join(", ")}`
-      : part.invalid !== undefined
-        ? `The arguments are no JSON object; nothing was run. They were: ${part.invalid}`
-        : undefined
-  return { part, tool: wrong === undefined && tool !== undefined ? tool : failing(part.name, wrong ?? "") }
+  if (cut) {
+    const wrong =
+      "The answer reached its longest allowed length within this call, which was not run: do it in smaller pieces."
+    return { part, wrong }
+  }
+  if (tool === undefined)
+    return { part, wrong: `There is no tool "${part.name}". There are: ${[...tools.keys()].join(", ")}` }
+  if (part.invalid !== undefined)
+    return { part, wrong: `The arguments are no JSON object; nothing was run. They were: ${part.invalid}` }
+  const wrong = tool.wrong?.(part.input)
+  return wrong === undefined ? { part, tool } : { part, wrong }
 }
 
-const callOf = ({ part, tool }: Planned): RunEvent => ({
+const callOf = (call: Planned): RunEvent => ({
   _tag: "ToolCall",
-  callId: part.id,
-  tool: part.name,
-  arguments: part.invalid ?? part.input,
-  readOnly: tool.readOnly
+  callId: call.part.id,
+  tool: call.part.name,
+  arguments: call.part.invalid ?? call.part.input,
+  readOnly: call.wrong !== undefined || call.tool.readOnly
 })
 
-const questionOf = ({ part, tool }: Planned): RunEvent => ({
-  _tag: "ApprovalRequested",
-  callId: part.id,
-  always: tool.asksAlways !== undefined,
-  reason: tool.asksAlways ?? (tool.readOnly ? `${tool.name} has no side effects` : `${tool.name} may change things`)
-})
+const questionOf = (call: Planned): ReadonlyArray<RunEvent> => {
+  if (call.wrong !== undefined) return []
+  const { asksAlways, name, readOnly } = call.tool
+  const reason = asksAlways ?? (readOnly ? `${name} has no side effects` : `${name} may change things`)
+  return [{ _tag: "ApprovalRequested", callId: call.part.id, always: asksAlways !== undefined, reason }]
+}
 
 const CANCELLED: ToolOutcome = { status: "cancelled", output: "The call was cancelled; what it had done stays done." }
 
@@ -78,8 +71,9 @@ const opened = (calls: ReadonlyArray<Planned>): ReadonlyArray<OpenCall> => {
   let group: Group | undefined
   let together = false
   return calls.map((call) => {
-    if (group === undefined || !together || !call.tool.parallel) group = { ready: Deferred.makeUnsafe(), left: 0 }
-    together = call.tool.parallel
+    const beside = call.wrong !== undefined || call.tool.parallel
+    if (group === undefined || !together || !beside) group = { ready: Deferred.makeUnsafe(), left: 0 }
+    together = beside
     group.left++
     return {
       ...call,
@@ -115,7 +109,7 @@ export class ModelCalls {
     return Effect.uninterruptible(
       Effect.suspend(() => {
         this.calls = opened(planned)
-        const events = [...this.calls.map(callOf), ...this.calls.map(questionOf)]
+        const events = [...this.calls.map(callOf), ...this.calls.flatMap(questionOf)]
         return Effect.andThen(Effect.forEach(events, this.emit, { discard: true }), this.advance)
       })
     )
@@ -161,7 +155,7 @@ export class ModelCalls {
     })
   }
 
-  private started(call: OpenCall): Effect.Effect<ToolOutcome> {
+  private started(call: OpenCall & { readonly tool: Tool }): Effect.Effect<ToolOutcome> {
     const callId = call.part.id
     const progress = (stream: "stdout" | "stderr", chunk: string) =>
       this.emit({ _tag: "ToolProgress", callId, stream, chunk })
@@ -178,6 +172,7 @@ export class ModelCalls {
   }
 
   private one(call: OpenCall, room: Semaphore.Semaphore): Effect.Effect<void> {
+    if (call.wrong !== undefined) return Effect.uninterruptible(this.end(call, { status: "error", output: call.wrong }))
     let breaks = false
     const allowed = Effect.andThen(Deferred.await(call.group.ready), room.withPermits(1)(this.started(call)))
     const work = Effect.flatMap(Deferred.await(call.decision), (decision): Effect.Effect<ToolOutcome> => {

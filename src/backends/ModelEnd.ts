@@ -5,8 +5,8 @@
  * does not end the run.
  */
 import type { Outcome } from "../domain/Outcome.ts"
-import { type Answer, LONGEST_WAIT, passes } from "./ModelAsk.ts"
-import type { ProviderError } from "./Provider.ts"
+import { type Answer, LONGEST_WAIT } from "./ModelAsk.ts"
+import { passes, type ProviderError } from "./Provider.ts"
 
 export type TurnEnd =
   | { readonly _tag: "Completed"; readonly output: string }

@@ -14,6 +14,8 @@
  */
 export const NAMESPACE_SCRIPT = String.raw`
 set -eu
+# the first process of a namespace hears no signal that it has not asked for
+trap 'exit 143' TERM
 size=$1 cwd=$2 new=/dev/shm/agentd path=$PATH
 PATH=$PATH:/usr/sbin:/sbin
 shift 2
@@ -79,5 +81,5 @@ umount -l /dev/old
 rmdir /dev/old
 cd "$cwd"
 PATH=$path
-exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- /bin/sh -c '"$@"; exit $?' agentd-init "$@"
+exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- /bin/sh -c 'trap "exit 143" TERM; "$@"; exit $?' agentd-init "$@"
 `

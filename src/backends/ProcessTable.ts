@@ -26,12 +26,16 @@ export interface Process extends ProcessId {
   readonly session: number
 }
 
-const STAT_FIELDS = { state: 0, parent: 1, group: 2, session: 3, threads: 17, start: 19 } as const
+const STAT_FIELDS = { state: 0, parent: 1, group: 2, session: 3, flags: 6, threads: 17, start: 19 } as const
+/** In the flags: a thread of the kernel's own. */
+const KERNEL = 0x00200000
 
 /** What one `stat` line says. */
 interface Stat extends Process {
   /** Only waits to be reaped: no signal reaches it, nothing of it runs. */
   readonly ended: boolean
+  /** A thread of the kernel's own, which no program started. */
+  readonly kernel: boolean
 }
 
 export const parseStat = (text: string): Stat | undefined => {
@@ -49,7 +53,8 @@ export const parseStat = (text: string): Stat | undefined => {
     group: number("group"),
     session: number("session"),
     // a process whose first thread has ended while others go on is a Z that lives
-    ended: state === "X" || (state === "Z" && number("threads") <= 1)
+    ended: state === "X" || (state === "Z" && number("threads") <= 1),
+    kernel: (number("flags") & KERNEL) !== 0
   }
 }
 
@@ -78,14 +83,14 @@ export const isAvailable = (): boolean => read(process.pid) !== undefined
 /** How many are read before other fibers get their turn. */
 const BATCH = 128
 
-/** Every process there is. Not one instant: what forks meanwhile is in the next one. */
+/** Every process there is but the kernel's own. Not one instant: what forks meanwhile is in the next one. */
 export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(function* () {
   const pids = isAvailable() ? fs.readdirSync("/proc").filter((name) => /^\d+$/.test(name)) : []
   const table: Array<Process> = []
   for (const [index, pid] of pids.entries()) {
     if (index % BATCH === BATCH - 1) yield* Effect.yieldNow
     const found = read(Number(pid))
-    if (found !== undefined && !found.ended) table.push(found)
+    if (found !== undefined && !found.ended && !found.kernel) table.push(found)
   }
   return table
 })
@@ -93,20 +98,35 @@ export const snapshot: Effect.Effect<ReadonlyArray<Process>> = Effect.gen(functi
 /** How long one environment may take: a process stuck in the kernel must not hold up the others. */
 const ENVIRONMENT_LIMIT = Duration.seconds(2)
 
-/**
- * The environment that a process of ours was started with, as `NAME=value` entries.
- * None for those of others, of kernel threads, and of processes that hide it.
- */
-export const environment = (pid: number): Effect.Effect<ReadonlyArray<string>> =>
+/** Pauses, in ms, within which a process that is just beginning a program has its environment again. */
+const BEGINNING = [2, 4, 8, 16, 32, 64, 128]
+
+/** Undefined where it is not to be read. */
+const environ = (pid: number): Effect.Effect<string | undefined> =>
   Effect.tryPromise(async () => {
-    if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return []
-    return (await fs.promises.readFile(`/proc/${pid}/environ`, "utf8")).split("\0")
+    if (fs.statSync(`/proc/${pid}`).uid !== process.geteuid?.()) return undefined
+    return fs.promises.readFile(`/proc/${pid}/environ`, "utf8")
   }).pipe(
     // finalizers search too, and what they run is not interruptible by itself
     Effect.interruptible,
     Effect.timeout(ENVIRONMENT_LIMIT),
-    Effect.orElseSucceed(() => [])
+    Effect.orElseSucceed(() => undefined)
   )
+
+/**
+ * The environment that a process of ours was started with, as `NAME=value` entries.
+ * None for those of others and of processes that hide it. One that is empty is looked at
+ * again: within `exec` it is so for a moment.
+ */
+export const environment = Effect.fnUntraced(function* (pid: number): Effect.fn.Return<ReadonlyArray<string>> {
+  for (const pause of BEGINNING) {
+    const text = yield* environ(pid)
+    if (text === undefined) return []
+    if (text !== "") return text.split("\0")
+    yield* Effect.sleep(pause)
+  }
+  return []
+})
 
 /** The processes whose working directory is the folder (a real path) or lies in it. */
 export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>> =>

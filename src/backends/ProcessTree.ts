@@ -8,6 +8,7 @@
  *      it, and its leader is a member too or is gone.
  * Applied until nothing new is found, so a process that left by `setsid` and double
  * fork is found by its mark, and its children without the mark by parent or session.
+ * What was found once stays the run's until it is gone, whoever else of it ends first.
  *
  * Guarantees: a signal goes only to a process whose start time was confirmed at
  * that moment; never to this process, its ancestors, or their groups and sessions;
@@ -36,6 +37,8 @@ export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD
 /** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
+  /** What was found of it, start times by pid: that stays the run's when the parents that showed it have ended. */
+  readonly seen?: Map<number, number>
 }
 
 /** The processes of a run that nobody watches any more. */
@@ -221,8 +224,9 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, alive: Alive) =
   return {
     find: (quarry: Quarry) => Effect.map(find(quarry), ({ members }) => members),
     kill: (quarry: Quarry) => Effect.flatMap(find(quarry), (found) => killAll(found, alive)),
-    terminate: Effect.fnUntraced(function* (quarry: Quarry, grace: Duration.Input) {
+    terminate: Effect.fnUntraced(function* (whom: Quarry, grace: Duration.Input) {
       const deadline = (yield* now) + Duration.toMillis(grace)
+      const quarry = { seen: new Map<number, number>(), ...whom }
       if (!(yield* ask(quarry, deadline))) yield* force(quarry)
     })
   }
@@ -243,8 +247,13 @@ const viaProc = ((): ProcessTree["Service"] => {
       ({ pid }) => Effect.map(ProcessTable.environment(pid), (env) => marks.every((mark) => env.includes(mark))),
       { concurrency: READERS }
     )
-    const seeds = marked.map(({ pid }) => pid)
-    return membersOf(table, seeds, process.pid, quarry.root)
+    const { root, seen } = quarry
+    const known = table.filter(({ pid, start }) => seen?.get(pid) === start)
+    const seeds = [...marked, ...known].map(({ pid }) => pid)
+    const found = membersOf(table, seeds, process.pid, root)
+    seen?.clear()
+    for (const { pid, start } of found.members) seen?.set(pid, start)
+    return found
   })
 
   const orphans = Effect.fnUntraced(function* (store: string, alive: ReadonlySet<string>) {

@@ -64,16 +64,12 @@ export type ProviderEvent =
   | { readonly _tag: "Usage"; readonly inputTokens: number; readonly outputTokens: number; readonly priced: number }
   | { readonly _tag: "Answer"; readonly parts: ReadonlyArray<Part>; readonly stop: Stop }
 
+/** The same request may succeed later. */
+const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
+
 /** What went wrong, by what is done about it. */
 export const FaultKind = Schema.Literals([
-  // repeated
-  "rate_limit",
-  "overloaded",
-  "server",
-  "connection",
-  "stream",
-  "silence",
-  "garbage",
+  ...PASSING,
   // for a person
   "auth",
   "billing",
@@ -92,6 +88,9 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   /** When the provider says to ask again: ms from now. */
   retryAfter: Schema.optional(Schema.Finite)
 }) {}
+
+/** Whether the same request may succeed later. */
+export const passes = ({ kind }: ProviderError): boolean => PASSING.some((one) => one === kind)
 
 export interface Provider {
   readonly name: "anthropic" | "openai"

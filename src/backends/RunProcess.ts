@@ -15,6 +15,7 @@ import { type ChildProcess, spawn } from "node:child_process"
 import * as fs from "node:fs"
 import type { Readable, Writable } from "node:stream"
 import { BackendError } from "./Backend.ts"
+import * as LineSplitter from "./LineSplitter.ts"
 import { identify, type ProcessId } from "./ProcessTable.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
@@ -196,6 +197,18 @@ export const drain = Effect.fnUntraced(function* (
   for (let chunk = yield* next; chunk !== undefined; chunk = yield* next) yield* take(chunk)
 })
 
+/** The same by lines of at most so many characters: `take` gets those of each chunk, and the rest at the end. */
+export const drainLines = Effect.fnUntraced(function* (
+  pipe: Readable,
+  ended: Effect.Effect<unknown, unknown>,
+  limit: number,
+  take: (lines: ReadonlyArray<string>) => Effect.Effect<unknown>
+) {
+  const splitter = LineSplitter.make(limit)
+  yield* drain(pipe, ended, (chunk) => take(splitter.push(chunk)))
+  yield* take(splitter.end())
+})
+
 /** Its callback comes with an error, too: a broken pipe throws nothing and holds nobody up. */
 const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
@@ -218,13 +231,20 @@ export const make = Effect.fnUntraced(function* (
     if (known) yield* reaper.add(spec.runId)
     const { child, root } = yield* Effect.onError(spawnChild(spec), () => forget)
     // no run's id holds a blank: by this mark nothing is found
-    const quarry: Quarry = { store: spec.store, runId: known ? spec.runId : `part of ${spec.runId}`, root }
+    const quarry: Quarry = {
+      store: spec.store,
+      runId: known ? spec.runId : `part of ${spec.runId}`,
+      root,
+      seen: new Map()
+    }
     const exited = exitOf(child)
     const stop = Deferred.makeUnsafe<void>()
     // Bound to no scope: once begun it goes on to its end, whoever loses patience. It is bounded itself.
     const ending = yield* Deferred.await(stop).pipe(
       Effect.raceFirst(Deferred.await(exited)),
       Effect.andThen(tree.terminate(quarry, spec.grace)),
+      // Gone for a search, it may still wait to be reaped by us.
+      Effect.andThen(Deferred.await(exited)),
       Effect.ensuring(forget),
       Effect.forkDetach({ startImmediately: true })
     )

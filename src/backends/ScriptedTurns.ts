@@ -5,6 +5,7 @@
  */
 import { type Cause, Deferred, type Duration, Effect, Fiber, Queue, Scope, Stream } from "effect"
 import type { Outcome } from "../domain/Outcome.ts"
+import type { Question } from "../domain/Question.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type ToolStatus } from "./Backend.ts"
 
 export type TurnStep =
@@ -21,6 +22,8 @@ export interface ScriptedCall {
   readonly arguments?: unknown
   readonly readOnly?: boolean
   readonly asks?: boolean
+  /** What it asks, where it asks a person to choose. */
+  readonly questions?: ReadonlyArray<Question>
   /** How long it runs; for ever with "hang". */
   readonly takes?: Duration.Input | "hang"
   readonly status?: ToolStatus
@@ -66,11 +69,12 @@ class Player {
 
   private readonly call = Effect.fnUntraced(
     { self: this },
-    function* (this: Player, { asks, id: callId, output, status, takes }: ScriptedCall) {
+    function* (this: Player, { asks, id: callId, output, questions, status, takes }: ScriptedCall) {
       if (asks === true) {
         const answer = Deferred.makeUnsafe<Decision>()
         this.waiting.set(callId, answer)
-        yield* this.tell({ _tag: "ApprovalRequested", callId, reason: "" })
+        const choice = questions === undefined ? {} : { questions }
+        yield* this.tell({ _tag: "ApprovalRequested", callId, reason: "", ...choice })
         const decision = yield* Deferred.await(answer)
         if (decision.behavior === "deny") {
           return yield* this.tell({ _tag: "ToolResult", callId, status: "denied", output: decision.message })

@@ -13,7 +13,7 @@ import type { ModelBackend } from "../domain/BackendConfig.ts"
 import { described, optional, whole, Word, Text } from "../domain/Fields.ts"
 import type { RunSpec } from "./Backend.ts"
 import type { Argv, Host } from "./CommandBackend.ts"
-import * as Excerpt from "./Excerpt.ts"
+import * as HeadTail from "./HeadTail.ts"
 import { ProcessTree } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
@@ -42,8 +42,6 @@ const Input = Schema.Struct({
 
 /** From SIGTERM to SIGKILL. */
 const GRACE = Duration.seconds(2)
-/** How long a pipe that somebody unknown holds open may be silent when the command is gone. */
-const HELD_LIMIT = "1 second"
 
 const descriptionOf = ({ config, mechanism }: ShellOptions) =>
   [
@@ -74,10 +72,7 @@ const pump = Effect.fnUntraced(function* (
   take: (text: string) => Effect.Effect<void>
 ) {
   const decoder = new TextDecoder("utf-8")
-  const held = Effect.exit(ended).pipe(Effect.andThen(Effect.sleep(HELD_LIMIT)), Effect.as(undefined))
-  const next = Effect.raceFirst(RunProcess.read(pipe), held)
-  for (let chunk = yield* next; chunk !== undefined; chunk = yield* next)
-    yield* take(decoder.decode(chunk, { stream: true }))
+  yield* RunProcess.drain(pipe, ended, (chunk) => take(decoder.decode(chunk, { stream: true })))
   yield* take(decoder.decode())
 })
 
@@ -121,7 +116,7 @@ const execute = Effect.fnUntraced(function* (
   }).pipe(Effect.result)
   if (started._tag === "Failure") return failure(`${started.failure.message}: ${started.failure.remedy}`)
   const program = started.success
-  const kept = Excerpt.make(MAX_HEAD / 2, MAX_TAIL)
+  const kept = HeadTail.make(MAX_HEAD / 2, MAX_TAIL)
   const progress = yield* ToolProgress.make(context)
   const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (stream) =>
     Effect.forkScoped(

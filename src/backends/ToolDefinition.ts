@@ -5,12 +5,15 @@
  * nothing; a violation of the workspace is told as one; a defect is an outcome, too, and is
  * logged; the output is bounded.
  */
-import { Cause, Effect, Schema, type Scope } from "effect"
+import { Cause, Effect, Result, Schema, type Scope } from "effect"
 import type { WorkspaceError } from "./Beneath.ts"
-import * as Excerpt from "./Excerpt.ts"
+import * as HeadTail from "./HeadTail.ts"
 import type { Tool, ToolContext, ToolOutcome } from "./Tools.ts"
 
-export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Omit<Tool, "inputSchema" | "run"> {
+export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Omit<
+  Tool,
+  "inputSchema" | "wrong" | "run"
+> {
   readonly input: S
   readonly run: (input: S["Type"], context: ToolContext) => Effect.Effect<ToolOutcome, WorkspaceError, Scope.Scope>
 }
@@ -34,24 +37,26 @@ const schemaOf = (schema: Schema.Constraint): Tool["inputSchema"] => {
 
 export const define = <S extends Schema.Codec<unknown, unknown>>(definition: Definition<S>): Tool => {
   const { input: schema, run, ...tool } = definition
-  const decode = Schema.decodeUnknownEffect(schema)
+  const decode = Schema.decodeUnknownResult(schema, { onExcessProperty: "error", errors: "all" })
+  const told = (error: Schema.SchemaError) => `the input of ${tool.name} is not as its schema asks: ${error.message}`
   return {
     ...tool,
     inputSchema: schemaOf(schema),
+    wrong: (input) => Result.match(decode(input), { onFailure: told, onSuccess: () => undefined }),
     run: (input, context) =>
-      decode(input, { onExcessProperty: "error" }).pipe(
-        Effect.matchEffect({
-          onFailure: (error) =>
-            Effect.succeed(failure(`the input of ${tool.name} is not as its schema asks: ${error.message}`)),
+      Effect.suspend(() =>
+        Result.match(decode(input), {
+          onFailure: (error) => Effect.succeed(failure(told(error))),
           onSuccess: (value) => Effect.catch(run(value, context), (error) => Effect.succeed(toldOf(error)))
-        }),
+        })
+      ).pipe(
         Effect.catchDefect((defect) =>
           Effect.as(
             Effect.logError(`the tool ${tool.name} has failed`, Cause.die(defect)),
             failure(`${tool.name} failed within agentd: this is a bug, and the log says more; try another way`)
           )
         ),
-        Effect.map(({ status, output }) => ({ status, output: Excerpt.of(output, MAX_HEAD, MAX_TAIL) })),
+        Effect.map(({ status, output }) => ({ status, output: HeadTail.of(output, MAX_HEAD, MAX_TAIL) })),
         // what it opened and started is closed and gone when its outcome is there
         Effect.scoped
       )

@@ -48,6 +48,8 @@ export interface Tool {
   readonly parallel: boolean
   /** Why each call must be approved, whatever the policy; left out, the policy alone decides. */
   readonly asksAlways?: string | undefined
+  /** What is wrong with an input, without running anything: nobody is asked about a call that cannot be. */
+  readonly wrong?: (input: unknown) => string | undefined
   /** Never fails: bad input, a violation, a program that dies are outcomes. Interruption ends it and all its processes. */
   readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
 }

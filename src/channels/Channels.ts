@@ -30,6 +30,8 @@ export class Channels extends Context.Service<
   {
     /** What the project's file says now: call it when the project is registered, and whenever its file has changed. */
     readonly configure: (home: Home, channels: ChannelsConfig) => Effect.Effect<void, StorageError>
+    /** Whether that was said of a conversation, and its channels are there. */
+    readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
     /** Those that are closed left out. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
     readonly show: (name: string, caller: Caller) => Effect.Effect<ChannelView, CommandRefused>

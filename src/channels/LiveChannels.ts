@@ -47,6 +47,8 @@ class LiveChannels {
   private readonly crew: Crew["Service"]
   /** The log is folded. */
   readonly folded: Deferred.Deferred<void, StorageError>
+  /** Conversations whose file was heard of. */
+  private readonly configured = new Set<string>()
 
   constructor(parts: {
     readonly hall: Hall
@@ -151,6 +153,7 @@ class LiveChannels {
         const { name, origin } = actor.channel
         if (origin === "config" && config[name] === undefined) yield* applied(name, this.closed(actor, by))
       }
+      this.configured.add(home.conversation)
     }
   )
 
@@ -219,6 +222,7 @@ class LiveChannels {
   readonly service = (): Channels["Service"] =>
     Channels.of({
       configure: this.configure,
+      isConfigured: (conversation) => Effect.sync(() => this.configured.has(conversation)),
       list: Effect.sync(() => this.hall.all.map((actor) => this.hall.info(actor))),
       show: (name, caller) =>
         Effect.suspend(() => {

@@ -1,6 +1,6 @@
 /**
- * `agentd approve|deny [CALL]`: answers a tool call of an agent, or what a session
- * asks leave for; without a CALL: what waits for an answer.
+ * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or what a
+ * session asks leave for; without a CALL: what waits for an answer.
  */
 import { Clock, Effect } from "effect"
 import { call } from "../control/ControlClient.ts"
@@ -23,12 +23,20 @@ export const run = Effect.fnUntraced(function* (input: {
   readonly call: string | undefined
   readonly decision: "allow" | "deny"
   readonly reason: string | undefined
+  /** To the call's questions. */
+  readonly answers?: ReadonlyArray<string>
 }) {
   const { caller, paths } = yield* Invocation
   const name = input.call
   if (name === undefined) return yield* list
   const done = yield* call(paths.socket, (client) =>
-    client.Answer({ name, decision: input.decision, reason: input.reason ?? "", caller })
+    client.Answer({
+      name,
+      decision: input.decision,
+      reason: input.reason ?? "",
+      ...(input.answers === undefined ? {} : { answers: input.answers }),
+      caller
+    })
   )
   yield* print(done, () => [plain(done.message)])
 })

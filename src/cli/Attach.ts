@@ -3,7 +3,8 @@
  * talk to it.
  *
  * Guarantees: it shows each thing once, across a daemon that goes away and comes
- * back; it changes nothing unless something is typed; the terminal is as it was
+ * back, and keeps what is typed meanwhile; it changes nothing unless something is
+ * typed; the terminal is as it was
  * when it ends, however it ends; off a terminal it prints plain lines.
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
@@ -11,7 +12,8 @@ import { Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
 import { call, type Client } from "../control/ControlClient.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
 import type { Rune } from "../domain/Rune.ts"
-import { answered, type Asked, HELP, parse } from "./AttachInput.ts"
+import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
+import * as AttachKept from "./AttachKept.ts"
 import { AttachView, KEPT, KINDS, type Line } from "./AttachView.ts"
 import { Invocation } from "./Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
@@ -88,7 +90,7 @@ const following = Effect.fnUntraced(function* (
   )
 })
 
-/** Does what was typed; the lines are its answer. */
+/** Does what was typed; the lines are its answer. Fails where no daemon could be asked. */
 const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo) {
   const { caller, paths } = yield* Invocation
   const name = `${agent.project}/${agent.agent}`
@@ -100,21 +102,29 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo) {
           return told(plain((yield* client.Send({ name, text: asked.text, how: asked.how, caller })).message))
         case "Interrupt":
           return told(plain((yield* client.Interrupt({ name, caller })).message))
-        case "Answer": {
+        case "Answer":
+        case "Choose": {
           const calls = yield* client.Calls()
           const asking = calls.filter(
-            (each) =>
-              each.conversation === agent.conversation &&
-              each.agent === agent.agent &&
-              each.state === "awaiting_approval"
+            ({ agent: name, conversation, questions, state }) =>
+              conversation === agent.conversation &&
+              name === agent.agent &&
+              state === "awaiting_approval" &&
+              (asked._tag === "Answer" || questions !== undefined)
           )
-          const found = answered(
+          if (asked._tag === "Choose" && asked.bare && asking.length === 0)
+            return told(plain((yield* client.Send({ name, text: asked.rest, how: "queue", caller })).message))
+          const found = (asked._tag === "Answer" ? answered : chosen)(
             asked.rest,
             asking.map(({ callId }) => callId)
           )
           if ("message" in found) return told(found.message, "yellow")
-          const { callId, reason } = found
-          return told(plain((yield* client.Answer({ name: callId, decision: asked.decision, reason, caller })).message))
+          const { callId, reason: said } = found
+          const answer =
+            asked._tag === "Answer"
+              ? { decision: asked.decision, reason: said }
+              : { decision: "allow" as const, reason: "", answers: [said] }
+          return told(plain((yield* client.Answer({ name: callId, ...answer, caller })).message))
         }
         default:
           return []
@@ -130,8 +140,10 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo) {
     case "Quit":
       return []
     default:
-      return yield* Effect.catch(doing, ({ message, remedy }) =>
-        Effect.succeed(told(`${plain(message)} → ${plain(remedy)}`, "yellow"))
+      return yield* Effect.catchIf(
+        doing,
+        (error) => error._tag !== "DaemonUnreachable",
+        ({ message, remedy }) => Effect.succeed(told(`${plain(message)} → ${plain(remedy)}`, "yellow"))
       )
   }
 })
@@ -212,18 +224,23 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
   yield* notice(`${agent.project}/${agent.agent} is ${agent.state}: ${plain(agent.detail)}`, "bold")
   if (columns !== null && interactive) yield* notice("Type to send; /help names the rest; /quit leaves.", "dim")
   yield* Effect.forEach(shown, take, { discard: true })
+  const print = (lines: ReadonlyArray<Line>) => (lines.length > 0 ? place.print(lines, view.partial) : Effect.void)
+  const invocation = yield* Invocation
+  const kept = yield* AttachKept.make(
+    (asked) => Effect.provideService(act(asked, agent), Invocation, invocation),
+    print
+  )
   const enter = (line: string) =>
     Effect.gen(function* () {
       const asked = parse(line)
-      const lines = yield* act(asked, agent)
-      if (lines.length > 0) yield* place.print(lines, view.partial)
+      yield* print(yield* kept.take(asked))
       return asked._tag === "Quit"
     })
   const lost = (message: string) => notice(`${plain(message)} It goes on here when the daemon is back.`, "red")
-  const invocation = yield* Invocation
   const seeing = following(`${agent.project}/${agent.agent}`, after, take, lost)
-  const typing = place.typed((line) => Effect.provideService(enter(line), Invocation, invocation))
-  yield* Effect.raceFirst(typing, seeing)
+  yield* Effect.raceFirst(place.typed(enter), seeing)
+  const unsent = kept.count()
+  if (unsent > 0) yield* notice(`Not sent, since the daemon is away: ${unsent} of what you typed.`, "red")
 }, Effect.scoped)
 
 export const run = Effect.fnUntraced(function* (input: Input) {

@@ -5,6 +5,8 @@ export type Asked =
   | { readonly _tag: "Interrupt" }
   /** `rest`: a call's id, a reason, or both. */
   | { readonly _tag: "Answer"; readonly decision: "allow" | "deny"; readonly rest: string }
+  /** Options of the call that asks to choose. `bare`: no more than numbers were typed, a message where nothing asks so. */
+  | { readonly _tag: "Choose"; readonly rest: string; readonly bare: boolean }
   | { readonly _tag: "Help" }
   | { readonly _tag: "Quit" }
   | { readonly _tag: "Nothing" }
@@ -17,6 +19,7 @@ export const HELP: ReadonlyArray<string> = [
   "/interrupt         end its turn",
   "/approve [id]      let the call run that asks (the oldest)",
   "/deny [id] reason  refuse it",
+  "/answer [id] text  answer what it asks you to choose; the number of an option alone does it, too",
   "//text             send a text that begins with /",
   "/quit              leave; the agent goes on"
 ]
@@ -27,6 +30,7 @@ const send = (how: "steer" | "urgent", text: string): Asked =>
 export const parse = (line: string): Asked => {
   const text = line.trim()
   if (text === "") return { _tag: "Nothing" }
+  if (/^\d[\d\s,;]*$/.test(text)) return { _tag: "Choose", rest: text, bare: true }
   if (!text.startsWith("/")) return { _tag: "Send", how: "queue", text }
   if (text.startsWith("//")) return { _tag: "Send", how: "queue", text: text.slice(1) }
   const [, verb = "", rest = ""] = /^\/(\S*)\s*([^]*)$/.exec(text) ?? []
@@ -40,6 +44,8 @@ export const parse = (line: string): Asked => {
       return { _tag: "Answer", decision: "allow", rest }
     case "deny":
       return { _tag: "Answer", decision: "deny", rest }
+    case "answer":
+      return { _tag: "Choose", rest, bare: false }
     case "help":
     case "?":
       return { _tag: "Help" }
@@ -64,4 +70,12 @@ export const answered = (
   if (named.length > 1) return { message: `${first} fits ${named.length} calls that ask: ${named.join(", ")}` }
   const oldest = asking[0]
   return oldest === undefined ? { message: "Nothing asks now." } : { callId: oldest, reason: rest }
+}
+
+/** The same of a choice. A call is named by its whole id only: a number is an option, and no beginning of one. */
+export const chosen: typeof answered = (rest, asking) => {
+  const [oldest] = asking
+  if (oldest === undefined) return { message: "Nothing asks you to choose now." }
+  const named = asking.find((id) => rest === id || rest.startsWith(`${id} `))
+  return named === undefined ? { callId: oldest, reason: rest } : { callId: named, reason: rest.slice(named.length) }
 }

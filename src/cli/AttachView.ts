@@ -6,7 +6,9 @@
  * of which can speak to the terminal; an answer that streamed is not shown twice.
  */
 import type { Rune } from "../domain/Rune.ts"
+import type { Question } from "../domain/Question.ts"
 import { age, type Colour, cut, plain, plainLines } from "./Output.ts"
+import { choices } from "./Waiting.ts"
 
 export interface Line {
   readonly text: string
@@ -72,6 +74,13 @@ const usageOf = (usage: unknown): string => {
 const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? (value as { readonly [key: string]: unknown })[name] : undefined
 
+/** By whom, and what was chosen. */
+const approval = (payload: Payload): string => {
+  const answers = field(payload["event"], "answers")
+  const by = plain(text(payload, "approver"))
+  return Array.isArray(answers) ? `  ${by} answered: ${plain(answers.join("; "))}` : `  approved by ${by}`
+}
+
 /** Longest text that waits for its line's end. */
 const PARTIAL = 4000
 
@@ -127,14 +136,23 @@ export class AttachView {
         if (args.length > SHORT) this.long.set(callId, args)
         return [line(`⚙ ${plain(text(payload, "tool_name"))} ${cut(args, SHORT)}`, "cyan")]
       }
-      case "tool.approval_requested":
+      case "tool.approval_requested": {
+        // as it was decoded when it was written
+        const questions = field(payload["event"], "questions") as ReadonlyArray<Question> | undefined
+        if (questions !== undefined)
+          return [
+            line("? it asks you to choose", "yellow"),
+            ...choices(questions).map((each) => line(`  ${each}`, "cyan")),
+            line(`  type ${questions.map(() => "1").join("; ")}   or   /answer ${plain(callId)} a text`, "yellow")
+          ]
         return [
           ...(this.long.has(callId) ? [line(`  ${this.long.get(callId)}`, "cyan")] : []),
           line(`? it asks: ${plain(text(payload, "policy_reason"))}`, "yellow"),
           line(`  /approve ${plain(callId)}   or   /deny ${plain(callId)} why`, "yellow")
         ]
+      }
       case "tool.approved":
-        return [line(`  approved by ${plain(text(payload, "approver"))}`, "dim")]
+        return [line(approval(payload), "dim")]
       case "tool.denied":
         return [line(`  denied: ${plain(text(payload, "reason"))}`, "yellow")]
       case "tool.progress":

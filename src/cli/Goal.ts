@@ -6,6 +6,10 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
+import { textOf } from "./Send.ts"
+
+/** Looks like a slip; agents would begin to work on it. */
+const VERB = /^[a-z-]{1,40}$/u
 
 export const run = Effect.fnUntraced(function* (input: {
   readonly text: string | undefined
@@ -18,11 +22,19 @@ export const run = Effect.fnUntraced(function* (input: {
   readonly target: string | undefined
 }) {
   const { caller, paths } = yield* Invocation
-  const { autoStart, checks, critic, plan, planner, rounds, target, text } = input
+  const { autoStart, checks, critic, plan, planner, rounds, target } = input
+  const text = input.text === "-" ? yield* textOf("-") : input.text
   if (text === undefined || text.trim() === "") {
     return yield* new VerbFailed({
       message: "There is no goal.",
       remedy: 'Say what is to be achieved: agentd goal "…". See those that there are: agentd goal ls',
+      exitCode: ExitCode.usage
+    })
+  }
+  if (plan === undefined && VERB.test(text)) {
+    return yield* new VerbFailed({
+      message: `goal has no subcommand "${text}", and a goal is more than a word.`,
+      remedy: "See those that there are: agentd goal --help. Or say what is to be achieved in a sentence.",
       exitCode: ExitCode.usage
     })
   }

@@ -30,11 +30,12 @@ const show = Effect.fnUntraced(function* (name: string) {
         tasks.push(...more.tasks)
         next = more.next
       }
-      return { goal: first.goal, tasks, findings: first.findings }
+      return { ...first, tasks }
     })
   )
   const now = yield* Clock.currentTimeMillis
-  yield* print(page, () => GoalView.show(page, now, colour))
+  const { findings, goal, tasks } = page
+  yield* print({ goal, tasks, findings }, () => GoalView.show(page, now, colour))
 })
 
 export const run = Effect.fnUntraced(function* (input: Input) {

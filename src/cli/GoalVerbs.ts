@@ -100,7 +100,7 @@ const goal = Command.make(
   "goal",
   {
     text: Argument.String("text").pipe(
-      Argument.withDescription("What is to be achieved"),
+      Argument.withDescription("What is to be achieved; - reads standard input"),
       Argument.optional,
       Argument.map(Option.getOrUndefined)
     ),

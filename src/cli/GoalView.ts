@@ -4,7 +4,7 @@
  * A plan is drawn as a tree: each task below the last one that it waits for, with
  * the others named beside it; deep ones are indented no further than a limit.
  */
-import type { Finding, GoalInfo, TaskInfo } from "../domain/GoalMessages.ts"
+import type { Finding, GoalInfo, GoalPage, TaskInfo } from "../domain/GoalMessages.ts"
 import { age, type Colour, cut, paint, plain, table, type TableOptions } from "./Output.ts"
 
 const states: { readonly [state: string]: Colour | undefined } = {
@@ -90,7 +90,7 @@ const drawn = (tasks: ReadonlyArray<TaskInfo>): ReadonlyArray<Drawn> => {
   return lines
 }
 
-const taskLine = ({ indent, task }: Drawn, now: number, colour: boolean): string => {
+const taskLine = (task: TaskInfo, indent: string, now: number, colour: boolean): string => {
   const [mark, painted] = marks[task.state]
   const others = task.dependsOn.slice(0, -1)
   const notes = [
@@ -120,22 +120,44 @@ export const head = (goal: GoalInfo, now: number, colour: boolean): ReadonlyArra
   ...(goal.detail === "" ? [] : [paint(colour, "dim", plain(goal.detail))])
 ]
 
-export const show = (
-  page: { readonly goal: GoalInfo; readonly tasks: ReadonlyArray<TaskInfo>; readonly findings: ReadonlyArray<Finding> },
-  now: number,
-  colour: boolean
-): ReadonlyArray<string> => {
+export type Page = Pick<GoalPage, "findings" | "goal" | "named" | "tasks">
+
+const found = (findings: Page["findings"], colour: boolean): ReadonlyArray<string> =>
+  findings.length === 0
+    ? []
+    : [
+        "",
+        "The newest review found:",
+        ...findings.map(
+          ({ message, severity, task }) =>
+            `${paint(colour, findingColours[severity], severity)}${task === undefined ? "" : ` ${task}`}: ${plain(message.slice(0, 2_000))}`
+        )
+      ]
+
+const NAMED = new Set<TaskInfo["state"]>(["assigned", "running", "failed"])
+
+/** A plan that is too long to be drawn: how many are in each state, and those that a person looks for first. */
+export const brief = ({ findings, goal, named, tasks }: Page, now: number, colour: boolean): ReadonlyArray<string> => {
+  const whole = goal.total <= tasks.length
+  const states = Object.entries(goal.tasks).flatMap(([state, count]) => (count === 0 ? [] : [`${count} ${state}`]))
+  return [
+    ...head(goal, now, colour),
+    "",
+    `${goal.total} tasks: ${states.join(", ")}`,
+    ...(whole ? tasks.filter(({ state }) => NAMED.has(state)) : named).map((task) => taskLine(task, "", now, colour)),
+    ...(whole ? [] : [`All of them: agentd goal show ${goal.goalId} --json`]),
+    ...found(findings, colour)
+  ]
+}
+
+/** The plan as a tree, if all of it is there. */
+export const show = (page: Page, now: number, colour: boolean): ReadonlyArray<string> => {
   const { findings, goal, tasks } = page
-  const hidden = goal.total - tasks.length
+  if (goal.total > tasks.length && tasks.length > 0) return brief(page, now, colour)
   return [
     ...head(goal, now, colour),
     ...(tasks.length === 0 ? [] : [""]),
-    ...drawn(tasks).map((line) => taskLine(line, now, colour)),
-    ...(hidden > 0 ? [`… and ${hidden} more: --json has all of them`] : []),
-    ...(findings.length === 0 ? [] : ["", "The newest review found:"]),
-    ...findings.map(
-      ({ message, severity, task }) =>
-        `${paint(colour, findingColours[severity], severity)}${task === undefined ? "" : ` ${task}`}: ${plain(message.slice(0, 2_000))}`
-    )
+    ...drawn(tasks).map(({ indent, task }) => taskLine(task, indent, now, colour)),
+    ...found(findings, colour)
   ]
 }

@@ -10,7 +10,7 @@ import type { GoalPage } from "../domain/GoalMessages.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import * as GoalView from "./GoalView.ts"
-import { Invocation } from "./Invocation.ts"
+import { hint, Invocation, print } from "./Invocation.ts"
 import { clock, cut, plain } from "./Output.ts"
 
 const EVERY = "500 millis"
@@ -22,10 +22,11 @@ const REST_OF_SCREEN = "\u001b[J"
 
 const ends = ({ goal }: GoalPage): boolean => goal.state === "goal_met" || goal.state === "stopped"
 
-/** As many lines as there are rows; the end of a long plan is cut and said so. */
+/** As many lines as there are rows: a plan for which there is no room is told in short. */
 export const frame = (page: GoalPage, now: number, rows: number, colour: boolean): ReadonlyArray<string> => {
-  const lines = GoalView.show(page, now, colour)
   const room = Math.max(3, rows - 1)
+  const whole = GoalView.show(page, now, colour)
+  const lines = whole.length <= room ? whole : GoalView.brief(page, now, colour)
   return lines.length <= room ? lines : [...lines.slice(0, room - 1), `… ${lines.length - room + 1} more lines`]
 }
 
@@ -48,11 +49,11 @@ const watching = Effect.fnUntraced(function* (name: string) {
         const page = yield* client.Goal({ name, from: 0, caller })
         const now = yield* Clock.currentTimeMillis
         if (drawing) {
-          const lines = frame(page, now, yield* terminal.rows, colour)
+          const lines = yield* Effect.forEach(frame(page, now, yield* terminal.rows, colour), hint)
           yield* write(HOME + lines.map((one) => one + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
         } else if (keyOf(page) !== before) {
           before = keyOf(page)
-          yield* Console.log(json ? JSON.stringify(page.goal) : line(page, now))
+          yield* Console.log(json ? JSON.stringify(page.goal) : yield* hint(line(page, now)))
         }
         if (ends(page)) return page
         yield* Effect.sleep(EVERY)
@@ -66,7 +67,7 @@ export const run = Effect.fnUntraced(function* (input: { readonly name: string }
   const page = yield* watching(input.name)
   if (columns !== null && !json) {
     const now = yield* Clock.currentTimeMillis
-    for (const one of GoalView.show(page, now, colour)) yield* Console.log(one)
+    yield* print(page.goal, () => GoalView.show(page, now, colour))
   }
   if (page.goal.state === "goal_met") return
   return yield* new VerbFailed({

@@ -72,6 +72,27 @@ const call = Argument.String("call").pipe(
 )
 const reason = maybe("reason", "TEXT", "What the agent or the session is told")
 
+const answer = Command.make(
+  "answer",
+  {
+    call,
+    answers: Argument.String("answer").pipe(
+      Argument.withDescription(
+        "An option's number or label, or a text; a comma between several, one for each question"
+      ),
+      Argument.atLeast(0)
+    )
+  },
+  ({ answers, call }) => verb(() => import("./Answer.ts"))({ call, decision: "allow", reason: undefined, answers })
+).pipe(
+  Command.withDescription("Answer what an agent asks you to choose"),
+  Command.withExamples([
+    { command: "agentd answer", description: "What waits, with the options" },
+    { command: "agentd answer 01k9 2", description: "The second option" },
+    { command: 'agentd answer 01k9 1 "1,3" "neither"', description: "Three questions: an answer for each" }
+  ])
+)
+
 const approve = Command.make("approve", { call }, ({ call }) =>
   verb(() => import("./Answer.ts"))({ call, decision: "allow", reason: undefined })
 ).pipe(
@@ -146,4 +167,4 @@ export const hook = Command.make(
   ])
 )
 
-export const daily = [run, watch, plates, focus, approve, deny, forget] as const
+export const daily = [run, watch, plates, focus, approve, deny, answer, forget] as const

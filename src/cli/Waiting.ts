@@ -1,11 +1,12 @@
 /**
- * Waiting: what waits for a person's yes or no, each with what it would do. Pure;
- * `approve` and `deny` show it when no call is named.
+ * Waiting: what waits for a person's yes, no or choice, each with what it would do. Pure;
+ * `approve`, `deny` and `answer` show it when no call is named.
  *
  * Guarantees: arguments are shown as they are, made harmless and bounded, and a
  * cut says how much it left out: nobody approves what they were not shown.
  */
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
+import type { Question } from "../domain/Question.ts"
 import { age, paint, plain } from "./Output.ts"
 
 export interface Waiting {
@@ -38,6 +39,16 @@ export const argumentsOf = (text: string): string => {
     : `${shown} … and ${text.length - ARGUMENTS} more characters, which are in the log`
 }
 
+/** Each question with its options, as they are answered by number. */
+export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  questions.flatMap(({ options, question, several }) => [
+    `${plain(question)}${several ? " (one or more)" : ""}`,
+    ...options.map(
+      ({ description, label }, at) =>
+        `  ${at + 1}  ${plain(label)}${description === "" ? "" : `: ${plain(description)}`}`
+    )
+  ])
+
 const until = (call: CallInfo, now: number): string =>
   call.until === null ? "" : call.until > now ? `, ${age(call.until - now)} are left` : ", its time is over"
 
@@ -49,11 +60,20 @@ export const render = (waiting: Waiting, now: number, colour: boolean): Readonly
   if (calls.length + sessions.length === 0) return ["Nothing waits for an answer."]
   const short = shortener(waiting)
   return [
-    ...calls.flatMap((call) => [
-      `${paint(colour, "bold", plain(short(call.callId)))}  ${call.project}/${call.agent} wants to use ${paint(colour, "yellow", plain(call.tool))} (asks for ${age(now - call.since)}${until(call, now)})`,
-      `    ${argumentsOf(call.arguments)}`,
-      ...(call.reason === null ? [] : [paint(colour, "dim", `    ${plain(call.reason)}`)])
-    ]),
+    ...calls.flatMap((call) => {
+      const head = `${paint(colour, "bold", plain(short(call.callId)))}  ${call.project}/${call.agent}`
+      const since = `(asks for ${age(now - call.since)}${until(call, now)})`
+      if (call.questions !== undefined)
+        return [
+          `${head} ${paint(colour, "yellow", "asks you to choose")} ${since}`,
+          ...choices(call.questions).map((line) => `    ${line}`)
+        ]
+      return [
+        `${head} wants to use ${paint(colour, "yellow", plain(call.tool))} ${since}`,
+        `    ${argumentsOf(call.arguments)}`,
+        ...(call.reason === null ? [] : [paint(colour, "dim", `    ${plain(call.reason)}`)])
+      ]
+    }),
     ...sessions.map(
       (plate) =>
         `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`
@@ -66,5 +86,8 @@ export const adviceOf = (waiting: Waiting): string => {
   const first = waiting.calls[0]?.callId ?? waiting.sessions[0]?.plateId
   if (first === undefined) return ""
   const id = plain(shortener(waiting)(first))
+  const asked = waiting.calls[0]?.questions
+  if (asked !== undefined)
+    return `agentd answer ${id} ${asked.map(() => "1").join(" ")}   or   agentd answer ${id} "a text"`
   return `agentd approve ${id}   or   agentd deny ${id} --reason "…"`
 }

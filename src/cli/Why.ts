@@ -16,7 +16,10 @@ export const run = Effect.fnUntraced(function* (input: { readonly agent: string 
     return [
       `${name} is ${state}${since} (rune ${agent.restsOn}).`,
       ...(lines.length === 0 ? ["It has not moved yet."] : []),
-      ...lines.map((line) => `${paint(colour, "dim", clock(line.at, now))} ${plain(line.text)}`),
+      ...lines.map(({ at, eventId, text }) => {
+        const restsOn = eventId === 0 ? "" : ` ${paint(colour, "dim", `(rune ${eventId})`)}`
+        return `${paint(colour, "dim", clock(at, now))} ${plain(text)}${restsOn}`
+      }),
       ...(advice === null ? [] : [plain(advice)])
     ]
   })

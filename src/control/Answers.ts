@@ -8,6 +8,7 @@
  */
 import { Effect } from "effect"
 import type { Fleet } from "../agents/Fleet.ts"
+import type { Answer } from "../agents/OpenCall.ts"
 import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
 import type { Decision, Plates } from "../plates/Plates.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
@@ -70,14 +71,13 @@ const told = (reason: string): string => reason.trim() || "Refused by the user."
 export const answer = Effect.fnUntraced(function* (
   { fleet, log, plates }: { fleet: Fleet["Service"]; log: RuneLog["Service"]; plates: Plates["Service"] },
   name: string,
-  behavior: "allow" | "deny",
-  reason: string,
+  { answers, behavior, reason }: Answer,
   caller: Caller
 ) {
   if (name.trim() === "") {
     return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
   }
-  const toCall = (callId: string) => fleet.answerCall(callId, { behavior, reason }, caller)
+  const toCall = (callId: string) => fleet.answerCall(callId, { behavior, reason, answers }, caller)
   const known = yield* asked(log, name)
   // One id may be the beginning of another: a call that is over must not stand for one that asks.
   if (known.exact) return yield* toCall(name)
@@ -93,6 +93,12 @@ export const answer = Effect.fnUntraced(function* (
     case "None":
       // The fleet says what became of it.
       if (known.begins !== undefined) return yield* toCall(known.begins)
+  }
+  if (answers !== undefined && found._tag === "Session") {
+    return yield* new CommandRefused({
+      message: `"${name}" is a session, whose questions are answered in its own terminal.`,
+      remedy: "Jump to it: agentd focus"
+    })
   }
   const decision: Decision = behavior === "allow" ? { behavior } : { behavior, message: told(reason) }
   return yield* plates.answer(found._tag === "Session" ? found.name : name, decision, caller)

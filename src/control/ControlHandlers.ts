@@ -5,11 +5,11 @@
  * Guarantees: inputs are checked first; calls under way are counted and bounded;
  * nothing here holds state of its own but that count.
  */
-import { Clock, Effect, Layer, Stream } from "effect"
+import { Clock, Effect, Layer, Schedule, Stream } from "effect"
 import { Fleet } from "../agents/Fleet.ts"
-import { workerAddress } from "../agents/AgentRecovery.ts"
 import * as Why from "../agents/Why.ts"
-import { type AgentInfo, type Caller, CommandRefused } from "../domain/Messages.ts"
+import { Channels } from "../channels/Channels.ts"
+import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
 import { Plates } from "../plates/Plates.ts"
 import { RuneLog, type StorageError } from "../runes/RuneLog.ts"
 import * as Admission from "./Admission.ts"
@@ -17,7 +17,7 @@ import * as Answers from "./Answers.ts"
 import * as ChannelHandlers from "./ChannelHandlers.ts"
 import * as ConversationHandlers from "./ConversationHandlers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
-import { bounded, checkCaller, checkNamed, checkSelection, checkText } from "./Inputs.ts"
+import { bounded, checkAnswer, checkCaller, checkNamed, checkSelection, checkText } from "./Inputs.ts"
 import { actorsOf, open, select } from "./LogReader.ts"
 import { Limits } from "./Procedure.ts"
 import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
@@ -79,9 +79,13 @@ const reading = (log: RuneLog["Service"], fleet: Fleet["Service"]) =>
 const explaining = (log: RuneLog["Service"], fleet: Fleet["Service"]) =>
   Effect.fnUntraced(function* (name: string, caller: Caller) {
     const agent = yield* fleet.agent(name, caller)
-    const selection = { stream: agent.conversation, actor: workerAddress(agent.agent), kinds: Why.kinds }
-    const runes = yield* log.tail(selection, WHY_RUNES)
-    return { agent, ...Why.why(runes.filter(open), agent) }
+    const { conversation: stream } = agent
+    const runes = yield* Effect.forEach(Why.actorsOf(agent.agent), (actor) =>
+      log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES)
+    )
+    const calls = (yield* fleet.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
+    const conversation = yield* fleet.conversation(stream, caller)
+    return { agent, ...Why.why(runes.flat().filter(open), agent, { calls, conversation }) }
   })
 
 const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], fleet: Fleet["Service"]) {
@@ -94,6 +98,15 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
     states: countStates(yield* fleet.agents)
   }
 })
+
+/** What is commanded next finds the channels that the project's file names. */
+const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
+  channels
+    .isConfigured(conversation)
+    .pipe(
+      Effect.repeat({ until: (there) => there || problems.length > 0, schedule: Schedule.spaced("2 millis") }),
+      Effect.timeoutOption("5 seconds")
+    )
 
 const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
   yield* bounded("reason", reason, Limits.reasonLength)
@@ -108,6 +121,7 @@ const daemon = group.toLayer(
     const fleet = yield* Fleet
     const log = yield* RuneLog
     const plates = yield* Plates
+    const channels = yield* Channels
     const daemon = yield* DaemonControl
     const admit = yield* Admission.Admission
 
@@ -135,7 +149,8 @@ const daemon = group.toLayer(
         admit.call(
           bounded("config", config, Limits.pathLength).pipe(
             Effect.andThen(checkCaller(caller)),
-            Effect.andThen(fleet.register(config, caller))
+            Effect.andThen(fleet.register(config, caller)),
+            Effect.tap((project) => furnished(channels, project))
           )
         ),
       Projects: () => fleet.projects,
@@ -155,8 +170,8 @@ const daemon = group.toLayer(
       Answer: (input) =>
         command(input, (name, caller) =>
           Effect.andThen(
-            bounded("reason", input.reason, Limits.reasonLength),
-            Answers.answer({ fleet, log, plates }, name, input.decision, input.reason, caller)
+            checkAnswer(input),
+            Answers.answer({ fleet, log, plates }, name, { ...input, behavior: input.decision }, caller)
           )
         ),
       Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),

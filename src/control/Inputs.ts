@@ -57,6 +57,19 @@ export const checkReport = Effect.fnUntraced(function* ({ evidence, summary }: R
   for (const piece of evidence) yield* bounded("evidence", piece, length)
 })
 
+export const checkAnswer = Effect.fnUntraced(function* (input: {
+  readonly reason: string
+  readonly answers?: ReadonlyArray<string>
+}) {
+  yield* bounded("reason", input.reason, Limits.reasonLength)
+  const { answers = [] } = input
+  const { count, length } = Limits.answers
+  if (answers.length > count) {
+    return yield* tooLong("answers", answers.length, count, "entries", "Put the answer in quotes.")
+  }
+  for (const answer of answers) yield* bounded("answers", answer, length)
+})
+
 export const checkSelection = Effect.fnUntraced(function* (selection: LogSelection) {
   yield* checkCaller(selection.caller)
   yield* bounded("stream", selection.stream ?? "", Limits.nameLength)

@@ -69,8 +69,31 @@ const newest = Effect.fnUntraced(function* (
   return [...parts.flat(), ...calls].toSorted((a, b) => a.eventId - b.eventId)
 })
 
+const sizeOf = ({ payload }: Rune): number => JSON.stringify(payload).length
+
+/** In their order, as many together as a line to a client takes; one at least. */
+const lines = (runes: ReadonlyArray<Rune>): ReadonlyArray<[Rune, ...Array<Rune>]> => {
+  const made: Array<[Rune, ...Array<Rune>]> = []
+  let left = 0
+  for (const rune of runes) {
+    const size = sizeOf(rune)
+    const line = made.at(-1)
+    if (line === undefined || size > left) {
+      made.push([rune])
+      left = Limits.lineBytes - size
+    } else {
+      line.push(rune)
+      left -= size
+    }
+  }
+  return made
+}
+
 /** The runes of a selection, oldest first; then, if asked, what comes, without gap or duplicate. */
-export const select = (
+export const select = (...args: Parameters<typeof selected>): Stream.Stream<Rune, StorageError> =>
+  Stream.flattenArray(Stream.flatMap(Stream.chunks(selected(...args)), (runes) => Stream.fromIterable(lines(runes))))
+
+const selected = (
   log: RuneLog["Service"],
   selection: Selection,
   actors: Actors | undefined,

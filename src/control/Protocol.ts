@@ -167,7 +167,13 @@ export const group = RpcGroup.make(
   Rpc.make("ForgetPlate", { payload: named, success: Done, error }),
   /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
   Rpc.make("Answer", {
-    payload: { ...named, decision: Schema.Literals(["allow", "deny"]), reason: Schema.String },
+    payload: {
+      ...named,
+      decision: Schema.Literals(["allow", "deny"]),
+      reason: Schema.String,
+      /** To what the call asks to choose: the number of an option, its label, or a text. */
+      answers: Schema.optionalKey(Schema.Array(Schema.String))
+    },
     success: Done,
     error
   }),

@@ -5,18 +5,14 @@ import { Schema } from "effect"
 import { described, Environment, FilePath, matching, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
 import { Span } from "./Span.ts"
 
-/** Any program, run anew for each run: the prompt goes in, its lines come out, its exit code is the outcome. */
-export const CommandBackend = Schema.Struct({
-  type: described(Schema.Literal("command"), "Which kind of backend."),
-  argv: optional(
-    Schema.Array(Text).check(
-      Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
-        message: "must name a program, then its arguments"
-      })
-    ),
-    'The program and its arguments, as they are: ["claude", "-p"]. Either this or shell.'
-  ),
-  shell: optional(Word, "A line for `sh -c`. Either this or argv."),
+const Argv = Schema.Array(Text).check(
+  Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
+    message: "must name a program, then its arguments"
+  })
+)
+
+/** A place in the project and what is set there: what all backends with a process share. */
+const process = {
   cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
   env: Environment.pipe(
     withDefault(
@@ -24,29 +20,28 @@ export const CommandBackend = Schema.Struct({
       "Variables that are set besides the daemon's own. Names: letters, digits and _; AGENTD_… are set by agentd itself."
     )
   ),
+  killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
+}
+
+/** Any program, run anew for each run: the prompt goes in, its lines come out, its exit code is the outcome. */
+export const CommandBackend = Schema.Struct({
+  type: described(Schema.Literal("command"), "Which kind of backend."),
+  argv: optional(Argv, 'The program and its arguments, as they are: ["claude", "-p"]. Either this or shell.'),
+  shell: optional(Word, "A line for `sh -c`. Either this or argv."),
+  ...process,
   promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
     withDefault(
       "stdin",
       "How the prompt reaches it: on its standard input, as its last argument, or in a file named by its last argument."
     )
   ),
-  readyAfter: Span.pipe(withDefault("1 second", "Having lived this long it counts as started.")),
-  killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
+  readyAfter: Span.pipe(withDefault("1 second", "Having lived this long it counts as started."))
 }).check(
   Schema.makeFilter((backend: { readonly argv?: ReadonlyArray<string>; readonly shell?: string }) =>
     (backend.argv === undefined) === (backend.shell === undefined) ? "must have exactly one of argv and shell" : true
   )
 )
 export type CommandBackend = typeof CommandBackend.Type
-
-/** A place in the project and what is set there: what all backends with a process share. */
-const process = {
-  cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
-  env: Environment.pipe(
-    withDefault({}, "Variables that are set besides the daemon's own; AGENTD_… are set by agentd.")
-  ),
-  killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
-}
 
 /** What all backends share whose runs take one turn after the other. */
 const turns = {
@@ -74,14 +69,7 @@ export type ClaudeBackend = typeof ClaudeBackend.Type
 /** Any agent that speaks the Agent Client Protocol over its standard input and output. */
 export const AcpBackend = Schema.Struct({
   type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
-  argv: described(
-    Schema.Array(Text).check(
-      Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
-        message: "must name a program, then its arguments"
-      })
-    ),
-    'The agent and its arguments: ["opencode", "acp"].'
-  ),
+  argv: described(Argv, 'The agent and its arguments: ["opencode", "acp"].'),
   mode: optional(Word, "The agent's own session mode to set. Default: as it starts."),
   authMethod: optional(Word, "Which of the agent's ways to log in is asked for, where it wants one."),
   ...process,
@@ -92,14 +80,7 @@ export type AcpBackend = typeof AcpBackend.Type
 
 /** A server of the Model Context Protocol, started with each run. */
 export const McpServerConfig = Schema.Struct({
-  argv: described(
-    Schema.Array(Text).check(
-      Schema.makeFilter((argv: ReadonlyArray<string>) => argv.length > 0 && argv.length <= 1000 && argv[0] !== "", {
-        message: "must name a program, then its arguments"
-      })
-    ),
-    "The server and its arguments; it speaks over its standard input and output."
-  ),
+  argv: described(Argv, "The server and its arguments; it speaks over its standard input and output."),
   env: Environment.pipe(withDefault({}, "Variables that are set besides the daemon's own."))
 })
 export type McpServerConfig = typeof McpServerConfig.Type

@@ -77,9 +77,12 @@ const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): 
   const byPattern = Object.values(shape.patternProperties ?? {})[0]
   if (byPattern !== undefined) return byPattern
   if (typeof shape.additionalProperties === "object") return shape.additionalProperties
-  return fitting(shape.anyOf ?? [], value)
+  const found = fitting(shape.anyOf ?? [], value)
     .map((one) => below(one, segment, value))
-    .find((one) => one !== undefined)
+    .filter((one) => one !== undefined)
+  // a word that tells the alternatives apart may be that of any of them
+  const words = [...new Set(found.flatMap((one) => one.enum ?? []))]
+  return found.length > 1 && found.every((one) => one.enum !== undefined) ? { ...found[0], enum: words } : found[0]
 }
 
 /** What a file may hold, and what it holds. */
@@ -162,21 +165,30 @@ const unexpected = (path: Path, root: Root): Found => {
   if (known.length === 0) return { path, key: true, message: "is no name that may stand here", remedy: about(shape) }
   const key = String(path.at(-1))
   const meant = didYouMean(key, known)
-  const keys = `Known here: ${known.join(", ")}.`
-  return {
-    path,
-    key: true,
-    message: "is no field that agentd knows",
-    remedy: meant === undefined ? keys : `Did you mean "${meant}"? ${keys}`
-  }
+  const takers = (shape?.anyOf ?? [])
+    .filter((one) => Object.hasOwn(one.properties ?? {}, key))
+    .flatMap((one) => one.properties?.["type"]?.enum ?? [])
+    .map(literal)
+  const type = literal(inside(valueAt(root, above), "type") ?? null)
+  const remedy = [
+    ...(takers.length === 0 ? [] : [`${takers.join(", ")} ${takers.length === 1 ? "takes" : "take"} it.`]),
+    ...(meant === undefined ? [] : [`Did you mean "${meant}"?`]),
+    `Known here: ${known.join(", ")}.`
+  ].join(" ")
+  const message = takers.length === 0 ? "is no field that agentd knows" : `is no field of the type ${type}`
+  return { path, key: true, message, remedy }
 }
 
-const missing = (path: Path, root: Root): Found => ({
-  path,
-  key: false,
-  message: "is missing",
-  remedy: `Add "${String(path.at(-1))}". ${about(shapeAt(root, path))}`.trim()
-})
+const missing = (path: Path, root: Root): Found => {
+  const shape = shapeAt(root, path)
+  const words = shape?.enum === undefined ? "" : `: ${expectation(shape)}`
+  return {
+    path,
+    key: false,
+    message: "is missing",
+    remedy: `Add "${String(path.at(-1))}"${words}. ${about(shape)}`.trim()
+  }
+}
 
 const wrong = (path: Path, root: Root): Found => {
   const shape = shapeAt(root, path)

@@ -107,7 +107,9 @@ export const Finding = Schema.Struct({
   /** What is to be done about it. */
   fix: Schema.optionalKey(Schema.String),
   /** The plan itself is wrong. */
-  needsReplan: Schema.optionalKey(Schema.Boolean)
+  needsReplan: Schema.optionalKey(Schema.Boolean),
+  /** No agent can mend it: no task comes of it. */
+  forPerson: Schema.optionalKey(Schema.Boolean)
 })
 export type Finding = typeof Finding.Type
 
@@ -177,13 +179,16 @@ export const TaskInfo = Schema.Struct({
 })
 export type TaskInfo = typeof TaskInfo.Type
 
-/** So many tasks one reply holds. */
+/** So many tasks one reply holds, and so many that are named wherever they stand. */
 export const TASKS_A_PAGE = 500
+export const TASKS_NAMED = 100
 
 export const GoalPage = Schema.Struct({
   goal: GoalInfo,
   /** In the order of the plan. */
   tasks: Schema.Array(TaskInfo),
+  /** Of a plan that is longer: those under way and those that failed, wherever they stand; the first of them. */
+  named: Schema.Array(TaskInfo),
   /** What the newest review found. */
   findings: Schema.Array(Finding),
   /** From where to ask for more; null at the end. */

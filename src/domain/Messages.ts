@@ -3,6 +3,7 @@
  * that cross a boundary (control socket, siblings), with their errors.
  */
 import { Schema } from "effect"
+import { Question } from "./Question.ts"
 
 /** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
 export const ProjectInfo = Schema.Struct({
@@ -82,7 +83,10 @@ export const PlateInfo = Schema.Struct({
   since: Schema.Finite,
   /** Which signal the status rests on, and when it came (ms since the epoch); null before the first. */
   restsOn: Schema.NullOr(
-    Schema.Struct({ signal: Schema.Literals(["stream", "hook", "transcript", "process"]), at: Schema.Finite })
+    Schema.Struct({
+      signal: Schema.Literals(["stream", "hook", "session", "transcript", "process"]),
+      at: Schema.Finite
+    })
   ),
   /** What it waits for or does, in plain words. */
   detail: Schema.String,
@@ -122,6 +126,8 @@ export const CallInfo = Schema.Struct({
   since: Schema.Finite,
   /** Why it asks; null where it does not. */
   reason: Schema.NullOr(Schema.String),
+  /** What a person is asked to choose: it takes an `answer`, and no approval. Not there: it asks for leave, or not at all. */
+  questions: Schema.optionalKey(Schema.Array(Question)),
   /** When the question or the execution times out, ms since the epoch. */
   until: Schema.NullOr(Schema.Finite),
   restsOn: Schema.Int

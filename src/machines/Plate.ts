@@ -54,7 +54,9 @@ export const Event = Schema.Union([
     source: Schema.String,
     ...process,
     /** `at` is when it was said, not when it reached us: it was kept while we were down. */
-    late: Schema.optional(Schema.Boolean)
+    late: Schema.optional(Schema.Boolean),
+    /** No hook told it: its process has noted itself. */
+    noted: Schema.optional(Schema.Boolean)
   }),
   Schema.TaggedStruct("HookSessionEnd", { ...hook, reason: Schema.String }),
   /** `endedTask`: the background work whose end this prompt announces. */
@@ -112,6 +114,12 @@ export const Event = Schema.Union([
     asOf: Schema.Finite,
     /** An interrupt's line in the transcript (`asOf` is the line's time); a last record that ends a turn, and silence; silence alone. */
     why: Schema.Literals(["interrupt", "quiet", "silent"])
+  }),
+  /** The session's process has noted itself, at `asOf`, what it is about. */
+  Schema.TaggedStruct("StatusNoted", {
+    at,
+    asOf: Schema.Finite,
+    status: Schema.Literals(["idle", "busy", "permission", "question"])
   }),
   // The process, and the board.
   Schema.TaggedStruct("Registered", {
@@ -210,9 +218,14 @@ const attention = {
   PromptAnswered: settled,
   HealthCheckRecovery: settled,
   DialogEndObserved: settled,
-  TurnEndObserved: settled
+  TurnEndObserved: settled,
+  StatusNoted: settled
 }
-const rest = { ...open, ...stale("PromptAnswered", "HealthCheckRecovery", "DialogEndObserved", "TurnEndObserved") }
+const rest = {
+  ...open,
+  StatusNoted: settled,
+  ...stale("PromptAnswered", "HealthCheckRecovery", "DialogEndObserved", "TurnEndObserved")
+}
 
 export const Plate = define<State, Event, Data, never, Kind>()({
   name: "plate",
@@ -252,7 +265,7 @@ export const Plate = define<State, Event, Data, never, Kind>()({
         readonly [t in keyof typeof reports]: "stale"
       }),
       ...stale("PromptAnswered", "HealthCheckRecovery", "DialogEndObserved", "TurnEndObserved"),
-      ...stale("Registered", "ProcessExited"),
+      ...stale("StatusNoted", "Registered", "ProcessExited"),
       SessionStart: settled,
       HookSessionStart: settled,
       Forgotten: forget

@@ -129,6 +129,11 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     event.why === "interrupt"
       ? turnEnded(data, data.background, null)
       : { ...data, turn: false, compacting: false, background: [] },
+  StatusNoted: (data, { asOf, status }) => {
+    if (status === "idle") return { ...turnEnded(data, data.background, null), prompts: [] }
+    if (status === "busy") return acting({ ...data, prompts: [] }, null, asOf)
+    return opened(data, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
+  },
   Registered: (data, event) => ({
     ...withProcess(data, event),
     plateId: event.plateId,
@@ -155,6 +160,7 @@ const signalOf = (event: Event): Signal => {
   if (event._tag.startsWith("Run")) return "stream"
   if (event._tag === "TurnEndObserved" || event._tag === "HealthCheckRecovery") return "transcript"
   if (event._tag === "DialogEndObserved") return event.from
+  if (event._tag === "StatusNoted" || (event._tag === "HookSessionStart" && event.noted === true)) return "session"
   if (event._tag === "Registered" || event._tag === "ProcessExited" || event._tag === "Forgotten") return "process"
   return "hook"
 }
@@ -173,6 +179,15 @@ const isOurs = (data: Data, pid: number): boolean =>
 const formerHook = (data: Data, event: Event): boolean =>
   event._tag.startsWith("Hook") && "sessionId" in event && data.formerIds.includes(event.sessionId ?? "")
 
+/** Noted before what we have heard since of that which it would end or begin. */
+const notedBefore = (data: Data, { asOf, status }: Extract<Event, { _tag: "StatusNoted" }>): boolean => {
+  const asked = Math.max(0, ...data.prompts.map(({ at }) => at))
+  const heard = data.signal?.at ?? 0
+  if (status === "busy") return asOf < (data.prompts.length > 0 ? asked : heard)
+  if (status === "idle") return asOf < (data.turn || data.prompts.length > 0 ? Math.max(data.turnAt, asked) : heard)
+  return asOf < data.turnAt
+}
+
 /** True for an event of the past: older than the last one, of another process, under an id that the session has lost. */
 export const past = (data: Data, event: Event): boolean => {
   if (data.forgotten) return true
@@ -180,6 +195,7 @@ export const past = (data: Data, event: Event): boolean => {
   if (event._tag === "ProcessExited") return event.pid !== undefined && !isOurs(data, event.pid)
   // An interrupt ends the turn that was on when its line was written, whatever subagents have told since.
   if (event._tag === "TurnEndObserved" && event.why === "interrupt") return data.turnAt > event.asOf
+  if (event._tag === "StatusNoted") return notedBefore(data, event)
   if (event._tag === "HealthCheckRecovery" || event._tag === "TurnEndObserved")
     return data.signal !== null && data.signal.at > event.asOf
   if (event._tag === "HookSessionStart") return data.closed && isLate(data, event)

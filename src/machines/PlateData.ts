@@ -23,7 +23,7 @@ export interface Call {
 export interface Prompt {
   /** The subagent that asks; null for the main one. */
   readonly agentId: string | null
-  /** `*` where only a notification told of it. */
+  /** `*` where only a notification, or the session's own note, told of it. */
   readonly tool: string
   /** Null where its call is not known. */
   readonly callId: string | null
@@ -32,6 +32,8 @@ export interface Prompt {
   readonly at: number
   /** By an event of `/events`, whose sender may write another kind of transcript. */
   readonly posted?: true
+  /** The session noted that it waits, and not for what. */
+  readonly noted?: true
 }
 
 /** A process, beyond doubt where its start is known. */
@@ -42,7 +44,7 @@ export interface Process {
 }
 
 /** What a status rests on. */
-export type Signal = "stream" | "hook" | "transcript" | "process"
+export type Signal = "stream" | "hook" | "session" | "transcript" | "process"
 
 export interface Data {
   readonly plateId: string | null
@@ -137,12 +139,13 @@ export const answers = (
     ? prompt.tool === tool || prompt.tool === "*"
     : prompt.callId === callId)
 
+/** A dialog that is told by name is the one that the session has noted without. */
 export const opened = (data: Data, prompt: Prompt): Data =>
   data.prompts.some(
     ({ agentId, callId, tool }) => agentId === prompt.agentId && callId === prompt.callId && tool === prompt.tool
   )
     ? data
-    : { ...data, prompts: [...data.prompts, prompt].slice(-MAX.prompts) }
+    : { ...data, prompts: [...data.prompts.filter(({ noted }) => noted === undefined), prompt].slice(-MAX.prompts) }
 
 export const closedWhere = (data: Data, gone: (prompt: Prompt) => boolean): Data =>
   data.prompts.some(gone) ? { ...data, prompts: data.prompts.filter((prompt) => !gone(prompt)) } : data

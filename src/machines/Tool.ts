@@ -5,6 +5,7 @@
  * approval is not run before it; a call ends within its time limit.
  */
 import { Schema } from "effect"
+import { Question } from "../domain/Question.ts"
 import { define, illegal, on, stale, to } from "./Machine.ts"
 
 export type State =
@@ -20,6 +21,8 @@ export type State =
   | "cancelled_result"
 
 const callId = Schema.String
+/** To its questions. */
+const chosen = Schema.optional(Schema.Array(Schema.String))
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("call_requested", {
@@ -34,12 +37,17 @@ export const Event = Schema.Union([
     /** ms that a question waits; the default where left out */
     approvalTimeout: Schema.optional(Schema.Finite)
   }),
-  Schema.TaggedStruct("requires_approval", { callId, policyReason: Schema.String }),
-  /** The agent's approval mode lets it run. */
-  Schema.TaggedStruct("auto_approved", { callId, policyReason: Schema.String }),
+  /** `questions`: it asks a person to choose, and not for leave. */
+  Schema.TaggedStruct("requires_approval", {
+    callId,
+    policyReason: Schema.String,
+    questions: Schema.optional(Schema.Array(Question))
+  }),
+  /** The agent's approval mode lets it run, or an answer that came when its run was over. */
+  Schema.TaggedStruct("auto_approved", { callId, policyReason: Schema.String, answers: chosen }),
   /** The tool itself never asks. */
   Schema.TaggedStruct("no_approval_needed", { callId }),
-  Schema.TaggedStruct("approved", { callId, approver: Schema.String }),
+  Schema.TaggedStruct("approved", { callId, approver: Schema.String, answers: chosen }),
   Schema.TaggedStruct("denied", { callId, approver: Schema.String, reason: Schema.String }),
   /** The denial has been handed to the turn as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),
@@ -78,6 +86,8 @@ export interface Data {
   readonly toolName: string | null
   /** Why it was denied; null unless it was. */
   readonly denial: string | null
+  /** To its questions; null where it has none, or none yet. */
+  readonly answers: ReadonlyArray<string> | null
   readonly reported: boolean
   /** ms from the start of the execution */
   readonly timeout: number
@@ -102,6 +112,7 @@ export const initial = (limits: Limits = defaultLimits): Data => ({
   turnId: null,
   toolName: null,
   denial: null,
+  answers: null,
   reported: false,
   timeout: limits.toolTimeout,
   limits
@@ -178,6 +189,7 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
       timeout: Math.min(event.timeout ?? data.limits.toolTimeout, data.limits.maxToolTimeout),
       limits: { ...data.limits, approvalTimeout: event.approvalTimeout ?? data.limits.approvalTimeout }
     })),
+    answer: (data, event) => ({ ...data, answers: ("answers" in event ? event.answers : undefined) ?? null }),
     deny: update("denied", (data, event) => ({ ...data, denial: event.reason })),
     report: (data) => ({ ...data, reported: true })
   },
@@ -237,14 +249,14 @@ export const Tool = define<State, Event, Data, Action, Kind>()({
     pending_call: {
       ...illegal("call_requested", ...answers, ...outcomes, "denial_reported"),
       requires_approval: to("awaiting_approval", { rune: "tool.approval_requested" }),
-      auto_approved: to("executing", { rune: "tool.started" }),
+      auto_approved: to("executing", { set: "answer", rune: "tool.started" }),
       no_approval_needed: to("executing", { rune: "tool.started" }),
       cancelled: to("cancelled_result", ends)
     },
     awaiting_approval: {
       ...stale(...policy),
       ...illegal("call_requested", ...outcomes, "denial_reported"),
-      approved: to("executing", { rune: "tool.approved" }),
+      approved: to("executing", { set: "answer", rune: "tool.approved" }),
       denied: to("denied", { set: "deny", rune: "tool.denied" }),
       approval_timeout: to("timeout_result", ends),
       cancelled: to("cancelled_result", ends)

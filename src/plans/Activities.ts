@@ -8,7 +8,7 @@ import type { Context } from "../actors/MachineActor.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as Autonomy from "../machines/Autonomy.ts"
 import { RuneRefused, StorageError } from "../runes/RuneLog.ts"
-import { type AutonomyActor, OURSELVES } from "./AutonomyActor.ts"
+import { type AutonomyActor, OURSELVES, RESTS } from "./AutonomyActor.ts"
 import * as Critic from "./Critic.ts"
 import { Executing } from "./Executing.ts"
 import * as Gate from "./Gate.ts"
@@ -38,7 +38,7 @@ const asks = <A>(
     timeout: goal.options.taskTimeout,
     news: goal.news(),
     waits: (detail, messageId) => {
-      goal.detail = detail
+      goal.detail = goal.around.takesWork() ? detail : RESTS
       goal.asking = { agent, messageId }
     },
     howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.cause),
@@ -123,8 +123,6 @@ const evidenceOf = Effect.fnUntraced(function* (goal: AutonomyActor) {
 
 const isError = ({ severity }: Finding): boolean => severity === "error"
 
-const scratchOf = (goal: AutonomyActor): string => `${goal.around.scratch}/${goal.around.conversation}/${goal.goalId}`
-
 /** The checks, then the critic where they found no error. */
 const examine = Effect.fnUntraced(function* (goal: AutonomyActor, entered: Entered) {
   const { checks, checkTimeout, critic, target } = goal.options
@@ -132,7 +130,13 @@ const examine = Effect.fnUntraced(function* (goal: AutonomyActor, entered: Enter
   goal.detail = checks.length === 0 ? "its result is looked at" : `its checks run: ${checks.join(", ")}`
   const gate: ReadonlyArray<Finding> =
     project === undefined
-      ? [{ severity: "error", message: "the project's config cannot be read: nothing could be checked" }]
+      ? [
+          {
+            severity: "error",
+            message: "the project's config cannot be read: nothing could be checked",
+            forPerson: true
+          }
+        ]
       : yield* Gate.check({
           plan: goal.book.plan,
           followed: goal.book.followed,
@@ -141,7 +145,7 @@ const examine = Effect.fnUntraced(function* (goal: AutonomyActor, entered: Enter
           timeout: checkTimeout,
           root: project.root,
           target,
-          scratch: scratchOf(goal),
+          scratch: goal.scratch,
           store: goal.around.store,
           environment: goal.around.environment
         })
@@ -160,7 +164,7 @@ const examine = Effect.fnUntraced(function* (goal: AutonomyActor, entered: Enter
           {
             severity: "error",
             message: `there is no review: ${found.failure.message}`,
-            fix: "See that the critic works."
+            forPerson: true
           }
         ]
   return [...gate, ...said]
@@ -206,7 +210,9 @@ const watch = (goal: AutonomyActor) =>
     const began = yield* goal.now
     // a clock that was set back must not make it wait for ever
     const until = Math.min(snapshot.at + blockedTimeout, began + blockedTimeout)
-    goal.detail = `it waits: ${snapshot.data.reason ?? "it is blocked"}`
+    const { data } = snapshot
+    const again = data.rounds >= data.maxRounds || goal.book.plan.counts.failed > 0
+    goal.detail = `it waits: ${data.reason ?? "it is blocked"}${again ? `. Let it go on: agentd goal retry ${goal.goalId}` : ""}`
     for (;;) {
       if (yield* canGoOn(goal)) {
         return yield* goal.moveIfStill({ _tag: "dependency_resolved", reason: "a task can be worked on again" })
@@ -257,5 +263,5 @@ export const tidy = Effect.fnUntraced(function* (goal: AutonomyActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.stand.data.inFlight))
   const project = yield* goal.around.project
-  if (project !== undefined) yield* Gate.clear(project.root, scratchOf(goal))
+  if (project !== undefined) yield* Gate.clear(project.root, goal.scratch)
 })

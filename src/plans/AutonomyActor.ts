@@ -19,7 +19,8 @@ import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
 import * as Autonomy from "../machines/Autonomy.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
-import { actorOf, Book, onward, type Stand, startOf } from "./Book.ts"
+import { actorOf, Book, onward, type Stand, startOf, type Told } from "./Book.ts"
+import { DEFAULTS, isWorker } from "./Request.ts"
 import type { Worker } from "./Scheduler.ts"
 
 export interface Project {
@@ -60,22 +61,12 @@ const MAX_ENDS = 256
 /** Whoever gives the word where no person does. */
 export const OURSELVES = "agentd"
 
-export const EMPTY: GoalOptions = {
-  planner: null,
-  critic: null,
-  workers: null,
-  checks: [],
-  checkTimeout: 600_000,
-  autoStart: false,
-  rounds: 3,
-  target: null,
-  planTries: 3,
-  maxTaskErrors: 5,
-  maxErrors: 20,
-  backoff: { base: 2_000, cap: 60_000, jitter: 0 },
-  taskTimeout: 3_600_000,
-  blockedTimeout: 604_800_000
-}
+/** What it says while its conversation takes no work. */
+export const RESTS = "the conversation takes no work: it goes on when that is resumed"
+
+/** In a folder of agentd's own, the one in which a goal's checks are made. */
+export const scratchOf = (folder: string, conversation: string, goalId: string): string =>
+  `${folder}/${conversation}/${goalId}`
 
 export const isFinal = (state: Autonomy.State): boolean => Autonomy.Autonomy.final.includes(state)
 
@@ -122,12 +113,17 @@ export class AutonomyActor {
     this.book = book
   }
 
+  /** Where its checks are made. */
+  get scratch(): string {
+    return scratchOf(this.around.scratch, this.around.conversation, this.goalId)
+  }
+
   get stand(): Stand {
     return this.actor.snapshot
   }
 
   get options(): GoalOptions {
-    return this.book.options ?? EMPTY
+    return this.book.options ?? DEFAULTS
   }
 
   /** Something that it may wait for has changed. */
@@ -216,7 +212,7 @@ export class AutonomyActor {
   /** The book anew from the log. */
   private readonly refold = Effect.suspend(() =>
     Effect.asVoid(
-      Effect.map(readBook(this.around.log, this.around.conversation, this.goalId), ({ book }) => {
+      Effect.map(readGoal(this.around.log, this.around.conversation, this.goalId), ({ book }) => {
         this.book = book
       })
     )
@@ -267,14 +263,9 @@ export class AutonomyActor {
   }
 
   /** Those that may be given tasks. */
-  isWorker({ agent, parent }: Member): boolean {
-    const { critic, planner, workers } = this.options
-    return workers === null ? agent !== planner && agent !== critic && parent === null : workers.includes(agent)
-  }
-
   get members(): Effect.Effect<ReadonlyArray<Member>> {
     return Effect.map(this.around.crew.members(this.around.conversation), (all) =>
-      all.filter((member) => this.isWorker(member))
+      all.filter((member) => isWorker(this.options, member))
     )
   }
 
@@ -331,8 +322,13 @@ export const takeBack = (crew: Crew["Service"], to: Address, messageId: string, 
     Effect.catch((error) => Effect.logDebug(`${to.agent}: ${error.message}`))
   )
 
-/** One goal as its runes tell it. */
-export const readBook = Effect.fnUntraced(function* (log: RuneLog["Service"], conversation: string, goalId: string) {
+/** One goal as its runes tell it; `takes` may leave out the last of them. */
+export const readGoal = Effect.fnUntraced(function* (
+  log: RuneLog["Service"],
+  conversation: string,
+  goalId: string,
+  takes: (told: Told) => boolean = () => true
+) {
   const book = new Book()
   let stand = startOf()
   const selection = { stream: conversation, actor: actorOf(goalId), kinds: [...Autonomy.kinds] }
@@ -340,6 +336,7 @@ export const readBook = Effect.fnUntraced(function* (log: RuneLog["Service"], co
     Effect.sync(() => {
       for (const { at, eventId, payload } of runes) {
         const told = { eventId, at, event: payload["event"] as Autonomy.Event }
+        if (!takes(told)) return
         stand = onward(stand, told)
         book.apply(told)
       }

@@ -35,6 +35,10 @@ const textOf = (value: unknown, name: string): string | null => {
   return typeof found === "string" ? found : null
 }
 
+/** Those of which a task comes. */
+export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
+  findings.filter(({ forPerson, severity }) => severity === "error" && forPerson !== true)
+
 export class Book {
   goal = ""
   by = ""
@@ -113,8 +117,7 @@ export class Book {
 
   /** Its follow-ups are in the order of the errors that they came of. */
   private follow(count: number): void {
-    const errors = this.findings.filter(({ severity }) => severity === "error")
-    for (const { task } of errors.slice(0, count)) if (task !== undefined) this.followed.add(task)
+    for (const { task } of mendable(this.findings).slice(0, count)) if (task !== undefined) this.followed.add(task)
   }
 
   private applyToTask(event: Autonomy.Event, eventId: number, at: number): void {

@@ -3,10 +3,11 @@
  * and what follows from findings: the goal is met, tasks are added, or the plan is
  * revised. Pure.
  */
-import { Effect, Result, Schema } from "effect"
+import { Effect, Result, Schema, Struct } from "effect"
 import { type Evidence, Finding, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
 import { jsonIn } from "./Answer.ts"
-import type { Book } from "./Book.ts"
+import { type Book, mendable } from "./Book.ts"
+import { cut } from "./Excerpt.ts"
 
 const MAX_MESSAGE = 4_000
 const MAX_TASK = 100
@@ -29,8 +30,6 @@ const FORM = `Answer with one JSON object, in a fenced block:
 \`\`\`
 
 Without an error the goal is met: then give an empty list. Write plain JSON, without the comments.`
-
-const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1)}…`)
 
 /** What a review may read of one task. */
 export interface Shown {
@@ -71,7 +70,9 @@ export const review = (book: Book, shown: ReadonlyMap<string, Evidence>, gate: R
     FORM
   ].join("\n\n")
 
-const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Finding) }))
+/** What is for a person to mend is not the critic's to say. */
+const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
+const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
 
 /** An answer, as findings. */
 export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { readonly message: string }> => {
@@ -151,7 +152,7 @@ export const verdict = (
   const replan = errors.find(({ needsReplan }) => needsReplan === true)
   if (replan !== undefined && book.options?.planner != null) return { _tag: "Replan", reason: replan.message }
   const known = book.known
-  const tasks = errors.map((finding, index) => {
+  const tasks = mendable(findings).map((finding, index) => {
     let id = `fix-${round}-${index + 1}`
     while (known.has(id)) id = `${id}x`
     return followUp(book, id, finding, workers)

@@ -14,7 +14,8 @@ import type { Evidence } from "../domain/GoalMessages.ts"
 import { Report } from "../domain/Messages.ts"
 import * as Backoff from "../machines/Backoff.ts"
 import { sendable } from "./Answer.ts"
-import type { AutonomyActor } from "./AutonomyActor.ts"
+import { type AutonomyActor, RESTS } from "./AutonomyActor.ts"
+import { cut, tail } from "./Excerpt.ts"
 import * as Merge from "./Merge.ts"
 import type { Node } from "./Plan.ts"
 import { decide, type Decision } from "./Scheduler.ts"
@@ -22,8 +23,9 @@ import * as TaskPrompt from "./TaskPrompt.ts"
 
 /** How long agents that are only offline may be so before the plan is blocked. */
 const PATIENCE = 60_000
+/** How long the agent of a task may be so, as it is while it is restarted or its conversation resumed. */
+const GRACE = 1_000
 const MAX_COMMITS = 100
-const RESTS = "the conversation takes no work: it goes on when that is resumed"
 /** Of an answer, its end. */
 const MAX_OUTPUT = 2_000
 const MAX_SUMMARY = 500
@@ -31,11 +33,6 @@ const MAX_ERROR = 2_000
 /** Pieces of evidence of one task, and how long each may be. */
 const MAX_PIECES = 32
 const MAX_PIECE = 2_000
-
-const cut = (text: string, length: number): string =>
-  text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`
-const tail = (text: string, length: number): string =>
-  text.length <= length ? text : `…${text.slice(1 - length).toWellFormed()}`
 
 const quietly = <A, E>(effect: Effect.Effect<A, E>, otherwise: A): Effect.Effect<A> =>
   Effect.orElseSucceed(effect, () => otherwise)
@@ -59,6 +56,8 @@ export class Executing {
   private readonly posted = new Set<string>()
   /** Tries that were told to end. */
   private readonly interrupted = new Set<string>()
+  /** Messages whose agents are offline, and since when. */
+  private readonly away = new Map<string, number>()
   /** Since when only agents that are offline keep it from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -93,6 +92,8 @@ export class Executing {
       const agent = node.agent!
       const messageId = node.messageId!
       const member = members.find((one) => one.agent === agent)
+      const away = this.away.get(messageId)
+      this.away.delete(messageId)
       const fate: Fate | undefined = yield* Effect.orElseSucceed(crew.fate(this.to(agent), messageId), () => undefined)
       if (fate === undefined) {
         return yield* this.again(node, `${agent} is no agent of this project any more`, false)
@@ -101,7 +102,7 @@ export class Executing {
         case "Unknown":
           return yield* this.post(node)
         case "Waiting":
-          return yield* this.recall(node, member)
+          return yield* this.recall(node, member, away)
         case "Carried":
           if (node.state === "assigned") {
             const base = node.base ?? (yield* headOf(member?.cwd ?? null))
@@ -119,9 +120,13 @@ export class Executing {
   /** It waits for an agent that is not there: somebody else may do it. */
   private readonly recall = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, member: Member | undefined) {
+    function* (this: Executing, node: Node, member: Member | undefined, away: number | undefined) {
       if (member?.online === true || !this.goal.around.takesWork()) return
-      const gone = yield* quietly(this.goal.around.crew.withdraw(this.to(node.agent!), node.messageId!), false)
+      const messageId = node.messageId!
+      const now = yield* this.goal.now
+      const since = away ?? now
+      if (now - since < GRACE) return void this.away.set(messageId, since)
+      const gone = yield* quietly(this.goal.around.crew.withdraw(this.to(node.agent!), messageId), false)
       const when = node.state === "running" ? "while it worked on it" : "before it began"
       if (gone) yield* this.again(node, `${node.agent} went offline ${when}`, false)
     }
@@ -276,7 +281,8 @@ export class Executing {
           const deadlines = [...goal.book.plan.inFlight.values()]
             .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
             .map((node) => this.deadline(node))
-          return Math.min(...deadlines, decision.until ?? Number.POSITIVE_INFINITY) - now
+          const returns = [...this.away.values()].map((since) => since + GRACE)
+          return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now
         }
         case "Blocked": {
           if (!members.some(({ online }) => online) && !goal.around.takesWork()) {

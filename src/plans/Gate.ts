@@ -109,7 +109,7 @@ const run = (spec: Spec, command: string, cwd: string) =>
   runIn(spec, command, cwd).pipe(
     Effect.scoped,
     Effect.catchTag("BackendError", ({ message, remedy }) =>
-      Effect.succeed(error(`\`${command}\` could not be run: ${message}`, { fix: remedy }))
+      Effect.succeed(error(`\`${command}\` could not be run: ${message}`, { fix: remedy, forPerson: true }))
     )
   )
 
@@ -123,7 +123,7 @@ const checkOut = Effect.fnUntraced(function* (spec: Spec, commit: string) {
   const made = yield* Effect.result(
     Effect.try({
       try: () => mkdirSync(dirname(scratch), { recursive: true, mode: 0o700 }),
-      catch: (cause) => error(`no folder could be made for the checks: ${String(cause)}`)
+      catch: (cause) => error(`no folder could be made for the checks: ${String(cause)}`, { forPerson: true })
     })
   )
   if (made._tag === "Failure") return made.failure
@@ -160,7 +160,10 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   if (only === undefined) return { cwd: spec.root, findings } as Place
   const base = yield* Merge.commitOf(spec.root, spec.target ?? "HEAD")
   if (base === undefined) {
-    return { cwd: only.cwd ?? spec.root, findings: [...findings, error(`there is no branch ${spec.target}`)] } as Place
+    return {
+      cwd: only.cwd ?? spec.root,
+      findings: [...findings, error(`there is no branch ${spec.target}`, { forPerson: true })]
+    } as Place
   }
   const { commit, results } = yield* Merge.combine(spec.root, base, works, spec.goal)
   for (const { branch, conflicts, outcome, tasks } of results) {
@@ -197,7 +200,9 @@ export const check = (spec: Spec): Effect.Effect<ReadonlyArray<Finding>, never, 
     return [...before, ...results]
   }).pipe(
     Effect.catchTags({
-      GitUnavailable: ({ message, remedy }) => Effect.succeed([...failed(spec), error(message, { fix: remedy })]),
-      MergeRefused: ({ message, remedy }) => Effect.succeed([...failed(spec), error(message, { fix: remedy })])
+      GitUnavailable: ({ message, remedy }) =>
+        Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })]),
+      MergeRefused: ({ message, remedy }) =>
+        Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })])
     })
   )

@@ -10,20 +10,21 @@ import {
   type GoalOptions,
   type GoalPage,
   type GoalRequest,
-  type MergeReply,
-  TASKS_A_PAGE
+  TASKS_A_PAGE,
+  TASKS_NAMED
 } from "../domain/GoalMessages.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import type * as Autonomy from "../machines/Autonomy.ts"
 import { StorageError } from "../runes/RuneLog.ts"
-import { type AutonomyActor, EMPTY, isFinal, readBook } from "./AutonomyActor.ts"
-import * as Gate from "./Gate.ts"
+import { type AutonomyActor, isFinal, readGoal } from "./AutonomyActor.ts"
+import { deliver } from "./Delivery.ts"
 import { Goals } from "./Goals.ts"
 import type { LiveGoals } from "./LiveGoals.ts"
 import * as Merge from "./Merge.ts"
+import type { Node, Plan } from "./Plan.ts"
 import * as PlanFile from "./PlanFile.ts"
 import type { GoalRecord } from "./Recovery.ts"
-import { checkAgents, optionsOf, workersOf } from "./Request.ts"
+import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./Request.ts"
 import { figuresOf, infoOf, taskOf } from "./Row.ts"
 
 const MAX_GOAL = 65_536
@@ -33,6 +34,15 @@ const MAX_OPEN = 20
 const MAX_RETRIED = 2_000
 
 const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+
+/** Said to a caller who stands in no project. */
+const nowhere = (name?: string): CommandRefused =>
+  name === undefined
+    ? refuse("There is no agentd.jsonc here, so nobody could work on it.", "Go to the project's folder, then again.")
+    : refuse(
+        `Which ${name}? There is no agentd.jsonc here.`,
+        "Name its project too: PROJECT/GOAL. See: agentd goal ls --all"
+      )
 
 interface Explained {
   readonly _tag: string
@@ -48,6 +58,12 @@ const explained = (error: Explained): CommandRefused | StorageError =>
 
 const carriedOut = <A, E extends Explained, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
 
+/** What a person looks for first in a plan that is too long to be read. */
+const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
+  const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
+  return [...inFlight.values(), ...failed].slice(0, TASKS_NAMED)
+}
+
 class Commands {
   private readonly live: LiveGoals
   constructor(live: LiveGoals) {
@@ -61,7 +77,7 @@ class Commands {
     const goalId = name.slice(slash + 1)
     const conversations =
       slash === -1
-        ? [yield* this.live.options.projects.ofCaller(caller)]
+        ? [yield* Effect.mapError(this.live.options.projects.ofCaller(caller), () => nowhere(name))]
         : yield* Effect.filter([...this.live.records.keys()], (conversation) =>
             conversation === name.slice(0, slash)
               ? Effect.succeed(true)
@@ -110,7 +126,7 @@ class Commands {
         stand: goal?.stand ?? record.stand,
         figures,
         detail: closed ? "its conversation is closed" : goal?.detail,
-        options: figures.options ?? EMPTY
+        options: figures.options ?? DEFAULTS
       },
       yield* Clock.currentTimeMillis
     )
@@ -130,7 +146,7 @@ class Commands {
           "Put the long part into a file, and name it."
         )
       }
-      const conversation = yield* around.projects.ofCaller(caller)
+      const conversation = yield* Effect.mapError(around.projects.ofCaller(caller), () => nowhere())
       const config = yield* around.projects.config(conversation)
       if (this.live.isSealed(conversation)) {
         return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd conversation new")
@@ -289,49 +305,22 @@ class Commands {
       Effect.gen({ self: this }, function* () {
         const record = yield* this.find(name, caller)
         const book =
-          this.live.find(record)?.book ?? (yield* readBook(this.live.log, record.conversation, record.goalId)).book
+          this.live.find(record)?.book ?? (yield* readGoal(this.live.log, record.conversation, record.goalId)).book
         const { nodes } = book.plan
         const tasks = nodes.slice(from, from + TASKS_A_PAGE).map(taskOf)
         const next = from + tasks.length < nodes.length ? from + tasks.length : null
-        const page: GoalPage = { goal: yield* this.info(record), tasks, findings: book.findings, next }
+        const named = from === 0 && next !== null ? namedOf(book.plan).map(taskOf) : []
+        const page: GoalPage = { goal: yield* this.info(record), tasks, named, findings: book.findings, next }
         return page
       })
     )
 
   readonly merge: Goals["Service"]["merge"] = (name, options, caller) =>
-    carriedOut(Effect.uninterruptible(this.merging(name, options, caller)))
-
-  private readonly merging = Effect.fnUntraced(
-    { self: this },
-    function* (
-      this: Commands,
-      name: string,
-      options: { readonly into: string | null; readonly unreviewed: boolean },
-      caller: Caller
-    ) {
-      const record = yield* this.find(name, caller)
-      const { conversation, goalId } = record
-      const { book, stand } = yield* readBook(this.live.log, conversation, goalId)
-      if (stand.state !== "goal_met" && !options.unreviewed) {
-        return yield* refuse(
-          `${goalId} is not met: it is ${stand.state}, and its work is not reviewed.`,
-          "Wait for it, or merge what is done all the same: --unreviewed"
-        )
-      }
-      const project = yield* this.live.options.projects.config(conversation)
-      if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
-      const target = options.into ?? book.options?.target ?? (yield* Merge.currentBranch(project.root))
-      if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
-      const works = Gate.worksOf(book.plan)
-      const results = yield* Merge.into(project.root, target, works, book.goal.split("\n")[0]!.slice(0, 60))
-      const payload = { plan_id: goalId, target, by: caller.by, results }
-      const [rune] = yield* this.live.log.append([
-        { stream: conversation, kind: "plan.merged", actor: `merge/${goalId}`, trigger: "merge", payload }
-      ])
-      const reply: MergeReply = { eventId: rune!.eventId, target, results, message: merged(target, results) }
-      return reply
-    }
-  )
+    carriedOut(
+      Effect.uninterruptible(
+        Effect.flatMap(this.find(name, caller), (record) => deliver(this.live, record, { ...options, by: caller.by }))
+      )
+    )
 }
 
 const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: number | undefined): string => {
@@ -340,14 +329,6 @@ const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: n
     ? `It is carried out. Watch: agentd goal watch ${goalId}`
     : `Look, then: agentd goal approve ${goalId}`
   return `${goalId} has a plan of ${tasks} ${tasks === 1 ? "task" : "tasks"}. ${next}`
-}
-
-const merged = (target: string, results: MergeReply["results"]): string => {
-  if (results.length === 0) return "There is nothing to merge: no task has left a commit on a branch of its own."
-  const of = (outcome: string) => results.filter((result) => result.outcome === outcome)
-  const conflicts = of("conflict").map(({ branch, conflicts }) => `${branch} conflicts in ${conflicts.join(", ")}`)
-  const done = `${of("merged").length} merged into ${target}, ${of("up-to-date").length} there already`
-  return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
 }
 
 export const service = (live: LiveGoals): Goals["Service"] => {

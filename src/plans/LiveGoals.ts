@@ -9,6 +9,7 @@
  * A goal that fails touches no other. One that has ended costs a row.
  */
 import { Clock, Context, Deferred, Effect, Exit, Layer, Schedule, Scope, Stream } from "effect"
+import { existsSync } from "node:fs"
 import { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
 import type * as Nest from "../actors/Nest.ts"
@@ -23,8 +24,9 @@ import * as Autonomy from "../machines/Autonomy.ts"
 import * as Conversation from "../machines/Conversation.ts"
 import { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import * as Activities from "./Activities.ts"
-import { AutonomyActor, isFinal, OURSELVES, type Project, takeBack } from "./AutonomyActor.ts"
+import { AutonomyActor, isFinal, OURSELVES, type Project, scratchOf, takeBack } from "./AutonomyActor.ts"
 import { actorOf, Book, startOf, type Stand } from "./Book.ts"
+import * as Gate from "./Gate.ts"
 import * as GoalCommands from "./GoalCommands.ts"
 import { Goals } from "./Goals.ts"
 import { type GoalRecord, recover } from "./Recovery.ts"
@@ -225,14 +227,19 @@ export class LiveGoals {
     }
   )
 
-  /** What a daemon before this one may not have taken back any more when it ended: asked again, it changes nothing. */
+  /** What a daemon before this one may not have come to any more when a goal ended: again it changes nothing. */
   private readonly finish = Effect.fnUntraced({ self: this }, function* (this: LiveGoals, record: GoalRecord) {
-    const { conversation, left, stand } = record
+    const { conversation, goalId, left, stand } = record
+    const scratch = scratchOf(this.options.scratch, conversation, goalId)
+    if (isFinal(stand.state) && existsSync(scratch)) {
+      yield* this.crew.recovered
+      const project = yield* this.options.projects.config(conversation)
+      if (project !== undefined) yield* Gate.clear(project.root, scratch)
+    }
     const now = yield* Clock.currentTimeMillis
     if (left.length === 0 || now - stand.at > STALE) return
     yield* this.crew.recovered
-    for (const { agent, messageId } of left)
-      yield* takeBack(this.crew, { conversation, agent }, messageId, record.goalId)
+    for (const { agent, messageId } of left) yield* takeBack(this.crew, { conversation, agent }, messageId, goalId)
     record.left = []
   })
 

@@ -50,14 +50,22 @@ export interface Node {
   /** Dependencies that are failed, cancelled or blocked. */
   broken: number
   readonly dependents: Array<Node>
-  queued: boolean
+  /** Its place in the queue; null where it is in none. */
+  entry: Entry | null
+}
+
+/** A ready task that was queued; one that is not its node's any more counts for nothing. */
+export interface Entry {
+  readonly node: Node
+  /** As its node said then, so that the order of a heap stands. */
+  readonly notBefore: number
 }
 
 /** Ready tasks that the same agents are able to do, the first one first. */
 export interface Lane {
   readonly owner: string | null
   readonly needs: ReadonlyArray<string>
-  readonly heap: Heap<Node>
+  readonly heap: Heap<Entry>
 }
 
 /** Priority, then age. */
@@ -75,7 +83,7 @@ export class Plan {
   readonly nodes: Array<Node> = []
   private readonly byId = new Map<string, Node>()
   readonly lanes = new Map<string, Lane>()
-  private readonly later = new Heap<Node>((a, b) => a.notBefore < b.notBefore)
+  private readonly later = new Heap<Entry>((a, b) => a.notBefore < b.notBefore)
   readonly counts: { -readonly [state in keyof TaskCounts]: number } = {
     pending: 0,
     assigned: 0,
@@ -127,7 +135,7 @@ export class Plan {
       missing: 0,
       broken: 0,
       dependents: [],
-      queued: false
+      entry: null
     }
     this.nodes.push(node)
     this.byId.set(task.id, node)
@@ -175,16 +183,16 @@ export class Plan {
   private move(node: Node, state: TaskState, at: number, open: Array<Node>): void {
     const broke = BREAKS.has(node.state)
     const breaks = BREAKS.has(state)
-    const was = node.state === "completed"
-    const is = state === "completed"
+    const done = state === "completed"
     this.counts[node.state]--
     this.counts[state]++
     node.state = state
     node.since = at
-    if (broke === breaks && was === is) return
+    if (broke === breaks && !done) return
     for (const other of node.dependents) {
       if (broke !== breaks) other.broken += breaks ? 1 : -1
-      if (was !== is) other.missing += is ? -1 : 1
+      // for good: what is completed stays so
+      if (done) other.missing--
       open.push(other)
     }
   }
@@ -198,18 +206,21 @@ export class Plan {
     for (const other of open) this.settle(other, at)
   }
 
+  /** In the queue when it is ready, and only then. */
   private queue(node: Node): void {
-    if (node.queued || !this.isReady(node)) return
-    node.queued = true
-    if (node.notBefore > 0) this.later.push(node)
-    else this.laneOf(node.task).heap.push(node)
+    if (!this.isReady(node)) node.entry = null
+    else if (node.entry === null) {
+      node.entry = { node, notBefore: node.notBefore }
+      const heap = node.notBefore > 0 ? this.later : this.laneOf(node.task).heap
+      heap.push(node.entry)
+    }
   }
 
   private laneOf(task: Task): Lane {
     const key = laneKey(task)
     let lane = this.lanes.get(key)
     if (lane === undefined) {
-      lane = { owner: task.owner, needs: task.needs, heap: new Heap(goesFirst) }
+      lane = { owner: task.owner, needs: task.needs, heap: new Heap((a, b) => goesFirst(a.node, b.node)) }
       this.lanes.set(key, lane)
     }
     return lane
@@ -220,36 +231,34 @@ export class Plan {
     return node.state === "pending" && node.missing === 0
   }
 
+  /** The first that counts; those before it are taken off. */
+  private first(heap: Heap<Entry>): Entry | undefined {
+    let entry = heap.peek()
+    for (; entry !== undefined && entry.node.entry !== entry; entry = heap.peek()) heap.pop()
+    return entry
+  }
+
   /** The first ready task of a lane. */
   head(lane: Lane): Node | undefined {
-    for (let node = lane.heap.peek(); node !== undefined; node = lane.heap.peek()) {
-      if (this.isReady(node) && node.notBefore === 0) return node
-      lane.heap.pop()
-      node.queued = false
-      this.queue(node)
-    }
-    return undefined
+    return this.first(lane.heap)?.node
   }
 
   /** Those whose wait is over are ready from now on. */
   advance(now: number): void {
-    for (let node = this.later.peek(); node !== undefined && node.notBefore <= now; node = this.later.peek()) {
-      this.later.pop()
-      node.queued = false
-      node.notBefore = 0
-      this.queue(node)
+    for (
+      let next = this.first(this.later);
+      next !== undefined && next.notBefore <= now;
+      next = this.first(this.later)
+    ) {
+      next.node.notBefore = 0
+      next.node.entry = null
+      this.queue(next.node)
     }
   }
 
   /** When the next wait is over; undefined where none waits for time. */
   get nextAt(): number | undefined {
-    for (let node = this.later.peek(); node !== undefined; node = this.later.peek()) {
-      if (this.isReady(node)) return node.notBefore
-      this.later.pop()
-      node.queued = false
-      this.queue(node)
-    }
-    return undefined
+    return this.first(this.later)?.notBefore
   }
 
   assign(
@@ -269,11 +278,6 @@ export class Plan {
     node.given = by.eventId ?? 0
     node.attempts++
     node.notBefore = 0
-    const { heap } = this.laneOf(node.task)
-    if (heap.peek() === node) {
-      heap.pop()
-      node.queued = false
-    }
     this.to(node, "assigned", at)
   }
 
@@ -327,9 +331,6 @@ export class Plan {
     this.errors -= node.errors
     node.errors = 0
     node.notBefore = 0
-    const open: Array<Node> = []
-    this.move(node, node.broken > 0 ? "blocked" : "pending", at, open)
-    this.queue(node)
-    for (const other of open) this.settle(other, at)
+    this.to(node, "pending", at)
   }
 }

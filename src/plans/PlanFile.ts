@@ -7,9 +7,11 @@
  * tasks and dependencies, recurse nowhere, and let others run in between.
  */
 import { Duration, Effect, Result, Schema, SchemaIssue } from "effect"
-import { stat, readFile } from "node:fs/promises"
+import { constants } from "node:fs"
+import { type FileHandle, open } from "node:fs/promises"
 import { isAbsolute } from "node:path"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
+import { cut } from "./Excerpt.ts"
 
 /** The plan cannot be taken. `problems` name the fields; `message` holds them all, ready to be handed back. */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
@@ -35,14 +37,19 @@ interface Problem {
 const MAX_PROBLEMS = 20
 /** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
 export const MAX_LANES = 1_000
+/** Bytes of one read of its file. */
+const A_READ = 1_048_576
 /** So many tasks are checked before others have their turn. */
 const A_PIECE = 2_000
 
-export const refuse = (problems: ReadonlyArray<Problem>): PlanRefused =>
+export const refuse = (
+  problems: ReadonlyArray<Problem>,
+  remedy = "Mend the plan and hand it in again; its form: agentd goal schema."
+): PlanRefused =>
   new PlanRefused({
     problems,
     message: problems.map(({ field, message }) => (field === "" ? message : `${field}: ${message}`)).join("\n"),
-    remedy: "Mend the plan and hand it in again; its form: agentd goal schema."
+    remedy
   })
 
 const one = (field: string, message: string): PlanRefused => refuse([{ field, message }])
@@ -66,8 +73,6 @@ const WORDS: { readonly [message: string]: string } = {
   "Expected no excess property": "is no field of a task",
   "Expected object": "must be an object: a task"
 }
-
-const cut = (text: string, length: number): string => (text.length <= length ? text : `${text.slice(0, length - 1)}…`)
 
 const pathOf = (index: number, path: ReadonlyArray<unknown>): string =>
   path.reduce<string>(
@@ -159,37 +164,38 @@ const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): Readonly
 
 /** One cycle, as its ids; undefined where there is none. Takes away what depends on nothing, again and again. */
 export const cycle = (tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>): ReadonlyArray<string> | undefined => {
-  const byId = new Map(tasks.map((task) => [task.id, task]))
-  const missing = new Map<string, number>()
-  const dependents = new Map<string, Array<string>>()
-  for (const { dependsOn, id } of tasks) {
-    const inner = dependsOn.filter((other) => byId.has(other))
-    missing.set(id, inner.length)
-    for (const other of inner) {
-      const list = dependents.get(other)
-      if (list === undefined) dependents.set(other, [id])
-      else list.push(id)
+  const place = new Map(tasks.map(({ id }, index) => [id, index]))
+  // by place, for there may be millions of dependencies
+  const missing = new Int32Array(tasks.length)
+  const dependents: Array<Array<number> | undefined> = []
+  for (const [index, { dependsOn }] of tasks.entries()) {
+    for (const id of dependsOn) {
+      const other = place.get(id)
+      if (other === undefined) continue
+      missing[index]!++
+      const list = dependents[other]
+      if (list === undefined) dependents[other] = [index]
+      else list.push(index)
     }
   }
-  const open = tasks.filter(({ id }) => missing.get(id) === 0).map(({ id }) => id)
-  for (let id = open.pop(); id !== undefined; id = open.pop()) {
-    missing.delete(id)
-    for (const other of dependents.get(id) ?? []) {
-      const left = missing.get(other)! - 1
-      missing.set(other, left)
-      if (left === 0) open.push(other)
-    }
+  const open = [...tasks.keys()].filter((index) => missing[index] === 0)
+  for (let index = open.pop(); index !== undefined; index = open.pop()) {
+    for (const other of dependents[index] ?? []) if (--missing[other]! === 0) open.push(other)
   }
-  const first = missing.keys().next().value
-  if (first === undefined) return undefined
+  const first = missing.findIndex((left) => left > 0)
+  if (first === -1) return undefined
   // Each that is left depends on another that is left: following that must come round.
-  const path: Array<string> = []
-  const seen = new Map<string, number>()
-  for (let id = first; ; id = byId.get(id)!.dependsOn.find((other) => missing.has(other))!) {
-    const before = seen.get(id)
-    if (before !== undefined) return path.slice(before)
-    seen.set(id, path.length)
-    path.push(id)
+  const path: Array<number> = []
+  const seen = new Map<number, number>()
+  for (
+    let index = first;
+    ;
+    index = place.get(tasks[index]!.dependsOn.find((id) => missing[place.get(id) ?? -1]! > 0)!)!
+  ) {
+    const before = seen.get(index)
+    if (before !== undefined) return path.slice(before).map((each) => tasks[each]!.id)
+    seen.set(index, path.length)
+    path.push(index)
   }
 }
 
@@ -237,17 +243,47 @@ export const parseText = (text: string, door: Door): Effect.Effect<ReadonlyArray
       : Effect.flatMap(parse(text), (value) => check(value, door))
   })
 
-const readError = (path: string) => (error: unknown) =>
-  one("plan", `${path} cannot be read: ${error instanceof Error ? error.message : String(error)}`)
+const readError = (path: string) => (error: unknown) => {
+  const why = error instanceof Error ? error.message.split(",")[0] : String(error)
+  const remedy = "See that it is there, and that the user that agentd runs as may read it."
+  return refuse([{ field: "plan", message: `${path} cannot be read: ${why}` }], remedy)
+}
 
-/** From a file, by its absolute path. */
+/** No more than may be taken, and one byte: what says that it is short may be endless. */
+const readBounded = async (file: FileHandle): Promise<Buffer> => {
+  const parts: Array<Buffer> = []
+  for (let bytes = 0; bytes <= MAX_PLAN_BYTES;) {
+    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(A_READ), 0, A_READ, bytes)
+    if (bytesRead === 0) break
+    bytes += bytesRead
+    parts.push(buffer.subarray(0, bytesRead))
+  }
+  return Buffer.concat(parts)
+}
+
+/** Of its text; a byte order mark is none of it. */
+const decodeText = (bytes: Buffer): Effect.Effect<string, PlanRefused> =>
+  Effect.try({
+    try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
+    catch: () => one("plan", "is not UTF-8")
+  })
+
+/** From a file, by its absolute path. Opening it waits for nobody, as it would at a pipe. */
 export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {
   if (!isAbsolute(path)) return yield* one("plan", `${path} is not an absolute path`)
-  const info = yield* Effect.tryPromise({ try: () => stat(path), catch: readError(path) })
-  if (!info.isFile()) return yield* one("plan", `${path} is no file`)
-  if (info.size > MAX_PLAN_BYTES) {
-    return yield* one("plan", `${path} has ${info.size} bytes; at most ${MAX_PLAN_BYTES} are taken`)
-  }
-  const text = yield* Effect.tryPromise({ try: () => readFile(path, "utf8"), catch: readError(path) })
-  return yield* parseText(text, door)
+  const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: readError(path) })
+  const bytes = yield* Effect.acquireUseRelease(
+    reading(() => open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)),
+    (file) =>
+      Effect.gen(function* () {
+        const info = yield* reading(() => file.stat())
+        if (!info.isFile()) return yield* one("plan", `${path} is no file`)
+        if (info.size > MAX_PLAN_BYTES) {
+          return yield* one("plan", `${path} has ${info.size} bytes; at most ${MAX_PLAN_BYTES} are taken`)
+        }
+        return yield* reading(() => readBounded(file))
+      }),
+    (file) => Effect.ignore(reading(() => file.close()))
+  )
+  return yield* parseText(yield* decodeText(bytes), door)
 })

@@ -7,6 +7,7 @@ import type { Member } from "../domain/Crew.ts"
 import { MAX_DESCRIPTION, MAX_NEEDS, type Task } from "../domain/GoalMessages.ts"
 import { jsonIn } from "./Answer.ts"
 import type { Book } from "./Book.ts"
+import { cut } from "./Excerpt.ts"
 import * as PlanFile from "./PlanFile.ts"
 
 /** A plan that an agent writes is one that a person can read. */
@@ -39,7 +40,7 @@ const team = (workers: ReadonlyArray<Member>): string =>
 const standing = (book: Book): string => {
   const { nodes } = book.plan
   const lines = nodes.slice(0, MAX_LISTED).map(({ error, state, task }) => {
-    const why = error === null ? "" : ` (${error.slice(0, 200)})`
+    const why = error === null ? "" : ` (${cut(error, 200)})`
     return `- ${task.id}: ${state}${why}: ${task.title}`
   })
   return `${lines.join("\n")}${nodes.length > MAX_LISTED ? `\n… and ${nodes.length - MAX_LISTED} more` : ""}`

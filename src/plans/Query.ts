@@ -9,6 +9,10 @@ import { Clock, Effect, Schema } from "effect"
 import type { Address, Crew, Fate, TurnOutcome } from "../domain/Crew.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
 import { sendable } from "./Answer.ts"
+import { tail } from "./Excerpt.ts"
+
+/** Of the last answer, for the person who is told that none could be used. */
+const MAX_SAID = 300
 
 /** No answer that can be used. */
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
@@ -53,7 +57,9 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       )
       if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
       query.waits(
-        member.online ? `${to.agent} is asked` : `${to.agent} is offline: it is asked as soon as it is back`,
+        member.online
+          ? `${to.agent} is asked`
+          : `${to.agent} is offline, and is asked as soon as it is back: agentd start ${to.agent}`,
         messageId
       )
       if (fate._tag === "Unknown") {
@@ -70,6 +76,7 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
 
 export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
   let problem = ""
+  let said = ""
   for (let n = 1; n <= query.tries; n++) {
     const text = n === 1 ? query.text : again(query.text, problem)
     const fate = yield* pose(query, `${query.key}/${n}`, text)
@@ -79,8 +86,11 @@ export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
       const read = yield* Effect.result(query.read(fate.output))
       if (read._tag === "Success") return read.success
       problem = read.failure.message
+      said = tail(fate.output.trim(), MAX_SAID)
     }
   }
   const times = query.tries === 1 ? "its answer" : `none of ${query.tries} answers`
-  return yield* new QueryFailed({ message: `${query.to.agent}: ${times} could be used: ${problem}` })
+  return yield* new QueryFailed({
+    message: `${query.to.agent}: ${times} could be used: ${problem}${said === "" ? "" : `; it had said: ${said}`}`
+  })
 })

@@ -1,9 +1,9 @@
 /**
  * Request: a goal as it is submitted, completed by what its project says. Pure.
  */
-import { Duration } from "effect"
+import { Duration, Schema } from "effect"
 import type { Member } from "../domain/Crew.ts"
-import type { GoalConfig } from "../domain/GoalConfig.ts"
+import { GoalConfig } from "../domain/GoalConfig.ts"
 import type { GoalOptions, GoalRequest } from "../domain/GoalMessages.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 
@@ -46,12 +46,12 @@ export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>
   return undefined
 }
 
-/** Those that may be given its tasks. */
+/** Of a goal whose first rune says none. */
+export const DEFAULTS: GoalOptions = optionsOf({ goal: "", plan: null }, Schema.decodeSync(GoalConfig)({}))
+
+/** Whether it may be given tasks. */
+export const isWorker = ({ critic, planner, workers }: GoalOptions, { agent, parent }: Member): boolean =>
+  workers === null ? agent !== planner && agent !== critic && parent === null : workers.includes(agent)
+
 export const workersOf = (options: GoalOptions, members: ReadonlyArray<Member>): ReadonlyArray<string> =>
-  members
-    .filter(({ agent, parent }) =>
-      options.workers === null
-        ? agent !== options.planner && agent !== options.critic && parent === null
-        : options.workers.includes(agent)
-    )
-    .map(({ agent }) => agent)
+  members.filter((member) => isWorker(options, member)).map(({ agent }) => agent)

@@ -3,6 +3,7 @@
  */
 import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
 import type { Book, Stand } from "./Book.ts"
+import { cut } from "./Excerpt.ts"
 import type { Node } from "./Plan.ts"
 
 /** What a row says that does not change any more once the goal has ended. */
@@ -84,7 +85,7 @@ export const taskOf = ({ agent, error, errors, result, since, state, task }: Nod
   needs: task.needs,
   errors,
   since,
-  error: error === null ? null : error.slice(0, 500),
+  error: error === null ? null : cut(error, 500),
   restsOn: result?.eventId ?? null,
   head: result?.head ?? null,
   branch: result?.branch ?? null

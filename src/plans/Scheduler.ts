@@ -70,18 +70,20 @@ const assignment = (heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker
   return best === undefined ? undefined : { _tag: "Assign", task: best.head, agent: best.agent.name }
 }
 
-/** What the tasks of a lane lack. */
+/** What the tasks of a lane lack, and how they come by it. */
 const lack = ({ lane, head }: Waiting, workers: ReadonlyArray<Worker>): string => {
   const able = workers.filter((worker) => isAble(lane, worker))
   const task = `task ${head.task.id}`
   const names = able.map(({ name }) => name).join(" or ")
-  if (able.length > 0 && able.every(({ spent }) => spent)) return `${task} waits for the budget of ${names}`
-  if (able.length > 0) return `${task} waits for ${names} to be online`
-  return lane.owner === null
-    ? lane.needs.length === 0
-      ? `${task} finds no agent that may work on it`
-      : `${task} needs ${lane.needs.join(", ")}, which no agent can`
-    : `${task} belongs to ${lane.owner}, which is no agent of this project`
+  const [first] = able
+  if (first !== undefined) {
+    const what = able.every(({ spent }) => spent) ? `the budget of ${names}` : `${names} to be online`
+    return `${task} waits for ${what}: agentd start ${first.name}`
+  }
+  if (lane.owner !== null) return `${task} belongs to ${lane.owner}, which is no agent of this project`
+  return lane.needs.length === 0
+    ? `${task} finds no agent that may work on it`
+    : `${task} needs ${lane.needs.join(", ")}, which no agent can: see can in agentd.jsonc`
 }
 
 /** How many failed tasks a reason names. */

@@ -2,6 +2,7 @@
  * TaskPrompt: what an agent is told that is to do a task. Pure.
  */
 import type { Book } from "./Book.ts"
+import { cut } from "./Excerpt.ts"
 import type { Node, Plan } from "./Plan.ts"
 
 /** Dependencies that are named. */
@@ -30,7 +31,7 @@ export const text = (book: Book, node: Node): string => {
     ...(task.description === "" ? [] : [task.description]),
     `It is part of this goal: ${book.goal}`,
     ...(task.dependsOn.length === 0 ? [] : [before(book.plan, node)]),
-    ...(error === null ? [] : [`The last try ended like this: ${error.slice(0, MAX_ERROR)}`]),
+    ...(error === null ? [] : [`The last try ended like this: ${cut(error, MAX_ERROR)}`]),
     "Do this task and no other. Where you work in git, commit what you did. End with what you did and how you know that it works."
   ].join("\n\n")
 }

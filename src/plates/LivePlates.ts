@@ -2,11 +2,11 @@
  * LivePlates: Plates over the log: recovers every plate at the start, keeps them
  * right, and answers for them.
  *
- *     hooks ─┐                      ┌ machine → rune
- *     events ┼─ Reception ─► plate ─┤
- *     runs ──┘      ▲               └ facts, transcript ◄─┬─ HealthCheck   every 10 s
- *                 Roster: whose?                          ├─ Watch         when it is written
- *                                                         └─ Pulse         does its process live?
+ *     hooks ───┐                      ┌ machine → rune
+ *     events ──┼─ Reception ─► plate ─┤
+ *     runs ────┤      ▲               └ facts, transcript, note ◄─┬─ HealthCheck   every 10 s
+ *  Discovery ──┘   Roster: whose?                                 ├─ Watch         when it is written
+ *                                                                 └─ Pulse         does its process live?
  *
  * The layer is there at once; what the log holds is on the board soon after, and
  * what is heard meanwhile is kept. A plate that fails touches no other.
@@ -21,6 +21,7 @@ import { CommandRefused, type PlateInfo } from "../domain/Messages.ts"
 import * as Plate from "../machines/Plate.ts"
 import { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import { Approvals } from "./Approvals.ts"
+import { Discovery } from "./Discovery.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
 import * as HookEvent from "./HookEvent.ts"
 import { PlateActor } from "./PlateActor.ts"
@@ -43,6 +44,8 @@ export interface Options {
   readonly agentOf?: AgentOf
   /** Look at transcripts as soon as they are written, too; default true. */
   readonly watch?: boolean
+  /** Claude Code's folder, where sessions note themselves; default: only those that a hook tells of are known. */
+  readonly claudeFolder?: string | undefined
 }
 
 /** A plate that was only just made, or that crashed, answers within moments. */
@@ -306,6 +309,11 @@ const make = Effect.fnUntraced(function* (options: Options) {
   if (options.watch !== false) {
     const watch = yield* Watch.make(roster, fs)
     yield* options.nest.add({ id: "watch", start: Effect.succeed(watch.loop) })
+  }
+  const { claudeFolder } = options
+  if (claudeFolder !== undefined) {
+    const discovery = new Discovery({ roster, reception, fs, config: claudeFolder })
+    yield* options.nest.add({ id: "discovery", start: Effect.succeed(discovery.loop) })
   }
   const now = yield* Clock.currentTimeMillis
   yield* recover.pipe(

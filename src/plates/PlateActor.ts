@@ -5,13 +5,14 @@
  * Guarantees: `tell` waits for nothing; the machine alone holds the status, and
  * what is kept here can be lost and found again.
  */
-import { Clock, Effect, type FileSystem } from "effect"
+import { Clock, Deferred, Effect, type FileSystem } from "effect"
 import type * as MachineActor from "../actors/MachineActor.ts"
 import type { Snapshot } from "../machines/Machine.ts"
 import * as Plate from "../machines/Plate.ts"
 import type { ProcessId } from "../backends/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as Facts from "./Facts.ts"
+import * as SessionNote from "./SessionNote.ts"
 import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./Verdict.ts"
@@ -54,6 +55,8 @@ export class PlateActor {
   /** The session's own end, until it has a new id. */
   ended: { readonly reason: string; readonly at: number } | undefined = undefined
   transcript: Transcript | undefined = undefined
+  /** Where its process may note what it is about. */
+  note: SessionNote.SessionNote | undefined = undefined
   /** Its supervisor has been asked to start it. */
   readonly started: Effect.Effect<void>
   /** The branch that its folder is on; undefined where nobody looked, or where there is none. */
@@ -62,7 +65,8 @@ export class PlateActor {
   /** Rounds in a row in which a session that has begun had no transcript. */
   private absences = 0
   private readonly sides = new Map<string, Transcript>()
-  private looking = false
+  /** Done when the look that is under way is over. */
+  private looking: Deferred.Deferred<void> | undefined = undefined
   /** What was asked for while it looked. */
   private next: "round" | "look" | undefined = undefined
 
@@ -109,6 +113,8 @@ export class PlateActor {
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false
     this.transcript = new Transcript(this.fs, path, "main")
+    const notes = SessionNote.folderOf(path)
+    this.note = notes === undefined ? undefined : new SessionNote.SessionNote(this.fs, notes)
     this.sides.clear()
     return true
   }
@@ -118,30 +124,47 @@ export class PlateActor {
     return this.transcript !== undefined && this.absences < MAX_ABSENCES
   }
 
-  /** Reads what is new in the transcripts, and tells the machine what follows from it. One look at a time. */
+  /**
+   * Reads what is new in the transcripts and the note, and tells the machine what follows from it. One
+   * look at a time: what is asked for meanwhile follows it, and a round waits for its end.
+   */
   look(kind: "round" | "look"): Effect.Effect<void> {
     return Effect.suspend(() => {
-      if (this.looking) {
-        if (this.next !== "round") this.next = kind
-        return Effect.void
-      }
-      this.looking = true
-      this.next = undefined
-      return this.lookOnce(kind).pipe(
-        Effect.ensuring(
-          Effect.sync(() => {
-            this.looking = false
-          })
-        ),
-        Effect.andThen(Effect.suspend(() => (this.next === undefined ? Effect.void : this.look(this.next))))
-      )
+      if (this.looking === undefined) return this.lookOn(kind)
+      if (this.next !== "round") this.next = kind
+      return kind === "round" ? Deferred.await(this.looking) : Effect.void
     })
+  }
+
+  private lookOn(kind: "round" | "look"): Effect.Effect<void> {
+    const done = Deferred.makeUnsafe<void>()
+    const looks = Effect.gen({ self: this }, function* () {
+      for (let now: typeof this.next = kind; now !== undefined; now = this.next) {
+        this.next = undefined
+        yield* this.lookOnce(now)
+      }
+      this.looking = undefined
+    })
+    const end = Effect.sync(() => {
+      if (this.looking === done) this.looking = undefined
+      Deferred.doneUnsafe(done, Effect.void)
+    })
+    return Effect.acquireUseRelease(
+      Effect.sync(() => (this.looking = done)),
+      () => looks,
+      () => end
+    )
   }
 
   private readonly lookOnce = Effect.fnUntraced({ self: this }, function* (this: PlateActor, kind: "round" | "look") {
     const { transcript } = this
     const found = transcript === undefined ? undefined : yield* transcript.look
     const sides = yield* this.lookAside
+    const { sessionId } = this.stand.data
+    const note =
+      sessionId === null
+        ? undefined
+        : yield* this.note?.look(sessionId, this.process, kind === "round") ?? Effect.undefined
     if (kind === "round") {
       this.absences = this.stand.data.turnAt > 0 && found?._tag === "Absent" ? this.absences + 1 : 0
       yield* this.lookAtBranch
@@ -151,6 +174,7 @@ export class PlateActor {
       found,
       view: transcript?.view,
       sides,
+      note,
       heard: this.heard,
       now: yield* Clock.currentTimeMillis,
       round: kind === "round"

@@ -1,5 +1,5 @@
 /**
- * Verdict: what the transcript says of a plate that its hooks have not said.
+ * Verdict: what the transcript, and the session's own note, say of a plate that its hooks have not said.
  *
  * Guarantees: pure. Content decides where it says something: a dialog is over when
  * its own call has its result, when the agent has gone on to a new message, or when
@@ -10,7 +10,9 @@
  */
 import * as Plate from "../machines/Plate.ts"
 import type { Prompt } from "../machines/PlateData.ts"
+import { past } from "../machines/PlateChange.ts"
 import type { Snapshot } from "../machines/Machine.ts"
+import type { Noted } from "./SessionNote.ts"
 import type { Found } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 
@@ -18,6 +20,8 @@ import type { TranscriptView } from "./TranscriptView.ts"
 const SLACK = 50
 /** So much a hook may be late: no agent waits longer for one. */
 const LATENESS = 3_000
+/** So much later than the note a hook that says the same, and more, may reach us. */
+export const NOTE_SETTLES = 300
 const STALENESS = Plate.STALENESS_SECONDS * 1_000
 
 export interface Case {
@@ -27,6 +31,8 @@ export interface Case {
   readonly view: TranscriptView | undefined
   /** Those of subagents that ask. */
   readonly sides: ReadonlyMap<string, TranscriptView>
+  /** What the session's process says of itself; undefined where it says nothing. */
+  readonly note: Noted | undefined
   /** The newest hook, whatever it said. */
   readonly heard: number
   /** ms since the epoch */
@@ -88,6 +94,27 @@ const recovery = ({ now, snapshot }: Case): Plate.Event => ({
   asOf: snapshot.data.signal?.at ?? 0
 })
 
+/** The states that a note agrees with. */
+const agrees: { readonly [status in Noted["status"]]: ReadonlyArray<Plate.State> } = {
+  idle: ["Starting", "Idle", "Error"],
+  busy: ["Running"],
+  permission: ["AwaitingApproval", "AwaitingInput"],
+  question: ["AwaitingApproval", "AwaitingInput"]
+}
+
+/** The session says of itself what nobody has told us. A run of ours tells us all. */
+const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<Plate.Event> => {
+  if (note === undefined || data.runId !== null || agrees[note.status].includes(state)) return []
+  // Busy with what goes on in the background: the turn is over, and a person can type.
+  if (note.status === "busy" && state === "Idle" && data.background.length > 0) return []
+  const event = { _tag: "StatusNoted", at: now, asOf: note.at, status: note.status } as const
+  return now - note.at < NOTE_SETTLES || past(data, event) ? [] : [event]
+}
+
+/** What the session itself says is so needs no guess from silence or from a file's time. */
+const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
+  note !== undefined && agrees[note.status].includes(state)
+
 /** The file was written, and nobody knows what: the status is of the past. */
 const byMtime = (of: Case): ReadonlyArray<Plate.Event> => {
   const { found, round, snapshot } = of
@@ -118,25 +145,34 @@ const silent = ({ found, heard, now, round, snapshot, view }: Case): ReadonlyArr
   return silence > Plate.QUIET && ends ? event("quiet") : []
 }
 
+/** The first that says something; each is asked only where those before it are silent. */
+const first = (
+  of: Case,
+  ...rules: ReadonlyArray<(of: Case) => ReadonlyArray<Plate.Event>>
+): ReadonlyArray<Plate.Event> => {
+  for (const rule of rules) {
+    const events = rule(of)
+    if (events.length > 0) return events
+  }
+  return []
+}
+
+const unconfirmed = (rule: (of: Case) => ReadonlyArray<Plate.Event>) => (of: Case) => (confirmed(of) ? [] : rule(of))
+
 /** What to tell the plate, in order. */
 export const judge = (of: Case): ReadonlyArray<Plate.Event> => {
   switch (of.snapshot.state) {
-    case "Starting":
-    case "Idle":
     case "Closed":
       return []
+    case "Starting":
+    case "Idle":
+      return noted(of)
     case "Error":
-      return failed(of)
-    case "Running": {
-      const ends = interrupted(of)
-      return ends.length > 0 ? ends : silent(of)
-    }
+      return first(of, failed, noted)
+    case "Running":
+      return first(of, interrupted, noted, unconfirmed(silent))
     case "AwaitingInput":
-    case "AwaitingApproval": {
-      const ends = interrupted(of)
-      if (ends.length > 0) return ends
-      const over = dialogs(of)
-      return over.length > 0 ? over : byMtime(of)
-    }
+    case "AwaitingApproval":
+      return first(of, interrupted, dialogs, noted, unconfirmed(byMtime))
   }
 }

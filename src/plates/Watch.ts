@@ -1,5 +1,6 @@
 /**
- * Watch: looks at a transcript as soon as it is written, where the system says so.
+ * Watch: looks at a session as soon as it has written its transcript, or its note of
+ * itself, where the system says so.
  *
  * Guarantees: only makes sooner what the health check finds anyway; a bounded
  * number of folders is watched, those of open plates; one that cannot be watched
@@ -9,6 +10,8 @@ import { Effect, FiberMap, type FileSystem, type Scope, Stream } from "effect"
 import { basename, dirname } from "node:path"
 import type { PlateActor } from "./PlateActor.ts"
 import type { Roster } from "./Roster.ts"
+import { fileOf } from "../backends/ClaudeSessions.ts"
+import { NOTE_SETTLES } from "./Verdict.ts"
 
 const MAX_FOLDERS = 64
 /** How often the folders are gone through. */
@@ -16,19 +19,35 @@ const INTERVAL = "2 seconds"
 /** A session writes several records at a time. */
 const SETTLES = "50 millis"
 
+/** What it watches of a plate. */
+const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
+  ...(transcript === undefined ? [] : [dirname(transcript.path)]),
+  ...(note === undefined ? [] : [note.folder])
+]
+
 export class Watch {
   private readonly roster: Roster
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
+  /** Looks that wait until a note has settled, by plate. */
+  private readonly later: FiberMap.FiberMap<string>
 
-  private constructor(roster: Roster, fs: FileSystem.FileSystem, folders: FiberMap.FiberMap<string>) {
+  private constructor(
+    roster: Roster,
+    fs: FileSystem.FileSystem,
+    folders: FiberMap.FiberMap<string>,
+    later: FiberMap.FiberMap<string>
+  ) {
     this.roster = roster
     this.fs = fs
     this.folders = folders
+    this.later = later
   }
 
   static make(roster: Roster, fs: FileSystem.FileSystem): Effect.Effect<Watch, never, Scope.Scope> {
-    return Effect.map(FiberMap.make<string>(), (folders) => new Watch(roster, fs, folders))
+    return Effect.zipWith(FiberMap.make<string>(), FiberMap.make<string>(), (folders, later) => {
+      return new Watch(roster, fs, folders, later)
+    })
   }
 
   /** For its supervisor. */
@@ -42,9 +61,7 @@ export class Watch {
 
   /** The folders of the open plates, and no others. */
   private readonly settle = Effect.gen({ self: this }, function* () {
-    const wanted = new Set(
-      this.roster.open.flatMap(({ transcript }) => (transcript === undefined ? [] : [dirname(transcript.path)]))
-    )
+    const wanted = new Set(this.roster.open.flatMap(foldersOf))
     for (const [folder] of this.folders) if (!wanted.has(folder)) yield* FiberMap.remove(this.folders, folder)
     for (const folder of [...wanted].slice(0, MAX_FOLDERS)) {
       if (yield* FiberMap.has(this.folders, folder)) continue
@@ -52,9 +69,7 @@ export class Watch {
       if (!(yield* Effect.orElseSucceed(this.fs.exists(folder), () => false))) continue
       yield* FiberMap.run(this.folders, folder, this.follow(folder))
       // What was written before the watch stood.
-      const there = this.roster.open.filter(
-        ({ transcript }) => transcript !== undefined && dirname(transcript.path) === folder
-      )
+      const there = this.roster.open.filter((plate) => foldersOf(plate).includes(folder))
       yield* Effect.forEach(there, (plate) => plate.look("look"), { discard: true })
     }
   })
@@ -62,20 +77,31 @@ export class Watch {
   private follow(folder: string): Effect.Effect<void> {
     return this.fs.watch(folder).pipe(
       Stream.map((event) => basename(event.path)),
-      Stream.filter((name) => name.endsWith(".jsonl")),
       Stream.groupedWithin(256, SETTLES),
-      Stream.runForEach((names) =>
-        Effect.forEach(this.named(folder, new Set(names)), (plate) => plate.look("look"), { discard: true })
-      ),
+      Stream.runForEach((names) => this.written(folder, new Set(names))),
       // The next pass tries again.
       Effect.catchCause((cause) => Effect.logDebug(`${folder} is not watched for a moment`, cause))
     )
   }
 
-  private named(folder: string, names: ReadonlySet<string>): ReadonlyArray<PlateActor> {
-    return this.roster.open.filter(
-      ({ transcript }) =>
-        transcript !== undefined && names.has(basename(transcript.path)) && dirname(transcript.path) === folder
+  private written(folder: string, names: ReadonlySet<string>): Effect.Effect<void> {
+    return Effect.forEach(
+      this.roster.open,
+      (plate) => {
+        const { note, process, transcript } = plate
+        if (transcript !== undefined && dirname(transcript.path) === folder && names.has(basename(transcript.path))) {
+          return plate.look("look")
+        }
+        const isNoted = note?.folder === folder && (process === undefined || names.has(fileOf(process.pid)))
+        return isNoted ? this.lookLater(plate) : Effect.void
+      },
+      { discard: true }
     )
+  }
+
+  /** Once no newer note of it has come for a moment. */
+  private lookLater(plate: PlateActor): Effect.Effect<void> {
+    const look = Effect.delay(plate.look("look"), NOTE_SETTLES + 1)
+    return Effect.asVoid(FiberMap.run(this.later, plate.plateId, look))
   }
 }

@@ -79,6 +79,7 @@ export class AgentWorld {
         conversation: STREAM,
         project: () => "shop",
         parent: null,
+        queued: () => false,
         log: this.log,
         deadLetters: Context.get(dead, DeadLetters.DeadLetters),
         config: () => this.config,

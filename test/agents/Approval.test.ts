@@ -22,6 +22,16 @@ describe("Approval", () => {
     assert.strictEqual(verdict({ always: ["Read"] }, "Read", true), "Ask")
   })
 
+  it("a question to a person is put to one in every mode, unless never names its tool", () => {
+    const choice = (settings: object) =>
+      decide(policy(settings), { tool: "Choose", readOnly: true, asksToChoose: true })._tag
+    assert.deepStrictEqual(
+      ["read_only", "auto", "full_access"].map((mode) => choice({ mode })),
+      ["Ask", "Ask", "Ask"]
+    )
+    assert.strictEqual(choice({ never: ["Choose"] }), "Run")
+  })
+
   it("a star stands for any text, and for nothing else", () => {
     const named = (pattern: string, tool: string) => verdict({ never: [pattern] }, tool) === "Run"
     assert.isTrue(named("mcp__*", "mcp__shop__buy"))

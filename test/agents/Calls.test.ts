@@ -72,6 +72,39 @@ describe("tool calls", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("a call that asks to choose takes an answer and no approval; the rune and its run have what was chosen", () =>
+    Effect.gen(function* () {
+      const options = [
+        { label: "Red", description: "warm" },
+        { label: "Blue", description: "" }
+      ]
+      const questions = [{ question: "Which?", options, several: false }]
+      const world = yield* make([one({ asks: true, questions })])
+      yield* world.tree.send("go", "queue", caller)
+      const [call] = yield* asked(world)
+      assert.deepStrictEqual(call!.questions, questions)
+      assert.match((yield* Effect.flip(world.tree.answer(call!.callId, yes, caller))).message, /asks you to choose/)
+      const done = yield* world.tree.answer(call!.callId, { ...yes, answers: ["2"] }, caller)
+      assert.include(done.message, "answered: Blue")
+      yield* world.kind("turn.completed")
+      const event = (yield* world.kind("tool.approved"))[0]!.payload["event"]
+      assert.deepStrictEqual((event as { readonly answers: unknown }).answers, ["Blue"])
+      assert.deepStrictEqual(world.backend.played()[0]!.turns!.answers, [
+        ["a", { behavior: "allow", answers: ["Blue"] }]
+      ])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("an answer to a call that asks for leave is refused, and says how to give it", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true })])
+      yield* world.tree.send("go", "queue", caller)
+      const [call] = yield* asked(world)
+      const refused = yield* Effect.flip(world.tree.answer(call!.callId, { ...yes, answers: ["2"] }, caller))
+      assert.include(refused.remedy, `agentd approve ${call!.callId}`)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("an answer that comes twice, or for nothing, is refused and says what became of the call", () =>
     Effect.gen(function* () {
       const world = yield* make([one({ asks: true, takes: "30 millis" })])
@@ -188,6 +221,43 @@ describe("tool calls", () => {
       assert.deepStrictEqual(yield* statuses(world), ["unknown", "success"])
       const starts = yield* world.kind("tool.started")
       assert.match(JSON.stringify(starts.at(-1)!.payload), /approved before by ada/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("what was chosen late is the answer when the same is asked again", () =>
+    Effect.gen(function* () {
+      const options = [{ label: "Red", description: "" }]
+      const asks = one({ asks: true, questions: [{ question: "Which?", options, several: false }] })
+      const world = yield* make([asks])
+      yield* world.tree.send("go", "queue", caller)
+      yield* asked(world)
+      yield* world.lose
+      // and lost again between the answer and the asking
+      world.play([{ hang: true }])
+      yield* world.open
+      const [open] = yield* asked(world)
+      assert.strictEqual(open!.questions?.length, 1)
+      yield* world.tree.answer(open!.callId, { ...yes, answers: ["1"] }, caller)
+      yield* world.lose
+      world.play([asks])
+      yield* world.open
+      yield* world.kind("turn.completed")
+      const starts = yield* world.kind("tool.started")
+      assert.match(JSON.stringify(starts.at(-1)!.payload), /"answers":\["Red"\]/)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("of a call that has its result nothing is held", () =>
+    Effect.gen(function* () {
+      const world = yield* make([one({ asks: true })])
+      yield* world.tree.send("go", "queue", caller)
+      const [asking] = yield* asked(world)
+      const { actor } = world.agent.calls["open"].get(asking!.callId)!
+      yield* world.tree.answer(asking!.callId, yes, caller)
+      yield* world.kind("turn.completed")
+      const late = actor.offer({ _tag: "cancelled", callId: asking!.callId, reason: "late" })
+      const isClosed = Effect.match(late, { onFailure: ({ _tag }) => _tag === "ActorStopped", onSuccess: () => false })
+      yield* until(isClosed, (closed) => closed)
     }).pipe(Effect.scoped)
   )
 

@@ -87,6 +87,45 @@ const revived = Effect.fnUntraced(function* (log: RuneLog["Service"], config: ob
   return world
 })
 
+describe("many commands at once", { timeout: 30_000 }, () => {
+  it.live("starts and stops from everywhere: each incarnation's life begins and ends once, and nothing is left", () =>
+    Effect.gen(function* () {
+      const { world } = yield* make({ mode: "loop", prompt: "x", backoff: { base: "1ms" } })
+      const { tree } = world
+      const commands = Array.from({ length: 60 }, (_, n) => (n % 2 === 0 ? tree.stop(caller) : tree.start(caller)))
+      yield* Effect.all(commands, { concurrency: "unbounded" })
+      yield* tree.stop(caller)
+      const started = yield* world.kind("worker.started", 30)
+      yield* world.kind("agent.terminated", started.length)
+      assert.lengthOf(yield* world.kind("agent.spawning"), started.length)
+      assert.lengthOf(yield* world.kind("agent.terminated"), started.length)
+      assert.isUndefined(world.agent.slot.current())
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("a question that is asked again after the daemon's end", { timeout: 30_000 }, () => {
+  it.live("is withdrawn before it stands again: whoever reads along answers the new one", () =>
+    Effect.gen(function* () {
+      const { run, world } = yield* working()
+      yield* run.say(call("c"), asks("c"))
+      yield* asked(world)
+      const gate = Puppet.holding(yield* cut(world, () => true))
+      const next = yield* revived(gate.log, { backoff: { base: "1ms" } })
+      const second = yield* (next.puppet as Puppet.Puppet).run()
+      yield* next.kind("turn.started", 2)
+      gate.hold(({ kind }) => kind === "tool.result")
+      yield* second.say(call("c"), asks("c"))
+      yield* gate.caught
+      yield* Effect.sleep(30)
+      assert.lengthOf(yield* next.kind("tool.approval_requested"), 1)
+      yield* gate.free
+      yield* next.kind("tool.approval_requested", 2)
+      assert.deepStrictEqual(yield* statuses(next), ["cancelled"])
+    }).pipe(Effect.scoped)
+  )
+})
+
 describe("a run that breaks the contract", { timeout: 30_000 }, () => {
   it.live("says twice that it is up: the turn goes on and ends", () =>
     Effect.gen(function* () {

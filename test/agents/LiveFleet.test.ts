@@ -26,6 +26,27 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
     })
   )
 
+  it.live("the project that it is to take up is there for the first command", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([works]))
+      world.configure({ agents: { a: World.command({ autostart: false }) } })
+      world.project = world.config
+      const fleet = yield* world.open
+      assert.match((yield* fleet.start("a", world.caller)).message, /a is started/)
+    })
+  )
+
+  it.live("what is wrong with the file of the project to take up is for whoever registers it", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([works]))
+      world.configure("{ broken")
+      world.project = world.config
+      const fleet = yield* world.open
+      const refused = yield* Effect.flip(fleet.register(world.config, world.caller))
+      assert.match(refused.message, /agentd.jsonc:1/)
+    })
+  )
+
   it.live("a project whose file was broken at the start keeps its inboxes and stops when it is registered again", () =>
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([works])

@@ -12,7 +12,7 @@ import {
   type RunSpec
 } from "../../src/backends/Backend.ts"
 import type { RuneDraft } from "../../src/domain/Rune.ts"
-import type { RuneLog } from "../../src/runes/RuneLog.ts"
+import { type RuneLog, StorageError } from "../../src/runes/RuneLog.ts"
 import { until } from "./World.ts"
 
 export interface Pulled {
@@ -90,14 +90,23 @@ export const make = (options: { readonly up?: boolean; readonly deaf?: boolean }
 /** The log; appends of drafts that are `held` wait for `free`. */
 export const holding = (log: RuneLog["Service"]) => {
   const gate = Latch.makeUnsafe(true)
+  const gone = new StorageError({ message: "the daemon is gone", remedy: "", reason: "closed" })
   let waiting = 0
+  const death = Latch.makeUnsafe(false)
+  let isDead = false
   const holds: { held: (draft: RuneDraft) => boolean } = { held: () => false }
+  const alive = (drafts: ReadonlyArray<RuneDraft>) =>
+    Effect.suspend(() => (isDead ? Effect.fail(gone) : log.append(drafts)))
   const append: RuneLog["Service"]["append"] = (drafts) =>
     Effect.suspend(() => {
-      if (!drafts.some((draft) => holds.held(draft))) return log.append(drafts)
+      if (!drafts.some((draft) => holds.held(draft))) return alive(drafts)
       waiting++
-      return Effect.andThen(gate.await, log.append(drafts))
+      return Effect.andThen(gate.await, alive(drafts))
     })
+  const free = Effect.sync(() => {
+    holds.held = () => false
+    gate.openUnsafe()
+  })
   return {
     log: { ...log, append },
     hold: (held: (draft: RuneDraft) => boolean) => {
@@ -110,9 +119,16 @@ export const holding = (log: RuneLog["Service"]) => {
       Effect.sync(() => waiting),
       (count) => count > 0
     ),
-    free: Effect.sync(() => {
-      holds.held = () => false
-      gate.openUnsafe()
-    })
+    free,
+    /** This daemon writes nothing more, not even what waits; `reborn`: the next one does. */
+    die: Effect.andThen(
+      Effect.sync(() => {
+        isDead = true
+        death.openUnsafe()
+      }),
+      free
+    ),
+    dead: death.await,
+    reborn: Effect.sync(() => void (isDead = false))
   }
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "@effect/vitest"
 import { span, why } from "../../src/agents/Why.ts"
-import type { AgentInfo } from "../../src/domain/Messages.ts"
+import type { AgentInfo, CallInfo, ConversationInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/domain/Rune.ts"
 import type { Event } from "../../src/machines/Worker.ts"
 
@@ -167,6 +167,134 @@ describe("advice", () => {
     expect(why([], agent({ state: "BuildingPrompt", inbox: 0 })).advice).toContain("agentd send web/builder")
     expect(why([], agent({ state: "BuildingPrompt", inbox: 1 })).advice).toBeNull()
   })
+})
+
+/** Of another of its actors. */
+const told = (eventId: number, kind: string, event: object): Rune => ({
+  ...moves(["", "", { _tag: "BackoffElapsed" }])[0]!,
+  eventId,
+  kind,
+  actor: kind.startsWith("turn.") ? "turn/builder" : "agent/builder",
+  payload: { event }
+})
+const start = (eventId: number, ...messageIds: ReadonlyArray<string>) =>
+  told(eventId, "turn.started", {
+    _tag: "start_turn",
+    turnId: "t",
+    agentId: "builder",
+    input: "",
+    source: "queue",
+    messageIds,
+    at: 1
+  })
+const turns = { backend: "claude", state: "Running", detail: "run 7" }
+
+describe("the last turn", () => {
+  it.each([
+    [
+      "turn.error",
+      { _tag: "stream_error", turnId: "t", errorType: "server", message: "overloaded", retry: true },
+      "the turn failed (server): overloaded; its work is offered again"
+    ],
+    [
+      "turn.interrupted",
+      { _tag: "interrupt", turnId: "t", by: "ada", reason: "interrupted by ada" },
+      "the turn was interrupted: interrupted by ada; its work is dropped"
+    ],
+    ["turn.completed", { _tag: "response_done", turnId: "t", finalOutput: "done", usage: {} }, "the turn ended well"]
+  ])("ended with %s: it is told with its beginning, each with its rune", (kind, event, text) => {
+    const runes = [begun(1), start(2), start(5, "a", "b"), told(7, kind, event)]
+    const { lines } = why(runes, agent(turns))
+    expect(lines.map(({ eventId, text }) => [eventId, text])).toEqual([
+      [1, "started by ada"],
+      [5, "a turn began with 2 messages"],
+      [7, text],
+      [0, "now: run 7"]
+    ])
+  })
+
+  it("of an earlier start, or of a run that is one turn, is left out", () => {
+    expect(texts([start(1, "a"), begun(2)], agent(turns))).toEqual(["started by ada", "now: run 7"])
+    expect(texts([begun(1), start(2, "a")], agent({ ...turns, backend: "command" }))).toEqual([
+      "started by ada",
+      "now: run 7"
+    ])
+  })
+})
+
+describe("what waits for a person", () => {
+  const call: CallInfo = {
+    callId: "c1-1",
+    conversation: "web-1a2b3c4d",
+    project: "web",
+    agent: "builder",
+    turnId: "t",
+    tool: "shell",
+    arguments: '{"command":"rm -r dist"}',
+    state: "awaiting_approval",
+    since: T0,
+    reason: "it may have side effects",
+    until: null,
+    restsOn: 12
+  }
+
+  it("is told with its rune and the command that answers it", () => {
+    const now = { calls: [call, { ...call, callId: "c1-2", state: "executing" as const }] }
+    const { advice, lines } = why([begun(1)], agent({ ...turns, detail: "asks for shell" }), now)
+    expect(lines.slice(1)).toEqual([
+      {
+        eventId: 12,
+        at: T0,
+        text: 'waits for you: shell {"command":"rm -r dist"} (it may have side effects): approve c1-1'
+      }
+    ])
+    expect(advice).toBe('Answer it: agentd approve c1-1, or agentd deny c1-1 --reason "why"')
+    const several = false
+    const asks = { ...call, questions: [{ question: "Which one?", options: [], several }] }
+    expect(why([], agent(turns), { calls: [asks] })).toMatchObject({
+      lines: [{ eventId: 12, text: "waits for you to choose: Which one?: answer c1-1" }],
+      advice: "Choose: agentd answer c1-1"
+    })
+  })
+
+  it("may be its whole conversation", () => {
+    const conversation = {
+      state: "suspended",
+      detail: "suspended: the budget of usd is spent",
+      restsOn: 20,
+      since: T0,
+      project: "web"
+    } as ConversationInfo
+    expect(why([], agent({ state: "BuildingPrompt", inbox: 1 }), { conversation })).toMatchObject({
+      lines: [{ eventId: 20, text: "its conversation is suspended: the budget of usd is spent" }],
+      advice: "Let it go on: agentd resume web"
+    })
+  })
+})
+
+it("a spent budget is told with what was spent, and how to start again is said once", () => {
+  const spent = told(3, "agent.budget_exhausted", {
+    _tag: "budget_exhausted",
+    resource: "tokens",
+    spent: 120,
+    limit: 100
+  })
+  const remedy = "Raise its budget in agentd.jsonc, or start it again with a fresh one: agentd start web/builder"
+  const [stop] = moves(["Running", "Stopped", { _tag: "FatalError", message: "the budget of tokens is spent", remedy }])
+  expect(why([begun(1), { ...stop!, eventId: 5 }, spent], agent({ backend: "claude" }))).toMatchObject({
+    lines: [
+      { eventId: 1 },
+      { eventId: 3, text: "its budget of tokens is spent: 120 of 100" },
+      { eventId: 5, text: "cannot go on: the budget of tokens is spent" }
+    ],
+    advice: remedy
+  })
+  const [other] = moves([
+    "Running",
+    "Stopped",
+    { _tag: "FatalError", message: "the prompt is too long", remedy: "Shorten it, then start it again." }
+  ])
+  expect(why([other!], agent()).advice).toBe("Shorten it. Start it again: agentd start web/builder")
 })
 
 it("an uncounted end says why it does not count", () => {

@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import * as Inbox from "../../src/agents/Inbox.ts"
+import { MAX_PROMPT_BYTES } from "../../src/agents/Prompt.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import * as World from "./World.ts"
 
@@ -24,7 +24,7 @@ describe("WorkerActor", { timeout: 30_000 }, () => {
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
       // two that fit a prompt together, just so
-      const text = "x".repeat(Inbox.MAX_MESSAGE_BYTES - 20)
+      const text = "x".repeat(MAX_PROMPT_BYTES / 2 - 20)
       for (const name of ["first", "secnd"]) {
         yield* fleet.send("a", { text: text.slice(5) + name, how: "queue" }, world.caller)
       }
@@ -59,6 +59,25 @@ describe("WorkerActor", { timeout: 30_000 }, () => {
       )
       yield* Effect.sleep(500)
       assert.isAtMost(backend.played().length, 2)
+    })
+  )
+
+  it.live("a message that would be too large for the log once it is part of a prompt is refused when it comes", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([works])
+      const world = yield* World.make(backend)
+      world.configure({ agents: { a: World.command({ instructions: "i".repeat(400 * 1024) }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      const send = (text: string) => fleet.send("a", { text, how: "queue" }, world.caller)
+      const refused = yield* Effect.flip(send("\u0001".repeat(MAX_PROMPT_BYTES / 6 + 1)))
+      assert.match(refused.message, /takes 524292 bytes in the log, and may take 524288/)
+      yield* send("\u0001".repeat(MAX_PROMPT_BYTES / 6))
+      yield* World.untilAgent(
+        fleet,
+        "a",
+        ({ inbox, sessionSeq, state }) => inbox === 0 && sessionSeq > 0 && state !== "Stopped"
+      )
     })
   )
 

@@ -15,6 +15,7 @@ import * as LiveFleet from "../../src/agents/LiveFleet.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/ProcessTree.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
+import { Crew } from "../../src/domain/Crew.ts"
 import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
 import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
 import { Redact } from "../../src/runes/Redact.ts"
@@ -26,6 +27,8 @@ export class World {
   readonly caller: Caller
   readonly log: RuneLog["Service"]
   readonly backends: Backends["Service"]["make"]
+  /** What the daemon is told to take up at once. */
+  project: string | undefined = undefined
   /** Whether the supervisors of an open fleet have given up. */
   ended = false
 
@@ -49,14 +52,20 @@ export class World {
   }
 
   /** A daemon's fleet on this log, recovered; it ends with the scope. */
-  readonly open: Effect.Effect<Fleet["Service"], never, Scope.Scope> = Effect.gen({ self: this }, function* () {
+  get open(): Effect.Effect<Fleet["Service"], never, Scope.Scope> {
+    return Effect.map(this.both, ({ fleet }) => fleet)
+  }
+
+  /** With what its channels and plans know of it. */
+  readonly both = Effect.gen({ self: this }, function* () {
     const nest = Nest.make({ name: "conversations", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
     const backends = Layer.succeed(Backends, { make: this.backends })
     const layer = LiveFleet.layer({
       worktrees: join(this.folder, "worktrees"),
       nest,
       sweep: Effect.void,
-      mcp: () => ({})
+      mcp: () => ({}),
+      project: this.project
     }).pipe(
       Layer.provide(
         Layer.mergeAll(
@@ -69,7 +78,8 @@ export class World {
         )
       )
     )
-    const fleet = Context.get(yield* Layer.build(Layer.fresh(layer)), Fleet)
+    const context = yield* Layer.build(Layer.fresh(layer))
+    const fleet = Context.get(context, Fleet)
     const root = yield* Effect.orDie(Supervisor.make({ name: "agentd", children: [nest.child] }))
     yield* Effect.forkScoped(
       Effect.andThen(
@@ -78,7 +88,7 @@ export class World {
       )
     )
     yield* until(fleet.ready, (ready) => ready)
-    return fleet
+    return { fleet, crew: Context.get(context, Crew) }
   })
 }
 

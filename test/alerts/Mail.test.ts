@@ -57,9 +57,8 @@ describe("AlertPolicy", () => {
     [
       "a plan",
       { kind: "plan.stopped", actor: "plan/p1", payload: { event: { reason: "blocked" } } },
-      "p1 stopped its plan: blocked"
+      "goal p1 stopped: blocked"
     ],
-    ["a budget", { kind: "agent.budget_exhausted", actor: "agent/builder" }, "builder has spent its budget"],
     ["a suspension", { kind: "session.suspended", actor: "conversation/demo" }, "demo is suspended"]
   ] as const) {
     it(`${what} → ${headline}`, () => assert.strictEqual(alertOf(rune(given as Partial<Rune>))?.headline, headline))
@@ -67,6 +66,7 @@ describe("AlertPolicy", () => {
 
   for (const [what, given] of [
     ["an operator's stop", { trigger: "OperatorStop" }],
+    ["a spent budget: its agent's stop is told", { kind: "agent.budget_exhausted", actor: "agent/builder" }],
     ["a move to another state", { to: "CoolingDown" }],
     ["a warning", { kind: "invariant.violated", payload: { rule: "INV-AGENT-BUDGET", severity: "WARN" } }],
     [

@@ -1,9 +1,11 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Stream } from "effect"
 import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
 import type { Decision, Run, RunEvent } from "../../src/backends/Backend.ts"
 import * as ClaudeCommand from "../../src/backends/ClaudeCommand.ts"
-import { isAlive } from "../../src/backends/ProcessTable.ts"
+import { identify, isAlive } from "../../src/backends/ProcessTable.ts"
 import * as Support from "../support/backend-run.ts"
 import { begin, config, endsAfter, only, play } from "./ClaudeWorld.ts"
 
@@ -183,6 +185,58 @@ layer(Support.layer, { excludeTestServices: true })("ClaudeBackend", (it) => {
       })
       assert.deepStrictEqual(outcomeOf(events), { _tag: "Uncounted", reason: "held" })
       assert.strictEqual(starts.length, 1)
+    })
+  )
+
+  it.effect("a session that a living process notes as its own goes on as a copy; one of a dead process as itself", () =>
+    Effect.gen(function* () {
+      const config = yield* Effect.acquireRelease(
+        Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "agentd-config-"))),
+        (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true }))
+      )
+      fs.mkdirSync(path.join(config, "sessions"))
+      const { pid, start } = identify(process.pid)
+      const note = (procStart: number, sessionId: string) =>
+        fs.writeFileSync(
+          path.join(config, "sessions", `${pid}.json`),
+          JSON.stringify({ pid, sessionId, procStart: String(procStart), status: "idle" })
+        )
+      const played = play({
+        processes: [{ turns: [[{ text: "Hello." }]] }],
+        spec: { resume: { sessionId: "abc", fork: false } },
+        environment: { CLAUDE_CONFIG_DIR: config },
+        on: endsAfter("t1")
+      })
+      note(start, "abc")
+      const held = yield* played
+      assert.include(held.starts[0]?.args.join(" "), "--resume abc --fork-session")
+      assert.include(only(held.events, "Notice")[0]?.text, `process ${pid}`)
+      assert.deepStrictEqual(outcomeOf(held.events), SUCCESS)
+      // opened while the run was idle: the next one goes on with a copy
+      const refused: Array<string> = []
+      note(start, "another")
+      yield* play({
+        processes: [{ turns: [[{ text: "Hello." }]] }],
+        spec: { resume: { sessionId: "abc", fork: false } },
+        environment: { CLAUDE_CONFIG_DIR: config },
+        on: (event, run) =>
+          event._tag !== "TurnCompleted"
+            ? undefined
+            : Effect.gen(function* () {
+                note(start, "abc")
+                const { message } = yield* Effect.flip(run.send({ turnId: "t2", text: "more" }))
+                refused.push(message)
+                yield* run.end
+              })
+      })
+      assert.deepStrictEqual(refused, [`its conversation is open in process ${pid}, too`])
+      for (const [procStart, sessionId] of [
+        [start + 1, "abc"],
+        [start, "another"]
+      ] as const) {
+        note(procStart, sessionId)
+        assert.notInclude((yield* played).starts[0]?.args.join(" "), "--fork-session")
+      }
     })
   )
 

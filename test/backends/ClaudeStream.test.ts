@@ -266,6 +266,33 @@ describe("ClaudeStream", () => {
     })
   })
 
+  it("what a person chose goes to the questions as they were asked; one text to all is a response", () => {
+    const input = {
+      questions: [
+        { question: "Which?", header: "W", multiSelect: false, options: [{ label: "Red", description: "warm" }] },
+        { question: "Sizes?", header: "S", multiSelect: true, options: [] }
+      ]
+    }
+    const request = { subtype: "can_use_tool", tool_name: "AskUserQuestion", tool_use_id: "c", input }
+    const answered = (answers: ReadonlyArray<string>) => {
+      const stream = new ClaudeStream(7)
+      const { events } = heard([init, { type: "control_request", request_id: "r", request }], stream)
+      assert.deepStrictEqual(of(events, "ApprovalRequested")[0]?.questions, [
+        { question: "Which?", options: [{ label: "Red", description: "warm" }], several: false },
+        { question: "Sizes?", options: [], several: true }
+      ])
+      return stream.answer("c", { behavior: "allow", answers })?.["response"]
+    }
+    const says = (more: object) => ({
+      subtype: "success",
+      request_id: "r",
+      response: { behavior: "allow", updatedInput: { ...input, ...more } }
+    })
+    const each = { "Which?": "Red", "Sizes?": "S, L" }
+    assert.deepStrictEqual(answered(["Red", "S, L"]), says({ answers: each }))
+    assert.deepStrictEqual(answered(["as you like"]), says({ response: "as you like" }))
+  })
+
   it("a question that the CLI withdraws is not answered", () => {
     const stream = new ClaudeStream(7)
     const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }

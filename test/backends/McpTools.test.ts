@@ -34,6 +34,28 @@ const live = (
 
 const named = (tools: ReadonlyArray<Tool>, name: string) => tools.find((tool) => tool.name === `records__${name}`)
 
+describe("MCP: what is plainly wrong with an input is known before anybody is asked", () => {
+  const inputSchema = {
+    required: ["path"],
+    properties: { path: { type: "string" }, depth: { type: "integer" }, any: { type: ["string", "null"] }, odd: null }
+  }
+  it.each<readonly [unknown, RegExp | undefined]>([
+    [{ path: "a", depth: 2, any: 7, odd: 1, more: true }, undefined],
+    [{ depth: 2 }, /lacks "path"/],
+    [undefined, /lacks "path"/],
+    [{ path: 7 }, /"path" in the input must be of the type string/],
+    [{ path: "a", depth: 1.5 }, /"depth" in the input must be of the type integer/]
+  ])("%j", (input, expected) => {
+    const found = McpTools.wrongIn({ inputSchema }, input)
+    if (expected === undefined) assert.isUndefined(found)
+    else assert.match(found!, expected)
+  })
+
+  it("a schema that makes no sense refuses nothing", () => {
+    assert.isUndefined(McpTools.wrongIn({ inputSchema: { required: "path", properties: "x" } }, { path: 1 }))
+  })
+})
+
 describe("MCP: a server that behaves", () => {
   live("gives its tools under its name; only what it calls read-only is", ({ make, noted }) =>
     Effect.gen(function* () {

@@ -1,9 +1,10 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { endOf } from "../../src/backends/ModelEnd.ts"
 import { ProviderError } from "../../src/backends/Provider.ts"
+import { define } from "../../src/backends/ToolDefinition.ts"
 import * as Stand from "./ModelStand.ts"
 
 const { call, done, only, tags, textOf, tool, whole } = Stand
@@ -87,6 +88,36 @@ describe.each(Stand.dialects)("%s", (dialect) => {
         assert.include(told.at(-3), 'no JSON object; nothing was run. They were: {"n":')
         assert.include(told.at(-2), 'There is no tool "echoes". There are: echo')
         assert.strictEqual(told.at(-1), "result c: {}")
+      })
+    )
+
+    it.effect("a call whose input breaks its schema asks nobody; the model is told which field is wrong", () =>
+      Effect.gen(function* () {
+        const strict = define({
+          name: "strict",
+          description: "",
+          readOnly: false,
+          parallel: false,
+          input: Schema.Struct({ path: Schema.String }),
+          run: () => Effect.succeed(done("ran"))
+        })
+        const { asked, url } = yield* Stand.provider(dialect, [
+          { calls: [call("a", "strict", { path: 7 }), call("b", "strict", { path: "x" }), call("c", "nothing")] }
+        ])
+        const all = yield* whole(dialect, url, { tools: [strict] })
+        assert.deepStrictEqual(
+          only(all, "ApprovalRequested").map(({ callId }) => callId),
+          ["b"]
+        )
+        assert.deepStrictEqual(
+          results(all).map(([id, status]) => [id, status]),
+          [
+            ["a", "error"],
+            ["c", "error"],
+            ["b", "success"]
+          ]
+        )
+        assert.match(Stand.heard(asked[1]!).at(-3)!, /strict[^]*path/)
       })
     )
 
@@ -318,8 +349,8 @@ describe.each(Stand.dialects)("%s", (dialect) => {
         assert.deepStrictEqual(
           results(all).map(([id, status]) => [id, status]),
           [
-            ["a", "success"],
-            ["b", "error"]
+            ["b", "error"],
+            ["a", "success"]
           ]
         )
       })

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Effect, Fiber, Schema } from "effect"
 import { spawn } from "node:child_process"
 import * as ProcessTable from "../../src/backends/ProcessTable.ts"
 
@@ -14,7 +14,8 @@ describe("ProcessTable", () => {
       parent: 7,
       group: 42,
       session: 43,
-      ended: false
+      ended: false,
+      kernel: false
     })
     return Effect.void
   })
@@ -27,6 +28,10 @@ describe("ProcessTable", () => {
     assert.isTrue(ProcessTable.parseStat(`42 (x) ${rest("Z", 1, 5)}`)?.ended)
     assert.isFalse(ProcessTable.parseStat(`42 (x) ${rest("Z", 3, 5)}`)?.ended)
   })
+
+  it.live("the kernel's own threads are in no snapshot", () =>
+    Effect.map(ProcessTable.snapshot, (table) => assert.isUndefined(table.find(({ parent }) => parent === 2)))
+  )
 
   it.each(["", "42", "42 (x", "42 (x) S 1 2", "(x) S"])("%j is no stat line", (text) => {
     assert.isUndefined(ProcessTable.parseStat(text))
@@ -57,6 +62,17 @@ describe("ProcessTable", () => {
       child.kill("SIGKILL")
       yield* Effect.promise(() => gone)
       assert.deepStrictEqual(yield* ProcessTable.environment(child.pid!), [])
+    })
+  )
+
+  it.live("one whose environment is empty for a moment, as within exec, is looked at again", () =>
+    Effect.gen(function* () {
+      const child = spawn("/bin/sh", ["-c", "read go; exec /usr/bin/env MARK=x sleep 300"], { env: {} })
+      yield* Effect.promise(() => new Promise((resolve) => child.once("spawn", resolve)))
+      const found = yield* Effect.forkChild(ProcessTable.environment(child.pid!), { startImmediately: true })
+      child.stdin.write("\n")
+      assert.include(yield* Fiber.join(found), "MARK=x")
+      child.kill("SIGKILL")
     })
   )
 })

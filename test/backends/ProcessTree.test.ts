@@ -175,6 +175,19 @@ layer(Support.layer, { excludeTestServices: true })("ProcessTree", (it) => {
       })
   )
 
+  it.effect("what was found by its parent alone is ended, although it outlives that one", () =>
+    Effect.gen(function* () {
+      const world = yield* Support.world
+      const tree = yield* ProcessTree
+      // no mark, no group and no session of the run's
+      const deaf = `exec env -i setsid /bin/sh -c 'trap "" TERM; echo $$ >> pids; while :; do sleep 1; done'`
+      const root = yield* spawnMarked(world, `(${deaf}) & sleep 300`)
+      const [left] = yield* Support.pids(world.folder, 1)
+      yield* tree.terminate({ store: world.store, runId: "run-1", root }, "200 millis")
+      assert.isFalse(isAlive(left!))
+    })
+  )
+
   it.effect("a process that has taken over the pid of a dead one is not signalled", () =>
     Effect.gen(function* () {
       const world = yield* Support.world

@@ -2,12 +2,13 @@
  * ShellTool: real commands, under what this machine has, and under nothing.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Fiber, type Scope } from "effect"
+import { Duration, Effect, Fiber, type Scope } from "effect"
 import * as fs from "node:fs"
 import type { FileFailed } from "../../src/backends/Beneath.ts"
 import * as ProcessTable from "../../src/backends/ProcessTable.ts"
 import { ProcessTree } from "../../src/backends/ProcessTree.ts"
 import type { Reaper } from "../../src/backends/Reaper.ts"
+import * as RunProcess from "../../src/backends/RunProcess.ts"
 import type { Mechanism } from "../../src/backends/Sandbox.ts"
 import * as ShellTool from "../../src/backends/ShellTool.ts"
 import type { Tool } from "../../src/backends/Tools.ts"
@@ -149,6 +150,31 @@ for (const mechanism of [...held, NONE]) {
     )
 
     if (!confined) return
+
+    it.live("SIGTERM ends it while the sandbox is made, without the grace", () =>
+      Effect.gen(function* () {
+        const { at, environment, root, spec, host } = yield* yard
+        // many mounts take their time
+        const hidden = Array.from({ length: 100 }, (_, n) => at("outside", `secret-${n}`))
+        for (const file of hidden) fs.writeFileSync(file, SECRET)
+        const rules = { workspace: root, network: false, hidden, environment }
+        const program = yield* RunProcess.make({
+          ...spec,
+          store: host.store,
+          argv: mechanism.wrap(rules, root, ["/bin/sh", "-c", "sleep 987"]),
+          cwd: root,
+          env: environment,
+          grace: Duration.minutes(10)
+        })
+        const made = Effect.map(ProcessTable.snapshot, (table) => {
+          const inside = table.filter(({ parent }) => parent === program.pid).map(({ pid }) => pid)
+          return table.some(({ parent }) => inside.includes(parent))
+        })
+        yield* made.pipe(Effect.repeat({ until: (begun) => begun }))
+        yield* program.interrupt
+        yield* program.ended
+      }).pipe(Effect.scoped, Effect.provide(layer))
+    )
 
     live("INV-TOOL-SANDBOX: what it writes outside is told as a violation, with what to do", mechanism, ({ tool }) =>
       Effect.gen(function* () {

@@ -1,15 +1,15 @@
 import { describe, expect, it } from "@effect/vitest"
-import { Effect, Option, type Terminal } from "effect"
+import { Effect, Option, Scope, type Terminal } from "effect"
 import { stripVTControlCharacters } from "node:util"
 import { recent } from "../../src/cli/Attach.ts"
-import { answered, parse } from "../../src/cli/AttachInput.ts"
+import { answered, chosen, parse } from "../../src/cli/AttachInput.ts"
 import { AttachView, KINDS, type Line } from "../../src/cli/AttachView.ts"
 import { type Editing, empty, press, shown } from "../../src/cli/LineEditor.ts"
 import { compose, tailOf } from "../../src/cli/LiveScreen.ts"
 import type { Rune, RuneDraft } from "../../src/domain/Rune.ts"
 import { Limits } from "../../src/control/Procedure.ts"
 import { kinds } from "../../src/runes/Kinds.ts"
-import { callInfo, makeWorld, serve, T0 } from "../control/World.ts"
+import { callInfo, folder, makeWorld, serve, serveAt, T0 } from "../control/World.ts"
 import { launch } from "./Child.ts"
 
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
@@ -126,6 +126,21 @@ describe("the view", () => {
     expect(asked).toEqual([`  {"command":"${command}"}`, "? it asks: effects", "  /approve c1   or   /deny c1 why"])
   })
 
+  it("a question is shown with its options, and what was chosen", () => {
+    const options = [{ label: "Red", description: "warm" }]
+    const questions = [{ question: "Which?", options, several: true }]
+    const view = new AttachView()
+    const asked = tool("c1", "approval_requested", { questions }, { policy_reason: "it asks" })
+    expect(feed(view, asked).map((each) => each.trim())).toEqual([
+      "? it asks you to choose",
+      "Which? (one or more)",
+      "1  Red: warm",
+      "type 1   or   /answer c1 a text"
+    ])
+    const [said] = feed(view, tool("c1", "approved", { answers: ["Red"] }, { approver: "ada" }))
+    expect(said).toBe("  ada answered: Red")
+  })
+
   it("progress ends with a word about the rest", () => {
     const view = new AttachView()
     const chunk = tool("c1", "progress", {}, { stream: "stdout", chunk: "line\n".repeat(150) })
@@ -157,6 +172,10 @@ it.each([
   ["/interrupt", { _tag: "Interrupt" }],
   ["/deny 01k9 not on main", { _tag: "Answer", decision: "deny", rest: "01k9 not on main" }],
   ["/approve", { _tag: "Answer", decision: "allow", rest: "" }],
+  ["2", { _tag: "Choose", rest: "2", bare: true }],
+  ["1; 2,3", { _tag: "Choose", rest: "1; 2,3", bare: true }],
+  ["2 of them", { _tag: "Send", how: "queue", text: "2 of them" }],
+  ["/answer rather mauve", { _tag: "Choose", rest: "rather mauve", bare: false }],
   ["", { _tag: "Nothing" }],
   ["/quit", { _tag: "Quit" }]
 ])("%j is understood", (line, asked) => expect(parse(line)).toMatchObject(asked))
@@ -169,6 +188,12 @@ it.each([
   ["c why", ["c1", "c2"], { message: "c fits 2 calls that ask: c1, c2" }],
   ["", [], { message: "Nothing asks now." }]
 ])("an answer of %j to %j", (rest, asking, is) => expect(answered(rest, asking)).toEqual(is))
+
+it.each([
+  ["2", ["2a-1", "2b-1"], { callId: "2a-1", reason: "2" }],
+  ["2b-1 1", ["2a-1", "2b-1"], { callId: "2b-1", reason: " 1" }],
+  ["2", [], { message: "Nothing asks you to choose now." }]
+])("a choice of %j to %j", (rest, asking, is) => expect(chosen(rest, asking)).toEqual(is))
 
 const key = (name: string, input?: string, ctrl = false): Terminal.UserInput => ({
   input: Option.fromUndefinedOr(input),
@@ -257,6 +282,39 @@ describe("agentd attach", () => {
         ["answerCall", "01call000000000000000000aa", { behavior: "deny", reason: "not now" }],
         ["send", "web/builder", { text: "left", how: "steer" }]
       ])
+    })
+  )
+
+  it.live("what is typed while the daemon is away is kept in its order, and sent once when it is back", () =>
+    Effect.gen(function* () {
+      const world = makeWorld()
+      const state = yield* folder
+      const outer = yield* Effect.scope
+      const drafts = [turn("t1"), completed("t1", "earlier")]
+      const attached = yield* Effect.scoped(
+        Effect.gen(function* () {
+          yield* serveAt(state, world, drafts)
+          const args = ["--state", state, "attach", "builder", "--stdin"]
+          const launched = yield* Scope.provide(launch(args, { input: null }), outer)
+          yield* eventually(() => launched.out().includes("the turn is over"))
+          return launched
+        })
+      )
+      const { child, ended, out } = attached
+      yield* eventually(() => out().includes("when the daemon is back"))
+      child.stdin.write("one\n/interrupt\ntwo\n")
+      yield* eventually(() => out().match(/this is kept, and sent when it is back/g)?.length === 2)
+      expect(out()).toMatch(/No daemon is running/)
+      expect(world.commands).toEqual([])
+      yield* serveAt(state, world, drafts)
+      yield* eventually(() => world.commands.length === 2)
+      expect(world.commands).toMatchObject([
+        ["send", "web/builder", { text: "one" }],
+        ["send", "web/builder", { text: "two" }]
+      ])
+      child.stdin.write("/quit\n")
+      expect((yield* ended).code).toBe(0)
+      expect(out()).not.toContain("Not sent")
     })
   )
 

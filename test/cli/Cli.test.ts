@@ -240,9 +240,9 @@ describe("with a daemon", () => {
       const { out } = yield* agentd(["--state", state, "why", "builder"])
       expect(out).toMatch(/^web\/builder is CoolingDown for \w+ \(rune 3\)\.\n/)
       expect(out).toMatch(
-        /\n\d\d:\d\d:\d\d run 7 ended with exit code 3: no such file \(2nd error in a row of 5, 2 of 20 in all\)\n/
+        /\n\d\d:\d\d:\d\d run 7 ended with exit code 3: no such file \(2nd error in a row of 5, 2 of 20 in all\) \(rune \d+\)\n/
       )
-      expect(out).toMatch(/\n\d\d:\d\d:\d\d cooling down for 4 s\n/)
+      expect(out).toMatch(/\n\d\d:\d\d:\d\d cooling down for 4 s \(rune \d+\)\n/)
     })
   )
 

@@ -143,6 +143,22 @@ it.live("approve and deny answer the call that a beginning names", () =>
   })
 )
 
+it.live("answer chooses for the call that a beginning names, and lists the options without one", () =>
+  Effect.gen(function* () {
+    const options = [
+      { label: "Red", description: "warm\u001b[2J" },
+      { label: "Blue", description: "" }
+    ]
+    const call = callInfo({ questions: [{ question: "Which?", options, several: false }] })
+    const { run, state, world } = yield* withWorld({ calls: [call] })
+    const { out } = yield* run("answer")
+    expect(out).toContain("    Which?\n      1  Red: warm·[2J\n      2  Blue\n")
+    expect(out).toContain(`agentd --state ${state} answer 01call000000 1   or`)
+    expect(yield* run("answer", "01", "2", "b c")).toMatchObject({ code: 0 })
+    expect(world.commands).toMatchObject([["answerCall", call.callId, { behavior: "allow", answers: ["2", "b c"] }]])
+  })
+)
+
 it.live("ps shows what asks first, then what is paused, and says how to go on", () =>
   Effect.gen(function* () {
     const { run } = yield* withWorld({

@@ -45,7 +45,7 @@ const task = (id: string, more: Partial<TaskInfo> = {}): TaskInfo => ({
 })
 
 const drawn = (tasks: ReadonlyArray<TaskInfo>, more: Partial<GoalInfo> = {}) =>
-  GoalView.show({ goal: goal({ total: tasks.length, ...more }), tasks, findings: [] }, NOW, false)
+  GoalView.show({ goal: goal({ total: tasks.length, ...more }), tasks, named: [], findings: [] }, NOW, false)
 
 describe("GoalView", () => {
   it("each task stands below the last one that it waits for; the others are named", () => {
@@ -78,15 +78,41 @@ describe("GoalView", () => {
     const wild = "\u001b[2Jgone"
     const lines = [
       ...drawn([task("a", { title: wild, error: wild, state: "failed", owner: wild })], { goal: wild, detail: wild }),
-      ...GoalView.show({ goal: goal(), tasks: [], findings: [{ severity: "error", message: wild }] }, NOW, false)
+      ...GoalView.show(
+        { goal: goal(), tasks: [], named: [], findings: [{ severity: "error", message: wild }] },
+        NOW,
+        false
+      )
     ]
     assert.notInclude(lines.join(""), "\u001b")
   })
 
-  it("what does not fit the screen is cut and said so", () => {
+  it("a plan that does not fit the screen is told in short: how many are where, who is at work, what failed", () => {
     const tasks = Array.from({ length: 50 }, (_, n) => task(`t${n}`))
-    const lines = frame({ goal: goal({ total: 50 }), tasks, findings: [], next: null }, NOW, 10, false)
+    tasks.splice(40, 2, task("t40", { state: "running", owner: "bob" }), task("t41", { state: "failed", error: "no" }))
+    const page = { goal: goal({ total: 50 }), tasks, named: [], findings: [], next: null }
+    assert.deepStrictEqual(frame(page, NOW, 10, false).slice(2), [
+      "",
+      "50 tasks: 1 pending, 1 running, 1 completed, 1 failed",
+      "▸ t40 do t40  (bob; for 5s)",
+      "✗ t41 do t41  no"
+    ])
+    const all = { ...page, tasks: tasks.map((one) => ({ ...one, state: "running" as const })) }
+    const lines = frame(all, NOW, 10, false)
     assert.strictEqual(lines.length, 9)
     assert.match(lines.at(-1)!, /… \d+ more lines/)
+  })
+
+  it("a plan that is longer than a page is told in short, from wherever in it", () => {
+    const page = {
+      goal: goal({ total: 9_000 }),
+      tasks: [task("t0")],
+      named: [task("z", { state: "running" })],
+      findings: []
+    }
+    assert.deepStrictEqual(GoalView.show(page, NOW, false).slice(4), [
+      "▸ z do z  (for 5s)",
+      "All of them: agentd goal show g1 --json"
+    ])
   })
 })

@@ -57,6 +57,7 @@ describe("agentd goal", () => {
           [["approve", "g1"], /g1 is executing: there is nothing to approve\.\n.*goal show g1/],
           [["retry", "g1", "a"], /There is no failed task "a" in g1\.\n.*goal show g1/],
           [["merge", "g1"], /g1 is not met: it is executing.*\n.*--unreviewed/],
+          [["merge", "g1", "--unreviewed"], /nothing to merge: no task of g1 has left a commit.*\n.*goal show g1/],
           [["show", "g9"], /There is no goal "g9"\.\n.*goal ls --all/],
           [["plan", "g1", "plan.json"], /g1 waits for no plan: it is executing/]
         ] as const) {
@@ -78,6 +79,9 @@ describe("agentd goal", () => {
       Effect.gen(function* () {
         world.crew.add("bob", says("done"))
         assert.deepInclude(yield* agentd("goal"), { code: 2 })
+        const slip = yield* agentd("goal", "aprove", "--planner", "bob")
+        assert.match(slip.err, /no subcommand "aprove"/)
+        assert.strictEqual(slip.code, 2)
         const broken = yield* agentd("goal", "x", "--plan", world.file({ id: "a" }))
         assert.match(broken.err, /tasks\[0\]\.title: .*\n.*goal schema/)
         const rounds = yield* agentd("goal", "x", "--plan", world.file({ id: "a", title: "x" }), "--rounds", "0")

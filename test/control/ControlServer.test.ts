@@ -337,6 +337,15 @@ it.live("a client that never reads holds up nobody else", () =>
   })
 )
 
+it.live("large runes come in lines that a client takes, however many they are", () =>
+  Effect.gen(function* () {
+    const large = draft({ payload: { event: { _tag: "BackoffElapsed" }, text: "x".repeat(900_000) } })
+    const drafts = Array.from({ length: 20 }, () => large)
+    const { socket } = yield* serve(makeWorld(), drafts)
+    expect(yield* logged(socket)).toEqual(drafts.map((_, index) => index + 1))
+  })
+)
+
 it.live("more calls at one time than the limit are refused, and room is made when they end", () =>
   Effect.gen(function* () {
     const world = makeWorld()

@@ -185,7 +185,7 @@ const onAgents = (world: World) => {
 const onCalls = (world: World) =>
   ({
     calls: Effect.sync(() => world.calls),
-    answerCall: (callId, { behavior, reason }, caller) =>
+    answerCall: (callId, { answers, behavior, reason }, caller) =>
       Effect.suspend(() => {
         const index = world.calls.findIndex((call) => call.callId === callId)
         const found = world.calls[index]
@@ -194,7 +194,7 @@ const onCalls = (world: World) =>
           return refused(`${callId} was approved already.`, "See what waits: agentd approve")
         }
         world.calls[index] = { ...found, state: "executing" }
-        world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by }])
+        world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by, ...(answers && { answers }) }])
         return Effect.succeed({ eventId: 9, message: `${found.tool}: ${behavior}` })
       })
   }) satisfies Partial<Fleet["Service"]>
@@ -314,7 +314,7 @@ export interface Siblings {
 }
 
 const noGoals = { stopAll: () => Effect.void } as unknown as Goals["Service"]
-const noChannels = {} as unknown as Channels["Service"]
+const noChannels = { isConfigured: () => Effect.succeed(true) } as unknown as Channels["Service"]
 
 /** Everything behind the socket; `world` is what the test looks at. */
 export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
@@ -333,8 +333,11 @@ export const folder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
 ).pipe(Effect.provide(NodeServices.layer))
 
 /** The server up in the current scope, with a rune log that holds `drafts`. */
-export const serve = Effect.fnUntraced(function* (world: World, drafts: ReadonlyArray<RuneDraft> = []) {
-  const state = yield* folder
+export const serve = (world: World, drafts: ReadonlyArray<RuneDraft> = []) =>
+  Effect.flatMap(folder, (state) => serveAt(state, world, drafts))
+
+/** In this folder. */
+export const serveAt = Effect.fnUntraced(function* (state: string, world: World, drafts: ReadonlyArray<RuneDraft>) {
   const socket = `${state}/control.sock`
   const context = yield* Layer.build(layer(world, socket))
   const { append } = Context.get(context, RuneLog)

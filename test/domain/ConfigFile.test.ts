@@ -130,7 +130,7 @@ describe("ConfigFile", () => {
         [
           "3:3 agnets: is no field that agentd knows",
           "5:5 agents.Builder: is no name that may stand here",
-          '6:33 agents.b.backend.type: must be "command", but is "commnd"',
+          '6:33 agents.b.backend.type: must be "command" or "claude" or "acp" or "model", but is "commnd"',
           '6:53 agents.b.mode: must be "inbox" or "loop", but is "lop"',
           "7:52 agents.c.backend.argv: must be a list, but is text",
           "7:57 agents.c.backend.promtBy: is no field that agentd knows"
@@ -147,6 +147,17 @@ describe("ConfigFile", () => {
     ["a list", "[]", "must be an object, but is a list"],
     ["no backend", '{"agents": {"a": {}}}', "agents.a.backend: is missing"],
     ["no type", agent({ backend: { argv: ["x"] } }), "agents.a.backend.type: is missing"],
+    ["a mistyped type", agent({ backend: { type: "modle" } }), 'Did you mean "model"?'],
+    [
+      "another type's field",
+      agent({ backend: { type: "model", provider: "openai", model: "x", killGrace: "2s" } }),
+      'killGrace: is no field of the type "model"\n  "command", "claude", "acp" take it.'
+    ],
+    [
+      "a field that no type has",
+      agent({ backend: { type: "acp", argv: ["x"], silnce: 1 } }),
+      'Did you mean "silence"?'
+    ],
     ["neither argv nor shell", agent({ backend: { type: "command" } }), "agents.a.backend: must have exactly one of"],
     [
       "argv and shell",

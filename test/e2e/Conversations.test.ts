@@ -211,13 +211,17 @@ layer(town, { excludeTestServices: true, timeout: "60 seconds" })("a conversatio
       yield* shop.register
       const report = { status: "done", summary: "the tests pass", evidence: [] }
       yield* shop.tell("boss", { mcp: ["spawn", { name: "child", task: told({ mcp: ["report", report] }) }] })
-      assert.deepStrictEqual(yield* shop.answers("child", 1), ["Reported."])
+      assert.deepStrictEqual(yield* shop.answers("child", 1), ["Reported to boss."])
+      const [, heard] = yield* shop.of("boss", 2, "turn.started")
+      assert.match(String(heard!.payload["input"]), /From agent:child:\nReport of .*child: done\.\nthe tests pass/)
       const spawned = yield* shop.cli("spawn", "boss", "other", told({ hold: true }))
       assert.strictEqual(spawned.code, 0, spawned.stderr)
       yield* shop.of("other", 1, "turn.started")
       yield* stage.rpc((client) => client.Stop({ name: "boss", caller: shop.caller }))
       for (const agent of ["child", "other", "boss"]) yield* shop.of(agent, 1, "agent.terminated")
       assert.deepStrictEqual(yield* processesOf(stage, [shop.root]), [], "no process of any of them is left")
+      const received = (yield* shop.log("inbox.received")).filter(({ actor }) => actor === "inbox/boss")
+      assert.lengthOf(received, 2, "its task, and the report: an end of its own doing is no news")
     })
   )
 

@@ -112,11 +112,12 @@ describe("a goal", () => {
           world.crew.add("judge", says('{"findings":[{"severity":"terrible","message":"?"}]}'))
           yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
           const goal = yield* world.state("g1", "blocked")
-          assert.strictEqual(goal.reason, "1 reviews did not pass")
+          assert.strictEqual(goal.reason, "2 reviews did not pass")
           const { findings } = yield* world.goals.page("g1", 0, caller)
           assert.match(findings[0]!.message, /there is no review: judge: none of 2 answers could be used/)
+          assert.strictEqual(goal.total, 1, "no agent is told to mend the critic")
         }),
-      { goals: { critic: "judge", rounds: 1, planTries: 2 } }
+      { goals: { critic: "judge", rounds: 2, planTries: 2 } }
     )
   )
 

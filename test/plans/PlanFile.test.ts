@@ -1,6 +1,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
+import { execFileSync } from "node:child_process"
 import { join } from "node:path"
 import * as PlanFile from "../../src/plans/PlanFile.ts"
 
@@ -139,6 +140,32 @@ describe("PlanFile", () => {
   it("the form is published as a JSON Schema", () => {
     assert.include(JSON.stringify(PlanFile.jsonSchema()), '"dependsOn"')
   })
+})
+
+describe("a hostile file", () => {
+  it.live(
+    "a pipe and a device are no files and nobody waits for them; what is not UTF-8 is refused, a mark is not",
+    () =>
+      Effect.gen(function* () {
+        const fs = yield* FileSystem.FileSystem
+        const folder = yield* fs.makeTempDirectoryScoped()
+        const file = (name: string) => join(folder, name)
+        execFileSync("mkfifo", [file("pipe")])
+        const words = (path: string) => Effect.map(Effect.flip(PlanFile.load(path, door)), ({ message }) => message)
+        assert.match(yield* words(file("pipe")), /is no file/)
+        assert.match(yield* words("/dev/zero"), /is no file/)
+        assert.match(yield* words(folder), /is no file/)
+        assert.match(yield* words(file("none")), /cannot be read: ENOENT: no such file or directory$/)
+        const plan = Buffer.from('{"tasks":[{"id":"a","title":"é"}]}')
+        yield* fs.writeFile(
+          file("bad"),
+          plan.map((byte) => (byte === 0xa9 ? 0x28 : byte))
+        )
+        assert.strictEqual(yield* words(file("bad")), "plan: is not UTF-8")
+        yield* fs.writeFile(file("mark"), Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), plan]))
+        assert.strictEqual((yield* PlanFile.load(file("mark"), door))[0]!.title, "é")
+      }).pipe(Effect.scoped, Effect.provide(NodeServices.layer))
+  )
 })
 
 describe("hostile JSON", () => {

@@ -1,10 +1,12 @@
 /** The daemon's loss at any moment: nothing that ran to its end runs again, nothing is forgotten. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, References } from "effect"
+import { existsSync } from "node:fs"
+import { join } from "node:path"
 import * as Autonomy from "../../src/machines/Autonomy.ts"
-import { readBook } from "../../src/plans/AutonomyActor.ts"
+import { readGoal } from "../../src/plans/AutonomyActor.ts"
 import { says } from "./CrewDouble.ts"
-import { caller, run, type World } from "./World.ts"
+import { caller, git, run, type World } from "./World.ts"
 
 const FIVE = [
   { id: "a", title: "a" },
@@ -189,23 +191,30 @@ describe("Recovery", () => {
     )
   )
 
-  it.live("a goal that was stopped while the daemon was lost is not carried on, and its turn is ended", () =>
-    run((world) =>
-      Effect.gen(function* () {
-        world.crew.add("bob", () => Effect.never)
-        yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
-        yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
-        yield* world.stop
-        // the stop is durable, its action was not carried out
-        const event: Autonomy.Event = { _tag: "user_cancel", by: "ada", reason: "enough" }
-        yield* world.log.append([
-          { stream: "c", kind: "plan.stopped", actor: "plan/g1", to: "stopped", payload: { event } }
-        ])
-        yield* world.start
-        yield* world.until("g1", "bob is free", () => !world.crew.agents.get("bob")!.member.busy)
-        assert.deepStrictEqual(yield* world.tasks("g1"), { a: "cancelled bob" })
-      })
-    )
+  it.live(
+    "a goal that was stopped while the daemon was lost is not carried on; its turn is ended, its checkout taken away",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          world.repository()
+          world.crew.add("bob", () => Effect.never)
+          yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+          yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
+          yield* world.stop
+          // the stop is durable, its action was not carried out, nor what follows it
+          const scratch = join(world.folder, "scratch/c/g1")
+          git(world.root, "worktree", "add", "--quiet", "--detach", scratch)
+          const event: Autonomy.Event = { _tag: "user_cancel", by: "ada", reason: "enough" }
+          yield* world.log.append([
+            { stream: "c", kind: "plan.stopped", actor: "plan/g1", to: "stopped", payload: { event } }
+          ])
+          yield* world.start
+          yield* world.until("g1", "bob is free", () => !world.crew.agents.get("bob")!.member.busy)
+          assert.deepStrictEqual(yield* world.tasks("g1"), { a: "cancelled bob" })
+          yield* world.until("g1", "its checkout is gone", () => !existsSync(scratch))
+          assert.lengthOf(git(world.root, "worktree", "list").split("\n"), 1)
+        })
+      )
   )
 
   it.live("INV-REPLAY-DETERMINISTIC: the book of a goal is the fold of its runes at every end", () =>
@@ -217,7 +226,7 @@ describe("Recovery", () => {
         const live = yield* world.until("g1", "some are done", ({ tasks }) => tasks.completed >= 2)
         assert.isAtLeast(live.tasks.completed, 2)
         const goal = yield* world.state("g1", "goal_met")
-        const { book, stand } = yield* readBook(world.log, "c", "g1")
+        const { book, stand } = yield* readGoal(world.log, "c", "g1")
         assert.strictEqual(stand.state, goal.state)
         assert.deepStrictEqual({ ...book.plan.counts }, goal.tasks)
         const { tasks } = yield* world.goals.page("g1", 0, caller)

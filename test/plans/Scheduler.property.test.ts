@@ -7,7 +7,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import { type Node, Plan } from "../../src/plans/Plan.ts"
-import { decide, isAble, isFree, type Worker } from "../../src/plans/Scheduler.ts"
+import { decide, type Decision, type Worker } from "../../src/plans/Scheduler.ts"
 import { task } from "./Tasks.ts"
 
 const CAN = ["rust", "docs"]
@@ -57,6 +57,11 @@ const trulyReady = (plan: Plan, node: Node): boolean =>
 const trulyBlocked = (plan: Plan, node: Node): boolean =>
   node.task.dependsOn.some((id) => ["failed", "cancelled", "blocked"].includes(plan.find(id)!.state))
 
+const trulyAble = ({ task: { needs, owner } }: Node, { can, name }: Agent): boolean =>
+  owner === null ? needs.every((need) => can.includes(need)) : owner === name
+
+const trulyFree = ({ online, spent, task }: Agent): boolean => online && !spent && task === undefined
+
 /** Fails with those words where it does not hold; assertions cost more than all that is tested here. */
 const holds = (what: string, is: boolean): void => {
   if (!is) assert.fail(what)
@@ -75,100 +80,196 @@ const consistent = (plan: Plan): void => {
     holds(`${state} is counted`, (counted[state] ?? 0) === count)
 }
 
+/** A plan, those who work on it, and all that was done to it, as the log keeps it. */
+class World {
+  plan = new Plan()
+  readonly agents: ReadonlyArray<Agent>
+  private readonly log: Array<(plan: Plan) => void> = []
+  /** Tasks that are not to be given out before. */
+  private readonly notBefore = new Map<string, number>()
+
+  constructor(agents: ReadonlyArray<Agent>) {
+    this.agents = agents
+  }
+
+  do(change: (plan: Plan) => void): void {
+    this.log.push(change)
+    change(this.plan)
+  }
+
+  release(id: string, until: number, now: number): void {
+    this.notBefore.set(id, until)
+    this.do((plan) => plan.release(id, { error: "no", counts: true, until }, now))
+  }
+
+  /** As a daemon that was lost finds it. */
+  get refolded(): World {
+    const other = new World(this.agents.map((agent) => ({ ...agent })))
+    for (const change of this.log) other.do(change)
+    for (const [id, until] of this.notBefore) other.notBefore.set(id, until)
+    return other
+  }
+
+  /** Ready, and its wait is over. */
+  waits(node: Node, now: number): boolean {
+    return trulyReady(this.plan, node) && (this.notBefore.get(node.task.id) ?? 0) <= now
+  }
+}
+
+/** Why nothing is given out: what it waits for comes, and it gives up only where nothing does. */
+const rightly = (decision: Decision, world: World, now: number): void => {
+  const { agents, plan } = world
+  const open = plan.nodes.filter(({ state }) => !["completed", "failed", "cancelled"].includes(state))
+  const ready = open.filter((node) => trulyReady(plan, node))
+  const later = ready.some((node) => !world.waits(node, now))
+  const ables = ready.map((node) => agents.filter((agent) => trulyAble(node, agent)))
+  const busy = agents.some(({ task }) => task !== undefined)
+  const moves = busy || later || ables.flat().some(({ online, spent }) => online && !spent)
+  holds("done: nothing is open", (decision._tag === "Done") === (open.length === 0))
+  if (decision._tag === "Done") return
+  holds("it waits for what comes, and for nothing else", (decision._tag === "Wait") === moves)
+  const spent = ready.length > 0 && ables.every((able) => able.length > 0 && able.every((agent) => agent.spent))
+  holds("exhausted: all that could go on are spent", moves || (decision._tag === "Exhausted") === spent)
+}
+
+/** Whether a task goes to the right one. */
+const checked = (node: Node, agent: Agent, world: World, now: number): void => {
+  const { agents, plan } = world
+  holds("never an unready task", trulyReady(plan, node))
+  holds(
+    "never two owners",
+    agents.every(({ task }) => task !== node)
+  )
+  holds("never before its wait is over", world.waits(node, now))
+  holds("never an agent that is not free", trulyFree(agent))
+  holds("never one that is not able to", trulyAble(node, agent))
+  const first = plan.nodes
+    .filter((other) => world.waits(other, now) && agents.some((one) => trulyFree(one) && trulyAble(other, one)))
+    .toSorted((a, b) => b.task.priority - a.task.priority || a.index - b.index)[0]
+  holds("the highest priority first, then the oldest", first === node)
+  holds(
+    "the work is spread",
+    agents.every((one) => !trulyFree(one) || !trulyAble(node, one) || one.load >= agent.load)
+  )
+}
+
 /** Everything that can be given out now, each checked. */
-const schedule = (plan: Plan, agents: ReadonlyArray<Agent>, now: number): ReadonlyArray<string> => {
+const schedule = (world: World, now: number): ReadonlyArray<string> => {
+  const { agents, plan } = world
   const given: Array<string> = []
+  plan.advance(now)
   for (;;) {
     const decision = decide(plan, workersOf(agents))
-    if (decision._tag !== "Assign") break
+    if (decision._tag !== "Assign") {
+      rightly(decision, world, now)
+      break
+    }
     const again = decide(plan, workersOf(agents))
     holds(
       "asked twice, it says the same",
       again._tag === "Assign" && again.task === decision.task && again.agent === decision.agent
     )
     const agent = agents.find(({ name }) => name === decision.agent)!
-    holds("never an unready task", trulyReady(plan, decision.task))
-    holds("never two owners", !plan.inFlight.has(decision.task.task.id))
-    holds("never an agent that is not free", agent.online && agent.task === undefined && !agent.spent)
-    holds("never one that is not able to", isAble(decision.task.task, agent))
-    plan.assign(decision.task.task.id, { agent: agent.name, messageId: "m", base: null }, now)
+    checked(decision.task, agent, world, now)
+    const { id } = decision.task.task
+    world.do((each) => each.assign(id, { agent: agent.name, messageId: "m", base: null }, now))
     agent.task = decision.task
     agent.load++
-    given.push(`${decision.task.task.id}→${agent.name}`)
+    given.push(`${id}→${agent.name}`)
   }
-  for (const worker of workersOf(agents).filter(isFree)) {
-    const idle = plan.nodes.find((node) => trulyReady(plan, node) && node.notBefore === 0 && isAble(node.task, worker))
-    holds(`work-conserving: ${worker.name} idles beside ${idle?.task.id}`, idle === undefined)
+  for (const agent of agents.filter(trulyFree)) {
+    const idle = plan.nodes.find((node) => world.waits(node, now) && trulyAble(node, agent))
+    holds(`work-conserving: ${agent.name} idles beside ${idle?.task.id}`, idle === undefined)
   }
   return given
 }
 
-const happen = (plan: Plan, agents: ReadonlyArray<Agent>, luck: Luck, now: number): void => {
+const done = (now: number) => ({ eventId: now, branch: null, cwd: null, head: null })
+
+const happen = (world: World, luck: Luck, now: number): void => {
+  const { agents, plan } = world
   const agent = agents[luck.below(agents.length)]!
   switch (luck.below(8)) {
     case 0:
       agent.online = !agent.online
-      break
+      return
     case 1:
       agent.spent = !agent.spent
-      break
+      return
+    case 2: {
+      // a person tries again what failed; of what did not fail it changes nothing
+      const { id } = plan.nodes[luck.below(plan.size)]!.task
+      return world.do((each) => each.reopen(id, now))
+    }
     default: {
       const { task } = agent
       if (task === undefined) return
+      const { id } = task.task
+      const what = luck.below(8)
+      if (what > 6) return world.do((each) => each.start(id, null, now))
       agent.task = undefined
-      const what = luck.below(6)
-      if (what === 0) plan.fail(task.task.id, "no", now)
-      else if (what === 1) plan.release(task.task.id, { error: "no", counts: true, until: now + luck.below(3) }, now)
-      else if (what === 2) plan.cancel(task.task.id, now)
-      else plan.complete(task.task.id, { eventId: now, branch: null, cwd: null, head: null }, now)
+      if (what === 0) world.do((each) => each.fail(id, "no", now))
+      else if (what === 1) world.release(id, now + luck.below(9), now)
+      else if (what === 2) world.do((each) => each.cancel(id, now))
+      else world.do((each) => each.complete(id, done(now), now))
     }
   }
 }
 
 const run = (seed: number): ReadonlyArray<string> => {
   const luck = new Luck(seed)
-  const plan = new Plan()
+  const world = new World(
+    [0, 1, 2].map((index) => ({
+      name: `a${index}`,
+      can: CAN.filter(() => luck.below(2) === 0),
+      online: true,
+      spent: false,
+      load: 0,
+      task: undefined
+    }))
+  )
+  const { agents, plan } = world
   const tasks = tasksOf(luck, 1 + luck.below(24))
   // In two pieces, as a long plan comes; the first may name what is in the second.
   const cut = luck.below(tasks.length + 1)
-  plan.add(tasks.slice(cut), 0)
-  plan.add(tasks.slice(0, cut), 0)
-  const agents: ReadonlyArray<Agent> = [0, 1, 2].map((index) => ({
-    name: `a${index}`,
-    can: CAN.filter(() => luck.below(2) === 0),
-    online: true,
-    spent: false,
-    load: 0,
-    task: undefined
-  }))
+  world.do((each) => each.add(tasks.slice(cut), 0))
+  world.do((each) => each.add(tasks.slice(0, cut), 0))
   const trail: Array<string> = []
   for (let now = 1; now < 60; now++) {
-    plan.advance(now)
-    trail.push(...schedule(plan, agents, now))
+    const other = now % 6 === 0 ? world.refolded : undefined
+    const given = schedule(world, now)
+    if (other !== undefined) {
+      // its agents hold tasks of this plan: by their ids they are the other's
+      for (const agent of other.agents) agent.task &&= other.plan.find(agent.task.task.id)
+      holds("folded again from the log, it goes on as before", String(schedule(other, now)) === String(given))
+    }
+    trail.push(...given)
     consistent(plan)
-    happen(plan, agents, luck, now)
-    const failed = plan.nodes.find(({ state }) => state === "failed")
-    if (failed !== undefined && luck.below(6) === 0) plan.reopen(failed.task.id, now)
+    happen(world, luck, now)
+    // what nobody has yet is taken out of the plan
+    if (luck.below(30) === 0) {
+      const open = plan.nodes.find(({ state }) => state === "pending")?.task.id
+      if (open !== undefined) world.do((each) => each.cancel(open, now))
+    }
     // what a review adds depends on tasks that have long ended, one way or the other
     if (now % 20 === 0) {
       const before = plan.nodes[luck.below(plan.size)]!.task.id
-      plan.add([task(`u${now}`, { dependsOn: [before], needs: luck.below(2) === 0 ? ["rust"] : [] })], now)
+      const more = task(`u${now}`, { dependsOn: [before], needs: luck.below(2) === 0 ? ["rust"] : [] })
+      world.do((each) => each.add([more], now))
     }
     consistent(plan)
   }
   // No starvation: with all agents there and nothing that fails, every task that can end does.
   for (const agent of agents) Object.assign(agent, { online: true, spent: false })
   for (let now = 100; now < 200; now++) {
-    plan.advance(now)
     for (const agent of agents) {
-      if (agent.task !== undefined) {
-        plan.complete(agent.task.task.id, { eventId: now, branch: null, cwd: null, head: null }, now)
-        agent.task = undefined
-      }
+      const id = agent.task?.task.id
+      agent.task = undefined
+      if (id !== undefined) world.do((each) => each.complete(id, done(now), now))
     }
-    trail.push(...schedule(plan, agents, now))
+    trail.push(...schedule(world, now))
   }
-  const left = plan.nodes.filter((node) => trulyReady(plan, node) && agents.some((agent) => isAble(node.task, agent)))
+  const left = plan.nodes.filter((node) => trulyReady(plan, node) && agents.some((agent) => trulyAble(node, agent)))
   assert.deepStrictEqual(
     left.map(({ task }) => task.id),
     [],

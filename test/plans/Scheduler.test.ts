@@ -50,7 +50,7 @@ describe("Scheduler", () => {
       const decision = decide(plan, workers)
       return decision._tag === "Blocked" ? decision.reason : decision._tag
     }
-    assert.match(reason(planOf(task("t")), worker("a", { online: false })), /waits for a to be online/)
+    assert.match(reason(planOf(task("t")), worker("a", { online: false })), /waits for a to be online: agentd start a$/)
     assert.match(reason(planOf(task("t", { needs: ["rust"] })), worker("a")), /needs rust, which no agent can/)
     assert.match(reason(planOf(task("t", { owner: "x" })), worker("a")), /belongs to x, which is no agent/)
     const plan = planOf(task("first"), task("second", { dependsOn: ["first"] }))

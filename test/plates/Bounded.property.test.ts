@@ -82,7 +82,12 @@ const play = Effect.fnUntraced(function* (world: World, session: Session, restar
 
   const goTo = Effect.fnUntraced(function* (at: number) {
     for (let now = yield* Clock.currentTimeMillis; now < at; now = yield* Clock.currentTimeMillis) {
-      const { checkedAt } = yield* board.plates.health
+      // The first round is under way as soon as there is a plate: time must not overtake it.
+      const { checkedAt } = yield* until(
+        "the first round",
+        board.plates.health,
+        ({ checkedAt, open }) => open === 0 || checkedAt !== null
+      )
       const stop = Math.min(at, (checkedAt ?? now) + ROUND)
       yield* TestClock.setTime(Math.max(stop, now + 1))
       if (stop === (checkedAt ?? 0) + ROUND) {

@@ -56,6 +56,7 @@ export class Sandbox {
         SANDBOX: this.folder,
         NO_COLOR: "1",
         XDG_CONFIG_HOME: join(this.folder, "config"),
+        CLAUDE_CONFIG_DIR: join(this.folder, "claude"),
         AGENTD_DEBUG: "",
         ...this.environment
       },

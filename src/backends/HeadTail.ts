@@ -1,16 +1,16 @@
 /**
- * Excerpt: the beginning and the end of a text of any length, and how much was between.
+ * HeadTail: the beginning and the end of a text of any length, and how much was between.
  *
  * Guarantees: holds no more than about three times its limits, whatever is pushed; what was
  * left out is said where it was.
  */
-export interface Excerpt {
+export interface HeadTail {
   readonly push: (text: string) => void
   readonly text: () => string
 }
 
 /** Limits in UTF-16 units. */
-export const make = (head: number, tail: number): Excerpt => {
+export const make = (head: number, tail: number): HeadTail => {
   let [first, last, dropped] = ["", "", 0]
   const trim = () => {
     if (last.length <= tail) return
@@ -36,7 +36,7 @@ export const make = (head: number, tail: number): Excerpt => {
 
 /** Of a text that is there already. */
 export const of = (text: string, head: number, tail: number): string => {
-  const excerpt = make(head, tail)
-  excerpt.push(text)
-  return excerpt.text()
+  const kept = make(head, tail)
+  kept.push(text)
+  return kept.text()
 }

@@ -1,0 +1,101 @@
+/**
+ * ChildNews: what the parent of a sub-agent hears of it: each report, and its end
+ * where that came without one.
+ *
+ * Guarantees: each is one message with an id of its own, made of its rune; what the
+ * log says was owed and not received is owed still, and what was received is not.
+ * An end that the parent's own brought about is no news to it.
+ */
+import type { Rune } from "../domain/Rune.ts"
+import { text as excerpt } from "./Excerpt.ts"
+
+/** A message that a parent has not received yet. */
+export interface Owed {
+  readonly to: string
+  readonly child: string
+  /** The rune that it tells of. */
+  readonly eventId: number
+}
+
+export interface News {
+  /** By child, its newest report. */
+  readonly reported: Map<string, number>
+  /** By message id. */
+  readonly owed: Map<string, Owed>
+}
+
+export const none = (): News => ({ reported: new Map(), owed: new Map() })
+
+/** What is known of the child that a rune tells of. */
+export interface Child {
+  readonly name: string
+  readonly parent: string | null
+  /** Its newest incarnation's first rune. */
+  readonly began: number
+}
+
+/** Beyond so many the oldest are let go: their parents are gone. */
+const MAX_OWED = 1_000
+/** Bytes. */
+const MAX_REPORT = 64 * 1024
+const MAX_ANSWER = 8 * 1024
+
+const owe = ({ owed }: News, to: string, child: string, { eventId }: Rune): void => {
+  owed.set(`child/${child}/${eventId}`, { to, child, eventId })
+  if (owed.size > MAX_OWED) owed.delete(owed.keys().next().value!)
+}
+
+const field = (value: unknown, name: string): unknown =>
+  typeof value === "object" && value !== null ? (value as { readonly [key: string]: unknown })[name] : undefined
+
+/** One rune, as it becomes durable or as the log has it. */
+export const apply = (news: News, rune: Rune, { began, name, parent }: Child): void => {
+  switch (rune.kind) {
+    case "agent.reported": {
+      news.reported.set(name, rune.eventId)
+      const to = rune.payload["parent_id"]
+      if (typeof to === "string") owe(news, to, name, rune)
+      return
+    }
+    case "agent.terminated":
+    case "agent.failed": {
+      const isHeard = (news.reported.get(name) ?? 0) > began
+      const isParents = field(rune.payload["event"], "by") === `agent:${parent}`
+      if (parent !== null && !isHeard && !isParents) owe(news, parent, name, rune)
+      return
+    }
+    case "inbox.received": {
+      const messageId = field(field(rune.payload["event"], "message"), "messageId")
+      if (typeof messageId === "string") news.owed.delete(messageId)
+    }
+  }
+}
+
+export const isEnd = ({ kind }: Rune): boolean => kind !== "agent.reported"
+
+/** Who says it: the child of its work, agentd of its end. */
+export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
+
+const strings = (value: unknown): ReadonlyArray<string> =>
+  Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
+
+const whyEnded = ({ payload }: Rune): string => {
+  const { event } = payload
+  const reason = payload["reason"] ?? payload["error"]
+  const by = field(event, "by")
+  const why = typeof reason === "string" && reason !== "" ? reason : "it ended"
+  // its worker and agentd speak of what happened to it; a person did it
+  return typeof by !== "string" || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
+}
+
+/** As its parent is told it. `answer`: what it said in its last turn. */
+export const text = (rune: Rune, child: string, answer: string): string => {
+  const { payload } = rune
+  if (isEnd(rune)) {
+    const said = answer.trim() === "" ? "" : `\n\nThe answer of its last turn:\n${excerpt(answer.trim(), MAX_ANSWER)}`
+    return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
+  }
+  const evidence = strings(payload["evidence"])
+  const shown = evidence.length === 0 ? "" : `\n\nEvidence:\n${evidence.map((one) => `- ${one}`).join("\n")}`
+  return excerpt(`Report of your sub-agent ${child}: ${payload["status"]}.\n${payload["summary"]}${shown}`, MAX_REPORT)
+}

@@ -1,0 +1,119 @@
+/**
+ * WhyTurn: what an agent's last turn, its budget and its open questions have to do
+ * with where it stands, in plain sentences. Pure: the part of Why beside the worker.
+ *
+ * Guarantees: each sentence names the rune that it rests on; what an agent says in
+ * its turns and calls is shown bounded.
+ */
+import { Option, Schema } from "effect"
+import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
+import type { Rune } from "../domain/Rune.ts"
+import * as Agent from "../machines/Agent.ts"
+import * as Turn from "../machines/Turn.ts"
+import type { WhyLine } from "./Why.ts"
+
+/** The runes that it reads. */
+export const kinds = [
+  "turn.started",
+  "turn.completed",
+  "turn.interrupted",
+  "turn.error",
+  "agent.budget_exhausted",
+  "agent.terminated"
+] as const
+
+/** Characters of what an agent or its provider says. */
+const LONG = 300
+
+const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
+
+const decodeTurn = Schema.decodeUnknownOption(Turn.Event)
+const decodeLife = Schema.decodeUnknownOption(Agent.Event)
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
+const ofTurn = (rune: Rune): string | undefined => {
+  const event = Option.getOrUndefined(decodeTurn(rune.payload["event"]))
+  switch (event?._tag) {
+    case "start_turn":
+    case "steer":
+      if (rune.kind === "turn.interrupted") return "the turn was steered: another one takes its place"
+      return event.messageIds.length === 0
+        ? "a turn began"
+        : `a turn began with ${counted(event.messageIds.length, "message")}`
+    case "interrupt":
+      return `the turn was interrupted: ${cut(event.reason)}; its work is ${event.keep === true ? "offered again" : "dropped"}`
+    case "stream_error":
+    case "tool_crash": {
+      const type = event._tag === "tool_crash" ? "a tool" : event.errorType
+      return `the turn failed (${type}): ${cut(event.message)}${event.retry === true ? "; its work is offered again" : ""}`
+    }
+    case undefined:
+      return undefined
+    default:
+      return "the turn ended well"
+  }
+}
+
+const ofLife = (rune: Rune): string | undefined => {
+  const event = Option.getOrUndefined(decodeLife(rune.payload["event"]))
+  if (rune.from === "spawning" && event?._tag === "kill_forced") return `ended before it had begun: ${event.reason}`
+  return event?._tag === "budget_exhausted"
+    ? `its budget of ${event.resource} is spent: ${event.spent} of ${event.limit}`
+    : undefined
+}
+
+const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
+
+/** What the runes say since `from`, of the last turn and of the budget. Where a run is one turn, the run tells it all. */
+export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number): ReadonlyArray<WhyLine> => {
+  const recent = runes.filter(({ eventId }) => eventId >= from)
+  const last = recent.findLast(({ kind }) => kind === "turn.started")
+  const end = last === undefined ? undefined : recent.find((rune) => isEnd(rune) && rune.eventId > last.eventId)
+  const turn = agent.backend === "command" ? [] : [last, end]
+  return [...turn, ...recent.filter(({ kind }) => kind.startsWith("agent."))].flatMap((rune) => {
+    const text = rune === undefined ? undefined : rune.kind.startsWith("turn.") ? ofTurn(rune) : ofLife(rune)
+    return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
+  })
+}
+
+/** What is so now, beside the agent's own row. */
+export interface Now {
+  /** The agent's open calls. */
+  readonly calls?: ReadonlyArray<CallInfo>
+  readonly conversation?: ConversationInfo
+}
+
+const asking = ({ calls = [] }: Now) => calls.filter(({ state }) => state === "awaiting_approval")
+
+const isHeld = ({ state }: ConversationInfo): boolean => state === "paused" || state === "suspended"
+
+export const present = (now: Now): ReadonlyArray<WhyLine> => {
+  const { conversation } = now
+  const held =
+    conversation !== undefined && isHeld(conversation)
+      ? [{ eventId: conversation.restsOn, at: conversation.since, text: `its conversation is ${conversation.detail}` }]
+      : []
+  const waits = asking(now).map(({ arguments: input, callId, questions, reason, restsOn, since, tool }) => ({
+    eventId: restsOn,
+    at: since,
+    text:
+      questions === undefined
+        ? `waits for you: ${tool} ${cut(input)}${reason === null ? "" : ` (${cut(reason)})`}: approve ${callId}`
+        : `waits for you to choose: ${questions.map(({ question }) => cut(question)).join(" ")}: answer ${callId}`
+  }))
+  return [...held, ...waits]
+}
+
+/** What helps with it. */
+export const advice = (now: Now): string | undefined => {
+  const [call] = asking(now)
+  if (call?.questions !== undefined) return `Choose: agentd answer ${call.callId}`
+  if (call !== undefined) {
+    return `Answer it: agentd approve ${call.callId}, or agentd deny ${call.callId} --reason "why"`
+  }
+  const { conversation } = now
+  return conversation !== undefined && isHeld(conversation)
+    ? `Let it go on: agentd resume ${conversation.project}`
+    : undefined
+}

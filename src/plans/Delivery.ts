@@ -1,0 +1,65 @@
+/**
+ * Delivery: the done work of a goal, merged into a branch, and the log told of it.
+ *
+ * Guarantees: only reviewed work, unless a person says otherwise; what conflicts is
+ * named and left alone; merged again it changes nothing.
+ */
+import { Effect } from "effect"
+import type { MergeReply } from "../domain/GoalMessages.ts"
+import { CommandRefused } from "../domain/Messages.ts"
+import { readGoal } from "./AutonomyActor.ts"
+import * as Gate from "./Gate.ts"
+import type { LiveGoals } from "./LiveGoals.ts"
+import * as Merge from "./Merge.ts"
+import type { GoalRecord } from "./Recovery.ts"
+
+/** Of the goal's text, in the message of a merge. */
+const MAX_SUBJECT = 60
+
+const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+
+const merged = (target: string, results: MergeReply["results"]): string => {
+  const of = (outcome: string) => results.filter((result) => result.outcome === outcome)
+  const conflicts = of("conflict").map(({ branch, conflicts }) => `${branch} conflicts in ${conflicts.join(", ")}`)
+  const done = `${of("merged").length} merged into ${target}, ${of("up-to-date").length} there already`
+  return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
+}
+
+export const deliver = Effect.fnUntraced(function* (
+  live: LiveGoals,
+  { conversation, goalId }: GoalRecord,
+  how: { readonly into: string | null; readonly unreviewed: boolean; readonly by: string }
+) {
+  const { log } = live
+  const { book, stand } = yield* readGoal(log, conversation, goalId)
+  if (stand.state !== "goal_met" && !how.unreviewed) {
+    return yield* refuse(
+      `${goalId} is not met: it is ${stand.state}, and its work is not reviewed.`,
+      "Wait for it, or merge what is done all the same: --unreviewed"
+    )
+  }
+  const works = Gate.worksOf(book.plan)
+  if (works.length === 0) {
+    return yield* refuse(
+      `There is nothing to merge: no task of ${goalId} has left a commit on a branch of its own.`,
+      `See where its tasks were done: agentd goal show ${goalId}`
+    )
+  }
+  if (live.isSealed(conversation)) {
+    return yield* refuse(
+      `The conversation of ${goalId} is closed: nothing can be written of it any more.`,
+      `Merge by hand: git merge ${works.map(({ head }) => head.slice(0, 12)).join(" ")}`
+    )
+  }
+  const project = yield* live.options.projects.config(conversation)
+  if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
+  const target = how.into ?? book.options?.target ?? (yield* Merge.currentBranch(project.root))
+  if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
+  const results = yield* Merge.into(project.root, target, works, book.goal.split("\n")[0]!.slice(0, MAX_SUBJECT))
+  const payload = { plan_id: goalId, target, by: how.by, results }
+  const [rune] = yield* log.append([
+    { stream: conversation, kind: "plan.merged", actor: `merge/${goalId}`, trigger: "merge", payload }
+  ])
+  const reply: MergeReply = { eventId: rune!.eventId, target, results, message: merged(target, results) }
+  return reply
+})

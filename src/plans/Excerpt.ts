@@ -1,0 +1,12 @@
+/**
+ * Excerpt: as much of a text as there is room for; that something is left out is
+ * seen, and no character is cut in two. Pure.
+ */
+
+/** Its beginning. */
+export const cut = (text: string, length: number): string =>
+  text.length <= length ? text : `${text.slice(0, length - 1).toWellFormed()}…`
+
+/** Its end. */
+export const tail = (text: string, length: number): string =>
+  text.length <= length ? text : `…${text.slice(1 - length).toWellFormed()}`

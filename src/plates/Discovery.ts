@@ -1,0 +1,83 @@
+/**
+ * Discovery: sessions that no hook has told of: those that were open before the hooks were
+ * installed, and those of a machine where they are not.
+ *
+ * Guarantees: only what Claude Code's own notes say of living processes that a person sits
+ * before; each is introduced once, so that one which is forgotten stays so; its hooks, where
+ * they come, find the same plate. A round costs one directory listing.
+ */
+import { Clock, Effect, FileSystem } from "effect"
+import { join } from "node:path"
+import * as ClaudeSessions from "../backends/ClaudeSessions.ts"
+import type { Reception } from "./Reception.ts"
+import type { Roster } from "./Roster.ts"
+
+const INTERVAL = "10 seconds"
+/** A session's own hook comes first: it knows more. */
+const SETTLES = 3_000
+/** Introductions that are remembered. */
+const MAX_MET = 10_000
+
+/** Claude Code's name for the folder of a project's transcripts. */
+const slug = (cwd: string): string => cwd.replaceAll(/[^A-Za-z0-9]/g, "-")
+
+export class Discovery {
+  private readonly roster: Roster
+  private readonly reception: Reception
+  private readonly fs: FileSystem.FileSystem
+  /** Claude Code's own: `~/.claude`. */
+  private readonly config: string
+  private readonly met = new Set<string>()
+
+  constructor(parts: {
+    readonly roster: Roster
+    readonly reception: Reception
+    readonly fs: FileSystem.FileSystem
+    readonly config: string
+  }) {
+    this.roster = parts.roster
+    this.reception = parts.reception
+    this.fs = parts.fs
+    this.config = parts.config
+  }
+
+  /** For its supervisor. */
+  readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
+    while (true) {
+      if (this.reception.isOpen) yield* this.round
+      yield* Effect.sleep(INTERVAL)
+    }
+  })
+
+  private readonly round = Effect.gen({ self: this }, function* () {
+    const now = yield* Clock.currentTimeMillis
+    const notes = yield* Effect.provideService(
+      ClaudeSessions.all(ClaudeSessions.folderIn(this.config)),
+      FileSystem.FileSystem,
+      this.fs
+    )
+    for (const note of notes) {
+      if (note.kind !== "interactive" || now - (note.startedAt ?? now) < SETTLES) continue
+      if (this.roster.ofSession(note.sessionId)?.isOpen !== true) yield* this.meet(note, now)
+    }
+  })
+
+  private readonly meet = Effect.fnUntraced(
+    { self: this },
+    function* (this: Discovery, { cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number) {
+      const key = `${pid}.${procStart}.${sessionId}`
+      if (this.met.has(key)) return
+      this.met.add(key)
+      if (this.met.size > MAX_MET) this.met.delete(this.met.values().next().value!)
+      const transcriptPath = join(this.config, "projects", slug(cwd), `${sessionId}.jsonl`)
+      const event = { _tag: "HookSessionStart", at: now, sessionId, source: "noted", noted: true } as const
+      yield* Effect.catch(
+        this.reception.take(
+          { name: "SessionStart", sessionId, cwd, transcriptPath, event },
+          { plate: undefined, run: undefined, pid }
+        ),
+        (error) => Effect.logWarning(`session ${sessionId}: ${error.message}`)
+      )
+    }
+  )
+}

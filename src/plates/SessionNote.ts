@@ -1,0 +1,86 @@
+/**
+ * SessionNote: what a session's process notes of what it is about, followed.
+ *
+ * Guarantees: a note of another session, of a process that is gone, or of a status that is not
+ * known counts for nothing; one that has not changed costs one `stat`.
+ */
+import { Effect, FileSystem, Option } from "effect"
+import { basename, dirname, join } from "node:path"
+import * as ClaudeSessions from "../backends/ClaudeSessions.ts"
+import type { ProcessId } from "../backends/ProcessTable.ts"
+
+export interface Noted {
+  /** A dialog waits for a permission, or for an answer. */
+  readonly status: "idle" | "busy" | "permission" | "question"
+  /** Since when, ms since the epoch, by the session's own clock, which is ours. */
+  readonly at: number
+}
+
+const statusOf = ({ status, waitingFor }: ClaudeSessions.Note): Noted["status"] | undefined => {
+  switch (status) {
+    case "idle":
+    // A shell goes on in the background.
+    case "shell":
+      return "idle"
+    case "busy":
+      return "busy"
+    case "waiting":
+      return waitingFor === "permission prompt" ? "permission" : "question"
+    default:
+      return undefined
+  }
+}
+
+/** Where those note it whose transcripts lie in `<config>/projects/<project>/`. */
+export const folderOf = (transcript: string): string | undefined => {
+  const projects = dirname(dirname(transcript))
+  return basename(projects) === "projects" ? ClaudeSessions.folderIn(dirname(projects)) : undefined
+}
+
+export class SessionNote {
+  readonly folder: string
+  private readonly fs: FileSystem.FileSystem
+  private path: string | undefined = undefined
+  private mtime = -1
+  private note: ClaudeSessions.Note | undefined = undefined
+
+  constructor(fs: FileSystem.FileSystem, folder: string) {
+    this.fs = fs
+    this.folder = folder
+  }
+
+  /** What is noted of the session now. Without its process it is searched for, where `search` says so. */
+  readonly look = Effect.fnUntraced(
+    { self: this },
+    function* (this: SessionNote, sessionId: string, process: ProcessId | undefined, search: boolean) {
+      if (process !== undefined) yield* this.read(this.pathOf(process.pid))
+      else if (this.path !== undefined) yield* this.read(this.path)
+      else if (search) {
+        const found = (yield* this.local(ClaudeSessions.all(this.folder))).find((note) => note.sessionId === sessionId)
+        if (found !== undefined) yield* this.read(this.pathOf(found.pid))
+      }
+      const { note } = this
+      if (note?.sessionId !== sessionId || !ClaudeSessions.lives(note)) return undefined
+      const status = statusOf(note)
+      if (status === undefined || note.statusUpdatedAt === undefined) return undefined
+      return { status, at: note.statusUpdatedAt } satisfies Noted
+    }
+  )
+
+  private pathOf(pid: number): string {
+    return join(this.folder, ClaudeSessions.fileOf(pid))
+  }
+
+  private local<A>(effect: Effect.Effect<A, never, FileSystem.FileSystem>): Effect.Effect<A> {
+    return Effect.provideService(effect, FileSystem.FileSystem, this.fs)
+  }
+
+  private readonly read = Effect.fnUntraced({ self: this }, function* (this: SessionNote, path: string) {
+    const info = Option.getOrUndefined(yield* Effect.option(this.fs.stat(path)))
+    const mtime = info === undefined ? -1 : Option.match(info.mtime, { onNone: () => -1, onSome: (at) => at.getTime() })
+    if (path === this.path && mtime === this.mtime && mtime !== -1) return
+    this.note = yield* this.local(ClaudeSessions.read(path))
+    this.path = path
+    this.mtime = mtime
+  })
+}

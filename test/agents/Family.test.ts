@@ -1,0 +1,390 @@
+/** Sub-agents and their parents: what ends with whom, and what a parent hears of them. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Latch, type Scope, Stream } from "effect"
+import * as Board from "../../src/agents/Board.ts"
+import { why } from "../../src/agents/Why.ts"
+import type { Backend } from "../../src/backends/Backend.ts"
+import type { Fleet } from "../../src/agents/Fleet.ts"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import type { Rune } from "../../src/domain/Rune.ts"
+import * as Puppet from "./Puppet.ts"
+import * as World from "./World.ts"
+
+const agent = (more: object = {}) => World.command({ interruptGrace: "100ms", backoff: { base: "1ms" }, ...more })
+const hangs: ScriptedBackend.Script = { turns: [{ hang: true }] }
+const answers: ScriptedBackend.Script = { turns: [{ output: "all is well" }] }
+
+const world = Effect.fnUntraced(function* (backend: Backend, agents: object = { boss: agent() }) {
+  const made = yield* World.make(backend)
+  made.configure({ agents })
+  return made
+})
+
+/** One daemon's life. */
+const daemon = <A, E>(of: World.World, use: (fleet: Fleet["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
+  Effect.scoped(Effect.flatMap(of.open, use))
+
+/** With its boss at work or ready for it. */
+const begin = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service"]) {
+  yield* fleet.register(w.config, w.caller)
+  yield* World.untilAgent(fleet, "boss", ({ state }) => state === "BuildingPrompt")
+})
+
+const spawn = (w: World.World, fleet: Fleet["Service"], name: string, parent = "boss") =>
+  fleet.spawn(parent, { name, task: `task of ${name}` }, w.caller)
+
+const runesOf = (w: World.World, ...kinds: ReadonlyArray<string>) =>
+  Effect.map(Stream.runCollect(w.log.read({ kinds })), (runes): ReadonlyArray<Rune> => [...runes])
+
+const running = (fleet: Fleet["Service"], name: string) =>
+  World.untilAgent(fleet, name, ({ state }) => state === "Running")
+
+/** What the boss was told, oldest first. */
+const heard = Effect.fnUntraced(function* (w: World.World) {
+  const received = yield* runesOf(w, "inbox.received")
+  return received
+    .filter(({ actor }) => actor === "inbox/boss")
+    .map(({ payload }) => (payload["event"] as { message: { from: string; text: string } }).message)
+})
+
+const report = (w: World.World, fleet: Fleet["Service"], summary: string, turnId: string | null = null) =>
+  Effect.flatMap(fleet.agent("kid", w.caller), ({ conversation }) =>
+    fleet.report(
+      { conversation, agent: "kid", turnId, may: ["report"] },
+      { status: "done", summary, evidence: ["abc123"] }
+    )
+  )
+
+const names = (count: number) => Array.from({ length: count }, (_, n) => `kid${n + 1}`)
+
+describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
+  it.live("end with their parent, and never start, whatever comes after", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]))
+      yield* daemon(w, (fleet) =>
+        Effect.gen(function* () {
+          yield* begin(w, fleet)
+          yield* Effect.forEach(names(14), (name) => spawn(w, fleet, name), { discard: true })
+          const waits = yield* fleet.agent("kid14", w.caller)
+          assert.strictEqual(waits.detail, Board.QUEUED)
+          assert.deepInclude(why([], waits), { advice: null })
+          yield* fleet.stop("boss", w.caller)
+          const ended = yield* fleet.agent("kid14", w.caller)
+          assert.strictEqual(ended.detail, "was never started")
+          const told = why(yield* runesOf(w, "agent.terminated"), ended).lines.map(({ text }) => text)
+          assert.include(told, "ended before it had begun: its parent boss has ended")
+          const ends = yield* runesOf(w, "agent.terminated")
+          for (const name of names(14).slice(10)) {
+            const end = ends.find(({ actor }) => actor === `agent/${name}`)
+            assert.strictEqual(end?.payload["reason"], "its parent boss has ended")
+          }
+          yield* fleet.start("boss", w.caller)
+          yield* World.untilAgent(fleet, "boss", ({ state }) => state === "BuildingPrompt")
+          assert.notMatch((yield* fleet.conversations)[0]!.detail, /waiting for a place/)
+        })
+      )
+      const fleet = yield* w.open
+      yield* World.untilAgent(fleet, "boss", ({ state }) => state === "BuildingPrompt")
+      const started = (yield* runesOf(w, "worker.started")).map(({ actor }) => actor)
+      assert.sameMembers(started, ["worker/boss", ...names(10).map((name) => `worker/${name}`), "worker/boss"])
+    })
+  )
+
+  it.live("end also where the daemon dies between their parent's end and theirs", () =>
+    Effect.gen(function* () {
+      const first = yield* world(ScriptedBackend.make([hangs]))
+      const gate = Puppet.holding(first.log)
+      const w = new World.World(gate.log, first.backends, first.folder)
+      yield* daemon(w, (fleet) =>
+        Effect.gen(function* () {
+          yield* begin(w, fleet)
+          yield* Effect.forEach(names(12), (name) => spawn(w, fleet, name), { discard: true })
+          gate.hold(({ actor, kind }) => kind === "agent.spawning" && actor === "agent/kid12")
+          yield* Effect.forkScoped(Effect.exit(fleet.stop("boss", w.caller)))
+          yield* gate.caught
+          yield* World.until(runesOf(w, "agent.terminated"), (runes) =>
+            runes.some(({ actor }) => actor === "agent/boss")
+          )
+          yield* gate.die
+        })
+      )
+      yield* gate.reborn
+      yield* w.open
+      const ends = yield* World.until(runesOf(w, "agent.terminated"), (runes) => runes.length === 13)
+      const late = ends.find(({ actor }) => actor === "agent/kid12")
+      assert.strictEqual(late?.payload["reason"], "its parent boss has ended")
+      const started = (yield* runesOf(w, "worker.started")).map(({ actor }) => actor)
+      assert.lengthOf(started, 11)
+      assert.deepStrictEqual(yield* heard(w), [])
+    })
+  )
+
+  it.live("are ended by a person like any other, and make room", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]))
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* Effect.forEach(names(12), (name) => spawn(w, fleet, name), { discard: true })
+      assert.match((yield* fleet.stop("kid11", w.caller)).message, /shop\/kid11 is stopped/)
+      yield* fleet.stop("kid1", w.caller)
+      yield* World.untilAgent(fleet, "kid12", ({ state }) => state !== "Stopped")
+      const started = (yield* runesOf(w, "worker.started")).map(({ actor }) => actor)
+      assert.notInclude(started, "worker/kid11")
+      const told = yield* World.until(heard(w), (all) => all.length === 2)
+      assert.deepStrictEqual(
+        told.map(({ text }) => /kid\d+/.exec(text)?.[0]),
+        ["kid11", "kid1"]
+      )
+    })
+  )
+
+  it.live("end with their conversation, and its log says so", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]))
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* Effect.forEach(names(11), (name) => spawn(w, fleet, name), { discard: true })
+      yield* fleet.close("", { reason: "done", force: true }, w.caller)
+      const ends = yield* runesOf(w, "agent.terminated")
+      assert.lengthOf(ends, 12)
+      assert.match(String(ends.find(({ actor }) => actor === "agent/kid11")?.payload["reason"]), /closed: done/)
+      assert.deepStrictEqual(yield* heard(w), [])
+    })
+  )
+})
+
+describe("the end of a parent", { timeout: 30_000 }, () => {
+  it.live("ends its children at once, whatever each takes, and stop answers when all of them are gone", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make({ deaf: true })
+      const kids = 4
+      const all = Latch.makeUnsafe(false)
+      let killed = 0
+      // none dies before every one of them is being killed
+      const stubborn: Backend = {
+        ...puppet,
+        start: (spec) =>
+          Effect.map(puppet.start(spec), (run) => ({
+            ...run,
+            kill: Effect.suspend(() => {
+              if (++killed === kids) all.openUnsafe()
+              return Effect.andThen(all.await, run.kill)
+            })
+          }))
+      }
+      const w = yield* world(stubborn)
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* spawn(w, fleet, "kid1")
+      yield* running(fleet, "kid1")
+      for (const name of ["kid2", "kid3"]) yield* spawn(w, fleet, name)
+      yield* spawn(w, fleet, "kid4", "kid1")
+      yield* Effect.forEach(names(kids), (name) => running(fleet, name), { discard: true })
+      const { message } = yield* fleet.stop("boss", w.caller)
+      assert.match(message, /4 sub-agents/)
+      assert.lengthOf(yield* runesOf(w, "agent.terminated"), 5)
+      assert.deepStrictEqual(
+        puppet.runs.map(({ kills }) => kills > 0),
+        [true, true, true, true]
+      )
+      const rows = yield* fleet.agents
+      assert.isTrue(rows.every(({ state }) => state === "Stopped"))
+    })
+  )
+
+  it.live(
+    "leaves no process of its children when stop answers, and one that is stopped already says so only then",
+    () =>
+      Effect.gen(function* () {
+        const backend = ScriptedBackend.make([{ turns: [{ hang: true }], ignoreInterrupt: true }])
+        const w = yield* world(backend)
+        const fleet = yield* w.open
+        yield* begin(w, fleet)
+        yield* spawn(w, fleet, "kid")
+        yield* running(fleet, "kid")
+        const both = yield* Effect.all([fleet.stop("boss", w.caller), fleet.stop("boss", w.caller)], {
+          concurrency: "unbounded"
+        })
+        assert.strictEqual(backend.alive(), 0)
+        assert.match(both[0].message, /is stopped/)
+        assert.lengthOf(yield* runesOf(w, "agent.terminated"), 2)
+      })
+  )
+})
+
+describe("what a parent hears", { timeout: 30_000 }, () => {
+  it.live("each report of its sub-agent, as a message from it, and nothing of its end then", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([{ turns: [{ hang: true }] }])
+      const w = yield* world(backend)
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* spawn(w, fleet, "kid")
+      yield* running(fleet, "kid")
+      assert.match((yield* report(w, fleet, "it works")).message, /Reported to boss/)
+      const told = yield* World.until(heard(w), (all) => all.length > 0)
+      yield* fleet.stop("kid", w.caller)
+      yield* World.until(runesOf(w, "agent.terminated"), (runes) => runes.length === 1)
+      assert.lengthOf(yield* heard(w), 1)
+      assert.strictEqual(told[0]!.from, "agent:kid")
+      assert.match(told[0]!.text, /Report of your sub-agent kid: done\.\nit works\n\nEvidence:\n- abc123/)
+      yield* World.until(
+        Effect.sync(() => backend.played()),
+        (all) => all.some(({ spec }) => /From agent:kid:\nReport of/.test(spec.prompt))
+      )
+    })
+  )
+
+  it.live("an end without a report: how it came, and what it said last", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([answers]))
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* spawn(w, fleet, "kid")
+      yield* World.until(runesOf(w, "turn.finalized"), (runes) => runes.length === 1)
+      yield* fleet.stop("kid", w.caller)
+      const told = yield* World.until(heard(w), (all) => all.length === 1)
+      assert.strictEqual(told[0]!.from, "agentd")
+      assert.match(told[0]!.text, /kid has ended without a report: stopped by ada\.\n\n.*last turn:\nall is well/)
+    })
+  )
+
+  it.live("once, also where the daemon dies before it is told; and not of an end that was its own doing", () =>
+    Effect.gen(function* () {
+      const first = yield* world(ScriptedBackend.make([hangs]))
+      const gate = Puppet.holding(first.log)
+      const w = new World.World(gate.log, first.backends, first.folder)
+      const lives = [1, 2]
+      for (const _ of lives) {
+        yield* daemon(w, (fleet) =>
+          Effect.gen(function* () {
+            yield* fleet.register(w.config, w.caller)
+            yield* World.untilAgent(fleet, "boss", ({ state }) => state !== "Stopped")
+            if ((yield* fleet.agents).length === 1) yield* spawn(w, fleet, "kid")
+            yield* running(fleet, "kid")
+            // its report is durable, and the message that tells of it is not
+            gate.hold(({ actor, kind }) => kind === "inbox.received" && actor === "inbox/boss")
+            yield* Effect.forkScoped(Effect.exit(report(w, fleet, "it works")))
+            yield* gate.caught
+            yield* gate.die
+          })
+        )
+        yield* gate.reborn
+      }
+      const fleet = yield* w.open
+      yield* World.until(heard(w), (all) => all.length === 2)
+      yield* fleet.stop("boss", w.caller)
+      yield* daemon(w, () => Effect.sleep(50))
+      const told = yield* heard(w)
+      assert.lengthOf(told, 2)
+      assert.isTrue(told.every(({ from }) => from === "agent:kid"))
+      assert.strictEqual(new Set((yield* runesOf(w, "agent.reported")).map(({ eventId }) => eventId)).size, 2)
+    })
+  )
+
+  it.live("the end of one whose daemon died before anybody was told", () =>
+    Effect.gen(function* () {
+      const first = yield* world(ScriptedBackend.make([hangs]))
+      const gate = Puppet.holding(first.log)
+      const w = new World.World(gate.log, first.backends, first.folder)
+      yield* daemon(w, (fleet) =>
+        Effect.gen(function* () {
+          yield* begin(w, fleet)
+          yield* spawn(w, fleet, "kid")
+          yield* running(fleet, "kid")
+          // its worker has stopped, and its life has not ended
+          gate.hold(({ kind }) => kind === "agent.terminated")
+          yield* Effect.forkScoped(Effect.exit(fleet.stop("kid", w.caller)))
+          yield* gate.caught
+          yield* gate.die
+        })
+      )
+      yield* gate.reborn
+      yield* w.open
+      const told = yield* World.until(heard(w), (all) => all.length > 0)
+      assert.match(told[0]!.text, /kid has ended without a report: stopped by ada/)
+      assert.lengthOf(told, 1)
+    })
+  )
+
+  it.live("nothing of a task that a channel or a plan gave: what is said of it is theirs", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]), { boss: agent(), kid: agent({ parent: "boss" }) })
+      const { crew, fleet } = yield* w.both
+      yield* begin(w, fleet)
+      const { conversation } = yield* fleet.agent("kid", w.caller)
+      yield* crew.post(
+        { conversation, agent: "kid" },
+        { messageId: "plan/1/a/1", from: "plan:1", text: "x", alone: true }
+      )
+      yield* running(fleet, "kid")
+      yield* World.until(runesOf(w, "agent.busy"), (runes) => runes.length === 1)
+      const [turn] = yield* runesOf(w, "turn.started")
+      const { message } = yield* report(w, fleet, "it works", String(turn!.payload["turn_id"]))
+      assert.strictEqual(message, "Reported.")
+      assert.deepStrictEqual(yield* heard(w), [])
+    })
+  )
+
+  for (const isHeard of [true, false]) {
+    it.live(
+      `each report and each end once, at whatever rune the daemon dies, ${isHeard ? "once" : "before"} it is heard of`,
+      () =>
+        Effect.gen(function* () {
+          const each = process.env["LONG"] === undefined ? 9 : 1
+          let n = 1
+          while (yield* Effect.scoped(dies(n, isHeard))) n += each
+          assert.isAbove(n, 30)
+        }),
+      300_000
+    )
+  }
+})
+
+/** Until a boss has heard the report of one sub-agent and the end of another; again from its beginning in each life. */
+const drive = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service"]) {
+  yield* fleet.register(w.config, w.caller)
+  const isThere = (kind: string, actor: string) =>
+    Effect.map(runesOf(w, kind), (runes) => runes.some((rune) => rune.actor === actor))
+  const isSpawned = (name: string) =>
+    Effect.map(runesOf(w, "agent.spawned"), (runes) => runes.some(({ payload }) => payload["agent_id"] === name))
+  yield* World.untilAgent(fleet, "boss", ({ state }) => state !== "Stopped" && state !== "Initializing")
+  for (const name of ["kid", "mute"]) if (!(yield* isSpawned(name))) yield* spawn(w, fleet, name)
+  yield* running(fleet, "kid")
+  if (!(yield* isThere("agent.reported", "voice/kid"))) yield* report(w, fleet, "it works")
+  yield* Effect.ignore(fleet.stop("mute", w.caller))
+  yield* World.until(heard(w), (all) => ["agentd", "agent:kid"].every((from) => all.some((one) => one.from === from)))
+})
+
+/** One death after so many appends, the last one heard of or not, and the life that follows; false when the daemon lived through it all. */
+const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
+  const first = yield* world(ScriptedBackend.make([hangs]))
+  const gate = Puppet.holding(first.log)
+  let count = 0
+  const append: typeof gate.log.append = (drafts) =>
+    Effect.suspend(() => {
+      count++
+      // what is written in vain fails: nobody hears of the n-th then
+      if (count === n && !isHeard)
+        return Effect.andThen(first.log.append(drafts), Effect.andThen(gate.die, gate.log.append(drafts)))
+      return Effect.andThen(count > n ? gate.die : Effect.void, gate.log.append(drafts))
+    })
+  const w = new World.World({ ...gate.log, append }, first.backends, first.folder)
+  yield* daemon(w, (fleet) => Effect.raceFirst(Effect.exit(drive(w, fleet)), gate.dead))
+  const isDead = isHeard ? count > n : count >= n
+  yield* gate.reborn
+  const next = new World.World(first.log, first.backends, first.folder)
+  yield* daemon(next, (fleet) => drive(next, fleet))
+  // a third one finds nothing that is still to be told
+  yield* daemon(next, (fleet) => World.untilAgent(fleet, "boss", ({ state }) => state === "Running"))
+  const owed = (yield* runesOf(next, "agent.reported", "agent.terminated")).map(
+    ({ actor, eventId }) => `child/${actor.slice(actor.indexOf("/") + 1)}/${eventId}`
+  )
+  const told = (yield* runesOf(next, "inbox.received"))
+    .filter(({ actor }) => actor === "inbox/boss")
+    .map(({ payload }) => (payload["event"] as { message: { messageId: string } }).message.messageId)
+  assert.sameMembers(told, owed, `after ${n} appends`)
+  assert.lengthOf(owed, 2)
+  assert.deepStrictEqual((yield* first.log.verify).problems, [])
+  return isDead
+})

@@ -1,0 +1,262 @@
+/** What a session's process notes of itself makes good what no hook has told, and nothing that a hook knows better. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Effect } from "effect"
+import { TestClock } from "effect/testing"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { identify, isAlive } from "../../src/backends/ProcessTable.ts"
+import type { PlateInfo } from "../../src/domain/Messages.ts"
+import type { Origin } from "../../src/plates/Plates.ts"
+import { type Board, breathe, caller, child, run, until } from "./World.ts"
+
+const bash = { tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "c1" }
+const question = { tool_name: "AskUserQuestion", tool_input: { questions: [] }, tool_use_id: "q1" }
+
+type Fields = { readonly [field: string]: unknown }
+
+/** A session with its config folder, whose process is the given one. */
+class Session {
+  private readonly board: Board
+  readonly pid: number
+  private readonly config: string
+
+  constructor(board: Board, pid: number, config = join(board.folder, "config")) {
+    this.board = board
+    this.pid = pid
+    this.config = config
+    mkdirSync(join(this.config, "sessions"), { recursive: true })
+  }
+
+  hook(name: string, more: Fields = {}, origin: Partial<Origin> = {}) {
+    const transcript_path = join(this.config, "projects", "-home-user-project", "s1.jsonl")
+    return this.board.hook(name, "s1", { transcript_path, ...more }, origin)
+  }
+
+  /** As Claude Code writes it, now. */
+  readonly notes = Effect.fnUntraced({ self: this }, function* (this: Session, status: string, more: Fields = {}) {
+    const file = {
+      pid: this.pid,
+      procStart: String(identify(this.pid).start),
+      sessionId: "s1",
+      cwd: "/home/user/project",
+      kind: "interactive",
+      startedAt: 1,
+      status,
+      statusUpdatedAt: yield* Clock.currentTimeMillis,
+      ...more
+    }
+    this.writes(JSON.stringify(file))
+  })
+
+  writes(text: string): void {
+    writeFileSync(join(this.config, "sessions", `${this.pid}.json`), text)
+  }
+
+  readonly status = Effect.suspend(() =>
+    Effect.map(Effect.andThen(this.board.check(), this.board.settled("s1")), ({ status }) => status)
+  )
+}
+
+const story = (name: string, body: (session: Session, board: Board) => Effect.Effect<void, unknown>) =>
+  it.effect(name, () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const session = new Session(board, yield* child)
+        yield* session.hook("SessionStart", { source: "startup" })
+        yield* body(session, board)
+      })
+    )
+  )
+
+const turn = (session: Session) => session.hook("UserPromptSubmit", { prompt: "go" })
+const asking = (session: Session) =>
+  Effect.andThen(
+    turn(session),
+    Effect.andThen(session.hook("PreToolUse", question), session.hook("PermissionRequest", question))
+  )
+const failed = (session: Session) => Effect.andThen(turn(session), session.hook("StopFailure", { error: "rate_limit" }))
+const nothing = () => Effect.void
+
+const waiting = { waitingFor: "permission prompt" }
+
+describe("a note that is newer than the hooks", () => {
+  const rows: ReadonlyArray<
+    readonly [
+      what: string,
+      before: (session: Session) => Effect.Effect<unknown, unknown>,
+      string,
+      Fields,
+      PlateInfo["status"]
+    ]
+  > = [
+    ["a turn that began unheard", nothing, "busy", {}, "Running"],
+    ["a turn that ended unheard, as by Esc before the first word", turn, "idle", {}, "Idle"],
+    ["a turn that ended while a shell goes on", turn, "shell", {}, "Idle"],
+    ["a permission that is asked for unheard", turn, "waiting", waiting, "AwaitingApproval"],
+    ["a question that was asked unheard", turn, "waiting", { waitingFor: "input needed" }, "AwaitingInput"],
+    ["a dialog of a kind that is not known", turn, "waiting", { waitingFor: "dialog open" }, "AwaitingInput"],
+    ["a dialog that opened with no turn", nothing, "waiting", waiting, "AwaitingApproval"],
+    ["a question that was answered unheard", asking, "busy", {}, "Running"],
+    ["a question that was escaped from", asking, "idle", {}, "Idle"],
+    ["a try after a failure", failed, "busy", {}, "Running"],
+    ["a failure, which leaves the session idle", failed, "idle", {}, "Error"],
+    ["a status of a later version", turn, "dreaming", {}, "Running"]
+  ]
+  for (const [what, before, status, more, then] of rows) {
+    story(`${what}: ${then}`, (session, board) =>
+      Effect.gen(function* () {
+        yield* before(session)
+        yield* TestClock.adjust("1 second")
+        yield* session.notes(status, more)
+        assert.strictEqual(yield* session.status, then)
+        const { restsOn } = yield* board.settled("s1")
+        if (!["a failure, which leaves the session idle", "a status of a later version"].includes(what)) {
+          assert.strictEqual(restsOn?.signal, "session")
+        }
+      })
+    )
+  }
+})
+
+describe("a note counts for nothing", () => {
+  const ignored = (name: string, write: (session: Session) => Effect.Effect<void, unknown>) =>
+    story(name, (session) =>
+      Effect.gen(function* () {
+        yield* turn(session)
+        yield* TestClock.adjust("1 second")
+        yield* write(session)
+        assert.strictEqual(yield* session.status, "Running")
+      })
+    )
+  ignored("that is no JSON", (session) => Effect.sync(() => session.writes('{"pid":')))
+  ignored("that is a folder's worth of something else", (session) => Effect.sync(() => session.writes("[1,2,3]")))
+  ignored("of another session in this process", (session) => session.notes("idle", { sessionId: "s2" }))
+  ignored("of a process that is gone: its pid is another's now", (session) => session.notes("idle", { procStart: "1" }))
+  ignored("from before the turn that was heard of", (session) => session.notes("idle", { statusUpdatedAt: 1 }))
+
+  story("that was written before the dialog opened", (session) =>
+    Effect.gen(function* () {
+      yield* turn(session)
+      yield* session.notes("busy")
+      yield* TestClock.adjust("1 second")
+      yield* asking(session)
+      assert.strictEqual(yield* session.status, "AwaitingInput")
+    })
+  )
+
+  story("where the turn is over and only its background work is busy", (session) =>
+    Effect.gen(function* () {
+      yield* turn(session)
+      yield* session.hook("Stop", { background_tasks: [{ id: "b1", type: "agent", status: "running" }] })
+      yield* TestClock.adjust("1 second")
+      yield* session.notes("busy")
+      assert.strictEqual(yield* session.status, "Idle")
+    })
+  )
+})
+
+story("a turn that is noted as busy is not ended by silence; one that says nothing is", (session) =>
+  Effect.gen(function* () {
+    yield* turn(session)
+    yield* session.notes("busy")
+    yield* TestClock.adjust("15 minutes")
+    assert.strictEqual(yield* session.status, "Running")
+    session.writes("")
+    assert.strictEqual(yield* session.status, "Idle")
+  })
+)
+
+story("whose a dialog is that was noted is known with its hook: that call's end ends it", (session, board) =>
+  Effect.gen(function* () {
+    yield* turn(session)
+    yield* TestClock.adjust("1 second")
+    yield* session.notes("waiting", waiting)
+    assert.strictEqual(yield* session.status, "AwaitingApproval")
+    yield* session.hook("PermissionRequest", bash)
+    yield* session.hook("PostToolUse", { ...bash, tool_response: {} })
+    yield* board.status("s1", "Running")
+  })
+)
+
+story("the note of its process is read where that is known, whatever else lies there", (session) =>
+  Effect.gen(function* () {
+    yield* session.hook("SessionStart", { source: "resume" }, { pid: session.pid })
+    yield* turn(session)
+    yield* TestClock.adjust("1 second")
+    yield* session.notes("idle")
+    assert.strictEqual(yield* session.status, "Idle")
+  })
+)
+
+describe("a session that no hook has told of", () => {
+  /** Once it is on the board, and was looked at. */
+  const found = (session: Session, board: Board) =>
+    Effect.gen(function* () {
+      yield* session.notes("waiting", waiting)
+      yield* TestClock.adjust("10 seconds")
+      yield* until("it is met", board.rows, (rows) => rows.length > 0)
+      yield* board.check()
+    })
+  const unheard = (name: string, body: (session: Session, board: Board) => Effect.Effect<void, unknown>) =>
+    it.effect(name, () =>
+      Effect.gen(function* () {
+        const folder = mkdtempSync(join(tmpdir(), "agentd-claude-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+        const pid = yield* child
+        yield* run(({ board }) => body(new Session(board, pid, folder), board), { claudeFolder: folder })
+      })
+    )
+
+  unheard("is on the board with what it notes of itself, and closed when its process is gone", (session, board) =>
+    Effect.gen(function* () {
+      yield* found(session, board)
+      const identity = identify(session.pid)
+      const row = yield* board.status("s1", "AwaitingApproval")
+      assert.strictEqual(row.restsOn?.signal, "session")
+      assert.strictEqual(row.cwd, "/home/user/project")
+      process.kill(session.pid, "SIGKILL")
+      yield* until(
+        "it is gone",
+        Effect.sync(() => isAlive(identity)),
+        (alive) => !alive
+      )
+      yield* TestClock.adjust("2 seconds")
+      yield* board.status("s1", "Closed")
+    })
+  )
+
+  unheard("has one plate when its hooks come after all", (session, board) =>
+    Effect.gen(function* () {
+      yield* found(session, board)
+      yield* board.status("s1", "AwaitingApproval")
+      yield* session.hook("PostToolUse", { ...bash, tool_response: {} })
+      yield* board.status("s1", "Running")
+      assert.lengthOf(yield* board.rows, 1)
+    })
+  )
+
+  unheard("is not introduced again when it is forgotten", (session, board) =>
+    Effect.gen(function* () {
+      yield* found(session, board)
+      const { plateId } = yield* board.status("s1", "AwaitingApproval")
+      yield* board.plates.forget(plateId, caller)
+      for (let round = 0; round < 3; round++) {
+        yield* TestClock.adjust("10 seconds")
+        for (let beat = 0; beat < 10; beat++) yield* breathe
+      }
+      assert.lengthOf(yield* board.rows, 0)
+    })
+  )
+
+  unheard("is not shown where no person sits before it", (session, board) =>
+    Effect.gen(function* () {
+      yield* session.notes("busy", { kind: "print" })
+      for (let round = 0; round < 3; round++) {
+        yield* TestClock.adjust("10 seconds")
+        for (let beat = 0; beat < 10; beat++) yield* breathe
+      }
+      assert.lengthOf(yield* board.rows, 0)
+    })
+  )
+})
