@@ -134,14 +134,15 @@ const daemon = Effect.acquireRelease(
     })
 )
 
-/** The real command, as you would type it; its output is shown. */
+/** The real command, as you would type it; its output is shown, of JSON only the beginning. */
 const agentd = (...args: ReadonlyArray<string>) =>
   Effect.callback<string>((resume) => {
     const typed = args.map((arg) => (/\s/.test(arg) ? `"${arg}"` : arg)).join(" ")
     console.log(`${clock()}  ${style("cyan", `$ agentd ${typed}`)}`)
     const env = { ...process.env, ...(colour ? { FORCE_COLOR: "1" } : {}) }
     execFile(process.execPath, [main, "--state", state, ...args], { cwd: project, env }, (error, stdout, stderr) => {
-      console.log(indented(stdout + stderr))
+      const printed = stdout + stderr
+      console.log(indented(args.includes("--json") ? `${printed.slice(0, 100)}…` : printed))
       resume(error === null ? Effect.succeed(stdout) : Effect.die(error))
     })
   })
