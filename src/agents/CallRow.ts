@@ -4,7 +4,7 @@
 import { type CallInfo, CommandRefused } from "../domain/Messages.ts"
 import type { Snapshot } from "../machines/Machine.ts"
 import type * as Tool from "../machines/Tool.ts"
-import { answersTo, type Question } from "../domain/Question.ts"
+import { chosen, type Question } from "../domain/Question.ts"
 import { text } from "./Excerpt.ts"
 import type { Answer } from "./OpenCall.ts"
 
@@ -64,15 +64,7 @@ export const answersOf = (
   { callId, questions, tool }: Shown,
   { answers, behavior }: Answer
 ): ReadonlyArray<string> | undefined | CommandRefused => {
-  if (behavior === "deny" || (questions.length === 0 && answers === undefined)) return undefined
-  if (questions.length === 0) {
-    const message = `Call ${callId} asks for leave to use ${tool}, and no question.`
-    return new CommandRefused({ message, remedy: `Let it, or not: agentd approve ${callId}` })
-  }
-  if (answers === undefined) {
-    const message = `Call ${callId} asks you to choose, and not for leave.`
-    return new CommandRefused({ message, remedy: `Give the number of an option, or a text: agentd answer ${callId} 1` })
-  }
-  const found = answersTo(questions, answers)
-  return "message" in found ? new CommandRefused(found) : found
+  if (behavior === "deny") return undefined
+  const found = chosen({ id: callId, questions, tool }, answers)
+  return found !== undefined && "message" in found ? new CommandRefused(found) : found
 }

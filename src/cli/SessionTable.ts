@@ -39,11 +39,13 @@ const projectOf = ({ agent, cwd }: PlateInfo): string => agent ?? (cwd === null 
 /** A run of our own tells all itself, and one that has ended tells no more: only hooks can be missed. */
 const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable && restsOn?.signal === "hook"
 
+const verbOf = ({ questions }: PlateInfo): string => (questions === undefined ? "approve" : "answer")
+
 const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>
   [
     plain(plate.detail),
     plate.title === null ? "" : `“${plain(plate.title)}”`,
-    plate.approval === null ? "" : inWorld(`(agentd approve ${plate.plateId.slice(0, SHORT)})`, world),
+    plate.approval === null ? "" : inWorld(`(agentd ${verbOf(plate)} ${plate.plateId.slice(0, SHORT)})`, world),
     restsOnHooks(plate) ? "(no transcript: a missed hook cannot be made good)" : ""
   ]
     .filter((part) => part !== "")

@@ -74,10 +74,10 @@ export const render = (waiting: Waiting, now: number, colour: boolean): Readonly
         ...(call.reason === null ? [] : [paint(colour, "dim", `    ${plain(call.reason)}`)])
       ]
     }),
-    ...sessions.map(
-      (plate) =>
-        `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`
-    )
+    ...sessions.flatMap((plate) => [
+      `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`,
+      ...choices(plate.questions ?? []).map((line) => `    ${line}`)
+    ])
   ]
 }
 
@@ -86,7 +86,7 @@ export const adviceOf = (waiting: Waiting): string => {
   const first = waiting.calls[0]?.callId ?? waiting.sessions[0]?.plateId
   if (first === undefined) return ""
   const id = plain(shortener(waiting)(first))
-  const asked = waiting.calls[0]?.questions
+  const asked = (waiting.calls[0] ?? waiting.sessions[0])?.questions
   if (asked !== undefined)
     return `agentd answer ${id} ${asked.map(() => "1").join(" ")}   or   agentd answer ${id} "a text"`
   return `agentd approve ${id}   or   agentd deny ${id} --reason "…"`

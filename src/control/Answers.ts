@@ -94,12 +94,6 @@ export const answer = Effect.fnUntraced(function* (
       // The fleet says what became of it.
       if (known.begins !== undefined) return yield* toCall(known.begins)
   }
-  if (answers !== undefined && found._tag === "Session") {
-    return yield* new CommandRefused({
-      message: `"${name}" is a session, whose questions are answered in its own terminal.`,
-      remedy: "Jump to it: agentd focus"
-    })
-  }
-  const decision: Decision = behavior === "allow" ? { behavior } : { behavior, message: told(reason) }
+  const decision: Decision = behavior === "allow" ? { behavior, answers } : { behavior, message: told(reason) }
   return yield* plates.answer(found._tag === "Session" ? found.name : name, decision, caller)
 })

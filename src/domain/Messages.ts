@@ -106,7 +106,9 @@ export const PlateInfo = Schema.Struct({
   /** False: it has no transcript, so missed hooks cannot be made good. */
   watchable: Schema.Boolean,
   /** A permission request that a person can answer through agentd; its id. */
-  approval: Schema.NullOr(Schema.String)
+  approval: Schema.NullOr(Schema.String),
+  /** What that asks to choose: it takes an `answer`, and no approval. */
+  questions: Schema.optionalKey(Schema.Array(Question))
 })
 export type PlateInfo = typeof PlateInfo.Type
 

@@ -55,3 +55,29 @@ export const answersTo = (
     remedy: count === 1 ? "Put the answer in quotes." : "Give an answer for each, in their order, or one text to all."
   }
 }
+
+/** What asks a person, by the id that answers name. */
+export interface Asking {
+  readonly id: string
+  readonly tool: string
+  /** None where it asks for leave. */
+  readonly questions: ReadonlyArray<Question>
+}
+
+/** What was chosen, where it asks for a choice; undefined for leave that is given. */
+export const chosen = (
+  { id, questions, tool }: Asking,
+  said: ReadonlyArray<string> | undefined
+): ReadonlyArray<string> | undefined | Unanswered => {
+  if (questions.length > 0 && said !== undefined) return answersTo(questions, said)
+  if (questions.length === 0 && said === undefined) return undefined
+  return said === undefined
+    ? {
+        message: `${id} asks you to choose, and not for leave.`,
+        remedy: `Give the number of an option, or a text: agentd answer ${id} 1`
+      }
+    : {
+        message: `${id} asks for leave to use ${tool}, and no question.`,
+        remedy: `Let it, or not: agentd approve ${id}`
+      }
+}

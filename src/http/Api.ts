@@ -15,6 +15,8 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "effect/http"
+import { inner } from "../backends/ClaudeRecord.ts"
+import { answered } from "../backends/ClaudeTools.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
 import { type Decision, type EventRefused, type Origin, Plates } from "../plates/Plates.ts"
 import { type Door, type Headers, type Needs, turnAway } from "./Door.ts"
@@ -59,8 +61,11 @@ const originOf = (headers: Headers): Origin => ({
   pid: undefined
 })
 
-const inputOf = (body: unknown): object =>
-  typeof body === "object" && body !== null && "tool_input" in body ? { updatedInput: body.tool_input } : {}
+/** What it is allowed with: its input as it was, and what was answered to its questions. */
+const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): object =>
+  typeof body === "object" && body !== null && "tool_input" in body
+    ? { updatedInput: answers === undefined ? body.tool_input : answered(inner({ ...body }, "tool_input"), answers) }
+    : {}
 
 /** What Claude Code takes; nothing at all leaves the dialog to the terminal. A plan closes only with its input. */
 const toAnswer = (decision: Decision | undefined, body: unknown) =>
@@ -69,7 +74,7 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
     : json({
         hookSpecificOutput: {
           hookEventName: "PermissionRequest",
-          decision: decision.behavior === "allow" ? { ...decision, ...inputOf(body) } : decision
+          decision: decision.behavior === "allow" ? { behavior: "allow", ...inputOf(body, decision.answers) } : decision
         }
       })
 

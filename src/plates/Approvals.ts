@@ -7,6 +7,7 @@
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { chosen, type Question } from "../domain/Question.ts"
 import { evolve } from "../machines/Machine.ts"
 import * as Plate from "../machines/Plate.ts"
 import type { Prompt } from "../machines/PlateData.ts"
@@ -18,8 +19,14 @@ import type { Decision } from "./Plates.ts"
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
 
-interface Open {
+/** One that can be answered. */
+export interface Request {
   readonly id: string
+  /** What it asks to choose; none where it asks for leave. */
+  readonly questions: ReadonlyArray<Question>
+}
+
+interface Open extends Request {
   readonly plate: PlateActor
   readonly prompt: Prompt
   readonly answer: Deferred.Deferred<Decision | undefined>
@@ -44,8 +51,8 @@ export class Approvals {
   }
 
   /** The oldest request of a plate that can be answered. */
-  of(plate: PlateActor): string | null {
-    for (const request of this.open.values()) if (request.plate === plate) return request.id
+  of(plate: PlateActor): Request | null {
+    for (const request of this.open.values()) if (request.plate === plate) return request
     return null
   }
 
@@ -72,15 +79,18 @@ export class Approvals {
       this: Approvals,
       plate: PlateActor,
       at: { readonly eventId: number; readonly stand: Stand },
-      event: PermissionRequest
+      event: PermissionRequest,
+      questions: ReadonlyArray<Question>
     ) {
       const prompt = this.promptOf(plate, at.stand, event)
-      // A question wants more than a yes; its dialog is where it is answered.
-      if (prompt === undefined || prompt.kind === "question" || this.open.size >= MAX_OPEN) return undefined
+      if (prompt === undefined || this.open.size >= MAX_OPEN) return undefined
+      // A question that cannot be told is answered where its dialog is.
+      if (prompt.kind === "question" && questions.length === 0) return undefined
       const request: Open = {
         id: yield* PlateId.fresh,
         plate,
         prompt,
+        questions,
         answer: yield* Deferred.make<Decision | undefined>(),
         taken: false
       }
@@ -125,9 +135,11 @@ export class Approvals {
 
   readonly answer = Effect.fnUntraced(
     { self: this },
-    function* (this: Approvals, id: string, plate: PlateActor | undefined, decision: Decision, caller: Caller) {
+    function* (this: Approvals, id: string, plate: PlateActor | undefined, given: Decision, caller: Caller) {
       const request = this.find(id, plate)
       if (request instanceof CommandRefused) return yield* request
+      const decision = decided(request, given)
+      if (decision instanceof CommandRefused) return yield* decision
       if (request.taken) return yield* tooLate(request)
       request.taken = true
       const { agentId, callId, tool } = request.prompt
@@ -160,7 +172,7 @@ export class Approvals {
       )
       const done: Done = {
         eventId: rune!.eventId,
-        message: `${tool}: ${decision.behavior === "allow" ? "allowed" : "denied"}.`
+        message: told(tool, decision)
       }
       return done
     }
@@ -173,6 +185,19 @@ export class Approvals {
 }
 
 type PermissionRequest = Extract<Plate.Event, { readonly _tag: "HookPermissionRequest" }>
+
+const told = (tool: string, decision: Decision): string => {
+  if (decision.behavior === "deny") return `${tool}: denied.`
+  return decision.answers === undefined ? `${tool}: allowed.` : `${tool} is answered: ${decision.answers.join("; ")}.`
+}
+
+/** A choice wants to be made, a request for leave allowed; either can be denied. */
+const decided = ({ id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
+  if (given.behavior === "deny") return given
+  const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)
+  if (answers === undefined) return { behavior: "allow" }
+  return "message" in answers ? new CommandRefused(answers) : { behavior: "allow", answers }
+}
 
 const tooLate = ({ prompt }: Open) =>
   new CommandRefused({

@@ -7,6 +7,9 @@
  */
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
+import { inner } from "../backends/ClaudeRecord.ts"
+import { questionsOf } from "../backends/ClaudeTools.ts"
+import type { Question } from "../domain/Question.ts"
 import type * as Plate from "../machines/Plate.ts"
 import { Body, MAX_PATH } from "./Body.ts"
 import type { EventRefused } from "./Plates.ts"
@@ -22,6 +25,8 @@ export interface Heard {
   readonly event: Plate.Event | undefined
   /** The beginning of what a person asked for. */
   readonly prompt?: string
+  /** What it asks a person to choose. */
+  readonly questions?: ReadonlyArray<Question>
 }
 
 /** Background work that is told of in one Stop. */
@@ -169,6 +174,9 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
       cwd: body.maybe("cwd", MAX_PATH),
       transcriptPath: body.maybe("transcript_path", MAX_PATH),
       event: read?.(body, { at, sessionId }),
-      ...promptOf(name, body)
+      ...promptOf(name, body),
+      ...(name === "PermissionRequest"
+        ? { questions: questionsOf(body.text("tool_name"), inner(body.json, "tool_input")) }
+        : {})
     }
   })

@@ -179,7 +179,8 @@ class LivePlates {
       committed: undefined
     }))
     if (committed === undefined) return undefined
-    return yield* this.approvals.wait(plate, { eventId: committed.eventId, stand: committed.snapshot }, event)
+    const at = { eventId: committed.eventId, stand: committed.snapshot }
+    return yield* this.approvals.wait(plate, at, event, heard.questions ?? [])
   })
 
   private info(plate: PlateActor, now: number): PlateInfo {

@@ -57,8 +57,10 @@ export interface Health {
   readonly checkedAt: number | null
 }
 
-/** An answer to a permission request, in the shape that the coding CLI takes. */
-export type Decision = { readonly behavior: "allow" } | { readonly behavior: "deny"; readonly message: string }
+/** An answer to a permission request; `answers` to what it asks a person to choose. */
+export type Decision =
+  | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> | undefined }
+  | { readonly behavior: "deny"; readonly message: string }
 
 export class Plates extends Context.Service<
   Plates,

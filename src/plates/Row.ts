@@ -3,6 +3,7 @@
  * its machine, from its facts, and from the time that it is asked for.
  */
 import type { PlateInfo } from "../domain/Messages.ts"
+import type { Request } from "./Approvals.ts"
 import type { Prompt } from "../machines/PlateData.ts"
 import * as Facts from "./Facts.ts"
 import type { Stand } from "./PlateActor.ts"
@@ -57,7 +58,7 @@ const detail = ({ data, state }: Stand, lastTold: number, now: number): string =
   }
 }
 
-export const row = (plate: Shown, approval: string | null, now: number): PlateInfo => {
+export const row = (plate: Shown, request: Request | null, now: number): PlateInfo => {
   const { stand, transcript } = plate
   const { data } = stand
   const facts = Facts.shown(plate.facts, transcript)
@@ -80,7 +81,8 @@ export const row = (plate: Shown, approval: string | null, now: number): PlateIn
     pid: data.processes.at(-1)?.pid ?? null,
     agent: data.agent,
     watchable: plate.watchable,
-    approval
+    approval: request?.id ?? null,
+    ...(request === null || request.questions.length === 0 ? {} : { questions: request.questions })
   }
 }
 

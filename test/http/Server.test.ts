@@ -216,6 +216,23 @@ describe("a permission request", () => {
     })
   )
 
+  it.live("that asks to choose is allowed with what was chosen, by question", () =>
+    Effect.gen(function* () {
+      const board = PlatesDouble.makeBoard()
+      const { tcp } = yield* serve(board)
+      const tool_input = { questions: [{ question: "Which colour?", options: [] }] }
+      const body = { ...asked, tool_name: "AskUserQuestion", tool_input }
+      const waiting = yield* Effect.forkScoped(tcp({ path: "/hooks/claude/permission", body }, "hooks"))
+      yield* eventually(Effect.sync(() => board.waiting.length === 1))
+      yield* Deferred.succeed(board.waiting[0]!, { behavior: "allow", answers: ["Blue"] })
+      const { hookSpecificOutput } = JSON.parse((yield* Fiber.join(waiting)).text)
+      assert.deepStrictEqual(hookSpecificOutput.decision, {
+        behavior: "allow",
+        updatedInput: { ...tool_input, answers: { "Which colour?": "Blue" } }
+      })
+    })
+  )
+
   it.live("is denied with the reason, and left to the terminal when nobody answers", () =>
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()

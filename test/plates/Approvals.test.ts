@@ -107,7 +107,33 @@ describe("a permission request", () => {
     )
   )
 
-  it.effect("is not offered for a question, and refused for what asks nothing", () =>
+  it.effect("that asks to choose takes an answer, and no approval", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const { board } = world
+        const options = [{ label: "Red", description: "" }, { label: "Blue" }]
+        const question = {
+          tool_name: "AskUserQuestion",
+          tool_input: { questions: [{ question: "Which colour?", options, multiSelect: false }] }
+        }
+        const { answer, row } = yield* asking(board, question)
+        assert.strictEqual(row.status, "AwaitingInput")
+        assert.strictEqual(row.questions?.[0]?.options[1]?.label, "Blue")
+        const refused = yield* Effect.flip(board.plates.answer(row.plateId, allow, caller))
+        assert.match("remedy" in refused ? refused.remedy : "", /agentd answer/)
+        const two = { behavior: "allow", answers: ["1", "2"] } as const
+        assert.match((yield* Effect.flip(board.plates.answer(row.plateId, two, caller))).message, /2 answered/)
+        const done = yield* board.plates.answer(row.plateId, { behavior: "allow", answers: ["2"] }, caller)
+        assert.strictEqual(done.message, "AskUserQuestion is answered: Blue.")
+        assert.deepStrictEqual(yield* Fiber.join(answer), { behavior: "allow", answers: ["Blue"] })
+        const [rune] = yield* answers(world)
+        assert.deepStrictEqual(rune?.payload["answers"], ["Blue"])
+        assert.strictEqual((yield* board.settled("s1")).status, "Running")
+      })
+    )
+  )
+
+  it.effect("is not offered for a question that cannot be told, and refused for what asks nothing", () =>
     run(({ board }) =>
       Effect.gen(function* () {
         yield* board.hook("UserPromptSubmit", "s1")
