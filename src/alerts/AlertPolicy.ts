@@ -128,7 +128,7 @@ const asked = (rune: Rune): Words => {
     key: `${rune.kind}:${rune.stream}:${rune.eventId}`,
     headline: `${name} asks: ${text(rune, "question") ?? ""}`,
     reason: text(rune, "question") ?? "",
-    remedy: `Answer it: agentd send ${name} "…"`
+    remedy: `Answer it: agentd send ${rune.stream}/${name} "…"`
   }
 }
 
@@ -140,7 +140,10 @@ const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
     ...told("is blocked", "goal ")(rune),
     remedy: `See what it needs: agentd goal show ${goalOf(rune)}\nLet it go on, with what failed tried again: agentd goal retry ${goalOf(rune)}\nGive it up: agentd goal cancel ${goalOf(rune)}`
   }),
-  "session.suspended": told("is suspended"),
+  "session.suspended": (rune) => ({
+    ...told("is suspended")(rune),
+    remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd resume ${rune.stream}`
+  }),
   // an agent that has spent its budget stops for good: its worker says so, with what helps
   "agent.asked": asked
 }

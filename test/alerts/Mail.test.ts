@@ -64,6 +64,13 @@ describe("AlertPolicy", () => {
     it(`${what} → ${headline}`, () => assert.strictEqual(alertOf(rune(given as Partial<Rune>))?.headline, headline))
   }
 
+  it("says what to do in words that hold wherever they are typed", () => {
+    const remedy = (kind: string, actor: string) => alertOf(rune({ kind, actor, stream: "shop-1" }))?.remedy
+    assert.match(remedy("session.suspended", "conversation/shop-1") ?? "", /agentd resume shop-1$/)
+    assert.match(remedy("agent.asked", "agent/builder") ?? "", /agentd send shop-1\/builder/)
+    assert.match(remedy("plan.blocked", "plan/g1") ?? "", /agentd goal retry shop-1\/g1/)
+  })
+
   for (const [what, given] of [
     ["an operator's stop", { trigger: "OperatorStop" }],
     ["a spent budget: its agent's stop is told", { kind: "agent.budget_exhausted", actor: "agent/builder" }],
