@@ -2,9 +2,10 @@
  * `agentd goal watch GOAL`: a goal as it changes, until it has ended.
  *
  * Guarantees: on a terminal it is drawn in place, and the terminal is as it was when
- * it ends; elsewhere each change is a line; the exit code says whether it is met.
+ * it ends; elsewhere each change is a line; a daemon that goes away is waited for; the
+ * exit code says whether the goal is met.
  */
-import { Clock, Console, Effect, Terminal } from "effect"
+import { Clock, Console, Effect, Schedule, Terminal } from "effect"
 import { call } from "../control/ControlClient.ts"
 import type { GoalPage } from "../domain/GoalMessages.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -14,6 +15,8 @@ import { hint, Invocation, print } from "./Invocation.ts"
 import { clock, cut, plain } from "./Output.ts"
 
 const EVERY = "500 millis"
+/** How soon a daemon that went away is looked for. */
+const AGAIN = Schedule.spaced("1 second")
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
 const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
 const HOME = "\u001b[H"
@@ -43,22 +46,39 @@ const watching = Effect.fnUntraced(function* (name: string) {
   const write = (text: string) => Effect.ignore(terminal.display(text))
   if (drawing) yield* Effect.acquireRelease(write(ENTER), () => write(LEAVE))
   let before = ""
-  return yield* call(paths.socket, (client) =>
+  /** Once it has been seen, what is wrong passes. */
+  let seen = false
+  const show = Effect.fnUntraced(function* (page: GoalPage) {
+    const now = yield* Clock.currentTimeMillis
+    if (drawing) {
+      const lines = yield* Effect.forEach(frame(page, now, yield* terminal.rows, colour), hint)
+      yield* write(HOME + lines.map((one) => one + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
+    } else if (keyOf(page) !== before) {
+      before = keyOf(page)
+      yield* Console.log(json ? JSON.stringify(page.goal) : yield* hint(line(page, now)))
+    }
+  })
+  const away = "The daemon is away; it is waited for. See: agentd status"
+  const lost = Effect.suspend(() => {
+    const known = before === away
+    before = away
+    if (drawing) return write(`${HOME}${away}${REST_OF_LINE}`)
+    return known ? Effect.void : Console.error(away)
+  })
+  const follow = call(paths.socket, (client) =>
     Effect.gen(function* () {
       for (;;) {
         const page = yield* client.Goal({ name, from: 0, caller })
-        const now = yield* Clock.currentTimeMillis
-        if (drawing) {
-          const lines = yield* Effect.forEach(frame(page, now, yield* terminal.rows, colour), hint)
-          yield* write(HOME + lines.map((one) => one + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
-        } else if (keyOf(page) !== before) {
-          before = keyOf(page)
-          yield* Console.log(json ? JSON.stringify(page.goal) : yield* hint(line(page, now)))
-        }
+        seen = true
+        yield* show(page)
         if (ends(page)) return page
         yield* Effect.sleep(EVERY)
       }
     })
+  )
+  return yield* follow.pipe(
+    Effect.tapErrorTag("DaemonUnreachable", () => (seen ? lost : Effect.void)),
+    Effect.retry({ schedule: AGAIN, while: (error) => seen && error._tag === "DaemonUnreachable" })
   )
 }, Effect.scoped)
 

@@ -264,6 +264,7 @@ together("a goal under a daemon that is killed", { timeout: long ? 300_000 : 90_
           Effect.sync(() => taken.length),
           (mails) => mails > 0
         )
+        const watching = yield* Effect.forkChild(box.cli("goal", "watch", "g1"))
         writeFileSync(`${box.folder}/bad`, "")
         assert.strictEqual((yield* box.cli("goal", "retry", "g1", "bad")).code, 0)
         if (long) yield* dies(["it goes on", "plan.unblocked", /./])
@@ -273,6 +274,13 @@ together("a goal under a daemon that is killed", { timeout: long ? 300_000 : 90_
         yield* until("the review", ({ findings }) => findings.some(({ message }) => conflict.test(message)))
         yield* box.cli("goal", "cancel", "g1", "--reason", "seen enough")
         yield* dies(["cancelled", "plan.stopped", /seen enough/])
+        const watched = yield* Fiber.join(watching)
+        assert.strictEqual(watched.code, 1)
+        assert.match(
+          watched.stderr,
+          /^The daemon is away.*\n(The daemon is away.*\n)*agentd: g1 stopped: .*seen enough/
+        )
+        assert.match(watched.stdout, /g1 blocked: [^]*g1 executing: [^]*g1 stopped: /)
         const merge = yield* box.cli("goal", "merge", "g1", "--unreviewed")
         assert.strictEqual(merge.code, 1)
         assert.match(merge.stdout, /merged agentd\/ann .*\n.*conflict agentd\/ben .*same\.txt/)
