@@ -9,7 +9,7 @@
 import { Cause, Deferred, Effect, Semaphore } from "effect"
 import type { Decision, RunEvent } from "./Backend.ts"
 import type { CallPart, CallResult } from "./Provider.ts"
-import type { Tool, ToolOutcome } from "./Tools.ts"
+import type { Tool, ToolOutcome } from "./Tool.ts"
 
 const TOGETHER = 8
 

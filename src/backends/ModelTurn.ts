@@ -16,7 +16,7 @@ import { callsIn, unanswered } from "./ModelHistory.ts"
 import type { ModelSession } from "./ModelSession.ts"
 import type { CallPart, Part, Provider, ProviderError } from "./Provider.ts"
 import { Retelling } from "./Retelling.ts"
-import type { Tool } from "./Tools.ts"
+import type { Tool } from "./Tool.ts"
 
 /** What a turn needs of its run. */
 export interface TurnOptions {

@@ -6,7 +6,7 @@
  * newest is told, and how much was not. Telling never holds the command up.
  */
 import { Effect, type Scope } from "effect"
-import type { ToolContext } from "./Tools.ts"
+import type { ToolContext } from "./Tool.ts"
 
 const INTERVAL = "250 millis"
 const MAX_CHUNK = 4_000

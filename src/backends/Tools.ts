@@ -12,7 +12,7 @@ import { Effect, type FileSystem, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { MODEL_TOOLS, type ModelBackend } from "../domain/BackendConfig.ts"
-import { BackendError, type RunSpec, type ToolStatus } from "./Backend.ts"
+import { BackendError, type RunSpec } from "./Backend.ts"
 import type { Host } from "./CommandBackend.ts"
 import { objection } from "./Confinement.ts"
 import * as FileTools from "./FileTools.ts"
@@ -22,37 +22,8 @@ import type { Reaper } from "./Reaper.ts"
 import { Sandbox } from "./Sandbox.ts"
 import * as SearchTool from "./SearchTool.ts"
 import * as ShellTool from "./ShellTool.ts"
+import type { Tool } from "./Tool.ts"
 import * as Workspace from "./Workspace.ts"
-
-/** What a call is told by and told about. */
-export interface ToolContext {
-  readonly callId: string
-  /** What it writes, as it comes, in chunks of bounded size and rate. */
-  readonly progress: (stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
-}
-
-export interface ToolOutcome {
-  readonly status: ToolStatus
-  /** For the model; bounded. */
-  readonly output: string
-}
-
-export interface Tool {
-  readonly name: string
-  readonly description: string
-  /** A JSON Schema of type object. */
-  readonly inputSchema: { readonly [keyword: string]: unknown }
-  /** No side effects. */
-  readonly readOnly: boolean
-  /** May run beside other calls. */
-  readonly parallel: boolean
-  /** Why each call must be approved, whatever the policy; left out, the policy alone decides. */
-  readonly asksAlways?: string | undefined
-  /** What is wrong with an input, without running anything: nobody is asked about a call that cannot be. */
-  readonly wrong?: (input: unknown) => string | undefined
-  /** Never fails: bad input, a violation, a program that dies are outcomes. Interruption ends it and all its processes. */
-  readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
-}
 
 export interface Toolbox {
   readonly tools: ReadonlyArray<Tool>

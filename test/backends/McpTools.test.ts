@@ -10,7 +10,7 @@ import * as McpTools from "../../src/backends/McpTools.ts"
 import * as ProcessTable from "../../src/backends/ProcessTable.ts"
 import type { ProcessTree } from "../../src/backends/ProcessTree.ts"
 import type { Reaper } from "../../src/backends/Reaper.ts"
-import type { Tool } from "../../src/backends/Tools.ts"
+import type { Tool } from "../../src/backends/Tool.ts"
 import { layer, until } from "../support/backend-run.ts"
 import { call, yard } from "../support/toolbox.ts"
 

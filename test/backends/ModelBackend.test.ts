@@ -4,7 +4,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { endOf } from "../../src/backends/ModelEnd.ts"
 import { ProviderError } from "../../src/backends/Provider.ts"
-import { define } from "../../src/backends/ToolDefinition.ts"
+import { define } from "../../src/backends/Tool.ts"
 import * as Stand from "./ModelStand.ts"
 
 const { call, done, only, tags, textOf, tool, whole } = Stand

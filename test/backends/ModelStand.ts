@@ -12,7 +12,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import type { Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
 import * as ModelBackend from "../../src/backends/ModelBackend.ts"
-import type { Tool, ToolOutcome } from "../../src/backends/Tools.ts"
+import type { Tool, ToolOutcome } from "../../src/backends/Tool.ts"
 import { ModelBackend as ModelConfig } from "../../src/domain/BackendConfig.ts"
 
 export type Dialect = "anthropic" | "openai"

@@ -1,5 +1,5 @@
 /**
- * ToolDefinition: makes a tool from a schema of its input and what it does with it.
+ * Tool: what a model can call, and how one is made from a schema of its input and what it does.
  *
  * Guarantees: input that the schema refuses is an outcome that names the field, and runs
  * nothing; a violation of the workspace is told as one; a defect is an outcome, too, and is
@@ -7,8 +7,38 @@
  */
 import { Cause, Effect, Result, Schema, type Scope } from "effect"
 import type { WorkspaceError } from "./Beneath.ts"
+import type { ToolStatus } from "./Backend.ts"
 import * as HeadTail from "./HeadTail.ts"
-import type { Tool, ToolContext, ToolOutcome } from "./Tools.ts"
+
+/** What a call is told by and told about. */
+export interface ToolContext {
+  readonly callId: string
+  /** What it writes, as it comes, in chunks of bounded size and rate. */
+  readonly progress: (stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
+}
+
+export interface ToolOutcome {
+  readonly status: ToolStatus
+  /** For the model; bounded. */
+  readonly output: string
+}
+
+export interface Tool {
+  readonly name: string
+  readonly description: string
+  /** A JSON Schema of type object. */
+  readonly inputSchema: { readonly [keyword: string]: unknown }
+  /** No side effects. */
+  readonly readOnly: boolean
+  /** May run beside other calls. */
+  readonly parallel: boolean
+  /** Why each call must be approved, whatever the policy; left out, the policy alone decides. */
+  readonly asksAlways?: string | undefined
+  /** What is wrong with an input, without running anything: nobody is asked about a call that cannot be. */
+  readonly wrong?: (input: unknown) => string | undefined
+  /** Never fails: bad input, a violation, a program that dies are outcomes. Interruption ends it and all its processes. */
+  readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
+}
 
 export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Omit<
   Tool,
