@@ -8,8 +8,7 @@
 import { Effect, Schema } from "effect"
 import { described, optional, Text, whole, Word } from "../domain/Fields.ts"
 import { shown } from "./Beneath.ts"
-import { define, failure, MAX_HEAD, success } from "./Tool.ts"
-import type { Tool } from "./Tool.ts"
+import { define, failure, MAX_HEAD, success, type Tool } from "./Tool.ts"
 import type { Entry, Workspace } from "./Workspace.ts"
 
 const PATH = described(Word, "Relative to the workspace, or absolute and in it.")

@@ -18,8 +18,7 @@ import * as McpConnection from "./McpConnection.ts"
 import type { ProcessTree } from "./ProcessTree.ts"
 import type { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
-import { MAX_HEAD, MAX_TAIL } from "./Tool.ts"
-import type { Tool, ToolOutcome } from "./Tool.ts"
+import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 
 export interface McpOptions {
   readonly servers: { readonly [name: string]: McpServerConfig }

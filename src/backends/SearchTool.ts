@@ -11,8 +11,7 @@ import { described, optional, Text, Word } from "../domain/Fields.ts"
 import { shown, type WorkspaceError } from "./Beneath.ts"
 import { skipped } from "./FileTools.ts"
 import * as Grep from "./Grep.ts"
-import { define, failure, success } from "./Tool.ts"
-import type { Tool, ToolOutcome } from "./Tool.ts"
+import { define, failure, success, type Tool, type ToolOutcome } from "./Tool.ts"
 import type { Workspace } from "./Workspace.ts"
 
 const MAX_FILES = 20_000

@@ -18,10 +18,9 @@ import { ProcessTree } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
 import * as RunProcess from "./RunProcess.ts"
 import type { Mechanism } from "./Sandbox.ts"
-import { define, failure, MAX_HEAD, MAX_TAIL } from "./Tool.ts"
+import { define, failure, MAX_HEAD, MAX_TAIL, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import * as ToolEnvironment from "./ToolEnvironment.ts"
 import * as ToolProgress from "./ToolProgress.ts"
-import type { Tool, ToolContext, ToolOutcome } from "./Tool.ts"
 import type { Workspace } from "./Workspace.ts"
 
 export interface ShellOptions {
