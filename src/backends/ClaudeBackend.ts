@@ -26,8 +26,8 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
       Effect.gen(function* () {
         const command = yield* ClaudeCommand.prepare(config, host, spec)
         const env = { ...host.environment, ...config.env, ...spec.env }
-        const holder = (sessionId: string, own?: number) =>
-          Effect.provideContext(ClaudeSessions.holder(sessionId, own, env), context)
+        const holder = (sessionId: string, pid?: number) =>
+          Effect.provideContext(ClaudeSessions.holder(sessionId, { pid, runId: spec.runId }, env), context)
         return yield* ClaudeRun.make({ config, spec, command, holder })
       }).pipe(Effect.provideContext(context))
   }

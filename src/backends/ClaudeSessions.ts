@@ -8,7 +8,7 @@
  */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import { join } from "node:path"
-import { isAlive } from "./ProcessTable.ts"
+import { environment, isAlive } from "./ProcessTable.ts"
 
 /** As far as we read it. */
 const Note = Schema.Struct({
@@ -17,8 +17,9 @@ const Note = Schema.Struct({
   procStart: Schema.NumberFromString,
   sessionId: Schema.String,
   cwd: Schema.optional(Schema.String),
-  /** `interactive` where a person sits before it. */
   kind: Schema.optional(Schema.String),
+  /** `cli` in a terminal, `sdk-…` where a program holds it. */
+  entrypoint: Schema.optional(Schema.String),
   /** ms since the epoch, as `statusUpdatedAt`. */
   startedAt: Schema.optional(Schema.Finite),
   /** `idle`, `busy`, `waiting`, `shell`; not there in the first moments. */
@@ -39,6 +40,10 @@ export const configOf = (env: { readonly [name: string]: string | undefined }): 
 export const folderIn = (config: string): string => join(config, "sessions")
 export const fileOf = (pid: number): string => `${pid}.json`
 
+/** A person sits before it, as far as it says. */
+export const isPersons = ({ entrypoint = "", kind }: Note): boolean =>
+  kind === "interactive" && !entrypoint.startsWith("sdk")
+
 export const lives = ({ pid, procStart }: Note): boolean => isAlive({ pid, start: procStart })
 
 /** One of a living process. */
@@ -57,13 +62,18 @@ export const all = Effect.fnUntraced(function* (folder: string) {
   return (yield* Effect.forEach(paths, (name) => read(join(folder, name)))).filter((note) => note !== undefined)
 })
 
-/** The pid of a process but our own that has the session open now; undefined where none is known. Who opens it later is not seen. */
-export const holder = (
+/**
+ * The pid of a process that has the session open now, and is none of the run's own; undefined where
+ * none is known. Who opens it later is not seen. The program may be a wrapper: the CLI is its child then.
+ */
+export const holder = Effect.fnUntraced(function* (
   sessionId: string,
-  own: number | undefined,
+  own: { readonly pid: number | undefined; readonly runId: string },
   env: { readonly [name: string]: string | undefined }
-) =>
-  Effect.map(
-    all(folderIn(configOf(env))),
-    (notes) => notes.find((note) => note.sessionId === sessionId && note.pid !== own)?.pid
-  )
+) {
+  for (const note of yield* all(folderIn(configOf(env)))) {
+    if (note.sessionId !== sessionId || note.pid === own.pid) continue
+    if (!(yield* environment(note.pid)).includes(`AGENTD_RUN=${own.runId}`)) return note.pid
+  }
+  return undefined
+})

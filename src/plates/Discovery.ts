@@ -4,7 +4,8 @@
  *
  * Guarantees: only what Claude Code's own notes say of living processes that a person sits
  * before; each is introduced once, so that one which is forgotten stays so; its hooks, where
- * they come, find the same plate. A round costs one directory listing.
+ * they come, find the same plate. A round costs one directory listing and a small file for
+ * each process of Claude Code.
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
@@ -57,26 +58,30 @@ export class Discovery {
       this.fs
     )
     for (const note of notes) {
-      if (note.kind !== "interactive" || now - (note.startedAt ?? now) < SETTLES) continue
-      if (this.roster.ofSession(note.sessionId)?.isOpen !== true) yield* this.meet(note, now)
+      if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
+      if (this.roster.ofSession(note.sessionId)?.isOpen === true) continue
+      // the next round tries again, this one and the others
+      if (!(yield* this.meet(note, now))) return
     }
   })
 
+  /** False: there is no room for it. */
   private readonly meet = Effect.fnUntraced(
     { self: this },
     function* (this: Discovery, { cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number) {
       const key = `${pid}.${procStart}.${sessionId}`
-      if (this.met.has(key)) return
+      if (this.met.has(key)) return true
       this.met.add(key)
       if (this.met.size > MAX_MET) this.met.delete(this.met.values().next().value!)
       const transcriptPath = join(this.config, "projects", slug(cwd), `${sessionId}.jsonl`)
       const event = { _tag: "HookSessionStart", at: now, sessionId, source: "noted", noted: true } as const
-      yield* Effect.catch(
-        this.reception.take(
-          { name: "SessionStart", sessionId, cwd, transcriptPath, event },
-          { plate: undefined, run: undefined, pid }
-        ),
-        (error) => Effect.logWarning(`session ${sessionId}: ${error.message}`)
+      const heard = { name: "SessionStart", sessionId, cwd, transcriptPath, event }
+      return yield* this.reception.take(heard, { plate: undefined, run: undefined, pid }).pipe(
+        Effect.as(true),
+        Effect.catch(({ message }) => {
+          this.met.delete(key)
+          return Effect.as(Effect.logWarning(`session ${sessionId}: ${message}`), false)
+        })
       )
     }
   )

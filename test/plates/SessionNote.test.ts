@@ -1,13 +1,17 @@
 /** What a session's process notes of itself makes good what no hook has told, and nothing that a hook knows better. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { Clock, Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { identify, isAlive } from "../../src/backends/ProcessTable.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import type { Origin } from "../../src/plates/Plates.ts"
+import { Discovery } from "../../src/plates/Discovery.ts"
+import { EventRefused, type Origin } from "../../src/plates/Plates.ts"
+import type { Reception } from "../../src/plates/Reception.ts"
+import type { Roster } from "../../src/plates/Roster.ts"
 import { type Board, breathe, caller, child, run, until } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "c1" }
@@ -249,14 +253,45 @@ describe("a session that no hook has told of", () => {
     })
   )
 
-  unheard("is not shown where no person sits before it", (session, board) =>
+  it.effect("is met as soon as there is room for it", () =>
     Effect.gen(function* () {
-      yield* session.notes("busy", { kind: "print" })
-      for (let round = 0; round < 3; round++) {
-        yield* TestClock.adjust("10 seconds")
+      const folder = mkdtempSync(join(tmpdir(), "agentd-claude-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+      const fs = yield* FileSystem.FileSystem
+      yield* new Session({ folder } as Board, yield* child, folder).notes("idle")
+      const full = new EventRefused({ field: "session_id", message: "full", remedy: "" })
+      let asked = 0
+      const take = () => Effect.suspend(() => (++asked === 1 ? Effect.fail(full) : Effect.void))
+      const discovery = new Discovery({
+        roster: { ofSession: () => undefined } as unknown as Roster,
+        reception: { isOpen: true, take } as unknown as Reception,
+        fs,
+        config: folder
+      })
+      yield* Effect.forkScoped(discovery.loop)
+      const rounds = Effect.andThen(
+        TestClock.adjust("10 seconds"),
+        Effect.sync(() => asked)
+      )
+      yield* until("it is asked for again", rounds, (count) => count === 2)
+      for (let round = 0; round < 5; round++) {
         for (let beat = 0; beat < 10; beat++) yield* breathe
+        assert.strictEqual(yield* rounds, 2)
       }
-      assert.lengthOf(yield* board.rows, 0)
-    })
+    }).pipe(Effect.provide(NodeFileSystem.layer))
   )
+
+  const held: ReadonlyArray<Fields> = [{ kind: "print" }, { entrypoint: "sdk-cli" }]
+  for (const program of held) {
+    unheard(`is not shown where a program holds it: ${JSON.stringify(program)}`, (session, board) =>
+      Effect.gen(function* () {
+        yield* session.notes("busy", program)
+        for (let round = 0; round < 3; round++) {
+          yield* TestClock.adjust("10 seconds")
+          for (let beat = 0; beat < 10; beat++) yield* breathe
+        }
+        assert.lengthOf(yield* board.rows, 0)
+      })
+    )
+  }
 })
