@@ -59,11 +59,17 @@ export class Discovery {
     )
     for (const note of notes) {
       if (!ClaudeSessions.isPersons(note) || now - (note.startedAt ?? now) < SETTLES) continue
-      if (this.roster.ofSession(note.sessionId)?.isOpen === true) continue
+      if (this.isKnown(note)) continue
       // the next round tries again, this one and the others
       if (!(yield* this.meet(note, now))) return
     }
   })
+
+  /** By its id; or it is a run of ours, which tells all itself. */
+  private isKnown({ pid, sessionId }: ClaudeSessions.Note): boolean {
+    if (this.roster.ofSession(sessionId)?.isOpen === true) return true
+    return this.roster.open.some(({ process, stand }) => stand.data.runId !== null && process?.pid === pid)
+  }
 
   /** False: there is no room for it. */
   private readonly meet = Effect.fnUntraced(
