@@ -1,6 +1,7 @@
 /**
- * ChildNews: what the parent of a sub-agent hears of it: each report, and its end
- * where that came without one.
+ * ChildNews: what the parent of a sub-agent hears of it: each report; what a turn
+ * answered that the parent had asked for, where no report told of it; and its end,
+ * where none of these has come since the parent asked last.
  *
  * Guarantees: each is one message with an id of its own, made of its rune; what the
  * log says was owed and not received is owed still, and what was received is not.
@@ -8,6 +9,7 @@
  */
 import type { Rune } from "../domain/Rune.ts"
 import { text as excerpt } from "./Excerpt.ts"
+import type { Message } from "./Inbox.ts"
 
 /** A message that a parent has not received yet. */
 export interface Owed {
@@ -17,14 +19,21 @@ export interface Owed {
   readonly eventId: number
 }
 
+interface Told {
+  readonly eventId: number
+  readonly turnId: unknown
+}
+
 export interface News {
-  /** By child, its newest report. */
-  readonly reported: Map<string, number>
+  /** By child, its newest report or answer. */
+  readonly told: Map<string, Told>
+  /** By child, the newest message from its parent. */
+  readonly asked: Map<string, number>
   /** By message id. */
   readonly owed: Map<string, Owed>
 }
 
-export const none = (): News => ({ reported: new Map(), owed: new Map() })
+export const none = (): News => ({ told: new Map(), asked: new Map(), owed: new Map() })
 
 /** What is known of the child that a rune tells of. */
 export interface Child {
@@ -35,15 +44,19 @@ export interface Child {
 }
 
 /** Beyond so many the oldest are let go: their parents are gone. */
-const MAX_OWED = 1_000
+const MAX_KEPT = 1_000
 /** Bytes. */
 const MAX_REPORT = 64 * 1024
 const MAX_ANSWER = 8 * 1024
 
-const owe = ({ owed }: News, to: string, child: string, { eventId }: Rune): void => {
-  owed.set(`child/${child}/${eventId}`, { to, child, eventId })
-  if (owed.size > MAX_OWED) owed.delete(owed.keys().next().value!)
+const keep = <A>(map: Map<string, A>, key: string, value: A): void => {
+  map.delete(key)
+  map.set(key, value)
+  if (map.size > MAX_KEPT) map.delete(map.keys().next().value!)
 }
+
+const owe = ({ owed }: News, to: string, child: string, { eventId }: Rune): void =>
+  keep(owed, `child/${child}/${eventId}`, { to, child, eventId })
 
 const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null ? (value as { readonly [key: string]: unknown })[name] : undefined
@@ -51,27 +64,34 @@ const field = (value: unknown, name: string): unknown =>
 /** One rune, as it becomes durable or as the log has it. */
 export const apply = (news: News, rune: Rune, { began, name, parent }: Child): void => {
   switch (rune.kind) {
-    case "agent.reported": {
-      news.reported.set(name, rune.eventId)
+    case "agent.reported":
+    case "agent.answered": {
+      keep(news.told, name, { eventId: rune.eventId, turnId: rune.payload["turn_id"] })
       const to = rune.payload["parent_id"]
       if (typeof to === "string") owe(news, to, name, rune)
       return
     }
     case "agent.terminated":
     case "agent.failed": {
-      const isHeard = (news.reported.get(name) ?? 0) > began
+      const isHeard = (news.told.get(name)?.eventId ?? 0) > Math.max(began, news.asked.get(name) ?? 0)
       const isParents = field(rune.payload["event"], "by") === `agent:${parent}`
       if (parent !== null && !isHeard && !isParents) owe(news, parent, name, rune)
       return
     }
     case "inbox.received": {
-      const messageId = field(field(rune.payload["event"], "message"), "messageId")
+      const message = field(rune.payload["event"], "message")
+      const messageId = field(message, "messageId")
       if (typeof messageId === "string") news.owed.delete(messageId)
+      if (parent !== null && field(message, "from") === `agent:${parent}`) keep(news.asked, name, rune.eventId)
     }
   }
 }
 
-export const isEnd = ({ kind }: Rune): boolean => kind !== "agent.reported"
+/** Whether its parent asked it, with its task or later: what a channel or a plan asked is theirs. */
+export const isAsked = ({ alone, from, messageId }: Message, parent: string, task: string | null): boolean =>
+  alone !== true && (from === `agent:${parent}` || messageId === task)
+
+export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" || kind === "agent.failed"
 
 /** Who says it: the child of its work, agentd of its end. */
 export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
@@ -88,11 +108,17 @@ const whyEnded = ({ payload }: Rune): string => {
   return typeof by !== "string" || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
 }
 
-/** As its parent is told it. `answer`: what it said in its last turn. */
+/** As its parent is told it. `answer`: what it said in the turn that the rune tells of, or in its last. */
 export const text = (rune: Rune, child: string, answer: string): string => {
-  const { payload } = rune
+  const { kind, payload } = rune
+  const bounded = excerpt(answer.trim(), MAX_ANSWER)
+  if (kind === "agent.answered") {
+    return bounded === ""
+      ? `Your sub-agent ${child} has done its turn and says nothing.`
+      : `Answer of your sub-agent ${child}:\n${bounded}`
+  }
   if (isEnd(rune)) {
-    const said = answer.trim() === "" ? "" : `\n\nThe answer of its last turn:\n${excerpt(answer.trim(), MAX_ANSWER)}`
+    const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${bounded}`
     return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
   }
   const evidence = strings(payload["evidence"])

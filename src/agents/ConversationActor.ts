@@ -46,6 +46,8 @@ export interface Around {
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
   /** An agent has ended: its sub-agents follow. */
   readonly ended: (agent: string) => Effect.Effect<void>
+  /** A turn is completed, as the rune `cause` says; told until the turn is finalized. */
+  readonly answered: (agent: string, turnId: string, cause: number) => Effect.Effect<void, StorageError>
   /** The end of the log when this daemon took it over: what is older is in the life already. */
   readonly recoveredTo: number
 }
@@ -198,6 +200,7 @@ export class ConversationActor {
     function* (this: ConversationActor, agentId, turnId, outcome, cause) {
       yield* this.ask({ _tag: "turn_completed", turnId, agentId, outcome }, cause)
       this.life.turns.delete(turnId)
+      if (outcome === "completed") yield* this.around.answered(agentId, turnId, cause)
     }
   )
 

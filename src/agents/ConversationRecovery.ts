@@ -29,6 +29,8 @@ export interface Spawned {
   readonly parent: string
   /** An encoded AgentConfig. */
   readonly config: unknown
+  /** The message that is its task; null in a log of before. */
+  readonly task: string | null
   readonly eventId: number
 }
 
@@ -54,6 +56,16 @@ export interface Life {
 
 /** Sub-agents that have ended are forgotten beyond so many. */
 const MAX_ENDED = 20
+
+/** Why a turn has ended that was on when agentd was stopped. */
+export const LOST = "agentd was stopped while it ran"
+
+/** Errors that say nothing of the work that they ended. */
+export const NOT_ITS_FAULT: ReadonlySet<unknown> = new Set(["rate_limit", "overflow", "held", "uncounted", "lost"])
+
+/** How the conversation counts a turn's end, which the rune tells of. */
+export const countedAs = (outcome: TurnOutcome, { payload }: Pick<Rune, "payload">): TurnOutcome =>
+  NOT_ITS_FAULT.has(payload["error_type"]) || payload["message"] === LOST ? "interrupted" : outcome
 
 const turnEnds: { readonly [kind: string]: TurnOutcome } = {
   "turn.completed": "completed",
@@ -144,7 +156,8 @@ const ofTurn = (life: Life, rune: Rune): void => {
   const turn = life.turns.get(String(rune.payload["turn_id"]))
   if (turn === undefined) return
   turn.begun = true
-  turn.outcome = turnEnds[rune.kind]
+  const outcome = turnEnds[rune.kind]
+  turn.outcome = outcome === undefined ? undefined : countedAs(outcome, rune)
 }
 
 /** One rune of its stream, folded in. True: it is the conversation's and nobody else's. */
@@ -157,7 +170,8 @@ export const apply = (life: Life, rune: Rune): boolean => {
     case "agent.spawned": {
       const agent = String(rune.payload["agent_id"])
       const parent = String(rune.payload["parent_id"] ?? nameOf(rune.actor))
-      life.spawned.set(agent, { parent, config: rune.payload["config"], eventId: rune.eventId })
+      const { config, task } = rune.payload
+      life.spawned.set(agent, { parent, config, task: typeof task === "string" ? task : null, eventId: rune.eventId })
       life.ended.delete(agent)
       return true
     }

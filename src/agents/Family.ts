@@ -16,6 +16,8 @@ import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import type * as AgentTree from "./AgentTree.ts"
 import * as ChildNews from "./ChildNews.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import { known, MAX_WAITING, type Message } from "./Inbox.ts"
+import { inboxAddress } from "./AgentRecovery.ts"
 import { begins, type ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf } from "./TurnActor.ts"
@@ -163,37 +165,82 @@ export class Family {
   /** An agent has ended: its parent hears of it, and those that belong to it follow. */
   bereave(agent: string): Effect.Effect<void, StorageError> {
     return Effect.suspend(() => {
-      const end = this.house.record.life.ended.get(agent) ?? 0
-      return this.house.log.get(end).pipe(
-        Effect.flatMap((rune) => (rune === undefined ? Effect.void : this.heard(agent, rune))),
+      const { log, record } = this.house
+      const end = record.life.ended.get(agent) ?? 0
+      const ofIt = { stream: record.conversation, actor: inboxAddress(agent), kinds: ["inbox.received"] }
+      return Effect.all([log.tail({ ...ofIt, after: this.begins(agent) }, MAX_WAITING), log.get(end)]).pipe(
+        Effect.flatMap(([asked, rune]) => {
+          for (const one of asked) this.note(agent, one)
+          return rune === undefined ? Effect.void : this.heard(agent, rune)
+        }),
         Effect.andThen(this.endChildren(agent, end))
       )
     })
   }
 
+  private note(name: string, rune: Rune): void {
+    const child = { name, parent: this.parentOf(name) ?? null, began: this.begins(name) }
+    ChildNews.apply(this.house.record.life.news, rune, child)
+  }
+
   /** A rune that a sub-agent's parent may have to hear of: it is told behind the caller's back. */
   readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
     Effect.suspend(() => {
-      const { news } = this.house.record.life
-      ChildNews.apply(news, rune, { name, parent: this.parentOf(name) ?? null, began: this.begins(name) })
+      this.note(name, rune)
       return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
     })
+
+  /** Its turn is completed: what its parent asked for there and no report told of is for the parent. Again for the same turn: nothing. */
+  readonly answered = Effect.fnUntraced(
+    { self: this },
+    function* (this: Family, name: string, turnId: string, cause: number) {
+      const { log, record, tree } = this.house
+      const { news, spawned } = record.life
+      const parent = this.parentOf(name)
+      if (parent === undefined || this.isClosing) return
+      // one that is coming to life again stands as the log left it
+      const { inbox, turn } = record.agents.get(name)!
+      const live = tree(name)
+      const { messageIds } = (live?.turn() ?? turn).data
+      const task = spawned.get(name)?.task ?? null
+      const isIts = ({ messageId }: Message) => messageIds.includes(messageId)
+      const asked = known((live?.inbox() ?? inbox).data).filter(isIts)
+      if (!asked.some((one) => ChildNews.isAsked(one, parent, task))) return
+      if (news.told.get(name)?.turnId === turnId) return
+      const [rune] = yield* log.append([
+        {
+          stream: record.conversation,
+          kind: "agent.answered",
+          actor: `voice/${name}`,
+          cause,
+          payload: { agent_id: name, turn_id: turnId, parent_id: parent }
+        }
+      ])
+      yield* this.heard(name, rune!)
+    },
+    // its conversation has been closed just now
+    Effect.catchTag("RuneRefused", ({ message }) => Effect.logDebug(message))
+  )
 
   /** What parents have not heard yet. It is offered again until the parent's inbox has it: the inbox takes each once. */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
     const { owed } = this.house.record.life.news
-    return Effect.forEach(
-      this.isClosing ? [] : [...owed],
-      ([messageId, one]) =>
-        this.tellParent(messageId, one).pipe(
-          Effect.retry(OFFERED),
-          Effect.matchEffect({
-            onSuccess: () => Effect.sync(() => void owed.delete(messageId)),
-            onFailure: ({ message }) => Effect.logWarning(`${one.to} has not heard of ${one.child} yet: ${message}`)
-          })
-        ),
-      { discard: true }
+    const telling = Effect.suspend(() =>
+      Effect.forEach(
+        this.isClosing ? [] : [...owed],
+        ([messageId, one]) =>
+          this.tellParent(messageId, one).pipe(
+            Effect.retry(OFFERED),
+            Effect.matchEffect({
+              onSuccess: () => Effect.sync(() => void owed.delete(messageId)),
+              onFailure: ({ message }) => Effect.logWarning(`${one.to} has not heard of ${one.child} yet: ${message}`)
+            })
+          ),
+        { discard: true }
+      )
     )
+    // a child may live again before its parent does
+    return Effect.andThen(this.house.quiet, telling)
   })
 
   private readonly tellParent = Effect.fnUntraced(
@@ -205,9 +252,9 @@ export class Family {
       // an end is of no use to one that began later, or has ended itself
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
-      const last = [...(record.agents.get(child)?.ended.values() ?? [])].at(-1)
-      const isIts = last !== undefined && last.eventId > this.begins(child)
-      const answer = isIts ? outputOf(yield* log.get(last.eventId)) : ""
+      const last = [...(record.agents.get(child)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
+      const said = ChildNews.isEnd(rune) ? last : rune.cause
+      const answer = said !== null && said > this.begins(child) ? outputOf(yield* log.get(said)) : ""
       yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text: ChildNews.text(rune, child, answer) })
     }
   )

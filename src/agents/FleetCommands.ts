@@ -5,8 +5,9 @@
  * command is carried out, and refused with those there are.
  */
 import { Clock, Deferred, Effect, Stream } from "effect"
-import { type AgentInfo, type Caller, CommandRefused } from "../domain/Messages.ts"
+import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import type { StorageError } from "../runes/RuneLog.ts"
+import { QUEUED } from "./Board.ts"
 import type * as Bus from "./Bus.ts"
 import * as ConversationCommands from "./ConversationCommands.ts"
 import * as Finder from "./Finder.ts"
@@ -57,6 +58,18 @@ const conversations = (fleet: LiveFleet, ready: Ready): Pick<Fleet["Service"], O
   }
 }
 
+/** Begins it; one that waits for a place gets none beyond those there are, whoever asks. */
+const inItsPlace = <E>(
+  { household, name }: Project,
+  { name: agent }: Finder.Found["tree"],
+  begin: Effect.Effect<Done, E>
+) =>
+  Effect.suspend(() => {
+    const { family } = household
+    if (!family.isQueued(agent)) return begin
+    return Effect.succeed<Done>({ eventId: family.begins(agent), message: `${name}/${agent} ${QUEUED}.` })
+  })
+
 const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
   Effect.andThen(household.family.stop(tree, caller, "restart"), tree.start(caller))
 
@@ -98,10 +111,15 @@ export const make = (fleet: LiveFleet, ready: Ready, bus: Bus.Bus): Fleet["Servi
       spoken(
         onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => fleet.agentInfo(found, now)))
       ),
-    start: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.isOver ?? tree.start(caller)),
+    start: (name, caller) =>
+      onAgent(name, caller, ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, tree.start(caller))),
     stop: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller)),
     restart: (name, caller) =>
-      onAgent(name, caller, ({ project, tree }) => project.isOver ?? again(project, tree, caller)),
+      onAgent(
+        name,
+        caller,
+        ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, again(project, tree, caller))
+      ),
     send: (name, { text, how }, caller) =>
       onAgent(name, caller, ({ project, tree }) => project.refusal ?? tree.send(text, how, caller)),
     interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),

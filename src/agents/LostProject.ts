@@ -66,6 +66,7 @@ export class LostProject {
             residents: () => [],
             leaving: Effect.succeed([]),
             ended: () => Effect.void,
+            answered: () => Effect.void,
             recoveredTo
           },
           life

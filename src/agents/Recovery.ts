@@ -26,6 +26,7 @@ export const kinds = [
   "project.registered",
   "project.config_changed",
   "agent.reported",
+  "agent.answered",
   ...AgentRecovery.kinds,
   ...ConversationRecovery.kinds
 ] as const
@@ -84,7 +85,10 @@ export const apply = (records: Records, rune: Rune): void => {
       agent.broken = cause instanceof Error ? cause.message : String(cause)
     }
   }
-  ChildNews.apply(project.life.news, rune, { name, parent: parentOf(project, name), began: begins(project, name) })
+  // what became of one that was spawned before parents were told is no news
+  const isOld = project.life.spawned.get(name)?.task === null
+  const parent = isOld ? null : parentOf(project, name)
+  ChildNews.apply(project.life.news, rune, { name, parent, began: begins(project, name) })
 }
 
 const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>

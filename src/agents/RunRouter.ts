@@ -14,6 +14,7 @@ import type { Outcome } from "../domain/Outcome.ts"
 import type * as Turn from "../machines/Turn.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 import type { Calls } from "./Calls.ts"
+import { NOT_ITS_FAULT } from "./ConversationRecovery.ts"
 import * as Excerpt from "./Excerpt.ts"
 import { known } from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
@@ -78,9 +79,6 @@ const wordsOf = (outcome: Outcome): string => {
       return outcome.detail
   }
 }
-
-/** Errors that say nothing of the work that they ended. */
-const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["rate_limit", "overflow", "held", "uncounted"])
 
 /** What a run says that it spent; what is no amount counts for nothing. */
 const amount = (said: number): number => (Number.isFinite(said) && said > 0 ? said : 0)

@@ -124,7 +124,13 @@ export const drafts = (of: {
     kind: "agent.spawned",
     actor: `agent/${of.parent}`,
     trigger: "spawn",
-    payload: { agent_id: of.name, parent_id: of.parent, config: stored(of.config), by: of.by }
+    payload: {
+      agent_id: of.name,
+      parent_id: of.parent,
+      config: stored(of.config),
+      by: of.by,
+      task: of.task.messageId
+    }
   },
   {
     stream: of.conversation,

@@ -17,6 +17,7 @@ import * as Turn from "../machines/Turn.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
 import type { Calls } from "./Calls.ts"
+import { countedAs, LOST } from "./ConversationRecovery.ts"
 import type { Home } from "./Home.ts"
 import { isWithdrawn } from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
@@ -111,8 +112,6 @@ const inputOf = Effect.fnUntraced(function* (desk: Desk, cause: number) {
   return event?._tag === "start_turn" || event?._tag === "steer" ? event.input : ""
 })
 
-const LOST = "agentd was stopped while it ran"
-
 /** A turn that no live run works on: its calls have their results by then, and it is offered again. */
 const lost = (desk: Desk, act: Act): Effect.Effect<void> => {
   const turnId = act.snapshot.data.turnId!
@@ -181,7 +180,8 @@ const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: number) 
   const ended = data.ended!
   yield* deliver(desk, data, rune)
   yield* meter.stop(turnId)
-  yield* home.turnEnded(agent, turnId, ended.outcome, rune)
+  const last = yield* log.get(rune)
+  yield* home.turnEnded(agent, turnId, last === undefined ? ended.outcome : countedAs(ended.outcome, last), rune)
   yield* desk.life()?.tell(endOf(data)!, rune) ?? Effect.void
   yield* desk.report({
     _tag: "TurnEnded",
@@ -193,7 +193,7 @@ const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: number) 
     messageIds: data.messageIds,
     outcome: ended.outcome,
     reason: ended.reason,
-    output: outputOf(yield* log.get(rune)),
+    output: outputOf(last),
     again: data.unfinished.length > 0
   })
 })

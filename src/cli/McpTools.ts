@@ -129,7 +129,8 @@ const ask = tool({
 const spawn = tool({
   name: "spawn",
   voice: "spawn",
-  description: "Start a sub-agent with a task of its own. It ends with you; what it reports comes to you as a message.",
+  description:
+    "Start a sub-agent with a task of its own. It ends with you; what it reports, or answers without a report, comes to you as a message.",
   schema: Schema.Struct({
     name: SpawnRequest.fields.name.annotate({
       description: "What it is called: lower-case letters, digits, '.', '_' and '-'."

@@ -87,6 +87,7 @@ const table: { readonly [name: string]: Kind } = {
     })
   ),
   "agent.reported": kind(Schema.Struct({ agent_id: text, status: text, summary: text, evidence: Schema.Array(text) })),
+  "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
   "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "worker.started": kind(Schema.Struct({ incarnation: Schema.Int, initial: Schema.Record(text, Schema.Unknown) })),

@@ -261,6 +261,37 @@ describe("suspend", { timeout: 30_000 }, () => {
     })
   )
 
+  it.live("is not suspended for turns whose end is not their agent's fault", () =>
+    Effect.gen(function* () {
+      const limited = { turns: [{ error: { errorType: "rate_limit", message: "later", retry: true } }] }
+      const quick = agent({ maxConsecutiveErrors: 100, maxTotalErrors: 100, backoff: { base: "1ms", cap: "1ms" } })
+      const made = yield* world(limited, { agents: { a: quick }, conversation: { maxTurnErrors: 2 } })
+      const fleet = yield* made.world.open
+      yield* fleet.register(made.world.config, made.world.caller)
+      yield* say(made.world, fleet, "a")
+      yield* World.until(runesOf(made.world, "turn.error"), (errors) => errors.length > 3)
+      assert.deepInclude((yield* fleet.conversations)[0], { state: "active", turnErrors: 0 })
+    })
+  )
+
+  it.live("is not suspended for turns that agentd itself lost, however many", () =>
+    Effect.gen(function* () {
+      const quick = agent({ backoff: { base: "1ms", cap: "1ms" } })
+      const made = yield* world(hangs, { agents: { a: quick, b: quick }, conversation: { maxTurnErrors: 2 } })
+      for (const life of [1, 2]) {
+        yield* daemon(made.world, (fleet) =>
+          Effect.gen(function* () {
+            yield* fleet.register(made.world.config, made.world.caller)
+            if (life === 1) for (const name of ["a", "b"]) yield* say(made.world, fleet, name)
+            yield* conversationOf(fleet, ({ turns, turnsActive }) => turns === 2 * life && turnsActive === 2)
+            assert.deepInclude((yield* fleet.conversations)[0], { state: "active", turnErrors: 0 })
+            yield* folds(made.world, fleet)
+          })
+        )
+      }
+    })
+  )
+
   it.live("turn errors in a row suspend it, as many as the file says", () =>
     Effect.gen(function* () {
       const { world: w } = yield* world(fails, {

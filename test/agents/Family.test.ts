@@ -1,7 +1,8 @@
 /** Sub-agents and their parents: what ends with whom, and what a parent hears of them. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Latch, type Scope, Stream } from "effect"
+import { Effect, Exit, Latch, Scope, Stream } from "effect"
 import * as Board from "../../src/agents/Board.ts"
+import * as Recovery from "../../src/agents/Recovery.ts"
 import { why } from "../../src/agents/Why.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
 import type { Fleet } from "../../src/agents/Fleet.ts"
@@ -13,6 +14,13 @@ import * as World from "./World.ts"
 const agent = (more: object = {}) => World.command({ interruptGrace: "100ms", backoff: { base: "1ms" }, ...more })
 const hangs: ScriptedBackend.Script = { turns: [{ hang: true }] }
 const answers: ScriptedBackend.Script = { turns: [{ output: "all is well" }] }
+
+/** Those that play `answers` are the ones whose first message names them so. */
+const someAnswer = (): Backend => {
+  const hanging = ScriptedBackend.make([hangs])
+  const answering = ScriptedBackend.make([answers])
+  return { ...hanging, start: (spec) => (/task of wise/.test(spec.prompt) ? answering : hanging).start(spec) }
+}
 
 const world = Effect.fnUntraced(function* (backend: Backend, agents: object = { boss: agent() }) {
   const made = yield* World.make(backend)
@@ -116,6 +124,23 @@ describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
       const started = (yield* runesOf(w, "worker.started")).map(({ actor }) => actor)
       assert.lengthOf(started, 11)
       assert.deepStrictEqual(yield* heard(w), [])
+    })
+  )
+
+  it.live("are started by nobody before there is a place", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]))
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* Effect.forEach(names(11), (name) => spawn(w, fleet, name), { discard: true })
+      for (const command of [fleet.start, fleet.restart]) {
+        const { eventId, message } = yield* command("kid11", w.caller)
+        assert.strictEqual(message, `shop/kid11 ${Board.QUEUED}.`)
+        assert.isAbove(eventId, 0)
+      }
+      assert.lengthOf(yield* runesOf(w, "worker.started"), 11)
+      yield* fleet.stop("kid1", w.caller)
+      yield* World.untilAgent(fleet, "kid11", ({ state }) => state !== "Stopped")
     })
   )
 
@@ -235,12 +260,70 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
     })
   )
 
-  it.live("an end without a report: how it came, and what it said last", () =>
+  it.live("what its task is answered with, as a message from it, and nothing of its end then", () =>
     Effect.gen(function* () {
-      const w = yield* world(ScriptedBackend.make([answers]))
+      const w = yield* world(someAnswer())
       const fleet = yield* w.open
       yield* begin(w, fleet)
-      yield* spawn(w, fleet, "kid")
+      yield* spawn(w, fleet, "wise")
+      const told = yield* World.until(heard(w), (all) => all.length > 0)
+      assert.deepInclude(told[0], { from: "agent:wise", text: "Answer of your sub-agent wise:\nall is well" })
+      yield* fleet.stop("wise", w.caller)
+      yield* World.until(runesOf(w, "agent.terminated"), (runes) => runes.length === 1)
+      assert.lengthOf(yield* heard(w), 1)
+    })
+  )
+
+  it.live("an answer to each of its own messages, not to a person's, nor beside a report of the same turn", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make()
+      const w = yield* world(puppet, { boss: agent(), kid: agent({ parent: "boss" }) })
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      const ask = (by: string, text: string) => fleet.send("kid", { text, how: "queue" }, { by, config: w.config })
+      const answered = (count: number) =>
+        World.until(runesOf(w, "turn.completed"), (runes) => runes.filter(isKids).length === count)
+      const isKids = ({ actor }: Rune) => actor === "turn/kid"
+      yield* ask("agent:boss", "first")
+      const run = yield* puppet.run()
+      const answer = (turnId: string, output: string) => run.say({ _tag: "TurnCompleted", turnId, output })
+      const long = "x".repeat(100_000)
+      yield* answer(run.spec.turnId, long)
+      yield* answered(1)
+      const turns = [
+        ["ada", "a person asks", "for ada"],
+        ["agent:boss", "second", "besides"],
+        ["agent:boss", "third", " "]
+      ] as const
+      for (const [index, [by, text, output]] of turns.entries()) {
+        yield* ask(by, text)
+        const { turnId } = (yield* World.until(
+          Effect.sync(() => run.sent),
+          (sent) => sent.length === index + 1
+        ))[index]!
+        if (text === "second") yield* report(w, fleet, "reported", turnId)
+        yield* answer(turnId, output)
+        yield* answered(index + 2)
+      }
+      const told = yield* World.until(heard(w), (all) => all.length === 3)
+      assert.match(told[0]!.text, /^Answer of your sub-agent kid:\nx+\n… \d+ characters are left out …\nx+$/)
+      assert.isBelow(told[0]!.text.length, 10_000)
+      assert.match(told[1]!.text, /^Report of your sub-agent kid/)
+      assert.strictEqual(told[2]!.text, "Your sub-agent kid has done its turn and says nothing.")
+      // asked again, and never answered
+      yield* ask("agent:boss", "fourth")
+      yield* fleet.stop("kid", w.caller)
+      const end = (yield* World.until(heard(w), (all) => all.length === 4))[3]!
+      assert.match(end.text, /^Your sub-agent kid has ended without a report: stopped by ada/)
+    })
+  )
+
+  it.live("an end without a report: how it came, and what it said last", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([answers]), { boss: agent(), kid: agent({ parent: "boss" }) })
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* fleet.send("kid", { text: "hello", how: "queue" }, w.caller)
       yield* World.until(runesOf(w, "turn.finalized"), (runes) => runes.length === 1)
       yield* fleet.stop("kid", w.caller)
       const told = yield* World.until(heard(w), (all) => all.length === 1)
@@ -282,15 +365,16 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
     })
   )
 
-  it.live("the end of one whose daemon died before anybody was told", () =>
+  it.live("the end of one whose daemon died before anybody was told, also where it lives again before its parent", () =>
     Effect.gen(function* () {
-      const first = yield* world(ScriptedBackend.make([hangs]))
+      const agents = { kid: agent({ parent: "boss" }), boss: agent() }
+      const first = yield* world(ScriptedBackend.make([hangs]), agents)
       const gate = Puppet.holding(first.log)
       const w = new World.World(gate.log, first.backends, first.folder)
       yield* daemon(w, (fleet) =>
         Effect.gen(function* () {
           yield* begin(w, fleet)
-          yield* spawn(w, fleet, "kid")
+          yield* fleet.send("kid", { text: "go on", how: "queue" }, w.caller)
           yield* running(fleet, "kid")
           // its worker has stopped, and its life has not ended
           gate.hold(({ kind }) => kind === "agent.terminated")
@@ -326,22 +410,45 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
     })
   )
 
+  it.live("nothing of the ends in a log of before it was told of them", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]))
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* spawn(w, fleet, "kid")
+      yield* fleet.stop("kid", w.caller)
+      yield* World.until(runesOf(w, "agent.terminated"), (ends) => ends.length === 1)
+      const runes = yield* Stream.runCollect(w.log.read({}))
+      const owed = (isOld: boolean) => {
+        const records: Recovery.Records = new Map()
+        for (const rune of runes) {
+          if (rune.actor === "inbox/boss") continue
+          const { task, ...payload } = rune.payload
+          Recovery.apply(records, isOld && task !== undefined ? { ...rune, payload } : rune)
+        }
+        return [...records.values()].map(({ life }) => life.news.owed.size)
+      }
+      assert.deepStrictEqual([owed(false), owed(true)], [[1], [0]])
+    })
+  )
+
   for (const isHeard of [true, false]) {
     it.live(
-      `each report and each end once, at whatever rune the daemon dies, ${isHeard ? "once" : "before"} it is heard of`,
+      `each report, answer and end once, at whatever rune the daemon dies, ${isHeard ? "once" : "before"} it is heard of`,
       () =>
         Effect.gen(function* () {
           const each = process.env["LONG"] === undefined ? 9 : 1
-          let n = 1
-          while (yield* Effect.scoped(dies(n, isHeard))) n += each
-          assert.isAbove(n, 30)
+          const whole = yield* Effect.scoped(dies(Infinity, isHeard))
+          assert.isAbove(whole, 30)
+          const deaths = Array.from({ length: Math.ceil(whole / each) }, (_, index) => 1 + index * each)
+          yield* Effect.forEach(deaths, (n) => Effect.scoped(dies(n, isHeard)), { concurrency: 8, discard: true })
         }),
       300_000
     )
   }
 })
 
-/** Until a boss has heard the report of one sub-agent and the end of another; again from its beginning in each life. */
+/** Until a boss has heard the report of one sub-agent, the answer of another and the end of a third; again from its beginning in each life. */
 const drive = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service"]) {
   yield* fleet.register(w.config, w.caller)
   const isThere = (kind: string, actor: string) =>
@@ -349,16 +456,18 @@ const drive = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service
   const isSpawned = (name: string) =>
     Effect.map(runesOf(w, "agent.spawned"), (runes) => runes.some(({ payload }) => payload["agent_id"] === name))
   yield* World.untilAgent(fleet, "boss", ({ state }) => state !== "Stopped" && state !== "Initializing")
-  for (const name of ["kid", "mute"]) if (!(yield* isSpawned(name))) yield* spawn(w, fleet, name)
+  for (const name of ["kid", "mute", "wise"]) if (!(yield* isSpawned(name))) yield* spawn(w, fleet, name)
   yield* running(fleet, "kid")
   if (!(yield* isThere("agent.reported", "voice/kid"))) yield* report(w, fleet, "it works")
   yield* Effect.ignore(fleet.stop("mute", w.caller))
-  yield* World.until(heard(w), (all) => ["agentd", "agent:kid"].every((from) => all.some((one) => one.from === from)))
+  yield* World.until(heard(w), (all) =>
+    ["agentd", "agent:kid", "agent:wise"].every((from) => all.some((one) => one.from === from))
+  )
 })
 
-/** One death after so many appends, the last one heard of or not, and the life that follows; false when the daemon lived through it all. */
+/** One death after so many appends, the last one heard of or not, and the life that follows; how many appends there were. */
 const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
-  const first = yield* world(ScriptedBackend.make([hangs]))
+  const first = yield* world(someAnswer())
   const gate = Puppet.holding(first.log)
   let count = 0
   const append: typeof gate.log.append = (drafts) =>
@@ -370,21 +479,24 @@ const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
       return Effect.andThen(count > n ? gate.die : Effect.void, gate.log.append(drafts))
     })
   const w = new World.World({ ...gate.log, append }, first.backends, first.folder)
-  yield* daemon(w, (fleet) => Effect.raceFirst(Effect.exit(drive(w, fleet)), gate.dead))
-  const isDead = isHeard ? count > n : count >= n
-  yield* gate.reborn
+  const life = yield* Scope.make()
+  const fleet = yield* Scope.provide(w.open, life)
+  yield* Effect.raceFirst(Effect.exit(drive(w, fleet)), gate.dead)
+  yield* gate.die
+  // what it still does is done by nobody: it takes its time to see that
+  yield* Effect.forkDetach(Scope.close(life, Exit.void))
   const next = new World.World(first.log, first.backends, first.folder)
   yield* daemon(next, (fleet) => drive(next, fleet))
   // a third one finds nothing that is still to be told
   yield* daemon(next, (fleet) => World.untilAgent(fleet, "boss", ({ state }) => state === "Running"))
-  const owed = (yield* runesOf(next, "agent.reported", "agent.terminated")).map(
+  const owed = (yield* runesOf(next, "agent.reported", "agent.answered", "agent.terminated")).map(
     ({ actor, eventId }) => `child/${actor.slice(actor.indexOf("/") + 1)}/${eventId}`
   )
   const told = (yield* runesOf(next, "inbox.received"))
     .filter(({ actor }) => actor === "inbox/boss")
     .map(({ payload }) => (payload["event"] as { message: { messageId: string } }).message.messageId)
   assert.sameMembers(told, owed, `after ${n} appends`)
-  assert.lengthOf(owed, 2)
+  assert.lengthOf(owed, 3)
   assert.deepStrictEqual((yield* first.log.verify).problems, [])
-  return isDead
+  return count
 })

@@ -1,5 +1,6 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Fiber, Stream } from "effect"
+import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
@@ -237,6 +238,36 @@ layer(Support.layer, { excludeTestServices: true })("ClaudeBackend", (it) => {
         note(procStart, sessionId)
         assert.notInclude((yield* played).starts[0]?.args.join(" "), "--fork-session")
       }
+    })
+  )
+
+  it.effect("a session is its own also where the program is a wrapper, whose child notes it", () =>
+    Effect.gen(function* () {
+      const config = yield* Effect.acquireRelease(
+        Effect.sync(() => fs.mkdtempSync(path.join(os.tmpdir(), "agentd-config-"))),
+        (folder) => Effect.sync(() => fs.rmSync(folder, { recursive: true }))
+      )
+      fs.mkdirSync(path.join(config, "sessions"))
+      const child = yield* Effect.acquireRelease(
+        Effect.sync(() => spawn("sleep", ["60"], { env: { ...process.env, AGENTD_RUN: "run-1" } })),
+        (sleep) => Effect.sync(() => sleep.kill("SIGKILL"))
+      )
+      const { pid, start } = identify(child.pid!)
+      const note = { pid, sessionId: "abc", procStart: String(start), status: "idle" }
+      const file = path.join(config, "sessions", `${pid}.json`)
+      const { events } = yield* play({
+        processes: [{ turns: [[{ text: "First." }], [{ text: "Second." }]] }],
+        spec: { resume: { sessionId: "abc", fork: false } },
+        environment: { CLAUDE_CONFIG_DIR: config },
+        on: (event, run) =>
+          event._tag === "TurnCompleted" && event.turnId === "t1"
+            ? Effect.andThen(
+                Effect.sync(() => fs.writeFileSync(file, JSON.stringify(note))),
+                Effect.orDie(run.send({ turnId: "t2", text: "more" }))
+              )
+            : endsAfter("t2")(event, run)
+      })
+      assert.strictEqual(only(events, "TurnCompleted").length, 2)
     })
   )
 

@@ -263,7 +263,7 @@ describe("a session that no hook has told of", () => {
       let asked = 0
       const take = () => Effect.suspend(() => (++asked === 1 ? Effect.fail(full) : Effect.void))
       const discovery = new Discovery({
-        roster: { ofSession: () => undefined } as unknown as Roster,
+        roster: { ofSession: () => undefined, open: [] } as unknown as Roster,
         reception: { isOpen: true, take } as unknown as Reception,
         fs,
         config: folder
