@@ -12,11 +12,12 @@ export const run = Effect.fnUntraced(function* (input: {
   readonly name: string
   readonly into: string | undefined
   readonly unreviewed: boolean
+  readonly all: boolean
 }) {
   const { caller, colour, paths } = yield* Invocation
-  const { into, name, unreviewed } = input
+  const { all, into, name, unreviewed } = input
   const reply = yield* call(paths.socket, (client) =>
-    client.GoalMerge({ name, into: into ?? null, unreviewed, caller })
+    client.GoalMerge({ name, into: into ?? null, unreviewed, all, caller })
   )
   yield* print(reply, () => [
     ...reply.results.map(

@@ -81,7 +81,8 @@ const merge = Command.make(
   {
     name,
     into: maybe("into", "BRANCH", "Default: the goal's target, else the branch that is checked out"),
-    unreviewed: off("unreviewed", "Even if the goal is not met")
+    unreviewed: off("unreviewed", "Even if the goal is not met"),
+    all: off("all", "With what its branches hold of no task of the goal")
   },
   verb(() => import("./GoalMerge.ts"))
 ).pipe(

@@ -77,7 +77,7 @@ export const layer = group.toLayer(
         ),
       GoalMerge: (input) =>
         ask(Effect.andThen(checkNamed(input), bounded("into", input.into ?? "", Limits.nameLength)), (goals) =>
-          goals.merge(input.name, { into: input.into, unreviewed: input.unreviewed }, input.caller)
+          goals.merge(input.name, { into: input.into, unreviewed: input.unreviewed, all: input.all }, input.caller)
         )
     })
   })

@@ -25,7 +25,7 @@ export const group = RpcGroup.make(
   /** `task`: null for all that failed. */
   Rpc.make("GoalRetry", { payload: { ...named, task: Schema.NullOr(Schema.String) }, success: Done, error }),
   Rpc.make("GoalMerge", {
-    payload: { ...named, into: Schema.NullOr(Schema.String), unreviewed: Schema.Boolean },
+    payload: { ...named, into: Schema.NullOr(Schema.String), unreviewed: Schema.Boolean, all: Schema.Boolean },
     success: MergeReply,
     error
   })

@@ -9,6 +9,7 @@ import type { MergeReply } from "../domain/GoalMessages.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { readGoal } from "./AutonomyActor.ts"
 import * as Gate from "./Gate.ts"
+import type { MergeHow } from "./Goals.ts"
 import type { LiveGoals } from "./LiveGoals.ts"
 import * as Merge from "./Merge.ts"
 import type { GoalRecord } from "./Recovery.ts"
@@ -25,10 +26,29 @@ const merged = (target: string, results: MergeReply["results"]): string => {
   return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
 }
 
+/** What else lies on its agents' branches nobody has asked for, and nobody has reviewed for it. */
+const onlyItsOwn = Effect.fnUntraced(function* (
+  root: string,
+  target: string,
+  goalId: string,
+  works: ReadonlyArray<Merge.Work>
+) {
+  const tip = yield* Merge.commitOf(root, target)
+  if (tip === undefined) return
+  for (const work of works) {
+    const others = yield* Merge.foreign(root, tip, work)
+    if (others.length === 0) continue
+    return yield* refuse(
+      `${work.branch} holds ${Gate.strangers(others)}.`,
+      `Take them along: agentd goal merge ${goalId} --all. Or merge the goal that they are of first: agentd goal ls --all`
+    )
+  }
+})
+
 export const deliver = Effect.fnUntraced(function* (
   live: LiveGoals,
   { conversation, goalId }: GoalRecord,
-  how: { readonly into: string | null; readonly unreviewed: boolean; readonly by: string }
+  how: MergeHow & { readonly by: string }
 ) {
   const { log } = live
   const { book, stand } = yield* readGoal(log, conversation, goalId)
@@ -55,6 +75,7 @@ export const deliver = Effect.fnUntraced(function* (
   if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
   const target = how.into ?? book.options?.target ?? (yield* Merge.currentBranch(project.root))
   if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
+  if (!how.all) yield* onlyItsOwn(project.root, target, goalId, works)
   const results = yield* Merge.into(project.root, target, works, book.goal.split("\n")[0]!.slice(0, MAX_SUBJECT))
   const payload = { plan_id: goalId, target, by: how.by, results }
   const [rune] = yield* log.append([

@@ -18,7 +18,7 @@ import * as RunProcess from "../backends/RunProcess.ts"
 import * as Ids from "../domain/Ids.ts"
 import type { Finding } from "../domain/GoalMessages.ts"
 import * as Merge from "./Merge.ts"
-import type { Plan } from "./Plan.ts"
+import type { Node, Plan } from "./Plan.ts"
 
 /** The end of what a command printed. */
 const KEPT = 4_000
@@ -49,15 +49,24 @@ export const worksOf = (plan: Plan): ReadonlyArray<Merge.Work & { readonly cwd: 
   const done = plan.nodes
     .filter(({ result, state }) => state === "completed" && result?.branch != null && result.head != null)
     .toSorted((a, b) => a.result!.eventId - b.result!.eventId)
-  const works = new Map<string, Merge.Work & { readonly cwd: string | null; readonly tasks: Array<string> }>()
-  for (const { result, task } of done) {
-    const branch = result!.branch!
-    const tasks = works.get(branch)?.tasks ?? []
-    tasks.push(task.id)
-    works.delete(branch)
-    works.set(branch, { branch, head: result!.head!, cwd: result!.cwd, tasks })
+  const works = new Map<string, { readonly cwd: string | null; readonly head: string; readonly nodes: Array<Node> }>()
+  for (const node of done) {
+    const { branch, cwd, head } = node.result!
+    const nodes = works.get(branch!)?.nodes ?? []
+    nodes.push(node)
+    works.delete(branch!)
+    works.set(branch!, { head: head!, cwd, nodes })
   }
-  return [...works.values()]
+  return [...works].map(([branch, { cwd, head, nodes }]) => {
+    const agents = new Set(nodes.map(({ agent }) => agent))
+    // what was tried in vain lies on the branch, too
+    const given = plan.nodes.filter(({ agent, attempts }) => attempts > 0 && agents.has(agent))
+    const spans = given.map(({ began, result }) => ({
+      from: began,
+      to: result?.branch === branch ? (result.head ?? head) : head
+    }))
+    return { branch, head, cwd, tasks: nodes.map(({ task }) => task.id), spans }
+  })
 }
 
 const error = (message: string, more: Partial<Finding> = {}): Finding => ({ severity: "error", message, ...more })
@@ -137,6 +146,10 @@ export const clear = (root: string, scratch: string): Effect.Effect<void> =>
     existsSync(scratch) ? Effect.ignore(git(root, "worktree", "remove", "--force", "--force", scratch)) : Effect.void
   )
 
+/** Commits that are of no task of the goal, in words. */
+export const strangers = (commits: ReadonlyArray<string>): string =>
+  `${commits.length === 1 ? "a commit" : `${commits.length} commits`} of no task of this goal: ${commits.slice(0, 5).join("; ")}${commits.length > 5 ? "; …" : ""}`
+
 interface Place {
   readonly cwd: string
   readonly findings: ReadonlyArray<Finding>
@@ -164,6 +177,14 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
       cwd: only.cwd ?? spec.root,
       findings: [...findings, error(`there is no branch ${spec.target}`, { forPerson: true })]
     } as Place
+  }
+  for (const work of works) {
+    const others = yield* Merge.foreign(spec.root, base, work)
+    if (others.length === 0) continue
+    findings.push({
+      severity: "warning",
+      message: `${work.branch} holds ${strangers(others)}, which would be merged with it`
+    })
   }
   const { commit, results } = yield* Merge.combine(spec.root, base, works, spec.goal)
   for (const { branch, conflicts, outcome, tasks } of results) {

@@ -12,6 +12,15 @@ import type { StorageError } from "../runes/RuneLog.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
+export interface MergeHow {
+  /** The branch; null: the goal's own, else what is checked out. */
+  readonly into: string | null
+  /** Though the goal is not met. */
+  readonly unreviewed: boolean
+  /** With what the branches hold of no task of the goal. */
+  readonly all: boolean
+}
+
 export class Goals extends Context.Service<
   Goals,
   {
@@ -29,11 +38,7 @@ export class Goals extends Context.Service<
     /** A blocked goal goes on: with one failed task, or all of them, tried again. */
     readonly retry: (name: string, task: string | null, caller: Caller) => Command<Done>
     /** Done work, into a branch. */
-    readonly merge: (
-      name: string,
-      options: { readonly into: string | null; readonly unreviewed: boolean },
-      caller: Caller
-    ) => Command<MergeReply>
+    readonly merge: (name: string, options: MergeHow, caller: Caller) => Command<MergeReply>
     /** Every goal of a conversation that is about to be closed is stopped. */
     readonly stopAll: (conversation: string, by: string, reason: string) => Effect.Effect<void>
     /** Waits until the log is folded at start-up; fails if it cannot be. */

@@ -25,7 +25,12 @@ export interface Work {
   /** The commit of its last done task. */
   readonly head: string
   readonly tasks: ReadonlyArray<string>
+  /** From where to where its tasks were worked on; from null: nobody knows. */
+  readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
 }
+
+/** Commits that a branch has before the target, of which this many are looked at. */
+const MAX_COMMITS = 10_000
 
 const refuse = (message: string, remedy: string) => new MergeRefused({ message, remedy })
 
@@ -78,6 +83,26 @@ const join = Effect.fnUntraced(function* (repository: string, into: string, head
   const tree = merged.stdout.split("\n")[0]!.trim()
   const commit = yield* must(repository, ...AS_AGENTD, "commit-tree", tree, "-p", into, "-p", head, "-m", message)
   return { _tag: "Merged", commit } as Joined
+})
+
+/** `<hash> <subject>` of what a branch would bring along that no task of the goal has made, newest first. */
+export const foreign = Effect.fnUntraced(function* (
+  repository: string,
+  target: string,
+  { head, spans }: Pick<Work, "head" | "spans">
+) {
+  const listed = (...range: ReadonlyArray<string>) =>
+    Effect.map(git(repository, "log", `--max-count=${MAX_COMMITS}`, "--format=%H %s", ...range), ({ code, stdout }) =>
+      code === 0 ? stdout.split("\n").filter((line) => line !== "") : []
+    )
+  const own = new Set<string>()
+  for (const { from, to } of spans) {
+    if (from === null) return []
+    for (const line of yield* listed(to, `^${from}`)) own.add(line)
+  }
+  return (yield* listed(head, `^${target}`))
+    .filter((line) => !own.has(line))
+    .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
 /** One after the other; a conflict is left out and named. */

@@ -43,8 +43,9 @@ export interface Node {
   result: Result | null
   /** The rune by which it was given out last; 0 before. */
   given: number
-  /** Where its agent stood when it began. */
+  /** Where its agent stood when it began its newest try, and when it was given the task first. */
   base: string | null
+  began: string | null
   /** Dependencies that are not completed. */
   missing: number
   /** Dependencies that are failed, cancelled or blocked. */
@@ -132,6 +133,7 @@ export class Plan {
       result: null,
       given: 0,
       base: null,
+      began: null,
       missing: 0,
       broken: 0,
       dependents: [],
@@ -272,6 +274,7 @@ export class Plan {
     at: number
   ) {
     const node = this.byId.get(id)!
+    node.began = node.agent === by.agent ? (node.began ?? by.base) : by.base
     node.agent = by.agent
     node.messageId = by.messageId
     node.base = by.base
@@ -284,6 +287,7 @@ export class Plan {
   start(id: string, base: string | null, at: number): void {
     const node = this.byId.get(id)!
     node.base ??= base
+    node.began ??= base
     this.to(node, "running", at)
   }
 

@@ -47,13 +47,13 @@ describe("Merge", () => {
         )
         // what is done after the goal is not merged
         commit(join(world.folder, "eve"), "later", { "later.txt": "no\n" })
-        const reply = yield* world.goals.merge("g1", { into: null, unreviewed: false }, caller)
+        const reply = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
         assert.strictEqual(reply.target, "main")
         assert.match(reply.message, /2 merged into main/)
         for (const file of ["a.txt", "b.txt", "c.txt"]) assert.isTrue(existsSync(join(world.root, file)), file)
         assert.isFalse(existsSync(join(world.root, "later.txt")))
         assert.strictEqual(git(world.root, "status", "--porcelain"), "")
-        const again = yield* world.goals.merge("g1", { into: null, unreviewed: false }, caller)
+        const again = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
         assert.match(again.message, /0 merged into main, 2 there already/)
       })
     )
@@ -71,9 +71,11 @@ describe("Merge", () => {
         assert.strictEqual(goal.reason, "1 reviews did not pass")
         const { findings } = yield* world.goals.page("g1", 0, caller)
         assert.match(findings[0]!.message, /conflicts with the rest of the work in same.txt/)
-        const refused = yield* Effect.flip(world.goals.merge("g1", { into: "release", unreviewed: false }, caller))
+        const refused = yield* Effect.flip(
+          world.goals.merge("g1", { into: "release", unreviewed: false, all: false }, caller)
+        )
         assert.match(refused.message, /g1 is not met: it is blocked/)
-        const reply = yield* world.goals.merge("g1", { into: "release", unreviewed: true }, caller)
+        const reply = yield* world.goals.merge("g1", { into: "release", unreviewed: true, all: false }, caller)
         assert.deepStrictEqual(
           reply.results.map(({ conflicts, outcome }) => [outcome, conflicts]),
           [
@@ -88,6 +90,36 @@ describe("Merge", () => {
     )
   )
 
+  it.live("another goal's work on the same branch is told to the critic, and merged only where that is said", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.repository()
+        const place = committer(world, "bob", own)
+        yield* world.submit({ plan: world.file(TWO[0]!) })
+        yield* world.state("g1", "goal_met")
+        // and what somebody did there by hand
+        commit(place, "by hand", { "hand.txt": "x\n" })
+        yield* world.submit({ plan: world.file({ id: "z", title: "z", owner: "bob" }) })
+        yield* world.state("g2", "goal_met")
+        const { findings } = yield* world.goals.page("g2", 0, caller)
+        assert.match(
+          findings.find(({ severity }) => severity === "warning")?.message ?? "",
+          /agentd\/bob holds 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, which would be merged/
+        )
+        const only = { into: null, unreviewed: false, all: false }
+        const refused = yield* Effect.flip(world.goals.merge("g2", only, caller))
+        assert.match(refused.message, /holds 2 commits of no task/)
+        assert.match("remedy" in refused ? refused.remedy : "", /agentd goal merge g2 --all/)
+        assert.isFalse(existsSync(join(world.root, "z.txt")))
+        yield* world.goals.merge("g1", only, caller)
+        assert.isFalse(existsSync(join(world.root, "hand.txt")))
+        assert.match((yield* Effect.flip(world.goals.merge("g2", only, caller))).message, /holds a commit of no task/)
+        yield* world.goals.merge("g2", { ...only, all: true }, caller)
+        for (const file of ["a.txt", "hand.txt", "z.txt"]) assert.isTrue(existsSync(join(world.root, file)), file)
+      })
+    )
+  )
+
   it.live("a checkout with changes of its own is not touched", () =>
     run((world) =>
       Effect.gen(function* () {
@@ -96,9 +128,13 @@ describe("Merge", () => {
         yield* world.submit({ plan: world.file(TWO[0]!) })
         yield* world.state("g1", "goal_met")
         writeFileSync(join(world.root, "README.md"), "mine\n")
-        const refused = yield* Effect.flip(world.goals.merge("g1", { into: null, unreviewed: false }, caller))
+        const refused = yield* Effect.flip(
+          world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
+        )
         assert.match(refused.message, /main is checked out in .* which has changes that are not committed: M README.md/)
-        const nowhere = yield* Effect.flip(world.goals.merge("g1", { into: "nope", unreviewed: false }, caller))
+        const nowhere = yield* Effect.flip(
+          world.goals.merge("g1", { into: "nope", unreviewed: false, all: false }, caller)
+        )
         assert.match(nowhere.message, /There is no branch "nope"/)
       })
     )
