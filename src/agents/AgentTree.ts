@@ -92,12 +92,12 @@ class Commands {
   readonly start = (caller: Caller): Command =>
     this.lock.withPermit(
       Effect.gen({ self: this }, function* () {
-        const { fullName, slot, worker } = this.agent
+        const { fullName, worker } = this.agent
         const before = worker?.snapshot
         if (before !== undefined && before.state !== "Stopped") {
           return { eventId: before.entered, message: `${fullName} runs already (${before.state}).` }
         }
-        yield* slot.gone
+        yield* this.gone
         const eventId = yield* Effect.catch(this.agent.begin(caller), refuse)
         return { eventId, message: `${fullName} is started.` }
       })
@@ -119,7 +119,7 @@ class Commands {
           return { eventId, message: `${fullName} is stopped: it waited for a place and never began.` }
         }
         if (worker === undefined || worker.snapshot.state === "Stopped") {
-          // its run may still be on its way out
+          // its run and its life may still be on their way out
           yield* this.gone
           return { eventId: worker?.snapshot.entered ?? 0, message: `${fullName} is stopped already.` }
         }
@@ -136,17 +136,18 @@ class Commands {
       })
     )
 
-  /** Waits for the end of its run. One that came to be in the very moment of the stop was not there to be cancelled. */
+  /** Waits for the end of its run, then of its life. A run that came to be in the very moment of the stop was not there to be cancelled. */
   private readonly gone: Effect.Effect<void> = Effect.suspend(() => {
-    const { around, slot } = this.agent
+    const { around, dead, slot } = this.agent
     const left = slot.current()
-    if (left === undefined) return slot.gone
+    if (left === undefined) return Effect.andThen(slot.gone, dead)
     return slot
       .stop(left)
       .pipe(
         Effect.andThen(Effect.timeoutOption(slot.gone, around.config().interruptGrace)),
         Effect.andThen(slot.end(left)),
-        Effect.andThen(slot.gone)
+        Effect.andThen(slot.gone),
+        Effect.andThen(dead)
       )
   })
 
@@ -282,8 +283,7 @@ class Commands {
 
   readonly post = Effect.fnUntraced({ self: this }, function* (this: Commands, message: CrewMessage) {
     yield* this.takes
-    const at = yield* Clock.currentTimeMillis
-    const { eventId } = yield* this.receive({ ...message, urgent: false, at })
+    const { eventId } = yield* this.receive({ ...message, urgent: false, at: yield* Clock.currentTimeMillis })
     return { eventId }
   })
 

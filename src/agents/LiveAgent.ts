@@ -5,7 +5,7 @@
  * Guarantees: one incarnation at a time; what the log says of an incarnation comes
  * to be, whoever asked for it; the run slot outlives the actors' crashes.
  */
-import { Clock, Effect, Exit, Scope } from "effect"
+import { Clock, Duration, Effect, Exit, Latch, Scope } from "effect"
 import type { DeadLetters } from "../actors/DeadLetters.ts"
 import * as MachineActor from "../actors/MachineActor.ts"
 import * as Nest from "../actors/Nest.ts"
@@ -78,6 +78,8 @@ export class LiveAgent {
   slot!: RunSlot.RunSlot
   calls!: Calls
   meter!: Meter
+  /** Open while it has no life, or one that has ended and whose end is told. */
+  private readonly over = Latch.makeUnsafe(true)
   private readonly scope: Scope.Scope
   private incarnation: Scope.Closeable | undefined = undefined
 
@@ -227,6 +229,7 @@ export class LiveAgent {
       if (this.incarnation !== undefined) yield* Scope.close(this.incarnation, Exit.void)
       const scope = yield* Scope.fork(this.scope)
       this.incarnation = scope
+      if (life.state !== "terminated" && life.state !== "failed") this.over.closeUnsafe()
       this.life = yield* AgentActor.make(this.lifeOf, life).pipe(Scope.provide(scope))
       this.worker = yield* WorkerActor.make(this.homeOf, worker).pipe(Scope.provide(scope))
       yield* this.nest.add(this.life)
@@ -234,6 +237,15 @@ export class LiveAgent {
       yield* this.nest.add(this.worker)
     }
   )
+
+  /** Waits for the end of its life: it ends after its worker, once its turn is over. By force where that takes too long. */
+  readonly dead: Effect.Effect<void> = Effect.suspend(() => {
+    const reason = "it did not end within its grace"
+    return Effect.timeoutOrElse(this.over.await, {
+      duration: Duration.sum(this.around.config().interruptGrace, Duration.seconds(1)),
+      orElse: () => Effect.ignore(this.life?.ask({ _tag: "kill_forced", by: "agentd", reason }) ?? Effect.void)
+    })
+  })
 
   /** Ends one that waits for a place: it never begins, and its log says so. */
   readonly forgo = Effect.fnUntraced(
@@ -305,6 +317,7 @@ export class LiveAgent {
             crashed
           })
           yield* home.agentEnded(name, cause)
+          this.over.openUnsafe()
           yield* (
             this.worker?.tell(
               data.spent === null

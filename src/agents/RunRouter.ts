@@ -93,7 +93,7 @@ const NONE: Usage = { inputTokens: 0, outputTokens: 0, usd: 0 }
 export class RunRouter implements RunSink {
   private readonly around: Surroundings
   private output: Output | undefined = undefined
-  /** The lines of a command: its answer. */
+  /** The lines of a command, from the first: its answer. */
   private lines = ""
   private usage = NONE
   private signedAt = Number.NEGATIVE_INFINITY
@@ -192,7 +192,6 @@ export class RunRouter implements RunSink {
       live.turns = backend.turns
       live.begin(spec.turnId)
       this.usage = NONE
-      this.lines = ""
       yield* watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
       const event: Turn.Event = {
         _tag: "start_turn",
@@ -292,6 +291,8 @@ export class RunRouter implements RunSink {
               }
         )
       }
+      // not where a run starts: what it says first comes before it counts as started
+      this.lines = ""
       live.gone()
       yield* watched(spec.runId, { _tag: "Exited", outcome })
       yield* this.around.worker()?.tell({ _tag: "SessionExited", runId: spec.runId, outcome }) ?? Effect.void

@@ -246,7 +246,9 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   told.push(...present)
   const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"
   if (present.length === 0 && !isTold && agent.detail !== "") {
-    told.push({ eventId: 0, at: agent.since, text: `now: ${agent.detail}` })
+    // the state may be older than what else is told
+    const at = Math.max(agent.since, told.at(-1)?.at ?? 0)
+    told.push({ eventId: 0, at, text: `now: ${agent.detail}` })
   }
   return { lines: told, advice: adviceOf(chain.at(-1), agent, now) }
 }

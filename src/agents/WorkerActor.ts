@@ -57,26 +57,31 @@ const HOUR = 3_600_000
 /** No shorter than what the machine says of a run that was interrupted. */
 const INTERRUPTED = "it was interrupted by an urgent message"
 
-/** What the next run is told, as things stand. */
-const nextPrompt = (home: AgentHome, cutShort: string | null) => {
+/** What the next run is told, as things stand. One that was cut short with nothing to do left nothing to take up. */
+const nextPrompt = (home: AgentHome, data: Worker.Data, cutShort = data.cutShort) => {
   const config = home.config()
   const inbox = home.inbox.snapshot.data
   const turn = home.turn.snapshot.data
+  const unfinished = unfinishedOf(inbox, turn)
+  const waiting = queued(inbox, turn)
+  // it may have been cut short before its turn began
+  const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
+  const isLeft = config.mode === "loop" || unfinished.length > 0 || wasCarried
   return assemble({
     agent: home.agent,
     role: config.role,
     instructions: config.instructions,
     task: config.prompt,
-    lastRun: cutShort ?? undefined,
-    unfinished: unfinishedOf(inbox, turn),
-    waiting: queued(inbox, turn)
+    lastRun: isLeft ? (cutShort ?? undefined) : undefined,
+    unfinished,
+    waiting
   })
 }
 
 /** An urgent message that the run does not carry and the next one would, if there is one. */
 const missed = (home: AgentHome, data: Worker.Data): string | undefined => {
   // as if it were interrupted for it
-  const next = nextPrompt(home, INTERRUPTED).messageIds
+  const next = nextPrompt(home, data, INTERRUPTED).messageIds
   const urgent = home.inbox.snapshot.data.waiting.filter((message) => message.urgent)
   const carried = [...data.messageIds, ...home.turn.snapshot.data.messageIds]
   return urgent.map(({ messageId }) => messageId).find((id) => !carried.includes(id) && next.includes(id))
@@ -112,7 +117,7 @@ const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const config = home.config()
   const wait = untilDue(data, Duration.toMillis(config.minRunInterval), yield* Clock.currentTimeMillis)
   if (wait > 0) yield* Effect.sleep(wait)
-  const { messageIds, text } = nextPrompt(home, data.cutShort)
+  const { messageIds, text } = nextPrompt(home, data)
   if (config.mode === "inbox" && messageIds.length === 0) return
   const event: Worker.Event = {
     _tag: "PromptReady",

@@ -40,6 +40,14 @@ const register = Effect.fnUntraced(function* (config: string) {
   )
 })
 
+/** Its last conversation is closed: the file counts for nothing until a new one begins, and nothing is wrong with it. */
+const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
+  if (problems.length === 0) return false
+  const { paths } = yield* Invocation
+  const all = yield* call(paths.socket, (client) => client.Conversations())
+  return all.some((one) => one.conversation === conversation && (one.state === "closed" || one.state === "archived"))
+})
+
 /** Also what `restart` ends with. */
 export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "restarted") {
   const { caller, paths } = yield* Invocation
@@ -47,15 +55,25 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { pid, version } = status.daemon
   const { config } = caller
   const project = config === null ? null : yield* register(config)
+  const over = project !== null && (yield* isOver(project))
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
     ...(project === null
       ? ["There is no agentd.jsonc here or above: no project was registered. Write a sample: agentd init"]
-      : projectLines(project))
+      : over
+        ? []
+        : projectLines(project))
   ]
   const told = yield* Effect.forEach(lines, hint)
   yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
   if (project === null || project.problems.length === 0) return
+  if (over) {
+    return yield* new VerbFailed({
+      message: `The conversation ${project.conversation} of ${project.name} is closed: no agent of it runs.`,
+      remedy: "Begin a new one: agentd conversation new",
+      exitCode: ExitCode.failed
+    })
+  }
   return yield* new VerbFailed({
     message: `${project.config} has problems.`,
     remedy: "Mend it: it is read again when it changes.",

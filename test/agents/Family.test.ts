@@ -1,6 +1,6 @@
 /** Sub-agents and their parents: what ends with whom, and what a parent hears of them. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Latch, Scope, Stream } from "effect"
+import { Effect, Exit, Fiber, Latch, Scope, Stream } from "effect"
 import * as Board from "../../src/agents/Board.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import { why } from "../../src/agents/Why.ts"
@@ -235,6 +235,34 @@ describe("the end of a parent", { timeout: 30_000 }, () => {
         assert.lengthOf(yield* runesOf(w, "agent.terminated"), 2)
       })
   )
+})
+
+describe("a parent that is started again", { timeout: 30_000 }, () => {
+  for (const stands of ["at rest", "amid a turn", "cooling down"] as const) {
+    it.live(`${stands}: the life of before has ended by then, and it may have sub-agents`, () =>
+      Effect.gen(function* () {
+        const fails: ScriptedBackend.Script = { outcome: { _tag: "Error", detail: "exit code 3" } }
+        const first = yield* world(ScriptedBackend.make([stands === "cooling down" ? fails : hangs]), {
+          boss: agent(stands === "cooling down" ? { backoff: { base: "10 minutes", cap: "10 minutes" } } : {})
+        })
+        const gate = Puppet.holding(first.log)
+        const w = new World.World(gate.log, first.backends, first.folder)
+        const fleet = yield* w.open
+        yield* begin(w, fleet)
+        if (stands !== "at rest") yield* fleet.send("boss", { text: "work", how: "queue" }, w.caller)
+        if (stands === "amid a turn") yield* World.until(runesOf(w, "agent.busy"), (runes) => runes.length === 1)
+        if (stands === "cooling down") yield* World.untilAgent(fleet, "boss", ({ state }) => state === "CoolingDown")
+        gate.hold(({ kind }) => kind === "agent.terminated")
+        const again = yield* Effect.forkScoped(fleet.restart("boss", w.caller))
+        yield* gate.caught
+        yield* gate.free
+        yield* Fiber.join(again)
+        const kinds = (yield* runesOf(w, "worker.started", "agent.terminated")).map(({ kind }) => kind)
+        assert.deepStrictEqual(kinds, ["worker.started", "agent.terminated", "worker.started"])
+        assert.match((yield* spawn(w, fleet, "kid")).message, /kid is started as a sub-agent of/)
+      })
+    )
+  }
 })
 
 describe("what a parent hears", { timeout: 30_000 }, () => {

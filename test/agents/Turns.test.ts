@@ -196,6 +196,31 @@ describe("turns", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("kill -9 of an agent that had nothing to do: its next run is told of nothing to take up again", () =>
+    Effect.gen(function* () {
+      const world = yield* make([{ steps: [{ say: "ok" }] }], { backoff: { base: "1ms" } })
+      yield* world.tree.send("one", "queue", caller)
+      yield* world.kind("turn.finalized")
+      yield* world.lose
+      yield* world.open
+      yield* world.tree.send("two", "queue", caller)
+      yield* world.kind("turn.completed", 2)
+      const [, last] = yield* world.kind("turn.started", 2)
+      assert.strictEqual(last!.payload["input"], "From ada:\ntwo\n")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("kill -9 of an agent at its standing task: its next run is told to take it up again", () =>
+    Effect.gen(function* () {
+      const world = yield* make([{ hang: true }], { mode: "loop", prompt: "Watch.", backoff: { base: "1ms" } })
+      yield* world.kind("turn.started")
+      yield* world.lose
+      yield* world.open
+      const [, last] = yield* world.kind("turn.started", 2)
+      assert.match(String(last!.payload["input"]), /^Watch\.\n\nYour last run ended early: agentd was stopped/)
+    }).pipe(Effect.scoped)
+  )
+
   it.live("the live turn is the fold of its runes", () =>
     Effect.gen(function* () {
       const world = yield* make([

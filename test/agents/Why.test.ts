@@ -213,6 +213,12 @@ describe("the last turn", () => {
     ])
   })
 
+  it("came later than the state that lasts: what is now is not told with an earlier time", () => {
+    const end = { _tag: "response_done", turnId: "t", finalOutput: "", usage: {} }
+    const { lines } = why([begun(1), start(5, "a"), told(7, "turn.completed", end)], agent({ ...turns, since: 3 }))
+    expect(lines.at(-1)).toEqual({ eventId: 0, at: lines.at(-2)!.at, text: "now: run 7" })
+  })
+
   it("of an earlier start, or of a run that is one turn, is left out", () => {
     expect(texts([start(1, "a"), begun(2)], agent(turns))).toEqual(["started by ada", "now: run 7"])
     expect(texts([begun(1), start(2, "a")], agent({ ...turns, backend: "command" }))).toEqual([

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_PROMPT_BYTES } from "../../src/agents/Prompt.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
@@ -39,6 +39,29 @@ describe("WorkerActor", { timeout: 30_000 }, () => {
         ["first", "secnd"],
         ["first", "secnd"]
       ])
+    })
+  )
+
+  it.live("a command's answer is all that it printed, what came before it counted as started, too", () =>
+    Effect.gen(function* () {
+      const line = (text: string) => ({ _tag: "Delta", stream: "stdout", text }) as const
+      const backend = ScriptedBackend.make([
+        { steps: [line("one"), { _tag: "Started", pid: 7 }, line("two")], exitAfter: "10 millis" },
+        { steps: [line("early")], outcome: { _tag: "Error", detail: "exit code 3" } },
+        { steps: [line("three"), { _tag: "Started", pid: 7 }] }
+      ])
+      const world = yield* World.make(backend)
+      world.configure({ agents: { a: World.command({ backoff: { base: "10ms", cap: "10ms" } }) } })
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      const answers = Effect.map(Stream.runCollect(world.log.read({ kinds: ["turn.completed"] })), (runes) =>
+        [...runes].map(({ payload }) => payload["final_output"])
+      )
+      for (const count of [1, 2]) {
+        yield* fleet.send("a", { text: "work", how: "queue" }, world.caller)
+        yield* World.until(answers, (all) => all.length === count)
+      }
+      assert.deepStrictEqual(yield* answers, ["one\ntwo\n", "three\n"], "and nothing of a run that failed")
     })
   )
 

@@ -73,6 +73,22 @@ it.live("a config that cannot be used is told once, with the exit code of its ki
   })
 )
 
+it.live(
+  "start in a project whose conversation is closed says how to begin a new one, and does not blame the file",
+  () =>
+    Effect.gen(function* () {
+      const { run } = yield* world
+      yield* run("start")
+      yield* run("close", "--yes")
+      const { code, err, out } = yield* run("start")
+      expect({ code, err }).toEqual({ code: 1, err: expect.stringMatching(/is closed[^]*agentd .*conversation new/) })
+      expect(err + out).not.toMatch(/config|mend/i)
+      expect((yield* run("conversation", "new")).code).toBe(0)
+      expect(yield* run("start")).toMatchObject({ code: 0, out: expect.stringContaining("calm") })
+      yield* run("stop")
+    })
+)
+
 it.live("verify reads the store of a daemon that is down, and finds what was changed in it", () =>
   Effect.gen(function* () {
     const { base, run } = yield* world
