@@ -24,7 +24,8 @@ export interface Input {
   readonly action: "install" | "uninstall" | "status"
   readonly project: boolean
   readonly user: boolean
-  readonly approvals: boolean
+  /** Undefined: as it is written there, and off where nothing is. */
+  readonly approvals: boolean | undefined
 }
 
 /** What a person gets after the last moment in which agentd could answer. */
@@ -92,14 +93,22 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean) {
   } satisfies HookSettings.Plan
 })
 
+/** Who answers permission requests, in words. */
+const answered = (approvals: boolean): string =>
+  approvals
+    ? "Permission requests can be answered with agentd approve and deny, too (--no-approvals turns that off)."
+    : "Permission requests are answered in the sessions' own terminals only (--approvals lets agentd approve answer them)."
+
 const install = Effect.fnUntraced(function* (input: Input) {
   const file = input.project ? projectFile : yield* userFile
   if (input.project) yield* checkIgnored(file)
-  const plan = yield* planOf(input.approvals)
+  const approvals = input.approvals ?? HookSettings.find((yield* SettingsFile.read(file)).document.settings).approvals
+  const plan = yield* planOf(approvals)
   const { backup, changed, settings } = yield* SettingsFile.install(file, plan)
   const obstacles = HookSettings.obstacles(settings, plan.port)
-  yield* print({ file, changed, backup, approvals: input.approvals, obstacles }, () => [
+  yield* print({ file, changed, backup, approvals, obstacles }, () => [
     changed ? `The hooks are in ${file}.` : `The hooks were in ${file} already.`,
+    answered(approvals),
     ...(backup === null ? [] : [`What was there before: ${backup}`]),
     ...obstacles.map((obstacle) => `But ${obstacle}.`),
     "Sessions that are open now take them up when they are started again. See who was heard from: agentd hooks status"
@@ -159,8 +168,9 @@ const status = Effect.gen(function* () {
   const now = yield* Clock.currentTimeMillis
   const sessions = heard._tag === "Success" ? heard.success : null
   yield* print({ written, script, sessions }, () => [
-    ...written.map(({ file, installed, problem, scope }) => {
-      const state = installed ? paint(colour, "green", "installed") : "not installed"
+    ...written.map(({ approvals = false, file, installed, problem, scope }) => {
+      const how = `installed, approvals ${approvals ? "on" : "off"},`
+      const state = installed ? paint(colour, "green", how) : "not installed"
       return `${scope.padEnd(8)}${state} in ${file}${problem === null ? "" : `: ${paint(colour, "yellow", problem)}`}`
     }),
     "",

@@ -5,7 +5,7 @@
 import * as NodePath from "node:path"
 import type { PlateInfo } from "../domain/Messages.ts"
 import { inWorld } from "./Hint.ts"
-import { age, type Cell, type Colour, plain, table, type TableOptions } from "./Output.ts"
+import { age, type Cell, type Colour, cut, plain, table, type TableOptions } from "./Output.ts"
 
 const colours: { readonly [status in PlateInfo["status"]]: Colour | undefined } = {
   Starting: "cyan",
@@ -41,9 +41,13 @@ const restsOnHooks = ({ restsOn, watchable }: PlateInfo): boolean => !watchable 
 
 const verbOf = ({ questions }: PlateInfo): string => (questions === undefined ? "approve" : "answer")
 
+/** So much of what is asked leave for is shown: `approve` shows more. */
+const ARGUMENTS = 60
+
 const detailOf = (plate: PlateInfo, { world = null }: TableOptions): string =>
   [
     plain(plate.detail),
+    plate.arguments === undefined ? "" : cut(plain(plate.arguments.slice(0, 1000)), ARGUMENTS),
     plate.title === null ? "" : `“${plain(plate.title)}”`,
     plate.approval === null ? "" : inWorld(`(agentd ${verbOf(plate)} ${plate.plateId.slice(0, SHORT)})`, world),
     restsOnHooks(plate) ? "(no transcript: a missed hook cannot be made good)" : ""

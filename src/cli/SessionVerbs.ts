@@ -3,7 +3,7 @@
  * watching them, wrapping them, answering them, and the hooks that tell of them.
  */
 import { Option } from "effect"
-import { Argument, Command } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { maybe, off, verb } from "./Verb.ts"
 
 const plate = Argument.String("plate").pipe(
@@ -66,7 +66,9 @@ const forget = Command.make(
 )
 
 const call = Argument.String("call").pipe(
-  Argument.withDescription("A tool call's id, a session's request or its plate, or a beginning; none: list what waits"),
+  Argument.withDescription(
+    "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
+  ),
   Argument.optional,
   Argument.map(Option.getOrUndefined)
 )
@@ -119,7 +121,13 @@ const install = Command.make(
   "install",
   {
     ...scope,
-    approvals: off("approvals", "Let permission requests be answered with agentd approve and deny")
+    approvals: Flag.Boolean("approvals").pipe(
+      Flag.withDescription(
+        "Let agentd approve and deny answer permission requests, too (--no-approvals: no more; left out: as it was)"
+      ),
+      Flag.optional,
+      Flag.map(Option.getOrUndefined)
+    )
   },
   (input) => verb(() => import("./Hooks.ts"))({ action: "install", ...input })
 ).pipe(
@@ -131,14 +139,14 @@ const install = Command.make(
 )
 
 const uninstall = Command.make("uninstall", scope, (input) =>
-  verb(() => import("./Hooks.ts"))({ action: "uninstall", approvals: false, ...input })
+  verb(() => import("./Hooks.ts"))({ action: "uninstall", approvals: undefined, ...input })
 ).pipe(
   Command.withDescription("Take them out again, and nothing else"),
   Command.withExamples([{ command: "agentd hooks uninstall --project", description: "Only those of this folder" }])
 )
 
 const status = Command.make("status", {}, () =>
-  verb(() => import("./Hooks.ts"))({ action: "status", approvals: false, project: false, user: false })
+  verb(() => import("./Hooks.ts"))({ action: "status", approvals: undefined, project: false, user: false })
 ).pipe(
   Command.withDescription("Show where hooks are installed, and which sessions were heard from and when"),
   Command.withExamples([{ command: "agentd hooks status", description: "What is written is not yet what arrives" }])

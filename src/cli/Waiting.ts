@@ -3,21 +3,33 @@
  * `approve`, `deny` and `answer` show it when no call is named.
  *
  * Guarantees: arguments are shown as they are, made harmless and bounded, and a
- * cut says how much it left out: nobody approves what they were not shown.
+ * cut says how much it left out: nobody approves what they were not shown. A session
+ * that asks in its own terminal only is listed with where that is.
  */
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Question } from "../domain/Question.ts"
 import { age, paint, plain } from "./Output.ts"
+import { waits } from "./SessionTable.ts"
 
 export interface Waiting {
   readonly calls: ReadonlyArray<CallInfo>
   readonly sessions: ReadonlyArray<PlateInfo>
+  /** Sessions that wait, and take no answer from here. */
+  readonly elsewhere: ReadonlyArray<PlateInfo>
 }
 
-export const waitingOf = (calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>): Waiting => ({
-  calls: calls.filter(({ state }) => state === "awaiting_approval"),
-  sessions: plates.filter(({ approval }) => approval !== null)
-})
+export const waitingOf = (all: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>): Waiting => {
+  const calls = all.filter(({ state }) => state === "awaiting_approval")
+  const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
+  return {
+    calls,
+    sessions: plates.filter(({ approval }) => approval !== null),
+    // a run of ours waits for the call that is listed already
+    elsewhere: plates.filter(
+      (plate) => waits(plate) && plate.approval === null && (plate.agent === null || !asking.has(plate.agent))
+    )
+  }
+}
 
 /** So much of a call's arguments is shown: all that the daemon gives, which says itself what it left out. */
 const ARGUMENTS = 2400
@@ -52,13 +64,18 @@ export const choices = (questions: ReadonlyArray<Question>): ReadonlyArray<strin
 const until = (call: CallInfo, now: number): string =>
   call.until === null ? "" : call.until > now ? `, ${age(call.until - now)} are left` : ", its time is over"
 
-const shortener = ({ calls, sessions }: Waiting) =>
-  shorten([...calls.map(({ callId }) => callId), ...sessions.map(({ plateId }) => plateId)])
+const shortener = ({ calls, elsewhere, sessions }: Waiting) =>
+  shorten([...calls.map(({ callId }) => callId), ...[...sessions, ...elsewhere].map(({ plateId }) => plateId)])
+
+const whereOf = ({ agent }: PlateInfo, id: string): string =>
+  agent === null ? `in its terminal: agentd focus ${id}` : `see what it does: agentd attach ${plain(agent)}`
 
 export const render = (waiting: Waiting, now: number, colour: boolean): ReadonlyArray<string> => {
-  const { calls, sessions } = waiting
-  if (calls.length + sessions.length === 0) return ["Nothing waits for an answer."]
+  const { calls, elsewhere, sessions } = waiting
+  if (calls.length + sessions.length + elsewhere.length === 0) return ["Nothing waits for an answer."]
   const short = shortener(waiting)
+  const session = (plate: PlateInfo) =>
+    `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`
   return [
     ...calls.flatMap((call) => {
       const head = `${paint(colour, "bold", plain(short(call.callId)))}  ${call.project}/${call.agent}`
@@ -75,9 +92,11 @@ export const render = (waiting: Waiting, now: number, colour: boolean): Readonly
       ]
     }),
     ...sessions.flatMap((plate) => [
-      `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`,
-      ...choices(plate.questions ?? []).map((line) => `    ${line}`)
-    ])
+      session(plate),
+      ...choices(plate.questions ?? []).map((line) => `    ${line}`),
+      ...(plate.arguments === undefined ? [] : [`    ${argumentsOf(plate.arguments)}`])
+    ]),
+    ...elsewhere.flatMap((plate) => [session(plate), `    ${whereOf(plate, short(plate.plateId))}`])
   ]
 }
 

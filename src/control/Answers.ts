@@ -4,7 +4,8 @@
  *
  * Guarantees: an answer goes to one matter only, and to none where a beginning
  * fits several: ids that were made in the same minute begin alike. One that has
- * asked and asks no more is never mistaken for another one.
+ * asked and asks no more is never mistaken for another one. An agent's name means
+ * the call of its that asks, where that is one.
  */
 import { Effect } from "effect"
 import type { Fleet } from "../agents/Fleet.ts"
@@ -31,7 +32,10 @@ export const meant = (name: string, calls: ReadonlyArray<CallInfo>, plates: Read
   if (asking.some((plate) => [plate.plateId, plate.sessionId, plate.approval].includes(name))) {
     return { _tag: "Session", name }
   }
-  const open = calls.filter(({ callId, state }) => state === "awaiting_approval" && callId.startsWith(name))
+  const open = calls.filter(
+    ({ agent, callId, project, state }) =>
+      state === "awaiting_approval" && (callId.startsWith(name) || [agent, `${project}/${agent}`].includes(name))
+  )
   const byPlate = asking.filter(({ plateId }) => plateId.startsWith(name))
   const byRequest = asking.filter((plate) => !byPlate.includes(plate) && plate.approval?.startsWith(name) === true)
   if (open.length + byPlate.length + byRequest.length > 1) {
@@ -88,7 +92,7 @@ export const answer = Effect.fnUntraced(function* (
     case "Several":
       return yield* new CommandRefused({
         message: `"${name}" fits ${found.which.length} that wait for an answer.`,
-        remedy: `Give more of the id: ${found.which.slice(0, 5).join(", ")}${found.which.length > 5 ? ", …" : ""}`
+        remedy: `Say which, by its id: ${found.which.slice(0, 5).join(", ")}${found.which.length > 5 ? ", …" : ""}`
       })
     case "None":
       // The fleet says what became of it.

@@ -108,7 +108,9 @@ export const PlateInfo = Schema.Struct({
   /** A permission request that a person can answer through agentd; its id. */
   approval: Schema.NullOr(Schema.String),
   /** What that asks to choose: it takes an `answer`, and no approval. */
-  questions: Schema.optionalKey(Schema.Array(Question))
+  questions: Schema.optionalKey(Schema.Array(Question)),
+  /** What the tool would be called with that it asks leave for, as JSON, bounded. */
+  arguments: Schema.optionalKey(Schema.String)
 })
 export type PlateInfo = typeof PlateInfo.Type
 

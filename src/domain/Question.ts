@@ -36,6 +36,15 @@ const answerTo = (question: Question, said: string): string => {
   return all.every((label) => label !== undefined) ? [...new Set(all)].join(", ") : said.trim()
 }
 
+/** A number where options have numbers, and none has that. */
+const isSlip = (question: Question, said: string): boolean =>
+  question.options.length > 0 && /^\d{1,2}$/.test(said.trim()) && meant(question, said) === undefined
+
+const noOption = ({ options, question }: Question, said: string): Unanswered => ({
+  message: `"${said.trim()}" is no option of: ${question}`,
+  remedy: `Give a number from 1 to ${options.length}, or a text.`
+})
+
 /** One answer for each question, or a single one to all of several. `said`: a text for each, or one with semicolons between. */
 export const answersTo = (
   questions: ReadonlyArray<Question>,
@@ -47,7 +56,11 @@ export const answersTo = (
   const each = parts.length === count ? parts : said
   if (each.some((text) => text.trim() === ""))
     return { message: "An answer is empty.", remedy: "Give the number of an option, or a text." }
-  if (each.length === count) return each.map((text, index) => answerTo(questions[index]!, text))
+  if (each.length === count) {
+    const slip = each.findIndex((text, index) => isSlip(questions[index]!, text))
+    if (slip >= 0) return noOption(questions[slip]!, each[slip]!)
+    return each.map((text, index) => answerTo(questions[index]!, text))
+  }
   // a text of one's own answers all; a number would be the option of nobody knows which
   if (each.length === 1 && !/^[\d\s,;]+$/.test(whole)) return [whole.trim()]
   return {

@@ -9,11 +9,13 @@
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { createServer, type Server } from "node:http"
+import { dirname } from "node:path"
 import { Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import type { HttpServerError } from "effect/http"
 import * as Api from "./Api.ts"
 import type { Door } from "./Door.ts"
 import { Listening } from "./Listening.ts"
+import { quote } from "./Spool.ts"
 import * as Tokens from "./Tokens.ts"
 
 export const HOST = "127.0.0.1"
@@ -95,17 +97,22 @@ const portOf = (server: Server): number => {
   return typeof address === "object" && address !== null ? address.port : 0
 }
 
-const problemOf = (port: number, error: HttpServerError.ServeError) => ({
+/** A world whose sockets lie in its own state folder is named by that folder. */
+const commandOf = ({ socket, state }: { readonly socket: string; readonly state: string }): string =>
+  dirname(socket) === state ? `agentd --state ${/^[\w@%+=:,./-]+$/.test(state) ? state : quote(state)}` : "agentd"
+
+const problemOf = (port: number, command: string, error: HttpServerError.ServeError) => ({
   message:
     codeOf(error) === "EADDRINUSE"
       ? `another program listens on port ${port}, so Claude Code's hooks do not arrive`
       : `cannot listen on port ${port} (${codeOf(error)}), so Claude Code's hooks do not arrive`,
-  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set http.port in the user's config.jsonc, then: agentd restart, and agentd hooks install`
+  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set http.port in the user's config.jsonc, then: ${command} restart, and ${command} hooks install`
 })
 
 /** Until the scope closes; `tried` when it is known whether the port could be had at first. */
 const onPort = Effect.fnUntraced(function* (
   port: number,
+  command: string,
   tokens: Tokens.Tokens,
   api: Api.Api,
   tried: Deferred.Deferred<void>
@@ -120,7 +127,7 @@ const onPort = Effect.fnUntraced(function* (
     return yield* Effect.never
   })
   const refused = Effect.fnUntraced(function* (error: HttpServerError.ServeError) {
-    const problem = problemOf(port, error)
+    const problem = problemOf(port, command, error)
     const first = yield* Deferred.succeed(tried, undefined)
     yield* listening.update({ problem })
     if (first) yield* Effect.logWarning(`${problem.message}. ${problem.remedy}`)
@@ -141,7 +148,7 @@ export const layer = <E, R>(options: Options<E, R>) =>
       if (options.port === undefined) return
       const tokens = yield* Tokens.all(options.state)
       const tried = yield* Deferred.make<void>()
-      yield* Effect.forkScoped(onPort(options.port, tokens, api, tried))
+      yield* Effect.forkScoped(onPort(options.port, commandOf(options), tokens, api, tried))
       yield* Deferred.await(tried)
     })
   )

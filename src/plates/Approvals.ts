@@ -3,7 +3,8 @@
  *
  * Guarantees: the dialog in the terminal stays open meanwhile, and the first answer
  * wins; an answer is a rune before it is given; a request ends by itself: when it
- * is settled elsewhere, when nobody answers in time, when the daemon stops.
+ * is settled elsewhere, when nobody answers in time, when the daemon stops. What it
+ * would do is kept as long as it waits, bounded and without known secrets, and in no log.
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
@@ -11,7 +12,9 @@ import { chosen, type Question } from "../domain/Question.ts"
 import { evolve } from "../machines/Machine.ts"
 import * as Plate from "../machines/Plate.ts"
 import type { Prompt } from "../machines/PlateData.ts"
+import type { Redact } from "../runes/Redact.ts"
 import type { RuneLog } from "../runes/RuneLog.ts"
+import type { Heard } from "./HookEvent.ts"
 import { actorName, type PlateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
 import type { Decision } from "./Plates.ts"
@@ -19,9 +22,14 @@ import type { Decision } from "./Plates.ts"
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
 
+/** Characters of a tool's input that are kept. */
+const MAX_INPUT = 2_000
+
 /** One that can be answered. */
 export interface Request {
   readonly id: string
+  /** What the tool is called with, as JSON, bounded. */
+  readonly arguments: string
   /** What it asks to choose; none where it asks for leave. */
   readonly questions: ReadonlyArray<Question>
 }
@@ -42,11 +50,13 @@ const isOpen = ({ data, state }: Stand, prompt: Prompt): boolean =>
 
 export class Approvals {
   private readonly log: RuneLog["Service"]
+  private readonly redact: Redact["Service"]
   private readonly timeout: Duration.Duration
   private readonly open = new Map<string, Open>()
 
-  constructor(log: RuneLog["Service"], timeout: Duration.Duration) {
+  constructor(log: RuneLog["Service"], redact: Redact["Service"], timeout: Duration.Duration) {
     this.log = log
+    this.redact = redact
     this.timeout = timeout
   }
 
@@ -80,7 +90,7 @@ export class Approvals {
       plate: PlateActor,
       at: { readonly eventId: number; readonly stand: Stand },
       event: PermissionRequest,
-      questions: ReadonlyArray<Question>
+      { input = "null", questions = [] }: Pick<Heard, "input" | "questions">
     ) {
       const prompt = this.promptOf(plate, at.stand, event)
       if (prompt === undefined || this.open.size >= MAX_OPEN) return undefined
@@ -90,6 +100,8 @@ export class Approvals {
         id: yield* PlateId.fresh,
         plate,
         prompt,
+        // what is cut in two is no secret any more that anybody knows
+        arguments: bounded(this.redact.json(input)),
         questions,
         answer: yield* Deferred.make<Decision | undefined>(),
         taken: false
@@ -123,10 +135,7 @@ export class Approvals {
     const own = plate === undefined ? [] : [...this.open.values()].filter((request) => request.plate === plate)
     if (own.length === 1) return own[0]!
     return own.length === 0
-      ? new CommandRefused({
-          message: `Nothing waits for an answer under "${id}".`,
-          remedy: "See what does: agentd ps"
-        })
+      ? nothing(id, plate)
       : new CommandRefused({
           message: `${own.length} requests of "${id}" wait for an answer.`,
           remedy: `Say which: ${own.map((request) => `${request.id} (${request.prompt.tool})`).join(", ")}`
@@ -185,6 +194,33 @@ export class Approvals {
 }
 
 type PermissionRequest = Extract<Plate.Event, { readonly _tag: "HookPermissionRequest" }>
+
+const bounded = (json: string): string => {
+  if (json.length <= MAX_INPUT) return json
+  const half = MAX_INPUT / 2
+  return `${json.slice(0, half)}\n… ${json.length - MAX_INPUT} characters are left out …\n${json.slice(-half)}`
+}
+
+/** What asks, and not here, is answered where it asks. */
+const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
+  const { data, state } = plate?.stand ?? {}
+  if (plate === undefined || (state !== "AwaitingApproval" && state !== "AwaitingInput")) {
+    return new CommandRefused({
+      message: `Nothing waits for an answer under "${id}".`,
+      remedy: "See what does: agentd ps"
+    })
+  }
+  const agent = data?.agent ?? null
+  return agent !== null
+    ? new CommandRefused({
+        message: `${plate.plateId} is a run of ${agent}, whose calls are answered by their own ids.`,
+        remedy: "See what waits: agentd approve"
+      })
+    : new CommandRefused({
+        message: `${plate.plateId} asks in its terminal, and cannot be answered from here.`,
+        remedy: `Answer it there: agentd focus ${plate.plateId}. From here it takes agentd hooks install --approvals, and a session that was started after it.`
+      })
+}
 
 const told = (tool: string, decision: Decision): string => {
   if (decision.behavior === "deny") return `${tool}: denied.`

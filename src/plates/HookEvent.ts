@@ -3,7 +3,8 @@
  *
  * Guarantees: pure; every hook there is is known, and one that is not is refused by
  * name, never guessed at; of a body only what the board needs is kept: no prompt,
- * no tool's input or output goes into an event.
+ * no tool's input or output goes into an event. What a person is asked to allow is
+ * heard besides it.
  */
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
@@ -27,6 +28,8 @@ export interface Heard {
   readonly prompt?: string
   /** What it asks a person to choose. */
   readonly questions?: ReadonlyArray<Question>
+  /** What it asks leave for: the tool's input, as JSON. */
+  readonly input?: string
 }
 
 /** Background work that is told of in one Stop. */
@@ -176,7 +179,10 @@ export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefus
       event: read?.(body, { at, sessionId }),
       ...promptOf(name, body),
       ...(name === "PermissionRequest"
-        ? { questions: questionsOf(body.text("tool_name"), inner(body.json, "tool_input")) }
+        ? {
+            questions: questionsOf(body.text("tool_name"), inner(body.json, "tool_input")),
+            input: JSON.stringify(body.json["tool_input"] ?? null)
+          }
         : {})
     }
   })

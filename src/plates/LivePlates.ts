@@ -19,6 +19,7 @@ import type * as Nest from "../actors/Nest.ts"
 import { identify } from "../backends/ProcessTable.ts"
 import { CommandRefused, type PlateInfo } from "../domain/Messages.ts"
 import * as Plate from "../machines/Plate.ts"
+import { Redact } from "../runes/Redact.ts"
 import { RuneLog, StorageError } from "../runes/RuneLog.ts"
 import { Approvals } from "./Approvals.ts"
 import { Discovery } from "./Discovery.ts"
@@ -179,8 +180,10 @@ class LivePlates {
       committed: undefined
     }))
     if (committed === undefined) return undefined
+    // Its call asks under its own id, and one matter has one answer.
+    if (plate.tellsCalls !== undefined) return undefined
     const at = { eventId: committed.eventId, stand: committed.snapshot }
-    return yield* this.approvals.wait(plate, at, event, heard.questions ?? [])
+    return yield* this.approvals.wait(plate, at, event, heard)
   })
 
   private info(plate: PlateActor, now: number): PlateInfo {
@@ -294,7 +297,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const agentOf: AgentOf = options.agentOf ?? (() => Effect.succeed(undefined))
   const pulse = yield* Pulse.make(roster, fs, agentOf)
   const reception = yield* Reception.make(roster, pulse, agentOf)
-  const approvals = new Approvals(log, Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes"))
+  const timeout = Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes")
+  const approvals = new Approvals(log, yield* Redact, timeout)
   yield* Effect.addFinalizer(() => approvals.giveUp)
   const ready = yield* Deferred.make<void, StorageError>()
   const live = new LivePlates({

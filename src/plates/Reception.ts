@@ -133,12 +133,22 @@ export class Reception {
       const known = event.sessionId === undefined ? undefined : this.roster.ofSession(event.sessionId)
       plate ??= known ?? (yield* this.roster.make(undefined))
       this.roster.bindRun(runId, plate)
+      plate.tellsCalls = runId
       const process = event.pid === undefined ? undefined : identify(event.pid)
+      const { data } = plate.stand
+      // The session of an earlier run goes on: one that is closed, or whose end is on its way, opens again.
+      const resumed = !plate.isOpen || (data.runId !== null && data.runId !== runId)
+      if (resumed && event.sessionId !== undefined) {
+        const { cwd, sessionId } = event
+        plate.ended = undefined
+        plate.tell({ _tag: "HookSessionStart", at, sessionId, source: "resume", cwd, ...pidOf(process) })
+      }
       plate.tell({ _tag: "Registered", at, plateId: plate.plateId, cwd: event.cwd, runId, agent, ...pidOf(process) })
       return
     }
     // A run that has not begun has nothing to tell.
     if (plate === undefined) return
+    if (event._tag === "RunEnded" && plate.tellsCalls === runId) plate.tellsCalls = undefined
     plate.tell(event._tag === "RunEnded" ? { _tag: "ProcessExited", at } : event)
   })
 }

@@ -82,7 +82,11 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
     agent: data.agent,
     watchable: plate.watchable,
     approval: request?.id ?? null,
-    ...(request === null || request.questions.length === 0 ? {} : { questions: request.questions })
+    ...(request === null
+      ? {}
+      : request.questions.length > 0
+        ? { questions: request.questions }
+        : { arguments: request.arguments })
   }
 }
 

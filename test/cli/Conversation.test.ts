@@ -116,13 +116,25 @@ it.live("approve without a call lists what waits, with harmless arguments and ho
     const evil = callInfo({ arguments: '{"command":"echo \u202e\u001b[2J safe"}', reason: "effects\nmore" })
     const done = callInfo({ callId: "01done", state: "executing" })
     const board = PlatesDouble.makeBoard({
-      plates: [PlatesDouble.plateInfo({ plateId: "01plateplateplate", status: "AwaitingApproval", approval: "01req" })]
+      plates: [
+        PlatesDouble.plateInfo({
+          plateId: "01plateplateplate",
+          status: "AwaitingApproval",
+          approval: "01req",
+          arguments: '{"command":"rm \u001b[2J x"}'
+        }),
+        PlatesDouble.plateInfo({ plateId: "02terminal", status: "AwaitingInput", detail: "asks a question" }),
+        PlatesDouble.plateInfo({ plateId: "03own", status: "AwaitingApproval", agent: "web/builder" })
+      ]
     })
     const { run, state } = yield* withWorld({ calls: [evil, done], board })
     const { out } = yield* run("approve")
     expect(out).toContain("01call000000  web/builder wants to use shell")
     expect(out).toContain('    {"command":"echo ··[2J safe"}\n    effects more\n')
-    expect(out).toContain("01plateplate  the session in /home/ada/shop")
+    expect(out).toMatch(/01plateplate  the session in \/home\/ada\/shop.*\n    \{"command":"rm ·\[2J x"\}\n/)
+    expect(out).toMatch(/02terminal  the session .*asks a question/)
+    expect(out).toContain(`    in its terminal: agentd --state ${state} focus 02terminal\n`)
+    expect(out).not.toContain("03own")
     expect(out).toContain(`agentd --state ${state} approve 01call000000   or`)
     expect(out).not.toContain("01done")
     expect(JSON.parse((yield* run("deny", "--json")).out)).toMatchObject({ calls: [{ tool: "shell" }], sessions: [{}] })

@@ -233,6 +233,20 @@ describe("agentd hooks", () => {
     })
   )
 
+  it.live("approvals stay as they are until they are turned on or off, and are told in words", () =>
+    Effect.gen(function* () {
+      const { at, file } = yield* home
+      expect((yield* at("install")).out).toContain("own terminals only")
+      expect((yield* at("status")).out).toMatch(/user +installed, approvals off, in/)
+      yield* at("install", "--approvals")
+      expect((yield* at("install")).out).toContain("approve and deny, too")
+      expect(installed(file).approvals).toBe(true)
+      expect((yield* at("status")).out).toMatch(/user +installed, approvals on, in/)
+      expect(JSON.parse((yield* at("install", "--no-approvals", "--json")).out)).toMatchObject({ approvals: false })
+      expect(installed(file).approvals).toBe(false)
+    })
+  )
+
   it.live("where there was no file there is none afterwards; a link stays a link", () =>
     Effect.gen(function* () {
       const { at, base, file } = yield* home

@@ -32,6 +32,18 @@ it("a beginning that fits several that ask means none of them, whatever they are
   expect(meant("01k9", [asking], [session])).toMatchObject({ _tag: "Several", which: { length: 2 } })
 })
 
+it("an agent's name means its one call that asks; where several do, their ids are told", () => {
+  const elsewhere = callInfo({ callId: "02aaaa7", agent: "reviewer" })
+  const calls = [asking, elsewhere, callInfo({ callId: "03", agent: "reviewer", state: "executing" })]
+  expect(meant("reviewer", calls, [])).toEqual({ _tag: "Call", callId: "02aaaa7" })
+  expect(meant("web/reviewer", calls, [])).toEqual({ _tag: "Call", callId: "02aaaa7" })
+  expect(meant("shop/reviewer", calls, [])).toEqual({ _tag: "None" })
+  expect(meant("builder", [asking, other, elsewhere], [])).toMatchObject({
+    _tag: "Several",
+    which: [expect.stringContaining("01k9aaaa1"), expect.stringContaining("01k9aaab2")]
+  })
+})
+
 const answer = (socket: string, name: string, decision: "allow" | "deny" = "allow") =>
   call(socket, (client) => client.Answer({ name, decision, reason: "because", caller: me }))
 

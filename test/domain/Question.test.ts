@@ -15,7 +15,8 @@ describe("an answer to a question", () => {
     ["a number names an option", [colour], ["2"], ["Blue"]],
     ["a label, in any case", [colour], [" red "], ["Red"]],
     ["a label goes before a number", [workers], ["1"], ["1"]],
-    ["a number of no option is a text", [colour], ["7"], ["7"]],
+    ["a number is a text where there are no options", [asked(false)], ["7"], ["7"]],
+    ["a longer number is a text", [workers], ["120"], ["120"]],
     ["a text of one's own", [colour], ["rather mauve, or so"], ["rather mauve, or so"]],
     ["several options, each once", [sizes], ["1, l,S"], ["S, L"]],
     ["a comma is no list where some part is no option", [sizes], ["S, and XL"], ["S, and XL"]],
@@ -27,6 +28,8 @@ describe("an answer to a question", () => {
 
   it.each<readonly [string, ReadonlyArray<Question>, ReadonlyArray<string>]>([
     ["nothing", [colour], []],
+    ["a number of no option", [colour], ["7"]],
+    ["a number of no option, one of two", [colour, sizes], ["1", "9"]],
     ["an empty text", [colour], [" "]],
     ["an empty part", [colour, sizes], ["1;"]],
     ["a number to nobody knows which of two questions", [colour, sizes], ["1"]],

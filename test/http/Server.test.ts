@@ -362,12 +362,13 @@ describe("the TCP port", () => {
       const port = yield* Effect.callback<number>((resume) => {
         other.listen(0, "127.0.0.1", () => resume(Effect.succeed((other.address() as { port: number }).port)))
       })
-      const { report, unix } = yield* serve(PlatesDouble.makeBoard(), port)
+      const { report, state, unix } = yield* serve(PlatesDouble.makeBoard(), port)
       assert.strictEqual((yield* unix({ path: "/health" })).status, 200)
       const before = yield* report
       assert.isFalse(before.listening)
       assert.include(before.problem?.message, `port ${port}`)
       assert.include(Listening.check(before).remedy, "http.port")
+      assert.include(Listening.check(before).remedy, `agentd --state ${state} restart`)
       yield* Effect.callback<void>((resume) => void other.close(() => resume(Effect.void)))
       yield* eventually(Effect.map(report, ({ listening, problem }) => listening && problem === null))
       assert.strictEqual(Listening.check(yield* report).level, "ok")

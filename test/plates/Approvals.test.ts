@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
+import type { RunReport } from "../../src/plates/Plates.ts"
 import { type Board, caller, nobody, payload, run, until, type World } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "touch a" }, tool_use_id: "c1" }
@@ -87,6 +88,59 @@ describe("a permission request", () => {
         assert.strictEqual(yield* Fiber.join(second), undefined)
         yield* board.plates.answer(plateId, allow, caller)
         assert.strictEqual((yield* Effect.flip(board.plates.answer("nobody", allow, caller)))._tag, "CommandRefused")
+      })
+    )
+  )
+
+  it.effect("shows what it would do, bounded and without secrets, and leaves none of it in the log", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const { board } = world
+        const key = `sk-${"a".repeat(1_600)}`
+        const input = { tool_input: { command: `curl -H "x: ${key}" ${"b".repeat(3_000)} end` } }
+        const { row } = yield* asking(board, input)
+        const shown = row.arguments ?? ""
+        assert.match(
+          shown,
+          /^\{"command":"curl -H \\"x: \[redacted\]\\" b+\n… \d+ characters are left out …\nb+ end"\}$/
+        )
+        assert.isBelow(shown.length, 2_100)
+        const runes = yield* world.log.tail({}, 1_000)
+        assert.notInclude(JSON.stringify(runes), "curl")
+      })
+    )
+  )
+
+  it.effect("of a run that tells its calls itself is not offered: the call has an id of its own", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const report = (event: RunReport["event"]) => board.plates.run({ runId: "r1", agent: "shop/builder", event })
+        yield* report({ _tag: "RunBegun", cwd: "/home/user/project" })
+        const ours = { ...nobody, run: "r1" }
+        yield* board.hook("UserPromptSubmit", "s1", {}, ours)
+        yield* board.hook("PreToolUse", "s1", bash, ours)
+        assert.strictEqual(yield* board.plates.permission(request(), ours), undefined)
+        const row = yield* board.settled("s1")
+        assert.deepStrictEqual([row.status, row.approval], ["AwaitingApproval", null])
+        const refused = yield* Effect.flip(board.plates.answer(row.plateId, allow, caller))
+        assert.include(refused.message, "shop/builder")
+        // Whoever resumes it when the run is over may answer it here.
+        yield* report({ _tag: "RunEnded" })
+        yield* board.status("s1", "Closed")
+        yield* board.hook("SessionStart", "s1", { source: "resume" })
+        yield* asking(board, { tool_use_id: "c2" })
+      })
+    )
+  )
+
+  it.effect("that is open in its terminal only is refused with where that is", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("PreToolUse", "s1", bash)
+        yield* board.plates.hook(request(), nobody)
+        const { plateId } = yield* board.status("s1", "AwaitingApproval")
+        const refused = yield* Effect.flip(board.plates.answer(plateId, allow, caller))
+        assert.include("remedy" in refused ? refused.remedy : "", `agentd focus ${plateId}`)
       })
     )
   )

@@ -318,6 +318,35 @@ describe("which plate a session is", () => {
     )
   )
 
+  it.effect("a run that resumes a session is on the board, as that session's plate, under the new run", () =>
+    run(
+      ({ board }) =>
+        Effect.gen(function* () {
+          const agent = "shop/builder"
+          const report = (runId: string, event: RunReport["event"]) => board.plates.run({ runId, agent, event })
+          yield* report("r1", { _tag: "RunBegun", cwd: "/home/user/project" })
+          yield* board.hook(...begun("s1"), { run: "r1" })
+          const { plateId } = yield* board.status("s1", "Idle")
+          yield* board.hook("SessionEnd", "s1", { reason: "other" }, { run: "r1" })
+          yield* report("r1", { _tag: "RunEnded" })
+          yield* board.status("s1", "Closed")
+          yield* report("r2", { _tag: "RunBegun", cwd: "/home/user/project", pid: process.pid, sessionId: "s1" })
+          yield* report("r2", { _tag: "RunTurnStarted", at: T0, runId: "r2" })
+          yield* board.status("s1", "Running")
+          // The pulse asks whose run it is: not that of the one that has ended.
+          yield* TestClock.adjust("30 seconds")
+          const row = yield* board.settled("s1")
+          assert.deepStrictEqual([row.plateId, row.status, row.pid], [plateId, "Running", process.pid])
+          // One run on the heels of the other: the end of the first is on its way.
+          yield* report("r2", { _tag: "RunEnded" })
+          yield* report("r3", { _tag: "RunBegun", cwd: "/home/user/project", pid: process.pid, sessionId: "s1" })
+          assert.strictEqual((yield* board.settled("s1")).status, "Idle")
+          assert.strictEqual((yield* board.rows).length, 1)
+        }),
+      { agentOf: (runId) => Effect.succeed(runId === "r1" ? undefined : "shop/builder") }
+    )
+  )
+
   it.effect("a run whose hooks came first has one plate, too", () =>
     run(({ board }) =>
       Effect.gen(function* () {

@@ -16,6 +16,7 @@ import type { PlateInfo } from "../../src/domain/Messages.ts"
 import * as LivePlates from "../../src/plates/LivePlates.ts"
 import { type Origin, Plates } from "../../src/plates/Plates.ts"
 import * as MemoryRuneLog from "../../src/runes/MemoryRuneLog.ts"
+import { Redact } from "../../src/runes/Redact.ts"
 import { RuneLog } from "../../src/runes/RuneLog.ts"
 
 /** The wall clock of the tests: a time that files can have. */
@@ -86,6 +87,7 @@ export const start = Effect.fnUntraced(function* (
     LivePlates.layer({ nest, watch: false, ...options }).pipe(
       Layer.provide(DeadLetters.layerMemory()),
       Layer.provide(Layer.succeed(RuneLog, log)),
+      Layer.provide(Redact.layer),
       Layer.provide(fileSystem)
     )
   ).pipe(Scope.provide(scope))
