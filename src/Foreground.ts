@@ -25,8 +25,9 @@ const SETTLED = "50 millis"
 
 type Listener = readonly [signal: NodeJS.Signals, listener: () => void]
 
-const passOn = (child: ChildProcess): ReadonlyArray<Listener> => {
-  const forward = (signal: NodeJS.Signals): Listener => [signal, () => void child.kill(signal)]
+/** `send`: to the program. */
+const passOn = (send: (signal: NodeJS.Signals) => void): ReadonlyArray<Listener> => {
+  const forward = (signal: NodeJS.Signals): Listener => [signal, () => send(signal)]
   const swallow = (signal: NodeJS.Signals): Listener => [signal, () => {}]
   return [...FROM_KEYS.map(process.stdin.isTTY ? swallow : forward), ...PASSED_ON.map(forward)]
 }
@@ -77,20 +78,32 @@ const statusOf = (code: number | null, signal: NodeJS.Signals | null): number =>
 /** Returns when it runs; our listeners are gone when it has ended. */
 export const start = ({ command: [name = "", ...args], env }: ProgramOptions): Effect.Effect<Program, NotStarted> =>
   Effect.callback((resume) => {
+    // It is at work before `spawn` returns: a signal must not find us without listeners then. It is heard after.
+    let running: ChildProcess | undefined
+    const listeners: Array<Listener> = []
+    const listen = (more: ReadonlyArray<Listener>) => {
+      for (const [signal, listener] of more) process.on(signal, listener)
+      listeners.push(...more)
+    }
+    const silence = () => {
+      for (const [signal, listener] of listeners) process.off(signal, listener)
+    }
+    listen(passOn((signal) => void running?.kill(signal)))
     const child = spawn(name, args, { stdio: "inherit", env })
     const { pid } = child
     if (pid === undefined) {
+      silence()
       child.once("error", (error) => resume(Effect.fail(notStarted(name, error))))
       return
     }
+    running = child
     const stopToo = stopWith(pid)
-    const listeners: ReadonlyArray<Listener> = [...passOn(child), wake(child, pid), ["SIGCHLD", stopToo]]
-    for (const [signal, listener] of listeners) process.on(signal, listener)
+    listen([wake(child, pid), ["SIGCHLD", stopToo]])
     // It may have stopped before anybody listened.
     stopToo()
     const ended = new Promise<number>((resolve) => {
       child.once("exit", (code, signal) => {
-        for (const [signal, listener] of listeners) process.off(signal, listener)
+        silence()
         resolve(statusOf(code, signal))
       })
     })
