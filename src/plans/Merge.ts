@@ -25,7 +25,7 @@ export interface Work {
   /** The commit of its last done task. */
   readonly head: string
   readonly tasks: ReadonlyArray<string>
-  /** From where to where its tasks were worked on; from null: nobody knows. */
+  /** From where to where its tasks were worked on; where nobody knows from where, nothing counts as theirs. */
   readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
 }
 
@@ -92,12 +92,12 @@ export const foreign = Effect.fnUntraced(function* (
   { head, spans }: Pick<Work, "head" | "spans">
 ) {
   const listed = (...range: ReadonlyArray<string>) =>
-    Effect.map(git(repository, "log", `--max-count=${MAX_COMMITS}`, "--format=%H %s", ...range), ({ code, stdout }) =>
-      code === 0 ? stdout.split("\n").filter((line) => line !== "") : []
+    Effect.map(must(repository, "log", `--max-count=${MAX_COMMITS}`, "--format=%H %s", ...range), (lines) =>
+      lines.split("\n").filter((line) => line !== "")
     )
   const own = new Set<string>()
   for (const { from, to } of spans) {
-    if (from === null) return []
+    if (from === null) continue
     for (const line of yield* listed(to, `^${from}`)) own.add(line)
   }
   return (yield* listed(head, `^${target}`))

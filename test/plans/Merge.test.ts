@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
+import * as Merge from "../../src/plans/Merge.ts"
 import { caller, commit, git, run, type World } from "./World.ts"
 
 /** An agent that commits one file in its worktree. */
@@ -116,6 +117,23 @@ describe("Merge", () => {
         assert.match((yield* Effect.flip(world.goals.merge("g2", only, caller))).message, /holds a commit of no task/)
         yield* world.goals.merge("g2", { ...only, all: true }, caller)
         for (const file of ["a.txt", "hand.txt", "z.txt"]) assert.isTrue(existsSync(join(world.root, file)), file)
+      })
+    )
+  )
+
+  it.live("what cannot be told from another's work is not taken for the goal's own", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.repository()
+        const target = git(world.root, "rev-parse", "HEAD").trim()
+        const place = world.worktree("bob")
+        commit(place.cwd, "of nobody knows whom", { "x.txt": "x\n" })
+        const head = git(place.cwd, "rev-parse", "HEAD").trim()
+        const foreign = (from: string | null) =>
+          Merge.foreign(world.root, target, { head, spans: [{ from, to: head }] })
+        assert.lengthOf(yield* foreign(target), 0)
+        assert.lengthOf(yield* foreign(null), 1)
+        assert.strictEqual((yield* Effect.flip(foreign("f".repeat(40))))._tag, "MergeRefused")
       })
     )
   )
