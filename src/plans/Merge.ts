@@ -85,6 +85,24 @@ const join = Effect.fnUntraced(function* (repository: string, into: string, head
   return { _tag: "Merged", commit } as Joined
 })
 
+/** One that begins where another ends goes on with it: a thousand tasks in a row are one question to git. */
+const joined = (spans: Work["spans"]): Work["spans"] => {
+  const open = new Map(spans.flatMap(({ from, to }) => (from === to ? [] : [[`${from} ${to}`, { from, to }] as const])))
+  const next = new Map([...open.values()].map((span) => [span.from, span]))
+  const ends = new Set([...open.values()].map(({ to }) => to))
+  const starts = [...open.values()].filter((span) => !ends.has(span.from ?? "") || next.get(span.from) !== span)
+  return starts.map(({ from, to }) => {
+    let end = to
+    // an agent may have taken its branch back to where it was
+    const seen = new Set<string | null>([from, to])
+    for (let on = next.get(end); on !== undefined && !seen.has(on.to); on = next.get(end)) {
+      end = on.to
+      seen.add(end)
+    }
+    return { from, to: end }
+  })
+}
+
 /** `<hash> <subject>` of what a branch would bring along that no task of the goal has made, newest first. */
 export const foreign = Effect.fnUntraced(function* (
   repository: string,
@@ -96,7 +114,7 @@ export const foreign = Effect.fnUntraced(function* (
       lines.split("\n").filter((line) => line !== "")
     )
   const own = new Set<string>()
-  for (const { from, to } of spans) {
+  for (const { from, to } of joined(spans)) {
     if (from === null) continue
     for (const line of yield* listed(to, `^${from}`)) own.add(line)
   }

@@ -134,6 +134,17 @@ describe("Merge", () => {
         assert.lengthOf(yield* foreign(target), 0)
         assert.lengthOf(yield* foreign(null), 1)
         assert.strictEqual((yield* Effect.flip(foreign("f".repeat(40))))._tag, "MergeRefused")
+        // tasks in a row, and one that took the branch back and went on again
+        commit(place.cwd, "second", { "y.txt": "y\n" })
+        const last = git(place.cwd, "rev-parse", "HEAD").trim()
+        const row = [
+          { from: head, to: last },
+          { from: target, to: head },
+          { from: last, to: last }
+        ]
+        const back = [...row, { from: last, to: head }]
+        for (const spans of [row, back])
+          assert.lengthOf(yield* Merge.foreign(world.root, target, { head: last, spans }), 0)
       })
     )
   )
