@@ -12,4 +12,4 @@ const { XDG_CACHE_HOME: xdg = "", HOME: home = "" } = process.env
 const cache = isAbsolute(xdg) ? xdg : isAbsolute(home) ? join(home, ".cache") : undefined
 if (cache !== undefined) enableCompileCache(join(cache, "agentd", "compile"))
 
-await import("./Bin.ts")
+await import("./app/Bin.ts")

@@ -9,13 +9,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Context, Deferred, Effect, Fiber, Layer, Queue, References } from "effect"
 import { createActor, createMachine } from "xstate"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as MachineActor from "../../src/actors/MachineActor.ts"
-import * as ServerActor from "../../src/actors/ServerActor.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
-import { define, to } from "../../src/machines/Machine.ts"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as MachineActor from "../../src/event-actor/MachineActor.ts"
+import * as ServerActor from "../../src/event-actor/ServerActor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import { define, to } from "../../src/event-actor/StateMachine.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import { type Bench, heap, interleave, isOnPath, type Measure, quantile, type Subject } from "./Bench.ts"
 
 const ROUNDS = 5
@@ -207,7 +207,7 @@ const counter = define<"Up", Hello, number, never, "inbox.received">()({
 const machine = Effect.gen(function* () {
   const kind = yield* MachineActor.kind({
     machine: counter,
-    log: yield* RuneLog,
+    log: yield* EventLog,
     deadLetters: yield* DeadLetters.DeadLetters,
     perform: () => Effect.void,
     activities: {},
@@ -399,7 +399,7 @@ const quiet = Context.make(References.MinimumLogLevel, "None" as const)
 const subject = (
   name: string,
   ...parts: ReadonlyArray<
-    Effect.Effect<Figures, unknown, DeadLetters.DeadLetters | RuneLog | import("effect").Scope.Scope>
+    Effect.Effect<Figures, unknown, DeadLetters.DeadLetters | EventLog | import("effect").Scope.Scope>
   >
 ): Subject => ({
   subject: name,

@@ -7,17 +7,17 @@
  * the disk.
  */
 import { Context, Deferred, Effect, Layer, PubSub, References, type Scope, Stream } from "effect"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as MachineActor from "../../src/actors/MachineActor.ts"
-import * as Nest from "../../src/actors/Nest.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as MachineActor from "../../src/event-actor/MachineActor.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { Channels } from "../../src/channels/Channels.ts"
 import * as LiveChannels from "../../src/channels/LiveChannels.ts"
-import { decodeChannel } from "../../src/domain/ChannelConfig.ts"
-import { Crew, type CrewReport, type Member } from "../../src/domain/Crew.ts"
-import * as Seat from "../../src/machines/Seat.ts"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { decodeChannel } from "../../src/config/ChannelConfig.ts"
+import { AgentPort, type AgentReport, type Member } from "../../src/domain/AgentPort.ts"
+import * as SeatMachine from "../../src/channels/SeatMachine.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import { type Bench, heap, interleave, type Measure, type Subject } from "./Bench.ts"
 
 const ROUNDS = 5
@@ -37,7 +37,7 @@ const names = (seats: number) => Array.from({ length: seats }, (_, n) => `a${n}`
 
 /** Each answers with a line until so many have, then with the signal alone. */
 const standIns = Effect.fnUntraced(function* (agents: ReadonlyArray<string>, answers: number) {
-  const reports = yield* PubSub.unbounded<CrewReport>()
+  const reports = yield* PubSub.unbounded<AgentReport>()
   const done = yield* Deferred.make<void>()
   let [given, turns] = [0, 0]
   const member = (agent: string): Member => ({
@@ -52,7 +52,7 @@ const standIns = Effect.fnUntraced(function* (agents: ReadonlyArray<string>, ans
     cwd: null,
     branch: null
   })
-  const crew = Crew.of({
+  const crew = AgentPort.of({
     post: ({ agent }, { messageId }) =>
       Effect.gen(function* () {
         turns += 1
@@ -83,9 +83,14 @@ const standIns = Effect.fnUntraced(function* (agents: ReadonlyArray<string>, ans
   return { crew, done: Deferred.await(done) }
 })
 
-const open = Effect.fnUntraced(function* (crew: Crew["Service"]) {
-  const nest = Nest.make({ name: "channels", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
-  const context = yield* Layer.build(LiveChannels.layer({ nest }).pipe(Layer.provide(Layer.succeed(Crew, crew))))
+const open = Effect.fnUntraced(function* (crew: AgentPort["Service"]) {
+  const nest = DynamicSupervisor.make({
+    name: "channels",
+    strategy: "one_for_one",
+    intensity: 10,
+    period: "30 seconds"
+  })
+  const context = yield* Layer.build(LiveChannels.layer({ nest }).pipe(Layer.provide(Layer.succeed(AgentPort, crew))))
   yield* Supervisor.make({ name: "root", children: [nest.child] })
   const channels = Context.get(context, Channels)
   while (!(yield* channels.ready)) yield* Effect.sleep("1 millis")
@@ -106,8 +111,8 @@ const handOvers = (seats: number) =>
 
 /** The runes of a hand-over, and nothing else. */
 const appends = Effect.gen(function* () {
-  const log = yield* RuneLog
-  const move = (agent: string, event: Seat.Event) => ({
+  const log = yield* EventLog
+  const move = (agent: string, event: SeatMachine.Event) => ({
     stream: home.conversation,
     kind: "seat.moved",
     actor: `seat/room/${agent}`,
@@ -130,7 +135,7 @@ const appends = Effect.gen(function* () {
 })
 
 const idle = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const agents = names(IDLE_SEATS)
   const { crew } = yield* standIns(agents, 1)
   const channels = yield* open(crew)
@@ -148,7 +153,7 @@ const idle = Effect.gen(function* () {
 })
 
 const bytesOfRunes = Effect.fnUntraced(function* (count: number) {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const before = heap()
   for (let n = 0; n < count; n++) {
     yield* log.append([
@@ -165,9 +170,9 @@ const bytesOfRunes = Effect.fnUntraced(function* (count: number) {
 })
 
 const actors = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const kind = yield* MachineActor.kind({
-    machine: Seat.Seat,
+    machine: SeatMachine.Seat,
     log,
     deadLetters: yield* DeadLetters.DeadLetters,
     perform: () => Effect.void,
@@ -177,7 +182,7 @@ const actors = Effect.gen(function* () {
   const before = heap()
   for (let n = 0; n < IDLE; n++) {
     const actor = `seat/room/a${n}`
-    const snapshot = MachineActor.start(Seat.Seat, Seat.initial(`a${n}`, "room"))
+    const snapshot = MachineActor.start(SeatMachine.Seat, SeatMachine.initial(`a${n}`, "room"))
     yield* supervisor.startChild(yield* kind.make({ address: `bench/${actor}`, actor, stream: "bench", snapshot }))
   }
   return { "idle, of 1,000": (heap() - before) / IDLE }
@@ -186,7 +191,11 @@ const actors = Effect.gen(function* () {
 const quiet = Context.make(References.MinimumLogLevel, "None" as const)
 const services = Layer.merge(DeadLetters.layerMemory(), layerMemory)
 
-type Part = Effect.Effect<{ readonly [what: string]: number }, unknown, DeadLetters.DeadLetters | RuneLog | Scope.Scope>
+type Part = Effect.Effect<
+  { readonly [what: string]: number },
+  unknown,
+  DeadLetters.DeadLetters | EventLog | Scope.Scope
+>
 
 const subject = (name: string, ...parts: ReadonlyArray<Part>): Subject => ({
   subject: name,

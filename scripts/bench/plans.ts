@@ -5,11 +5,11 @@
  */
 import { Effect } from "effect"
 import type { Task } from "../../src/domain/GoalMessages.ts"
-import { pieces } from "../../src/plans/AutonomyActor.ts"
-import { Book, onward, startOf, type Told } from "../../src/plans/Book.ts"
-import { Plan } from "../../src/plans/Plan.ts"
-import * as PlanFile from "../../src/plans/PlanFile.ts"
-import { decide, type Worker } from "../../src/plans/Scheduler.ts"
+import { pieces } from "../../src/goals/GoalActor.ts"
+import { GoalState, onward, startOf, type Told } from "../../src/goals/GoalState.ts"
+import { Plan } from "../../src/goals/Plan.ts"
+import * as PlanFile from "../../src/goals/PlanFile.ts"
+import { decide, type Worker } from "../../src/goals/Scheduler.ts"
 import { type Bench, heap, interleave, type Subject } from "./Bench.ts"
 
 const AGENTS = 8
@@ -104,7 +104,7 @@ const subject = (size: number): Subject => ({
     const runes = runesOf(tasks)
     const fold = await time(size, () => {
       let stand = startOf()
-      const book = new Book()
+      const book = new GoalState()
       for (const rune of runes) {
         stand = onward(stand, rune)
         book.apply(rune)

@@ -12,9 +12,9 @@ import { closeSync, fdatasyncSync, mkdtempSync, openSync, rmSync, writeSync } fr
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
-import * as SqlRuneLog from "../../src/runes/SqlRuneLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
 import { type Bench, interleave, quantile, type Subject } from "./Bench.ts"
 
 const ROUNDS = 5
@@ -41,11 +41,12 @@ interface Disk {
 
 type Make = (folder: string) => Promise<Disk>
 
-const layer = (folder: string) => SqlRuneLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
+const layer = (folder: string) =>
+  SqlEventLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
 
 const runeLog: Make = async (folder) => {
   const runtime = ManagedRuntime.make(layer(folder))
-  const log = await runtime.runPromise(RuneLog)
+  const log = await runtime.runPromise(EventLog)
   // Each writer is an inbox of its own: no invariant looks at these.
   const draft = (writer: number) => ({
     stream: `project-${writer % 8}`,
@@ -169,8 +170,8 @@ const reading: Subject = {
       await measure(disk, 256, RUNES)
       await disk.close()
       const runtime = ManagedRuntime.make(layer(folder))
-      let log: RuneLog["Service"]
-      const open = await timed(async () => (log = await runtime.runPromise(RuneLog)))
+      let log: EventLog["Service"]
+      const open = await timed(async () => (log = await runtime.runPromise(EventLog)))
       const read = await timed(() => runtime.runPromise(Stream.runDrain(log.read({}))))
       const verify = await timed(() => runtime.runPromise(log.verify))
       await runtime.dispose()

@@ -6,34 +6,34 @@
  * ends the worker. It decides nothing that its table does not.
  */
 import { Effect } from "effect"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
-import * as MachineActor from "../actors/MachineActor.ts"
-import type { RuneDraft } from "../domain/Rune.ts"
-import * as Agent from "../machines/Agent.ts"
-import { step } from "../machines/Machine.ts"
-import type { RuneLog } from "../runes/RuneLog.ts"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import * as MachineActor from "../event-actor/MachineActor.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
+import * as AgentMachine from "./AgentMachine.ts"
+import { step } from "../event-actor/StateMachine.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
 
-export type AgentActor = MachineActor.MachineActor<Agent.State, Agent.Event, Agent.Data>
+export type AgentActor = MachineActor.MachineActor<AgentMachine.State, AgentMachine.Event, AgentMachine.Data>
 export type Snapshot = AgentActor["snapshot"]
-type Act = MachineActor.Context<Agent.State, Agent.Event, Agent.Data>
+type Act = MachineActor.Context<AgentMachine.State, AgentMachine.Event, AgentMachine.Data>
 
 /** What its life moves. */
 export interface Life {
   readonly agent: string
   readonly conversation: string
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   /** It has nothing to do, and can be reached. */
   readonly idle: (cause: number) => Effect.Effect<void>
   readonly interruptTurn: (turnId: string, reason: string) => Effect.Effect<void>
   readonly forceStop: (turnId: string) => Effect.Effect<void>
   /** How the turn that it is busy with has ended; undefined while it has not. */
-  readonly ended: (turnId: string) => Agent.Event | undefined
+  readonly ended: (turnId: string) => AgentMachine.Event | undefined
   /** It has ended: its worker ends, whoever watches is told. */
-  readonly release: (data: Agent.Data, failed: boolean, cause: number) => Effect.Effect<void>
+  readonly release: (data: AgentMachine.Data, failed: boolean, cause: number) => Effect.Effect<void>
 }
 
-const perform = (life: Life, action: Agent.Action, act: Act): Effect.Effect<void> => {
+const perform = (life: Life, action: AgentMachine.Action, act: Act): Effect.Effect<void> => {
   const { turnId } = action
   if (turnId === null) return Effect.void
   switch (action._tag) {
@@ -49,10 +49,10 @@ const perform = (life: Life, action: Agent.Action, act: Act): Effect.Effect<void
 export const make = (life: Life, snapshot: Snapshot) =>
   Effect.flatMap(
     MachineActor.kind({
-      machine: Agent.Agent,
+      machine: AgentMachine.Agent,
       log: life.log,
       deadLetters: life.deadLetters,
-      perform: (action: Agent.Action, act: Act) => perform(life, action, act),
+      perform: (action: AgentMachine.Action, act: Act) => perform(life, action, act),
       activities: {
         // its worker tells when there is a place to work in, or that there cannot be one
         InitAgent: () => Effect.void,
@@ -73,17 +73,17 @@ export const make = (life: Life, snapshot: Snapshot) =>
 export const addressOf = (agent: string): string => `agent/${agent}`
 
 /** Where an incarnation's machine stands before its first rune. */
-export const fresh: Snapshot = MachineActor.start(Agent.Agent, Agent.initial())
+export const fresh: Snapshot = MachineActor.start(AgentMachine.Agent, AgentMachine.initial())
 
 /** The whole life of one that ends before anything of it lives: its runes, without an actor. */
 export const unlived = (
   { agent, conversation }: Pick<Life, "agent" | "conversation">,
-  events: ReadonlyArray<Agent.Event>
+  events: ReadonlyArray<AgentMachine.Event>
 ): ReadonlyArray<RuneDraft> => {
   const drafts: Array<RuneDraft> = []
-  let { data, state }: { data: Agent.Data; state: Agent.State } = fresh
+  let { data, state }: { data: AgentMachine.Data; state: AgentMachine.State } = fresh
   for (const event of events) {
-    const moved = step(Agent.Agent, state, data, event)
+    const moved = step(AgentMachine.Agent, state, data, event)
     if (moved._tag === "Refused") continue
     drafts.push({
       stream: conversation,

@@ -3,13 +3,13 @@
  * which calls have no result, what it spent, and what became of its last messages.
  * A pure fold, one rune at a time. It throws where a machine's runes do not fold.
  */
-import type { TurnOutcome } from "../domain/Crew.ts"
-import type { Rune } from "../domain/Rune.ts"
-import * as Agent from "../machines/Agent.ts"
-import { evolve, type Snapshot } from "../machines/Machine.ts"
-import * as Tool from "../machines/Tool.ts"
-import * as Turn from "../machines/Turn.ts"
-import * as Worker from "../machines/Worker.ts"
+import type { TurnOutcome } from "../domain/AgentPort.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import * as AgentMachine from "./AgentMachine.ts"
+import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import * as ToolMachine from "./ToolMachine.ts"
+import * as TurnMachine from "./TurnMachine.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
 import * as AgentActor from "./AgentActor.ts"
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
@@ -17,7 +17,7 @@ import type { Grant, Recovered } from "./OpenCall.ts"
 import * as Inbox from "./Inbox.ts"
 import * as ToolActor from "./ToolActor.ts"
 
-export type WorkerSnapshot = Snapshot<Worker.State, Worker.Data>
+export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>
 export type InboxSnapshot = Snapshot<"Open", Inbox.Data>
 
 /** The turn that a message was carried by, once it is over; `eventId`: its last rune, which holds the answer. */
@@ -31,7 +31,7 @@ export interface Ended {
 export interface AgentRecord {
   readonly name: string
   inbox: InboxSnapshot
-  turn: Snapshot<Turn.State, Turn.Data>
+  turn: Snapshot<TurnMachine.State, TurnMachine.Data>
   /** Undefined: it was never started. */
   worker: WorkerSnapshot | undefined
   /** Of its newest incarnation. */
@@ -61,17 +61,17 @@ export const inboxAddress = (agent: string): string => `inbox/${agent}`
 export const kinds = [
   "worker.started",
   "agent.usage",
-  ...Worker.kinds,
+  ...WorkerMachine.kinds,
   ...Inbox.kinds,
-  ...Agent.kinds,
-  ...Turn.kinds.filter((kind) => !Turn.lazy.includes(kind)),
-  ...Tool.kinds.filter((kind) => !Tool.lazy.includes(kind))
+  ...AgentMachine.kinds,
+  ...TurnMachine.kinds.filter((kind) => !TurnMachine.lazy.includes(kind)),
+  ...ToolMachine.kinds.filter((kind) => !ToolMachine.lazy.includes(kind))
 ] as const
 
 export const freshAgent = (name: string): AgentRecord => ({
   name,
   inbox: { state: "Open", data: Inbox.initial, entered: 0, at: 0 },
-  turn: { state: "idle", data: Turn.initial(), entered: 0, at: 0 },
+  turn: { state: "idle", data: TurnMachine.initial(), entered: 0, at: 0 },
   worker: undefined,
   life: undefined,
   incarnation: 0,
@@ -85,8 +85,8 @@ export const freshAgent = (name: string): AgentRecord => ({
 
 /** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
 export const begun = (rune: Pick<Rune, "eventId" | "at" | "payload">): WorkerSnapshot => ({
-  state: Worker.Worker.initial,
-  data: rune.payload["initial"] as Worker.Data,
+  state: WorkerMachine.Worker.initial,
+  data: rune.payload["initial"] as WorkerMachine.Data,
   entered: rune.eventId,
   at: rune.at
 })
@@ -107,7 +107,7 @@ export const note = (record: AgentRecord, messageIds: ReadonlyArray<string>, end
 }
 
 const moveTurn = (record: AgentRecord, rune: Rune): void => {
-  record.turn = evolve(Turn.Turn, record.turn, rune)
+  record.turn = evolve(TurnMachine.Turn, record.turn, rune)
   const { messageIds, turnId } = record.turn.data
   const outcome = OUTCOMES[rune.kind]
   if (outcome !== undefined) note(record, messageIds, { turnId: turnId ?? "", outcome, eventId: rune.eventId })
@@ -118,7 +118,7 @@ const moveLife = (record: AgentRecord, rune: Rune): void => {
     record.spent = Budget.nothing
     record.life = AgentActor.fresh
   }
-  if (record.life !== undefined) record.life = evolve(Agent.Agent, record.life, rune)
+  if (record.life !== undefined) record.life = evolve(AgentMachine.Agent, record.life, rune)
 }
 
 const use = (record: AgentRecord, { payload }: Rune): void => {
@@ -132,10 +132,10 @@ const use = (record: AgentRecord, { payload }: Rune): void => {
 }
 
 const moveCall = (record: AgentRecord, callId: string, rune: Rune): void => {
-  const event = rune.payload["event"] as Tool.Event
+  const event = rune.payload["event"] as ToolMachine.Event
   const before = record.calls.get(callId)
   const input = event._tag === "call_requested" ? event.arguments : before?.arguments
-  const snapshot = evolve(Tool.Tool, before?.snapshot ?? ToolActor.fresh, rune)
+  const snapshot = evolve(ToolMachine.Tool, before?.snapshot ?? ToolActor.fresh, rune)
   const digest = event._tag === "call_requested" ? event.digest : before?.key
   const key = digest ?? Approval.keyOf(snapshot.data.toolName ?? "", input)
   if (event._tag === "auto_approved") record.grants.delete(key)
@@ -168,7 +168,7 @@ export const apply = (record: AgentRecord, machine: string, rest: string, rune: 
   else if (machine === "turn") moveTurn(record, rune)
   else if (machine === "agent") moveLife(record, rune)
   else if (machine === "tool") moveCall(record, rest, rune)
-  else if (record.worker !== undefined) record.worker = evolve(Worker.Worker, record.worker, rune)
+  else if (record.worker !== undefined) record.worker = evolve(WorkerMachine.Worker, record.worker, rune)
 }
 
 /** The machines whose runes are an agent's. */

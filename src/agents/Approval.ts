@@ -5,7 +5,7 @@
  * both name it. What nobody knows to be free of side effects has some.
  */
 import { createHash } from "node:crypto"
-import type { ApprovalPolicy } from "../domain/AgentConfig.ts"
+import type { ApprovalPolicy } from "../config/AgentConfig.ts"
 
 export type Verdict =
   | { readonly _tag: "Ask"; readonly reason: string }

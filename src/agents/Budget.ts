@@ -5,7 +5,7 @@
  * limited is counted all the same, so that a person can see it.
  */
 import { Duration } from "effect"
-import type { BudgetConfig } from "../domain/AgentConfig.ts"
+import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { Spending } from "../domain/Messages.ts"
 
 export interface Spent {

@@ -3,9 +3,9 @@
  * runs' events to the board. Nobody who listens can hold an agent up.
  */
 import { Effect, PubSub, Stream } from "effect"
-import type { CrewReport } from "../domain/Crew.ts"
-import type { ConfigNews } from "./LiveAgent.ts"
-import type { Watched } from "./RunRouter.ts"
+import type { AgentReport } from "../domain/AgentPort.ts"
+import type { ConfigNews } from "./AgentSupervisor.ts"
+import type { Watched } from "./RunEvents.ts"
 
 /** One event of a run, for whoever watches runs. */
 export interface RunNews {
@@ -20,17 +20,17 @@ const BUSY = 1_000
 const NEWS = 4_096
 
 export interface Bus {
-  readonly report: (report: CrewReport) => Effect.Effect<void>
+  readonly report: (report: AgentReport) => Effect.Effect<void>
   readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
   readonly configured: (news: ConfigNews) => Effect.Effect<void>
-  readonly reports: Stream.Stream<CrewReport>
+  readonly reports: Stream.Stream<AgentReport>
   /** A reader that is too slow misses the oldest. */
   readonly news: Stream.Stream<RunNews>
   readonly configs: Stream.Stream<ConfigNews>
 }
 
 export const make = Effect.gen(function* () {
-  const reports = yield* PubSub.unbounded<CrewReport>()
+  const reports = yield* PubSub.unbounded<AgentReport>()
   const news = yield* PubSub.sliding<RunNews>(NEWS)
   const configs = yield* PubSub.unbounded<ConfigNews>()
   const bus: Bus = {

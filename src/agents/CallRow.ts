@@ -2,9 +2,9 @@
  * CallRow: a tool call as a person sees it, from the committed state of its machine. Pure.
  */
 import { type CallInfo, CommandRefused } from "../domain/Messages.ts"
-import type { Snapshot } from "../machines/Machine.ts"
-import type * as Tool from "../machines/Tool.ts"
-import { chosen, type Question } from "../domain/Question.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
+import type * as ToolMachine from "./ToolMachine.ts"
+import { chosen, type Question } from "../backends/Question.ts"
 import { text } from "./Excerpt.ts"
 import type { Answer } from "./OpenCall.ts"
 
@@ -27,7 +27,7 @@ export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
 export const callRow = (
   of: Of,
   { arguments: input, callId, questions, reason, tool, turnId }: Shown,
-  { at, data, entered, state }: Snapshot<Tool.State, Tool.Data>
+  { at, data, entered, state }: Snapshot<ToolMachine.State, ToolMachine.Data>
 ): CallInfo | undefined => {
   if (state !== "pending_call" && state !== "awaiting_approval" && state !== "executing") return undefined
   const asks = state === "awaiting_approval"
@@ -48,7 +48,11 @@ export const callRow = (
 }
 
 /** Why a call takes no answer. `ended`: what became of it, where that is still known. */
-export const tooLate = (callId: string, ended: string | undefined, state: Tool.State | undefined): CommandRefused =>
+export const tooLate = (
+  callId: string,
+  ended: string | undefined,
+  state: ToolMachine.State | undefined
+): CommandRefused =>
   new CommandRefused({
     message:
       ended !== undefined

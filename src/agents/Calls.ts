@@ -6,14 +6,14 @@
  * daemon: answered late, the answer holds for the same call when it is made again.
  */
 import { Deferred, Duration, Effect, type Scope } from "effect"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
-import type { Kind } from "../actors/MachineActor.ts"
-import * as Nest from "../actors/Nest.ts"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import type { Kind } from "../event-actor/MachineActor.ts"
+import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import type { Decision, Run, RunEvent } from "../backends/Backend.ts"
-import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
 import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import * as Tool from "../machines/Tool.ts"
-import { type RuneLog, StorageError } from "../runes/RuneLog.ts"
+import * as ToolMachine from "./ToolMachine.ts"
+import { type EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Approval from "./Approval.ts"
 import { answersOf, callRow, tooLate } from "./CallRow.ts"
 import { excerpt, text as excerptText } from "./Excerpt.ts"
@@ -28,7 +28,7 @@ export interface Surroundings {
   readonly conversation: string
   readonly project: () => string
   readonly agent: string
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   readonly config: () => AgentConfig
   /** All calls that were open have their results. */
@@ -45,10 +45,10 @@ const MAX_TOLD = 1_000
 const MAX_ENDED = 200
 
 export class Calls {
-  readonly nest: Nest.Nest
+  readonly nest: DynamicSupervisor.DynamicSupervisor
   private readonly around: Surroundings
   private readonly scope: Scope.Scope
-  private kind!: Kind<Tool.State, Tool.Event, Tool.Data>
+  private kind!: Kind<ToolMachine.State, ToolMachine.Event, ToolMachine.Data>
   private readonly open = new OpenCalls()
   private readonly results: Array<Summary> = []
   private readonly ended = new Map<string, string>()
@@ -59,7 +59,7 @@ export class Calls {
     this.around = around
     this.grants = new Map(grants)
     this.scope = scope
-    this.nest = Nest.make({ name: "calls", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+    this.nest = DynamicSupervisor.make({ name: "calls", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
   }
 
   /** `grants`: answers that came when their run was over, by the call's key. */
@@ -215,7 +215,7 @@ export class Calls {
       return call === undefined ? Effect.void : this.end(call, status, output)
     })
 
-  private end(call: OpenCall, status: Tool.Status, output: unknown): Effect.Effect<void> {
+  private end(call: OpenCall, status: ToolMachine.Status, output: unknown): Effect.Effect<void> {
     const events = toResult({ ...call, waits: waits(call) }, status, output)
     call.asks = true
     return Effect.forEach(events, (event) => call.actor.tell(event), { discard: true })
@@ -267,7 +267,7 @@ export class Calls {
     })
 
   /** Its result is durable: the last one of a turn lets the turn go on. */
-  private settle(callId: string, status: Tool.Status): Effect.Effect<void> {
+  private settle(callId: string, status: ToolMachine.Status): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const call = this.open.get(callId)
       if (call === undefined) return
@@ -321,7 +321,7 @@ export class Calls {
       const answers = call.actor.snapshot.state === "awaiting_approval" ? answersOf(call, said) : undefined
       if (answers instanceof CommandRefused) return yield* answers
       if (behavior === "allow" && call.origin === undefined) call.grant ??= { by, answers: answers ?? null }
-      const event: Tool.Event =
+      const event: ToolMachine.Event =
         behavior === "allow"
           ? { _tag: "approved", callId, approver: by, ...(answers === undefined ? {} : { answers }) }
           : { _tag: "denied", callId, approver: by, reason: reason.trim() || `denied by ${by}` }

@@ -7,7 +7,7 @@
  * log says was owed and not received is owed still, and what was received is not.
  * An end that the parent's own brought about is no news to it.
  */
-import type { Rune } from "../domain/Rune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import { text as excerpt } from "./Excerpt.ts"
 import type { Message } from "./Inbox.ts"
 

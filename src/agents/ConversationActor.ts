@@ -9,20 +9,20 @@
  * seals the stream.
  */
 import { Deferred, Duration, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
-import type { ActorStopped, MailboxFull } from "../actors/ActorRef.ts"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
-import * as MachineActor from "../actors/MachineActor.ts"
-import type { ConversationConfig } from "../domain/Config.ts"
-import * as Conversation from "../machines/Conversation.ts"
-import { evolve, step } from "../machines/Machine.ts"
-import { type RuneLog, StorageError } from "../runes/RuneLog.ts"
+import type { ActorStopped, MailboxFull } from "../event-actor/ActorRef.ts"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import * as MachineActor from "../event-actor/MachineActor.ts"
+import type { ConversationConfig } from "../config/Config.ts"
+import * as ConversationMachine from "./ConversationMachine.ts"
+import { evolve, step } from "../event-actor/StateMachine.ts"
+import { type EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Budget from "./Budget.ts"
 import { conversationAddress, type Life } from "./ConversationRecovery.ts"
 import { standing } from "./ConversationRow.ts"
-import type { Home, Tenant } from "./Home.ts"
+import type { ConversationPort, Tenant } from "./ConversationPort.ts"
 
-type Machine = MachineActor.MachineActor<Conversation.State, Conversation.Event, Conversation.Data>
-type Act = MachineActor.Context<Conversation.State, Conversation.Event, Conversation.Data>
+type Machine = MachineActor.MachineActor<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
+type Act = MachineActor.Context<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
 
 /** An agent, as it lives here. */
 export interface Resident {
@@ -36,7 +36,7 @@ export interface Resident {
 
 export interface Around {
   readonly conversation: string
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   /** As the file says now. */
   readonly config: () => ConversationConfig
@@ -71,19 +71,19 @@ const limitsOf = (config: ConversationConfig) => ({
 
 /** Writes `session.created`: its first rune, before anything of it lives. */
 export const create = Effect.fnUntraced(function* (
-  log: RuneLog["Service"],
+  log: EventLog["Service"],
   conversation: string,
   life: Life,
   project: { readonly name: string; readonly agents: ReadonlyArray<string>; readonly config: ConversationConfig }
 ) {
   const { snapshot } = life
-  const event: Conversation.Event = {
+  const event: ConversationMachine.Event = {
     _tag: "create_requested",
     conversationId: conversation,
     rootAgentId: project.agents[0] ?? "",
     config: { name: project.name, agents: project.agents, ...limitsOf(project.config) }
   }
-  const moved = step(Conversation.Conversation, snapshot.state, snapshot.data, event)
+  const moved = step(ConversationMachine.Conversation, snapshot.state, snapshot.data, event)
   if (moved._tag === "Refused") return
   const [rune] = yield* log
     .append([
@@ -98,13 +98,13 @@ export const create = Effect.fnUntraced(function* (
       }
     ])
     .pipe(Effect.catchTag("RuneRefused", Effect.die))
-  life.snapshot = evolve(Conversation.Conversation, snapshot, rune!)
+  life.snapshot = evolve(ConversationMachine.Conversation, snapshot, rune!)
   life.limits = Budget.limitsShown(project.config.budget)
 })
 
 export class ConversationActor {
   /** The conversation, as its agents see it. */
-  readonly home: Home
+  readonly home: ConversationPort
   private readonly around: Around
   private readonly life: Life
   private readonly scope: Scope.Scope
@@ -154,9 +154,12 @@ export class ConversationActor {
 
   /** Answers what the event led to, or undefined where it is refused; waits while the actor is being restarted. */
   readonly ask = (
-    event: Conversation.Event,
+    event: ConversationMachine.Event,
     cause?: number
-  ): Effect.Effect<MachineActor.Committed<Conversation.State, Conversation.Data> | undefined, StorageError> =>
+  ): Effect.Effect<
+    MachineActor.Committed<ConversationMachine.State, ConversationMachine.Data> | undefined,
+    StorageError
+  > =>
     this.life.broken !== undefined
       ? Effect.succeed(undefined)
       : this.actor.ask(event, cause).pipe(
@@ -170,16 +173,16 @@ export class ConversationActor {
         )
 
   /** One whose log does not fold is moved by nobody. */
-  private tell(event: Conversation.Event, cause?: number): Effect.Effect<void> {
+  private tell(event: ConversationMachine.Event, cause?: number): Effect.Effect<void> {
     return this.life.broken === undefined ? this.actor.tell(event, cause) : Effect.void
   }
 
   /** The first sign of life; any later one changes nothing. */
-  private begin(event: Conversation.Event, cause: number): Effect.Effect<void> {
+  private begin(event: ConversationMachine.Event, cause: number): Effect.Effect<void> {
     return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, cause) : Effect.void))
   }
 
-  private readonly newTurn: Home["newTurn"] = Effect.fnUntraced(
+  private readonly newTurn: ConversationPort["newTurn"] = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, agentId, turnId, cause) {
       if (this.barred() !== undefined) {
@@ -195,7 +198,7 @@ export class ConversationActor {
     }
   )
 
-  private readonly turnEnded: Home["turnEnded"] = Effect.fnUntraced(
+  private readonly turnEnded: ConversationPort["turnEnded"] = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, agentId, turnId, outcome, cause) {
       yield* this.ask({ _tag: "turn_completed", turnId, agentId, outcome }, cause)
@@ -204,14 +207,14 @@ export class ConversationActor {
     }
   )
 
-  private readonly agentFailed: Home["agentFailed"] = (agentId, error, cause) =>
+  private readonly agentFailed: ConversationPort["agentFailed"] = (agentId, error, cause) =>
     Effect.suspend(() => {
       if ((this.life.failures.get(agentId) ?? -1) >= cause) return Effect.void
       this.life.failures.set(agentId, cause)
       return this.tell({ _tag: "agent_failed", agentId, error }, cause)
     })
 
-  private readonly agentEnded: Home["agentEnded"] = (agent, cause) =>
+  private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
     Effect.suspend(() => {
       const { ended } = this.life
       if ((ended.get(agent) ?? 0) >= cause) return Effect.void
@@ -219,7 +222,7 @@ export class ConversationActor {
       return this.around.ended(agent)
     })
 
-  private readonly used: Home["used"] = (_agent, spent, cause) =>
+  private readonly used: ConversationPort["used"] = (_agent, spent, cause) =>
     Effect.suspend(() => {
       if (cause <= this.around.recoveredTo) return Effect.void
       this.life.spent = Budget.add(this.life.spent, spent)
@@ -259,7 +262,7 @@ export class ConversationActor {
     Effect.forEach(this.around.residents(), ({ tenant }) => Effect.forkIn(tenant.wake, this.scope), { discard: true })
   )
 
-  readonly perform = (action: Conversation.Action, { cause }: Act): Effect.Effect<void> => {
+  readonly perform = (action: ConversationMachine.Action, { cause }: Act): Effect.Effect<void> => {
     switch (action._tag) {
       case "InterruptTurns":
         return this.interrupt(action.turnIds)
@@ -361,7 +364,7 @@ const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
 export const make = Effect.fnUntraced(function* (around: Around, life: Life) {
   const conversation = new ConversationActor(around, life, yield* Effect.scope)
   const kind = yield* MachineActor.kind({
-    machine: Conversation.Conversation,
+    machine: ConversationMachine.Conversation,
     log: around.log,
     deadLetters: around.deadLetters,
     perform: conversation.perform,

@@ -6,7 +6,7 @@
  */
 import { Deferred, Effect } from "effect"
 import { type Caller, CommandRefused, type ConversationInfo, type Done } from "../domain/Messages.ts"
-import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import type { Entry } from "./Finder.ts"
@@ -157,7 +157,7 @@ export const close = Effect.fnUntraced(function* (
 export const archive = Effect.fnUntraced(function* (
   entry: Entry,
   { by }: Caller,
-  log: RuneLog["Service"]
+  log: EventLog["Service"]
 ): Effect.fn.Return<Done, CommandRefused | StorageError> {
   const { record } = entry
   const { agents, config, conversation, life, name } = record

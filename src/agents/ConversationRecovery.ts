@@ -6,15 +6,15 @@
  * Guarantees: an archived conversation is known from the one rune in the daemon's
  * stream; runes that do not fold set it aside with the reason.
  */
-import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
-import type { TurnOutcome } from "../domain/Crew.ts"
+import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import type { TurnOutcome } from "../domain/AgentPort.ts"
 import type { Spending } from "../domain/Messages.ts"
-import * as Conversation from "../machines/Conversation.ts"
-import { evolve, type Snapshot } from "../machines/Machine.ts"
+import * as ConversationMachine from "./ConversationMachine.ts"
+import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
 import * as Budget from "./Budget.ts"
 import * as ChildNews from "./ChildNews.ts"
 
-export type ConversationSnapshot = Snapshot<Conversation.State, Conversation.Data>
+export type ConversationSnapshot = Snapshot<ConversationMachine.State, ConversationMachine.Data>
 
 /** A turn that the conversation has begun and has not heard the end of. */
 export interface OpenTurn {
@@ -74,7 +74,7 @@ const turnEnds: { readonly [kind: string]: TurnOutcome } = {
 }
 
 export const kinds = [
-  ...Conversation.kinds,
+  ...ConversationMachine.kinds,
   "agent.spawned",
   "agent.usage",
   "agent.terminated",
@@ -88,7 +88,7 @@ export const conversationAddress = (conversation: string): string => `conversati
 const unlimited: Spending = { tokens: null, toolCalls: null, wallTime: null, usd: null }
 
 export const fresh = (): Life => ({
-  snapshot: { state: "[*]", data: Conversation.initial(), entered: 0, at: 0 },
+  snapshot: { state: "[*]", data: ConversationMachine.initial(), entered: 0, at: 0 },
   broken: undefined,
   spent: Budget.nothing,
   limits: unlimited,
@@ -121,12 +121,12 @@ const limitsIn = (config: unknown): Spending | undefined =>
 const move = (life: Life, rune: Rune): void => {
   if (life.broken !== undefined) return
   try {
-    life.snapshot = evolve(Conversation.Conversation, life.snapshot, rune)
+    life.snapshot = evolve(ConversationMachine.Conversation, life.snapshot, rune)
   } catch (cause) {
     life.broken = cause instanceof Error ? cause.message : String(cause)
     return
   }
-  const event = rune.payload["event"] as Conversation.Event
+  const event = rune.payload["event"] as ConversationMachine.Event
   if (rune.kind === "session.unsuspended") life.spent = Budget.nothing
   switch (event._tag) {
     case "create_requested":
@@ -202,7 +202,7 @@ export interface Summary {
   readonly config: string
   readonly agents: ReadonlyArray<string>
   /** The machine's, as it was closed. */
-  readonly data: Conversation.Data
+  readonly data: ConversationMachine.Data
   readonly spent: Budget.Spent
   readonly limits: Spending
   readonly file: string
@@ -215,6 +215,6 @@ export const archived = (rune: Rune): (Summary & { readonly life: Life }) | unde
   const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, at: rune.at }
   const { limits, spent } = summary
   const life: Life = { ...fresh(), spent, limits, archive: summary.file }
-  life.snapshot = evolve(Conversation.Conversation, closed, rune)
+  life.snapshot = evolve(ConversationMachine.Conversation, closed, rune)
   return { ...summary, life }
 }

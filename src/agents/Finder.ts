@@ -5,8 +5,8 @@
  * nothing, or several things, is refused with those there are.
  */
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
-import * as Ids from "../domain/Ids.ts"
-import type { AgentTree } from "./AgentTree.ts"
+import * as ProjectName from "../config/ProjectName.ts"
+import type { AgentCommands } from "./AgentCommands.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import type { LostProject } from "./LostProject.ts"
 import type { Project } from "./Project.ts"
@@ -19,7 +19,7 @@ export type Entry =
 
 export interface Found {
   readonly project: Project
-  readonly tree: AgentTree
+  readonly tree: AgentCommands
 }
 
 const MAX_LISTED = 20
@@ -31,13 +31,13 @@ const NONE = "Register a project first: agentd start, in its folder."
 
 /** A project's conversations are numbered: the first bears the bare id. */
 const ordinal = ({ config, conversation }: ProjectRecord): number => {
-  const first = Ids.conversationId(config)
+  const first = ProjectName.conversationId(config)
   return conversation === first ? 1 : Number(conversation.slice(first.length + 1))
 }
 
 /** The id of the one after it. */
 export const successor = (record: ProjectRecord): string =>
-  `${Ids.conversationId(record.config)}.${ordinal(record) + 1}`
+  `${ProjectName.conversationId(record.config)}.${ordinal(record) + 1}`
 
 const newest = (entries: ReadonlyArray<Entry>): Entry | undefined =>
   entries.toSorted((a, b) => ordinal(b.record) - ordinal(a.record))[0]

@@ -6,8 +6,8 @@
  * touches another.
  */
 import { Context, type Effect, type Stream } from "effect"
-import type { Voice } from "../domain/AgentConfig.ts"
-import type { Project } from "../domain/ConfigFile.ts"
+import type { Voice } from "../config/AgentConfig.ts"
+import type { Project } from "../config/ConfigFile.ts"
 import type {
   AgentInfo,
   CallInfo,
@@ -19,9 +19,9 @@ import type {
   Report,
   SpawnRequest
 } from "../domain/Messages.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 import type { RunNews } from "./Bus.ts"
-import type { ConfigNews } from "./LiveAgent.ts"
+import type { ConfigNews } from "./AgentSupervisor.ts"
 import type { Answer } from "./OpenCall.ts"
 
 /** An agent that speaks for itself. */

@@ -6,15 +6,15 @@
  */
 import { Clock, Deferred, Effect, Stream } from "effect"
 import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
-import { QUEUED } from "./Board.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
+import { QUEUED } from "./AgentView.ts"
 import type * as Bus from "./Bus.ts"
 import * as ConversationCommands from "./ConversationCommands.ts"
 import * as Finder from "./Finder.ts"
 import { Fleet } from "./Fleet.ts"
 import type { LiveFleet } from "./LiveFleet.ts"
 import type { Project } from "./Project.ts"
-import * as Voices from "./Voices.ts"
+import * as AgentApi from "./AgentApi.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
 
@@ -76,7 +76,7 @@ const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Calle
 /** The commands; those on agents wait until the log is folded. */
 export const make = (fleet: LiveFleet, ready: Ready, bus: Bus.Bus): Fleet["Service"] => {
   const recovered = Deferred.await(ready)
-  const voices = Voices.make({
+  const voices = AgentApi.make({
     log: fleet.services.log,
     trees: () => fleet.found.map(({ tree }) => tree),
     find: (of) => fleet.tree(of),

@@ -6,7 +6,7 @@
  * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
  */
 import { Schema } from "effect"
-import { define, to } from "../machines/Machine.ts"
+import { define, to } from "../event-actor/StateMachine.ts"
 
 /** Most messages that wait at one agent. */
 export const MAX_WAITING = 1000

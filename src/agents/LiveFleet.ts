@@ -8,13 +8,13 @@
  */
 import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
-import { DeadLetters } from "../actors/DeadLetters.ts"
-import type * as Nest from "../actors/Nest.ts"
+import { DeadLetters } from "../event-actor/DeadLetters.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
-import type { ProcessTree } from "../backends/ProcessTree.ts"
-import * as ConfigFile from "../domain/ConfigFile.ts"
-import { type Address, Crew } from "../domain/Crew.ts"
-import * as Ids from "../domain/Ids.ts"
+import type { ProcessTree } from "../backends/process/ProcessTree.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
+import { type Address, AgentPort } from "../domain/AgentPort.ts"
+import * as ProjectName from "../config/ProjectName.ts"
 import {
   type AgentInfo,
   type Caller,
@@ -22,18 +22,18 @@ import {
   type ConversationInfo,
   type ProjectInfo
 } from "../domain/Messages.ts"
-import * as Turn from "../machines/Turn.ts"
-import { Redact } from "../runes/Redact.ts"
-import { RuneLog, StorageError } from "../runes/RuneLog.ts"
-import * as Board from "./Board.ts"
+import * as TurnMachine from "./TurnMachine.ts"
+import { Redact } from "../event-log/Redact.ts"
+import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import * as AgentView from "./AgentView.ts"
 import * as Bus from "./Bus.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import * as Finder from "./Finder.ts"
 import { Fleet } from "./Fleet.ts"
 import * as FleetCommands from "./FleetCommands.ts"
-import type { ProjectServices } from "./Household.ts"
-import type { Outside } from "./LiveAgent.ts"
-import * as LiveCrew from "./LiveCrew.ts"
+import type { ProjectServices } from "./AgentRegistry.ts"
+import type { Outside } from "./AgentSupervisor.ts"
+import * as LiveAgentPort from "./LiveAgentPort.ts"
 import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
@@ -53,9 +53,9 @@ export class LiveFleet {
   readonly scope: Scope.Scope
 
   /** All conversations in the supervision tree. */
-  readonly nest: Nest.Nest
+  readonly nest: DynamicSupervisor.DynamicSupervisor
 
-  constructor(services: ProjectServices, nest: Nest.Nest, scope: Scope.Scope) {
+  constructor(services: ProjectServices, nest: DynamicSupervisor.DynamicSupervisor, scope: Scope.Scope) {
     this.nest = nest
     this.services = services
     this.scope = scope
@@ -157,7 +157,7 @@ export class LiveFleet {
           return known.project.info
         }
         if (known?._tag === "Closed") return overInfo(known.record)
-        const conversation = known?.record.conversation ?? Ids.conversationId(path)
+        const conversation = known?.record.conversation ?? ProjectName.conversationId(path)
         return (yield* this.enter(path, conversation, caller)).info
       })
     )
@@ -177,7 +177,7 @@ export class LiveFleet {
             remedy: `Close it first: agentd close ${name}`
           })
         }
-        const conversation = known === undefined ? Ids.conversationId(path) : Finder.successor(known.record)
+        const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
         return (yield* this.enter(path, conversation, caller)).row
       })
     )
@@ -220,7 +220,7 @@ export class LiveFleet {
     )
 
   readonly agentInfo = ({ project, tree }: Finder.Found, now: number): AgentInfo =>
-    Board.row({
+    AgentView.row({
       conversation: project.conversation,
       project: project.name,
       agent: tree.name,
@@ -254,7 +254,7 @@ export interface Options {
   /** Where worktrees are made. */
   readonly worktrees: string
   /** Where the conversations belong in the supervision tree. */
-  readonly nest: Nest.Nest
+  readonly nest: DynamicSupervisor.DynamicSupervisor
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
   /** Servers of agentd's own that a run is given: its voice. */
@@ -273,7 +273,7 @@ const takeUp = (fleet: LiveFleet, project: string): Effect.Effect<void, StorageE
 export const layer = (options: Options) =>
   Layer.effectContext(
     Effect.gen(function* () {
-      const log = yield* RuneLog
+      const log = yield* EventLog
       const bus = yield* Bus.make
       const scope = yield* Effect.scope
       const services: ProjectServices = {
@@ -293,7 +293,7 @@ export const layer = (options: Options) =>
           Effect.logWarning(`${record.name}: ${error.message}`)
         )
       yield* Effect.andThen(options.sweep, recover).pipe(
-        Effect.provideService(RuneLog, log),
+        Effect.provideService(EventLog, log),
         Effect.flatMap((records) => Effect.forEach(records.values(), revive, { discard: true })),
         Effect.andThen(options.project === undefined ? Effect.void : takeUp(fleet, options.project)),
         Effect.onExit((exit) => Deferred.done(ready, exit)),
@@ -302,16 +302,16 @@ export const layer = (options: Options) =>
       )
       yield* Clock.currentTimeMillis.pipe(
         Effect.flatMap((now) => Effect.forEach(fleet.found, ({ tree }) => tree.sweep(now), { discard: true })),
-        Effect.schedule(Schedule.spaced(Turn.SWEEP_INTERVAL)),
+        Effect.schedule(Schedule.spaced(TurnMachine.SWEEP_INTERVAL)),
         Effect.forkIn(scope)
       )
-      const crew = LiveCrew.make({
+      const crew = LiveAgentPort.make({
         find: (of) => fleet.tree(of),
         of: (conversation) => [...(fleet.projects.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
         reports: bus.reports,
         // a log that cannot be folded ends the daemon: nobody waits for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
-      return Context.make(Fleet, FleetCommands.make(fleet, ready, bus)).pipe(Context.add(Crew, crew))
+      return Context.make(Fleet, FleetCommands.make(fleet, ready, bus)).pipe(Context.add(AgentPort, crew))
     })
   )

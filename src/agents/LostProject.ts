@@ -5,12 +5,12 @@
  * no agents, and what an earlier daemon left of them was ended when this one began.
  */
 import { Deferred, Effect, Schema, type Scope } from "effect"
-import type * as Nest from "../actors/Nest.ts"
-import { ConversationConfig } from "../domain/Config.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { ConversationConfig } from "../config/Config.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 import * as ConversationActor from "./ConversationActor.ts"
-import type { ProjectServices } from "./Household.ts"
+import type { ProjectServices } from "./AgentRegistry.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
 export class LostProject {
@@ -47,7 +47,7 @@ export class LostProject {
 
   private end(
     { deadLetters, log, recoveredTo }: ProjectServices,
-    nest: Nest.Nest,
+    nest: DynamicSupervisor.DynamicSupervisor,
     why: { readonly by: string; readonly reason: string } | undefined
   ): Effect.Effect<void, StorageError> {
     return Effect.scoped(
@@ -85,7 +85,7 @@ export declare namespace LostProject {
   /** Where it is closed. */
   interface Place {
     readonly services: ProjectServices
-    readonly nest: Nest.Nest
+    readonly nest: DynamicSupervisor.DynamicSupervisor
     readonly scope: Scope.Scope
   }
 }

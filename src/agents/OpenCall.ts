@@ -3,8 +3,8 @@
  */
 import type { Deferred } from "effect"
 import type { Run } from "../backends/Backend.ts"
-import type { Question } from "../domain/Question.ts"
-import type * as Tool from "../machines/Tool.ts"
+import type { Question } from "../backends/Question.ts"
+import type * as ToolMachine from "./ToolMachine.ts"
 import type * as ToolActor from "./ToolActor.ts"
 
 export interface OpenCall {
@@ -49,7 +49,7 @@ export interface Answer {
 export interface Summary {
   readonly call_id: string
   readonly tool: string
-  readonly status: Tool.Status
+  readonly status: ToolMachine.Status
 }
 
 /** A call of an earlier daemon, as the log tells it. */

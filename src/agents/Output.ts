@@ -6,8 +6,8 @@
  * beginning and the end of a flood are what a person needs.
  */
 import type { RunEvent } from "../backends/Backend.ts"
-import type { OutputConfig } from "../domain/AgentConfig.ts"
-import type { RuneDraft } from "../domain/Rune.ts"
+import type { OutputConfig } from "../config/AgentConfig.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
 
 type Delta = Extract<RunEvent, { _tag: "Delta" }>
 

@@ -8,15 +8,15 @@
  */
 import { Deferred, Effect, FileSystem, Schedule, Scope, Semaphore, Stream } from "effect"
 import { basename, dirname } from "node:path"
-import * as Nest from "../actors/Nest.ts"
-import * as ConfigFile from "../domain/ConfigFile.ts"
+import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
 import type { CommandRefused, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
 import * as Budget from "./Budget.ts"
 import * as ConversationActor from "./ConversationActor.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import type { ConfigNews } from "./LiveAgent.ts"
+import type { ConfigNews } from "./AgentSupervisor.ts"
 import * as Secrets from "./Secrets.ts"
-import { Household, type ProjectServices } from "./Household.ts"
+import { AgentRegistry, type ProjectServices } from "./AgentRegistry.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
 const SUPERVISION = { intensity: 10, period: "30 seconds" } as const
@@ -27,13 +27,13 @@ export class Project {
   name: string
   config: ConfigFile.Project
   problems: ReadonlyArray<string> = []
-  readonly household: Household
+  readonly household: AgentRegistry
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
   life!: ConversationActor.ConversationActor
   /** The conversation in the supervision tree: its actor, then its agents. */
-  readonly nest: Nest.Nest
-  private readonly agents: Nest.Nest
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  private readonly agents: DynamicSupervisor.DynamicSupervisor
   private readonly services: ProjectServices
   /** Completed when it is closed, and nothing of it lives any more. */
   readonly retired = Deferred.makeUnsafe<void>()
@@ -47,9 +47,9 @@ export class Project {
     this.name = config.name
     this.config = config
     this.scope = scope
-    this.nest = Nest.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
-    this.agents = Nest.make({ name: "agents", strategy: "one_for_one", ...SUPERVISION })
-    this.household = new Household({
+    this.nest = DynamicSupervisor.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
+    this.agents = DynamicSupervisor.make({ name: "agents", strategy: "one_for_one", ...SUPERVISION })
+    this.household = new AgentRegistry({
       services,
       record,
       file: () => this.config,
@@ -60,7 +60,7 @@ export class Project {
     })
   }
 
-  get members(): Household["members"] {
+  get members(): AgentRegistry["members"] {
     return this.household.members
   }
 

@@ -7,7 +7,7 @@
  * wait for the next run, urgent ones last of all; what a run has carried already is
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
-import type * as Turn from "../machines/Turn.ts"
+import type * as TurnMachine from "./TurnMachine.ts"
 import { sizeOf } from "./Excerpt.ts"
 import type * as Inbox from "./Inbox.ts"
 import { known, type Message } from "./Inbox.ts"
@@ -79,7 +79,7 @@ export const assemble = (parts: Parts): Prompt => {
   }
 }
 
-type Turned = Pick<Turn.Data, "ended" | "messageIds" | "unfinished">
+type Turned = Pick<TurnMachine.Data, "ended" | "messageIds" | "unfinished">
 
 /** What waits for the next turn. What the last one carries waits no more, even if the inbox has not heard of it. */
 export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>

@@ -5,8 +5,8 @@
  * agentd, a damaged one) is set aside with the reason and touches no other agent.
  */
 import { Effect, Stream } from "effect"
-import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
-import { RuneLog } from "../runes/RuneLog.ts"
+import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import * as AgentRecovery from "./AgentRecovery.ts"
 import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
 import * as ChildNews from "./ChildNews.ts"
@@ -100,7 +100,7 @@ export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
 
 /** The whole log, folded. */
 export const recover = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const records: Records = new Map()
   yield* Stream.runForEachArray(log.read({ kinds }), (runes) =>
     Effect.sync(() => {
@@ -111,7 +111,7 @@ export const recover = Effect.gen(function* () {
 })
 
 /** One agent, folded again: how the log left it. */
-export const recoverAgent = Effect.fnUntraced(function* (log: RuneLog["Service"], conversation: string, name: string) {
+export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
   const records: Records = new Map([[conversation, freshProject(conversation, "", "")]])
   const own = (rune: Rune) => rune.actor.split("/")[1] === name
   yield* Stream.runForEach(Stream.filter(log.read({ stream: conversation, kinds: AgentRecovery.kinds }), own), (rune) =>

@@ -3,9 +3,9 @@
  * values of its environments, and the keys in the files that it names.
  */
 import { Effect, type FileSystem } from "effect"
-import type { BackendConfig } from "../domain/BackendConfig.ts"
-import type { Project } from "../domain/ConfigFile.ts"
-import { type Redact, secretsIn } from "../runes/Redact.ts"
+import type { BackendConfig } from "../config/BackendConfig.ts"
+import type { Project } from "../config/ConfigFile.ts"
+import { type Redact, secretsIn } from "../event-log/Redact.ts"
 
 /** A key's file holds little. */
 const MAX_KEY = 64 * 1024

@@ -6,11 +6,11 @@
  * sub-agent works with its parent's backend, whose environment is not in the log.
  */
 import { Result, Schema } from "effect"
-import { AgentConfig } from "../domain/AgentConfig.ts"
-import { NAME, NAME_FORM } from "../domain/Fields.ts"
+import { AgentConfig } from "../config/AgentConfig.ts"
+import { NAME, NAME_FORM } from "../config/Fields.ts"
 import { CommandRefused, type SpawnRequest } from "../domain/Messages.ts"
-import type { RuneDraft } from "../domain/Rune.ts"
-import { AGENTS } from "../machines/Conversation.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
+import { AGENTS } from "./ConversationMachine.ts"
 import type * as Inbox from "./Inbox.ts"
 import { inboxAddress } from "./AgentRecovery.ts"
 

@@ -5,14 +5,14 @@
  */
 import { Effect } from "effect"
 import { severityOf } from "../domain/Invariants.ts"
-import type { RuneDraft } from "../domain/Rune.ts"
-import * as Turn from "../machines/Turn.ts"
-import type { LiveAgent } from "./LiveAgent.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
+import * as TurnMachine from "./TurnMachine.ts"
+import type { AgentSupervisor } from "./AgentSupervisor.ts"
 
 /** How long after its budget was spent a turn may take to end, besides its grace, ms. */
 const PATIENCE = 60_000
 
-const violation = (agent: LiveAgent, rule: string, kind: string, actor: string, message: string): RuneDraft => {
+const violation = (agent: AgentSupervisor, rule: string, kind: string, actor: string, message: string): RuneDraft => {
   const stream = agent.around.conversation
   const severity = severityOf(rule)
   return {
@@ -25,19 +25,19 @@ const violation = (agent: LiveAgent, rule: string, kind: string, actor: string, 
 }
 
 /** Whether its budget was spent long ago, and a turn still goes on. */
-const overspends = ({ life, turn }: LiveAgent, now: number): boolean => {
+const overspends = ({ life, turn }: AgentSupervisor, now: number): boolean => {
   const agent = life?.snapshot
   if (agent === undefined || agent.state !== "running_turn" || agent.data.spent === null) return false
   return now - turn.snapshot.at > turn.snapshot.data.graceMillis + PATIENCE
 }
 
 /** One agent, at `now` (ms since the epoch). */
-export const sweep = Effect.fnUntraced(function* (agent: LiveAgent, now: number) {
+export const sweep = Effect.fnUntraced(function* (agent: AgentSupervisor, now: number) {
   const { live, name, turn } = agent
   const { data, state } = turn.snapshot
   const { turnId } = data
   const found: Array<RuneDraft> = []
-  const isLost = turnId !== null && Turn.sweepable(state, data, now, live.turnId === turnId)
+  const isLost = turnId !== null && TurnMachine.sweepable(state, data, now, live.turnId === turnId)
   if (isLost) {
     const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
     found.push(violation(agent, "INV-TURN-TERMINAL", "turn.started", `turn/${name}`, message))

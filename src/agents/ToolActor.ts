@@ -4,13 +4,13 @@
  * that the call gets exactly one result.
  */
 import { Effect } from "effect"
-import * as MachineActor from "../actors/MachineActor.ts"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
+import * as MachineActor from "../event-actor/MachineActor.ts"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type { Decision } from "../backends/Backend.ts"
-import * as Tool from "../machines/Tool.ts"
-import type { RuneLog } from "../runes/RuneLog.ts"
+import * as ToolMachine from "./ToolMachine.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
 
-export type ToolActor = MachineActor.MachineActor<Tool.State, Tool.Event, Tool.Data>
+export type ToolActor = MachineActor.MachineActor<ToolMachine.State, ToolMachine.Event, ToolMachine.Data>
 export type Snapshot = ToolActor["snapshot"]
 
 /** `over`: the run is, and nobody takes an answer; `grant`: who approved too late. */
@@ -25,10 +25,10 @@ export interface Bench {
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<Taken>
   readonly stop: (callId: string) => Effect.Effect<void>
   /** It has its result, which is durable. */
-  readonly ended: (callId: string, status: Tool.Status, cause: number) => Effect.Effect<void>
+  readonly ended: (callId: string, status: ToolMachine.Status, cause: number) => Effect.Effect<void>
 }
 
-type Act = MachineActor.Context<Tool.State, Tool.Event, Tool.Data>
+type Act = MachineActor.Context<ToolMachine.State, ToolMachine.Event, ToolMachine.Data>
 
 const idOf = ({ snapshot }: Act): string => snapshot.data.callId ?? ""
 
@@ -37,12 +37,12 @@ const allowed = ({ snapshot: { data } }: Act): Decision =>
 
 const OVER = "the run that made the call is over; what it did is not known"
 
-export const kind = (log: RuneLog["Service"], deadLetters: DeadLetters["Service"], bench: Bench) =>
+export const kind = (log: EventLog["Service"], deadLetters: DeadLetters["Service"], bench: Bench) =>
   MachineActor.kind({
-    machine: Tool.Tool,
+    machine: ToolMachine.Tool,
     log,
     deadLetters,
-    perform: (action: Tool.Action, act: Act) =>
+    perform: (action: ToolMachine.Action, act: Act) =>
       action._tag === "StopTool"
         ? bench.stop(action.callId ?? "")
         : bench.ended(action.callId ?? "", action.status, act.cause),
@@ -69,6 +69,6 @@ export const kind = (log: RuneLog["Service"], deadLetters: DeadLetters["Service"
   })
 
 /** Where a call's machine stands before its first rune. */
-export const fresh: Snapshot = MachineActor.start(Tool.Tool, Tool.initial())
+export const fresh: Snapshot = MachineActor.start(ToolMachine.Tool, ToolMachine.initial())
 
 export const addressOf = (agent: string, callId: string): string => `tool/${agent}/${callId}`

@@ -5,7 +5,7 @@
  * agent's own rules refused was never run; one that waits for an answer from here is
  * called off, whatever its run says of it: it never had leave to run.
  */
-import type * as Tool from "../machines/Tool.ts"
+import type * as ToolMachine from "./ToolMachine.ts"
 import { excerpt } from "./Excerpt.ts"
 
 /** Longest output that is kept, bytes. */
@@ -21,18 +21,18 @@ export interface Call {
 
 const OWN = "the agent's own rules"
 
-const CALLED_OFF: ReadonlySet<Tool.Status> = new Set(["cancelled", "denied", "unknown"])
-const wentOn = (status: Tool.Status): string => `its agent went on without an answer: ${status}`
+const CALLED_OFF: ReadonlySet<ToolMachine.Status> = new Set(["cancelled", "denied", "unknown"])
+const wentOn = (status: ToolMachine.Status): string => `its agent went on without an answer: ${status}`
 
 export const toResult = (
   { asks, callId, waits }: Call,
-  status: Tool.Status,
+  status: ToolMachine.Status,
   output: unknown
-): ReadonlyArray<Tool.Event> => {
+): ReadonlyArray<ToolMachine.Event> => {
   const kept = excerpt(output, MAX_OUTPUT)
   const text = typeof kept === "string" ? kept : (JSON.stringify(kept) ?? "")
   if (waits) return [{ _tag: "cancelled", callId, reason: CALLED_OFF.has(status) ? text || status : wentOn(status) }]
-  const runs: ReadonlyArray<Tool.Event> = asks ? [] : [{ _tag: "no_approval_needed", callId }]
+  const runs: ReadonlyArray<ToolMachine.Event> = asks ? [] : [{ _tag: "no_approval_needed", callId }]
   switch (status) {
     case "success":
       return [...runs, { _tag: "success", callId, output: kept }]

@@ -7,45 +7,45 @@
  * it ends with an error, and what it was asked is offered again.
  */
 import { Clock, Duration, Effect, Schedule } from "effect"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
-import * as MachineActor from "../actors/MachineActor.ts"
-import type { AgentConfig } from "../domain/AgentConfig.ts"
-import type { CrewReport } from "../domain/Crew.ts"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import * as MachineActor from "../event-actor/MachineActor.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { AgentReport } from "../domain/AgentPort.ts"
 import * as Ids from "../domain/Ids.ts"
-import type * as Agent from "../machines/Agent.ts"
-import * as Turn from "../machines/Turn.ts"
-import type { RuneLog } from "../runes/RuneLog.ts"
+import type * as AgentMachine from "./AgentMachine.ts"
+import * as TurnMachine from "./TurnMachine.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
 import type { Calls } from "./Calls.ts"
 import { countedAs, LOST } from "./ConversationRecovery.ts"
-import type { Home } from "./Home.ts"
+import type { ConversationPort } from "./ConversationPort.ts"
 import { isWithdrawn } from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
-import type { Meter } from "./Meter.ts"
+import type { UsageMeter } from "./UsageMeter.ts"
 import { followUp } from "./Prompt.ts"
-import type { RunSlot } from "./RunSlot.ts"
+import type { RunSupervisor } from "./RunSupervisor.ts"
 import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
 
-export type TurnActor = MachineActor.MachineActor<Turn.State, Turn.Event, Turn.Data>
+export type TurnActor = MachineActor.MachineActor<TurnMachine.State, TurnMachine.Event, TurnMachine.Data>
 export type Snapshot = TurnActor["snapshot"]
-type Act = MachineActor.Context<Turn.State, Turn.Event, Turn.Data>
+type Act = MachineActor.Context<TurnMachine.State, TurnMachine.Event, TurnMachine.Data>
 
 /** What a turn moves, and what moves it. */
 export interface Desk {
   readonly agent: string
   readonly conversation: string
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   readonly config: () => AgentConfig
-  readonly home: Home
+  readonly home: ConversationPort
   readonly inbox: InboxActor
-  readonly slot: RunSlot
+  readonly slot: RunSupervisor
   readonly live: LiveRun
   readonly calls: Calls
-  readonly meter: Meter
+  readonly meter: UsageMeter
   readonly life: () => AgentActor | undefined
   readonly worker: () => WorkerActor | undefined
-  readonly report: (report: CrewReport) => Effect.Effect<void>
+  readonly report: (report: AgentReport) => Effect.Effect<void>
   /** What became durable at or before this eventId is of an earlier daemon. */
   readonly recoveredTo: number
 }
@@ -67,7 +67,7 @@ const patiently = <A, E extends Failed>(asked: Effect.Effect<A, E>): Effect.Effe
   )
 
 /** Brings the inbox in line with the turn's own rune: what a turn carries is delivered. */
-const deliver = (desk: Desk, { messageIds, turnId }: Turn.Data, cause: number) =>
+const deliver = (desk: Desk, { messageIds, turnId }: TurnMachine.Data, cause: number) =>
   turnId === null || desk.inbox.snapshot.data.runId === turnId
     ? Effect.void
     : Effect.catchTag(
@@ -108,7 +108,7 @@ const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
 
 /** What it was asked, as its rune says. */
 const inputOf = Effect.fnUntraced(function* (desk: Desk, cause: number) {
-  const event = (yield* desk.log.get(cause))?.payload["event"] as Turn.Event | undefined
+  const event = (yield* desk.log.get(cause))?.payload["event"] as TurnMachine.Event | undefined
   return event?._tag === "start_turn" || event?._tag === "steer" ? event.input : ""
 })
 
@@ -117,7 +117,7 @@ const lost = (desk: Desk, act: Act): Effect.Effect<void> => {
   const turnId = act.snapshot.data.turnId!
   // whoever had heard of it hears of its end, and nobody of its beginning
   desk.live.begun = turnId
-  const event: Turn.Event =
+  const event: TurnMachine.Event =
     act.snapshot.state === "streaming"
       ? { _tag: "stream_error", turnId, errorType: "lost", message: LOST, retry: true }
       : { _tag: "tool_crash", turnId, callId: null, message: LOST, retry: true }
@@ -155,7 +155,7 @@ const streamResponse = Effect.fnUntraced(function* (desk: Desk, act: Act) {
       live.end()
       // one that takes no turns is of no more use
       live.ending = true
-      const event: Turn.Event = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
+      const event: TurnMachine.Event = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
       return Effect.andThen(act.self.tell(event, act.cause), desk.slot.stop(run.runId))
     })
   )
@@ -166,7 +166,7 @@ const runTools = (desk: Desk, act: Act): Effect.Effect<void> =>
   desk.live.turnId === act.snapshot.data.turnId ? Effect.void : lost(desk, act)
 
 /** How the agent hears of a turn's end. */
-export const endOf = ({ ended, turnId }: Turn.Data): Agent.Event | undefined => {
+export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event | undefined => {
   if (ended === null || turnId === null) return undefined
   if (ended.outcome === "error") return { _tag: "turn_error", turnId, message: ended.reason ?? "" }
   return { _tag: `turn_${ended.outcome}`, turnId }
@@ -218,7 +218,7 @@ const finalizeTurn = Effect.fnUntraced(function* (desk: Desk, act: Act) {
 })
 
 /** The next input for the live run; undefined while there is none. */
-const nextOf = Effect.fnUntraced(function* (desk: Desk, data: Turn.Data) {
+const nextOf = Effect.fnUntraced(function* (desk: Desk, data: TurnMachine.Data) {
   const graceMillis = Duration.toMillis(desk.config().interruptGrace)
   const base = { _tag: "start_turn" as const, agentId: desk.agent, graceMillis, at: yield* at }
   const { steer } = data
@@ -271,7 +271,7 @@ const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   }
 })
 
-const perform = (desk: Desk, action: Turn.Action, act: Act): Effect.Effect<void, unknown> => {
+const perform = (desk: Desk, action: TurnMachine.Action, act: Act): Effect.Effect<void, unknown> => {
   const { calls, live, slot } = desk
   const turnId = action.turnId ?? ""
   const drop = desk.worker()?.tell({ _tag: "UrgentMessage", messageId: null }) ?? Effect.void
@@ -299,10 +299,10 @@ export const addressOf = (agent: string): string => `turn/${agent}`
 export const make = (desk: Desk, snapshot: Snapshot) =>
   Effect.flatMap(
     MachineActor.kind({
-      machine: Turn.Turn,
+      machine: TurnMachine.Turn,
       log: desk.log,
       deadLetters: desk.deadLetters,
-      perform: (action: Turn.Action, act: Act) => perform(desk, action, act),
+      perform: (action: TurnMachine.Action, act: Act) => perform(desk, action, act),
       activities: {
         TakeNext: (act: Act) => takeNext(desk, act),
         StreamResponse: (act: Act) => streamResponse(desk, act),

@@ -8,12 +8,12 @@
  */
 import { Option, Schema } from "effect"
 import type { AgentInfo } from "../domain/Messages.ts"
-import type { Outcome } from "../domain/Outcome.ts"
-import type { Rune } from "../domain/Rune.ts"
-import * as Worker from "../machines/Worker.ts"
+import type { Outcome } from "../backends/Outcome.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
 import * as AgentActor from "./AgentActor.ts"
 import { workerAddress } from "./AgentRecovery.ts"
-import { QUEUED } from "./Board.ts"
+import { QUEUED } from "./AgentView.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 
@@ -21,7 +21,7 @@ import * as WhyTurn from "./WhyTurn.ts"
 const LONGEST = 24
 
 /** The runes that it reads, and the actors whose they are. */
-export const kinds: ReadonlyArray<string> = ["worker.started", ...Worker.kinds, ...WhyTurn.kinds]
+export const kinds: ReadonlyArray<string> = ["worker.started", ...WorkerMachine.kinds, ...WhyTurn.kinds]
 export const actorsOf = (agent: string): ReadonlyArray<string> => [
   workerAddress(agent),
   TurnActor.addressOf(agent),
@@ -44,8 +44,9 @@ export interface Why {
   readonly advice: string | null
 }
 
-const decodeEvent = Schema.decodeUnknownOption(Worker.Event)
-const eventOf = (rune: Rune): Worker.Event | undefined => Option.getOrUndefined(decodeEvent(rune.payload["event"]))
+const decodeEvent = Schema.decodeUnknownOption(WorkerMachine.Event)
+const eventOf = (rune: Rune): WorkerMachine.Event | undefined =>
+  Option.getOrUndefined(decodeEvent(rune.payload["event"]))
 
 const number = (rune: Rune, field: string): number | undefined => {
   const value = rune.payload[field]

@@ -7,9 +7,9 @@
  */
 import { Option, Schema } from "effect"
 import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
-import type { Rune } from "../domain/Rune.ts"
-import * as Agent from "../machines/Agent.ts"
-import * as Turn from "../machines/Turn.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import * as AgentMachine from "./AgentMachine.ts"
+import * as TurnMachine from "./TurnMachine.ts"
 import type { WhyLine } from "./Why.ts"
 
 /** The runes that it reads. */
@@ -27,8 +27,8 @@ const LONG = 300
 
 const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
 
-const decodeTurn = Schema.decodeUnknownOption(Turn.Event)
-const decodeLife = Schema.decodeUnknownOption(Agent.Event)
+const decodeTurn = Schema.decodeUnknownOption(TurnMachine.Event)
+const decodeLife = Schema.decodeUnknownOption(AgentMachine.Event)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 

@@ -7,44 +7,44 @@
  * looked for in the slot, a prompt in the log. None of them decides anything.
  */
 import { Clock, Duration, Effect } from "effect"
-import type { DeadLetters } from "../actors/DeadLetters.ts"
-import * as MachineActor from "../actors/MachineActor.ts"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import * as MachineActor from "../event-actor/MachineActor.ts"
 import type { Backend, RunSpec } from "../backends/Backend.ts"
-import type { AgentConfig } from "../domain/AgentConfig.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Ids from "../domain/Ids.ts"
-import type * as Agent from "../machines/Agent.ts"
-import * as Worker from "../machines/Worker.ts"
-import type { RuneLog } from "../runes/RuneLog.ts"
+import type * as AgentMachine from "./AgentMachine.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
 import type { Exhausted } from "./Budget.ts"
-import type { Home } from "./Home.ts"
+import type { ConversationPort } from "./ConversationPort.ts"
 import type * as Inbox from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import { assemble, queued, unfinishedOf } from "./Prompt.ts"
-import type { RunSlot } from "./RunSlot.ts"
+import type { RunSupervisor } from "./RunSupervisor.ts"
 import type { TurnActor } from "./TurnActor.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
-export type WorkerActor = MachineActor.MachineActor<Worker.State, Worker.Event, Worker.Data>
+export type WorkerActor = MachineActor.MachineActor<WorkerMachine.State, WorkerMachine.Event, WorkerMachine.Data>
 export type InboxActor = MachineActor.MachineActor<"Open", Inbox.Event, Inbox.Data>
-type Act = MachineActor.Context<Worker.State, Worker.Event, Worker.Data>
+type Act = MachineActor.Context<WorkerMachine.State, WorkerMachine.Event, WorkerMachine.Data>
 
 /** The agent as the worker sees it. The config is read anew at each use: a reload takes effect with the next run. */
 export interface AgentHome {
   readonly agent: string
   readonly conversation: string
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   readonly config: () => AgentConfig
   readonly backend: Effect.Effect<Backend>
   readonly inbox: InboxActor
-  readonly slot: RunSlot
+  readonly slot: RunSupervisor
   readonly turn: TurnActor
   readonly live: LiveRun
   readonly life: () => AgentActor | undefined
   /** Which of its budgets is spent, if one is. */
   readonly exhausted: () => Exhausted | undefined
-  readonly home: Home
+  readonly home: ConversationPort
   /** Servers of agentd's own that a run is given. */
   readonly mcp: (runId: string) => RunSpec["mcp"]
   /** Where the agent works, made where it is not there yet. */
@@ -58,7 +58,7 @@ const HOUR = 3_600_000
 const INTERRUPTED = "it was interrupted by an urgent message"
 
 /** What the next run is told, as things stand. One that was cut short with nothing to do left nothing to take up. */
-const nextPrompt = (home: AgentHome, data: Worker.Data, cutShort = data.cutShort) => {
+const nextPrompt = (home: AgentHome, data: WorkerMachine.Data, cutShort = data.cutShort) => {
   const config = home.config()
   const inbox = home.inbox.snapshot.data
   const turn = home.turn.snapshot.data
@@ -79,7 +79,7 @@ const nextPrompt = (home: AgentHome, data: Worker.Data, cutShort = data.cutShort
 }
 
 /** An urgent message that the run does not carry and the next one would, if there is one. */
-const missed = (home: AgentHome, data: Worker.Data): string | undefined => {
+const missed = (home: AgentHome, data: WorkerMachine.Data): string | undefined => {
   // as if it were interrupted for it
   const next = nextPrompt(home, data, INTERRUPTED).messageIds
   const urgent = home.inbox.snapshot.data.waiting.filter((message) => message.urgent)
@@ -97,8 +97,11 @@ const prepareWorktree = (home: AgentHome, act: Act) =>
   )
 
 /** How long until the next run may begin. A clock that was set back makes it no longer than the limits are. */
-const untilDue = (data: Worker.Data, interval: number, now: number): number =>
-  Math.min(Worker.dueAt(data, interval) - now, data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR))
+const untilDue = (data: WorkerMachine.Data, interval: number, now: number): number =>
+  Math.min(
+    WorkerMachine.dueAt(data, interval) - now,
+    data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
+  )
 
 /** Answers when there is something to do and the next run may begin; `WorkArrived` starts it again. */
 const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
@@ -119,7 +122,7 @@ const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   if (wait > 0) yield* Effect.sleep(wait)
   const { messageIds, text } = nextPrompt(home, data)
   if (config.mode === "inbox" && messageIds.length === 0) return
-  const event: Worker.Event = {
+  const event: WorkerMachine.Event = {
     _tag: "PromptReady",
     prompt: text,
     messageIds,
@@ -149,7 +152,7 @@ const spawnRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   if (home.slot.current() === runId) return
   if (entered <= home.recoveredTo) return yield* lost(act, runId)
   const rune = yield* home.log.get(entered)
-  const event = rune?.payload["event"] as Extract<Worker.Event, { _tag: "PromptReady" }>
+  const event = rune?.payload["event"] as Extract<WorkerMachine.Event, { _tag: "PromptReady" }>
   const config = home.config()
   const spec: RunSpec = {
     runId,
@@ -220,7 +223,7 @@ const release = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   if (life === undefined || life.snapshot.state === "terminated" || life.snapshot.state === "failed") return
   const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
   const isBorn = life.snapshot.state !== "[*]" && life.snapshot.state !== "spawning"
-  const event: Agent.Event = isBorn
+  const event: AgentMachine.Event = isBorn
     ? { _tag: "kill", by, reason }
     : fatal === null
       ? { _tag: "kill_forced", by, reason }
@@ -232,7 +235,7 @@ const release = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   if (ended && fatal !== null) yield* home.home.agentFailed(home.agent, fatal.message, act.cause)
 })
 
-const perform = (home: AgentHome, action: Worker.Action, act: Act): Effect.Effect<void> => {
+const perform = (home: AgentHome, action: WorkerMachine.Action, act: Act): Effect.Effect<void> => {
   switch (action._tag) {
     case "CancelSession":
       return action.runId === null ? Effect.void : cancel(home, action.runId, act)
@@ -247,13 +250,18 @@ const perform = (home: AgentHome, action: Worker.Action, act: Act): Effect.Effec
 }
 
 /** It was stopped in the midst of its standing task. */
-const isLooping = ({ mode, runId }: Worker.Data): boolean => mode === "loop" && runId !== null
+const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
 
-const stopped = ({ fatal, stoppedBy }: Worker.Data): string => fatal?.message ?? `stopped by ${stoppedBy ?? "agentd"}`
+const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
+  fatal?.message ?? `stopped by ${stoppedBy ?? "agentd"}`
 
 /** The limits that a new incarnation takes from the config; they are part of its first rune. */
-export const initial = (config: AgentConfig, before: Worker.Data | undefined, isUnfinished: boolean): Worker.Data => ({
-  ...Worker.initial({
+export const initial = (
+  config: AgentConfig,
+  before: WorkerMachine.Data | undefined,
+  isUnfinished: boolean
+): WorkerMachine.Data => ({
+  ...WorkerMachine.initial({
     mode: config.mode,
     limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
     backoff: {
@@ -281,10 +289,10 @@ export const initial = (config: AgentConfig, before: Worker.Data | undefined, is
 export const make = (home: AgentHome, snapshot: WorkerActor["snapshot"]) =>
   Effect.flatMap(
     MachineActor.kind({
-      machine: Worker.Worker,
+      machine: WorkerMachine.Worker,
       log: home.log,
       deadLetters: home.deadLetters,
-      perform: (action: Worker.Action, act: Act) => perform(home, action, act),
+      perform: (action: WorkerMachine.Action, act: Act) => perform(home, action, act),
       activities: {
         PrepareWorktree: (act) => contained(act, prepareWorktree(home, act)),
         BuildPrompt: (act) => contained(act, buildPrompt(home, act)),

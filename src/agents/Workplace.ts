@@ -7,10 +7,10 @@
  */
 import { Effect } from "effect"
 import { join } from "node:path"
-import type { AgentConfig } from "../domain/AgentConfig.ts"
-import type * as ConfigFile from "../domain/ConfigFile.ts"
-import * as Ids from "../domain/Ids.ts"
-import type { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type * as ConfigFile from "../config/ConfigFile.ts"
+import * as ProjectName from "../config/ProjectName.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Worktree from "./Worktree.ts"
 
 export interface Workplace {
@@ -25,7 +25,7 @@ const specOf = ({ agent, config, project, worktrees }: Workplace): Worktree.Work
   if (config.worktree === false) return undefined
   return {
     repository: project.root,
-    folder: join(worktrees, Ids.conversationId(project.path), agent),
+    folder: join(worktrees, ProjectName.conversationId(project.path), agent),
     agent,
     base: config.worktree === true ? undefined : config.worktree.base
   }
@@ -43,7 +43,7 @@ export const prepare = (
 export const clear = Effect.fnUntraced(function* (
   of: Workplace,
   conversation: string,
-  log: RuneLog["Service"]
+  log: EventLog["Service"]
 ): Effect.fn.Return<void, StorageError> {
   const spec = specOf(of)
   if (spec === undefined) return

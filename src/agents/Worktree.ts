@@ -12,7 +12,7 @@
 import { Effect, Schema } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as ProcessTable from "../backends/ProcessTable.ts"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
 
 /** What keeps an agent from having its worktree. */

@@ -5,8 +5,8 @@
  * nothing. Alerts with the same key are the same trouble and are told together.
  */
 import { Option, Schema } from "effect"
-import type { Rune } from "../domain/Rune.ts"
-import * as Worker from "../machines/Worker.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import * as WorkerMachine from "../agents/WorkerMachine.ts"
 
 /** Longest headline and reason, in characters: an alert is a rune and a subject line. */
 const MAX_HEADLINE = 120
@@ -42,7 +42,7 @@ export type Alert = typeof Alert.Type
 
 type Words = Pick<Alert, "headline" | "reason"> & Partial<Pick<Alert, "kind" | "key" | "remedy" | "errors" | "runId">>
 
-const decodeEvent = Schema.decodeUnknownOption(Worker.Event)
+const decodeEvent = Schema.decodeUnknownOption(WorkerMachine.Event)
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 

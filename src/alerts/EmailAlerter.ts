@@ -11,12 +11,12 @@
 import { createHash } from "node:crypto"
 import { hostname } from "node:os"
 import { Clock, Duration, Effect, Result, Stream } from "effect"
-import type { MailConfig } from "../domain/Config.ts"
-import type { Rune, RuneDraft } from "../domain/Rune.ts"
-import { Redact } from "../runes/Redact.ts"
-import { RuneLog } from "../runes/RuneLog.ts"
+import type { MailConfig } from "../config/Config.ts"
+import type { Rune, RuneDraft } from "../event-log/Rune.ts"
+import { Redact } from "../event-log/Redact.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
-import { Correspondence } from "./Correspondence.ts"
+import { AlertContext } from "./AlertContext.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
 import * as Outbox from "./Outbox.ts"
@@ -74,7 +74,7 @@ interface Job {
 /** Queues what the runes say; each alert is decided on what those before it will have changed. */
 const queue = (runes: ReadonlyArray<Rune>) =>
   Effect.fnUntraced(function* (state: Outbox.State) {
-    const from = yield* Correspondence
+    const from = yield* AlertContext
     const upTo = runes.at(-1)?.eventId ?? 0
     const now = yield* Clock.currentTimeMillis
     const drafts: Array<RuneDraft> = []
@@ -90,7 +90,7 @@ const queue = (runes: ReadonlyArray<Rune>) =>
 
 /** The mail section of the first of a batch's projects that has one. */
 const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
-  const from = yield* Correspondence
+  const from = yield* AlertContext
   for (const { alert } of batch.alerts.values()) {
     const mail = yield* from.mailFor(alert.stream)
     if (mail !== undefined) return mail
@@ -122,7 +122,7 @@ const due = Effect.fnUntraced(function* (state: Outbox.State) {
 })
 
 const lastLines = Effect.fnUntraced(function* (alert: Alert) {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const runes = yield* log.tail({ stream: alert.stream, actor: alert.actor, kinds: ["run.output"] }, OUTPUT_RUNES)
   return runes
     .filter((rune) => alert.runId === null || rune.payload["runId"] === alert.runId)
@@ -131,7 +131,7 @@ const lastLines = Effect.fnUntraced(function* (alert: Alert) {
 })
 
 const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
-  const from = yield* Correspondence
+  const from = yield* AlertContext
   const { text } = yield* Redact
   const told = yield* Effect.forEach(
     [...batch.alerts.values()],
@@ -173,7 +173,7 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
 
 /** Runs until it is interrupted, or until the store takes no more. */
 export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {}) {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const outbox = yield* LiveOutbox
   const cursor = yield* outbox.look((state) => Effect.succeed(state.cursor))
   const queueing = Stream.runForEachArray(log.subscribe({ after: cursor, kinds }), (runes) =>

@@ -5,12 +5,12 @@
  * led to; the state changes only by runes that are durable.
  */
 import { Context, Effect, Layer, Queue, Semaphore } from "effect"
-import type { RuneDraft } from "../domain/Rune.ts"
-import { RuneLog } from "../runes/RuneLog.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import * as Outbox from "./Outbox.ts"
 
 const make = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const lock = yield* Semaphore.make(1)
   const wake = yield* Queue.sliding<void>(1)
   let state = yield* Outbox.load

@@ -9,8 +9,8 @@
  */
 import { createHash } from "node:crypto"
 import { Effect, Option, Schema, Stream } from "effect"
-import { DAEMON_STREAM, type Rune, type RuneDraft } from "../domain/Rune.ts"
-import { RuneLog, type Selection } from "../runes/RuneLog.ts"
+import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
+import { EventLog, type Selection } from "../event-log/EventLog.ts"
 import { Alert, together } from "./AlertPolicy.ts"
 import { delayAfter, FailureClass } from "./Retry.ts"
 
@@ -193,7 +193,7 @@ const selection: Selection = { stream: DAEMON_STREAM, kinds: ["alert.queued", "a
 
 /** The fold of what is in the log now. */
 export const load = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   return yield* Stream.runFold(log.read(selection), () => initial, evolve)
 })
 

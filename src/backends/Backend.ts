@@ -10,9 +10,9 @@
  * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
-import type { McpServerConfig } from "../domain/BackendConfig.ts"
-import type { Outcome } from "../domain/Outcome.ts"
-import type { Question } from "../domain/Question.ts"
+import type { McpServerConfig } from "../config/BackendConfig.ts"
+import type { Outcome } from "./Outcome.ts"
+import type { Question } from "./Question.ts"
 
 /** How a tool call ended, as its result says; `unknown`: nobody can tell what it did. */
 export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"

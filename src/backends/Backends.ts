@@ -2,16 +2,16 @@
  * Backends: from what a config says to the backend that does it. One row per type.
  */
 import { Context, Effect, type FileSystem, Layer } from "effect"
-import type { BackendConfig } from "../domain/BackendConfig.ts"
-import * as AcpBackend from "./AcpBackend.ts"
+import type { BackendConfig } from "../config/BackendConfig.ts"
+import * as AcpBackend from "./acp/AcpBackend.ts"
 import type { Backend } from "./Backend.ts"
-import * as ClaudeBackend from "./ClaudeBackend.ts"
-import * as CommandBackend from "./CommandBackend.ts"
-import * as ModelBackend from "./ModelBackend.ts"
-import type { ProcessTree } from "./ProcessTree.ts"
-import type { Reaper } from "./Reaper.ts"
-import { Sandbox } from "./Sandbox.ts"
-import * as Tools from "./Tools.ts"
+import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
+import * as CommandBackend from "./command/CommandBackend.ts"
+import * as ModelBackend from "./model/ModelBackend.ts"
+import type { ProcessTree } from "./process/ProcessTree.ts"
+import type { Reaper } from "./process/Reaper.ts"
+import { Sandbox } from "./sandbox/Sandbox.ts"
+import * as Tools from "./model/Tools.ts"
 import { services } from "./Services.ts"
 
 export class Backends extends Context.Service<

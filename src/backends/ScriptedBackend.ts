@@ -7,7 +7,7 @@
  * scripts under the same clock give the same events.
  */
 import { type Cause, Deferred, type Duration, Effect, Queue, Stream } from "effect"
-import type { Outcome } from "../domain/Outcome.ts"
+import type { Outcome } from "./Outcome.ts"
 import * as ScriptedTurns from "./ScriptedTurns.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "./Backend.ts"
 

@@ -4,8 +4,8 @@
  * backend with turns: one turn at a time, each ends once, interrupts end the turn.
  */
 import { type Cause, Deferred, type Duration, Effect, Fiber, Queue, Scope, Stream } from "effect"
-import type { Outcome } from "../domain/Outcome.ts"
-import type { Question } from "../domain/Question.ts"
+import type { Outcome } from "./Outcome.ts"
+import type { Question } from "./Question.ts"
 import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type ToolStatus } from "./Backend.ts"
 
 export type TurnStep =

@@ -11,26 +11,26 @@
  * under the same ids; without mail, and with nobody in turn, it holds no fiber.
  */
 import { Cause, type Context, Effect, Exit, type Fiber, type Scope } from "effect"
-import { Actor, type ActorOptions, Kind as ActorKind, makeKind } from "../actors/Actor.ts"
-import { Ask, type Envelope } from "../actors/Mailbox.ts"
-import type { Crew } from "../domain/Crew.ts"
+import { Actor, type ActorOptions, Kind as ActorKind, makeKind } from "../event-actor/Actor.ts"
+import { Ask, type Envelope } from "../event-actor/Mailbox.ts"
+import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused, type Done } from "../domain/Messages.ts"
-import type { Rune } from "../domain/Rune.ts"
-import type { RuneLog, RuneRefused, StorageError } from "../runes/RuneLog.ts"
-import { apply, type Channel, channelActor, holder, seatOf } from "./Channel.ts"
-import type { Crowd, Place } from "./Crowd.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { EventLog, RuneRefused, StorageError } from "../event-log/EventLog.ts"
+import { apply, type Channel, channelActor, holder, seatOf } from "./ChannelState.ts"
+import type { Presence, Place } from "./Presence.ts"
 import * as Deadlines from "./Deadlines.ts"
 import { decide, type Decision } from "./Decision.ts"
 import type { Input } from "./Input.ts"
 import * as Floor from "./Floor.ts"
-import type { Act, View } from "./Sitting.ts"
+import type { Act, View } from "./ChannelTransaction.ts"
 
 export type AskError = CommandRefused | RuneRefused | StorageError
 
 export interface Options extends ActorOptions {
-  readonly log: RuneLog["Service"]
-  readonly crew: Crew["Service"]
-  readonly crowd: Crowd
+  readonly log: EventLog["Service"]
+  readonly crew: AgentPort["Service"]
+  readonly crowd: Presence
 }
 
 class ChannelKind extends ActorKind {

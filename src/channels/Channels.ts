@@ -7,11 +7,11 @@
  * posted is read by everyone who sits there once it has the floor.
  */
 import { Context, type Effect } from "effect"
-import type { ChannelConfig, ChannelsConfig, Order } from "../domain/ChannelConfig.ts"
+import type { ChannelConfig, ChannelsConfig, Order } from "../config/ChannelConfig.ts"
 import type { ChannelInfo, ChannelView, Utterance } from "../domain/ChannelMessages.ts"
-import type { Address } from "../domain/Crew.ts"
+import type { Address } from "../domain/AgentPort.ts"
 import type { Caller, CommandRefused, Done } from "../domain/Messages.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 
 /** A project's conversation, as it is named now. */
 export interface Home {

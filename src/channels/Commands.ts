@@ -6,14 +6,14 @@
  */
 import { HashMap, HashSet } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { MAX_INJECTED } from "./Channel.ts"
+import { MAX_INJECTED } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
-import { bounded, type Sitting } from "./Sitting.ts"
+import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
 
 const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
-export const create = (sitting: Sitting, { by, origin, settings }: Extract<Input, { _tag: "Create" }>) => {
+export const create = (sitting: ChannelTransaction, { by, origin, settings }: Extract<Input, { _tag: "Create" }>) => {
   const { channel } = sitting
   if (channel.epoch > 0) return no(`There is a channel #${channel.name} already.`, "Choose another name.")
   sitting.record("channel.created", { name: channel.name, origin, by, settings }, "create")
@@ -21,7 +21,7 @@ export const create = (sitting: Sitting, { by, origin, settings }: Extract<Input
   return `#${channel.name} is made.`
 }
 
-export const configure = (sitting: Sitting, { by, settings }: Extract<Input, { _tag: "Configure" }>) => {
+export const configure = (sitting: ChannelTransaction, { by, settings }: Extract<Input, { _tag: "Configure" }>) => {
   const before = sitting.channel.settings
   if (JSON.stringify(before) === JSON.stringify(settings)) return `#${sitting.channel.name} is as it was.`
   sitting.record("channel.configured", { settings, by }, "configure")
@@ -30,7 +30,7 @@ export const configure = (sitting: Sitting, { by, settings }: Extract<Input, { _
   return `#${sitting.channel.name} is changed.`
 }
 
-export const assign = (sitting: Sitting, agent: string, by: string) => {
+export const assign = (sitting: ChannelTransaction, agent: string, by: string) => {
   const { name } = sitting.channel
   const seated = sitting.seat(agent)
   if (seated?.stand.data.member === true) return no(`${agent} is in #${name} already.`, "Nothing is to be done.")
@@ -42,7 +42,7 @@ export const assign = (sitting: Sitting, agent: string, by: string) => {
     : `${agent} is in #${name}.`
 }
 
-export const remove = (sitting: Sitting, agent: string, by: string) => {
+export const remove = (sitting: ChannelTransaction, agent: string, by: string) => {
   const { name } = sitting.channel
   const seated = sitting.seat(agent)
   const isAssigned = HashSet.has(sitting.channel.assigned, agent)
@@ -54,7 +54,7 @@ export const remove = (sitting: Sitting, agent: string, by: string) => {
   return `${agent} has left #${name}.`
 }
 
-export const post = (sitting: Sitting, input: Extract<Input, { _tag: "Post" }>) => {
+export const post = (sitting: ChannelTransaction, input: Extract<Input, { _tag: "Post" }>) => {
   const { from, messageId } = input
   const { name, posts, settings } = sitting.channel
   if (posts.some((other) => other.messageId === messageId)) return `It stands in #${name} already.`
@@ -82,7 +82,7 @@ export const post = (sitting: Sitting, input: Extract<Input, { _tag: "Post" }>) 
 }
 
 /** They are at work: they hear of it now, and can answer when the floor is theirs. */
-const tellOthers = (sitting: Sitting, from: string, text: string): void => {
+const tellOthers = (sitting: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = sitting.channel
   for (const agent of queue.line) {
     if (agent === queue.current || !sitting.view.busy(agent)) continue
@@ -91,7 +91,7 @@ const tellOthers = (sitting: Sitting, from: string, text: string): void => {
   }
 }
 
-export const arrange = (sitting: Sitting, { agents, by, order }: Extract<Input, { _tag: "Arrange" }>) => {
+export const arrange = (sitting: ChannelTransaction, { agents, by, order }: Extract<Input, { _tag: "Arrange" }>) => {
   const { name } = sitting.channel
   const unknown = agents.find((agent) => !HashMap.has(sitting.channel.seats, agent))
   if (unknown !== undefined) return no(`${unknown} is not in #${name}.`, `See who is: agentd channel show ${name}`)
@@ -100,7 +100,7 @@ export const arrange = (sitting: Sitting, { agents, by, order }: Extract<Input, 
 }
 
 /** The floor by hand: whoever has it gives it up. */
-export const grant = (sitting: Sitting, agent: string, by: string) => {
+export const grant = (sitting: ChannelTransaction, agent: string, by: string) => {
   const { name } = sitting.channel
   const { holder, view } = sitting
   const override = (to: "ACTIVE" | "QUEUED") => ({ _tag: "HumanOverride", by, to, at: view.now }) as const
@@ -125,7 +125,7 @@ export const grant = (sitting: Sitting, agent: string, by: string) => {
   return `${agent} has the floor of #${name}.`
 }
 
-export const skip = (sitting: Sitting, by: string) => {
+export const skip = (sitting: ChannelTransaction, by: string) => {
   const { holder } = sitting
   const { name } = sitting.channel
   if (holder === undefined) return no(`Nobody has the floor of #${name}.`, `See who waits: agentd channel show ${name}`)
@@ -133,7 +133,7 @@ export const skip = (sitting: Sitting, by: string) => {
   return `${holder.agent} has lost the floor of #${name}.`
 }
 
-export const pause = (sitting: Sitting, { by, paused }: Extract<Input, { _tag: "Pause" }>) => {
+export const pause = (sitting: ChannelTransaction, { by, paused }: Extract<Input, { _tag: "Pause" }>) => {
   const { channel, holder } = sitting
   const before = channel.paused
   if (before !== paused)
@@ -144,7 +144,7 @@ export const pause = (sitting: Sitting, { by, paused }: Extract<Input, { _tag: "
     : `#${channel.name} is paused; ${holder.agent} ends its turn.`
 }
 
-export const close = (sitting: Sitting, by: string) => {
+export const close = (sitting: ChannelTransaction, by: string) => {
   for (const agent of HashMap.keys(sitting.channel.seats)) sitting.move(agent, { _tag: "Removed", by })
   sitting.record("channel.closed", { by }, "close")
   return `#${sitting.channel.name} is closed.`

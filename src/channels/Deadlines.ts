@@ -4,9 +4,9 @@
  *
  * Guarantees: a channel in which nobody has the floor and nobody waits has none.
  */
-import type { Channel, Seated } from "./Channel.ts"
-import { seatOf } from "./Channel.ts"
-import type { View } from "./Sitting.ts"
+import type { Channel, Seated } from "./ChannelState.ts"
+import { seatOf } from "./ChannelState.ts"
+import type { View } from "./ChannelTransaction.ts"
 
 export type What = "turn" | "wait" | "time" | "silence"
 

@@ -5,19 +5,19 @@
  * the floor is with somebody, or there is nobody for it.
  */
 import { CommandRefused } from "../domain/Messages.ts"
-import type { Channel } from "./Channel.ts"
+import type { Channel } from "./ChannelState.ts"
 import * as Commands from "./Commands.ts"
 import { say, told } from "./Facts.ts"
 import type { Input } from "./Input.ts"
-import { Sitting, type View } from "./Sitting.ts"
+import { ChannelTransaction, type View } from "./ChannelTransaction.ts"
 
-export interface Decision extends Pick<Sitting, "drafts" | "acts"> {
+export interface Decision extends Pick<ChannelTransaction, "drafts" | "acts"> {
   /** In plain words what was done; or why nothing was. */
   readonly reply: string | CommandRefused
 }
 
 export const decide = (channel: Channel, view: View, input: Input): Decision => {
-  const sitting = new Sitting(channel, view)
+  const sitting = new ChannelTransaction(channel, view)
   const reply = channel.closed
     ? new CommandRefused({
         message: `#${channel.name} is closed.`,
@@ -28,7 +28,7 @@ export const decide = (channel: Channel, view: View, input: Input): Decision => 
   return { drafts: sitting.drafts, acts: sitting.acts, reply }
 }
 
-const run = (sitting: Sitting, input: Input): string | CommandRefused => {
+const run = (sitting: ChannelTransaction, input: Input): string | CommandRefused => {
   switch (input._tag) {
     case "Create":
       return Commands.create(sitting, input)

@@ -7,16 +7,16 @@
  */
 import { HashMap, HashSet } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { isOfChannel, isOfTurn, type Seated } from "./Channel.ts"
+import { isOfChannel, isOfTurn, type Seated } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
 import type { Ended, Fact, Input } from "./Input.ts"
 import * as Signal from "./Signal.ts"
-import { bounded, type Sitting } from "./Sitting.ts"
+import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
 import { isSolo } from "./TurnQueue.ts"
 
 const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
-export const told = (sitting: Sitting, input: Fact): void => {
+export const told = (sitting: ChannelTransaction, input: Fact): void => {
   switch (input._tag) {
     case "Came":
       return came(sitting, input.agent)
@@ -40,7 +40,7 @@ export const told = (sitting: Sitting, input: Fact): void => {
   }
 }
 
-export const say = (sitting: Sitting, { agent, messageId, utterance }: Extract<Input, { _tag: "Say" }>) => {
+export const say = (sitting: ChannelTransaction, { agent, messageId, utterance }: Extract<Input, { _tag: "Say" }>) => {
   const { name, posts } = sitting.channel
   if (sitting.holder?.agent !== agent) {
     return no(`You do not have the floor of #${name}.`, "End your turn: you are called when the floor is yours.")
@@ -55,7 +55,7 @@ export const say = (sitting: Sitting, { agent, messageId, utterance }: Extract<I
   return `Posted in #${name}.`
 }
 
-export const came = (sitting: Sitting, agent: string): void => {
+export const came = (sitting: ChannelTransaction, agent: string): void => {
   sitting.move(agent, { _tag: "AgentStarted" })
   const stand = sitting.seat(agent)?.stand
   // One that rests is a member already.
@@ -64,7 +64,7 @@ export const came = (sitting: Sitting, agent: string): void => {
   }
 }
 
-const left = (sitting: Sitting, { agent, crashed }: Extract<Input, { _tag: "Left" }>): void => {
+const left = (sitting: ChannelTransaction, { agent, crashed }: Extract<Input, { _tag: "Left" }>): void => {
   if (!sitting.move(agent, { _tag: "AgentLeft", how: crashed ? "crashed" : "stopped" })) return
   const isEmpty = [...HashMap.values(sitting.channel.seats)].every(({ stand }) => stand.state === "OFFLINE")
   sitting.notice(
@@ -74,19 +74,19 @@ const left = (sitting: Sitting, { agent, crashed }: Extract<Input, { _tag: "Left
 }
 
 /** The seat, where these messages are of the turn that it has now. */
-const turnOf = (sitting: Sitting, agent: string, messageIds: ReadonlyArray<string>): Seated | undefined => {
+const turnOf = (sitting: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): Seated | undefined => {
   const { holder } = sitting
   return holder?.agent === agent && messageIds.some((id) => isOfTurn(holder.prompt ?? "", id)) ? holder : undefined
 }
 
 /** What a person said meanwhile has reached it. */
-const carried = (sitting: Sitting, agent: string, messageIds: ReadonlyArray<string>): void => {
+const carried = (sitting: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const injected = sitting.channel.floor?.injected ?? []
   const upTo = Math.max(0, ...injected.filter(({ messageId }) => messageIds.includes(messageId)).map(({ seq }) => seq))
   if (upTo > 0 && sitting.holder?.agent === agent) sitting.record("channel.read", { agent, upTo }, "carried")
 }
 
-const ended = (sitting: Sitting, input: Ended): void => {
+const ended = (sitting: ChannelTransaction, input: Ended): void => {
   const { agent, outcome, output, turnId } = input
   if (!input.messageIds.some((id) => isOfChannel(sitting.channel.name, id))) return
   const seated = turnOf(sitting, agent, input.messageIds)
@@ -108,7 +108,7 @@ const ended = (sitting: Sitting, input: Ended): void => {
   )
 }
 
-const fail = (sitting: Sitting, seated: Seated, reason: string, untold = false): void => {
+const fail = (sitting: ChannelTransaction, seated: Seated, reason: string, untold = false): void => {
   const turnId = seated.stand.data.turnId ?? ""
   sitting.move(seated.agent, {
     _tag: "TurnFailed",
@@ -119,11 +119,11 @@ const fail = (sitting: Sitting, seated: Seated, reason: string, untold = false):
 }
 
 /** Kept, and not posted. */
-const withhold = (sitting: Sitting, { agent, turnId }: Ended, text: string, why: string): void => {
+const withhold = (sitting: ChannelTransaction, { agent, turnId }: Ended, text: string, why: string): void => {
   if (text !== "") sitting.record("channel.withheld", { agent, turnId, text: bounded(text), why }, "ended")
 }
 
-const complete = (sitting: Sitting, seated: Seated, turnId: string, answer: Signal.Answer): void => {
+const complete = (sitting: ChannelTransaction, seated: Seated, turnId: string, answer: Signal.Answer): void => {
   const { agent } = seated
   const signal = sitting.channel.floor?.signal ?? answer.signal
   if (answer.text !== "") {
@@ -143,7 +143,7 @@ const complete = (sitting: Sitting, seated: Seated, turnId: string, answer: Sign
 }
 
 /** What a person said meanwhile may be its next turn already: that one is still of this floor. Else it is taken back first. */
-const finish = (sitting: Sitting, seated: Seated, signal: Signal.Signal): void => {
+const finish = (sitting: ChannelTransaction, seated: Seated, signal: Signal.Signal): void => {
   const { agent, prompt } = seated
   const injected = (sitting.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
   if (injected.length === 0) return signalled(sitting, seated, signal)
@@ -152,13 +152,13 @@ const finish = (sitting: Sitting, seated: Seated, signal: Signal.Signal): void =
 }
 
 /** Nothing more comes within its turn. */
-const recalled = (sitting: Sitting, { agent, prompt }: Extract<Input, { _tag: "Recalled" }>): void => {
+const recalled = (sitting: ChannelTransaction, { agent, prompt }: Extract<Input, { _tag: "Recalled" }>): void => {
   const { holder } = sitting
   const signal = sitting.channel.floor?.signal ?? null
   if (holder?.agent === agent && holder.prompt === prompt && signal !== null) signalled(sitting, holder, signal)
 }
 
-const signalled = (sitting: Sitting, seated: Seated, signal: Signal.Signal): void => {
+const signalled = (sitting: ChannelTransaction, seated: Seated, signal: Signal.Signal): void => {
   const { agent } = seated
   const turnId = seated.stand.data.turnId ?? ""
   if (signal._tag === "TurnComplete") {
@@ -178,12 +178,12 @@ const signalled = (sitting: Sitting, seated: Seated, signal: Signal.Signal): voi
 }
 
 /** One that rests alone, and was spoken to before it had ended. */
-const rest = (sitting: Sitting, agent: string): void => {
+const rest = (sitting: ChannelTransaction, agent: string): void => {
   if (sitting.seat(agent)?.stand.state === "IDLE") sitting.news(null, "agent", "unread")
 }
 
 /** All that belongs to its turn is sent once more: what has arrived already changes nothing. */
-const resumed = (sitting: Sitting): void => {
+const resumed = (sitting: ChannelTransaction): void => {
   const { holder } = sitting
   if (holder === undefined) return
   const { agent } = holder
@@ -198,14 +198,17 @@ const resumed = (sitting: Sitting): void => {
 }
 
 /** It was told nothing: all is new to it still. */
-const unreachable = (sitting: Sitting, { agent, prompt, reason }: Extract<Input, { _tag: "Unreachable" }>): void => {
+const unreachable = (
+  sitting: ChannelTransaction,
+  { agent, prompt, reason }: Extract<Input, { _tag: "Unreachable" }>
+): void => {
   const { holder } = sitting
   if (holder?.agent === agent && holder.prompt === prompt) fail(sitting, holder, reason, true)
 }
 
 // --- what time does
 
-const due = (sitting: Sitting, key: string): void => {
+const due = (sitting: ChannelTransaction, key: string): void => {
   const { agent, what } = Deadlines.read(key)
   const seated = sitting.seat(agent)
   if (seated === undefined) return

@@ -6,7 +6,7 @@
  * wrote is quoted, so that it cannot be taken for the channel's own words.
  */
 import { HashMap } from "effect"
-import type { Channel, Post, Seated } from "./Channel.ts"
+import type { Channel, Post, Seated } from "./ChannelState.ts"
 
 /** Of all that is quoted, and of one post, in characters. */
 const MAX_QUOTED = 32 * 1024

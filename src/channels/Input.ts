@@ -2,9 +2,9 @@
  * Input: everything that can happen in a channel: what people do, what agents do
  * and what becomes of them, and time.
  */
-import type { ChannelConfig, Order } from "../domain/ChannelConfig.ts"
+import type { ChannelConfig, Order } from "../config/ChannelConfig.ts"
 import type { Utterance } from "../domain/ChannelMessages.ts"
-import type { TurnOutcome } from "../domain/Crew.ts"
+import type { TurnOutcome } from "../domain/AgentPort.ts"
 
 /** An agent's turn is over, whatever it was about. */
 export interface Ended {

@@ -1,38 +1,38 @@
 /**
  * LiveChannels: Channels over the log: every channel an actor, told of its agents
- * by the Crew.
+ * by the AgentPort.
  *
  *     config ──┐                      ┌ runes
  *     people ──┼─► ChannelActor ──────┤
- *     Crew ────┘   (with its seats)   └ prompts, steers, interrupts ──► Crew
+ *     AgentPort ────┘   (with its seats)   └ prompts, steers, interrupts ──► AgentPort
  *
  * Guarantees: after a start it is settled who is alive, and what became of the
  * turns that were under way, before any floor is given; the layer is there at once.
  * A channel that fails touches no other.
  */
 import { Deferred, Effect, Fiber, Layer, Schedule, Stream } from "effect"
-import { ActorStopped } from "../actors/ActorRef.ts"
-import { DeadLetters } from "../actors/DeadLetters.ts"
-import type * as Nest from "../actors/Nest.ts"
-import { type ChannelConfig, type ChannelsConfig, MAX_CHANNELS } from "../domain/ChannelConfig.ts"
-import { Crew, type CrewReport } from "../domain/Crew.ts"
-import { NAME, NAME_FORM } from "../domain/Fields.ts"
+import { ActorStopped } from "../event-actor/ActorRef.ts"
+import { DeadLetters } from "../event-actor/DeadLetters.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { type ChannelConfig, type ChannelsConfig, MAX_CHANNELS } from "../config/ChannelConfig.ts"
+import { AgentPort, type AgentReport } from "../domain/AgentPort.ts"
+import { NAME, NAME_FORM } from "../config/Fields.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import { RuneLog, StorageError } from "../runes/RuneLog.ts"
-import { unborn } from "./Channel.ts"
+import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { unborn } from "./ChannelState.ts"
 import * as ChannelActor from "./ChannelActor.ts"
 import { Channels, type Home } from "./Channels.ts"
-import { Crowd } from "./Crowd.ts"
+import { Presence } from "./Presence.ts"
 import type { Input } from "./Input.ts"
-import { Hall } from "./Hall.ts"
+import { ChannelRegistry } from "./ChannelRegistry.ts"
 import { recover } from "./Recovery.ts"
-import * as Row from "./Row.ts"
-import { settle } from "./Settling.ts"
+import * as ChannelView from "./ChannelView.ts"
+import { settle } from "./TurnRecovery.ts"
 
 export interface Options {
   /** Where the channels belong in the supervision tree. */
-  readonly nest: Nest.Nest
+  readonly nest: DynamicSupervisor.DynamicSupervisor
 }
 
 /** A channel that was only just made, or that crashed, answers within moments. */
@@ -41,20 +41,20 @@ const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)
 type Command = Effect.Effect<Done, CommandRefused | StorageError>
 
 class LiveChannels {
-  readonly hall: Hall
+  readonly hall: ChannelRegistry
   private readonly kind: ChannelActor.Kind
-  private readonly nest: Nest.Nest
-  private readonly crew: Crew["Service"]
+  private readonly nest: DynamicSupervisor.DynamicSupervisor
+  private readonly crew: AgentPort["Service"]
   /** The log is folded. */
   readonly folded: Deferred.Deferred<void, StorageError>
   /** Conversations whose file was heard of. */
   private readonly configured = new Set<string>()
 
   constructor(parts: {
-    readonly hall: Hall
+    readonly hall: ChannelRegistry
     readonly kind: ChannelActor.Kind
-    readonly nest: Nest.Nest
-    readonly crew: Crew["Service"]
+    readonly nest: DynamicSupervisor.DynamicSupervisor
+    readonly crew: AgentPort["Service"]
     readonly folded: Deferred.Deferred<void, StorageError>
   }) {
     this.hall = parts.hall
@@ -228,7 +228,7 @@ class LiveChannels {
         Effect.suspend(() => {
           const actor = this.hall.find(name, caller)
           if (actor instanceof CommandRefused) return Effect.fail(actor)
-          return Effect.succeed(Row.view(actor.channel, this.hall.info(actor)))
+          return Effect.succeed(ChannelView.view(actor.channel, this.hall.info(actor)))
         }),
       create: this.create,
       close: this.close,
@@ -245,7 +245,7 @@ class LiveChannels {
 }
 
 /** What an agent's channels are told of it. */
-const hear = Effect.fnUntraced(function* (crew: Crew["Service"], hall: Hall, report: CrewReport) {
+const hear = Effect.fnUntraced(function* (crew: AgentPort["Service"], hall: ChannelRegistry, report: AgentReport) {
   const { agent, at, conversation } = report
   const tell = (input: Input) =>
     Effect.forEach(hall.placesOf(conversation, agent), (actor) => actor.tell(input, report.eventId), { discard: true })
@@ -279,7 +279,7 @@ const hear = Effect.fnUntraced(function* (crew: Crew["Service"], hall: Hall, rep
 })
 
 /** Reports wait until it is settled who is alive: what they tell comes after it. */
-const listen = (crew: Crew["Service"], hall: Hall) =>
+const listen = (crew: AgentPort["Service"], hall: ChannelRegistry) =>
   Effect.scoped(
     Effect.gen(function* () {
       const settled = yield* Deferred.make<void>()
@@ -295,15 +295,15 @@ const listen = (crew: Crew["Service"], hall: Hall) =>
   )
 
 const make = Effect.fnUntraced(function* (options: Options) {
-  const log = yield* RuneLog
-  const crew = yield* Crew
+  const log = yield* EventLog
+  const crew = yield* AgentPort
   const scope = yield* Effect.scope
-  const hall = new Hall(new Crowd())
+  const hall = new ChannelRegistry(new Presence())
   const kind = yield* ChannelActor.kind({ log, crew, crowd: hall.crowd, deadLetters: yield* DeadLetters })
   const folded = yield* Deferred.make<void, StorageError>()
   const live = new LiveChannels({ hall, kind, crew, nest: options.nest, folded })
   yield* recover.pipe(
-    Effect.provideService(RuneLog, log),
+    Effect.provideService(EventLog, log),
     Effect.flatMap(
       Effect.fnUntraced(function* (records) {
         for (const home of records.homes.values()) hall.home(home)

@@ -6,11 +6,11 @@
  * closed takes its channels with it.
  */
 import { Effect, Stream } from "effect"
-import { decodeChannel } from "../domain/ChannelConfig.ts"
-import type { Rune } from "../domain/Rune.ts"
-import { RuneLog } from "../runes/RuneLog.ts"
+import { decodeChannel } from "../config/ChannelConfig.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import type { Home } from "./Channels.ts"
-import { apply, type Channel, kinds, unborn } from "./Channel.ts"
+import { apply, type Channel, kinds, unborn } from "./ChannelState.ts"
 
 export interface Records {
   /** By conversation, then by name. */
@@ -64,7 +64,7 @@ export const fold = (records: Records, rune: Rune): void => {
 
 /** The whole log, folded. */
 export const recover = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const records = empty()
   yield* Stream.runForEachArray(log.read({ kinds: [...kinds, CLOSES, REGISTERED, RENAMED] }), (runes) =>
     Effect.sync(() => {

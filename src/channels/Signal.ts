@@ -8,7 +8,7 @@
  *
  * Guarantees: only a last line of its own counts, and it is not part of the text.
  */
-import { readAnswer } from "../machines/Seat.ts"
+import { readAnswer } from "./SeatMachine.ts"
 import type { Utterance } from "../domain/ChannelMessages.ts"
 
 export type Signal = Extract<Utterance, { readonly _tag: "TurnComplete" | "Wait" }>

@@ -8,7 +8,7 @@
  * in the line; who joins stands at the end; who leaves moves those behind it up by
  * one and nobody else.
  */
-import type { Order } from "../domain/ChannelConfig.ts"
+import type { Order } from "../config/ChannelConfig.ts"
 
 export interface TurnQueue {
   readonly line: ReadonlyArray<string>

@@ -1,6 +1,6 @@
 /** `agentd alert test`: a test mail down the path that real alerts take. */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
 

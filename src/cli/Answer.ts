@@ -3,7 +3,7 @@
  * session asks leave for; without a CALL: what waits for an answer.
  */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { hint, Invocation, print } from "./Invocation.ts"
 import { paint, plain } from "./Output.ts"
 import { adviceOf, render, waitingOf } from "./Waiting.ts"

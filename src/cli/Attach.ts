@@ -9,9 +9,9 @@
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
-import { call, type Client } from "../control/ControlClient.ts"
+import { call, type Client } from "../rpc/ControlClient.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
-import type { Rune } from "../domain/Rune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
 import * as AttachKept from "./AttachKept.ts"
 import { AttachView, KEPT, KINDS, type Line } from "./AttachView.ts"

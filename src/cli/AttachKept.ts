@@ -7,7 +7,7 @@
  * and never kept.
  */
 import { Effect, Schedule, Semaphore } from "effect"
-import type { DaemonUnreachable } from "../control/ControlClient.ts"
+import type { DaemonUnreachable } from "../rpc/ControlClient.ts"
 import type { Asked } from "./AttachInput.ts"
 import type { Line } from "./AttachView.ts"
 import { plain } from "./Output.ts"

@@ -5,8 +5,8 @@
  * Guarantees: each rune becomes a bounded number of lines of bounded length, none
  * of which can speak to the terminal; an answer that streamed is not shown twice.
  */
-import type { Rune } from "../domain/Rune.ts"
-import type { Question } from "../domain/Question.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { Question } from "../backends/Question.ts"
 import { age, type Colour, cut, plain, plainLines } from "./Output.ts"
 import { choices } from "./Waiting.ts"
 

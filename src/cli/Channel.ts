@@ -1,9 +1,9 @@
 /** `agentd channel …`: what is done to channels, and how they look. */
 import { Clock, Console, Effect, Stream } from "effect"
-import { call } from "../control/ControlClient.ts"
-import type { Order } from "../domain/ChannelConfig.ts"
+import { call } from "../rpc/ControlClient.ts"
+import type { Order } from "../config/ChannelConfig.ts"
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
-import { logLine } from "../machines/Seat.ts"
+import { logLine } from "../channels/SeatMachine.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { age, type Cell, clock, type Colour, paint, plain, plainLines, table, type TableOptions } from "./Output.ts"
 import { textOf } from "./Send.ts"

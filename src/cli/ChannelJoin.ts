@@ -9,7 +9,7 @@
  */
 import * as NodeTerminal from "@effect/platform-node/NodeTerminal"
 import { Clock, Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
 import { postLines } from "./Channel.ts"
 import { type Asked, HELP, parse } from "./ChannelInput.ts"

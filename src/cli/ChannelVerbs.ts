@@ -4,7 +4,7 @@
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { ORDERS } from "../domain/ChannelConfig.ts"
+import { ORDERS } from "../config/ChannelConfig.ts"
 import { maybe, verb } from "./Verb.ts"
 
 const name = Argument.String("channel").pipe(Argument.withDescription("Its name in this project, or project/channel"))

@@ -5,7 +5,7 @@
  */
 import { Cause, Config, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
-import { VERSION } from "../control/Version.ts"
+import { VERSION } from "../rpc/Version.ts"
 import * as AgentVerbs from "./AgentVerbs.ts"
 import * as ChannelVerbs from "./ChannelVerbs.ts"
 import * as ConversationVerbs from "./ConversationVerbs.ts"

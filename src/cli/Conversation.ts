@@ -1,6 +1,6 @@
 /** `agentd conversation ls|show|new`: what conversations there are, and how each stands. */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { ConversationInfo, Spending } from "../domain/Messages.ts"
 import { CONFIG_NAME } from "./Paths.ts"
 import { ExitCode } from "./ExitCode.ts"

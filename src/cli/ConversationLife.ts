@@ -1,6 +1,6 @@
 /** `agentd pause|resume|close|archive [CONVERSATION]`: what changes a conversation as a whole. */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { ConversationInfo } from "../domain/Messages.ts"
 import { confirm } from "./Confirm.ts"
 import { Invocation, print } from "./Invocation.ts"

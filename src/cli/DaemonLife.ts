@@ -3,10 +3,10 @@
  * wait until it answers; ask it to end and wait until its process is gone.
  */
 import { Clock, Console, Duration, Effect, Schedule } from "effect"
-import * as ProcessTable from "../backends/ProcessTable.ts"
-import { call, type DaemonUnreachable } from "../control/ControlClient.ts"
-import { checkLength, probe } from "../control/Endpoint.ts"
-import type { StatusReply } from "../control/Protocol.ts"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
+import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
+import { checkLength, probe } from "../rpc/Endpoint.ts"
+import type { StatusReply } from "../rpc/Protocol.ts"
 import { launch } from "../systemd/Launch.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"

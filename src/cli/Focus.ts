@@ -7,8 +7,8 @@
  */
 import { Effect } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import * as ProcessTable from "../backends/ProcessTable.ts"
-import { call } from "../control/ControlClient.ts"
+import * as ProcessTable from "../backends/process/ProcessTable.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { PlateInfo } from "../domain/Messages.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"

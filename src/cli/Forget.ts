@@ -1,6 +1,6 @@
 /** `agentd forget PLATE`: takes a session off the board. */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
 

@@ -1,6 +1,6 @@
 /** Glance: all that the board shows, asked of the daemon at once. */
 import { Effect } from "effect"
-import type { Client } from "../control/ControlClient.ts"
+import type { Client } from "../rpc/ControlClient.ts"
 import { boardOf } from "./Board.ts"
 
 export const glance = (client: Client) =>

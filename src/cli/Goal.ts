@@ -1,7 +1,7 @@
 /** `agentd goal TEXT`: gives the agents of this project a goal. */
 import { Effect } from "effect"
 import * as NodePath from "node:path"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"

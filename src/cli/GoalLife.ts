@@ -1,7 +1,7 @@
 /** `agentd goal approve|reject|plan|cancel|retry GOAL`: what a person decides about a goal. */
 import { Effect } from "effect"
 import * as NodePath from "node:path"
-import { call, type Client } from "../control/ControlClient.ts"
+import { call, type Client } from "../rpc/ControlClient.ts"
 import type { Caller } from "../domain/Messages.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"

@@ -1,8 +1,8 @@
 /** `agentd goal ls|show|schema`: what goals there are, and how the plan of one stands. */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { TaskInfo } from "../domain/GoalMessages.ts"
-import * as PlanFile from "../plans/PlanFile.ts"
+import * as PlanFile from "../goals/PlanFile.ts"
 import * as GoalView from "./GoalView.ts"
 import { Invocation, print } from "./Invocation.ts"
 

@@ -6,7 +6,7 @@
  * exit code says whether the goal is met.
  */
 import { Clock, Console, Effect, Schedule, Terminal } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { GoalPage } from "../domain/GoalMessages.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"

@@ -1,6 +1,6 @@
 /** `agentd interrupt AGENT`: ends its turn, or its run where there are no turns. */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
 

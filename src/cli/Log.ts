@@ -1,9 +1,9 @@
 /** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
 import { Clock, Console, Effect, Stream } from "effect"
-import { call, type Client } from "../control/ControlClient.ts"
-import { didYouMean } from "../domain/ConfigProblem.ts"
+import { call, type Client } from "../rpc/ControlClient.ts"
+import { didYouMean } from "../config/ConfigProblem.ts"
 import type { Caller } from "../domain/Messages.ts"
-import { DAEMON_STREAM, type Rune } from "../domain/Rune.ts"
+import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { hint, Invocation } from "./Invocation.ts"
 import { clock, cut, paint, plain, stateColour } from "./Output.ts"
 import type { Moment } from "./Moment.ts"
@@ -67,7 +67,7 @@ export const lineOf = (
 
 /** A kind that nobody writes is likely a slip; a newer agentd may know it, so it is asked for all the same. */
 const checkKinds = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
-  const { kinds } = yield* Effect.promise(() => import("../runes/Kinds.ts"))
+  const { kinds } = yield* Effect.promise(() => import("../app/EventKinds.ts"))
   for (const kind of asked.filter((each) => !kinds.has(each))) {
     const near = didYouMean(kind, [...kinds.keys()])
     const family = [...kinds.keys()].filter((each) => each.startsWith(`${kind.split(".")[0]}.`))

@@ -7,8 +7,8 @@
  * next call. Nothing but the protocol is written to standard output.
  */
 import { Console, Effect, Option, Stdio } from "effect"
-import { call } from "../control/ControlClient.ts"
-import { VERSION } from "../control/Version.ts"
+import { call } from "../rpc/ControlClient.ts"
+import { VERSION } from "../rpc/Version.ts"
 import * as ChannelTools from "./ChannelTools.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"

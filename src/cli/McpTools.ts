@@ -6,11 +6,11 @@
  * daemon hears of it; every refusal is text that says what to do next.
  */
 import { Effect, Result, Schema } from "effect"
-import { call, type Client, type DaemonUnreachable } from "../control/ControlClient.ts"
-import type { Voice } from "../domain/AgentConfig.ts"
+import { call, type Client, type DaemonUnreachable } from "../rpc/ControlClient.ts"
+import type { Voice } from "../config/AgentConfig.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import { Report, SpawnRequest } from "../domain/Messages.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 
 /** Whose tools these are. */
 export interface Speaker {

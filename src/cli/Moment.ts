@@ -3,7 +3,7 @@
  * an ISO date.
  */
 import { Duration, Option, Schema } from "effect"
-import { Span } from "../domain/Span.ts"
+import { Span } from "../config/Span.ts"
 
 export type Moment =
   | { readonly _tag: "Ago"; readonly millis: number }

@@ -1,6 +1,6 @@
 /** `agentd plates`: the sessions, with all that is known of each. */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { Invocation, print } from "./Invocation.ts"
 import * as SessionTable from "./SessionTable.ts"
 

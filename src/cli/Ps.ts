@@ -1,6 +1,6 @@
 /** `agentd ps`: the coding sessions and the agents, one a row; with -w as they change. */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { render } from "./Board.ts"
 import { glance } from "./Glance.ts"
 import { Invocation, print, worldOf } from "./Invocation.ts"

@@ -1,7 +1,7 @@
 /** `agentd restart`: the daemon; `agentd restart AGENT`: one agent, with fresh counters. */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
-import { probe } from "../control/Endpoint.ts"
+import { call } from "../rpc/ControlClient.ts"
+import { probe } from "../rpc/Endpoint.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"

@@ -1,6 +1,6 @@
 /** `agentd schema`: the JSON Schema of agentd.jsonc, for editors. */
 import { Console, Effect } from "effect"
-import { jsonSchema } from "../domain/ConfigFile.ts"
+import { jsonSchema } from "../config/ConfigFile.ts"
 import { Invocation } from "./Invocation.ts"
 
 export const run = Effect.fnUntraced(function* (input: { readonly user: boolean }) {

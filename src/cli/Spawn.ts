@@ -1,6 +1,6 @@
 /** `agentd spawn PARENT NAME TASK`: a sub-agent of a running agent, with its first task. */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
 

@@ -3,9 +3,9 @@
  * `agentd start AGENT`: a stopped agent, with fresh counters.
  */
 import { Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
-import { load } from "../domain/ConfigFile.ts"
+import { load } from "../config/ConfigFile.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"

@@ -1,8 +1,8 @@
 /** `agentd status`: the daemon itself, and what each answer rests on. */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
-import type { DaemonStatus, StatusReply } from "../control/Protocol.ts"
-import { VERSION } from "../control/Version.ts"
+import { call } from "../rpc/ControlClient.ts"
+import type { DaemonStatus, StatusReply } from "../rpc/Protocol.ts"
+import { VERSION } from "../rpc/Version.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { age, bytes, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
 

@@ -4,8 +4,8 @@
  * starts it again.
  */
 import { Effect, Option } from "effect"
-import { call } from "../control/ControlClient.ts"
-import { probe } from "../control/Endpoint.ts"
+import { call } from "../rpc/ControlClient.ts"
+import { probe } from "../rpc/Endpoint.ts"
 import * as Unit from "../systemd/Unit.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { confirm } from "./Confirm.ts"

@@ -1,6 +1,6 @@
 /** `agentd up`: the daemon in the foreground, until it is stopped. */
 import { Console, Effect } from "effect"
-import { checkLength } from "../control/Endpoint.ts"
+import { checkLength } from "../rpc/Endpoint.ts"
 import { Entry, hint, Invocation } from "./Invocation.ts"
 
 export const run = Effect.fnUntraced(function* () {

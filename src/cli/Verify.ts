@@ -3,11 +3,11 @@
  * without one the store is read here, and no rune is touched.
  */
 import { Console, Effect, FileSystem, Stream } from "effect"
-import { call } from "../control/ControlClient.ts"
-import { probe } from "../control/Endpoint.ts"
-import type { VerifyEvent } from "../control/Protocol.ts"
-import { RuneLog, StorageError, type Verdict } from "../runes/RuneLog.ts"
-import * as SqlRuneLog from "../runes/SqlRuneLog.ts"
+import { call } from "../rpc/ControlClient.ts"
+import { probe } from "../rpc/Endpoint.ts"
+import type { VerifyEvent } from "../rpc/Protocol.ts"
+import { EventLog, StorageError, type Verdict } from "../event-log/EventLog.ts"
+import * as SqlEventLog from "../event-log/SqlEventLog.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
@@ -39,7 +39,7 @@ const byHand = Effect.fnUntraced(function* (file: string) {
       remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
     })
   }
-  return yield* Effect.flatMap(RuneLog, (log) => log.verify).pipe(Effect.provide(SqlRuneLog.layerReadOnly({ file })))
+  return yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(SqlEventLog.layerReadOnly({ file })))
 })
 
 export const run = Effect.fnUntraced(function* () {

@@ -7,7 +7,7 @@
  * that asks in its own terminal only is listed with where that is.
  */
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
-import type { Question } from "../domain/Question.ts"
+import type { Question } from "../backends/Question.ts"
 import { age, paint, plain } from "./Output.ts"
 import { waits } from "./SessionTable.ts"
 

@@ -7,7 +7,7 @@
  */
 import { Clock, Effect, Ref, Stream, Terminal } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import { type Board, render, sessionsOf, waitingIn } from "./Board.ts"
 import { ExitCode } from "./ExitCode.ts"

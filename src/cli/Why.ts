@@ -1,6 +1,6 @@
 /** `agentd why AGENT`: what led it to where it stands, in plain sentences. */
 import { Clock, Effect } from "effect"
-import { call } from "../control/ControlClient.ts"
+import { call } from "../rpc/ControlClient.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { age, clock, paint, plain, stateColour } from "./Output.ts"
 

@@ -3,7 +3,7 @@
  * the shapes that cross a boundary.
  */
 import { Schema } from "effect"
-import { Order, TurnConfig } from "./ChannelConfig.ts"
+import { Order, TurnConfig } from "../config/ChannelConfig.ts"
 
 /** Longest text of one post, UTF-8 bytes. */
 export const MAX_POST_BYTES = 64 * 1024

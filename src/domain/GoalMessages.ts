@@ -3,8 +3,8 @@
  * plan file, the log, the control socket.
  */
 import { Schema } from "effect"
-import { described, matching, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
-import { Span } from "./Span.ts"
+import { described, matching, Name, optional, Text, whole, withDefault, Word } from "../config/Fields.ts"
+import { Span } from "../config/Span.ts"
 
 /** Most tasks of a plan, and bytes of its file. */
 export const MAX_TASKS = 200_000

@@ -3,7 +3,7 @@
  * that cross a boundary (control socket, siblings), with their errors.
  */
 import { Schema } from "effect"
-import { Question } from "./Question.ts"
+import { Question } from "../backends/Question.ts"
 
 /** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
 export const ProjectInfo = Schema.Struct({

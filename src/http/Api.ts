@@ -15,11 +15,11 @@ import {
   HttpServerRequest,
   HttpServerResponse
 } from "effect/http"
-import { inner } from "../backends/ClaudeRecord.ts"
-import { answered } from "../backends/ClaudeTools.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
+import { inner } from "../backends/claude/ClaudeRecord.ts"
+import { answered } from "../backends/claude/ClaudeTools.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 import { type Decision, type EventRefused, type Origin, Plates } from "../plates/Plates.ts"
-import { type Door, type Headers, type Needs, turnAway } from "./Door.ts"
+import { type Authorization, type Headers, type Needs, turnAway } from "./Authorization.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
 export const MAX_BODY = 1024 * 1024
@@ -194,13 +194,13 @@ const bodyOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<unk
   )
 
 export type Api = (
-  door: Door
+  door: Authorization
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
 export const make = Effect.fnUntraced(function* (status: Effect.Effect<unknown>) {
   const routes = routesOf(yield* Plates, status)
 
-  const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, door: Door) {
+  const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, door: Authorization) {
     const [path = "", query] = request.url.split("?", 2)
     const found = find(routes, request.method, path)
     // Who may not come in is not told what there is.

@@ -13,7 +13,7 @@ import { dirname } from "node:path"
 import { Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
 import type { HttpServerError } from "effect/http"
 import * as Api from "./Api.ts"
-import type { Door } from "./Door.ts"
+import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
 import { quote } from "./Spool.ts"
 import * as Tokens from "./Tokens.ts"
@@ -55,7 +55,7 @@ export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused"
 const listen = Effect.fnUntraced(function* (
   at: NodeHttpServer.Options,
   api: Api.Api,
-  doorOf: (server: Server) => Door
+  doorOf: (server: Server) => Authorization
 ) {
   const node = createServer({
     headersTimeout: HEADERS_MS,

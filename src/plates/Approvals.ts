@@ -8,12 +8,12 @@
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import { chosen, type Question } from "../domain/Question.ts"
-import { evolve } from "../machines/Machine.ts"
-import * as Plate from "../machines/Plate.ts"
-import type { Prompt } from "../machines/PlateData.ts"
-import type { Redact } from "../runes/Redact.ts"
-import type { RuneLog } from "../runes/RuneLog.ts"
+import { chosen, type Question } from "../backends/Question.ts"
+import { evolve } from "../event-actor/StateMachine.ts"
+import * as PlateMachine from "./PlateMachine.ts"
+import type { Prompt } from "./PlateData.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
 import type { Heard } from "./HookEvent.ts"
 import { actorName, type PlateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
@@ -49,12 +49,12 @@ const isOpen = ({ data, state }: Stand, prompt: Prompt): boolean =>
   state !== "Closed" && data.prompts.some((open) => isThat(open, prompt))
 
 export class Approvals {
-  private readonly log: RuneLog["Service"]
+  private readonly log: EventLog["Service"]
   private readonly redact: Redact["Service"]
   private readonly timeout: Duration.Duration
   private readonly open = new Map<string, Open>()
 
-  constructor(log: RuneLog["Service"], redact: Redact["Service"], timeout: Duration.Duration) {
+  constructor(log: EventLog["Service"], redact: Redact["Service"], timeout: Duration.Duration) {
     this.log = log
     this.redact = redact
     this.timeout = timeout
@@ -118,9 +118,9 @@ export class Approvals {
   /** Ends once the prompt is open no more, by the plate's own runes. An answer that is being written down is waited for. */
   private settledElsewhere({ plate, prompt }: Open, after: number, from: Stand): Effect.Effect<void> {
     let stand = from
-    return this.log.subscribe({ stream: plate.plateId, kinds: Plate.kinds, after }).pipe(
+    return this.log.subscribe({ stream: plate.plateId, kinds: PlateMachine.kinds, after }).pipe(
       Stream.takeUntil((rune) => {
-        stand = evolve(Plate.Plate, stand, rune)
+        stand = evolve(PlateMachine.Plate, stand, rune)
         return !isOpen(stand, prompt)
       }),
       Stream.runDrain,
@@ -193,7 +193,7 @@ export class Approvals {
   )
 }
 
-type PermissionRequest = Extract<Plate.Event, { readonly _tag: "HookPermissionRequest" }>
+type PermissionRequest = Extract<PlateMachine.Event, { readonly _tag: "HookPermissionRequest" }>
 
 const bounded = (json: string): string => {
   if (json.length <= MAX_INPUT) return json

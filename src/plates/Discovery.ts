@@ -9,9 +9,9 @@
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"
-import * as ClaudeSessions from "../backends/ClaudeSessions.ts"
-import type { Reception } from "./Reception.ts"
-import type { Roster } from "./Roster.ts"
+import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
+import type { EventIntake } from "./EventIntake.ts"
+import type { PlateRegistry } from "./PlateRegistry.ts"
 
 const INTERVAL = "10 seconds"
 /** A session's own hook comes first: it knows more. */
@@ -23,16 +23,16 @@ const MAX_MET = 10_000
 const slug = (cwd: string): string => cwd.replaceAll(/[^A-Za-z0-9]/g, "-")
 
 export class Discovery {
-  private readonly roster: Roster
-  private readonly reception: Reception
+  private readonly roster: PlateRegistry
+  private readonly reception: EventIntake
   private readonly fs: FileSystem.FileSystem
   /** Claude Code's own: `~/.claude`. */
   private readonly config: string
   private readonly met = new Set<string>()
 
   constructor(parts: {
-    readonly roster: Roster
-    readonly reception: Reception
+    readonly roster: PlateRegistry
+    readonly reception: EventIntake
     readonly fs: FileSystem.FileSystem
     readonly config: string
   }) {

@@ -6,7 +6,7 @@
  * restart calls and last tool follow from the plate's runes, all else is read from
  * the transcript again; the newest prompt is known from its hook until then.
  */
-import type * as Plate from "../machines/Plate.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
 import type { Transcript } from "./Transcript.ts"
 
 export interface Facts {
@@ -19,7 +19,7 @@ export interface Facts {
 export const none: Facts = { prompt: null, lastTool: null, toolCalls: 0 }
 
 /** One event of the plate's. */
-export const after = (facts: Facts, event: Plate.Event): Facts => {
+export const after = (facts: Facts, event: PlateMachine.Event): Facts => {
   switch (event._tag) {
     case "HookPreToolUse":
     case "ToolStart":

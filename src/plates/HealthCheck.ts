@@ -7,24 +7,24 @@
  * not even wake up. `checkedAt` tells a check that works from one that is stuck.
  */
 import { Clock, Effect, Option } from "effect"
-import * as Plate from "../machines/Plate.ts"
+import * as PlateMachine from "./PlateMachine.ts"
 import type { PlateActor } from "./PlateActor.ts"
-import type { Roster } from "./Roster.ts"
+import type { PlateRegistry } from "./PlateRegistry.ts"
 
 /** What one plate's files may take: the others are looked at in every round nonetheless. */
-const LOOK_LIMIT = Plate.HEALTH_CHECK_INTERVAL
+const LOOK_LIMIT = PlateMachine.HEALTH_CHECK_INTERVAL
 const CONCURRENCY = 16
 /** A closed plate fades after this, ms. */
 export const FADES_AFTER = 24 * 60 * 60 * 1_000
 
 export class HealthCheck {
-  private readonly roster: Roster
+  private readonly roster: PlateRegistry
   /** When the last round began that went through them all, ms since the epoch. */
   checkedAt: number | null = null
   /** Plates whose files cannot be read in time: said once. */
   private readonly stuck = new Set<string>()
 
-  constructor(roster: Roster) {
+  constructor(roster: PlateRegistry) {
     this.roster = roster
   }
 
@@ -61,11 +61,12 @@ export class HealthCheck {
       }
       yield* this.roster.populated.await
       const now = yield* Clock.currentTimeMillis
-      const late = last !== undefined && now - last > (1 + Plate.MAX_LATE_INTERVALS) * Plate.HEALTH_CHECK_INTERVAL
+      const late =
+        last !== undefined && now - last > (1 + PlateMachine.MAX_LATE_INTERVALS) * PlateMachine.HEALTH_CHECK_INTERVAL
       last = now
       if (!late) yield* this.round
       const took = (yield* Clock.currentTimeMillis) - now
-      yield* Effect.sleep(Math.max(0, Plate.HEALTH_CHECK_INTERVAL - took))
+      yield* Effect.sleep(Math.max(0, PlateMachine.HEALTH_CHECK_INTERVAL - took))
     }
   })
 }

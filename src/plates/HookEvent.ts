@@ -8,11 +8,11 @@
  */
 import { createHash } from "node:crypto"
 import type { Result } from "effect"
-import { inner } from "../backends/ClaudeRecord.ts"
-import { questionsOf } from "../backends/ClaudeTools.ts"
-import type { Question } from "../domain/Question.ts"
-import type * as Plate from "../machines/Plate.ts"
-import { Body, MAX_PATH } from "./Body.ts"
+import { inner } from "../backends/claude/ClaudeRecord.ts"
+import { questionsOf } from "../backends/claude/ClaudeTools.ts"
+import type { Question } from "../backends/Question.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import { JsonReader, MAX_PATH } from "./JsonReader.ts"
 import type { EventRefused } from "./Plates.ts"
 
 /** A hook, or an event of `/events`, understood. */
@@ -23,7 +23,7 @@ export interface Heard {
   readonly cwd: string | undefined
   readonly transcriptPath: string | undefined
   /** Undefined: it says nothing about the state. */
-  readonly event: Plate.Event | undefined
+  readonly event: PlateMachine.Event | undefined
   /** The beginning of what a person asked for. */
   readonly prompt?: string
   /** What it asks a person to choose. */
@@ -43,30 +43,34 @@ interface Base {
   readonly at: number
   readonly sessionId: string
 }
-type Read = (body: Body, base: Base) => Plate.Event | undefined
+type Read = (body: JsonReader, base: Base) => PlateMachine.Event | undefined
 
-const agentOf = (body: Body) => {
+const agentOf = (body: JsonReader) => {
   const agentId = body.maybe("agent_id")
   return agentId === undefined ? {} : { agentId }
 }
 
-const call = (body: Body) => ({ ...agentOf(body), tool: body.text("tool_name"), callId: body.text("tool_use_id") })
+const call = (body: JsonReader) => ({
+  ...agentOf(body),
+  tool: body.text("tool_name"),
+  callId: body.text("tool_use_id")
+})
 
 /** Tells two calls of one tool apart; of the input itself nothing is kept. */
-const inputOf = (body: Body) => {
+const inputOf = (body: JsonReader) => {
   const input = body.json["tool_input"]
   if (input === undefined) return {}
   return { input: createHash("sha256").update(JSON.stringify(input)).digest("hex").slice(0, 16) }
 }
 
 /** What goes on in the background after the call: an agent, or a command. */
-const launched = (body: Body) => {
+const launched = (body: JsonReader) => {
   const { agentId, backgroundTaskId, isAsync } = body.within("tool_response")
   const id = isAsync === true ? agentId : backgroundTaskId
   return typeof id === "string" && id !== "" ? { launched: id.slice(0, MAX_PATH) } : {}
 }
 
-const running = (body: Body): ReadonlyArray<string> =>
+const running = (body: JsonReader): ReadonlyArray<string> =>
   body
     .list("background_tasks")
     .slice(0, MAX_TASKS)
@@ -78,12 +82,12 @@ const running = (body: Body): ReadonlyArray<string> =>
 
 const ENDED_TASK = /^\s*<task-notification>[^]*?<task-id>([^<]{1,200})<\/task-id>/
 
-const endedTask = (body: Body) => {
+const endedTask = (body: JsonReader) => {
   const found = ENDED_TASK.exec((body.words("prompt") ?? "").slice(0, PROMPT_HEAD))
   return found === null ? {} : { endedTask: found[1]! }
 }
 
-const notification = (body: Body, base: Base): Plate.Event | undefined => {
+const notification = (body: JsonReader, base: Base): PlateMachine.Event | undefined => {
   const type = body.text("notification_type")
   return type === "permission_prompt" || type === "idle_prompt" || type === "agent_needs_input"
     ? { _tag: "HookNotification", ...base, notificationType: type }
@@ -153,14 +157,14 @@ const hooks: { readonly [name: string]: Read } = {
 export const names: ReadonlyArray<string> = Object.keys(hooks)
 
 /** What a person typed, not what a program put in its place. */
-const promptOf = (name: string, body: Body) => {
+const promptOf = (name: string, body: JsonReader) => {
   const prompt = name === "UserPromptSubmit" ? body.words("prompt")?.trim() : undefined
   return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }
 }
 
 /** `at`: when it reached us, ms since the epoch. */
 export const parse = (raw: unknown, at: number): Result.Result<Heard, EventRefused> =>
-  Body.read(raw, (body) => {
+  JsonReader.read(raw, (body) => {
     const name = body.text("hook_event_name")
     const sessionId = body.text("session_id")
     const read = Object.hasOwn(hooks, name) ? hooks[name] : undefined

@@ -3,24 +3,24 @@
  * right, and answers for them.
  *
  *     hooks ───┐                      ┌ machine → rune
- *     events ──┼─ Reception ─► plate ─┤
+ *     events ──┼─ EventIntake ─► plate ─┤
  *     runs ────┤      ▲               └ facts, transcript, note ◄─┬─ HealthCheck   every 10 s
- *  Discovery ──┘   Roster: whose?                                 ├─ Watch         when it is written
- *                                                                 └─ Pulse         does its process live?
+ *  Discovery ──┘   PlateRegistry: whose?                                 ├─ Watch         when it is written
+ *                                                                 └─ ProcessLiveness         does its process live?
  *
  * The layer is there at once; what the log holds is on the board soon after, and
  * what is heard meanwhile is kept. A plate that fails touches no other.
  */
 import { Clock, Deferred, Duration, Effect, FileSystem, Layer, Result, Schedule } from "effect"
-import { ActorStopped } from "../actors/ActorRef.ts"
-import { DeadLetters } from "../actors/DeadLetters.ts"
-import * as MachineActor from "../actors/MachineActor.ts"
-import type * as Nest from "../actors/Nest.ts"
-import { identify } from "../backends/ProcessTable.ts"
+import { ActorStopped } from "../event-actor/ActorRef.ts"
+import { DeadLetters } from "../event-actor/DeadLetters.ts"
+import * as MachineActor from "../event-actor/MachineActor.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { identify } from "../backends/process/ProcessTable.ts"
 import { CommandRefused, type PlateInfo } from "../domain/Messages.ts"
-import * as Plate from "../machines/Plate.ts"
-import { Redact } from "../runes/Redact.ts"
-import { RuneLog, StorageError } from "../runes/RuneLog.ts"
+import * as PlateMachine from "./PlateMachine.ts"
+import { Redact } from "../event-log/Redact.ts"
+import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import { Approvals } from "./Approvals.ts"
 import { Discovery } from "./Discovery.ts"
 import { FADES_AFTER, HealthCheck } from "./HealthCheck.ts"
@@ -28,17 +28,17 @@ import * as HookEvent from "./HookEvent.ts"
 import { PlateActor } from "./PlateActor.ts"
 import { type Decision, EventRefused, type Origin, Plates } from "./Plates.ts"
 import * as PostedEvent from "./PostedEvent.ts"
-import { Pulse } from "./Pulse.ts"
-import { type AgentOf, Reception } from "./Reception.ts"
+import { ProcessLiveness } from "./ProcessLiveness.ts"
+import { type AgentOf, EventIntake } from "./EventIntake.ts"
 import { type PlateRecord, recover } from "./Recovery.ts"
 import { Refusals } from "./Refusals.ts"
-import { Roster } from "./Roster.ts"
-import { order, row, type Shown } from "./Row.ts"
+import { PlateRegistry } from "./PlateRegistry.ts"
+import { order, row, type Shown } from "./PlateView.ts"
 import { Watch } from "./Watch.ts"
 
 export interface Options {
   /** Where the plates belong in the supervision tree. */
-  readonly nest: Nest.Nest
+  readonly nest: DynamicSupervisor.DynamicSupervisor
   /** What a person gets to answer a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
   /** Whose run a session is: `project/agent`; default: nobody knows. */
@@ -53,16 +53,16 @@ export interface Options {
 const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
 
 class LivePlates {
-  readonly roster: Roster
-  readonly reception: Reception
+  readonly roster: PlateRegistry
+  readonly reception: EventIntake
   readonly health: HealthCheck
   readonly approvals: Approvals
   readonly refusals: Refusals
   readonly ready: Deferred.Deferred<void, StorageError>
 
   constructor(parts: {
-    readonly roster: Roster
-    readonly reception: Reception
+    readonly roster: PlateRegistry
+    readonly reception: EventIntake
     readonly health: HealthCheck
     readonly approvals: Approvals
     readonly refusals: Refusals
@@ -79,7 +79,7 @@ class LivePlates {
   private readonly read = <A>(what: string, parsed: Result.Result<A, EventRefused>): Effect.Effect<A, EventRefused> =>
     Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : this.refusals.note(what, parsed.failure)
 
-  private readonly asking = (plate: PlateActor, event: Plate.Event) =>
+  private readonly asking = (plate: PlateActor, event: PlateMachine.Event) =>
     Effect.andThen(plate.started, plate.actor.ask(event)).pipe(
       Effect.retry({
         schedule: settles,
@@ -89,7 +89,7 @@ class LivePlates {
     )
 
   /** What it reports is durable, or it fails for the disk's sake; a refusal by the machine is an answer. */
-  private readonly asked = (plate: PlateActor, event: Plate.Event) =>
+  private readonly asked = (plate: PlateActor, event: PlateMachine.Event) =>
     this.asking(plate, event).pipe(
       Effect.map((committed) => ({ refused: undefined, committed })),
       Effect.catchIf(
@@ -283,20 +283,20 @@ const service = (live: LivePlates): Plates["Service"] =>
   })
 
 const make = Effect.fnUntraced(function* (options: Options) {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const fs = yield* FileSystem.FileSystem
   const scope = yield* Effect.scope
   const kind = yield* MachineActor.kind({
-    machine: Plate.Plate,
+    machine: PlateMachine.Plate,
     log,
     deadLetters: yield* DeadLetters,
     perform: () => Effect.void,
     activities: {}
   })
-  const roster = new Roster({ kind, nest: options.nest, fs, scope })
+  const roster = new PlateRegistry({ kind, nest: options.nest, fs, scope })
   const agentOf: AgentOf = options.agentOf ?? (() => Effect.succeed(undefined))
-  const pulse = yield* Pulse.make(roster, fs, agentOf)
-  const reception = yield* Reception.make(roster, pulse, agentOf)
+  const pulse = yield* ProcessLiveness.make(roster, fs, agentOf)
+  const reception = yield* EventIntake.make(roster, pulse, agentOf)
   const timeout = Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes")
   const approvals = new Approvals(log, yield* Redact, timeout)
   yield* Effect.addFinalizer(() => approvals.giveUp)
@@ -322,7 +322,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
   }
   const now = yield* Clock.currentTimeMillis
   yield* recover.pipe(
-    Effect.provideService(RuneLog, log),
+    Effect.provideService(EventLog, log),
     Effect.flatMap((records) => roster.restore(records, now - FADES_AFTER)),
     Effect.andThen(reception.open),
     Effect.onExit((exit) => Deferred.done(ready, exit)),

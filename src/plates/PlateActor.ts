@@ -6,19 +6,19 @@
  * what is kept here can be lost and found again.
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
-import type * as MachineActor from "../actors/MachineActor.ts"
-import type { Snapshot } from "../machines/Machine.ts"
-import * as Plate from "../machines/Plate.ts"
-import type { ProcessId } from "../backends/ProcessTable.ts"
+import type * as MachineActor from "../event-actor/MachineActor.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
+import * as PlateMachine from "./PlateMachine.ts"
+import type { ProcessId } from "../backends/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as Facts from "./Facts.ts"
 import * as SessionNote from "./SessionNote.ts"
 import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
-import { judge } from "./Verdict.ts"
+import { judge } from "./TranscriptRules.ts"
 
-export type Stand = Snapshot<Plate.State, Plate.Data>
-export type Animated = MachineActor.MachineActor<Plate.State, Plate.Event, Plate.Data>
+export type Stand = Snapshot<PlateMachine.State, PlateMachine.Data>
+export type Animated = MachineActor.MachineActor<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
 
 /** Subagents whose transcripts are followed while they ask. */
 const MAX_SIDES = 16
@@ -35,8 +35,8 @@ const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agen
 
 /** Where it stands before its first rune. */
 export const initial = (plateId: string): Stand => ({
-  state: Plate.Plate.initial,
-  data: { ...Plate.initial, plateId },
+  state: PlateMachine.Plate.initial,
+  data: { ...PlateMachine.initial, plateId },
   entered: 0,
   at: 0
 })
@@ -106,7 +106,7 @@ export class PlateActor {
   }
 
   /** It is in the mailbox, or dead-lettered, when this returns. */
-  tell(event: Plate.Event, cause?: number): void {
+  tell(event: PlateMachine.Event, cause?: number): void {
     this.facts = Facts.after(this.facts, event)
     this.actor.tellNow(event, cause)
   }

@@ -6,7 +6,7 @@
  * the log: neither the daemon's nor a conversation's.
  */
 import { Effect, Random } from "effect"
-import { DAEMON_STREAM } from "../domain/Rune.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
 
 /** Crockford's alphabet in lower case: no i, l, o, u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"

@@ -7,8 +7,8 @@
  */
 import { Context, type Effect, Schema } from "effect"
 import type { Caller, CommandRefused, Done, PlateInfo } from "../domain/Messages.ts"
-import type * as Plate from "../machines/Plate.ts"
-import type { StorageError } from "../runes/RuneLog.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 
 /** The body is not an event. Its `field` and `remedy` make up the 400. */
 export class EventRefused extends Schema.TaggedError<EventRefused>()("EventRefused", {
@@ -34,7 +34,10 @@ export interface RunReport {
   readonly runId: string
   /** `project/agent` */
   readonly agent: string
-  readonly event: Extract<Plate.Event, { readonly runId: string; readonly _tag: `Run${string}` }> | RunBegun | RunEnded
+  readonly event:
+    | Extract<PlateMachine.Event, { readonly runId: string; readonly _tag: `Run${string}` }>
+    | RunBegun
+    | RunEnded
 }
 export interface RunBegun {
   readonly _tag: "RunBegun"

@@ -6,8 +6,8 @@
  * process's own plate is ever named by `stopped`, never all of a folder.
  */
 import type { Result } from "effect"
-import type * as Plate from "../machines/Plate.ts"
-import { Body, MAX_PATH } from "./Body.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import { JsonReader, MAX_PATH } from "./JsonReader.ts"
 import type { Heard } from "./HookEvent.ts"
 import * as PlateId from "./PlateId.ts"
 import type { EventRefused } from "./Plates.ts"
@@ -18,7 +18,7 @@ interface Base {
   readonly timestamp?: number
 }
 
-const events: { readonly [type: string]: (body: Body, base: Base) => Plate.Event } = {
+const events: { readonly [type: string]: (body: JsonReader, base: Base) => PlateMachine.Event } = {
   session_start: (body, base) => {
     const cwd = body.maybe(["cwd", "project_path"], MAX_PATH)
     const transcriptPath = body.maybe("transcript_path", MAX_PATH)
@@ -50,7 +50,7 @@ export interface Posted extends Heard {
 const PLATE = ["plate_id", "plateId"]
 
 export const parse = (raw: unknown, at: number): Result.Result<Posted, EventRefused> =>
-  Body.read(raw, (body) => {
+  JsonReader.read(raw, (body) => {
     const type = body.text("event_type")
     const timestamp = body.time("timestamp")
     const base = { at, sessionId: body.text("session_id"), ...(timestamp === undefined ? {} : { timestamp }) }
@@ -79,7 +79,7 @@ export interface Registration {
 }
 
 export const register = (raw: unknown): Result.Result<Registration, EventRefused> =>
-  Body.read(raw, (body) => {
+  JsonReader.read(raw, (body) => {
     const plateId = body.maybe(PLATE)
     if (plateId !== undefined && !PlateId.isValid(plateId)) {
       body.refuse("plate_id", `${JSON.stringify(plateId.slice(0, 80))} cannot name a plate.`, PlateId.FORM)
@@ -94,7 +94,7 @@ export interface Stopped {
 }
 
 export const stopped = (raw: unknown): Result.Result<Stopped, EventRefused> =>
-  Body.read(raw, (body) => {
+  JsonReader.read(raw, (body) => {
     const plateId = body.maybe(PLATE)
     const sessionId = body.maybe("session_id")
     if (plateId === undefined && sessionId === undefined) {

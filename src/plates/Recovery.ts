@@ -6,10 +6,10 @@
  * leaves its name only, which is not used again.
  */
 import { Effect, Stream } from "effect"
-import type { Rune } from "../domain/Rune.ts"
-import { evolve } from "../machines/Machine.ts"
-import * as Plate from "../machines/Plate.ts"
-import { RuneLog } from "../runes/RuneLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { evolve } from "../event-actor/StateMachine.ts"
+import * as PlateMachine from "./PlateMachine.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import * as Facts from "./Facts.ts"
 import { initial, type Stand } from "./PlateActor.ts"
 
@@ -33,8 +33,8 @@ export const apply = (records: Records, rune: Rune): void => {
   if (records.used.has(plateId)) return
   const record = records.plates.get(plateId) ?? { plateId, stand: initial(plateId), facts: Facts.none }
   try {
-    record.stand = evolve(Plate.Plate, record.stand, rune)
-    record.facts = Facts.after(record.facts, rune.payload["event"] as Plate.Event)
+    record.stand = evolve(PlateMachine.Plate, record.stand, rune)
+    record.facts = Facts.after(record.facts, rune.payload["event"] as PlateMachine.Event)
     records.plates.set(plateId, record)
   } catch {
     records.plates.delete(plateId)
@@ -48,9 +48,9 @@ export const apply = (records: Records, rune: Rune): void => {
 }
 
 export const recover = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const records = empty()
-  yield* Stream.runForEachArray(log.read({ kinds: Plate.kinds }), (runes) =>
+  yield* Stream.runForEachArray(log.read({ kinds: PlateMachine.kinds }), (runes) =>
     Effect.sync(() => {
       for (const rune of runes) apply(records, rune)
     })

@@ -6,8 +6,8 @@
  * many were left out.
  */
 import { Clock, Effect } from "effect"
-import { DAEMON_STREAM } from "../domain/Rune.ts"
-import type { RuneLog } from "../runes/RuneLog.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
 import type { EventRefused } from "./Plates.ts"
 
 const MAX_A_MINUTE = 30
@@ -16,12 +16,12 @@ const MINUTE = 60_000
 const MAX_TEXT = 500
 
 export class Refusals {
-  private readonly log: RuneLog["Service"]
+  private readonly log: EventLog["Service"]
   private minute = 0
   private written = 0
   private leftOut = 0
 
-  constructor(log: RuneLog["Service"]) {
+  constructor(log: EventLog["Service"]) {
     this.log = log
   }
 

@@ -8,9 +8,9 @@
  * open that it could belong to. Where that cannot be seen nothing is said.
  */
 import { Effect, type FileSystem } from "effect"
-import { type Process, snapshot } from "../backends/ProcessTable.ts"
-import type * as Plate from "../machines/Plate.ts"
-import type { Prompt } from "../machines/PlateData.ts"
+import { type Process, snapshot } from "../backends/process/ProcessTable.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import type { Prompt } from "./PlateData.ts"
 import type { PlateActor } from "./PlateActor.ts"
 
 const TOOL = "Bash"
@@ -55,7 +55,7 @@ export const look = Effect.fnUntraced(
       for (const child of children) {
         if (!(yield* isShell(fs, child.pid))) continue
         const { agentId, callId, tool } = prompt
-        const event: Plate.Event = {
+        const event: PlateMachine.Event = {
           _tag: "DialogEndObserved",
           at: now,
           asOf: Math.round(forkedAt(child, uptime, now)),

@@ -9,9 +9,9 @@
 import { Effect, FiberMap, type FileSystem, type Scope, Stream } from "effect"
 import { basename, dirname } from "node:path"
 import type { PlateActor } from "./PlateActor.ts"
-import type { Roster } from "./Roster.ts"
-import { fileOf } from "../backends/ClaudeSessions.ts"
-import { NOTE_SETTLES } from "./Verdict.ts"
+import type { PlateRegistry } from "./PlateRegistry.ts"
+import { fileOf } from "../backends/claude/ClaudeSessions.ts"
+import { NOTE_SETTLES } from "./TranscriptRules.ts"
 
 const MAX_FOLDERS = 64
 /** How often the folders are gone through. */
@@ -26,14 +26,14 @@ const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
 ]
 
 export class Watch {
-  private readonly roster: Roster
+  private readonly roster: PlateRegistry
   private readonly fs: FileSystem.FileSystem
   private readonly folders: FiberMap.FiberMap<string>
   /** Looks that wait until a note has settled, by plate. */
   private readonly later: FiberMap.FiberMap<string>
 
   private constructor(
-    roster: Roster,
+    roster: PlateRegistry,
     fs: FileSystem.FileSystem,
     folders: FiberMap.FiberMap<string>,
     later: FiberMap.FiberMap<string>
@@ -44,7 +44,7 @@ export class Watch {
     this.later = later
   }
 
-  static make(roster: Roster, fs: FileSystem.FileSystem): Effect.Effect<Watch, never, Scope.Scope> {
+  static make(roster: PlateRegistry, fs: FileSystem.FileSystem): Effect.Effect<Watch, never, Scope.Scope> {
     return Effect.zipWith(FiberMap.make<string>(), FiberMap.make<string>(), (folders, later) => {
       return new Watch(roster, fs, folders, later)
     })

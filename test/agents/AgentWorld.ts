@@ -3,23 +3,23 @@
  * daemon's life on that log: its end is a loss, as by kill -9.
  */
 import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { freshAgent } from "../../src/agents/AgentRecovery.ts"
-import * as AgentTree from "../../src/agents/AgentTree.ts"
-import type { Home } from "../../src/agents/Home.ts"
-import { LiveAgent } from "../../src/agents/LiveAgent.ts"
+import * as AgentCommands from "../../src/agents/AgentCommands.ts"
+import type { ConversationPort } from "../../src/agents/ConversationPort.ts"
+import { AgentSupervisor } from "../../src/agents/AgentSupervisor.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
-import type { Watched } from "../../src/agents/RunRouter.ts"
+import type { Watched } from "../../src/agents/RunEvents.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
-import { AgentConfig } from "../../src/domain/AgentConfig.ts"
-import type { CrewReport } from "../../src/domain/Crew.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { AgentConfig } from "../../src/config/AgentConfig.ts"
+import type { AgentReport } from "../../src/domain/AgentPort.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import { until } from "./World.ts"
 
 export const caller = { by: "ada", config: null }
@@ -28,8 +28,8 @@ export const STREAM = "shop-1"
 const settings = Schema.decodeUnknownSync(AgentConfig)
 
 export class AgentWorld {
-  readonly log: RuneLog["Service"]
-  readonly reports: Array<CrewReport> = []
+  readonly log: EventLog["Service"]
+  readonly reports: Array<AgentReport> = []
   readonly watched: Array<Watched> = []
   readonly failed: Array<string> = []
   readonly turns: Array<string> = []
@@ -38,17 +38,17 @@ export class AgentWorld {
   /** In the place of the one that plays. */
   puppet: Backend | undefined = undefined
   barred: string | undefined = undefined
-  agent!: LiveAgent
-  tree!: AgentTree.AgentTree
+  agent!: AgentSupervisor
+  tree!: AgentCommands.AgentCommands
   private scope: Scope.Closeable | undefined = undefined
 
-  constructor(log: RuneLog["Service"], turns: ReadonlyArray<TurnScript>, config: object) {
+  constructor(log: EventLog["Service"], turns: ReadonlyArray<TurnScript>, config: object) {
     this.log = log
     this.config = settings({ backend: { type: "command", argv: ["x"] }, minRunInterval: "0ms", ...config })
     this.backend = ScriptedBackend.make([{ turns }])
   }
 
-  private readonly home: Home = {
+  private readonly home: ConversationPort = {
     barred: () => this.barred,
     newTurn: (_, turnId) =>
       Effect.sync(() => {
@@ -68,13 +68,13 @@ export class AgentWorld {
   readonly open = Effect.gen({ self: this }, function* () {
     const scope = yield* Scope.make()
     this.scope = scope
-    const records = yield* Effect.provideService(Recovery.recover, RuneLog, this.log)
+    const records = yield* Effect.provideService(Recovery.recover, EventLog, this.log)
     const record = records.get(STREAM)?.agents.get("builder") ?? freshAgent("builder")
     const dead = yield* Layer.build(
-      Layer.fresh(DeadLetters.layer().pipe(Layer.provide(Layer.succeed(RuneLog, this.log))))
+      Layer.fresh(DeadLetters.layer().pipe(Layer.provide(Layer.succeed(EventLog, this.log))))
     ).pipe(Scope.provide(scope))
     const recoveredTo = yield* this.log.head
-    this.agent = yield* LiveAgent.make(
+    this.agent = yield* AgentSupervisor.make(
       {
         conversation: STREAM,
         project: () => "shop",
@@ -96,7 +96,7 @@ export class AgentWorld {
       },
       record
     ).pipe(Scope.provide(scope))
-    this.tree = AgentTree.of(this.agent)
+    this.tree = AgentCommands.of(this.agent)
     yield* Effect.orDie(Supervisor.make({ name: "root", children: [this.tree.child] })).pipe(Scope.provide(scope))
   })
 
@@ -137,11 +137,11 @@ export class AgentWorld {
 
 export const memoryLog = Effect.map(
   Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))),
-  (context): RuneLog["Service"] => Context.get(context, RuneLog)
+  (context): EventLog["Service"] => Context.get(context, EventLog)
 )
 
 export interface Instead {
-  readonly log?: RuneLog["Service"]
+  readonly log?: EventLog["Service"]
   readonly puppet?: Backend
 }
 

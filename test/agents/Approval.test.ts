@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { decide, keyOf } from "../../src/agents/Approval.ts"
-import { ApprovalPolicy } from "../../src/domain/AgentConfig.ts"
+import { ApprovalPolicy } from "../../src/config/AgentConfig.ts"
 
 const policy = Schema.decodeUnknownSync(ApprovalPolicy)
 const verdict = (settings: object, tool: string, readOnly = false) => decide(policy(settings), { tool, readOnly })._tag

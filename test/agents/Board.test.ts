@@ -1,12 +1,12 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import * as Board from "../../src/agents/Board.ts"
+import * as AgentView from "../../src/agents/AgentView.ts"
 import * as Inbox from "../../src/agents/Inbox.ts"
-import { AgentConfig } from "../../src/domain/AgentConfig.ts"
-import { evolve, type Snapshot } from "../../src/machines/Machine.ts"
+import { AgentConfig } from "../../src/config/AgentConfig.ts"
+import { evolve, type Snapshot } from "../../src/event-actor/StateMachine.ts"
 import type { CallInfo } from "../../src/domain/Messages.ts"
-import * as Turn from "../../src/machines/Turn.ts"
-import * as Worker from "../../src/machines/Worker.ts"
+import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 
 const config = (more: object = {}): AgentConfig =>
   Result.getOrThrow(
@@ -17,26 +17,30 @@ const config = (more: object = {}): AgentConfig =>
     })
   )
 
-type Snap = Snapshot<Worker.State, Worker.Data>
+type Snap = Snapshot<WorkerMachine.State, WorkerMachine.Data>
 
 /** Where the events lead; the n-th rune came n seconds after the first. */
-const after = (events: ReadonlyArray<Worker.Event>, options: Worker.Options = {}): Snap => {
-  let snapshot: Snap = { state: "Initializing", data: Worker.initial(options), entered: 1, at: 0 }
+const after = (events: ReadonlyArray<WorkerMachine.Event>, options: WorkerMachine.Options = {}): Snap => {
+  let snapshot: Snap = { state: "Initializing", data: WorkerMachine.initial(options), entered: 1, at: 0 }
   events.forEach((event, index) => {
-    snapshot = evolve(Worker.Worker, snapshot, { eventId: index + 2, at: (index + 1) * 1000, payload: { event } })
+    snapshot = evolve(WorkerMachine.Worker, snapshot, {
+      eventId: index + 2,
+      at: (index + 1) * 1000,
+      payload: { event }
+    })
   })
   return snapshot
 }
 
-const turn = (state: Turn.State, data: Partial<Turn.Data> = {}) => ({
+const turn = (state: TurnMachine.State, data: Partial<TurnMachine.Data> = {}) => ({
   state,
-  data: { ...Turn.initial(), ...data },
+  data: { ...TurnMachine.initial(), ...data },
   entered: 0,
   at: 0
 })
 
-const row = (worker: Snap | undefined, more: Partial<Board.Row> = {}) =>
-  Board.row({
+const row = (worker: Snap | undefined, more: Partial<AgentView.Row> = {}) =>
+  AgentView.row({
     conversation: "c",
     project: "shop",
     agent: "a",
@@ -51,19 +55,19 @@ const row = (worker: Snap | undefined, more: Partial<Board.Row> = {}) =>
   })
 
 const message = { messageId: "m1", from: "ada", text: "t", urgent: false, at: 1 }
-const place: Worker.Event = { _tag: "WorktreeReady", cwd: "/w", branch: "agentd/a" }
-const prompt: Worker.Event = { _tag: "PromptReady", prompt: "p", runId: "r1", messageIds: ["m1"], at: 2000 }
-const started: Worker.Event = { _tag: "SessionStarted", runId: "r1", seq: 1, pid: 7 }
-const ended = (outcome: Extract<Worker.Event, { _tag: "SessionExited" }>["outcome"]): Worker.Event => ({
+const place: WorkerMachine.Event = { _tag: "WorktreeReady", cwd: "/w", branch: "agentd/a" }
+const prompt: WorkerMachine.Event = { _tag: "PromptReady", prompt: "p", runId: "r1", messageIds: ["m1"], at: 2000 }
+const started: WorkerMachine.Event = { _tag: "SessionStarted", runId: "r1", seq: 1, pid: 7 }
+const ended = (outcome: Extract<WorkerMachine.Event, { _tag: "SessionExited" }>["outcome"]): WorkerMachine.Event => ({
   _tag: "SessionExited",
   runId: "r1",
   outcome
 })
-const urgent: Worker.Event = { _tag: "UrgentMessage", messageId: "m2" }
+const urgent: WorkerMachine.Event = { _tag: "UrgentMessage", messageId: "m2" }
 const running = [place, prompt, started]
 
 describe("Board", () => {
-  const details: { readonly [s in Worker.State]: readonly [ReadonlyArray<Worker.Event>, string] } = {
+  const details: { readonly [s in WorkerMachine.State]: readonly [ReadonlyArray<WorkerMachine.Event>, string] } = {
     Initializing: [[], "prepares where it works"],
     BuildingPrompt: [[place], "waits for a message"],
     Spawning: [[place, prompt], "starts run 1"],
@@ -141,7 +145,7 @@ describe("Board", () => {
       until: null,
       restsOn: 1
     }
-    const detail = (state: Turn.State, calls: ReadonlyArray<CallInfo> = []) =>
+    const detail = (state: TurnMachine.State, calls: ReadonlyArray<CallInfo> = []) =>
       row(after(running), { turn: turn(state), calls }).detail
     assert.strictEqual(detail("streaming"), "run 1")
     assert.strictEqual(detail("tool_executing", [call, { ...call, tool: "read" }]), "run 1: shell, read")

@@ -2,10 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { alertOf } from "../../src/alerts/AlertPolicy.ts"
-import * as Board from "../../src/agents/Board.ts"
+import * as AgentView from "../../src/agents/AgentView.ts"
 import * as Why from "../../src/agents/Why.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
-import { AgentConfig } from "../../src/domain/AgentConfig.ts"
+import { AgentConfig } from "../../src/config/AgentConfig.ts"
 import { Schema } from "effect"
 import { type AgentWorld, caller, make as makeWorld } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
@@ -48,7 +48,7 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
   assert.match(alerts[0]!.headline, /builder stopped: the budget of tokens is spent/)
   assert.match(alerts[0]!.remedy ?? "", /Raise its budget .* agentd start shop\/builder/)
   const { agent } = world
-  const row = Board.row({
+  const row = AgentView.row({
     conversation: "shop-1",
     project: "shop",
     agent: "builder",

@@ -1,15 +1,15 @@
 /** One conversation over agents that are doubles: what it counts, bars, interrupts and ends. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Layer, Schema, type Scope, Stream } from "effect"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import * as ConversationActor from "../../src/agents/ConversationActor.ts"
 import * as ConversationRecovery from "../../src/agents/ConversationRecovery.ts"
 import { leaving } from "../../src/agents/SubAgents.ts"
-import { ConversationConfig } from "../../src/domain/Config.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { RuneLog, StorageError } from "../../src/runes/RuneLog.ts"
+import { ConversationConfig } from "../../src/config/Config.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { until } from "./World.ts"
 
 const STREAM = "shop-1"
@@ -55,13 +55,13 @@ class Double {
 }
 
 class World {
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly said: Array<string> = []
   readonly ended: Array<string> = []
   config = settings({})
   readonly agents: ReadonlyArray<Double>
 
-  constructor(log: RuneLog["Service"]) {
+  constructor(log: EventLog["Service"]) {
     this.log = log
     this.agents = ["a", "b", "c"].map((name) => new Double(name, this.said))
   }
@@ -125,7 +125,7 @@ class World {
 
 const world = Effect.gen(function* () {
   const context = yield* Layer.build(Layer.fresh(layerMemory))
-  return new World(Context.get(context, RuneLog))
+  return new World(Context.get(context, EventLog))
 })
 
 const state = (of: ConversationActor.ConversationActor, wanted: string) =>

@@ -6,9 +6,9 @@ import type { Fleet } from "../../src/agents/Fleet.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { ConversationInfo } from "../../src/domain/Messages.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
-import { openLog } from "../runes/Disk.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import { openLog } from "../event-log/Disk.ts"
 import * as World from "./World.ts"
 
 const hangs = { turns: [{ hang: true }] }
@@ -36,7 +36,7 @@ const runesOf = (world: World.World, ...kinds: ReadonlyArray<string>) =>
 
 /** The fold of the log stands where the live conversation does. */
 const folds = Effect.fnUntraced(function* (world: World.World, fleet: Fleet["Service"]) {
-  const records = yield* Effect.provideService(Recovery.recover, RuneLog, world.log)
+  const records = yield* Effect.provideService(Recovery.recover, EventLog, world.log)
   for (const row of yield* fleet.conversations) {
     const { life } = records.get(row.conversation)!
     assert.strictEqual(life.broken, undefined)
@@ -491,7 +491,7 @@ describe("archive", { timeout: 30_000 }, () => {
       w.configure({ agents: { a: agent() } })
       const file = `${w.folder}/state/runes.db`
       const life = <A, E>(
-        use: (fleet: Fleet["Service"], log: RuneLog["Service"]) => Effect.Effect<A, E, Scope.Scope>
+        use: (fleet: Fleet["Service"], log: EventLog["Service"]) => Effect.Effect<A, E, Scope.Scope>
       ) =>
         Effect.scoped(
           Effect.gen(function* () {

@@ -5,13 +5,13 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Queue, Stream } from "effect"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog, StorageError } from "../../src/runes/RuneLog.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import type { Backend, Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import type { Fate } from "../../src/domain/Crew.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
+import type { Fate } from "../../src/domain/AgentPort.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import { AgentWorld, caller, STREAM } from "./AgentWorld.ts"
 import { until } from "./World.ts"
 
@@ -80,18 +80,18 @@ const agent = (outside: Outside): Backend => ({
 })
 
 /** A log on which a daemon dies: the n-th append is the last one; `heard`: it is still told of. */
-const mortal = Effect.fnUntraced(function* (log: RuneLog["Service"], n: number, heard: boolean) {
+const mortal = Effect.fnUntraced(function* (log: EventLog["Service"], n: number, heard: boolean) {
   const dead = yield* Deferred.make<void>()
   const gone = yield* Deferred.make<never, StorageError>()
   let count = 0
-  const append: RuneLog["Service"]["append"] = (drafts) =>
+  const append: EventLog["Service"]["append"] = (drafts) =>
     Effect.suspend(() => {
       if (++count > n) return Deferred.await(gone)
       if (count < n) return log.append(drafts)
       const last = Effect.tap(log.append(drafts), () => Deferred.succeed(dead, undefined))
       return heard ? last : Effect.andThen(last, Deferred.await(gone))
     })
-  const mortalLog: RuneLog["Service"] = {
+  const mortalLog: EventLog["Service"] = {
     ...log,
     append,
     appendLazy: (drafts) => (count >= n ? Effect.void : log.appendLazy(drafts))
@@ -157,12 +157,12 @@ const drive = Effect.fnUntraced(function* (world: AgentWorld, outside: Outside) 
 
 const settings = { backoff: { base: "1ms" }, interruptGrace: "2s" }
 const fresh = Effect.gen(function* () {
-  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), RuneLog)
+  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), EventLog)
   const payload = { config: "/shop/agentd.jsonc", name: "shop" }
   yield* log.append([{ stream: STREAM, kind: "project.registered", actor: "project", payload }])
   return log
 })
-const life = Effect.fnUntraced(function* (log: RuneLog["Service"], outside: Outside) {
+const life = Effect.fnUntraced(function* (log: EventLog["Service"], outside: Outside) {
   const world = new AgentWorld(log, [], settings)
   world.puppet = agent(outside)
   yield* world.open
@@ -172,7 +172,7 @@ const life = Effect.fnUntraced(function* (log: RuneLog["Service"], outside: Outs
 const idsOf = ({ payload }: Rune) => (payload["event"] as { messageIds?: ReadonlyArray<string> }).messageIds ?? []
 
 /** All that was promised of it. */
-const holds = Effect.fnUntraced(function* (world: AgentWorld, log: RuneLog["Service"], outside: Outside) {
+const holds = Effect.fnUntraced(function* (world: AgentWorld, log: EventLog["Service"], outside: Outside) {
   const { agent: live, tree } = world
   const runes = yield* log.tail({ stream: STREAM }, 10_000)
   assert.deepStrictEqual((yield* log.verify).problems, [])
@@ -216,7 +216,7 @@ const holds = Effect.fnUntraced(function* (world: AgentWorld, log: RuneLog["Serv
   assert.deepStrictEqual(tree.inbox().data.waiting, [])
   assert.deepStrictEqual(tree.calls(), [])
   // the fold of the log stands where the live agent does
-  const record = (yield* Effect.provideService(Recovery.recover, RuneLog, log)).get(STREAM)!.agents.get("builder")!
+  const record = (yield* Effect.provideService(Recovery.recover, EventLog, log)).get(STREAM)!.agents.get("builder")!
   assert.strictEqual(record.broken, undefined)
   assert.deepStrictEqual(record.turn, tree.turn())
   assert.deepStrictEqual(record.inbox, tree.inbox())

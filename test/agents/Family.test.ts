@@ -1,13 +1,13 @@
 /** Sub-agents and their parents: what ends with whom, and what a parent hears of them. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Latch, Scope, Stream } from "effect"
-import * as Board from "../../src/agents/Board.ts"
+import * as AgentView from "../../src/agents/AgentView.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import { why } from "../../src/agents/Why.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
 import type { Fleet } from "../../src/agents/Fleet.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import * as Puppet from "./Puppet.ts"
 import * as World from "./World.ts"
 
@@ -74,7 +74,7 @@ describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
           yield* begin(w, fleet)
           yield* Effect.forEach(names(14), (name) => spawn(w, fleet, name), { discard: true })
           const waits = yield* fleet.agent("kid14", w.caller)
-          assert.strictEqual(waits.detail, Board.QUEUED)
+          assert.strictEqual(waits.detail, AgentView.QUEUED)
           assert.deepInclude(why([], waits), { advice: null })
           yield* fleet.stop("boss", w.caller)
           const ended = yield* fleet.agent("kid14", w.caller)
@@ -135,7 +135,7 @@ describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
       yield* Effect.forEach(names(11), (name) => spawn(w, fleet, name), { discard: true })
       for (const command of [fleet.start, fleet.restart]) {
         const { eventId, message } = yield* command("kid11", w.caller)
-        assert.strictEqual(message, `shop/kid11 ${Board.QUEUED}.`)
+        assert.strictEqual(message, `shop/kid11 ${AgentView.QUEUED}.`)
         assert.isAbove(eventId, 0)
       }
       assert.lengthOf(yield* runesOf(w, "worker.started"), 11)

@@ -1,11 +1,11 @@
 /** Runs that break the contract, and moments that come at the worst time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { ActorStopped } from "../../src/actors/ActorRef.ts"
+import { ActorStopped } from "../../src/event-actor/ActorRef.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
-import type { RuneLog } from "../../src/runes/RuneLog.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import type { EventLog } from "../../src/event-log/EventLog.ts"
 import { AgentWorld, caller, make as makeWorld, memoryLog } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import { until } from "./World.ts"
@@ -79,7 +79,7 @@ const cut = Effect.fnUntraced(function* (world: AgentWorld, holds: (rune: Rune) 
 })
 
 /** The next daemon on it, which starts nobody. */
-const revived = Effect.fnUntraced(function* (log: RuneLog["Service"], config: object) {
+const revived = Effect.fnUntraced(function* (log: EventLog["Service"], config: object) {
   const world = new AgentWorld(log, [], config)
   world.puppet = Puppet.make()
   yield* world.open

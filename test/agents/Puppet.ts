@@ -11,8 +11,8 @@ import {
   type RunEvent,
   type RunSpec
 } from "../../src/backends/Backend.ts"
-import type { RuneDraft } from "../../src/domain/Rune.ts"
-import { type RuneLog, StorageError } from "../../src/runes/RuneLog.ts"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import { type EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { until } from "./World.ts"
 
 export interface Pulled {
@@ -88,7 +88,7 @@ export const make = (options: { readonly up?: boolean; readonly deaf?: boolean }
 }
 
 /** The log; appends of drafts that are `held` wait for `free`. */
-export const holding = (log: RuneLog["Service"]) => {
+export const holding = (log: EventLog["Service"]) => {
   const gate = Latch.makeUnsafe(true)
   const gone = new StorageError({ message: "the daemon is gone", remedy: "", reason: "closed" })
   let waiting = 0
@@ -97,7 +97,7 @@ export const holding = (log: RuneLog["Service"]) => {
   const holds: { held: (draft: RuneDraft) => boolean } = { held: () => false }
   const alive = (drafts: ReadonlyArray<RuneDraft>) =>
     Effect.suspend(() => (isDead ? Effect.fail(gone) : log.append(drafts)))
-  const append: RuneLog["Service"]["append"] = (drafts) =>
+  const append: EventLog["Service"]["append"] = (drafts) =>
     Effect.suspend(() => {
       if (!drafts.some((draft) => holds.held(draft))) return alive(drafts)
       waiting++

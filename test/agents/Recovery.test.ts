@@ -3,11 +3,11 @@ import { Effect } from "effect"
 import * as Inbox from "../../src/agents/Inbox.ts"
 import { apply, recover, type Records } from "../../src/agents/Recovery.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
-import * as Ids from "../../src/domain/Ids.ts"
-import type { Rune, RuneDraft } from "../../src/domain/Rune.ts"
-import type * as Turn from "../../src/machines/Turn.ts"
-import * as Worker from "../../src/machines/Worker.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import * as ProjectName from "../../src/config/ProjectName.ts"
+import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+import type * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as World from "./World.ts"
 
 const message = (messageId: string, text = messageId): Inbox.Message => ({
@@ -20,20 +20,20 @@ const message = (messageId: string, text = messageId): Inbox.Message => ({
 
 /** Drafts as an agent's actors write them. */
 const writer = (stream: string, agent: string) => ({
-  started: (options: Worker.Options = {}, incarnation = 1): RuneDraft => ({
+  started: (options: WorkerMachine.Options = {}, incarnation = 1): RuneDraft => ({
     stream,
     kind: "worker.started",
     actor: `worker/${agent}`,
-    payload: { by: "ada", incarnation, initial: Worker.initial(options) }
+    payload: { by: "ada", incarnation, initial: WorkerMachine.initial(options) }
   }),
-  moved: (event: Worker.Event): RuneDraft => ({
+  moved: (event: WorkerMachine.Event): RuneDraft => ({
     stream,
     kind: "worker.moved",
     actor: `worker/${agent}`,
     trigger: event._tag,
     payload: { event }
   }),
-  turned: (event: Turn.Event): RuneDraft => ({
+  turned: (event: TurnMachine.Event): RuneDraft => ({
     stream,
     kind: { start_turn: "turn.started", response_done: "turn.completed" }[event._tag as string] ?? "turn.error",
     actor: `turn/${agent}`,
@@ -68,10 +68,16 @@ const fold = (drafts: ReadonlyArray<RuneDraft>): Records => {
   return records
 }
 
-const place: Worker.Event = { _tag: "WorktreeReady", cwd: "/" }
-const prompt: Worker.Event = { _tag: "PromptReady", prompt: "old prompt", runId: "r1", messageIds: ["m1"], at: 1 }
-const started: Worker.Event = { _tag: "SessionStarted", runId: "r1", seq: 1, pid: 7 }
-const exited = (outcome: Extract<Worker.Event, { _tag: "SessionExited" }>["outcome"]): Worker.Event => ({
+const place: WorkerMachine.Event = { _tag: "WorktreeReady", cwd: "/" }
+const prompt: WorkerMachine.Event = {
+  _tag: "PromptReady",
+  prompt: "old prompt",
+  runId: "r1",
+  messageIds: ["m1"],
+  at: 1
+}
+const started: WorkerMachine.Event = { _tag: "SessionStarted", runId: "r1", seq: 1, pid: 7 }
+const exited = (outcome: Extract<WorkerMachine.Event, { _tag: "SessionExited" }>["outcome"]): WorkerMachine.Event => ({
   _tag: "SessionExited",
   runId: "r1",
   outcome
@@ -128,7 +134,7 @@ describe("Recovery", () => {
 })
 
 /** A worker's event with what its turn writes before it. */
-const withTurn = (event: Worker.Event): ReadonlyArray<Worker.Event | Turn.Event> => {
+const withTurn = (event: WorkerMachine.Event): ReadonlyArray<WorkerMachine.Event | TurnMachine.Event> => {
   switch (event._tag) {
     case "SessionStarted":
       return [
@@ -157,10 +163,10 @@ const withTurn = (event: Worker.Event): ReadonlyArray<Worker.Event | Turn.Event>
 
 /** What the log holds when the daemon is killed in a state, and what the next daemon makes of it. */
 const killedIn: {
-  readonly [s in Worker.State]: {
-    readonly events: ReadonlyArray<Worker.Event>
+  readonly [s in WorkerMachine.State]: {
+    readonly events: ReadonlyArray<WorkerMachine.Event>
     /** Where it stands when the next daemon has come to rest. */
-    readonly then: Worker.State
+    readonly then: WorkerMachine.State
     /** What the next run is told; none where there is no run. */
     readonly told: RegExp | undefined
     readonly totalErrors?: number
@@ -204,16 +210,18 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
         const backend = ScriptedBackend.make([{ steps: [{ _tag: "Started", pid: 8 }], hang: true }])
         const world = yield* World.make(backend)
         world.configure({ agents: { a: World.command() } })
-        const stream = Ids.conversationId(world.config)
+        const stream = ProjectName.conversationId(world.config)
         const { inbox, moved, started: begin, turned } = writer(stream, "a")
         const backoff = { base: 50, cap: 50, factor: 2, jitter: 0 }
         yield* world.log.append([
           registered(stream, world.config),
           begin({ backoff, graceMillis: 50 }),
           inbox({ _tag: "Received", message: message("m1") }),
-          ...events.flatMap(withTurn).map((event) => ("turnId" in event ? turned(event) : moved(event as Worker.Event)))
+          ...events
+            .flatMap(withTurn)
+            .map((event) => ("turnId" in event ? turned(event) : moved(event as WorkerMachine.Event)))
         ])
-        const folded = yield* Effect.provideService(recover, RuneLog, world.log)
+        const folded = yield* Effect.provideService(recover, EventLog, world.log)
         assert.strictEqual(folded.get(stream)!.agents.get("a")!.worker?.state, state)
         const fleet = yield* world.open
         const row = yield* World.untilAgent(fleet, "a", (found) => found.state === then)
@@ -224,7 +232,7 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
         assert.notStrictEqual(played[0]?.spec.runId, "r1", "a run id is never used twice")
         assert.strictEqual(row.totalErrors, totalErrors)
         yield* World.untilAgent(fleet, "a", (found) => found.inbox === 0)
-        const again = yield* Effect.provideService(recover, RuneLog, world.log)
+        const again = yield* Effect.provideService(recover, EventLog, world.log)
         const live = (yield* fleet.agents)[0]!
         const record = again.get(stream)!.agents.get("a")!
         assert.deepStrictEqual([record.worker?.state, record.worker?.entered], [live.state, live.restsOn])

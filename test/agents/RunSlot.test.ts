@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Queue, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import * as RunSlot from "../../src/agents/RunSlot.ts"
+import * as RunSupervisor from "../../src/agents/RunSupervisor.ts"
 import { type Backend, BackendError, type RunEvent, type RunSpec } from "../../src/backends/Backend.ts"
-import type { Outcome } from "../../src/domain/Outcome.ts"
+import type { Outcome } from "../../src/backends/Outcome.ts"
 
 const spec = (runId: string): RunSpec => ({
   runId,
@@ -52,7 +52,7 @@ const setUp = Effect.gen(function* () {
   const exits: Array<readonly [string, Outcome]> = []
   const facts: Array<string> = []
   const test = yield* makeBackend
-  const slot = yield* RunSlot.make({
+  const slot = yield* RunSupervisor.make({
     events: ({ runId }, _, events) =>
       Effect.sync(() => {
         for (const event of events) facts.push(`${runId}: ${event._tag === "Delta" ? event.text : event._tag}`)
@@ -118,7 +118,7 @@ describe("RunSlot", () => {
     Effect.gen(function* () {
       const { backend, feed } = yield* makeBackend
       const seen: Array<string | undefined> = []
-      const slot: RunSlot.RunSlot = yield* RunSlot.make({
+      const slot: RunSupervisor.RunSupervisor = yield* RunSupervisor.make({
         events: () => Effect.void,
         exited: () => Effect.sync(() => void seen.push(slot.current()))
       })

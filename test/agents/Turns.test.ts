@@ -1,7 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { fold } from "../../src/machines/Machine.ts"
-import * as Turn from "../../src/machines/Turn.ts"
+import { fold } from "../../src/event-actor/StateMachine.ts"
+import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import { caller, make } from "./AgentWorld.ts"
 import { until } from "./World.ts"
 
@@ -242,7 +242,7 @@ describe("turns", () => {
       const runes = (yield* world.runes).filter(
         ({ actor, kind }) => actor === "turn/builder" && !kind.endsWith("delta")
       )
-      assert.deepStrictEqual(fold(Turn.Turn, Turn.initial(), runes), world.tree.turn())
+      assert.deepStrictEqual(fold(TurnMachine.Turn, TurnMachine.initial(), runes), world.tree.turn())
     }).pipe(Effect.scoped)
   )
 

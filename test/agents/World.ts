@@ -7,25 +7,25 @@ import { Context, Effect, Layer, type Scope } from "effect"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as Nest from "../../src/actors/Nest.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { Fleet } from "../../src/agents/Fleet.ts"
 import * as LiveFleet from "../../src/agents/LiveFleet.ts"
 import { Backends } from "../../src/backends/Backends.ts"
-import { ProcessTree } from "../../src/backends/ProcessTree.ts"
+import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
-import { Crew } from "../../src/domain/Crew.ts"
+import { AgentPort } from "../../src/domain/AgentPort.ts"
 import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 
 export class World {
   readonly folder: string
   readonly config: string
   readonly caller: Caller
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly backends: Backends["Service"]["make"]
   /** What the daemon is told to take up at once. */
   project: string | undefined = undefined
@@ -34,7 +34,7 @@ export class World {
 
   /** In a folder of its own, or in that of another world: the next daemon on another log's connection. */
   constructor(
-    log: RuneLog["Service"],
+    log: EventLog["Service"],
     backends: Backends["Service"]["make"],
     folder: string = mkdtempSync(join(tmpdir(), "agentd-fleet-"))
   ) {
@@ -58,7 +58,12 @@ export class World {
 
   /** With what its channels and plans know of it. */
   readonly both = Effect.gen({ self: this }, function* () {
-    const nest = Nest.make({ name: "conversations", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+    const nest = DynamicSupervisor.make({
+      name: "conversations",
+      strategy: "one_for_one",
+      intensity: 10,
+      period: "30 seconds"
+    })
     const backends = Layer.succeed(Backends, { make: this.backends })
     const layer = LiveFleet.layer({
       worktrees: join(this.folder, "worktrees"),
@@ -69,8 +74,8 @@ export class World {
     }).pipe(
       Layer.provide(
         Layer.mergeAll(
-          Layer.succeed(RuneLog, this.log),
-          DeadLetters.layer().pipe(Layer.provide(Layer.succeed(RuneLog, this.log))),
+          Layer.succeed(EventLog, this.log),
+          DeadLetters.layer().pipe(Layer.provide(Layer.succeed(EventLog, this.log))),
           backends,
           Redact.layer,
           ProcessTree.layer,
@@ -88,7 +93,7 @@ export class World {
       )
     )
     yield* until(fleet.ready, (ready) => ready)
-    return { fleet, crew: Context.get(context, Crew) }
+    return { fleet, crew: Context.get(context, AgentPort) }
   })
 }
 
@@ -100,7 +105,7 @@ export const command = (more: object = {}) => ({
 
 /** On the given backend, with a log of its own; gone with the scope. */
 export const make = Effect.fnUntraced(function* (backend: Backend, backends?: Backends["Service"]["make"]) {
-  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), RuneLog)
+  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), EventLog)
   return yield* Effect.acquireRelease(
     Effect.sync(() => new World(log, backends ?? (() => Effect.succeed(backend)))),
     ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))

@@ -3,15 +3,15 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { type Duration, Effect, Fiber, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { Correspondence } from "../../src/alerts/Correspondence.ts"
+import { AlertContext } from "../../src/alerts/AlertContext.ts"
 import { LiveOutbox } from "../../src/alerts/LiveOutbox.ts"
 import * as EmailAlerter from "../../src/alerts/EmailAlerter.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
-import { MailConfig } from "../../src/domain/Config.ts"
-import type { RuneDraft } from "../../src/domain/Rune.ts"
-import { layerMemory } from "../../src/runes/MemoryRuneLog.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { MailConfig } from "../../src/config/Config.ts"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import { body, closedPort, header, type Script, stand } from "./SmtpStand.ts"
 
 const decodeMail = Schema.decodeUnknownSync(MailConfig)
@@ -21,7 +21,7 @@ const mailTo = (port: number, rest: object = {}): MailConfig =>
 /** The mail section in force; a test may change it. */
 const desk = (initial: MailConfig | undefined) => {
   const current = { mail: initial }
-  return { current, layer: Correspondence.layerTest(() => current.mail) }
+  return { current, layer: AlertContext.layerTest(() => current.mail) }
 }
 
 const withLog = Effect.provide(Layer.mergeAll(layerMemory, NodeFileSystem.layer, Redact.layer))
@@ -33,7 +33,7 @@ const options: EmailAlerter.Options = {
 }
 
 /** An alerter that lives until the scope ends or somebody kills it. */
-const alerter = (at: Layer.Layer<Correspondence>) =>
+const alerter = (at: Layer.Layer<AlertContext>) =>
   Effect.forkScoped(Effect.provide(EmailAlerter.run(options), Layer.mergeAll(at, LiveOutbox.layer)))
 
 /** A little real time for the sockets, without the test's clock moving. */
@@ -91,8 +91,8 @@ const stopped = (agent: string): ReadonlyArray<RuneDraft> => [
 ]
 
 const append = (...drafts: ReadonlyArray<RuneDraft | ReadonlyArray<RuneDraft>>) =>
-  Effect.flatMap(RuneLog, (log) => log.append(drafts.flat() as ReadonlyArray<RuneDraft>))
-const alertRunes = (kind: string) => Effect.flatMap(RuneLog, (log) => log.tail({ kinds: [kind] }, 1000))
+  Effect.flatMap(EventLog, (log) => log.append(drafts.flat() as ReadonlyArray<RuneDraft>))
+const alertRunes = (kind: string) => Effect.flatMap(EventLog, (log) => log.tail({ kinds: [kind] }, 1000))
 const recorded = (kind: string, least = 1) => Effect.map(alertRunes(kind), (runes) => runes.length >= least)
 const summary = Effect.map(Outbox.load, Outbox.summary)
 const served = (script: Script = {}) => stand(script)
@@ -348,7 +348,7 @@ describe("EmailAlerter", () => {
     Effect.gen(function* () {
       const slow = yield* served({ onConnect: () => {} })
       const quick = yield* served()
-      const at = Layer.succeed(Correspondence, {
+      const at = Layer.succeed(AlertContext, {
         mailFor: (stream) => Effect.succeed(mailTo(stream === "demo-00000000" ? slow.port : quick.port)),
         projectName: () => Effect.succeed("demo"),
         why: () => Effect.succeed([])

@@ -3,10 +3,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { type Alert, alertOf } from "../../src/alerts/AlertPolicy.ts"
 import * as Mail from "../../src/alerts/Mail.ts"
-import type { Outcome } from "../../src/domain/Outcome.ts"
-import type { Payload, Rune } from "../../src/domain/Rune.ts"
-import { step } from "../../src/machines/Machine.ts"
-import * as Worker from "../../src/machines/Worker.ts"
+import type { Outcome } from "../../src/backends/Outcome.ts"
+import type { Payload, Rune } from "../../src/event-log/Rune.ts"
+import { step } from "../../src/event-actor/StateMachine.ts"
+import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 
 const rune = (rest: Partial<Rune>): Rune => ({
   eventId: 7,
@@ -26,8 +26,8 @@ const rune = (rest: Partial<Rune>): Rune => ({
 
 /** The payload that the worker itself writes when a run ends so, as its `row`th error in a row, `all`th in all. */
 const exited = (outcome: Outcome, row = 5, all = 5): Payload => {
-  const data = { ...Worker.initial(), runId: "r5", consecutiveErrors: row - 1, totalErrors: all - 1 }
-  const moved = step(Worker.Worker, "Running", data, { _tag: "SessionExited", runId: "r5", outcome })
+  const data = { ...WorkerMachine.initial(), runId: "r5", consecutiveErrors: row - 1, totalErrors: all - 1 }
+  const moved = step(WorkerMachine.Worker, "Running", data, { _tag: "SessionExited", runId: "r5", outcome })
   assert.strictEqual(moved._tag, "Moved")
   return moved._tag === "Moved" ? moved.payload : {}
 }

@@ -4,7 +4,7 @@ import { Schema } from "effect"
 import { type Alert, together } from "../../src/alerts/AlertPolicy.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
 import { delayAfter } from "../../src/alerts/Retry.ts"
-import type { RuneDraft } from "../../src/domain/Rune.ts"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
 
 const alert = (cause: number, name: string): Alert => ({
   kind: "agent.stopped",

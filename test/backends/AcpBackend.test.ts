@@ -2,10 +2,10 @@ import { assert, describe, layer } from "@effect/vitest"
 import { Duration, Effect, Exit, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as AcpBackend from "../../src/backends/AcpBackend.ts"
+import * as AcpBackend from "../../src/backends/acp/AcpBackend.ts"
 import type { Decision, Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import { isAlive } from "../../src/backends/ProcessTable.ts"
-import type * as Config from "../../src/domain/BackendConfig.ts"
+import { isAlive } from "../../src/backends/process/ProcessTable.ts"
+import type * as Config from "../../src/config/BackendConfig.ts"
 import * as Support from "../support/backend-run.ts"
 
 const { tags, world } = Support

@@ -3,9 +3,9 @@ import { Schema } from "effect"
 import type { RequestPermissionRequest, SessionUpdate, ToolCall, ToolCallUpdate } from "@agentclientprotocol/sdk"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import * as AcpFault from "../../src/backends/AcpFault.ts"
-import * as Messages from "../../src/backends/AcpMessages.ts"
-import { AcpUpdates } from "../../src/backends/AcpUpdates.ts"
+import * as AcpFault from "../../src/backends/acp/AcpFault.ts"
+import * as Messages from "../../src/backends/acp/AcpMessages.ts"
+import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 
 /** What the protocol's own types allow, ours read: else this file does not compile. */

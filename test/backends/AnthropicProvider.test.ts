@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { assembly, bodyOf, urlOf } from "../../src/backends/AnthropicProvider.ts"
-import { repair } from "../../src/backends/ModelHistory.ts"
-import { Message, type ModelRequest, ProviderError, type ProviderEvent } from "../../src/backends/Provider.ts"
-import type { Account } from "../../src/backends/ProviderFault.ts"
+import { assembly, bodyOf, urlOf } from "../../src/backends/model/AnthropicProvider.ts"
+import { repair } from "../../src/backends/model/ModelHistory.ts"
+import { Message, type ModelRequest, ProviderError, type ProviderEvent } from "../../src/backends/model/Provider.ts"
+import type { Account } from "../../src/backends/model/ProviderFault.ts"
 
 const account: Account = { key: "k", keySource: "K", baseUrl: "https://api.example.org", model: "m" }
 const request = (messages: ReadonlyArray<Message>): ModelRequest => ({

@@ -2,9 +2,9 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
 import { Backends } from "../../src/backends/Backends.ts"
-import { ProcessTree } from "../../src/backends/ProcessTree.ts"
-import { Reaper } from "../../src/backends/Reaper.ts"
-import { BackendConfig } from "../../src/domain/BackendConfig.ts"
+import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { BackendConfig } from "../../src/config/BackendConfig.ts"
 
 const alive = (pid: number): boolean => {
   try {

@@ -2,8 +2,8 @@ import { assert, describe, it } from "@effect/vitest"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { RunEvent } from "../../src/backends/Backend.ts"
-import { type ClaudeRecord, parse } from "../../src/backends/ClaudeRecord.ts"
-import { ClaudeStream } from "../../src/backends/ClaudeStream.ts"
+import { type ClaudeRecord, parse } from "../../src/backends/claude/ClaudeRecord.ts"
+import { ClaudeStream } from "../../src/backends/claude/ClaudeStream.ts"
 
 const NOW = 1_795_000_000_000
 /** What the recordings with an input's id have given it. */

@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
-import * as LineSplitter from "../../src/backends/LineSplitter.ts"
+import * as LineSplitter from "../../src/backends/process/LineSplitter.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 

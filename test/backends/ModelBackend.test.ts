@@ -2,9 +2,9 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
-import { endOf } from "../../src/backends/ModelEnd.ts"
-import { ProviderError } from "../../src/backends/Provider.ts"
-import { define } from "../../src/backends/Tool.ts"
+import { endOf } from "../../src/backends/model/ModelEnd.ts"
+import { ProviderError } from "../../src/backends/model/Provider.ts"
+import { define } from "../../src/backends/model/Tool.ts"
 import * as Stand from "./ModelStand.ts"
 
 const { call, done, only, tags, textOf, tool, whole } = Stand

@@ -11,9 +11,9 @@ import type { AddressInfo } from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
-import * as ModelBackend from "../../src/backends/ModelBackend.ts"
-import type { Tool, ToolOutcome } from "../../src/backends/Tool.ts"
-import { ModelBackend as ModelConfig } from "../../src/domain/BackendConfig.ts"
+import * as ModelBackend from "../../src/backends/model/ModelBackend.ts"
+import type { Tool, ToolOutcome } from "../../src/backends/model/Tool.ts"
+import { ModelBackend as ModelConfig } from "../../src/config/BackendConfig.ts"
 
 export type Dialect = "anthropic" | "openai"
 export const dialects: ReadonlyArray<Dialect> = ["anthropic", "openai"]

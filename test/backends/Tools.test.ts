@@ -5,8 +5,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import { Sandbox } from "../../src/backends/Sandbox.ts"
-import * as Tools from "../../src/backends/Tools.ts"
+import { Sandbox } from "../../src/backends/sandbox/Sandbox.ts"
+import * as Tools from "../../src/backends/model/Tools.ts"
 import { call, config, held, sandboxOf, SECRET, services, yard } from "../support/toolbox.ts"
 
 const SERVER = join(import.meta.dirname, "../fixtures/mcp-server.mjs")

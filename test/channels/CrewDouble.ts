@@ -1,32 +1,32 @@
 /**
- * A Crew whose agents do what a test says: it keeps the contract (durable inboxes,
+ * A AgentPort whose agents do what a test says: it keeps the contract (durable inboxes,
  * one turn at a time, idempotent posts, reports in order) without any agent behind
  * it. It outlives a daemon, as the agents' part of the log does.
  */
 import { Clock, Deferred, Effect, Layer, PubSub, Stream } from "effect"
 import {
   type Address,
-  Crew,
-  type CrewMessage,
-  type CrewReport,
+  AgentPort,
+  type AgentMessage,
+  type AgentReport,
   type Fate,
   type Member,
   type TurnOutcome
-} from "../../src/domain/Crew.ts"
+} from "../../src/domain/AgentPort.ts"
 import { CommandRefused } from "../../src/domain/Messages.ts"
 
 interface Turn {
   readonly turnId: string
-  readonly messages: Array<CrewMessage>
+  readonly messages: Array<AgentMessage>
 }
 
 class Agent {
   online = false
   turn: Turn | undefined = undefined
-  inbox: Array<CrewMessage> = []
+  inbox: Array<AgentMessage> = []
   readonly fates = new Map<string, Fate>()
   /** What it was given, in order. */
-  readonly heard: Array<CrewMessage> = []
+  readonly heard: Array<AgentMessage> = []
 }
 
 /** How this crew's backends take a word in the middle of a turn. */
@@ -44,7 +44,7 @@ export class CrewDouble {
   readonly conversation: string
   steering: Steering = "live"
   /** Answers at once, where it returns text. */
-  auto: ((agent: string, message: CrewMessage) => string | undefined) | undefined = undefined
+  auto: ((agent: string, message: AgentMessage) => string | undefined) | undefined = undefined
   /** Refuses posts to these. */
   readonly unreachable = new Set<string>()
   /** All posts and steers, also those that changed nothing. */
@@ -55,11 +55,11 @@ export class CrewDouble {
   }> = []
   recovered: Effect.Effect<void> = Effect.void
   private readonly agents = new Map<string, Agent>()
-  private readonly reports: PubSub.PubSub<CrewReport>
+  private readonly reports: PubSub.PubSub<AgentReport>
   private turns = 0
   private eventId = 1000
 
-  constructor(conversation: string, reports: PubSub.PubSub<CrewReport>) {
+  constructor(conversation: string, reports: PubSub.PubSub<AgentReport>) {
     this.conversation = conversation
     this.reports = reports
   }
@@ -72,10 +72,10 @@ export class CrewDouble {
     return fresh
   }
 
-  private report(agent: string, report: Without<CrewReport, "eventId" | "at" | "conversation" | "agent">) {
+  private report(agent: string, report: Without<AgentReport, "eventId" | "at" | "conversation" | "agent">) {
     return Effect.flatMap(Clock.currentTimeMillis, (at) => {
       this.eventId += 1
-      const whole = { ...report, conversation: this.conversation, agent, eventId: this.eventId, at } as CrewReport
+      const whole = { ...report, conversation: this.conversation, agent, eventId: this.eventId, at } as AgentReport
       return Effect.asVoid(PubSub.publish(this.reports, whole))
     })
   }
@@ -174,7 +174,7 @@ export class CrewDouble {
 
   private readonly post = Effect.fnUntraced(
     { self: this },
-    function* (this: CrewDouble, { agent: name }: Address, message: CrewMessage) {
+    function* (this: CrewDouble, { agent: name }: Address, message: AgentMessage) {
       this.calls.push({ call: "post", agent: name, messageId: message.messageId })
       if (this.unreachable.has(name)) {
         return yield* new CommandRefused({ message: `${name} takes no messages.`, remedy: "Ask later." })
@@ -191,7 +191,7 @@ export class CrewDouble {
 
   private readonly steer = Effect.fnUntraced(
     { self: this },
-    function* (this: CrewDouble, { agent: name }: Address, message: CrewMessage) {
+    function* (this: CrewDouble, { agent: name }: Address, message: AgentMessage) {
       this.calls.push({ call: "steer", agent: name, messageId: message.messageId })
       const agent = this.of(name)
       if (agent.fates.has(message.messageId)) return
@@ -246,8 +246,8 @@ export class CrewDouble {
     }))
   }
 
-  get service(): Crew["Service"] {
-    return Crew.of({
+  get service(): AgentPort["Service"] {
+    return AgentPort.of({
       post: this.post,
       withdraw: this.withdraw,
       fate: ({ agent }, messageId) => Effect.sync(() => this.of(agent).fates.get(messageId) ?? { _tag: "Unknown" }),
@@ -259,13 +259,13 @@ export class CrewDouble {
     })
   }
 
-  get layer(): Layer.Layer<Crew> {
-    return Layer.succeed(Crew, this.service)
+  get layer(): Layer.Layer<AgentPort> {
+    return Layer.succeed(AgentPort, this.service)
   }
 }
 
 export const make = (conversation: string): Effect.Effect<CrewDouble> =>
-  Effect.map(PubSub.unbounded<CrewReport>(), (reports) => new CrewDouble(conversation, reports))
+  Effect.map(PubSub.unbounded<AgentReport>(), (reports) => new CrewDouble(conversation, reports))
 
 /** Recovery that takes until it is said to be over. */
 export const slowRecovery = (crew: CrewDouble) =>

@@ -5,15 +5,15 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, HashMap, Schema } from "effect"
-import { apply, type Channel, hasUnread, kinds, unborn } from "../../src/channels/Channel.ts"
+import { apply, type Channel, hasUnread, kinds, unborn } from "../../src/channels/ChannelState.ts"
 import { decide } from "../../src/channels/Decision.ts"
 import type { Input } from "../../src/channels/Input.ts"
 import * as Deadlines from "../../src/channels/Deadlines.ts"
-import type { View } from "../../src/channels/Sitting.ts"
-import { decodeChannel, ORDERS } from "../../src/domain/ChannelConfig.ts"
+import type { View } from "../../src/channels/ChannelTransaction.ts"
+import { decodeChannel, ORDERS } from "../../src/config/ChannelConfig.ts"
 import { CommandRefused } from "../../src/domain/Messages.ts"
-import { accepts } from "../../src/runes/Kinds.ts"
-import * as Guard from "../../src/runes/Guard.ts"
+import { accepts } from "../../src/app/EventKinds.ts"
+import * as InvariantGuard from "../../src/event-log/InvariantGuard.ts"
 
 const agents = ["a", "b", "c"]
 const modes = ["queue", "interrupt", "inject", "parallel"]
@@ -139,7 +139,7 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
   const outside: Outside = { online: new Set(), busy: new Set(), now: 1_000 }
   const settings = decodeChannel({ agents, turnConfig: { humanInterruptMode: mode, autoDetectTurnEnd } })
   let channel = unborn("web", "room", settings)
-  let guard = Guard.initial
+  let guard = InvariantGuard.initial
   let eventId = 10
   const happen = (input: Input, open: boolean) => {
     const before = channel
@@ -148,8 +148,8 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
       const rune = { from: null, to: null, trigger: null, ...draft, payload: JSON.parse(JSON.stringify(draft.payload)) }
       assert.isTrue(accepts(draft.kind, rune.payload), `${draft.kind} ${JSON.stringify(rune.payload)}`)
       assert.include<string>(kinds, draft.kind)
-      assert.isUndefined(Guard.check(guard, "web", rune), `${draft.actor} ${draft.trigger}`)
-      guard = Guard.apply(guard, "web", rune)
+      assert.isUndefined(InvariantGuard.check(guard, "web", rune), `${draft.actor} ${draft.trigger}`)
+      guard = InvariantGuard.apply(guard, "web", rune)
       eventId += 3
       channel = apply(channel, { eventId, at: outside.now, kind: draft.kind, payload: rune.payload })
     }

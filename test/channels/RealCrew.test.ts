@@ -2,25 +2,26 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as Nest from "../../src/actors/Nest.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { Fleet } from "../../src/agents/Fleet.ts"
 import * as LiveFleet from "../../src/agents/LiveFleet.ts"
 import { Backends } from "../../src/backends/Backends.ts"
-import { ProcessTree } from "../../src/backends/ProcessTree.ts"
+import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
 import { Channels } from "../../src/channels/Channels.ts"
 import * as LiveChannels from "../../src/channels/LiveChannels.ts"
-import { decodeChannel } from "../../src/domain/ChannelConfig.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { decodeChannel } from "../../src/config/ChannelConfig.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as Agents from "../agents/World.ts"
 
 const agent = (name: string) => ({ backend: { type: "command", argv: [name] }, minRunInterval: "0ms" })
 
-const nestOf = (name: string) => Nest.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+const nestOf = (name: string) =>
+  DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
 type Scripts = { readonly [agent: string]: ReadonlyArray<TurnScript> }
 
@@ -28,7 +29,7 @@ type Scripts = { readonly [agent: string]: ReadonlyArray<TurnScript> }
 const open = Effect.fnUntraced(function* (world: Agents.World) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const [conversations, rooms] = [nestOf("conversations"), nestOf("channels")]
-  const log = Layer.succeed(RuneLog, world.log)
+  const log = Layer.succeed(EventLog, world.log)
   const fleetLayer = LiveFleet.layer({
     worktrees: `${world.folder}/worktrees`,
     nest: conversations,

@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as MemoryRuneLog from "../../src/runes/MemoryRuneLog.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import { fold, empty } from "../../src/channels/Recovery.ts"
 import * as Double from "./CrewDouble.ts"
 import { ada, CONVERSATION, run, start, T0, until, type World } from "./World.ts"
@@ -179,7 +179,7 @@ describe("after a restart in the middle of a turn", () => {
 })
 
 /** The log of a daemon that dies at an append: before it, or when it is durable and nobody has heard of it. */
-const dying = (log: RuneLog["Service"], at: number, when: "before" | "after"): RuneLog["Service"] => {
+const dying = (log: EventLog["Service"], at: number, when: "before" | "after"): EventLog["Service"] => {
   let count = 0
   const dead = Effect.interruptible(Effect.never)
   return {
@@ -199,7 +199,7 @@ const answers = (agent: string, { text }: { readonly text: string }): string => 
   return asked.length === 0 ? "TURN_COMPLETE" : `${asked.join(", ")}\nTURN_COMPLETE`
 }
 
-const conversation = Effect.fnUntraced(function* (log: RuneLog["Service"], at: number, when: "before" | "after") {
+const conversation = Effect.fnUntraced(function* (log: EventLog["Service"], at: number, when: "before" | "after") {
   const crew = yield* Double.make(CONVERSATION)
   crew.auto = answers
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -234,8 +234,8 @@ describe("a daemon that dies at any append", () => {
         for (let last = -1; ; at++) {
           yield* TestClock.setTime(T0)
           const { floor, reached, texts } = yield* Effect.gen(function* () {
-            return yield* conversation(yield* RuneLog, at, when)
-          }).pipe(Effect.scoped, Effect.provide(MemoryRuneLog.layerMemory))
+            return yield* conversation(yield* EventLog, at, when)
+          }).pipe(Effect.scoped, Effect.provide(MemoryEventLog.layerMemory))
           const label = `${when} append ${at}: ${texts.join(" | ")}`
           const answered = texts
             .filter((text) => !text.startsWith("ada"))

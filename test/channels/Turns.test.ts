@@ -1,9 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { logLine } from "../../src/machines/Seat.ts"
-import { initial } from "../../src/machines/Seat.ts"
-import { decodeChannel } from "../../src/domain/ChannelConfig.ts"
+import { logLine } from "../../src/channels/SeatMachine.ts"
+import { initial } from "../../src/channels/SeatMachine.ts"
+import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { ada, CONVERSATION, run, T0 } from "./World.ts"
 
 const reviews = (more: object = {}) => ({ reviews: { agents: ["pm", "dev", "qa"], ...more } })

@@ -5,15 +5,15 @@
 import { assert } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as Nest from "../../src/actors/Nest.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { Channels } from "../../src/channels/Channels.ts"
 import * as LiveChannels from "../../src/channels/LiveChannels.ts"
-import { decodeChannel } from "../../src/domain/ChannelConfig.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
-import * as MemoryRuneLog from "../../src/runes/MemoryRuneLog.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import { decodeChannel } from "../../src/config/ChannelConfig.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as Double from "./CrewDouble.ts"
 
 export const CONVERSATION = "web-1a2b3c4d"
@@ -36,7 +36,7 @@ export const until = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds
   })
 
 export class World {
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   readonly crew: Double.CrewDouble
   readonly channels: Channels["Service"]
   readonly stop: Effect.Effect<void>
@@ -139,15 +139,20 @@ export class World {
 }
 
 export const start = Effect.fnUntraced(function* (
-  log: RuneLog["Service"],
+  log: EventLog["Service"],
   crew: Double.CrewDouble
 ): Effect.fn.Return<World, never, Scope.Scope> {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const nest = Nest.make({ name: "channels", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  const nest = DynamicSupervisor.make({
+    name: "channels",
+    strategy: "one_for_one",
+    intensity: 10,
+    period: "30 seconds"
+  })
   const context = yield* Layer.build(
     LiveChannels.layer({ nest }).pipe(
       Layer.provide(DeadLetters.layerMemory()),
-      Layer.provide(Layer.succeed(RuneLog, log)),
+      Layer.provide(Layer.succeed(EventLog, log)),
       Layer.provide(crew.layer)
     )
   ).pipe(Scope.provide(scope))
@@ -159,13 +164,13 @@ export const start = Effect.fnUntraced(function* (
 export const runLive = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const log = yield* RuneLog
+      const log = yield* EventLog
       const crew = yield* Double.make(CONVERSATION)
       const payload = { config: home.config, name: home.project }
       yield* log.append([{ stream: CONVERSATION, kind: "project.registered", actor: "project", payload }])
       return yield* body(yield* start(log, crew))
     })
-  ).pipe(Effect.provide(MemoryRuneLog.layerMemory))
+  ).pipe(Effect.provide(MemoryEventLog.layerMemory))
 
 /** The same; the clock stands at a time of day. */
 export const run = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scope>) =>

@@ -2,7 +2,7 @@
 import { describe, expect, it } from "@effect/vitest"
 import { boardOf, render, waitingIn } from "../../src/cli/Board.ts"
 import type { Board } from "../../src/cli/Board.ts"
-import { agentInfo, callInfo, conversationInfo, T0 } from "../control/World.ts"
+import { agentInfo, callInfo, conversationInfo, T0 } from "../rpc/World.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 
 const call = callInfo()

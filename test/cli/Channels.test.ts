@@ -6,7 +6,7 @@ import { parse } from "../../src/cli/ChannelInput.ts"
 import { freshLines, statusLine } from "../../src/cli/ChannelJoin.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../../src/domain/ChannelMessages.ts"
 import { runLive, until, type World } from "../channels/World.ts"
-import * as Control from "../control/World.ts"
+import * as Control from "../rpc/World.ts"
 import { inProcess, launch } from "./Child.ts"
 
 type Agentd = (...args: ReadonlyArray<string>) => ReturnType<typeof inProcess>

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { chmodSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { meanings } from "../../src/cli/ExitCode.ts"
 import { VERBS } from "../../src/cli/Hint.ts"
-import { VERSION } from "../../src/control/Version.ts"
-import { agentInfo, draft, folder, makeWorld, moved, serve, T0 } from "../control/World.ts"
+import { VERSION } from "../../src/rpc/Version.ts"
+import { agentInfo, draft, folder, makeWorld, moved, serve, T0 } from "../rpc/World.ts"
 import { agentd, inProcess, launch } from "./Child.ts"
 
 /** Until it holds; the test's own time limit is the deadline. */

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { spending } from "../../src/cli/Conversation.ts"
 import { argumentsOf, shorten } from "../../src/cli/Waiting.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
-import { callInfo, conversationInfo, makeWorld, serve, type World } from "../control/World.ts"
+import { callInfo, conversationInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"
 
 const withWorld = Effect.fnUntraced(function* (over: Partial<World> = {}) {

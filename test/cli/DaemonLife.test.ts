@@ -1,9 +1,9 @@
-import * as ProcessTable from "../../src/backends/ProcessTable.ts"
+import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
-import { folder } from "../control/World.ts"
+import { folder } from "../rpc/World.ts"
 import { agentd } from "./Child.ts"
 
 /** A world of its own; a daemon that a failing test leaves in it is killed. */

@@ -2,9 +2,9 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { GoalInfo, GoalPage } from "../../src/domain/GoalMessages.ts"
-import * as Control from "../control/World.ts"
-import { says } from "../plans/CrewDouble.ts"
-import { run as runGoals, type World } from "../plans/World.ts"
+import * as Control from "../rpc/World.ts"
+import { says } from "../goals/CrewDouble.ts"
+import { run as runGoals, type World } from "../goals/World.ts"
 import { inProcess } from "./Child.ts"
 
 type Agentd = (...args: ReadonlyArray<string>) => ReturnType<typeof inProcess>

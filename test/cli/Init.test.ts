@@ -2,7 +2,7 @@
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { SAMPLE } from "../../src/cli/Init.ts"
-import { parse } from "../../src/domain/ConfigFile.ts"
+import { parse } from "../../src/config/ConfigFile.ts"
 
 const PATH = "/home/ada/shop/agentd.jsonc"
 

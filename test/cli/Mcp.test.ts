@@ -5,7 +5,7 @@ import { McpClient, McpProtocol } from "effect/ai"
 import { ChildProcess } from "effect/process"
 import { fileURLToPath } from "node:url"
 import { MAX_LINE } from "../../src/cli/JsonRpc.ts"
-import { agentInfo, conversationInfo, folder, layer, makeWorld, serve, T0, type World } from "../control/World.ts"
+import { agentInfo, conversationInfo, folder, layer, makeWorld, serve, T0, type World } from "../rpc/World.ts"
 import { agentd, launch } from "./Child.ts"
 
 const eventually = (holds: () => boolean): Effect.Effect<void> =>

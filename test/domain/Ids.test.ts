@@ -2,22 +2,26 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { TestClock } from "effect/testing"
-import { NAME } from "../../src/domain/Fields.ts"
+import { NAME } from "../../src/config/Fields.ts"
 import * as Ids from "../../src/domain/Ids.ts"
+import * as ProjectName from "../../src/config/ProjectName.ts"
 
 describe("Ids", () => {
   it("a conversation is named after its folder and the whole path", () => {
-    assert.strictEqual(Ids.conversationId("/home/ada/My Project/agentd.jsonc"), "my-project-4d978761")
-    assert.notStrictEqual(Ids.conversationId("/a/demo/agentd.jsonc"), Ids.conversationId("/b/demo/agentd.jsonc"))
+    assert.strictEqual(ProjectName.conversationId("/home/ada/My Project/agentd.jsonc"), "my-project-4d978761")
+    assert.notStrictEqual(
+      ProjectName.conversationId("/a/demo/agentd.jsonc"),
+      ProjectName.conversationId("/b/demo/agentd.jsonc")
+    )
   })
 
   it.prop("any folder gives a name that the config itself would take", [Schema.String], ([folder]) => {
-    assert.match(Ids.slug(folder), NAME)
-    assert.match(Ids.slug(Ids.slug(folder)), NAME)
+    assert.match(ProjectName.slug(folder), NAME)
+    assert.match(ProjectName.slug(ProjectName.slug(folder)), NAME)
   })
 
   it("a folder without a usable letter is a project all the same", () => {
-    assert.deepStrictEqual(["", "...", "日本"].map(Ids.slug), ["project", "project", "project"])
+    assert.deepStrictEqual(["", "...", "日本"].map(ProjectName.slug), ["project", "project", "project"])
   })
 
   it.effect("ids of one millisecond differ, and later ones sort later", () =>

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { type Action, Autonomy, type Data, type Event, initial, type State } from "../../src/machines/Autonomy.ts"
+import { type Action, Autonomy, type Data, type Event, initial, type State } from "../../src/goals/GoalMachine.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const fresh = begin<State, Data, Action>(Autonomy, initial())

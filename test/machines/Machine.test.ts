@@ -11,7 +11,7 @@ import {
   stale,
   step,
   to
-} from "../../src/machines/Machine.ts"
+} from "../../src/event-actor/StateMachine.ts"
 
 type Event =
   | { readonly _tag: "Add"; readonly by: number }

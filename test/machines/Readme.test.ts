@@ -1,10 +1,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { current, render } from "../../scripts/machines.ts"
-import { mermaid } from "../../src/machines/Diagram.ts"
-import { Plate } from "../../src/machines/Plate.ts"
-import { Worker } from "../../src/machines/Worker.ts"
+import { mermaid } from "../../src/event-actor/StateDiagram.ts"
+import { Plate } from "../../src/plates/PlateMachine.ts"
+import { Worker } from "../../src/agents/WorkerMachine.ts"
 
-describe("src/machines/README.md", () => {
+describe("docs/machines.md", () => {
   it("is what the tables say: run `npm run machines` when it is not", () => assert.strictEqual(current(), render()))
 
   it("draws every state of every machine", () => {

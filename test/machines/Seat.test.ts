@@ -11,7 +11,7 @@ import {
   readAnswer,
   Seat,
   type State
-} from "../../src/machines/Seat.ts"
+} from "../../src/channels/SeatMachine.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const fresh = begin<State, Data, Action>(Seat, initial("pm", "reviews"))

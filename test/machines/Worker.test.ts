@@ -1,6 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import type { Outcome } from "../../src/domain/Outcome.ts"
-import { step } from "../../src/machines/Machine.ts"
+import type { Outcome } from "../../src/backends/Outcome.ts"
+import { step } from "../../src/event-actor/StateMachine.ts"
 import {
   type Action,
   type Data,
@@ -9,7 +9,7 @@ import {
   type State,
   UNCOUNTED_LIMIT,
   Worker
-} from "../../src/machines/Worker.ts"
+} from "../../src/agents/WorkerMachine.ts"
 
 interface Stand {
   readonly state: State

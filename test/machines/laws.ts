@@ -9,7 +9,7 @@
  */
 import { deepStrictEqual } from "node:assert"
 import { Arbitrary, Effect, Schema } from "effect"
-import type { Rune } from "../../src/domain/Rune.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import {
   type AnyMachine,
   branchesOf,
@@ -18,7 +18,7 @@ import {
   type Moved,
   type Snapshot,
   step
-} from "../../src/machines/Machine.ts"
+} from "../../src/event-actor/StateMachine.ts"
 
 type Tagged = { readonly _tag: string }
 

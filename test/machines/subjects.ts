@@ -2,16 +2,16 @@
  * The eight machines as the laws walk them: tiny limits, events aimed at the
  * data, and what holds in each state.
  */
-import * as Agent from "../../src/machines/Agent.ts"
-import * as Autonomy from "../../src/machines/Autonomy.ts"
-import * as Backoff from "../../src/machines/Backoff.ts"
-import * as Conversation from "../../src/machines/Conversation.ts"
-import type { Moved } from "../../src/machines/Machine.ts"
-import * as Plate from "../../src/machines/Plate.ts"
-import * as Seat from "../../src/machines/Seat.ts"
-import * as Tool from "../../src/machines/Tool.ts"
-import * as Turn from "../../src/machines/Turn.ts"
-import * as Worker from "../../src/machines/Worker.ts"
+import * as AgentMachine from "../../src/agents/AgentMachine.ts"
+import * as GoalMachine from "../../src/goals/GoalMachine.ts"
+import * as Backoff from "../../src/supervision/Backoff.ts"
+import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
+import type { Moved } from "../../src/event-actor/StateMachine.ts"
+import * as PlateMachine from "../../src/plates/PlateMachine.ts"
+import * as SeatMachine from "../../src/channels/SeatMachine.ts"
+import * as ToolMachine from "../../src/agents/ToolMachine.ts"
+import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 import type { Subject } from "./laws.ts"
 
 /** Most of the time the one that is meant, now and then another. */
@@ -31,11 +31,11 @@ const implies = (a: boolean, b: boolean): boolean => !a || b
 
 const limits = { maxConsecutiveErrors: 2, maxTotalErrors: 4 }
 
-export const worker: Subject<Worker.State, Worker.Event, Worker.Data> = {
-  machine: Worker.Worker,
-  events: Worker.Event.members,
-  kinds: Worker.kinds,
-  initial: Worker.initial({ limits, maxRunsPerHour: 3 }),
+export const worker: Subject<WorkerMachine.State, WorkerMachine.Event, WorkerMachine.Data> = {
+  machine: WorkerMachine.Worker,
+  events: WorkerMachine.Event.members,
+  kinds: WorkerMachine.kinds,
+  initial: WorkerMachine.initial({ limits, maxRunsPerHour: 3 }),
   aim: (data, event, pick) =>
     event._tag === "PromptReady"
       ? { ...event, runId: `run${pick}`, at: pick }
@@ -51,11 +51,11 @@ export const worker: Subject<Worker.State, Worker.Event, Worker.Data> = {
         state !== "Stopped",
         ["Spawning", "Running", "Interrupting"].includes(state) === (data.runId !== null)
       ),
-      "uncounted ends stay below their limit": data.uncounted.count < Worker.UNCOUNTED_LIMIT,
+      "uncounted ends stay below their limit": data.uncounted.count < WorkerMachine.UNCOUNTED_LIMIT,
       "a cooldown has an end": implies(
         state === "CoolingDown",
-        Number.isFinite(Worker.Worker.timers.cooldown.after(data, 0)) &&
-          Worker.Worker.timers.cooldown.after(data, 0) >= data.backoff.base
+        Number.isFinite(WorkerMachine.Worker.timers.cooldown.after(data, 0)) &&
+          WorkerMachine.Worker.timers.cooldown.after(data, 0) >= data.backoff.base
       ),
       "recent runs are bounded": data.recentRuns.length <= 3
     })
@@ -63,14 +63,14 @@ export const worker: Subject<Worker.State, Worker.Event, Worker.Data> = {
 
 /** Whether the newest rune, where it is of a run, is of the run that was prepared last. */
 const fromNewestRun = (runes: ReadonlyArray<Moved>): boolean => {
-  const events = runes.map((rune) => rune.payload["event"] as Worker.Event)
+  const events = runes.map((rune) => rune.payload["event"] as WorkerMachine.Event)
   const prepared = events.findLast((event) => event._tag === "PromptReady")
   const last = events.at(-1)!
   return !("runId" in last) || last.runId === prepared?.runId
 }
 
 /** What a plate's sets say, written down once more. */
-const standing = (data: Plate.Data): Plate.State => {
+const standing = (data: PlateMachine.Data): PlateMachine.State => {
   if (data.closed) return "Closed"
   if (data.prompts.some(({ kind }) => kind === "question")) return "AwaitingInput"
   if (data.prompts.length > 0) return "AwaitingApproval"
@@ -80,11 +80,11 @@ const standing = (data: Plate.Data): Plate.State => {
 
 const tools = ["AskUserQuestion", "ExitPlanMode", "Bash"]
 
-export const plate: Subject<Plate.State, Plate.Event, Plate.Data> = {
-  machine: Plate.Plate,
-  events: Plate.Event.members,
-  kinds: Plate.kinds,
-  initial: Plate.initial,
+export const plate: Subject<PlateMachine.State, PlateMachine.Event, PlateMachine.Data> = {
+  machine: PlateMachine.Plate,
+  events: PlateMachine.Event.members,
+  kinds: PlateMachine.kinds,
+  initial: PlateMachine.initial,
   rest: "Closed",
   aim: (data, event, pick) =>
     aimed(event, {
@@ -106,12 +106,12 @@ export const plate: Subject<Plate.State, Plate.Event, Plate.Data> = {
     })
 }
 
-export const turn: Subject<Turn.State, Turn.Event, Turn.Data> = {
-  machine: Turn.Turn,
-  events: Turn.Event.members,
-  kinds: Turn.kinds,
-  lazy: Turn.lazy,
-  initial: Turn.initial(),
+export const turn: Subject<TurnMachine.State, TurnMachine.Event, TurnMachine.Data> = {
+  machine: TurnMachine.Turn,
+  events: TurnMachine.Event.members,
+  kinds: TurnMachine.kinds,
+  lazy: TurnMachine.lazy,
+  initial: TurnMachine.initial(),
   rest: "idle",
   aim: (data, event, pick) =>
     event._tag === "start_turn" || event._tag === "steer"
@@ -130,16 +130,16 @@ export const turn: Subject<Turn.State, Turn.Event, Turn.Data> = {
   }
 }
 
-export const tool: Subject<Tool.State, Tool.Event, Tool.Data> = {
-  machine: Tool.Tool,
-  events: Tool.Event.members,
-  kinds: Tool.kinds,
-  lazy: Tool.lazy,
-  initial: Tool.initial({ toolTimeout: 10, maxToolTimeout: 20, approvalTimeout: 30 }),
+export const tool: Subject<ToolMachine.State, ToolMachine.Event, ToolMachine.Data> = {
+  machine: ToolMachine.Tool,
+  events: ToolMachine.Event.members,
+  kinds: ToolMachine.kinds,
+  lazy: ToolMachine.lazy,
+  initial: ToolMachine.initial({ toolTimeout: 10, maxToolTimeout: 20, approvalTimeout: 30 }),
   aim: (data, event, pick) => aimed(event, { callId: mostly(data.callId ?? "call", pick) }),
   holds: ({ data, state }, runes) => {
     const of = (kind: string) => runes.filter((rune) => rune.kind === kind).length
-    const over = Tool.Tool.final.includes(state)
+    const over = ToolMachine.Tool.final.includes(state)
     return claims({
       "one call": of("tool.call") === 1,
       "a result exactly when it is over": of("tool.result") === (over && (state !== "denied" || data.reported) ? 1 : 0),
@@ -152,11 +152,11 @@ export const tool: Subject<Tool.State, Tool.Event, Tool.Data> = {
   }
 }
 
-export const conversation: Subject<Conversation.State, Conversation.Event, Conversation.Data> = {
-  machine: Conversation.Conversation,
-  events: Conversation.Event.members,
-  kinds: Conversation.kinds,
-  initial: Conversation.initial({ maxFatalStops: 2, maxTurnErrors: 3 }),
+export const conversation: Subject<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data> = {
+  machine: ConversationMachine.Conversation,
+  events: ConversationMachine.Event.members,
+  kinds: ConversationMachine.kinds,
+  initial: ConversationMachine.initial({ maxFatalStops: 2, maxTurnErrors: 3 }),
   aim: (data, event, pick) =>
     event._tag === "new_turn"
       ? { ...event, turnId: `turn${pick % 6}` }
@@ -172,11 +172,11 @@ export const conversation: Subject<Conversation.State, Conversation.Event, Conve
     })
 }
 
-export const agent: Subject<Agent.State, Agent.Event, Agent.Data> = {
-  machine: Agent.Agent,
-  events: Agent.Event.members,
-  kinds: Agent.kinds,
-  initial: Agent.initial(),
+export const agent: Subject<AgentMachine.State, AgentMachine.Event, AgentMachine.Data> = {
+  machine: AgentMachine.Agent,
+  events: AgentMachine.Event.members,
+  kinds: AgentMachine.kinds,
+  initial: AgentMachine.initial(),
   aim: (data, event, pick) =>
     event._tag === "turn_assigned"
       ? { ...event, turnId: `turn${pick}` }
@@ -192,11 +192,11 @@ export const agent: Subject<Agent.State, Agent.Event, Agent.Data> = {
     })
 }
 
-export const autonomy: Subject<Autonomy.State, Autonomy.Event, Autonomy.Data> = {
-  machine: Autonomy.Autonomy,
-  events: Autonomy.Event.members,
-  kinds: Autonomy.kinds,
-  initial: Autonomy.initial({ maxRounds: 2 }),
+export const autonomy: Subject<GoalMachine.State, GoalMachine.Event, GoalMachine.Data> = {
+  machine: GoalMachine.Autonomy,
+  events: GoalMachine.Event.members,
+  kinds: GoalMachine.kinds,
+  initial: GoalMachine.initial({ maxRounds: 2 }),
   aim: (data, event, pick) => {
     const flying = Object.keys(data.inFlight)
     const known = event._tag === "task_assigned" ? `task${pick % 4}` : flying[pick % Math.max(1, flying.length)]
@@ -213,11 +213,11 @@ export const autonomy: Subject<Autonomy.State, Autonomy.Event, Autonomy.Data> = 
     })
 }
 
-export const seat: Subject<Seat.State, Seat.Event, Seat.Data> = {
-  machine: Seat.Seat,
-  events: Seat.Event.members,
-  kinds: Seat.kinds,
-  initial: Seat.initial("pm", "reviews"),
+export const seat: Subject<SeatMachine.State, SeatMachine.Event, SeatMachine.Data> = {
+  machine: SeatMachine.Seat,
+  events: SeatMachine.Event.members,
+  kinds: SeatMachine.kinds,
+  initial: SeatMachine.initial("pm", "reviews"),
   rest: "OFFLINE",
   aim: (data, event, pick) =>
     event._tag === "TurnGranted"

@@ -1,7 +1,7 @@
 /** Each of Claude Code's hooks, as it was captured, and what it says about a session. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result, Schema } from "effect"
-import * as Plate from "../../src/machines/Plate.ts"
+import * as PlateMachine from "../../src/plates/PlateMachine.ts"
 import * as HookEvent from "../../src/plates/HookEvent.ts"
 import { captured, payload, T0 } from "./World.ts"
 
@@ -110,7 +110,7 @@ const expected: { readonly [name: string]: "nothing" | { readonly _tag: string; 
 const parse = (body: unknown) => Result.getOrThrow(HookEvent.parse(body, T0))
 const eventOf = (name: string): object => parse(captured.get(name)).event ?? {}
 
-const isEvent = Schema.is(Plate.Event)
+const isEvent = Schema.is(PlateMachine.Event)
 
 describe("a captured hook", () => {
   it("is expected, and none that is expected was not captured", () =>

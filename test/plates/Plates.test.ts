@@ -4,7 +4,7 @@ import { Deferred, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import type { EventRefused, RunReport } from "../../src/plates/Plates.ts"
-import type { RuneLog } from "../../src/runes/RuneLog.ts"
+import type { EventLog } from "../../src/event-log/EventLog.ts"
 import {
   Board,
   caller,
@@ -523,7 +523,7 @@ describe("a restart", () => {
         yield* board.settled("s1")
         yield* board.stop
         const slow = yield* Deferred.make<void>()
-        const late: RuneLog["Service"] = {
+        const late: EventLog["Service"] = {
           ...world.log,
           read: (selection) => Stream.unwrap(Effect.as(Deferred.await(slow), world.log.read(selection)))
         }

@@ -6,12 +6,12 @@ import { TestClock } from "effect/testing"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { identify, isAlive } from "../../src/backends/ProcessTable.ts"
+import { identify, isAlive } from "../../src/backends/process/ProcessTable.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import { Discovery } from "../../src/plates/Discovery.ts"
 import { EventRefused, type Origin } from "../../src/plates/Plates.ts"
-import type { Reception } from "../../src/plates/Reception.ts"
-import type { Roster } from "../../src/plates/Roster.ts"
+import type { EventIntake } from "../../src/plates/EventIntake.ts"
+import type { PlateRegistry } from "../../src/plates/PlateRegistry.ts"
 import { type Board, breathe, caller, child, run, until } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "c1" }
@@ -263,8 +263,8 @@ describe("a session that no hook has told of", () => {
       let asked = 0
       const take = () => Effect.suspend(() => (++asked === 1 ? Effect.fail(full) : Effect.void))
       const discovery = new Discovery({
-        roster: { ofSession: () => undefined, open: [] } as unknown as Roster,
-        reception: { isOpen: true, take } as unknown as Reception,
+        roster: { ofSession: () => undefined, open: [] } as unknown as PlateRegistry,
+        reception: { isOpen: true, take } as unknown as EventIntake,
         fs,
         config: folder
       })

@@ -9,15 +9,15 @@ import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import { appendFileSync, mkdirSync, readFileSync, utimesSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
-import * as DeadLetters from "../../src/actors/DeadLetters.ts"
-import * as Nest from "../../src/actors/Nest.ts"
-import * as Supervisor from "../../src/actors/Supervisor.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import * as LivePlates from "../../src/plates/LivePlates.ts"
 import { type Origin, Plates } from "../../src/plates/Plates.ts"
-import * as MemoryRuneLog from "../../src/runes/MemoryRuneLog.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
+import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 
 /** The wall clock of the tests: a time that files can have. */
 export const T0 = Date.parse("2026-11-20T09:00:00Z")
@@ -50,7 +50,7 @@ export const captured: ReadonlyMap<string, Fields> = new Map(
 )
 
 const setUp = Effect.gen(function* () {
-  const log = yield* RuneLog
+  const log = yield* EventLog
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "agentd-plates-" })
   return { log, folder }
@@ -78,15 +78,15 @@ export interface Setting extends Partial<LivePlates.Options> {
 
 /** The daemon's plates, from their start to their stop. */
 export const start = Effect.fnUntraced(function* (
-  log: RuneLog["Service"],
+  log: EventLog["Service"],
   { awaitReady = true, fileSystem = NodeServices.layer, ...options }: Setting = {}
 ) {
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const nest = Nest.make({ name: "plates", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  const nest = DynamicSupervisor.make({ name: "plates", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
   const context = yield* Layer.build(
     LivePlates.layer({ nest, watch: false, ...options }).pipe(
       Layer.provide(DeadLetters.layerMemory()),
-      Layer.provide(Layer.succeed(RuneLog, log)),
+      Layer.provide(Layer.succeed(EventLog, log)),
       Layer.provide(Redact.layer),
       Layer.provide(fileSystem)
     )
@@ -98,7 +98,7 @@ export const start = Effect.fnUntraced(function* (
 })
 
 export interface World {
-  readonly log: RuneLog["Service"]
+  readonly log: EventLog["Service"]
   /** Where transcripts lie. */
   readonly folder: string
   readonly board: Board
@@ -191,7 +191,7 @@ export const run = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scop
       const { plates, stop } = yield* start(log, options)
       return yield* body({ log, folder, board: new Board(plates, stop, folder) })
     })
-  ).pipe(Effect.provide([MemoryRuneLog.layerMemory, NodeServices.layer]))
+  ).pipe(Effect.provide([MemoryEventLog.layerMemory, NodeServices.layer]))
 
 /** Another daemon on the same log. */
 export const restart = Effect.fnUntraced(function* ({ board, folder, log }: World, options: Setting = {}) {

@@ -9,8 +9,8 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
-import type { Rune } from "../../src/domain/Rune.ts"
-import * as ProcessTable from "../../src/backends/ProcessTable.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 

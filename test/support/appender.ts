@@ -4,15 +4,15 @@
  */
 import { Effect, Layer } from "effect"
 import { writeSync } from "node:fs"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
-import * as SqlRuneLog from "../../src/runes/SqlRuneLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
 
 const [file, writers] = [process.argv[2]!, Number(process.argv[3])]
 
 const append = (writer: number) =>
   Effect.gen(function* () {
-    const log = yield* RuneLog
+    const log = yield* EventLog
     for (let n = 0; ; n++) {
       const runes = yield* log.append(
         // Two to a call, so that a torn call would show.
@@ -34,4 +34,4 @@ const program = Effect.forEach(
   { concurrency: "unbounded" }
 )
 
-await Effect.runPromise(program.pipe(Effect.provide(SqlRuneLog.layer({ file }).pipe(Layer.provide(Redact.layer)))))
+await Effect.runPromise(program.pipe(Effect.provide(SqlEventLog.layer({ file }).pipe(Layer.provide(Redact.layer)))))

@@ -9,10 +9,10 @@ import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { Run, RunEvent } from "../../src/backends/Backend.ts"
-import * as CommandBackend from "../../src/backends/CommandBackend.ts"
-import * as ProcessTable from "../../src/backends/ProcessTable.ts"
-import { ProcessTree } from "../../src/backends/ProcessTree.ts"
-import { Reaper } from "../../src/backends/Reaper.ts"
+import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
+import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { Reaper } from "../../src/backends/process/Reaper.ts"
 
 export const layer = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer)
 

@@ -8,15 +8,15 @@ import { existsSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { type AnyMachine, step, type Tagged } from "../../src/machines/Machine.ts"
+import { type AnyMachine, step, type Tagged } from "../../src/event-actor/StateMachine.ts"
 import * as Inbox from "../../src/agents/Inbox.ts"
-import * as Tool from "../../src/machines/Tool.ts"
-import * as Turn from "../../src/machines/Turn.ts"
-import * as Worker from "../../src/machines/Worker.ts"
-import { DAEMON_STREAM, type RuneDraft } from "../../src/domain/Rune.ts"
-import { Redact } from "../../src/runes/Redact.ts"
-import { RuneLog } from "../../src/runes/RuneLog.ts"
-import * as SqlRuneLog from "../../src/runes/SqlRuneLog.ts"
+import * as ToolMachine from "../../src/agents/ToolMachine.ts"
+import * as TurnMachine from "../../src/agents/TurnMachine.ts"
+import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import { DAEMON_STREAM, type RuneDraft } from "../../src/event-log/Rune.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
 
 const stream = "shop-1a2b3c4d"
 const fixture = new URL(`../fixtures/runes/v${process.argv[2]}.sql`, import.meta.url)
@@ -47,7 +47,7 @@ const life = (
   })
 }
 
-const initial = Worker.initial({ mode: "inbox" })
+const initial = WorkerMachine.initial({ mode: "inbox" })
 const message = {
   messageId: "m1",
   from: "ana",
@@ -71,7 +71,7 @@ const drafts: ReadonlyArray<RuneDraft> = [
     { _tag: "Received", message },
     { _tag: "Delivered", runId: run2, messageIds: ["m1"] }
   ]),
-  ...life(Worker.Worker, "worker/builder", initial, [
+  ...life(WorkerMachine.Worker, "worker/builder", initial, [
     { _tag: "WorktreeReady", cwd: "/shop/.agentd/builder", branch: "agentd/builder" },
     { _tag: "PromptReady", prompt: "Fix it", runId: run1, messageIds: ["m1"], at: 2_000 },
     { _tag: "SessionExited", runId: run1, outcome: { _tag: "Error", detail: "exit 1: no such model" } },
@@ -81,7 +81,7 @@ const drafts: ReadonlyArray<RuneDraft> = [
     { _tag: "SessionExited", runId: run2, outcome: { _tag: "Success" } },
     { _tag: "WorktreeReady", cwd: "/shop/.agentd/builder", branch: "agentd/builder" }
   ]),
-  ...life(Turn.Turn, "turn/builder", Turn.initial(), [
+  ...life(TurnMachine.Turn, "turn/builder", TurnMachine.initial(), [
     {
       _tag: "start_turn",
       turnId: "t1",
@@ -96,7 +96,7 @@ const drafts: ReadonlyArray<RuneDraft> = [
     { _tag: "response_done", turnId: "t1", finalOutput: "Done.", usage: { outputTokens: 7 } },
     { _tag: "turn_finalized", turnId: "t1" }
   ]),
-  ...life(Tool.Tool, "tool/c1", Tool.initial(), [
+  ...life(ToolMachine.Tool, "tool/c1", ToolMachine.initial(), [
     { _tag: "call_requested", callId: "c1", turnId: "t1", toolName: "shell", arguments: { command: "npm test" } },
     { _tag: "requires_approval", callId: "c1", policyReason: "it has side effects" },
     { _tag: "approved", callId: "c1", approver: "ana" },
@@ -137,8 +137,8 @@ const dump = (file: string): string => {
 const folder = mkdtempSync(join(tmpdir(), "agentd-record-"))
 const file = join(folder, "runes.db")
 await Effect.runPromise(
-  Effect.flatMap(RuneLog, (log) => log.append(drafts)).pipe(
-    Effect.provide(SqlRuneLog.layer({ file }).pipe(Layer.provide(Redact.layer)))
+  Effect.flatMap(EventLog, (log) => log.append(drafts)).pipe(
+    Effect.provide(SqlEventLog.layer({ file }).pipe(Layer.provide(Redact.layer)))
   )
 )
 writeFileSync(fixture, dump(file))

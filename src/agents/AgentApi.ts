@@ -1,0 +1,137 @@
+/**
+ * AgentApi: what agents say for themselves, and the questions that their calls ask:
+ * the part of the Fleet that knows an agent by its run or by a call's id.
+ */
+import { Effect } from "effect"
+import type { AgentReport } from "../domain/AgentPort.ts"
+import { type CallInfo, type Caller, CommandRefused, type Done, type Report } from "../domain/Messages.ts"
+import type { Rune, RuneDraft } from "../event-log/Rune.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { AgentCommands } from "./AgentCommands.ts"
+import type { Fleet, VoiceOf } from "./Fleet.ts"
+import { MAX_WAITING } from "./Inbox.ts"
+
+export interface Surroundings {
+  readonly log: EventLog["Service"]
+  /** All that are alive. */
+  readonly trees: () => ReadonlyArray<AgentCommands>
+  readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentCommands | undefined
+  /** What it has said: its parent hears of it. */
+  readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
+  readonly report: (report: AgentReport) => Effect.Effect<void>
+}
+
+type Voices = Pick<Fleet["Service"], "calls" | "answerCall" | "voice" | "report" | "ask" | "inbox">
+
+const asksFirst = (a: CallInfo, b: CallInfo): number =>
+  Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
+
+/** The agent whose call it is, by its id or a unique beginning of it. */
+const owner = (
+  trees: ReadonlyArray<AgentCommands>,
+  name: string
+): readonly [AgentCommands, string] | CommandRefused => {
+  const exact = trees.find((tree) => tree.knows(name))
+  if (exact !== undefined) return [exact, name]
+  const found = trees.flatMap((tree) =>
+    tree
+      .calls()
+      .filter(({ callId }) => name !== "" && callId.startsWith(name))
+      .map(({ callId }) => [tree, callId] as const)
+  )
+  if (found.length === 1) return found[0]!
+  return found.length === 0
+    ? new CommandRefused({
+        message: `There is no call "${name}".`,
+        remedy: "See what waits for an answer: agentd approve"
+      })
+    : new CommandRefused({
+        message: `"${name}" begins the ids of ${found.length} calls.`,
+        remedy: `Say which: ${found.map(([, callId]) => callId).join(", ")}`
+      })
+}
+
+const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune, CommandRefused | StorageError> =>
+  log.append([draft]).pipe(
+    Effect.map(([rune]) => rune!),
+    Effect.catchTag(
+      "RuneRefused",
+      (error) => new CommandRefused({ message: error.message, remedy: "Say it shorter, or put it in a file." })
+    )
+  )
+
+/** Who is to hear its report: its parent, unless a channel or a plan gave it what it works on. */
+const hearer = ({ find }: Surroundings, of: VoiceOf): AgentCommands | undefined => {
+  const speaker = find(of)
+  const parent = speaker?.member().parent
+  const isTheirs = of.turnId !== null && speaker?.inbox().data.carried.some(({ alone }) => alone === true) === true
+  return parent == null || isTheirs ? undefined : find({ ...of, agent: parent })
+}
+
+const reporting = Effect.fnUntraced(function* (
+  around: Surroundings,
+  of: VoiceOf,
+  { evidence, status, summary }: Report
+) {
+  const { agent, conversation, turnId } = of
+  const parent = hearer(around, of)
+  if (parent !== undefined && parent.inbox().data.waiting.length >= MAX_WAITING) {
+    return yield* new CommandRefused({
+      message: `${parent.name} has ${MAX_WAITING} messages waiting already.`,
+      remedy: "Say it all in one report, later."
+    })
+  }
+  const rune = yield* written(around.log, {
+    stream: conversation,
+    kind: "agent.reported",
+    actor: `voice/${agent}`,
+    trigger: "report",
+    payload: { agent_id: agent, turn_id: turnId, parent_id: parent?.name ?? null, status, summary, evidence }
+  })
+  const { at, eventId } = rune
+  yield* around.report({ _tag: "Reported", conversation, agent, eventId, at, turnId, status, summary, evidence })
+  yield* around.heard(of, rune)
+  return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
+})
+
+export const make = (around: Surroundings): Voices => ({
+  calls: Effect.sync(() =>
+    around
+      .trees()
+      .flatMap((tree) => tree.calls())
+      .toSorted(asksFirst)
+  ),
+  answerCall: (name, decision, caller: Caller) =>
+    Effect.suspend(() => {
+      const found = owner(around.trees(), name)
+      if (found instanceof CommandRefused) return Effect.fail(found)
+      const [tree, callId] = found
+      return tree.answer(callId, decision, caller)
+    }),
+  voice: (runId) =>
+    Effect.suspend(() => {
+      for (const tree of around.trees()) {
+        const voice = tree.voice(runId)
+        if (voice !== undefined) return Effect.succeed(voice)
+      }
+      return Effect.fail(
+        new CommandRefused({
+          message: "This run is over, or none of agentd's.",
+          remedy: "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
+        })
+      )
+    }),
+  report: (of, report) => Effect.uninterruptible(reporting(around, of, report)),
+  ask: ({ agent, conversation, turnId }, question) =>
+    Effect.map(
+      written(around.log, {
+        stream: conversation,
+        kind: "agent.asked",
+        actor: `voice/${agent}`,
+        trigger: "ask",
+        payload: { agent_id: agent, turn_id: turnId, question }
+      }),
+      ({ eventId }): Done => ({ eventId, message: "A person is asked; the answer will come as a message." })
+    ),
+  inbox: (of) => Effect.sync(() => around.find(of)?.messages() ?? [])
+})

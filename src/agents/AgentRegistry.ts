@@ -1,0 +1,320 @@
+/**
+ * AgentRegistry: the agents that live in one conversation: those that its file names,
+ * and their sub-agents.
+ *
+ * Guarantees: agents come and go one after the other, and one's trouble keeps no
+ * other from it; a sub-agent beyond the limit waits for a place, and has none once its
+ * parent has ended; once the conversation is being closed nobody comes.
+ */
+import { Clock, Deferred, Effect, Exit, type FileSystem, Result, Scope, Semaphore } from "effect"
+import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import type { Backends } from "../backends/Backends.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type * as ConfigFile from "../config/ConfigFile.ts"
+import * as Ids from "../domain/Ids.ts"
+import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { freshAgent } from "./AgentRecovery.ts"
+import * as AgentCommands from "./AgentCommands.ts"
+import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import { SubAgentTree } from "./SubAgentTree.ts"
+import type { Outside } from "./AgentSupervisor.ts"
+import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
+import * as SubAgents from "./SubAgents.ts"
+import * as Workplace from "./Workplace.ts"
+
+export interface ProjectServices {
+  readonly log: EventLog["Service"]
+  readonly deadLetters: DeadLetters["Service"]
+  readonly backends: Backends["Service"]
+  readonly redact: Redact["Service"]
+  readonly fileSystem: FileSystem.FileSystem
+  /** Where worktrees are made: `<state>/worktrees`. */
+  readonly worktrees: string
+  readonly recoveredTo: number
+  readonly outside: Outside
+}
+
+/** The project that they belong to. */
+export interface Belongs {
+  readonly services: ProjectServices
+  readonly record: ProjectRecord
+  /** As the last good file says. */
+  readonly file: () => ConfigFile.Project
+  readonly life: () => ConversationActor
+  /** Why the conversation takes nothing new. */
+  readonly refusal: () => CommandRefused | undefined
+  /** Where they are in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly scope: Scope.Scope
+}
+
+/** Sub-agents that have ended and can still be asked about. */
+const MAX_ENDED = 20
+
+/** Who acts where nobody asked: a name that no login has, since what a person stopped stays stopped. */
+const THE_FILE = "the project's file"
+
+interface Member {
+  readonly tree: AgentCommands.AgentCommands
+  readonly scope: Scope.Closeable
+}
+
+type Moved = Effect.Effect<void, CommandRefused | StorageError>
+
+export class AgentRegistry {
+  /** In the order in which they began. */
+  readonly members: Map<string, Member> = new Map()
+  /** Who belongs to whom among them. */
+  readonly family: SubAgentTree
+  private readonly of: Belongs
+  private readonly conversation: string
+  private readonly lock = Semaphore.makeUnsafe(1)
+  private readonly arrived = Deferred.makeUnsafe<void>()
+
+  constructor(of: Belongs) {
+    this.of = of
+    this.conversation = of.record.conversation
+    const { file, life, record, scope, services } = of
+    this.family = new SubAgentTree({
+      log: services.log,
+      record,
+      file,
+      life,
+      tree: (agent) => this.members.get(agent)?.tree,
+      residents: () => this.residents,
+      quiet: this.lock.withPermit(Effect.void),
+      scope
+    })
+  }
+
+  private get theFile(): Caller {
+    return { by: THE_FILE, config: this.of.record.config }
+  }
+
+  private spawnedAs(agent: string): AgentConfig | undefined {
+    const spawned = this.of.record.life.spawned.get(agent)
+    if (spawned === undefined) return undefined
+    const parent = this.family.named(spawned.parent) ?? this.members.get(spawned.parent)?.tree.config()
+    return SubAgents.settled(spawned.config, spawned.parent, parent)
+  }
+
+  /** The settings of an agent; those it had last where nothing names it any more. */
+  private settings(agent: string, first: AgentConfig): () => AgentConfig {
+    let last = first
+    return () => (last = this.family.named(agent) ?? this.spawnedAs(agent) ?? last)
+  }
+
+  private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
+    return { agent, config, project: this.of.file(), worktrees: this.of.services.worktrees }
+  }
+
+  private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.of.services.log))
+  }
+
+  /** All of them, as the conversation sees them. */
+  get residents(): ReadonlyArray<Resident> {
+    return [...this.members].map(([name, { tree }]) => ({
+      name,
+      tenant: tree.tenant,
+      grace: tree.config().interruptGrace,
+      clear:
+        tree.worker() === undefined
+          ? Effect.void
+          : Effect.catch(this.clear(name, tree.config()), (error) => Effect.logError(`${name}: ${error.message}`))
+    }))
+  }
+
+  /** In the order in which they are to end; waits until those of the log are there, and for whoever comes or goes just now. */
+  readonly leaving: Effect.Effect<ReadonlyArray<Resident>> = Effect.suspend(() =>
+    Effect.andThen(Deferred.await(this.arrived), this.lock.withPermit(Effect.sync(() => this.family.inOrder)))
+  )
+
+  /** Brings an agent to life as its record says it stands, and starts it if it never was. */
+  private readonly adopt = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentRegistry, agent: string, config: AgentConfig) {
+      const { backends, deadLetters, log, outside, recoveredTo } = this.of.services
+      const { agents } = this.of.record
+      const settings = this.settings(agent, config)
+      const record = agents.get(agent) ?? freshAgent(agent)
+      agents.set(agent, record)
+      const scope = yield* Scope.fork(this.of.scope)
+      const around = {
+        conversation: this.conversation,
+        project: () => this.of.file().name,
+        parent: this.family.parentOf(agent) ?? null,
+        queued: () => this.family.isQueued(agent),
+        log,
+        deadLetters,
+        home: this.of.life().home,
+        config: settings,
+        backend: Effect.suspend(() => backends.make(settings().backend)),
+        place: Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings()))),
+        recoveredTo,
+        outside
+      }
+      const tree = yield* AgentCommands.make(around, record).pipe(Scope.provide(scope))
+      yield* this.of.nest.add(tree.child)
+      this.members.set(agent, { tree, scope })
+      // never started, or stopped only because the file did not name it for a while
+      const due = record.worker === undefined || record.worker.data.stoppedBy === THE_FILE
+      if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return
+      if (this.family.named(agent) !== undefined) yield* tree.start(this.theFile)
+    }
+  )
+
+  private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: AgentRegistry, agent: string) {
+    const member = this.members.get(agent)
+    if (member === undefined) return
+    yield* this.family.endChildren(agent, Infinity)
+    yield* member.tree.stop(this.theFile, "no longer in the config")
+    yield* this.release(agent, member)
+    yield* this.clear(agent, member.tree.config())
+  })
+
+  /** It lives here no more; its record says how the log left it. */
+  private readonly release = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentRegistry, agent: string, { scope }: Member) {
+      yield* this.of.nest.remove(agent)
+      yield* Scope.close(scope, Exit.void)
+      this.members.delete(agent)
+      const record = yield* recoverAgent(this.of.services.log, this.conversation, agent)
+      this.of.record.agents.set(agent, record)
+    }
+  )
+
+  /** Who has to come: named by the file, or a sub-agent that has not ended. */
+  private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
+    const { ended, spawned } = this.of.record.life
+    const sub = [...spawned.keys()].flatMap((agent) => {
+      const config = this.family.named(agent) === undefined && !ended.has(agent) ? this.spawnedAs(agent) : undefined
+      return config === undefined ? [] : [[agent, config] as const]
+    })
+    return [...Object.entries(this.of.file().agents), ...sub]
+  }
+
+  /** All agents of the config that is in force, their sub-agents, and no others. Whoever asked for it may go away meanwhile. */
+  readonly settle: Moved = Effect.suspend(() => {
+    const { spawned } = this.of.record.life
+    const gone = [...this.members.keys()].filter(
+      (agent) => this.family.named(agent) === undefined && !spawned.has(agent)
+    )
+    // those of a conversation that was being closed come once, to be ended in order
+    const isOver = this.family.isClosing && this.members.size > 0
+    const fresh = isOver ? [] : this.wanted.filter(([agent]) => !this.members.has(agent))
+    const moves: ReadonlyArray<Moved> = [
+      ...(this.family.isClosing ? [] : gone.map((agent) => this.dismiss(agent))),
+      ...fresh.map(([agent, config]) => this.adopt(agent, config)),
+      this.fillPlaces
+    ]
+    // one agent's trouble keeps no other from coming or going
+    return Effect.flatMap(Effect.forEach(moves, Effect.result), (results) =>
+      Effect.fromResult(results.find(Result.isFailure) ?? Result.succeed(undefined))
+    )
+  }).pipe(
+    Effect.ensuring(Effect.suspend(() => Deferred.succeed(this.arrived, undefined))),
+    Effect.uninterruptible,
+    this.lock.withPermit
+  )
+
+  /** Starts the sub-agents that have a place now. */
+  private get fillPlaces(): Moved {
+    return Effect.suspend(() =>
+      Effect.forEach(
+        this.family.isClosing
+          ? []
+          : SubAgents.admitted(this.family.subAgents, (parent) => this.family.isRunning(parent)),
+        (agent) =>
+          this.members
+            .get(agent)!
+            .tree.admit({ by: `agent:${this.family.parentOf(agent)}`, config: this.theFile.config }),
+        { discard: true }
+      )
+    )
+  }
+
+  /** An agent has ended: its family does what follows from it, and one that waits may have its place. */
+  bereave(agent: string): Effect.Effect<void> {
+    return this.family.bereave(agent).pipe(
+      Effect.andThen(this.lock.withPermit(Effect.uninterruptible(Effect.andThen(this.tidy, this.fillPlaces)))),
+      Effect.catch((error) => Effect.logWarning(`after the end of ${agent}: ${error.message}`))
+    )
+  }
+
+  /** Of sub-agents that have ended the newest few are kept for whoever asks. */
+  private get tidy(): Moved {
+    const over = this.family.subAgents.filter(({ stands }) => stands === "ended").slice(0, -MAX_ENDED)
+    const forget = (name: string) => Effect.sync(() => void this.of.record.life.spawned.delete(name))
+    return Effect.forEach(
+      this.family.isClosing ? [] : over,
+      ({ name }) => Effect.andThen(this.dismiss(name), forget(name)),
+      {
+        discard: true
+      }
+    )
+  }
+
+  /** What the last daemon left half done: a parent had ended, and its sub-agents not yet; a word that did not get through. */
+  readonly mend: Effect.Effect<void> = Effect.suspend(() => {
+    const moves = [this.family.tellParents, ...this.family.bereaved.map((parent) => this.bereave(parent))]
+    return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })
+  })
+
+  /** A sub-agent with its first message: both are durable, or neither is. */
+  readonly spawn = (
+    parent: string,
+    request: SpawnRequest,
+    caller: Caller
+  ): Effect.Effect<Done, CommandRefused | StorageError> =>
+    Effect.gen({ self: this }, function* () {
+      const closed = this.of.refusal()
+      if (closed !== undefined) return yield* closed
+      const project = this.of.file().name
+      const tree = this.members.get(parent)?.tree
+      if (tree === undefined || !this.family.isRunning(parent)) {
+        return yield* new CommandRefused({
+          message: `${project}/${parent} does not run: only a running agent has sub-agents.`,
+          remedy: `Start it first: agentd start ${project}/${parent}`
+        })
+      }
+      const { name } = request
+      const inFile = this.family.named(name) !== undefined
+      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents }
+      const refused = SubAgents.refusal(asked)
+      if (refused !== undefined) return yield* refused
+      const eventId = yield* this.bring(parent, SubAgents.configOf(parent, tree.config(), request), request, caller.by)
+      const waits = this.family.stands(name) === "queued"
+      const message = waits
+        ? `${project}/${name} waits for a place: it starts when another sub-agent has ended.`
+        : `${project}/${name} is started as a sub-agent of ${project}/${parent}.`
+      return { eventId, message }
+    }).pipe(Effect.uninterruptible, this.lock.withPermit)
+
+  private readonly bring = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentRegistry, parent: string, config: AgentConfig, { name, task }: SpawnRequest, by: string) {
+      // one of that name that has ended makes room
+      const before = this.members.get(name)
+      if (before !== undefined) yield* this.release(name, before)
+      const at = yield* Clock.currentTimeMillis
+      const message = { messageId: yield* Ids.messageId, from: by, text: task, urgent: false, at }
+      const runes = yield* this.of.services.log
+        .append(SubAgents.drafts({ conversation: this.conversation, name, parent, config, by, task: message }))
+        .pipe(
+          Effect.catchTag("RuneRefused", ({ message }) =>
+            Effect.fail(new CommandRefused({ message, remedy: "Shorten the instructions or the task." }))
+          )
+        )
+      const records = new Map([[this.conversation, this.of.record]])
+      for (const rune of runes) apply(records, rune)
+      yield* this.adopt(name, config)
+      yield* this.fillPlaces
+      return runes[0]!.eventId
+    }
+  )
+}

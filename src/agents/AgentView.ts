@@ -1,0 +1,123 @@
+/**
+ * AgentView: an agent's row for a person, from the committed state of its machines.
+ * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
+ */
+import { Duration } from "effect"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
+import type * as TurnMachine from "./TurnMachine.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
+import type * as Inbox from "./Inbox.ts"
+
+export interface Row {
+  readonly conversation: string
+  readonly project: string
+  readonly agent: string
+  readonly config: AgentConfig
+  readonly worker: Snapshot<WorkerMachine.State, WorkerMachine.Data> | undefined
+  readonly turn: Snapshot<TurnMachine.State, TurnMachine.Data>
+  /** Its tool calls without a result. */
+  readonly calls: ReadonlyArray<CallInfo>
+  readonly inbox: Inbox.Data
+  /** A sub-agent that has no place yet. */
+  readonly queued?: boolean
+  /** Why the agent's runes do not fold. */
+  readonly broken: string | undefined
+  /** ms since the epoch */
+  readonly now: number
+}
+
+/** It starts by itself. */
+export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
+
+const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
+
+/** When the worker goes on by itself; null when something else has to happen first. */
+const nextAt = ({ config, inbox, now, turn, worker }: Row): number | null => {
+  if (worker === undefined) return null
+  if (worker.state === "CoolingDown")
+    return worker.at + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
+  if (worker.state !== "BuildingPrompt") return null
+  const due = WorkerMachine.dueAt(worker.data, Duration.toMillis(config.minRunInterval))
+  const hasWork = inbox.waiting.length > 0 || turn.data.unfinished.length > 0
+  return due > now && (config.mode === "loop" || hasWork) ? due : null
+}
+
+/** What its run is about, by its turn and its calls. */
+const running = ({ calls, turn, worker }: Row): string => {
+  const run = `run ${worker!.data.sessionSeq}`
+  const asks = calls.filter(({ state }) => state === "awaiting_approval")
+  const [call] = asks
+  if (call !== undefined) {
+    const more = asks.length > 1 ? ` and ${asks.length - 1} more` : ""
+    const what =
+      call.questions === undefined
+        ? `asks for ${call.tool}${more}: agentd approve`
+        : `asks you to choose${more}: agentd answer`
+    return `${what} ${call.callId}`
+  }
+  switch (turn.state) {
+    case "tool_executing":
+      return `${run}: ${calls.map(({ tool }) => tool).join(", ") || "between tools"}`
+    case "streaming":
+      return run
+    case "interrupted":
+      return `${run}: ends its turn`
+    default:
+      return `${run}: waits for a message`
+  }
+}
+
+const detail = (row: Row): string => {
+  const { broken, worker } = row
+  if (broken !== undefined) return `its log does not fold: ${broken}`
+  if (row.queued === true) return QUEUED
+  if (worker === undefined) return "was never started"
+  const { data } = worker
+  switch (worker.state) {
+    case "Initializing":
+      return "prepares where it works"
+    case "BuildingPrompt":
+      return nextAt(row) === null ? "waits for a message" : "waits for its next run"
+    case "Spawning":
+      return `starts run ${Math.max(1, data.sessionSeq)}`
+    case "Running":
+      return running(row)
+    case "Interrupting":
+      return "ends its run for what is urgent"
+    case "SessionComplete":
+      return "has ended a run well"
+    case "CoolingDown":
+      return `after: ${fewest(data.cutShort ?? data.lastError ?? "a run that does not count")}`
+    case "Stopped":
+      return data.fatal === null ? `stopped by ${data.stoppedBy ?? "a person"}` : fewest(data.fatal.message)
+  }
+}
+
+export const row = (of: Row): AgentInfo => {
+  const data = of.worker?.data
+  const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
+  return {
+    conversation: of.conversation,
+    project: of.project,
+    agent: of.agent,
+    backend: of.config.backend.type,
+    mode: of.config.mode,
+    state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",
+    since: of.worker?.at ?? 0,
+    restsOn: of.worker?.entered ?? 0,
+    detail: detail(of),
+    nextAt: nextAt(of),
+    runId: isOver ? null : (data?.runId ?? null),
+    pid: isOver ? null : (data?.pid ?? null),
+    sessionSeq: data?.sessionSeq ?? 0,
+    consecutiveErrors: data?.consecutiveErrors ?? 0,
+    totalErrors: data?.totalErrors ?? 0,
+    maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
+    maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
+    inbox: of.inbox.waiting.length,
+    cwd: data?.cwd ?? null,
+    branch: data?.branch ?? null
+  }
+}

@@ -1,0 +1,47 @@
+/**
+ * LiveAgentPort: the AgentPort over the fleet's own agents: what channels and plans may ask of
+ * them, by address.
+ */
+import { Effect, type Stream } from "effect"
+import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.ts"
+import { CommandRefused } from "../domain/Messages.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
+import type { AgentCommands } from "./AgentCommands.ts"
+
+export interface Agents {
+  readonly find: (address: Address) => AgentCommands | undefined
+  readonly of: (conversation: string) => ReadonlyArray<AgentCommands>
+  readonly reports: Stream.Stream<AgentReport>
+  readonly recovered: Effect.Effect<void>
+}
+
+/** To those who know no store: it is not taken, and why. */
+const refused = ({ message, remedy }: StorageError | CommandRefused) => new CommandRefused({ message, remedy })
+
+export const make = ({ find, of, recovered, reports }: Agents): AgentPort["Service"] => {
+  const on = <A>(to: Address, act: (tree: AgentCommands) => Effect.Effect<A, CommandRefused | StorageError>) =>
+    Effect.andThen(
+      recovered,
+      Effect.suspend(() => {
+        const tree = find(to)
+        return tree === undefined
+          ? Effect.fail(
+              new CommandRefused({
+                message: `There is no agent "${to.agent}" in ${to.conversation}.`,
+                remedy: "See which there are: agentd ps"
+              })
+            )
+          : Effect.mapError(act(tree), refused)
+      })
+    )
+  return AgentPort.of({
+    post: (to, message) => on(to, (tree) => tree.post(message)),
+    withdraw: (to, messageId) => on(to, (tree) => tree.withdraw(messageId)),
+    fate: (to, messageId) => on(to, (tree) => tree.fate(messageId)),
+    interrupt: (to, messageId, reason) => on(to, (tree) => tree.interruptMessage(messageId, reason)),
+    steer: (to, message) => on(to, (tree) => tree.steer(message)),
+    members: (conversation) => Effect.sync(() => of(conversation).map((tree) => tree.member())),
+    reports,
+    recovered
+  })
+}

@@ -1,0 +1,270 @@
+/**
+ * SubAgentTree: who belongs to whom among the agents of one conversation: what ends with
+ * whom, and what a parent hears.
+ *
+ * Guarantees: those that belong to one that ends are ended at once, in parallel, each
+ * in its grace; whoever is told that an agent is stopped finds no process of its
+ * sub-agents; a parent hears of its sub-agents once, whatever crashes.
+ */
+import { Effect, Schedule, type Scope } from "effect"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type * as ConfigFile from "../config/ConfigFile.ts"
+import type { Caller, CommandRefused } from "../domain/Messages.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { AGENTS } from "./ConversationMachine.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type * as AgentCommands from "./AgentCommands.ts"
+import * as ChildNews from "./ChildNews.ts"
+import type { ConversationActor, Resident } from "./ConversationActor.ts"
+import { known, MAX_WAITING, type Message } from "./Inbox.ts"
+import { inboxAddress } from "./AgentRecovery.ts"
+import { begins, type ProjectRecord } from "./Recovery.ts"
+import * as SubAgents from "./SubAgents.ts"
+import { outputOf } from "./TurnActor.ts"
+
+/** What a parent is to hear is offered to it for so long; then the next word, or the next daemon, offers it again. */
+const OFFERED = {
+  schedule: Schedule.spaced("100 millis"),
+  times: 50,
+  // a log that takes nothing more ends the daemon by itself
+  while: ({ _tag }: CommandRefused | StorageError) => _tag === "CommandRefused"
+} as const
+
+/** Where they live. */
+export interface House {
+  readonly log: EventLog["Service"]
+  readonly record: ProjectRecord
+  /** As the last good file says. */
+  readonly file: () => ConfigFile.Project
+  readonly life: () => ConversationActor
+  readonly tree: (agent: string) => AgentCommands.AgentCommands | undefined
+  /** In the order in which they began. */
+  readonly residents: () => ReadonlyArray<Resident>
+  /** Waits for whoever comes or goes just now. */
+  readonly quiet: Effect.Effect<void>
+  readonly scope: Scope.Scope
+}
+
+export class SubAgentTree {
+  private readonly house: House
+
+  constructor(house: House) {
+    this.house = house
+  }
+
+  get isClosing(): boolean {
+    const { state } = this.house.life().snapshot
+    return state === "closing" || state === "closed"
+  }
+
+  /** What the file says of an agent now. Its names are a person's: "constructor" is one like any other. */
+  named(agent: string): AgentConfig | undefined {
+    const { agents } = this.house.file()
+    return Object.hasOwn(agents, agent) ? agents[agent] : undefined
+  }
+
+  parentOf(agent: string): string | undefined {
+    return this.named(agent)?.parent ?? this.house.record.life.spawned.get(agent)?.parent
+  }
+
+  stands(agent: string): SubAgents.SubAgent["stands"] {
+    const { record } = this.house
+    const { ended, spawned } = record.life
+    // its life ends before its worker does
+    if ((ended.get(agent) ?? 0) > begins(record, agent)) return "ended"
+    const worker = this.house.tree(agent)?.worker()
+    // what an earlier one of its name has left is not this one's
+    const isOld = record.agents.get(agent)!.began < (spawned.get(agent)?.eventId ?? 0)
+    if (worker === undefined || isOld) return "queued"
+    return worker.state === "Stopped" ? "ended" : "running"
+  }
+
+  /** Those that were asked for, oldest first. */
+  get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
+    const { spawned } = this.house.record.life
+    return this.house.residents().flatMap(({ name }) => {
+      const parent = this.named(name) === undefined ? spawned.get(name)?.parent : undefined
+      return parent === undefined ? [] : [{ name, parent, stands: this.stands(name) }]
+    })
+  }
+
+  isQueued(agent: string): boolean {
+    return (
+      this.named(agent) === undefined && this.house.record.life.spawned.has(agent) && this.stands(agent) === "queued"
+    )
+  }
+
+  isRunning(agent: string): boolean {
+    return this.house.tree(agent) !== undefined && this.stands(agent) === "running"
+  }
+
+  get inOrder(): ReadonlyArray<Resident> {
+    const all = new Map(this.house.residents().map((resident) => [resident.name, resident]))
+    return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
+  }
+
+  /** Its sub-agents and theirs, in the order in which they are to end. */
+  offspring(agent: string): ReadonlyArray<Resident> {
+    const order = this.inOrder
+    const family = new Set([agent])
+    for (const { name } of order.toReversed()) if (family.has(this.parentOf(name) ?? "")) family.add(name)
+    return order.filter(({ name }) => name !== agent && family.has(name))
+  }
+
+  /** Whether it runs, or would once there is a place. */
+  lives(agent: string): boolean {
+    return this.isRunning(agent) || this.isQueued(agent)
+  }
+
+  begins(agent: string): number {
+    return begins(this.house.record, agent)
+  }
+
+  /** Ends those that belong to one that ends, and began before; answers when nothing of them is left. */
+  endChildren(agent: string, before: number): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => {
+      const ends = ({ name }: Resident) => this.lives(name) && this.begins(name) < before
+      return Effect.forEach(
+        this.isClosing ? [] : this.offspring(agent).filter(ends),
+        (child) => {
+          const parent = this.parentOf(child.name)
+          return this.house.life().end(child, `agent:${parent}`, `its parent ${parent} has ended`)
+        },
+        { concurrency: AGENTS.hard, discard: true }
+      )
+    })
+  }
+
+  /** Ends an agent and all that belong to it; answers when no process of any of them is left. */
+  readonly stop = Effect.fnUntraced(
+    { self: this },
+    function* (this: SubAgentTree, agent: AgentCommands.AgentCommands, caller: Caller, reason?: string) {
+      const { name } = agent
+      const count = this.offspring(name).filter((one) => this.lives(one.name)).length
+      const children = this.endChildren(name, Infinity)
+      const [done] = yield* Effect.all([agent.stop(caller, reason), children], { concurrency: 2 })
+      // one that was being spawned meanwhile
+      yield* Effect.andThen(this.house.quiet, children)
+      yield* this.gone(name)
+      if (count === 0) return done
+      const ended = count === 1 ? "Its sub-agent has" : `Its ${count} sub-agents have`
+      return { ...done, message: `${done.message} ${ended} ended with it.` }
+    }
+  )
+
+  /** What others have ended just before may still be on its way out. */
+  private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
+    const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
+    const gone = ({ name }: Resident) => this.house.tree(name)?.stop({ by: `agent:${agent}`, config: null })
+    return Effect.forEach(over, (one) => gone(one) ?? Effect.succeed(undefined), {
+      concurrency: AGENTS.hard,
+      discard: true
+    })
+  }
+
+  /** An agent has ended: its parent hears of it, and those that belong to it follow. */
+  bereave(agent: string): Effect.Effect<void, StorageError> {
+    return Effect.suspend(() => {
+      const { log, record } = this.house
+      const end = record.life.ended.get(agent) ?? 0
+      const ofIt = { stream: record.conversation, actor: inboxAddress(agent), kinds: ["inbox.received"] }
+      return Effect.all([log.tail({ ...ofIt, after: this.begins(agent) }, MAX_WAITING), log.get(end)]).pipe(
+        Effect.flatMap(([asked, rune]) => {
+          for (const one of asked) this.note(agent, one)
+          return rune === undefined ? Effect.void : this.heard(agent, rune)
+        }),
+        Effect.andThen(this.endChildren(agent, end))
+      )
+    })
+  }
+
+  private note(name: string, rune: Rune): void {
+    const child = { name, parent: this.parentOf(name) ?? null, began: this.begins(name) }
+    ChildNews.apply(this.house.record.life.news, rune, child)
+  }
+
+  /** A rune that a sub-agent's parent may have to hear of: it is told behind the caller's back. */
+  readonly heard = (name: string, rune: Rune): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.note(name, rune)
+      return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
+    })
+
+  /** Its turn is completed: what its parent asked for there and no report told of is for the parent. Again for the same turn: nothing. */
+  readonly answered = Effect.fnUntraced(
+    { self: this },
+    function* (this: SubAgentTree, name: string, turnId: string, cause: number) {
+      const { log, record, tree } = this.house
+      const { news, spawned } = record.life
+      const parent = this.parentOf(name)
+      if (parent === undefined || this.isClosing) return
+      // one that is coming to life again stands as the log left it
+      const { inbox, turn } = record.agents.get(name)!
+      const live = tree(name)
+      const { messageIds } = (live?.turn() ?? turn).data
+      const task = spawned.get(name)?.task ?? null
+      const isIts = ({ messageId }: Message) => messageIds.includes(messageId)
+      const asked = known((live?.inbox() ?? inbox).data).filter(isIts)
+      if (!asked.some((one) => ChildNews.isAsked(one, parent, task))) return
+      if (news.told.get(name)?.turnId === turnId) return
+      const [rune] = yield* log.append([
+        {
+          stream: record.conversation,
+          kind: "agent.answered",
+          actor: `voice/${name}`,
+          cause,
+          payload: { agent_id: name, turn_id: turnId, parent_id: parent }
+        }
+      ])
+      yield* this.heard(name, rune!)
+    },
+    // its conversation has been closed just now
+    Effect.catchTag("RuneRefused", ({ message }) => Effect.logDebug(message))
+  )
+
+  /** What parents have not heard yet. It is offered again until the parent's inbox has it: the inbox takes each once. */
+  readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
+    const { owed } = this.house.record.life.news
+    const telling = Effect.suspend(() =>
+      Effect.forEach(
+        this.isClosing ? [] : [...owed],
+        ([messageId, one]) =>
+          this.tellParent(messageId, one).pipe(
+            Effect.retry(OFFERED),
+            Effect.matchEffect({
+              onSuccess: () => Effect.sync(() => void owed.delete(messageId)),
+              onFailure: ({ message }) => Effect.logWarning(`${one.to} has not heard of ${one.child} yet: ${message}`)
+            })
+          ),
+        { discard: true }
+      )
+    )
+    // a child may live again before its parent does
+    return Effect.andThen(this.house.quiet, telling)
+  })
+
+  private readonly tellParent = Effect.fnUntraced(
+    { self: this },
+    function* (this: SubAgentTree, messageId: string, { child, eventId, to }: ChildNews.Owed) {
+      const { log, record, tree } = this.house
+      const rune = yield* log.get(eventId)
+      const parent = tree(to)
+      // an end is of no use to one that began later, or has ended itself
+      const isOver = !this.isRunning(to) || this.begins(to) > eventId
+      if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
+      const last = [...(record.agents.get(child)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
+      const said = ChildNews.isEnd(rune) ? last : rune.cause
+      const answer = said !== null && said > this.begins(child) ? outputOf(yield* log.get(said)) : ""
+      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text: ChildNews.text(rune, child, answer) })
+    }
+  )
+
+  /** Parents had ended, and what belonged to them not yet: as the last daemon left them. */
+  get bereaved(): ReadonlyArray<string> {
+    const { life } = this.house.record
+    const living = this.house.residents().filter(({ name }) => this.lives(name))
+    return [...life.ended].flatMap(([parent, at]) =>
+      living.some(({ name }) => this.parentOf(name) === parent && this.begins(name) < at) ? [parent] : []
+    )
+  }
+}

@@ -1,0 +1,396 @@
+/**
+ * WorkerMachine: the loop that keeps one agent's runs going. It prepares a worktree,
+ * builds a prompt, spawns a run, watches it, cools down after an error, and stops
+ * for good when its limits are spent.
+ *
+ * Guarantees: a run that failed counts once; nothing from an older run moves it;
+ * a run counts as started only once it has said so.
+ */
+import { Schema } from "effect"
+import { Outcome, type UncountedReason } from "../backends/Outcome.ts"
+import * as Backoff from "../supervision/Backoff.ts"
+import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
+
+export type State =
+  | "Initializing"
+  | "BuildingPrompt"
+  | "Spawning"
+  | "Running"
+  | "Interrupting"
+  | "SessionComplete"
+  | "CoolingDown"
+  | "Stopped"
+
+export const Event = Schema.Union([
+  Schema.TaggedStruct("WorktreeReady", { cwd: Schema.String, branch: Schema.optional(Schema.String) }),
+  Schema.TaggedStruct("PromptReady", {
+    prompt: Schema.String,
+    runId: Schema.String,
+    /** The inbox messages that the prompt carries. */
+    messageIds: Schema.Array(Schema.String),
+    /** ms since the epoch */
+    at: Schema.Finite
+  }),
+  Schema.TaggedStruct("SessionStarted", {
+    runId: Schema.String,
+    seq: Schema.Int,
+    pid: Schema.optional(Schema.Int),
+    sessionId: Schema.optional(Schema.String)
+  }),
+  Schema.TaggedStruct("SessionExited", { runId: Schema.String, outcome: Outcome }),
+  /** A signal only: the text is in the inbox. Null: a person ends the run, and its work is dropped. */
+  Schema.TaggedStruct("UrgentMessage", { messageId: Schema.NullOr(Schema.String) }),
+  Schema.TaggedStruct("GraceExceeded", { runId: Schema.String }),
+  Schema.TaggedStruct("BackoffElapsed", {}),
+  /** Wakes a worker that has nothing to do. */
+  Schema.TaggedStruct("WorkArrived", { messageId: Schema.optional(Schema.String) }),
+  Schema.TaggedStruct("OperatorStop", { by: Schema.String, reason: Schema.optional(Schema.String) }),
+  Schema.TaggedStruct("FatalError", { message: Schema.String, remedy: Schema.optional(Schema.String) })
+])
+export type Event = typeof Event.Type
+
+export type Action =
+  | { readonly _tag: "StorePrompt"; readonly prompt: string; readonly runId: string }
+  | { readonly _tag: "IncrementSession"; readonly sessionSeq: number }
+  /** Interrupt, grace, SIGTERM to the group, grace, SIGKILL to the tree. */
+  | { readonly _tag: "CancelSession"; readonly runId: string | null }
+  | { readonly _tag: "ForceStopSession"; readonly runId: string | null }
+  | { readonly _tag: "LogFatal"; readonly message: string; readonly remedy: string }
+
+export interface Data {
+  /** `loop` always has work; `inbox` waits for some. */
+  readonly mode: "inbox" | "loop"
+  readonly limits: Backoff.Limits
+  readonly backoff: Backoff.Policy
+  /** ms that an interrupted run gets to end by itself */
+  readonly graceMillis: number
+  readonly cwd: string | null
+  readonly branch: string | null
+  readonly sessionSeq: number
+  /** The run that is spawning or alive; null when there is none. */
+  readonly runId: string | null
+  readonly pid: number | null
+  /** The backend's own id of the last run, for those that can resume one. */
+  readonly sessionId: string | null
+  /** What the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
+  readonly messageIds: ReadonlyArray<string>
+  /** Why the newest run ended early, for the next prompt; null when it ended well. */
+  readonly cutShort: string | null
+  /** When the last prompt was ready, ms since the epoch. */
+  readonly lastRunAt: number | null
+  /** Most runs within an hour; null for no such limit. */
+  readonly maxRunsPerHour: number | null
+  /** The starts of the last hour, as many as the limit needs. */
+  readonly recentRuns: ReadonlyArray<number>
+  readonly consecutiveErrors: number
+  readonly totalErrors: number
+  readonly lastError: string | null
+  /** Runs in a row that ended uncounted, quota waits aside. */
+  readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
+  /** When an uncounted end lets the worker go on (0: not said); null after a counted one. */
+  readonly uncountedUntil: number | null
+  /** Why it stopped for good, and what to do; null while it has not, or when an operator stopped it. */
+  readonly fatal: { readonly message: string; readonly remedy: string } | null
+  readonly stoppedBy: string | null
+}
+
+/** So many uncounted ends in a row, quota aside, are an error after all. */
+export const UNCOUNTED_LIMIT = 5
+
+export type Options = Partial<Pick<Data, "mode" | "limits" | "backoff" | "graceMillis" | "maxRunsPerHour">>
+
+export const initial = (options: Options = {}): Data => ({
+  mode: options.mode ?? "inbox",
+  limits: options.limits ?? Backoff.defaultLimits,
+  backoff: options.backoff ?? Backoff.defaultPolicy,
+  graceMillis: options.graceMillis ?? 10_000,
+  cwd: null,
+  branch: null,
+  sessionSeq: 0,
+  runId: null,
+  pid: null,
+  sessionId: null,
+  messageIds: [],
+  cutShort: null,
+  lastRunAt: null,
+  maxRunsPerHour: options.maxRunsPerHour ?? null,
+  recentRuns: [],
+  consecutiveErrors: 0,
+  totalErrors: 0,
+  lastError: null,
+  uncounted: { reason: null, count: 0 },
+  uncountedUntil: null,
+  fatal: null,
+  stoppedBy: null
+})
+
+export const kinds = ["worker.moved"] as const
+export type Kind = (typeof kinds)[number]
+
+const update = on<Event, Data>()
+
+const placed = (data: Data, event: { readonly cwd: string; readonly branch?: string | undefined }): Data => ({
+  ...data,
+  cwd: event.cwd,
+  branch: event.branch ?? null
+})
+
+const gone = (data: Data, cutShort: string | null): Data => ({ ...data, runId: null, pid: null, cutShort })
+
+const HOUR = 3_600_000
+
+/** The starts of the last hour with this one, no more than the limit asks for. */
+const recent = (data: Data, at: number): ReadonlyArray<number> =>
+  data.maxRunsPerHour === null
+    ? []
+    : [...data.recentRuns.filter((run) => run > at - HOUR), at].slice(-data.maxRunsPerHour)
+
+/** When the next run may begin (ms since the epoch): spaced by `interval`, within the hour's limit. */
+export const dueAt = (data: Data, interval: number): number => {
+  const spaced = data.lastRunAt === null ? 0 : data.lastRunAt + interval
+  const full = data.maxRunsPerHour !== null && data.recentRuns.length >= data.maxRunsPerHour
+  return full ? Math.max(spaced, data.recentRuns[0]! + HOUR) : spaced
+}
+
+const failed = (data: Data, detail: string): Data => {
+  const counted = {
+    ...data,
+    consecutiveErrors: data.consecutiveErrors + 1,
+    totalErrors: data.totalErrors + 1,
+    lastError: detail,
+    uncounted: { reason: null, count: 0 },
+    uncountedUntil: null
+  }
+  return Backoff.exhausted(data.limits, counted) ? { ...counted, fatal: giveUp(counted) } : counted
+}
+
+const giveUp = (data: Data) => ({
+  message:
+    data.consecutiveErrors >= data.limits.maxConsecutiveErrors
+      ? `${data.consecutiveErrors} errors in a row; the last: ${data.lastError}`
+      : `${data.totalErrors} errors in all; the last: ${data.lastError}`,
+  remedy: "Fix what the last error names, then start the agent again."
+})
+
+/** Why a run ended early, in words; null when it ended well. */
+const reasonOf = (outcome: Outcome): string | null => {
+  switch (outcome._tag) {
+    case "Success":
+      return null
+    case "Timeout":
+      return "the run took longer than its time limit"
+    case "Uncounted":
+      return outcome.reason === "lost" ? "agentd was stopped while it ran" : `${outcome.reason} ended it`
+    default:
+      return outcome.detail
+  }
+}
+
+/** Too many in a row are an error after all. */
+const uncount = (data: Data, reason: UncountedReason, until: number | undefined): Data => {
+  const count = data.uncounted.count + 1
+  return count >= UNCOUNTED_LIMIT
+    ? failed(data, `${count} runs in a row ended without a result (${reason})`)
+    : { ...data, uncounted: { reason, count }, uncountedUntil: until ?? 0 }
+}
+
+/** A run that ended from Spawning or Running: its outcome decides what is counted. */
+const counted = (before: Data, outcome: Outcome): Data => {
+  const data = gone(before, reasonOf(outcome))
+  switch (outcome._tag) {
+    case "Success":
+      return {
+        ...data,
+        messageIds: [],
+        consecutiveErrors: 0,
+        uncounted: { reason: null, count: 0 },
+        uncountedUntil: null
+      }
+    case "Error":
+      return failed(data, outcome.detail)
+    case "Timeout":
+      return failed(data, data.cutShort ?? "")
+    case "Fatal":
+      return { ...data, lastError: outcome.detail, fatal: { message: outcome.detail, remedy: outcome.remedy } }
+    case "Uncounted": {
+      const { reason, until } = outcome
+      if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
+      // what is full is not gone on with
+      if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
+      return uncount(data, reason, until)
+    }
+  }
+}
+
+const cooldown = (data: Data, at: number): number =>
+  data.uncountedUntil === null
+    ? (Backoff.delay(data.backoff, data.limits, data, `${data.cwd}#${data.totalErrors}`) ?? 0)
+    : Math.max(data.backoff.base, data.uncountedUntil - at)
+
+const ended = (event: Event): Outcome["_tag"] | undefined =>
+  event._tag === "SessionExited" ? event.outcome._tag : undefined
+
+const exited = {
+  set: "count",
+  then: [
+    { to: "SessionComplete", when: "succeeded" },
+    { to: "Stopped", when: "fatal", act: ["LogFatal"] },
+    { to: "Stopped", when: "exhausted", act: ["LogFatal"] },
+    { to: "CoolingDown" }
+  ]
+} as const
+
+/** Valid in every state but the final one; `live` ones have a run to end. */
+const always = {
+  OperatorStop: to("Stopped", { set: "stop" }),
+  FatalError: to("Stopped", { set: "fail", act: ["LogFatal"] })
+}
+const live = {
+  OperatorStop: to("Stopped", { set: "stop", act: ["CancelSession"] }),
+  FatalError: to("Stopped", { set: "fail", act: ["LogFatal", "CancelSession"] })
+}
+/** The next prompt reads the inbox and the world anyway. */
+const signals = stale("UrgentMessage", "WorkArrived")
+const past = stale("SessionExited", "GraceExceeded")
+
+export const Worker = define<State, Event, Data, Action, Kind>()({
+  name: "worker",
+  initial: "Initializing",
+  final: ["Stopped"],
+  rune: "worker.moved",
+  fenced: (data, event) =>
+    (event._tag === "SessionStarted" || event._tag === "SessionExited" || event._tag === "GraceExceeded") &&
+    event.runId !== data.runId,
+  guards: {
+    succeeded: (_, event) => ended(event) === "Success",
+    fatal: (_, event) => ended(event) === "Fatal",
+    exhausted: (data) => Backoff.exhausted(data.limits, data)
+  },
+  updates: {
+    place: update("WorktreeReady", placed),
+    increment: update("WorktreeReady", (data, event) => ({ ...placed(data, event), sessionSeq: data.sessionSeq + 1 })),
+    prepare: update("PromptReady", (data, event) => ({
+      ...data,
+      runId: event.runId,
+      messageIds: event.messageIds,
+      lastRunAt: event.at,
+      recentRuns: recent(data, event.at)
+    })),
+    interrupt: update("UrgentMessage", (data, event) =>
+      event.messageId === null ? { ...data, messageIds: [] } : data
+    ),
+    start: update("SessionStarted", (data, event) => ({
+      ...data,
+      sessionSeq: event.seq,
+      pid: event.pid ?? null,
+      sessionId: event.sessionId ?? null,
+      consecutiveErrors: 0
+    })),
+    count: update("SessionExited", (data, event) => counted(data, event.outcome)),
+    clear: (data) => gone(data, data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"),
+    stop: update("OperatorStop", (data, event) => ({ ...data, stoppedBy: event.by })),
+    fail: update("FatalError", (data, event) => ({
+      ...data,
+      lastError: event.message,
+      fatal: { message: event.message, remedy: event.remedy ?? "Fix what it names, then start the agent again." }
+    }))
+  },
+  actions: {
+    StorePrompt: (_, event) => ({
+      _tag: "StorePrompt",
+      prompt: event._tag === "PromptReady" ? event.prompt : "",
+      runId: event._tag === "PromptReady" ? event.runId : ""
+    }),
+    IncrementSession: (data) => ({ _tag: "IncrementSession", sessionSeq: data.sessionSeq }),
+    CancelSession: (data) => ({ _tag: "CancelSession", runId: data.runId }),
+    ForceStopSession: (_, event) => ({
+      _tag: "ForceStopSession",
+      runId: event._tag === "GraceExceeded" ? event.runId : null
+    }),
+    LogFatal: (data) => ({ _tag: "LogFatal", message: data.fatal?.message ?? "", remedy: data.fatal?.remedy ?? "" })
+  },
+  timers: {
+    grace: {
+      after: (data) => data.graceMillis,
+      fires: (data) => ({ _tag: "GraceExceeded", runId: data.runId ?? "" })
+    },
+    cooldown: { after: cooldown, fires: () => ({ _tag: "BackoffElapsed" }) }
+  },
+  fields: {
+    "worker.moved": (data) => ({
+      sessionSeq: data.sessionSeq,
+      runId: data.runId,
+      consecutiveErrors: data.consecutiveErrors,
+      totalErrors: data.totalErrors,
+      fatal: data.fatal
+    })
+  },
+  states: {
+    Initializing: { enter: "PrepareWorktree" },
+    BuildingPrompt: { enter: "BuildPrompt" },
+    Spawning: { enter: "SpawnRun" },
+    Running: { enter: "WatchRun" },
+    Interrupting: { timeout: "grace" },
+    SessionComplete: { enter: "PrepareWorktree" },
+    CoolingDown: { timeout: "cooldown" },
+    Stopped: { enter: "ReleaseAgent" }
+  },
+  table: {
+    Initializing: {
+      ...always,
+      ...signals,
+      ...past,
+      ...illegal("PromptReady", "SessionStarted", "BackoffElapsed"),
+      WorktreeReady: to("BuildingPrompt", { set: "place" })
+    },
+    BuildingPrompt: {
+      ...always,
+      ...stale("UrgentMessage"),
+      ...past,
+      ...illegal("WorktreeReady", "SessionStarted", "BackoffElapsed"),
+      PromptReady: to("Spawning", { set: "prepare", act: ["StorePrompt"] }),
+      WorkArrived: to("BuildingPrompt", { reenter: true })
+    },
+    Spawning: {
+      ...live,
+      ...stale("WorkArrived", "GraceExceeded", "PromptReady"),
+      ...postpone("UrgentMessage"),
+      ...illegal("WorktreeReady", "BackoffElapsed"),
+      SessionStarted: to("Running", { set: "start" }),
+      SessionExited: exited
+    },
+    Running: {
+      ...live,
+      ...stale("WorkArrived", "GraceExceeded", "PromptReady"),
+      ...illegal("WorktreeReady", "SessionStarted", "BackoffElapsed"),
+      SessionExited: exited,
+      UrgentMessage: to("Interrupting", { set: "interrupt", act: ["CancelSession"] })
+    },
+    Interrupting: {
+      ...live,
+      ...signals,
+      ...illegal("WorktreeReady", "PromptReady", "SessionStarted", "BackoffElapsed"),
+      SessionExited: to("BuildingPrompt", { set: "clear" }),
+      GraceExceeded: to("BuildingPrompt", { set: "clear", act: ["ForceStopSession"] })
+    },
+    SessionComplete: {
+      ...always,
+      ...signals,
+      ...past,
+      ...illegal("PromptReady", "SessionStarted", "BackoffElapsed"),
+      WorktreeReady: to("BuildingPrompt", { set: "increment", act: ["IncrementSession"] })
+    },
+    CoolingDown: {
+      ...always,
+      ...signals,
+      ...past,
+      ...illegal("WorktreeReady", "PromptReady", "SessionStarted"),
+      BackoffElapsed: to("BuildingPrompt")
+    },
+    Stopped: {
+      ...signals,
+      ...past,
+      ...stale("WorktreeReady", "PromptReady", "SessionStarted", "BackoffElapsed", "OperatorStop", "FatalError")
+    }
+  }
+})

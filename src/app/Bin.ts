@@ -1,0 +1,63 @@
+/**
+ * Bin: what runs behind `main`. It alone knows the process: arguments,
+ * environment, exit codes. The daemon's code is loaded only for `agentd up`.
+ */
+import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Cause, Effect, Exit, Layer } from "effect"
+import { resolve } from "node:path"
+import { run } from "../cli/Cli.ts"
+import { Entry } from "../cli/Invocation.ts"
+
+/** A verb that is interrupted did not do its work; a daemon that is told to end has done it. */
+let interrupted = 130
+/** How the program ended that ran in our place. */
+let ended: number | undefined
+
+/** The script as it was called: chunks of a bundle change their names. */
+const command = [process.execPath, resolve(process.argv[1] ?? "")] as const
+
+const entry = Layer.succeed(Entry)({
+  command,
+  env: Object.fromEntries(
+    Object.entries(process.env).filter((entry): entry is [string, string] => entry[1] !== undefined)
+  ),
+  daemon: (options) =>
+    Effect.flatMap(
+      Effect.promise(() => {
+        interrupted = 0
+        return import("./Daemon.ts")
+      }),
+      (daemon) => daemon.run({ ...options, command })
+    ),
+  foreground: (options) =>
+    Effect.flatMap(
+      Effect.promise(() => import("./Foreground.ts")),
+      (foreground) => foreground.start(options)
+    ).pipe(
+      Effect.map((program) => ({
+        ...program,
+        ended: Effect.tap(program.ended, (status) =>
+          Effect.sync(() => {
+            ended = status
+          })
+        )
+      }))
+    )
+})
+
+// `agentd log -f | head` is done when head is: not an error.
+process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
+
+NodeRuntime.runMain(run(process.argv.slice(2)).pipe(Effect.provide(Layer.mergeAll(entry, NodeServices.layer))), {
+  disableErrorReporting: true,
+  teardown: (exit, end) =>
+    end(
+      ended ??
+        (Exit.isSuccess(exit) && typeof exit.value === "number"
+          ? exit.value
+          : Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
+            ? interrupted
+            : 1)
+    )
+})

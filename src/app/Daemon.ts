@@ -1,0 +1,315 @@
+/**
+ * Daemon: every layer of agentd, in start order. The one-minute read.
+ *
+ *     lock ─ log ─ processes ─ fleet ─┬─ control socket   answers while the log is still being folded
+ *                                     ├─ conversations    agents, each in a tree of its own
+ *                                     ├─ alerter          reads the log, mails a person
+ *                                     └─ notifier         tells systemd
+ *
+ * Guarantees: one daemon per store; what a daemon before this one left running is
+ * ended before any agent comes to life; without its log it does not go on: runs
+ * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
+ * again at the next start.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { createHash } from "node:crypto"
+import { dirname, join } from "node:path"
+import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from "effect"
+import { Channels } from "../channels/Channels.ts"
+import * as LiveChannels from "../channels/LiveChannels.ts"
+import type { ChildSpec } from "../supervision/Child.ts"
+import * as DeadLetters from "../event-actor/DeadLetters.ts"
+import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../supervision/Supervisor.ts"
+import { StartFailed } from "../supervision/SupervisorError.ts"
+import { Fleet } from "../agents/Fleet.ts"
+import * as LiveFleet from "../agents/LiveFleet.ts"
+import { Backends } from "../backends/Backends.ts"
+import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
+import { ProcessTree } from "../backends/process/ProcessTree.ts"
+import { Reaper } from "../backends/process/Reaper.ts"
+import * as Endpoint from "../rpc/Endpoint.ts"
+import * as Listening from "../http/Listening.ts"
+import * as Server from "../http/Server.ts"
+import * as Spool from "../http/Spool.ts"
+import { Goals } from "../goals/Goals.ts"
+import * as LiveGoals from "../goals/LiveGoals.ts"
+import * as LivePlates from "../plates/LivePlates.ts"
+import type { Plates } from "../plates/Plates.ts"
+import type { UserConfig } from "../config/Config.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
+import * as ControlServer from "../rpc/ControlServer.ts"
+import { DaemonControl } from "../rpc/DaemonControl.ts"
+import { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import type { AlertContext } from "../alerts/AlertContext.ts"
+import * as EmailAlerter from "../alerts/EmailAlerter.ts"
+import * as DaemonInfo from "./DaemonInfo.ts"
+import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
+import * as ProjectAlerts from "./ProjectAlerts.ts"
+import * as RunPlates from "./RunPlates.ts"
+import { Redact, secretsIn } from "../event-log/Redact.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import * as SqlEventLog from "../event-log/SqlEventLog.ts"
+import * as StoreLock from "../event-log/StoreLock.ts"
+import { Notify } from "../systemd/Notify.ts"
+
+export interface Options {
+  /** The state folder, absolute. */
+  readonly state: string
+  readonly socket: string
+  /** The project to register at once. */
+  readonly config?: string
+  /** The user's own config file, which need not be there. */
+  readonly userConfig: string
+  /** How this program is called: a run's voice is another of it. */
+  readonly command: readonly [string, ...ReadonlyArray<string>]
+  /** The daemon's own environment: agents inherit it. */
+  readonly environment: { readonly [name: string]: string | undefined }
+}
+
+/** Why the daemon could not start, or ended before it was asked to. */
+export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
+  message: Schema.String,
+  remedy: Schema.String,
+  /** 74: no log. 75: another daemon has the store. 78: a path that cannot be used. */
+  exitCode: Schema.Int
+}) {}
+
+const version = "0.1.0"
+
+/** What an agent's process gets to end by itself when its daemon is gone. */
+const ORPHAN_GRACE = "5 seconds"
+
+/** Marks the processes of this store's runs: the same for every daemon on it. */
+const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
+
+/** What an earlier daemon left running. */
+const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
+  Effect.gen(function* () {
+    const tree = yield* ProcessTree
+    const orphans = yield* tree.orphans(store, new Set())
+    yield* Effect.forEach(orphans, ({ runId }) => Effect.ignore(tree.terminate({ store, runId }, ORPHAN_GRACE)), {
+      concurrency: "unbounded",
+      discard: true
+    })
+    if (orphans.length > 0) yield* Effect.logWarning(`ended what ${orphans.length} runs of an earlier daemon left`)
+  })
+
+/** Where what comes and goes belongs in the supervision tree. */
+interface Nests {
+  readonly channels: DynamicSupervisor.DynamicSupervisor
+  readonly conversations: DynamicSupervisor.DynamicSupervisor
+  readonly plans: DynamicSupervisor.DynamicSupervisor
+  readonly plates: DynamicSupervisor.DynamicSupervisor
+}
+
+const nestOf = (name: string) =>
+  DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+
+/** The servers of agentd's own that a run is given: its voice. */
+const voiceOf =
+  ({ command, socket, state }: Options): LiveFleet.Options["mcp"] =>
+  (runId, { may }) =>
+    may.length === 0
+      ? {}
+      : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
+
+/** The board, told by the fleet which session is a run of which agent. */
+const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
+  Layer.unwrap(
+    Effect.map(Fleet, (fleet) =>
+      LivePlates.layer({
+        ...options,
+        agentOf: (runId) =>
+          Effect.map(fleet.agents, (rows) => {
+            const row = rows.find((row) => row.runId === runId)
+            return row === undefined ? undefined : `${row.project}/${row.agent}`
+          })
+      })
+    )
+  )
+
+/** Goals, told by the fleet what their projects say. */
+const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
+  Layer.unwrap(
+    Effect.map(Fleet, (fleet) =>
+      LiveGoals.layer({
+        nest,
+        store,
+        environment: options.environment,
+        scratch: join(options.state, "goals"),
+        projects: {
+          ofCaller: (caller) => Effect.map(fleet.conversation("", caller), ({ conversation }) => conversation),
+          config: fleet.configOf
+        }
+      })
+    )
+  )
+
+/** Channels follow what the files of the projects say. */
+const furnish = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const channels = yield* Channels
+  return yield* Stream.runForEach(fleet.configs, ({ config, conversation }) =>
+    channels.configure({ conversation, project: config.name, config: config.path }, config.channels)
+  )
+})
+
+/** The services of the daemon, from the ground up. */
+const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
+  const store = storeId(options.state)
+  const worktrees = join(options.state, "worktrees")
+  return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
+    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), LiveChannels.layer({ nest: channels }))),
+    Layer.provideMerge(
+      platesOfRuns({
+        nest: plates,
+        permissionTimeout: user.approvals.timeout,
+        claudeFolder: ClaudeSessions.configOf(options.environment)
+      })
+    ),
+    Layer.provideMerge(
+      LiveFleet.layer({
+        worktrees,
+        nest: conversations,
+        sweep: sweep(store),
+        mcp: voiceOf(options),
+        project: options.config
+      })
+    ),
+    Layer.provideMerge(DeadLetters.layer()),
+    Layer.provideMerge(
+      Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
+    ),
+    Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
+    Layer.provideMerge(SqlEventLog.layer({ file: join(options.state, "runes.db") })),
+    Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
+    Layer.provideMerge(NodeServices.layer)
+  )
+}
+
+const note = (kind: string, payload: Payload) =>
+  Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
+
+/** What the daemon's own children are built from. */
+type Needs =
+  | Channels
+  | AlertContext
+  | FileSystem.FileSystem
+  | Fleet
+  | Goals
+  | Listening.Listening
+  | LiveOutbox
+  | Plates
+  | Redact
+  | EventLog
+
+/** A child that is made of a layer: it lives until it is stopped. */
+const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
+  id,
+  start: Effect.as(Layer.build(layer), Effect.never)
+})
+
+/** The daemon until it is asked to end; the reason is the answer. */
+const live = Effect.fnUntraced(function* (options: Options) {
+  const startedAt = yield* Clock.currentTimeMillis
+  yield* StoreLock.acquire({ folder: options.state, socket: options.socket })
+  const nests = {
+    channels: nestOf("channels"),
+    conversations: nestOf("conversations"),
+    plans: nestOf("plans"),
+    plates: nestOf("plates")
+  }
+  const user = yield* Effect.provide(ConfigFile.loadUser(options.userConfig), NodeServices.layer)
+  const context = yield* Layer.build(services(options, user, nests))
+  return yield* Effect.gen(function* () {
+    yield* (yield* Redact).register(secretsIn(options.environment))
+    const log = yield* EventLog
+    const fleet = yield* Fleet
+    const notify = yield* Notify
+    yield* note("daemon.started", { pid: process.pid, version, state: options.state, socket: options.socket })
+    yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid: process.pid })))
+    const asked = yield* Deferred.make<string>()
+    const info = yield* DaemonInfo.make({ ...options, version, startedAt, asked })
+    const control = Layer.succeed(DaemonControl, info)
+    const http = Server.layer({
+      state: options.state,
+      socket: join(dirname(options.socket), "http.sock"),
+      claim: Endpoint.claim,
+      port: user.http.enabled ? user.http.port : undefined,
+      status: info.status
+    })
+    const root = yield* Supervisor.make<Needs>({
+      name: "agentd",
+      intensity: 10,
+      period: "30 seconds",
+      children: [
+        service("control", ControlServer.layer({ socket: options.socket }).pipe(Layer.provide(control))),
+        nests.plates.child,
+        { id: "run plates", start: Effect.succeed(RunPlates.follow) },
+        service("http", http),
+        service("spool", Spool.layer({ state: options.state })),
+        nests.conversations.child,
+        nests.channels.child,
+        { id: "channels' config", start: Effect.succeed(furnish) },
+        nests.plans.child,
+        { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
+        { id: "notifier", start: Effect.succeed(notify.watch(fleet.ready)) }
+      ]
+    })
+    if (options.config !== undefined) {
+      yield* fleet.register(options.config, { by: "agentd up", config: options.config })
+    }
+    yield* notify.ready
+    const reason = yield* Effect.raceAllFirst([
+      Deferred.await(asked),
+      Effect.flatMap(log.failed, Effect.fail),
+      Effect.andThen(fleet.recovered, Effect.never),
+      Effect.flatMap(
+        root.ended,
+        ({ child, reason }) =>
+          new DaemonError({
+            message: `The daemon's own parts crash again and again: ${child ?? "agentd"} (${reason}).`,
+            remedy: "See its log for the crashes, report them, and start it again: agentd start",
+            exitCode: 70
+          })
+      )
+    ])
+    yield* Effect.andThen(notify.stopping, note("daemon.stopping", { reason }))
+  }).pipe(Effect.provideContext(context))
+})
+
+const exitCodes: { readonly [tag: string]: number } = {
+  StorageError: 74,
+  StoreInUse: 75,
+  EndpointRefused: 78,
+  HttpRefused: 78,
+  TokenError: 78,
+  ConfigError: 78,
+  CommandRefused: 78
+}
+
+interface Explained {
+  readonly _tag: string
+  readonly message: string
+  readonly remedy?: string
+  readonly cause?: unknown
+}
+
+/** A part that could not be started hides the reason: that is what a person needs. */
+const explain = (error: Explained): DaemonError => {
+  if (error instanceof DaemonError) return error
+  if (error instanceof StartFailed && isExplained(error.cause)) return explain(error.cause)
+  return new DaemonError({
+    message: error.message,
+    remedy: error.remedy ?? "See the daemon's log for what led to it, then start it again: agentd start",
+    exitCode: exitCodes[error._tag] ?? 70
+  })
+}
+
+const isExplained = (cause: unknown): cause is Explained =>
+  typeof cause === "object" && cause !== null && "_tag" in cause && "message" in cause
+
+/** Runs until it is asked to end, or cannot go on. */
+export const run = (options: Options): Effect.Effect<void, DaemonError> =>
+  live(options).pipe(Effect.scoped, Effect.mapError(explain))

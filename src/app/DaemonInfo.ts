@@ -1,0 +1,187 @@
+/**
+ * DaemonInfo: what the daemon says of itself: its status, its own checks, and how
+ * it is asked to end.
+ */
+import { Config, Deferred, Effect, FileSystem, Option } from "effect"
+import { join } from "node:path"
+import { Fleet } from "../agents/Fleet.ts"
+import { Channels } from "../channels/Channels.ts"
+import { AlertContext } from "../alerts/AlertContext.ts"
+import * as EmailAlerter from "../alerts/EmailAlerter.ts"
+import { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import { DaemonControl } from "../rpc/DaemonControl.ts"
+import type { Check, DaemonStatus } from "../rpc/Protocol.ts"
+import * as Readiness from "../rpc/Readiness.ts"
+import { CommandRefused } from "../domain/Messages.ts"
+import { Redact } from "../event-log/Redact.ts"
+import * as Listening from "../http/Listening.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+
+export interface Facts {
+  readonly version: string
+  readonly state: string
+  readonly socket: string
+  readonly userConfig: string
+  /** ms since the epoch */
+  readonly startedAt: number
+  /** What runs inherit. */
+  readonly environment: { readonly [name: string]: string | undefined }
+  /** Completed with the reason when somebody asks for the end. */
+  readonly asked: Deferred.Deferred<string>
+}
+
+/** systemd gives each service an invocation id; a daemon in the background has no terminal. */
+const supervision = Effect.gen(function* () {
+  const invocation = yield* Config.option(Config.String("INVOCATION_ID"))
+  const unit = yield* ownUnit
+  if (Option.isSome(invocation) && unit !== null) {
+    return { by: "systemd", unit, restsOn: "its control group" } as const
+  }
+  return process.stdin.isTTY
+    ? ({ by: "foreground", unit: null, restsOn: "its standard input is a terminal" } as const)
+    : ({ by: "detached", unit: null, restsOn: "its standard input is no terminal" } as const)
+})
+
+/** `…/agentd.service` */
+const ownUnit = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const groups = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/cgroup"), () => "")
+  return /\/([^/\n]+\.service)\s*$/m.exec(groups)?.[1] ?? null
+})
+
+/** The store on disk, with what waits to be moved into it. */
+const size = (file: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (fs) =>
+    Effect.forEach([file, `${file}-wal`], (part) =>
+      Effect.match(fs.stat(part), { onSuccess: (info) => Number(info.size), onFailure: () => 0 })
+    )
+  ).pipe(Effect.map(([main = 0, waiting = 0]) => main + waiting))
+
+const projectChecks = Effect.map(
+  Effect.flatMap(Fleet, (fleet) => fleet.projects),
+  (projects): ReadonlyArray<Check> =>
+    projects.map(({ agents, config, name, problems }) =>
+      problems.length === 0
+        ? { name: `project ${name}`, level: "ok", detail: `${config}: ${agents.length} agents`, remedy: null }
+        : {
+            name: `project ${name}`,
+            level: "fail",
+            detail: problems.join("\n"),
+            remedy: `Mend ${config}; it is read again when it changes.`
+          }
+    )
+)
+
+/** Whether the agents' programs and keys are there, where the daemon looks for them. */
+const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
+  const fleet = yield* Fleet
+  const found = yield* Effect.forEach(yield* fleet.projects, ({ conversation }) => fleet.configOf(conversation))
+  const projects = found.filter((project) => project !== undefined)
+  const lists = yield* Effect.forEach(projects, ({ agents, root }) =>
+    Readiness.checks(agents, { root, environment, whose: "the daemon's" })
+  )
+  // Two projects may want the same.
+  return [...new Map(lists.flat().map((check) => [`${check.name} ${check.detail}`, check])).values()]
+})
+
+const agentChecks = Effect.map(
+  Effect.flatMap(Fleet, (fleet) => fleet.agents),
+  (agents): ReadonlyArray<Check> =>
+    agents
+      .filter(({ state, totalErrors }) => state === "Stopped" && totalErrors > 0)
+      .map(({ agent, detail, project }) => ({
+        name: `agent ${project}/${agent}`,
+        level: "warn",
+        detail,
+        remedy: `See why: agentd why ${project}/${agent}. Start it again: agentd start ${project}/${agent}`
+      }))
+)
+
+/** How the mail goes. */
+const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
+  Effect.gen(function* () {
+    const { batches, givenUp, lastError, lastSentAt, restsOn } = yield* letters.look(Effect.succeed)
+    return {
+      configured: (yield* mails).length > 0,
+      waiting: batches.length,
+      failed: givenUp.length,
+      lastSentAt,
+      lastError,
+      restsOn
+    }
+  })
+
+const fleetChecks = (environment: Facts["environment"]) =>
+  Effect.map(Effect.all([projectChecks, readiness(environment), agentChecks]), (lists) => lists.flat())
+
+/** The agents are alive, and the channels that their projects' files name are there. */
+const isReady = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const channels = yield* Channels
+  if (!(yield* fleet.ready)) return false
+  const sound = (yield* fleet.projects).filter(({ problems }) => problems.length === 0)
+  const configured = yield* Effect.forEach(sound, ({ conversation }) => channels.isConfigured(conversation))
+  return configured.every(Boolean)
+})
+
+export const make = Effect.fnUntraced(function* (facts: Facts) {
+  const log = yield* EventLog
+  const fleet = yield* Fleet
+  const correspondence = yield* AlertContext
+  const letters = yield* LiveOutbox
+  const listening = yield* Listening.Listening
+  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Fleet | Redact>()
+  const by = yield* Effect.orDie(supervision)
+  /** Every mail section in force, each once. */
+  const mails = Effect.gen(function* () {
+    const projects = yield* fleet.projects
+    // a stream that no project has: the user's own section
+    const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
+    const found = yield* Effect.forEach(streams, correspondence.mailFor)
+    const sections = found.filter((mail) => mail !== undefined)
+    return [...new Map(sections.map((mail) => [JSON.stringify(mail), mail])).values()]
+  })
+  const alertTest = Effect.gen(function* () {
+    const sections = yield* mails
+    if (sections.length === 0) {
+      return yield* new CommandRefused({
+        message: "Nobody is mailed: no mail section is configured.",
+        remedy: `Add "mail" to a project's agentd.jsonc, or to ${facts.userConfig}; see \`agentd schema\`.`
+      })
+    }
+    const answers = yield* Effect.forEach(sections, (mail) =>
+      EmailAlerter.sendTest(mail).pipe(
+        Effect.map(({ response, to }) => `${mail.smtp.host} took it for ${to.join(", ")}: ${response}`),
+        Effect.mapError(({ message, remedy }) => new CommandRefused({ message, remedy }))
+      )
+    )
+    return { message: answers.join("\n") }
+  }).pipe(Effect.provideContext(context))
+  const outbox = Effect.provideContext(outboxOf(letters, mails), context)
+  const status: Effect.Effect<DaemonStatus> = Effect.gen(function* () {
+    return {
+      pid: process.pid,
+      version: facts.version,
+      startedAt: facts.startedAt,
+      state: facts.state,
+      socket: facts.socket,
+      phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : (yield* isReady) ? "ready" : "recovering",
+      supervision: by,
+      log: { head: yield* log.head, bytes: yield* size(join(facts.state, "runes.db")) },
+      outbox: yield* outbox,
+      http: yield* listening.report
+    } satisfies DaemonStatus
+  }).pipe(Effect.provideContext(context))
+  return DaemonControl.of({
+    status,
+    shutdown: (reason, who) => Effect.asVoid(Deferred.succeed(facts.asked, `${reason} (${who})`)),
+    alertTest,
+    checks: Effect.all([
+      fleetChecks(facts.environment),
+      Effect.map(listening.report, (report) => [Listening.check(report)])
+    ]).pipe(
+      Effect.map((lists) => lists.flat()),
+      Effect.provideContext(context)
+    )
+  })
+})

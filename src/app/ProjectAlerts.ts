@@ -1,0 +1,55 @@
+/**
+ * ProjectAlerts: what the alerter asks of the rest: where a project's mail goes, and the
+ * story behind an alert. Read anew each time, so a changed config counts at once.
+ */
+import { Effect, FileSystem, Layer } from "effect"
+import { AlertContext } from "../alerts/AlertContext.ts"
+import { Fleet } from "../agents/Fleet.ts"
+import * as Why from "../agents/Why.ts"
+import * as ConfigFile from "../config/ConfigFile.ts"
+import * as GoalHistory from "../goals/GoalHistory.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+
+/** So many runes of an agent are enough to say why it stopped. */
+const WHY_RUNES = 400
+
+/** `userConfig`: the user's own file, for projects without a mail section. */
+export const layer = (userConfig: string) =>
+  Layer.effect(
+    AlertContext,
+    Effect.gen(function* () {
+      const fleet = yield* Fleet
+      const log = yield* EventLog
+      const fileSystem = yield* FileSystem.FileSystem
+      const own = ConfigFile.loadUser(userConfig).pipe(
+        Effect.provideService(FileSystem.FileSystem, fileSystem),
+        Effect.map(({ mail }) => mail),
+        Effect.catch((error) =>
+          Effect.as(Effect.logWarning(`no mail from the user's config: ${error.message}`), undefined)
+        )
+      )
+      const agentOf = (stream: string, actor: string) =>
+        Effect.map(fleet.agents, (rows) =>
+          rows.find((row) => row.conversation === stream && actor === `worker/${row.agent}`)
+        )
+      return AlertContext.of({
+        mailFor: (stream) =>
+          Effect.flatMap(fleet.configOf(stream), (config) =>
+            config?.mail === undefined ? own : Effect.succeed(config.mail)
+          ),
+        projectName: (stream) =>
+          Effect.map(fleet.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
+        why: ({ actor, cause, stream }) =>
+          Effect.gen(function* () {
+            const goal = yield* GoalHistory.story(log, { stream, actor, cause })
+            if (goal.length > 0) return goal
+            const agent = yield* agentOf(stream, actor)
+            if (agent === undefined) return []
+            return Why.why(yield* log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES), agent).lines
+          }).pipe(
+            // the mail goes out without its story rather than not at all
+            Effect.catch((error) => Effect.as(Effect.logWarning(`a mail goes without its story: ${error.message}`), []))
+          )
+      })
+    })
+  )

@@ -1,0 +1,72 @@
+/**
+ * RunPlates: the board's rows of agentd's own runs, fed from what the runs tell.
+ *
+ * Only runs that take turns have one: a command says nothing but that it runs, which
+ * its agent's own row says. What is told late or twice, the plate's machine refuses.
+ */
+import { Clock, Effect, Stream } from "effect"
+import type { RunNews } from "../agents/Bus.ts"
+import { Fleet } from "../agents/Fleet.ts"
+import { Plates, type RunReport } from "../plates/Plates.ts"
+
+type Event = RunReport["event"]
+
+/** One run's calls that have not ended, by id. */
+type Open = Map<string, string>
+
+const MAX_OPEN = 1_000
+
+const eventOf = ({ event, runId }: RunNews, open: Open, at: number): Event | undefined => {
+  const run = { at, runId }
+  switch (event._tag) {
+    case "Begun": {
+      const { cwd, pid, sessionId } = event
+      return {
+        _tag: "RunBegun",
+        cwd,
+        ...(pid === undefined ? {} : { pid }),
+        ...(sessionId === undefined ? {} : { sessionId })
+      }
+    }
+    case "TurnStarted":
+      return { _tag: "RunTurnStarted", ...run }
+    case "ToolCall":
+      if (open.size < MAX_OPEN) open.set(event.callId, event.tool)
+      return { _tag: "RunToolCalled", ...run, tool: event.tool, callId: event.callId }
+    case "ApprovalRequested":
+      return { _tag: "RunApprovalRequested", ...run, tool: open.get(event.callId) ?? "", callId: event.callId }
+    case "ToolResult": {
+      const tool = open.get(event.callId) ?? ""
+      open.delete(event.callId)
+      return { _tag: "RunToolEnded", ...run, tool, callId: event.callId }
+    }
+    case "TurnCompleted":
+    case "TurnInterrupted":
+      return { _tag: "RunTurnEnded", ...run }
+    case "TurnError":
+      return { _tag: "RunTurnEnded", ...run, error: event.errorType }
+    case "Exited":
+      return { _tag: "RunEnded" }
+    default:
+      return undefined
+  }
+}
+
+/** For as long as it runs. */
+export const follow = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const plates = yield* Plates
+  const runs = new Map<string, Open>()
+  return yield* Stream.runForEach(
+    fleet.news,
+    Effect.fnUntraced(function* (news: RunNews) {
+      const { agent, event, runId } = news
+      if (event._tag === "Begun" && event.turns) runs.set(runId, new Map())
+      const open = runs.get(runId)
+      if (open === undefined) return
+      const told = eventOf(news, open, yield* Clock.currentTimeMillis)
+      if (event._tag === "Exited") runs.delete(runId)
+      if (told !== undefined) yield* plates.run({ runId, agent, event: told })
+    })
+  )
+})

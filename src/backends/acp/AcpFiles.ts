@@ -1,0 +1,67 @@
+/**
+ * AcpFiles: the files that an agent reads and writes through agentd.
+ *
+ * Guarantees: only regular files of the workspace, checked by where the open file lies
+ * (see Workspace); what is refused is refused to the agent in words, and a person is told of
+ * each path outside the workspace; what is read is bounded.
+ */
+import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
+import { Effect } from "effect"
+import * as Messages from "./AcpMessages.ts"
+import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
+import { NOT_FOUND } from "./AcpFault.ts"
+import type { WorkspaceError } from "../sandbox/PathContainment.ts"
+import type { Workspace } from "../model/Workspace.ts"
+
+/** More than agents read at once; within what one message may hold when escaped. */
+const MAX_BYTES = 2 * 1024 * 1024
+
+const refusalOf = (error: WorkspaceError): Refusal => {
+  const message = `${error.message}; ${error.remedy}`
+  if (error._tag === "WorkspaceViolation") return { code: INVALID_PARAMS, message }
+  return { code: error.reason === "NotFound" ? NOT_FOUND : INTERNAL_ERROR, message }
+}
+
+const malformed = (method: string): Refusal => ({
+  code: INVALID_PARAMS,
+  message: `${method}: path or content is missing`
+})
+
+/** `notice` tells a person. */
+export const make = (workspace: Workspace, notice: (text: string) => Effect.Effect<void>) => {
+  const refused = (verb: string) => (error: WorkspaceError) =>
+    Effect.andThen(
+      error._tag === "WorkspaceViolation" ? notice(`the agent was not let ${verb}: ${error.message}`) : Effect.void,
+      Effect.fail(refusalOf(error))
+    )
+  return {
+    /** With `missingIsEmpty` a file that does not exist reads as an empty one. */
+    read: Effect.fnUntraced(function* (params: unknown, missingIsEmpty: boolean) {
+      const request = Messages.read(Messages.ReadFile, params)
+      if (request === undefined) return yield* Effect.fail(malformed("fs/read_text_file"))
+      const { limit, line, path } = request
+      const text = yield* workspace
+        .read(path, { maxBytes: MAX_BYTES, line: line ?? undefined, limit: limit ?? undefined })
+        .pipe(
+          Effect.catchIf(
+            (error) => missingIsEmpty && error._tag === "FileFailed" && error.reason === "NotFound",
+            () => Effect.succeed({ text: "", cut: undefined })
+          ),
+          Effect.catch(refused("read"))
+        )
+      if (text.cut === "maxBytes")
+        return yield* Effect.fail<Refusal>({
+          code: INTERNAL_ERROR,
+          message: `${path} is too long to be read at once: ask for fewer lines, by line and limit`
+        })
+      const answer: ReadTextFileResponse = { content: text.text }
+      return answer
+    }),
+    write: Effect.fnUntraced(function* (params: unknown) {
+      const request = Messages.read(Messages.WriteFile, params)
+      if (request === undefined) return yield* Effect.fail(malformed("fs/write_text_file"))
+      yield* workspace.write(request.path, request.content).pipe(Effect.catch(refused("write")))
+      return {}
+    })
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * AcpPermissions: the questions of an agent that wait for an answer.
+ *
+ * Guarantees: each is answered once: as decided, or `cancelled` when its turn is to end; of
+ * the options offered, one that holds for ever is chosen only where there is none else;
+ * outside a turn nothing is permitted, since nobody is there to be asked.
+ */
+import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
+import { Deferred, Effect } from "effect"
+import * as Messages from "./AcpMessages.ts"
+import type { AcpUpdates } from "./AcpUpdates.ts"
+import { INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
+import type { Decision, RunEvent } from "../Backend.ts"
+
+/** Undefined: cancelled, the turn is to end. */
+type Reply = Decision | undefined
+
+export interface Options {
+  readonly updates: AcpUpdates
+  /** In the order of all events. */
+  readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  readonly notice: (text: string) => Effect.Effect<void>
+}
+
+/** Undefined where nothing of the kind is offered. */
+export const choose = (options: Messages.PermissionOptions, allowed: boolean): string | undefined => {
+  const kinds = allowed ? ["allow_once", "allow_always"] : ["reject_once", "reject_always"]
+  return kinds.flatMap((kind) => options.filter((option) => option.kind === kind)).at(0)?.optionId
+}
+
+const CANCELLED: RequestPermissionResponse = { outcome: { outcome: "cancelled" } }
+
+export class AcpPermissions {
+  private readonly options: Options
+  private readonly open = new Map<string, Deferred.Deferred<Reply>>()
+
+  constructor(options: Options) {
+    this.options = options
+  }
+
+  /** How many wait. */
+  get size(): number {
+    return this.open.size
+  }
+
+  /** A `session/request_permission`, until it has its answer. */
+  readonly ask = Effect.fnUntraced({ self: this }, function* (this: AcpPermissions, params: unknown): Effect.fn.Return<
+    RequestPermissionResponse,
+    Refusal
+  > {
+    const { notice, tell, updates } = this.options
+    const request = Messages.read(Messages.PermissionRequest, params)
+    if (request === undefined)
+      return yield* Effect.fail({ code: INVALID_PARAMS, message: "toolCall or options are missing" })
+    const reply = Deferred.makeUnsafe<Reply>()
+    let callId = ""
+    yield* tell(() => {
+      const asked = updates.ask(request.toolCall)
+      if (asked === undefined) return []
+      callId = asked.callId
+      this.open.set(callId, reply)
+      return asked.events
+    })
+    if (callId === "") {
+      const what = request.toolCall.title ?? "a tool"
+      if (updates.active === undefined)
+        yield* notice(`outside a turn the agent asked for: ${what}; it was not permitted`)
+      return CANCELLED
+    }
+    const decision = yield* Deferred.await(reply)
+    if (decision === undefined) return CANCELLED
+    const allowed = decision.behavior === "allow"
+    yield* tell(() => updates.answered(callId, allowed))
+    const optionId = choose(request.options, allowed)
+    if (optionId === undefined) {
+      yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
+      return CANCELLED
+    }
+    return { outcome: { outcome: "selected", optionId } }
+  })
+
+  /** False: no such question waits. */
+  answer(callId: string, decision: Decision): boolean {
+    const reply = this.open.get(callId)
+    if (reply === undefined) return false
+    this.open.delete(callId)
+    Deferred.doneUnsafe(reply, Effect.succeed(decision))
+    return true
+  }
+
+  /** Every question that waits is answered `cancelled`. */
+  dismiss(): void {
+    for (const reply of this.open.values()) Deferred.doneUnsafe(reply, Effect.succeed(undefined))
+    this.open.clear()
+  }
+}

@@ -1,0 +1,368 @@
+/**
+ * AcpRun: one run of an agent that speaks the Agent Client Protocol.
+ *
+ * Guarantees: what the agent does is read from two things alone: whether a prompt is
+ * outstanding and which permissions are; a turn's events end when its prompt is
+ * answered, refused, silent for too long, or the agent is gone; a turn's error ends the
+ * run; no question is left open by a cancel; `Exited` is last, when all is gone.
+ */
+import type { PromptRequest } from "@agentclientprotocol/sdk"
+import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Semaphore, Stream } from "effect"
+import type { AcpBackend } from "../../config/BackendConfig.ts"
+import type { Outcome } from "../Outcome.ts"
+import * as AcpFault from "./AcpFault.ts"
+import * as AcpFiles from "./AcpFiles.ts"
+import * as Messages from "./AcpMessages.ts"
+import { AcpPermissions } from "./AcpPermissions.ts"
+import * as AcpSession from "./AcpSession.ts"
+import * as AcpTerminals from "./AcpTerminals.ts"
+import { AcpUpdates, type End } from "./AcpUpdates.ts"
+import * as AcpWire from "./AcpWire.ts"
+import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import type { Workspace } from "../model/Workspace.ts"
+
+export interface Options {
+  readonly config: AcpBackend
+  readonly spec: RunSpec
+  readonly cwd: string
+  readonly program: RunProcess.RunProcess
+  /** Undefined where no path can be checked. */
+  readonly workspace: Workspace | undefined
+  /** In a scope that ends before `Exited` is told. */
+  readonly terminals: (
+    notice: AcpTerminals.Options["notice"],
+    written: AcpTerminals.Options["written"]
+  ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
+}
+
+type Events = Queue.Queue<RunEvent, Cause.Done>
+/** Events that wait for a reader; then the agent's pipe fills up, then it waits. */
+const CAPACITY = 256
+/** A call of which nothing is heard for so long is told as far as it is known. */
+const SETTLE = "500 millis"
+/** How long an agent may take to see that its input has ended. */
+const END_GRACE = "2 seconds"
+const MAX_LINE = 16_384
+/** The silence is looked at so often in its time. */
+const LOOKS = 10
+
+const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
+
+class AcpRun {
+  private readonly options: Options
+  private readonly queue: Events
+  private readonly scope: Scope.Scope
+  /** One event after the other, each with the state it stands for. */
+  private readonly order = Semaphore.makeUnsafe(1)
+  private readonly updates = new AcpUpdates()
+  private readonly permissions: AcpPermissions
+  private readonly files: ReturnType<typeof AcpFiles.make> | undefined
+  private readonly inner: Scope.Closeable
+  private wire!: AcpWire.Wire
+  private terminals!: AcpTerminals.AcpTerminals
+  private session: AcpSession.AcpSession | undefined
+  /** The turn that is under way has been asked to stop. */
+  private cancelled = false
+  private ending = false
+  private over = Deferred.makeUnsafe<void>()
+  /** Why it ends, if not because it was asked to. */
+  private verdict: Outcome | undefined
+  private quiet = 0
+  private settling = false
+  private said = ""
+
+  constructor(options: Options, queue: Events, scope: Scope.Scope, inner: Scope.Closeable) {
+    this.options = options
+    this.queue = queue
+    this.scope = scope
+    this.inner = inner
+    const tell = (make: () => ReadonlyArray<RunEvent>) => this.tell(make)
+    this.permissions = new AcpPermissions({ updates: this.updates, tell, notice: this.notice })
+    this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.notice)
+  }
+
+  readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
+    const { program } = this.options
+    this.terminals = yield* this.options
+      .terminals(this.notice, (id, chunk) => {
+        this.quiet = 0
+        return this.tell(() => this.updates.terminal(id, chunk))
+      })
+      .pipe(Scope.provide(this.inner))
+    this.wire = yield* AcpWire.make(program, {
+      heard: () => void (this.quiet = 0),
+      notified: (method, params) => (method === "session/update" ? this.updated(params) : Effect.void),
+      asked: this.serve,
+      noise: this.notice,
+      stuck: this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
+    })
+    const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
+    yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
+    yield* Effect.forkScoped(this.watchSilence)
+    // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+    yield* Effect.forkScoped(Effect.ensuring(this.finish(pumps), Queue.end(this.queue)))
+    return this.run
+  })
+
+  private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
+    return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
+  }
+
+  private readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
+
+  private get errors(): Effect.Effect<void> {
+    const emit = (lines: ReadonlyArray<string>) => {
+      this.said = lines.findLast((line) => line.trim() !== "") ?? this.said
+      return this.tell(() => lines.map((text) => ({ _tag: "Delta", stream: "stderr", text })))
+    }
+    const { program } = this.options
+    return RunProcess.drainLines(program.stderr, program.ended, MAX_LINE, emit)
+  }
+
+  /** Until the first prompt is on its way. */
+  private readonly life: Effect.Effect<void> = Effect.suspend(() => {
+    const { config, cwd, program, spec } = this.options
+    const files = this.files !== undefined
+    return AcpSession.open(this.wire, { config, spec, cwd, files, notice: this.notice }).pipe(
+      Effect.timeoutOrElse({
+        duration: config.startTimeout,
+        orElse: () => {
+          const time = Duration.format(config.startTimeout)
+          return Effect.fail(AcpFault.error("start", `${config.argv.join(" ")} was not ready within ${time}`, true))
+        }
+      }),
+      Effect.matchEffect({
+        onFailure: this.fail,
+        onSuccess: (session) => {
+          this.session = session
+          const { sessionId } = session
+          return Effect.andThen(
+            this.tell(() => [{ _tag: "Started", pid: program.pid, sessionId }]),
+            this.ending ? Effect.void : this.prompt({ turnId: spec.turnId, text: spec.prompt })
+          )
+        }
+      })
+    )
+  })
+
+  private prompt({ text, turnId }: TurnInput): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { sessionId } = this.session!
+      this.updates.begin(turnId)
+      this.over = Deferred.makeUnsafe<void>()
+      this.quiet = 0
+      if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
+      const request: PromptRequest = { sessionId, prompt: [{ type: "text", text }] }
+      return this.wire.call("session/prompt", request, this.answered)
+    })
+  }
+
+  /** The prompt's answer: whatever is still open is over. */
+  private readonly answered = (answer: AcpWire.Answer): Effect.Effect<void> => {
+    const { agent } = this.session!
+    if (answer._tag === "Refused") {
+      // some agents refuse the prompt that they were told to cancel
+      if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
+      return this.fail(AcpFault.ofRefusal(answer.refusal, "the prompt", agent))
+    }
+    const usage = this.tell(() => this.updates.usage(Messages.usageOf(answer.result)))
+    const reason = Messages.read(Messages.PromptAnswer, answer.result)?.stopReason ?? "end_turn"
+    const fault = AcpFault.ofStopReason(reason, agent)
+    if (fault !== undefined) return Effect.andThen(usage, this.fail(fault))
+    return Effect.andThen(usage, this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }))
+  }
+
+  private turnEnded(end: End): Effect.Effect<void> {
+    return this.tell(() => {
+      const events = this.updates.finish(end)
+      this.cancelled = false
+      this.permissions.dismiss()
+      Deferred.doneUnsafe(this.over, Effect.void)
+      return events
+    })
+  }
+
+  /** The run ends for this, the turn first. */
+  private readonly fail = ({ errorType, message, outcome, retry }: AcpFault.Fault): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.verdict ??= outcome
+      return Effect.andThen(this.turnEnded({ _tag: "Failed", errorType, message, retry }), this.stop)
+    })
+
+  private updated(params: unknown): Effect.Effect<void> {
+    const message = Messages.read(Messages.Update, params)
+    if (message === undefined) return this.notice("the agent sent an update that the protocol does not know")
+    // before there is a session, it is the replay of an old one; other sessions are the agent's own affair
+    const ours = this.session === undefined || message.sessionId === this.session.sessionId
+    return ours
+      ? Effect.andThen(
+          this.tell(() => this.updates.update(message.update)),
+          this.settle
+        )
+      : Effect.void
+  }
+
+  /** Tells calls of which nothing more is heard. One at a time looks after them. */
+  private readonly settle: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.settling || !this.updates.holding) return Effect.void
+    this.settling = true
+    const wait = Effect.gen({ self: this }, function* () {
+      while (this.updates.holding) {
+        const seen = this.updates.version
+        yield* Effect.sleep(SETTLE)
+        yield* this.tell(() => this.updates.settle(seen))
+      }
+    })
+    return wait.pipe(
+      Effect.ensuring(Effect.sync(() => void (this.settling = false))),
+      Effect.forkIn(this.scope),
+      Effect.asVoid
+    )
+  })
+
+  /** What the agent asks of us. */
+  private readonly serve = (method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> => {
+    const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
+    if (method === "session/request_permission") return this.permissions.ask(params)
+    const does = this.doing(method, params)
+    return does === undefined
+      ? unknown
+      : Effect.andThen(
+          this.tell(() => this.updates.sign()),
+          does
+        )
+  }
+
+  private doing(method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> | undefined {
+    switch (method) {
+      case "fs/read_text_file":
+        return this.files?.read(params, this.session?.missingIsEmpty === true)
+      case "fs/write_text_file":
+        return this.files?.write(params)
+      case "terminal/create":
+        return this.terminals.create(params)
+      case "terminal/output":
+        return this.terminals.output(params)
+      case "terminal/wait_for_exit":
+        return this.terminals.waitForExit(params)
+      case "terminal/kill":
+        return this.terminals.kill(params)
+      case "terminal/release":
+        return this.terminals.release(params)
+      default:
+        return undefined
+    }
+  }
+
+  private readonly interruptTurn: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.cancelled || (this.session !== undefined && this.updates.active === undefined)) return Effect.void
+    this.cancelled = true
+    this.updates.cancel()
+    const { session } = this
+    if (session === undefined) return Effect.void
+    return Effect.andThen(
+      this.wire.notify("session/cancel", { sessionId: session.sessionId }),
+      Effect.sync(() => this.permissions.dismiss())
+    )
+  })
+
+  private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const waited = this.permissions.answer(callId, decision)
+      return waited && decision.behavior === "deny" && decision.interrupt === true ? this.interruptTurn : Effect.void
+    })
+
+  private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
+    Effect.suspend(() => {
+      if (this.session === undefined || this.ending || this.verdict !== undefined)
+        return Effect.fail(refused("the run takes no turn now", "the next run carries it"))
+      if (this.updates.active !== undefined)
+        return Effect.fail(refused("a turn is under way", "send it when that has ended, or interrupt it"))
+      return this.prompt(input)
+    })
+
+  /** No one waits for ever: the turn, the end of the input, then SIGTERM have their time each. */
+  private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.ending) return Effect.void
+    this.ending = true
+    const { config, program } = this.options
+    const idle = Effect.suspend(() =>
+      this.updates.active === undefined
+        ? Effect.void
+        : Effect.andThen(this.interruptTurn, Effect.timeoutOption(Deferred.await(this.over), config.killGrace))
+    )
+    const gently = idle.pipe(
+      Effect.andThen(program.closeInput),
+      Effect.andThen(Effect.timeoutOption(program.exited, END_GRACE)),
+      Effect.andThen(program.interrupt)
+    )
+    return Effect.asVoid(Effect.forkIn(gently, this.scope))
+  })
+
+  /** A question that a person has not answered is no silence of the agent's. */
+  private readonly watchSilence: Effect.Effect<void> = Effect.suspend(() => {
+    const { silence } = this.options.config
+    const look = Effect.suspend(() => {
+      const waits = this.updates.active !== undefined && this.permissions.size === 0
+      this.quiet = waits ? this.quiet + 1 : 0
+      if (this.quiet <= LOOKS) return Effect.void
+      const time = Duration.format(silence)
+      return this.fail(AcpFault.error("silence", `nothing was heard of the agent for ${time}`, true))
+    })
+    return Effect.forever(Effect.andThen(Effect.sleep(Duration.times(silence, 1 / LOOKS)), look))
+  })
+
+  private readonly finish = Effect.fnUntraced(
+    { self: this },
+    function* (this: AcpRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
+      const { program } = this.options
+      const { code, signal } = yield* program.exited
+      const survived = yield* program.ended.pipe(
+        Effect.as(undefined),
+        Effect.catchTag("ProcessesSurvived", ({ message }) =>
+          Effect.succeed<Outcome>({ _tag: "Error", detail: message })
+        )
+      )
+      yield* Scope.close(this.inner, Exit.void)
+      yield* Fiber.awaitAll(pumps)
+      const how = signal === null ? `ended with exit code ${code}` : `was killed by ${signal}`
+      const last = AcpFault.oneLine(this.said)
+      const what = `${this.options.config.argv[0]} ${how}${last === "" ? "" : `: ${last}`}`
+      const active = this.updates.active !== undefined
+      const { cancelled } = this
+      if (active) {
+        yield* this.turnEnded(
+          cancelled ? { _tag: "Interrupted" } : { _tag: "Failed", errorType: "exit", message: what, retry: true }
+        )
+      }
+      const asAsked = this.ending && !active
+      const outcome: Outcome =
+        survived ?? this.verdict ?? (asAsked ? { _tag: "Success" } : { _tag: "Error", detail: what })
+      yield* Queue.offer(this.queue, { _tag: "Exited", outcome })
+    }
+  )
+
+  private get run(): Run {
+    const { program, spec } = this.options
+    return {
+      runId: spec.runId,
+      events: Stream.fromQueue(this.queue),
+      send: this.send,
+      answer: this.answer,
+      // the protocol knows no way to end one call
+      cancelCall: () => Effect.void,
+      interruptTurn: this.interruptTurn,
+      end: this.stop,
+      kill: program.kill
+    }
+  }
+}
+
+export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Run, never, Scope.Scope> {
+  const scope = yield* Effect.scope
+  const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
+  yield* Effect.addFinalizer(() => Queue.end(queue))
+  const inner = yield* Scope.fork(scope)
+  return yield* new AcpRun(options, queue, scope, inner).start()
+})

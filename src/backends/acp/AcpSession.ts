@@ -1,0 +1,190 @@
+/**
+ * AcpSession: from a process that has just begun to a session that takes prompts.
+ *
+ * Guarantees: the login that the config names is asked for only where the agent wants
+ * one; a session that is to be gone on with and is not there any more is replaced by a
+ * new one, and said so; every failure has a class and says what to do.
+ */
+import type {
+  InitializeRequest,
+  LoadSessionRequest,
+  McpServer,
+  NewSessionRequest,
+  SetSessionModeRequest
+} from "@agentclientprotocol/sdk"
+import { Effect } from "effect"
+import type { AcpBackend } from "../../config/BackendConfig.ts"
+import * as AcpFault from "./AcpFault.ts"
+import * as Messages from "./AcpMessages.ts"
+import type { Refusal, Wire } from "./AcpWire.ts"
+import type { RunSpec } from "../Backend.ts"
+
+export interface AcpSession {
+  readonly sessionId: string
+  readonly agent: AcpFault.Agent
+  /**
+   * Gemini CLI cannot tell a missing file from any other error, and asks for each file before it
+   * writes one: it would never make a new one. It is told of an empty file instead.
+   */
+  readonly missingIsEmpty: boolean
+}
+
+export interface Options {
+  readonly config: AcpBackend
+  readonly spec: RunSpec
+  readonly cwd: string
+  /** Whether files can be read and written for the agent. */
+  readonly files: boolean
+  readonly notice: (text: string) => Effect.Effect<void>
+}
+
+type Fault = AcpFault.Fault
+const VERSION = 1
+
+/** An agent that has said what it can do. */
+interface Known extends AcpFault.Agent {
+  readonly load: boolean
+  readonly resume: boolean
+  readonly fork: boolean
+  readonly missingIsEmpty: boolean
+}
+
+const initialize = Effect.fnUntraced(function* (wire: Wire, { config, files }: Options) {
+  const program = config.argv.join(" ")
+  const request: InitializeRequest = {
+    protocolVersion: VERSION,
+    clientCapabilities: { fs: { readTextFile: files, writeTextFile: files }, terminal: true },
+    clientInfo: { name: "agentd", title: "agentd", version: "0.1.0" }
+  }
+  const nobody = { name: program, authMethods: [] }
+  const result = yield* Effect.mapError(wire.request("initialize", request), (refusal) =>
+    AcpFault.ofRefusal(refusal, "to begin", nobody)
+  )
+  const answer = Messages.read(Messages.InitializeAnswer, result)
+  const remedy = `see that argv starts an agent that speaks the Agent Client Protocol, version ${VERSION}; many do only with an argument such as "acp" or "--acp"`
+  if (answer === undefined)
+    return yield* Effect.fail(AcpFault.fatal("protocol", `${program} does not say which protocol it speaks`, remedy))
+  if (answer.protocolVersion !== VERSION) {
+    const message = `${program} speaks version ${answer.protocolVersion} of the protocol, agentd version ${VERSION}`
+    return yield* Effect.fail(AcpFault.fatal("protocol", message, remedy))
+  }
+  const { agentCapabilities, agentInfo, authMethods } = answer
+  const can = agentCapabilities?.sessionCapabilities
+  const known: Known = {
+    name: agentInfo?.title ?? agentInfo?.name ?? program,
+    authMethods: authMethods ?? [],
+    load: agentCapabilities?.loadSession === true,
+    resume: (can?.resume ?? undefined) !== undefined,
+    fork: (can?.fork ?? undefined) !== undefined,
+    missingIsEmpty: agentInfo?.name === "gemini-cli"
+  }
+  return known
+})
+
+/** The request again after a login, where the agent wants one and the config names how. */
+const loggedIn = Effect.fnUntraced(function* (
+  wire: Wire,
+  agent: Known,
+  { config }: Options,
+  request: Effect.Effect<unknown, Refusal>
+) {
+  return yield* Effect.catchIf(
+    request,
+    (refusal) => config.authMethod !== undefined && AcpFault.isAuth(refusal),
+    (): Effect.Effect<unknown, Fault | Refusal> => {
+      const methodId = config.authMethod!
+      if (agent.authMethods.length > 0 && !agent.authMethods.some(({ id }) => id === methodId))
+        return Effect.fail(
+          AcpFault.fatal(
+            "auth",
+            `${agent.name} knows no way to log in called "${methodId}"`,
+            AcpFault.loginRemedy(agent)
+          )
+        )
+      return wire.request("authenticate", { methodId }).pipe(
+        Effect.mapError((refusal): Fault | Refusal =>
+          AcpFault.fatal("auth", `the login "${methodId}" failed: ${refusal.message}`, AcpFault.loginRemedy(agent))
+        ),
+        Effect.andThen(request)
+      )
+    }
+  )
+})
+
+const serversOf = ({ mcp }: RunSpec): Array<McpServer> =>
+  Object.entries(mcp).map(([name, { argv, env }]) => ({
+    name,
+    command: argv[0] ?? "",
+    args: argv.slice(1),
+    env: Object.entries(env).map(([variable, value]) => ({ name: variable, value }))
+  }))
+
+const isFault = (error: Fault | Refusal): error is Fault => "outcome" in error
+
+/** Goes on with the session where it can; what the agent replays of it is nobody's turn. */
+const goOn = Effect.fnUntraced(function* (
+  wire: Wire,
+  agent: Known,
+  options: Options,
+  resume: NonNullable<RunSpec["resume"]>
+) {
+  const { cwd, notice, spec } = options
+  const { fork, sessionId } = resume
+  const anew = (why: string) => Effect.as(notice(`${why}: a new one begins`), undefined)
+  const method = fork ? (agent.fork ? "session/fork" : undefined) : agent.resume ? "session/resume" : "session/load"
+  if (method === undefined)
+    return yield* anew(`${agent.name} cannot copy session ${sessionId}, which is open elsewhere`)
+  if (method === "session/load" && !agent.load) return yield* anew(`${agent.name} cannot go on with a session`)
+  const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec) }
+  const result = yield* loggedIn(wire, agent, options, wire.request(method, request)).pipe(
+    Effect.catchIf(
+      (error) => !isFault(error) && AcpFault.isGone(error),
+      () => Effect.succeed(undefined)
+    )
+  )
+  if (result === undefined) return yield* anew(`${agent.name} has no session ${sessionId} any more`)
+  const answer = Messages.read(Messages.SessionAnswer, result ?? {}) ?? {}
+  return fork ? answer : { ...answer, sessionId }
+})
+
+const begin = (wire: Wire, agent: Known, options: Options) => {
+  const request: NewSessionRequest = { cwd: options.cwd, mcpServers: serversOf(options.spec) }
+  return Effect.map(
+    loggedIn(wire, agent, options, wire.request("session/new", request)),
+    (result) => Messages.read(Messages.SessionAnswer, result) ?? {}
+  )
+}
+
+/** Agents offer their modes as modes, as an option of the session, as both, or without a word of it when they go on. */
+const setMode = (wire: Wire, agent: Known, sessionId: string, answer: Messages.SessionAnswer, mode: string) => {
+  const modes = (answer.modes?.availableModes ?? []).map(({ id }) => id)
+  const option = answer.configOptions?.find(({ category, id }) => (category ?? id) === "mode")
+  const values = (option?.options ?? []).flatMap((value) => Messages.read(Messages.ConfigValue, value)?.value ?? [])
+  const known = [...new Set([...modes, ...values])]
+  const request: SetSessionModeRequest = { sessionId, modeId: mode }
+  if (known.length === 0 || modes.includes(mode))
+    return Effect.mapError(wire.request("session/set_mode", request), ({ message }) =>
+      AcpFault.fatal("mode", `${agent.name} refused the mode "${mode}": ${message}`, "correct mode, or leave it out")
+    )
+  if (option !== undefined && values.includes(mode))
+    return wire.request("session/set_config_option", { sessionId, configId: option.id, value: mode })
+  return Effect.fail(
+    AcpFault.fatal("mode", `${agent.name} has no mode "${mode}"`, `set mode to one of: ${known.join(", ")}`)
+  )
+}
+
+export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
+  const agent = yield* initialize(wire, options)
+  const told = Effect.mapError((error: Fault | Refusal) =>
+    isFault(error) ? error : AcpFault.ofRefusal(error, "a session", agent)
+  )
+  const { config, spec } = options
+  const old =
+    spec.resume === undefined || !config.resume ? undefined : yield* told(goOn(wire, agent, options, spec.resume))
+  const answer = old ?? (yield* told(begin(wire, agent, options)))
+  const sessionId = answer.sessionId ?? ""
+  if (sessionId === "") return yield* Effect.fail(AcpFault.error("protocol", `${agent.name} named no session`, true))
+  if (config.mode !== undefined) yield* told(setMode(wire, agent, sessionId, answer, config.mode))
+  const session: AcpSession = { sessionId, agent, missingIsEmpty: agent.missingIsEmpty }
+  return session
+})

@@ -1,0 +1,179 @@
+/**
+ * AcpTerminals: the commands that an agent has agentd run for it.
+ *
+ * Guarantees: each is a process of the run, with its mark, and ends with it; they begin in
+ * the workspace; so many at most; of what they write the newest is kept, as much as the agent
+ * asks for and no more than the limit; `kill` and `release` end all that a command has started.
+ */
+import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
+import { type Duration, Effect, Exit, Fiber, Scope } from "effect"
+import * as Messages from "./AcpMessages.ts"
+import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
+import { NOT_FOUND } from "./AcpFault.ts"
+import type { ProcessTree, Mark } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import type { Workspace } from "../model/Workspace.ts"
+import { services } from "../Services.ts"
+
+export interface Options extends Mark {
+  readonly cwd: string
+  /** Of the run. */
+  readonly env: RunProcess.Environment
+  readonly grace: Duration.Duration
+  readonly workspace: Workspace | undefined
+  readonly notice: (text: string) => Effect.Effect<void>
+  /** What a command writes, as it comes. */
+  readonly written: (terminalId: string, chunk: string) => Effect.Effect<void>
+}
+
+interface Terminal {
+  readonly program: RunProcess.RunProcess
+  readonly scope: Scope.Closeable
+  readonly output: () => { readonly output: string; readonly truncated: boolean }
+  /** All that it wrote has been read. */
+  readonly drained: Effect.Effect<void>
+  exit: TerminalExitStatus | undefined
+}
+
+const MAX_TERMINALS = 32
+const MAX_BYTES = 1024 * 1024
+
+const refuse = (code: number, message: string) => Effect.fail<Refusal>({ code, message })
+
+/** The newest bytes; whole characters. */
+const tail = (limit: number) => {
+  const kept: Array<Buffer> = []
+  let [size, truncated] = [0, false]
+  return {
+    push: (chunk: Buffer) => {
+      kept.push(chunk)
+      size += chunk.length
+      while (kept[0] !== undefined && size - kept[0].length >= limit) {
+        size -= kept.shift()!.length
+        truncated = true
+      }
+    },
+    read: () => {
+      const all = Buffer.concat(kept)
+      let from = Math.max(0, all.length - limit)
+      // a character that would be cut is left out
+      if (from > 0 || truncated) while (from < all.length && (all[from]! & 0xc0) === 0x80) from++
+      return { output: all.subarray(from).toString("utf8"), truncated: truncated || from > 0 }
+    }
+  }
+}
+
+const folderOf = (options: Options, cwd: string | null | undefined): Effect.Effect<string, Refusal> => {
+  if (cwd === null || cwd === undefined || options.workspace === undefined) return Effect.succeed(options.cwd)
+  return options.workspace
+    .folder(cwd)
+    .pipe(
+      Effect.catch((error) =>
+        Effect.andThen(
+          error._tag === "WorkspaceViolation"
+            ? options.notice(`the agent was not let run a command: ${error.message}`)
+            : Effect.void,
+          refuse(INVALID_PARAMS, `${error.message}; ${error.remedy}`)
+        )
+      )
+    )
+}
+
+/** In a scope of its own within the outer one. */
+const spawn = Effect.fnUntraced(function* (
+  options: Options,
+  outer: Scope.Scope,
+  request: typeof Messages.CreateTerminal.Type,
+  terminalId: string
+) {
+  const { args, command, cwd, env, outputByteLimit } = request
+  const kept = tail(Math.max(0, Math.min(outputByteLimit ?? MAX_BYTES, MAX_BYTES)))
+  const scope = yield* Scope.fork(outer)
+  const program = yield* RunProcess.make({
+    store: options.store,
+    runId: options.runId,
+    part: true,
+    // without arguments many send a whole line
+    argv: args === null || args === undefined || args.length === 0 ? ["/bin/sh", "-c", command] : [command, ...args],
+    cwd: yield* folderOf(options, cwd),
+    env: { ...options.env, ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])) },
+    grace: options.grace
+  }).pipe(
+    Effect.catchTag("BackendError", ({ message }) => refuse(INTERNAL_ERROR, message)),
+    Scope.provide(scope),
+    Effect.onError((cause) => Scope.close(scope, Exit.failCause(cause)))
+  )
+  const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) => {
+    const decoder = new TextDecoder()
+    return RunProcess.drain(program[name], program.ended, (chunk) => {
+      kept.push(chunk)
+      return options.written(terminalId, decoder.decode(chunk, { stream: true }))
+    }).pipe(Effect.forkIn(scope))
+  })
+  const terminal: Terminal = {
+    program,
+    scope,
+    output: kept.read,
+    drained: Effect.asVoid(Fiber.awaitAll(pumps)),
+    exit: undefined
+  }
+  const watch = Effect.map(program.exited, ({ code, signal }) => void (terminal.exit = { exitCode: code, signal }))
+  yield* Effect.forkIn(watch, scope)
+  return terminal
+})
+
+export const make = Effect.fnUntraced(function* (options: Options) {
+  const outer = yield* Effect.scope
+  const context = yield* services<ProcessTree | Reaper>()
+  const terminals = new Map<string, Terminal>()
+  let [count, opening] = [0, 0]
+
+  const create = Effect.fnUntraced(function* (params: unknown) {
+    const request = Messages.read(Messages.CreateTerminal, params)
+    if (request === undefined) return yield* refuse(INVALID_PARAMS, "terminal/create: command is missing")
+    if (terminals.size + opening >= MAX_TERMINALS)
+      return yield* refuse(INTERNAL_ERROR, `${MAX_TERMINALS} terminals are open already: release one`)
+    const terminalId = `terminal-${++count}`
+    opening++
+    const terminal = yield* Effect.ensuring(
+      Effect.provideContext(spawn(options, outer, request, terminalId), context),
+      Effect.sync(() => opening--)
+    )
+    terminals.set(terminalId, terminal)
+    return { terminalId }
+  })
+
+  const named = (params: unknown) => {
+    const terminalId = Messages.read(Messages.NamedTerminal, params)?.terminalId
+    const terminal = terminalId === undefined ? undefined : terminals.get(terminalId)
+    return terminal === undefined
+      ? refuse(NOT_FOUND, `there is no terminal ${terminalId ?? ""}`)
+      : Effect.succeed({ terminal, terminalId: terminalId! })
+  }
+
+  return {
+    create,
+    output: (params: unknown) =>
+      Effect.map(named(params), ({ terminal }): TerminalOutputResponse => ({
+        ...terminal.output(),
+        exitStatus: terminal.exit ?? null
+      })),
+    waitForExit: Effect.fnUntraced(function* (params: unknown) {
+      const { terminal } = yield* named(params)
+      const { code, signal } = yield* terminal.program.exited
+      yield* terminal.drained
+      const status: TerminalExitStatus = { exitCode: code, signal }
+      return status
+    }),
+    kill: (params: unknown) =>
+      Effect.flatMap(named(params), ({ terminal }) => Effect.as(terminal.program.interrupt, {})),
+    release: Effect.fnUntraced(function* (params: unknown) {
+      const { terminal, terminalId } = yield* named(params)
+      terminals.delete(terminalId)
+      yield* Scope.close(terminal.scope, Exit.void)
+      return {}
+    })
+  }
+})
+export type AcpTerminals = Effect.Success<ReturnType<typeof make>>

@@ -1,0 +1,374 @@
+/**
+ * AcpUpdates: what an agent tells of its session, as a run's events. It does no I/O and
+ * knows no time; the same messages in the same order give the same events.
+ *
+ * Guarantees: a turn is begun once, at the first sign of it, and ended once; each call has
+ * one ToolCall and one ToolResult, whatever statuses the agent gives it, with an id that is
+ * unique in the run although agents repeat theirs; each asks at most once; all are closed
+ * when the turn ends; nothing outside a turn becomes an event of one.
+ *
+ * What a status says is not relied upon: one agent is `in_progress` before it asks, one
+ * stays `pending` to the end, one tells of a call only by asking; refused and cancelled
+ * calls end in any status or none. Arguments come in pieces while a call is pending,
+ * so its ToolCall is held until it asks, moves on, or nothing is heard of it for a while.
+ */
+import type { RunEvent, ToolStatus } from "../Backend.ts"
+import * as Messages from "./AcpMessages.ts"
+
+type Call = Messages.ToolCall
+
+interface Open {
+  /** Ours. More than one where the agent asks again for the same call. */
+  readonly ids: Array<string>
+  /** Its first title: later ones tell what it does instead of what it is. */
+  readonly title: Call["title"]
+  /** What is known of it, all messages taken together. */
+  known: Call
+  /** The number of the last change. */
+  changed: number
+  told: boolean
+  asked: boolean
+  denied: boolean
+  started: boolean
+  /** What it has written so far, as the agent repeats it. */
+  written: string
+}
+
+interface Turn {
+  readonly turnId: string
+  begun: boolean
+  /** It was asked to stop: what ends from now on was cancelled. */
+  cancelled: boolean
+  /** Text of the message that is being written, and of the last one before it. */
+  text: string
+  before: string
+  messageId: string | undefined
+  readonly open: Map<string, Open>
+  /** The agent's ids of calls that have had their result. */
+  readonly closed: Set<string>
+}
+
+/** How a turn came to its end. */
+export type End =
+  | { readonly _tag: "Completed" }
+  | { readonly _tag: "Interrupted" }
+  | { readonly _tag: "Failed"; readonly errorType: string; readonly message: string; readonly retry: boolean }
+
+/** Longest answer that is kept: of a longer one, its end. */
+const MAX_ANSWER = 1024 * 1024
+const MAX_OUTPUT = 256 * 1024
+const MAX_CHUNK = 64 * 1024
+const MAX_REASON = 500
+/** How many ids are known again when an agent repeats them. */
+const MAX_IDS = 10_000
+
+const READS: ReadonlySet<string> = new Set(["read", "search", "think"])
+/** What is told while no turn is worked on, too. */
+const IDLE: ReadonlySet<string> = new Set([
+  "available_commands_update",
+  "current_mode_update",
+  "config_option_update",
+  "session_info_update",
+  "usage_update"
+])
+
+const merge = (known: Call, news: Call): Call => {
+  const told = Object.entries(news).filter(([, value]) => value !== null && value !== undefined)
+  return { ...known, ...Object.fromEntries(told) }
+}
+
+const isEmpty = (value: unknown): boolean =>
+  value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0)
+
+const bounded = (value: unknown): unknown => {
+  const text = typeof value === "string" ? value : (JSON.stringify(value) ?? "")
+  return text.length <= MAX_OUTPUT ? value : `${text.slice(0, MAX_OUTPUT)}…`
+}
+
+const textOf = (content: Call["content"]): string =>
+  (content ?? [])
+    .flatMap((part) => (part.type === "content" && typeof part.content?.text === "string" ? [part.content.text] : []))
+    .join("\n")
+
+/** An agent that has a name for its tools tells it; else the protocol's word for what the tool does. */
+const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
+  if (typeof name === "string" && name !== "") return name
+  if (typeof kind === "string" && kind !== "" && kind !== "other") return kind
+  return typeof title === "string" && /^[\w.:/-]{1,64}$/.test(title) ? title : "other"
+}
+
+const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
+  if (!isEmpty(rawInput)) return bounded(rawInput)
+  return bounded({
+    ...(title === undefined ? {} : { title }),
+    ...(isEmpty(locations) ? {} : { locations: locations!.map(({ path }) => path) }),
+    ...(isEmpty(content) ? {} : { content })
+  })
+}
+
+const outputOf = ({ content, rawOutput }: Call): unknown => {
+  if (!isEmpty(rawOutput)) return bounded(rawOutput)
+  const text = textOf(content)
+  return text !== "" || isEmpty(content) ? bounded(text) : bounded(content)
+}
+
+/** The cost of a session is told as a sum. */
+const costs = () => {
+  let total = 0
+  return (update: unknown): number => {
+    const cost = Messages.read(Messages.UsageUpdate, update)?.cost
+    if (cost === undefined || cost === null || cost.currency !== "USD") return 0
+    const spent = Math.max(0, cost.amount - total)
+    total = Math.max(total, cost.amount)
+    return spent
+  }
+}
+
+export class AcpUpdates {
+  private turn: Turn | undefined = undefined
+  /** How often each of the agent's ids was used, the newest last. */
+  private readonly used = new Map<string, number>()
+  private readonly spent = costs()
+  private changes = 0
+
+  /** The turn that is under way. */
+  get active(): string | undefined {
+    return this.turn?.turnId
+  }
+
+  /** Whether a call waits to be told. */
+  get holding(): boolean {
+    return [...(this.turn?.open.values() ?? [])].some(({ told }) => !told)
+  }
+
+  /** The number of the newest change of a call. */
+  get version(): number {
+    return this.changes
+  }
+
+  begin(turnId: string): void {
+    this.turn = {
+      turnId,
+      begun: false,
+      cancelled: false,
+      text: "",
+      before: "",
+      messageId: undefined,
+      open: new Map(),
+      closed: new Set()
+    }
+  }
+
+  /** The turn has been asked to stop. */
+  cancel(): void {
+    if (this.turn !== undefined) this.turn.cancelled = true
+  }
+
+  /** The agent works on the turn. */
+  sign(): ReadonlyArray<RunEvent> {
+    const { turn } = this
+    if (turn === undefined || turn.begun) return []
+    turn.begun = true
+    return [{ _tag: "TurnStarted", turnId: turn.turnId }]
+  }
+
+  /** The `update` of a `session/update`. */
+  update(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
+    const kind = update.sessionUpdate
+    if (kind === "usage_update") return this.usage({ inputTokens: 0, outputTokens: 0, usd: this.spent(update) })
+    const { turn } = this
+    if (turn === undefined || IDLE.has(kind)) return []
+    const sign = this.sign()
+    if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update)]
+    if (kind !== "tool_call" && kind !== "tool_call_update") return sign
+    const call = Messages.read(Messages.ToolCall, update)
+    if (call === undefined) return [...sign, { _tag: "Notice", text: `the agent told of a tool call without an id` }]
+    return [...sign, ...this.tool(turn, call, kind === "tool_call")]
+  }
+
+  /** What is left of a turn's usage, without what was told before. */
+  usage(usage: { readonly inputTokens: number; readonly outputTokens: number; readonly usd?: number }) {
+    const { inputTokens, outputTokens, usd = 0 } = usage
+    if (this.turn === undefined || inputTokens + outputTokens + usd === 0) return []
+    const event: RunEvent = { _tag: "Usage", inputTokens, outputTokens, ...(usd === 0 ? {} : { usd }) }
+    return [event]
+  }
+
+  private chunk(turn: Turn, update: unknown): ReadonlyArray<RunEvent> {
+    const chunk = Messages.read(Messages.Chunk, update)
+    if (chunk === undefined) return []
+    const { text, type, uri } = chunk.content
+    const piece = text ?? uri ?? `[${type}]`
+    if (piece === "") return []
+    const messageId = chunk.messageId ?? undefined
+    if (messageId !== turn.messageId) this.pause(turn)
+    turn.messageId = messageId
+    turn.text += piece
+    if (turn.text.length > 2 * MAX_ANSWER) turn.text = turn.text.slice(-MAX_ANSWER)
+    return [{ _tag: "Delta", stream: "assistant", text: piece }]
+  }
+
+  /** A message of the agent is over; the next text is another one. */
+  private pause(turn: Turn): void {
+    if (turn.text === "") return
+    turn.before = turn.text
+    turn.text = ""
+  }
+
+  private tool(turn: Turn, news: Call, isNew: boolean): ReadonlyArray<RunEvent> {
+    const id = news.toolCallId
+    const ended = news.status === "completed" || news.status === "failed"
+    if (!turn.open.has(id)) {
+      // news of a call that is over: only a call that is new by its word and not by its status is another one
+      const over = turn.closed.has(id) ? isNew && !ended : isNew || !this.used.has(id)
+      if (!over) return []
+      this.open(turn, news)
+    }
+    const open = turn.open.get(id)!
+    open.known = merge(open.known, news)
+    open.changed = ++this.changes
+    if (ended) return this.close(turn, id, this.statusOf(turn, open, news.status === "completed" ? "success" : "error"))
+    if (open.known.status !== "in_progress") return []
+    return [...this.tell(open), ...(isNew ? [] : this.written(open, textOf(news.content)))]
+  }
+
+  private open(turn: Turn, call: Call): Open {
+    const open: Open = {
+      ids: [this.unique(call.toolCallId)],
+      title: call.title,
+      known: call,
+      changed: 0,
+      told: false,
+      asked: false,
+      denied: false,
+      started: false,
+      written: ""
+    }
+    this.pause(turn)
+    turn.open.set(call.toolCallId, open)
+    turn.closed.delete(call.toolCallId)
+    return open
+  }
+
+  private unique(id: string): string {
+    const count = (this.used.get(id) ?? 0) + 1
+    this.used.delete(id)
+    this.used.set(id, count)
+    if (this.used.size > MAX_IDS) this.used.delete(this.used.keys().next().value!)
+    return count === 1 ? id : `${id}#${count}`
+  }
+
+  private callEvent(id: string, { known, title }: Open): RunEvent {
+    const readOnly = typeof known.kind === "string" && READS.has(known.kind)
+    return { _tag: "ToolCall", callId: id, tool: toolOf(known, title), arguments: argumentsOf(known), readOnly }
+  }
+
+  private tell(open: Open): ReadonlyArray<RunEvent> {
+    if (open.told) return []
+    open.told = true
+    return [this.callEvent(open.ids[0]!, open)]
+  }
+
+  private start(open: Open): ReadonlyArray<RunEvent> {
+    if (open.started) return []
+    open.started = true
+    return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
+  }
+
+  /** Some agents repeat with each update all that a call has written, some send the newest piece. */
+  private written(open: Open, text: string): ReadonlyArray<RunEvent> {
+    if (text === "" || text === open.written) return []
+    const chunk = text.startsWith(open.written) ? text.slice(open.written.length) : text
+    open.written = text
+    return [...this.start(open), ...this.progress(open, "stdout", chunk)]
+  }
+
+  private progress(open: Open, stream: "stdout" | "stderr", chunk: string): ReadonlyArray<RunEvent> {
+    return [{ _tag: "ToolProgress", callId: open.ids.at(-1)!, stream, chunk: chunk.slice(-MAX_CHUNK) }]
+  }
+
+  private statusOf(turn: Turn, open: Open, told: ToolStatus): ToolStatus {
+    if (open.denied) return "denied"
+    return turn.cancelled ? "cancelled" : told
+  }
+
+  private close(turn: Turn, id: string, status: ToolStatus): ReadonlyArray<RunEvent> {
+    const open = turn.open.get(id)!
+    const output = outputOf(open.known)
+    turn.open.delete(id)
+    turn.closed.add(id)
+    const results = open.ids.map((callId): RunEvent => ({ _tag: "ToolResult", callId, status, output }))
+    return [...this.tell(open), ...results]
+  }
+
+  /** It asks for a permission: the call as it is told of, and our id of it. */
+  ask(call: Call): { readonly callId: string; readonly events: ReadonlyArray<RunEvent> } | undefined {
+    const { turn } = this
+    if (turn === undefined || turn.cancelled) return undefined
+    const events = [...this.sign()]
+    const open = turn.open.get(call.toolCallId) ?? this.open(turn, call)
+    // what the question does not repeat is known from before
+    open.known = merge(open.known, isEmpty(call.rawInput) ? { ...call, rawInput: undefined } : call)
+    open.changed = ++this.changes
+    events.push(...this.tell(open))
+    if (open.asked) {
+      open.ids.push(this.unique(call.toolCallId))
+      open.started = false
+      events.push(this.callEvent(open.ids.at(-1)!, open))
+    }
+    open.asked = true
+    const callId = open.ids.at(-1)!
+    const title = open.known.title ?? toolOf(open.known, open.title)
+    events.push({ _tag: "ApprovalRequested", callId, reason: title.slice(0, MAX_REASON) })
+    return { callId, events }
+  }
+
+  /** The question of this call has its answer. */
+  answered(callId: string, allowed: boolean): ReadonlyArray<RunEvent> {
+    const open = [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
+    if (open === undefined) return []
+    if (allowed) return this.start(open)
+    open.denied = true
+    return []
+  }
+
+  /** Nothing was heard since that version of some calls: they are told as far as they are known. */
+  settle(version: number): ReadonlyArray<RunEvent> {
+    const open = [...(this.turn?.open.values() ?? [])]
+    return open.flatMap((call) => (call.changed <= version ? this.tell(call) : []))
+  }
+
+  /** What a terminal of ours has written that a call says is its own. */
+  terminal(terminalId: string, chunk: string): ReadonlyArray<RunEvent> {
+    const open = [...(this.turn?.open.values() ?? [])].find(({ known }) =>
+      known.content?.some((part) => part.terminalId === terminalId)
+    )
+    if (open === undefined) return []
+    return [...this.tell(open), ...this.start(open), ...this.progress(open, "stdout", chunk)]
+  }
+
+  /** The prompt has its answer, or never will. */
+  finish(end: End): ReadonlyArray<RunEvent> {
+    const { turn } = this
+    if (turn === undefined) return []
+    const sign = this.sign()
+    const left: ToolStatus = end._tag === "Interrupted" ? "cancelled" : "unknown"
+    const closing = [...turn.open].flatMap(([id, open]) => this.close(turn, id, open.denied ? "denied" : left))
+    this.turn = undefined
+    const { turnId } = turn
+    const answer = turn.text === "" ? turn.before : turn.text
+    const output = answer.slice(-MAX_ANSWER)
+    switch (end._tag) {
+      case "Completed":
+        return [...sign, ...closing, { _tag: "TurnCompleted", turnId, output }]
+      case "Interrupted":
+        return [...sign, ...closing, { _tag: "TurnInterrupted", turnId, output }]
+      case "Failed":
+        return [
+          ...sign,
+          ...closing,
+          { _tag: "TurnError", turnId, errorType: end.errorType, message: end.message, retry: end.retry }
+        ]
+    }
+  }
+}

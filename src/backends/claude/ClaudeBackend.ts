@@ -1,0 +1,35 @@
+/**
+ * ClaudeBackend: the Claude Code CLI. One process is one session, which takes one turn
+ * after the other, asks before it uses a tool, and can be interrupted within a turn.
+ *
+ * Guarantees: those of ClaudeRun; the program is a process of RunProcess, so that all it
+ * starts ends with the run, what its tools have put into sessions of their own, too.
+ */
+import { Effect, type FileSystem } from "effect"
+import type * as Config from "../../config/BackendConfig.ts"
+import type { Backend } from "../Backend.ts"
+import * as ClaudeCommand from "./ClaudeCommand.ts"
+import * as ClaudeRun from "./ClaudeRun.ts"
+import * as ClaudeSessions from "./ClaudeSessions.ts"
+import type { Host } from "../command/CommandBackend.ts"
+import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import { services } from "../Services.ts"
+
+/** The backend of one agent. */
+export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, host: Host) {
+  const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const backend: Backend = {
+    name: "claude",
+    turns: true,
+    start: (spec) =>
+      Effect.gen(function* () {
+        const command = yield* ClaudeCommand.prepare(config, host, spec)
+        const env = { ...host.environment, ...config.env, ...spec.env }
+        const holder = (sessionId: string, pid?: number) =>
+          Effect.provideContext(ClaudeSessions.holder(sessionId, { pid, runId: spec.runId }, env), context)
+        return yield* ClaudeRun.make({ config, spec, command, holder })
+      }).pipe(Effect.provideContext(context))
+  }
+  return backend
+})

@@ -1,0 +1,98 @@
+/**
+ * ClaudeCommand: how Claude Code is started for a run.
+ *
+ * Guarantees: what it is told of servers is in a private file, not on a command line
+ * that every user may read; a daemon that was itself started from within Claude Code
+ * does not make it a part of that session.
+ */
+import { Effect, FileSystem } from "effect"
+import * as path from "node:path"
+import type { ClaudeBackend } from "../../config/BackendConfig.ts"
+import { BackendError, type RunSpec } from "../Backend.ts"
+import type { Host } from "../command/CommandBackend.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+
+/** Which session it works in. */
+export type Session =
+  | { readonly _tag: "New"; readonly id: string }
+  | { readonly _tag: "Resumed"; readonly id: string }
+  | { readonly _tag: "Forked"; readonly id: string; readonly from: string }
+
+/** What Claude Code tells its own children. */
+const THEIRS =
+  /^(CLAUDECODE|CLAUDE_PID|AI_AGENT|CLAUDE_CODE_(CHILD_\w+|SESSION_ID|ENTRYPOINT|MESSAGING_SOCKET|SSE_PORT))$/
+
+const sessionArgs = (session: Session): ReadonlyArray<string> => {
+  switch (session._tag) {
+    case "New":
+      return ["--session-id", session.id]
+    case "Resumed":
+      return ["--resume", session.id]
+    case "Forked":
+      return ["--resume", session.from, "--fork-session", "--session-id", session.id]
+  }
+}
+
+/** Pure. `servers`: the file that names them. */
+export const argvOf = (
+  { args, binary, model, permissionMode }: ClaudeBackend,
+  session: Session,
+  servers: string | undefined
+): readonly [string, ...ReadonlyArray<string>] => [
+  binary,
+  "-p",
+  "--input-format",
+  "stream-json",
+  "--output-format",
+  "stream-json",
+  "--verbose",
+  "--include-partial-messages",
+  "--permission-prompt-tool",
+  "stdio",
+  "--permission-mode",
+  permissionMode,
+  ...(model === undefined ? [] : ["--model", model]),
+  ...sessionArgs(session),
+  ...(servers === undefined ? [] : ["--mcp-config", servers]),
+  ...args
+]
+
+/** A file with mode 0600 in a folder with mode 0700, gone with the scope. */
+const serversFile = Effect.fnUntraced(
+  function* (servers: RunSpec["mcp"]) {
+    const files = yield* FileSystem.FileSystem
+    const file = path.join(yield* files.makeTempDirectoryScoped({ prefix: "agentd-claude-" }), "mcp.json")
+    const mcpServers = Object.fromEntries(
+      Object.entries(servers).map(([name, { argv, env }]) => {
+        const [command, ...args] = argv
+        return [name, { type: "stdio", command, args, env }]
+      })
+    )
+    yield* files.writeFileString(file, JSON.stringify({ mcpServers }), { mode: 0o600 })
+    return file
+  },
+  Effect.mapError(
+    (error) =>
+      new BackendError({
+        message: `the file that names the servers could not be written: ${error.message}`,
+        remedy: "make room in the folder for temporary files",
+        fatal: false
+      })
+  )
+)
+
+/** Without the session, which a run may have to choose twice. */
+export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
+  const servers = Object.keys(spec.mcp).length === 0 ? undefined : yield* serversFile(spec.mcp)
+  const inherited = Object.entries(RunProcess.inheritable(host.environment)).filter(([name]) => !THEIRS.test(name))
+  return (session: Session): RunProcess.RunProcessSpec => ({
+    store: host.store,
+    runId: spec.runId,
+    argv: argvOf(config, session, servers),
+    cwd: path.resolve(spec.cwd, config.cwd ?? "."),
+    env: { ...Object.fromEntries(inherited), ...config.env, ...spec.env, AGENTD_AGENT: spec.agent },
+    setting: "binary",
+    keepInput: true,
+    grace: config.killGrace
+  })
+})

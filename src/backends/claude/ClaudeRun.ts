@@ -1,0 +1,388 @@
+/**
+ * ClaudeRun: one run of Claude Code, its processes and their clocks around ClaudeStream.
+ *
+ * Guarantees: a slow reader of the events slows the CLI down, and a CLI that does not
+ * read delays nobody; a session that is not there any more is begun anew in the same
+ * run, and one that another process has open is not written to beside it; a turn in
+ * which nothing is heard for too long, and a turn's error, end the run; what ends a run
+ * has its time: the turn, the end of the input, SIGTERM, SIGKILL;
+ * `Exited` is last, when every process is gone, and its outcome rests on what was
+ * said and asked, not on the exit code alone.
+ */
+import {
+  type Cause,
+  Clock,
+  Deferred,
+  Duration,
+  Effect,
+  Fiber,
+  FiberHandle,
+  Queue,
+  Random,
+  Scope,
+  Semaphore,
+  Stream
+} from "effect"
+import type { ClaudeBackend } from "../../config/BackendConfig.ts"
+import type { Outcome } from "../Outcome.ts"
+import { BackendError, type Decision, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
+import type { Session } from "./ClaudeCommand.ts"
+import * as ClaudeFault from "./ClaudeFault.ts"
+import { type ClaudeRecord, parse } from "./ClaudeRecord.ts"
+import { ClaudeStream, type Wait } from "./ClaudeStream.ts"
+import * as LineSplitter from "../process/LineSplitter.ts"
+import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+
+export interface Options {
+  readonly config: ClaudeBackend
+  readonly spec: RunSpec
+  readonly command: (session: Session) => RunProcess.RunProcessSpec
+  /** Another process than our own that has the session open. */
+  readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
+}
+
+type Context = Scope.Scope | ProcessTree | Reaper
+
+/** One process. A run has a second one where the first found no session to go on with. */
+interface Attempt {
+  readonly program: RunProcess.RunProcess
+  readonly stream: ClaudeStream
+  /** Lines for its input, in order; null closes it. */
+  readonly input: Queue.Queue<string | null>
+  /** Its last lines on standard error. */
+  said: string
+}
+
+/** Events that wait for a reader; then the CLI's pipe fills up, then it waits. */
+const CAPACITY = 256
+/** Lines that wait until the CLI reads them: inputs, answers, interrupts. */
+const INPUTS = 256
+/** Longest record, in characters: a tool's result holds whole images. */
+const MAX_RECORD = 8 * 1024 * 1024
+const MAX_LINE = 16_384
+const MAX_SAID = 4_096
+/** How many lines that are no records are told of. */
+const NOISES = 10
+/** How long the CLI may take, when its last subagent has ended, to begin its report. */
+const REPORT: Duration.Duration = Duration.seconds(5)
+/** How long it may take to see that its input has ended. */
+const END_GRACE: Duration.Duration = Duration.seconds(3)
+
+const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
+
+const uuid: Effect.Effect<string> = Effect.gen(function* () {
+  let digits = ""
+  for (let index = 0; index < 31; index++)
+    digits += (yield* Random.nextIntBetween(0, 16, { halfOpen: true })).toString(16)
+  const at = (from: number, to: number) => digits.slice(from, to)
+  const variant = "89ab"[Number.parseInt(digits[30]!, 16) % 4]
+  return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
+})
+
+class ClaudeRun {
+  private readonly options: Options
+  private readonly queue: Queue.Queue<RunEvent, Cause.Done>
+  private readonly timer: FiberHandle.FiberHandle
+  private readonly scope: Scope.Scope
+  /** One event after the other, each with the state that it stands for. */
+  private readonly order = Semaphore.makeUnsafe(1)
+  private attempt!: Attempt
+  /** The session's id. */
+  private session = ""
+  private ending = false
+  /** The last turn has ended. */
+  private idle = Deferred.makeUnsafe<void>()
+  /** What the run ends with, if not as it was asked to. */
+  private verdict: Outcome | undefined = undefined
+  private waits: Wait | undefined = undefined
+  private heardAt = 0
+  private noises = 0
+
+  constructor(options: Options, queue: ClaudeRun["queue"], timer: FiberHandle.FiberHandle, scope: Scope.Scope) {
+    this.options = options
+    this.queue = queue
+    this.timer = timer
+    this.scope = scope
+  }
+
+  readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun) {
+    const { resume } = this.options.spec
+    const holder = resume === undefined ? undefined : yield* this.options.holder(resume.sessionId)
+    const id = yield* uuid
+    const session: Session =
+      resume === undefined
+        ? { _tag: "New", id }
+        : resume.fork || holder !== undefined
+          ? { _tag: "Forked", id, from: resume.sessionId }
+          : { _tag: "Resumed", id: resume.sessionId }
+    const pumps = yield* this.launch(session)
+    if (holder !== undefined) {
+      const text = `its conversation is open in process ${holder}: it goes on with a copy`
+      yield* this.tell(() => [{ _tag: "Notice", text }])
+    }
+    // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+    yield* Effect.forkScoped(Effect.ensuring(this.life(pumps), Queue.end(this.queue)))
+    return this.run
+  })
+
+  private readonly launch = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, session: Session) {
+    const { command, spec } = this.options
+    const program = yield* RunProcess.make(command(session))
+    this.session = session.id
+    const input = yield* Queue.dropping<string | null>(INPUTS)
+    this.attempt = { program, stream: new ClaudeStream(program.pid), input, said: "" }
+    const write = Effect.flatMap(Queue.take(input), (line) =>
+      line === null ? program.closeInput : program.write(line)
+    )
+    yield* Effect.forkScoped(Effect.forever(write))
+    const pumps = [
+      yield* Effect.forkScoped(this.records(this.attempt)),
+      yield* Effect.forkScoped(this.errors(this.attempt))
+    ]
+    yield* this.give({ turnId: spec.turnId, text: spec.prompt })
+    return pumps
+  })
+
+  private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
+    return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
+  }
+
+  /** A state of the stream has changed: whoever waits for it is told, and the clock set. */
+  private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
+    const { stream } = this.attempt
+    if (!stream.active) Deferred.doneUnsafe(this.idle, Effect.void)
+    const watch = this.watch
+    if (stream.fault === undefined || this.verdict !== undefined) return watch
+    this.verdict = stream.fault.outcome
+    return Effect.andThen(watch, this.stop)
+  })
+
+  private write(record: ClaudeRecord | undefined): void {
+    if (record !== undefined) Queue.offerUnsafe(this.attempt.input, `${JSON.stringify(record)}\n`)
+  }
+
+  private records({ program, stream }: Attempt): Effect.Effect<void> {
+    const noise = this.noise()
+    const take = (lines: ReadonlyArray<string>) =>
+      Effect.flatMap(Clock.currentTimeMillis, (now) => {
+        this.heardAt = now
+        const all = (): ReadonlyArray<RunEvent> =>
+          lines.flatMap((line) => {
+            const record = parse(line)
+            if (record === undefined) return noise(line)
+            const { events, says } = stream.take(record, now)
+            for (const one of says) this.write(one)
+            return events
+          })
+        return Effect.andThen(this.tell(all), this.turned)
+      })
+    return RunProcess.drainLines(program.stdout, program.ended, MAX_RECORD, take)
+  }
+
+  /** Tells of the first few lines that are no records. A long line comes in pieces: its first one stands for it. */
+  private noise(): (line: string) => ReadonlyArray<RunEvent> {
+    let inLong = false
+    return (line) => {
+      const first = !inLong
+      inLong = line.endsWith(LineSplitter.CONTINUED)
+      if (!first || line.trim() === "" || this.noises >= NOISES) return []
+      this.noises++
+      const what = inLong ? "a record longer than agentd takes" : "a line that is no record"
+      const last = this.noises === NOISES ? "; more of the kind is not told" : ""
+      return [{ _tag: "Notice", text: `claude wrote ${what}: ${JSON.stringify(line.slice(0, 200))}${last}` }]
+    }
+  }
+
+  private errors(attempt: Attempt): Effect.Effect<void> {
+    const { program } = attempt
+    const emit = (lines: ReadonlyArray<string>) => {
+      attempt.said = [attempt.said, ...lines]
+        .filter((line) => line.trim() !== "")
+        .join("\n")
+        .slice(-MAX_SAID)
+      return this.tell(() => lines.map((text) => ({ _tag: "Delta", stream: "stderr", text })))
+    }
+    return RunProcess.drainLines(program.stderr, program.ended, MAX_LINE, emit)
+  }
+
+  /** Sets the clock for what the CLI is waited for, from now on where that is another thing than before. */
+  private readonly watch: Effect.Effect<void> = Effect.suspend(() => {
+    const { waits } = this.attempt.stream
+    if (waits === this.waits) return Effect.void
+    this.waits = waits
+    if (waits === undefined) return FiberHandle.clear(this.timer)
+    const { silence, startTimeout } = this.options.config
+    const limit = { ready: startTimeout, answer: silence, report: REPORT }[waits]
+    const lapse = Effect.gen({ self: this }, function* () {
+      this.heardAt = yield* Clock.currentTimeMillis
+      const begun = this.heardAt
+      for (;;) {
+        // what is said before it is ready does not make it ready
+        const since = waits === "ready" ? begun : this.heardAt
+        const rest = since + Duration.toMillis(limit) - (yield* Clock.currentTimeMillis)
+        if (rest <= 0) break
+        yield* Effect.sleep(rest)
+      }
+      // apart from this fiber, which what it does may interrupt
+      yield* Effect.forkIn(this.lapsed(waits, limit), this.scope)
+    })
+    return Effect.asVoid(FiberHandle.run(this.timer, lapse))
+  })
+
+  private lapsed(waits: Wait, limit: Duration.Duration): Effect.Effect<void> {
+    const { stream } = this.attempt
+    if (stream.waits !== waits) return Effect.void
+    if (waits === "report")
+      return Effect.andThen(
+        this.tell(() => stream.settle()),
+        this.turned
+      )
+    const time = Duration.format(limit)
+    const words = waits === "ready" ? `claude was not ready within ${time}` : `nothing was heard of claude for ${time}`
+    const fault = ClaudeFault.error("silence", words, true)
+    this.verdict ??= fault.outcome
+    return this.tell(() => stream.end({ _tag: "Failed", fault })).pipe(
+      Effect.andThen(this.turned),
+      Effect.andThen(this.stop)
+    )
+  }
+
+  private give({ text, turnId }: TurnInput): Effect.Effect<void> {
+    return Effect.flatMap(uuid, (id) => {
+      this.idle = Deferred.makeUnsafe<void>()
+      this.write(this.attempt.stream.give(turnId, id, text))
+      return this.watch
+    })
+  }
+
+  private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
+    Effect.flatMap(this.options.holder(this.session, this.attempt.program.pid), (holder) => {
+      const { stream } = this.attempt
+      if (holder !== undefined) {
+        const words = `its conversation is open in process ${holder}, too`
+        return Effect.fail(refusal(words, "the next run goes on with a copy"))
+      }
+      if (this.ending || !stream.isUp)
+        return Effect.fail(refusal("the run takes no turn now", "the next run carries it"))
+      if (stream.active)
+        return Effect.fail(refusal("a turn is under way", "send it when that has ended, or interrupt it"))
+      return this.give(input)
+    })
+
+  private readonly interruptTurn: Effect.Effect<void> = Effect.sync(() => this.write(this.attempt.stream.interrupt()))
+
+  private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.write(this.attempt.stream.answer(callId, decision))
+      return this.watch
+    })
+
+  /** The CLI cannot end one call. It is not waited for any more, so that the silence is noticed. */
+  private readonly cancelCall = (callId: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      this.attempt.stream.forget(callId)
+      return this.watch
+    })
+
+  private readonly stop: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.ending) return Effect.void
+    this.ending = true
+    const { input, program, stream } = this.attempt
+    const idle = Effect.suspend(() =>
+      stream.active && stream.isUp
+        ? Effect.andThen(
+            this.interruptTurn,
+            Effect.timeoutOption(Deferred.await(this.idle), this.options.config.killGrace)
+          )
+        : Effect.void
+    )
+    // at the end of its input it still works off what it has: only one that is idle is left to itself
+    const leave = Effect.suspend(() =>
+      stream.idle
+        ? Effect.andThen(
+            Queue.offer(input, null),
+            Effect.timeoutOption(program.exited, Duration.min(END_GRACE, this.options.config.killGrace))
+          )
+        : Effect.void
+    )
+    const gently = idle.pipe(Effect.andThen(leave), Effect.andThen(program.interrupt))
+    return Effect.asVoid(Effect.forkIn(gently, this.scope))
+  })
+
+  /** From the first process to the run's end. */
+  private readonly life = Effect.fnUntraced(
+    { self: this },
+    function* (this: ClaudeRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
+      let outcome = yield* this.over(pumps)
+      if (outcome === "gone") {
+        yield* this.tell(() => [
+          { _tag: "Notice", text: "its last conversation is not there any more: it begins anew" }
+        ])
+        outcome = yield* this.launch({ _tag: "New", id: yield* uuid }).pipe(
+          Effect.flatMap((again) => this.over(again)),
+          Effect.catchTag("BackendError", ({ message }) => Effect.succeed<Outcome>({ _tag: "Error", detail: message }))
+        )
+      }
+      const last: Outcome = outcome === "gone" ? { _tag: "Error", detail: "claude finds no conversation" } : outcome
+      yield* Queue.offer(this.queue, { _tag: "Exited", outcome: last })
+    }
+  )
+
+  /** Waits for the process's end, and ends what is open of its turn. */
+  private readonly over = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: ClaudeRun,
+      pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>
+    ): Effect.fn.Return<Outcome | "gone"> {
+      const { attempt } = this
+      const { program, stream } = attempt
+      const status = yield* program.exited
+      const survived = yield* program.ended.pipe(
+        Effect.as(undefined),
+        Effect.catchTag("ProcessesSurvived", ({ message }) =>
+          Effect.succeed<Outcome>({ _tag: "Error", detail: message })
+        )
+      )
+      yield* Fiber.awaitAll(pumps)
+      yield* FiberHandle.clear(this.timer)
+      this.waits = undefined
+      const { active, interrupted } = stream
+      const what = ClaudeFault.exitWords(status, attempt.said)
+      const fault = ClaudeFault.error("exit", what, true)
+      if (active) {
+        yield* this.tell(() => stream.end(interrupted ? { _tag: "Interrupted" } : { _tag: "Failed", fault }))
+      }
+      if (survived !== undefined) return survived
+      if (this.verdict !== undefined) return this.verdict
+      if (this.ending && !active) return { _tag: "Success" }
+      if (!stream.isUp)
+        return this.ending ? { _tag: "Success" } : ClaudeFault.birthOf(status, `${attempt.said}\n${stream.complaint}`)
+      return !active && status.code === 0 ? { _tag: "Success" } : fault.outcome
+    }
+  )
+
+  private get run(): Run {
+    return {
+      runId: this.options.spec.runId,
+      events: Stream.fromQueue(this.queue),
+      send: this.send,
+      answer: this.answer,
+      cancelCall: this.cancelCall,
+      interruptTurn: this.interruptTurn,
+      end: this.stop,
+      kill: Effect.suspend(() => this.attempt.program.kill)
+    }
+  }
+}
+
+export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Return<Run, BackendError, Context> {
+  const scope = yield* Effect.scope
+  const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
+  // registered first, hence the scope's last act: whoever still reads sees an end
+  yield* Effect.addFinalizer(() => Queue.end(queue))
+  const timer = yield* FiberHandle.make()
+  return yield* new ClaudeRun(options, queue, timer, scope).start()
+})

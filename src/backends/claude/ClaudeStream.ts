@@ -1,0 +1,382 @@
+/**
+ * ClaudeStream: the records of one Claude Code process, made run events. Pure: records
+ * in, events and answers out; no clock, no process.
+ *
+ * Guarantees: a turn is started when the CLI says that it took the input, and ends once;
+ * what a turn of its own says or spends (a background command has ended) ends no turn of
+ * ours; while a subagent of the turn works on, an interim answer does not end it; a text
+ * is told once, although it comes in pieces and whole; a request of the CLI is always
+ * answered, one that nobody can answer with a refusal; records that are unknown or
+ * malformed change nothing.
+ */
+import type { Decision, RunEvent } from "../Backend.ts"
+import { answerTo, ClaudeCalls, refusalOf } from "./ClaudeCalls.ts"
+import * as ClaudeFault from "./ClaudeFault.ts"
+import { type ClaudeRecord, inner, list, number, text, texts } from "./ClaudeRecord.ts"
+import { ClaudeUsage } from "./ClaudeUsage.ts"
+
+/** What a record led to. */
+export interface Heard {
+  readonly events: ReadonlyArray<RunEvent>
+  /** For the CLI, to be written now. */
+  readonly says: ReadonlyArray<ClaudeRecord>
+}
+
+/** What the CLI is waited for: to be up, to go on with the turn, to report what its subagents came to. */
+export type Wait = "ready" | "answer" | "report"
+
+interface Turn {
+  readonly turnId: string
+  /** The input's name on the wire. */
+  readonly uuid: string
+  /** The CLI has taken the input. */
+  taken: boolean
+  /** `TurnStarted` was told. */
+  started: boolean
+  /** It is to be interrupted. */
+  interrupted: boolean
+  /** Its last answer, as far as it came. */
+  answer: string
+  /** The CLI has ended it, but subagents of it work on. */
+  held: boolean
+}
+
+/** Longest answer that is kept of a turn that does not come to its end. */
+const MAX_ANSWER = 256 * 1024
+/** What a date can name, ms. */
+const LATEST = 8.64e15
+
+export class ClaudeStream {
+  private events: Array<RunEvent> = []
+  private says: Array<ClaudeRecord> = []
+  private readonly usage = new ClaudeUsage()
+  private readonly pid: number
+  private turn: Turn | undefined = undefined
+  private up = false
+  /** Between the beginning and the result of a turn, ours or its own. */
+  private busy = false
+  /** It tells of its inputs when it takes them. */
+  private lifecycle = false
+  private readonly calls = new ClaudeCalls()
+  /** Subagents at work in the background. */
+  private agents: ReadonlySet<string> = new Set()
+  /** The message that comes in pieces: its id, and how much of its block under way was told. */
+  private message = ""
+  private pieces = 0
+  private error = ""
+  private resetsAt: number | undefined = undefined
+  private requests = 0
+  /** The fault that the last turn ended with. */
+  fault: ClaudeFault.Fault | undefined = undefined
+  /** What it said that went wrong before it was up. */
+  complaint = ""
+
+  constructor(pid: number) {
+    this.pid = pid
+  }
+
+  get isUp(): boolean {
+    return this.up
+  }
+
+  /** An input was given and its turn has not ended. */
+  get active(): boolean {
+    return this.turn !== undefined
+  }
+
+  /** Up, and at work on no turn, ours or its own. */
+  get idle(): boolean {
+    return this.up && !this.active && !this.busy
+  }
+
+  get interrupted(): boolean {
+    return this.turn?.interrupted === true
+  }
+
+  /** Undefined: nothing is due, or what is due is not the CLI's to do: a call runs, a person was asked. */
+  get waits(): Wait | undefined {
+    if (!this.up) return "ready"
+    const { turn } = this
+    if (turn === undefined || this.calls.busy) return undefined
+    return turn.held && this.agents.size === 0 && !this.busy ? "report" : "answer"
+  }
+
+  /** The record that gives an input. */
+  give(turnId: string, uuid: string, input: string): ClaudeRecord {
+    this.turn = {
+      turnId,
+      uuid,
+      taken: false,
+      started: false,
+      interrupted: false,
+      answer: "",
+      held: false
+    }
+    return {
+      type: "user",
+      uuid,
+      parent_tool_use_id: null,
+      message: { role: "user", content: [{ type: "text", text: input }] }
+    }
+  }
+
+  /** The record that interrupts the turn; undefined: it has none, or is told once it has taken it. */
+  interrupt(): ClaudeRecord | undefined {
+    const { turn } = this
+    if (turn === undefined || turn.interrupted) return undefined
+    turn.interrupted = true
+    return turn.started ? this.request("interrupt") : undefined
+  }
+
+  /** The record that answers a question; undefined: it waits no more. */
+  answer(callId: string, decision: Decision): ClaudeRecord | undefined {
+    return this.calls.answer(callId, decision)
+  }
+
+  /** Nobody waits for this call's result any more. */
+  forget(callId: string): void {
+    this.calls.forget(callId)
+  }
+
+  /** Ends the turn for a reason that the CLI did not give. */
+  end(end: ClaudeFault.End): ReadonlyArray<RunEvent> {
+    this.finish(end)
+    return this.events.splice(0)
+  }
+
+  /** The subagents' turn is over, although the CLI reported nothing. */
+  settle(): ReadonlyArray<RunEvent> {
+    return this.turn?.held === true ? this.end({ _tag: "Completed", output: this.turn.answer }) : []
+  }
+
+  /** `now`: ms since the epoch. */
+  take(record: ClaudeRecord, now: number): Heard {
+    this.step(record, now)
+    return { events: this.events.splice(0), says: this.says.splice(0) }
+  }
+
+  private step(record: ClaudeRecord, now: number): void {
+    const main = typeof record["parent_tool_use_id"] !== "string"
+    switch (record["type"]) {
+      case "system":
+        return this.system(record)
+      case "command_lifecycle":
+        this.lifecycle = true
+        return record["state"] === "started" ? this.taken([text(record, "command_uuid")]) : undefined
+      case "stream_event":
+        return main ? this.streamed(inner(record, "event")) : undefined
+      case "assistant":
+        return this.assistant(record, main)
+      case "user":
+        return this.user(record, main)
+      case "result":
+        return this.result(record, now)
+      case "control_request":
+        return this.asked(text(record, "request_id"), inner(record, "request"))
+      case "control_cancel_request":
+        return this.calls.withdrawn(text(record, "request_id"))
+      case "control_response":
+        return this.responded(inner(record, "response"))
+      case "tool_progress":
+        return this.tell(...this.calls.runs(text(record, "tool_use_id")))
+      case "rate_limit_event":
+        return this.limited(inner(record, "rate_limit_info"))
+      default:
+        return
+    }
+  }
+
+  private tell(...events: ReadonlyArray<RunEvent>): void {
+    this.events.push(...events)
+  }
+
+  private notice(words: string): void {
+    if (words !== "") this.tell({ _tag: "Notice", text: words })
+  }
+
+  private request(subtype: string): ClaudeRecord {
+    return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype } }
+  }
+
+  private system(record: ClaudeRecord): void {
+    switch (record["subtype"]) {
+      case "init": {
+        this.busy = true
+        const first = !this.up
+        this.up = true
+        if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: text(record, "session_id") })
+        // one that tells of no inputs has taken what it has when it begins
+        if (this.turn?.taken === true || !this.lifecycle) this.begin()
+        return
+      }
+      case "api_retry":
+        return this.retried(record)
+      case "status":
+        return record["status"] === "compacting" ? this.notice("it compacts its conversation") : undefined
+      case "informational":
+        return this.notice(text(record, "content"))
+      case "permission_denied":
+        return this.calls.refuse(text(record, "tool_use_id"))
+      case "background_tasks_changed": {
+        const agents = list(record, "tasks").filter((task) => task["task_type"] === "local_agent")
+        this.agents = new Set(agents.map((task) => text(task, "task_id")))
+        return
+      }
+      case "task_started":
+        return this.tell(...this.calls.runs(text(record, "tool_use_id")))
+      default:
+        return
+    }
+  }
+
+  private retried(record: ClaudeRecord): void {
+    const [attempt, most] = [number(record, "attempt") ?? "?", number(record, "max_retries") ?? "?"]
+    const what = [number(record, "error_status"), text(record, "error")].filter((one) => one !== undefined).join(" ")
+    const wait = Math.round((number(record, "retry_delay_ms") ?? 0) / 1000)
+    this.notice(`the API failed (${what.trim()}); try ${attempt} of ${most} follows in ${wait} s`)
+  }
+
+  private limited(info: ClaudeRecord): void {
+    const [at, status] = [number(info, "resetsAt"), text(info, "status")]
+    if (at !== undefined && at > 0 && at < LATEST) this.resetsAt = ClaudeFault.epoch(at)
+    if (status === "allowed" || status === "") return
+    const until = this.resetsAt === undefined ? "" : `, until ${new Date(this.resetsAt).toISOString()}`
+    this.notice(`the limit on use (${text(info, "rateLimitType")}) is ${status}${until}`)
+  }
+
+  /** The CLI works on these inputs. */
+  private taken(uuids: ReadonlyArray<string>): void {
+    if (this.turn === undefined || !uuids.includes(this.turn.uuid)) return
+    this.turn.taken = true
+    if (this.up) this.begin()
+  }
+
+  private begin(): void {
+    const { turn } = this
+    if (turn === undefined || turn.started) return
+    turn.taken = true
+    turn.started = true
+    this.error = ""
+    this.tell({ _tag: "TurnStarted", turnId: turn.turnId })
+    if (turn.interrupted) this.says.push(this.request("interrupt"))
+  }
+
+  private finish(end: ClaudeFault.End): void {
+    const { turn } = this
+    if (turn === undefined) return
+    const { turnId } = turn
+    this.turn = undefined
+    this.calls.clear()
+    if (end._tag === "Failed") this.fault = end.fault
+    if (!turn.started) return
+    if (end._tag === "Completed") this.tell({ _tag: "TurnCompleted", turnId, output: end.output })
+    else if (end._tag === "Interrupted") this.tell({ _tag: "TurnInterrupted", turnId, output: turn.answer })
+    else {
+      const { errorType, message, retry } = end.fault
+      this.tell({ _tag: "TurnError", turnId, errorType, message, retry })
+    }
+  }
+
+  private said(piece: string): void {
+    if (piece === "") return
+    const { turn } = this
+    if (turn?.started === true) turn.answer = (turn.answer + piece).slice(0, MAX_ANSWER)
+    this.tell({ _tag: "Delta", stream: "assistant", text: piece })
+  }
+
+  private streamed(event: ClaudeRecord): void {
+    this.tell(...this.usage.streamed(event))
+    switch (event["type"]) {
+      case "message_start":
+        this.heading(text(inner(event, "message"), "id"))
+        return
+      case "content_block_start":
+        this.pieces = 0
+        return
+      case "content_block_delta": {
+        const piece = text(inner(event, "delta"), "text")
+        this.pieces += piece.length
+        return this.said(piece)
+      }
+      default:
+        return
+    }
+  }
+
+  /** A new message is a new answer. */
+  private heading(id: string): void {
+    if (id === this.message) return
+    this.message = id
+    this.pieces = 0
+    if (this.turn !== undefined) this.turn.answer = ""
+  }
+
+  private assistant(record: ClaudeRecord, main: boolean): void {
+    const message = inner(record, "message")
+    const error = text(record, "error")
+    // the words of an error come again with the result
+    if (error !== "" || record["is_api_error_message"] === true) {
+      if (main) this.error = error
+      return
+    }
+    if (main) this.heading(text(message, "id"))
+    for (const block of list(message, "content")) {
+      if (block["type"] === "tool_use") this.called(text(block, "id"), text(block, "name"), block["input"])
+      if (block["type"] !== "text" || !main) continue
+      this.said(text(block, "text").slice(this.pieces))
+      this.pieces = 0
+    }
+  }
+
+  private called(callId: string, tool: string, input: unknown): void {
+    if (this.turn?.started === true) this.tell(...this.calls.called(callId, tool, input))
+    else this.notice(`between turns it calls ${tool}`)
+  }
+
+  private user(record: ClaudeRecord, main: boolean): void {
+    if (main && record["isReplay"] === true) return this.taken([text(record, "uuid")])
+    this.tell(...this.calls.results(record, this.interrupted))
+  }
+
+  private result(record: ClaudeRecord, now: number): void {
+    this.tell(...this.usage.result(record))
+    this.busy = false
+    if (!this.up) {
+      this.complaint = texts(record, "errors").join("\n") || text(record, "result")
+      return
+    }
+    const { turn } = this
+    if (turn === undefined || !this.concerns(record, turn)) return
+    this.begin()
+    const { error, resetsAt } = this
+    const end = ClaudeFault.endOf(record, { error, resetsAt, interrupted: turn.interrupted, now })
+    if (end._tag !== "Completed" || this.agents.size === 0) return this.finish(end)
+    turn.held = true
+    turn.answer = end.output.slice(0, MAX_ANSWER)
+  }
+
+  /** Whether a result is that of our turn. Those of its own have an origin; while ours is held, they are its report. */
+  private concerns(record: ClaudeRecord, turn: Turn): boolean {
+    if (texts(record, "user_message_uuids").includes(turn.uuid) || turn.held) return true
+    const origin = text(inner(record, "origin"), "kind")
+    return (origin === "" || origin === "human") && (turn.started || !this.lifecycle)
+  }
+
+  private asked(requestId: string, request: ClaudeRecord): void {
+    const subtype = text(request, "subtype")
+    if (subtype !== "can_use_tool") {
+      this.says.push(refusalOf(requestId, `agentd does not know ${subtype}`))
+      return
+    }
+    if (this.turn?.started === true) return this.tell(...this.calls.asked(requestId, request))
+    const message = "No turn is under way, so nobody is asked. Ask again when you are next spoken to."
+    this.says.push(answerTo(requestId, { behavior: "deny", message }))
+    this.notice(`between turns it asked to use ${text(request, "tool_name")}, and was refused`)
+  }
+
+  /** To an interrupt: where the CLI was idle and only subagents worked, nothing else comes. */
+  private responded(response: ClaudeRecord): void {
+    if (text(response, "subtype") === "error") this.notice(`claude refused: ${text(response, "error")}`)
+    else if (this.turn?.held === true && this.turn.interrupted && !this.busy) this.finish({ _tag: "Interrupted" })
+  }
+}

@@ -1,0 +1,107 @@
+/**
+ * ClaudeTools: what is known of Claude Code's own tools, and of what it says about calls
+ * of them. Pure.
+ */
+import type { Question } from "../Question.ts"
+import type { ToolStatus } from "../Backend.ts"
+import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
+
+/** No side effects, and nothing leaves the machine. */
+const READ_ONLY: ReadonlySet<string> = new Set([
+  "Read",
+  "Glob",
+  "Grep",
+  "LS",
+  "NotebookRead",
+  "BashOutput",
+  "TaskOutput",
+  "TaskGet",
+  "TaskList",
+  "TodoRead",
+  "TodoWrite",
+  "ToolSearch",
+  "ListMcpResourcesTool",
+  "ReadMcpResourceTool"
+])
+
+export const isReadOnly = (tool: string): boolean => READ_ONLY.has(tool)
+
+/** Longest output of a call that is passed on, in characters. */
+const MAX_OUTPUT = 256 * 1024
+
+/** A result's content is a text, or a list of blocks. */
+export const outputOf = (block: ClaudeRecord): string => {
+  const content = block["content"]
+  const whole =
+    typeof content === "string"
+      ? content
+      : list(block, "content")
+          .map((one) => (one["type"] === "text" ? text(one, "text") : `[${text(one, "type")}]`))
+          .join("\n")
+  return whole.length <= MAX_OUTPUT ? whole : `${whole.slice(0, MAX_OUTPUT)} …`
+}
+
+/** `refused`: by an answer of ours. `meta` says more than the block, where there is any. */
+export const statusOf = (
+  block: ClaudeRecord,
+  meta: ClaudeRecord | undefined,
+  { interrupted, refused }: { readonly refused: boolean; readonly interrupted: boolean }
+): ToolStatus => {
+  if (block["is_error"] !== true) return "success"
+  if (refused) return "denied"
+  const kind = text(meta ?? {}, "non_execution_kind")
+  if (kind === "user-rejected" || interrupted) return "cancelled"
+  const decision = text(inner(meta ?? {}, "permission_decision"), "decision")
+  if (kind === "permission-rule" || decision === "reject") return "denied"
+  return /^(Exit code \d+\s+)?Command timed out/.test(outputOf(block)) ? "timeout" : "error"
+}
+
+/** The tool that asks a person to choose. */
+const ASKS = "AskUserQuestion"
+/** Of a question as it is shown, in characters. */
+const MAX_QUESTION = 1_000
+const MAX_OPTION = 300
+const MAX_QUESTIONS = 8
+
+/** None of another tool's. */
+export const questionsOf = (tool: string, input: ClaudeRecord): ReadonlyArray<Question> =>
+  tool === ASKS
+    ? list(input, "questions")
+        .slice(0, MAX_QUESTIONS)
+        .map((asked) => ({
+          question: text(asked, "question").slice(0, MAX_QUESTION),
+          options: list(asked, "options")
+            .slice(0, MAX_QUESTIONS)
+            .map((option) => ({
+              label: text(option, "label").slice(0, MAX_OPTION),
+              description: text(option, "description").slice(0, MAX_OPTION)
+            })),
+          several: asked["multiSelect"] === true
+        }))
+    : []
+
+/** The input of a call that is allowed, with what was answered to its questions. */
+export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = []): ClaudeRecord => {
+  const questions = list(input, "questions")
+  if (answers.length === 0) return input
+  return answers.length < questions.length
+    ? { ...input, response: answers.join("\n") }
+    : { ...input, answers: Object.fromEntries(questions.map((one, at) => [text(one, "question"), answers[at]])) }
+}
+
+/** Why it asks, for a person; "" where it does not say. */
+export const reasonOf = (request: ClaudeRecord): string => {
+  const input = inner(request, "input")
+  switch (text(request, "tool_name")) {
+    case ASKS: {
+      const asked = list(input, "questions").map((one) => text(one, "question"))
+      return `it asks: ${asked.join(" ")}`
+    }
+    case "ExitPlanMode":
+      return "its plan waits for approval"
+    default: {
+      const [reason, path] = [text(request, "decision_reason"), text(request, "blocked_path")]
+      return reason !== "" ? reason : path === "" ? "" : `it would touch ${path}`
+    }
+  }
+}

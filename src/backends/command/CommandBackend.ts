@@ -1,0 +1,206 @@
+/**
+ * CommandBackend: any program is a backend. The prompt goes in, its lines come
+ * out, its exit code is the outcome; one run is one turn.
+ *
+ * Guarantees: `Started` once it has lived for `readyAfter`, or has succeeded sooner; a
+ * program that fails sooner never started. `Delta` for each line of its output, from
+ * the first (before `Started`, too). `Exited` once, last, when every process of the
+ * run is gone: what the program leaves behind is ended with the grace first.
+ *
+ * The program sees AGENTD_RUN, AGENTD_STORE, AGENTD_AGENT, and AGENTD_PROMPT_FILE where
+ * the prompt comes by file. With `shell`, the prompt as argument (or its file) is "$1".
+ */
+import { type Cause, Effect, Fiber, FileSystem, Queue, Stream } from "effect"
+import * as path from "node:path"
+import type * as Config from "../../config/BackendConfig.ts"
+import type { Outcome } from "../Outcome.ts"
+import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
+import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+import { services } from "../Services.ts"
+
+/** What an exit code can mean besides success and error. */
+export type ExitClass = "quota" | "overflow" | "held" | "auth"
+
+export interface CommandConfig extends Config.CommandBackend {
+  /** The longest line, in characters; a longer one comes in marked pieces. Default 16,384. */
+  readonly maxLine?: number | undefined
+  /** Codes of programs that say more than "failed": `{ "75": "quota" }`. */
+  readonly exitCodes?: { readonly [code: string]: ExitClass } | undefined
+  /** Puts the program into something of its own, as `systemd-run --user --scope` does. */
+  readonly wrap?: ((argv: Argv) => Argv) | undefined
+}
+
+export type Argv = readonly [string, ...ReadonlyArray<string>]
+
+/** What a backend knows of the daemon it runs in. */
+export interface Host {
+  /** The store's id: marks its runs' processes. */
+  readonly store: string
+  /** The daemon's own environment. */
+  readonly environment: RunProcess.Environment
+  /** The folder for conversations of agentd's own models; without it they end with their run. */
+  readonly sessions?: string | undefined
+  /** What no tool of agentd's own may see: the state folder, the folder of the socket. */
+  readonly hidden?: ReadonlyArray<string> | undefined
+}
+
+/** Events that wait for a reader; then the program's pipe fills up, then it waits. */
+const CAPACITY = 256
+const MAX_LINE = 16_384
+
+const config = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
+
+const argvOf = ({ argv, shell, wrap }: CommandConfig, last: ReadonlyArray<string>): Argv | undefined => {
+  const [program, ...args] = argv ?? ["/bin/sh", "-c", shell ?? "", "agentd"]
+  if (program === undefined) return undefined
+  const plain: Argv = [program, ...args, ...last]
+  return wrap === undefined ? plain : wrap(plain)
+}
+
+/** A private file with the prompt, gone with the scope: mode 0600 in a folder with mode 0700. */
+const promptFile = Effect.fnUntraced(
+  function* (prompt: string) {
+    const files = yield* FileSystem.FileSystem
+    const file = path.join(yield* files.makeTempDirectoryScoped({ prefix: "agentd-prompt-" }), "prompt")
+    yield* files.writeFileString(file, prompt, { mode: 0o600 })
+    return file
+  },
+  Effect.mapError(
+    (error) =>
+      new BackendError({
+        message: `the prompt's file could not be written: ${error.message}`,
+        remedy: "make room in the folder for temporary files, or set promptBy to stdin",
+        fatal: false
+      })
+  )
+)
+
+const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
+  if (!/^\S+$/.test(spec.runId))
+    return yield* config(`the run id "${spec.runId}" is empty or holds a blank`, "this is a bug of agentd: report it")
+  const file = command.promptBy === "file" ? yield* promptFile(spec.prompt) : undefined
+  const last = file !== undefined ? [file] : command.promptBy === "argument" ? [spec.prompt] : []
+  const argv = argvOf(command, last)
+  if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
+  return yield* RunProcess.make({
+    store: host.store,
+    runId: spec.runId,
+    argv,
+    cwd: path.resolve(spec.cwd, command.cwd ?? "."),
+    env: {
+      ...RunProcess.inheritable(host.environment),
+      ...command.env,
+      ...spec.env,
+      AGENTD_AGENT: spec.agent,
+      ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file })
+    },
+    input: command.promptBy === "stdin" ? spec.prompt : undefined,
+    grace: command.killGrace
+  })
+})
+
+/** Fit for one line of a log or a mail. */
+const oneLine = (text: string) =>
+  text
+    .replaceAll(/\p{Cc}+/gu, " ")
+    .trim()
+    .slice(0, 500)
+
+/** Pure: what an exit means. `said` is the last line on standard error. */
+export const outcomeOf = (
+  status: RunProcess.ExitStatus,
+  said: string,
+  exitCodes: CommandConfig["exitCodes"] = {}
+): Outcome => {
+  if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }
+  if (status.code === 0) return { _tag: "Success" }
+  const line = oneLine(said)
+  const detail = `exit code ${status.code}${line === "" ? "" : `: ${line}`}`
+  const meaning = exitCodes[String(status.code)]
+  if (meaning === undefined) return { _tag: "Error", detail }
+  return meaning === "auth"
+    ? { _tag: "Fatal", detail, remedy: "log in again, or renew the key that the program uses; then start the agent" }
+    : { _tag: "Uncounted", reason: meaning }
+}
+
+type Events = Queue.Queue<RunEvent, Cause.Done>
+
+/** Turns what the program writes into events; `drained` waits for all of it. */
+const output = Effect.fnUntraced(function* (program: RunProcess.RunProcess, limit: number, queue: Events) {
+  let said = ""
+  const emit = (stream: "stdout" | "stderr") => (lines: ReadonlyArray<string>) => {
+    if (stream === "stderr") said = lines.findLast((line) => line.trim() !== "") ?? said
+    return Queue.offerAll(
+      queue,
+      lines.map((text): RunEvent => ({ _tag: "Delta", stream, text }))
+    )
+  }
+  const pumps = yield* Effect.forEach(["stdout", "stderr"] as const, (name) =>
+    Effect.forkScoped(RunProcess.drainLines(program[name], program.ended, limit, emit(name)))
+  )
+  return { drained: Effect.asVoid(Fiber.awaitAll(pumps)), lastError: () => said }
+})
+
+const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
+  const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
+  // registered first, hence the scope's last act: whoever still reads sees an end
+  yield* Effect.addFinalizer(() => Queue.end(queue))
+  const program = yield* launch(command, host, spec)
+  const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue)
+
+  let silent = false
+  const started = Effect.suspend(() => {
+    if (silent) return Effect.void
+    silent = true
+    return Queue.offer(queue, { _tag: "Started", pid: program.pid })
+  })
+  /** What we end ourselves starts no more. */
+  const stopping = <A>(how: Effect.Effect<A>) => Effect.suspend(() => ((silent = true), how))
+
+  const ready = yield* Effect.forkScoped(Effect.andThen(Effect.sleep(command.readyAfter), started))
+  const finish = Effect.gen(function* () {
+    const status = yield* program.exited
+    yield* Fiber.interrupt(ready)
+    if (status.code === 0) yield* started
+    const survived = yield* program.ended.pipe(
+      Effect.as(undefined),
+      Effect.catchTag("ProcessesSurvived", ({ message }) => Effect.succeed<Outcome>({ _tag: "Error", detail: message }))
+    )
+    yield* drained
+    const outcome = survived ?? outcomeOf(status, lastError(), command.exitCodes)
+    yield* Queue.offer(queue, { _tag: "Exited", outcome })
+  })
+  // whatever goes wrong in it: who reads sees an end, and not a run that hangs
+  yield* Effect.forkScoped(Effect.ensuring(finish, Queue.end(queue)))
+
+  const refused = new BackendError({
+    message: `a command takes no input while it runs`,
+    remedy: "send the agent a message: the next run carries it; an urgent one ends this run first",
+    fatal: false
+  })
+  const end = stopping(program.interrupt)
+  const result: Run = {
+    runId: spec.runId,
+    events: Stream.fromQueue(queue),
+    send: () => Effect.fail(refused),
+    answer: () => Effect.void,
+    cancelCall: () => Effect.void,
+    interruptTurn: end,
+    end,
+    kill: stopping(program.kill)
+  }
+  return result
+})
+
+/** The backend of one agent. */
+export const make = Effect.fnUntraced(function* (command: CommandConfig, host: Host) {
+  const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem>()
+  const backend: Backend = {
+    name: "command",
+    turns: false,
+    start: (spec) => start(command, host, spec).pipe(Effect.provideContext(context))
+  }
+  return backend
+})

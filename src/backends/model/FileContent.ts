@@ -1,0 +1,143 @@
+/**
+ * FileContent: what a held file holds, as lines of text or as a whole, bounded.
+ *
+ * Guarantees: only a regular file is opened; a binary one is refused, not printed; of a
+ * huge one no more than asked is kept, and no more than needed is read.
+ */
+import { Effect } from "effect"
+import * as fs from "node:fs"
+import * as PathContainment from "../sandbox/PathContainment.ts"
+import { call, FileFailed, type Held, shown } from "../sandbox/PathContainment.ts"
+
+export interface ReadOptions {
+  /** The most that is returned. */
+  readonly maxBytes: number
+  /** The first line, from 1. */
+  readonly line?: number | undefined
+  /** How many lines. */
+  readonly limit?: number | undefined
+}
+
+export interface Text {
+  readonly text: string
+  /** The number of the first line in `text`. */
+  readonly line: number
+  /** How many lines `text` holds, the last of them maybe cut. */
+  readonly lines: number
+  /** Why it stops before the file does. */
+  readonly cut: "limit" | "maxBytes" | undefined
+  /** Of the whole file, in bytes. */
+  readonly size: number
+}
+
+export interface Whole {
+  readonly bytes: Buffer
+  /** Another one after any change. */
+  readonly version: string
+}
+
+const CHUNK = 65_536
+/** A NUL byte among the first so many makes a file binary, as for git and grep. */
+const SNIFF = 8_000
+/** How much of a file is gone through for a line far down. */
+const SCAN_LIMIT = 268_435_456
+
+export const failed = (reason: FileFailed["reason"], message: string, remedy: string) =>
+  new FileFailed({ reason, message, remedy })
+
+export const versionOf = (stat: fs.BigIntStats) => `${stat.ino}.${stat.size}.${stat.mtimeNs}.${stat.ctimeNs}`
+
+const readAt = (fd: number, buffer: Buffer, position: number) =>
+  call<number>((done) => fs.read(fd, buffer, 0, buffer.length, position, done))
+
+const isBinary = (bytes: Buffer) => bytes.subarray(0, SNIFF).includes(0)
+
+const binary = (name: string, size: bigint) =>
+  failed("Binary", `${shown(name)} is a binary file of ${size} bytes`, "look at it with a program, by the shell tool")
+
+export const regular = (name: string, held: Held): Effect.Effect<Held, FileFailed> => {
+  if (held.stat.isFile()) return Effect.succeed(held)
+  const kind = held.stat.isDirectory() ? "a folder" : "no regular file (a device, pipe or socket)"
+  return Effect.fail(failed("NotAFile", `${shown(name)} is ${kind}`, "name a regular file"))
+}
+
+/** Where the lines from `first` to before `last` end up, as the bytes come. */
+const lineTaker = (first: number, count: number, maxBytes: number) => {
+  const kept: Array<Buffer> = []
+  let [line, size, ended, cut] = [1, 0, false, undefined as Text["cut"]]
+  const take = (part: Buffer) => {
+    if (size + part.length > maxBytes) cut = "maxBytes"
+    const piece = part.subarray(0, maxBytes - size)
+    kept.push(Buffer.from(piece))
+    size += piece.length
+  }
+  /** False: no more is wanted. */
+  const push = (chunk: Buffer): boolean => {
+    for (let from = 0; from < chunk.length;) {
+      if (line >= first + count) cut = "limit"
+      if (cut !== undefined) return false
+      const end = chunk.indexOf(10, from)
+      const to = end < 0 ? chunk.length : end + 1
+      if (line >= first) take(chunk.subarray(from, to))
+      if (end >= 0) line++
+      ended = end >= 0
+      from = to
+    }
+    return cut === undefined
+  }
+  const result = () => {
+    // a character that the limit has cut in two is left out
+    const text = new TextDecoder("utf-8", { ignoreBOM: true }).decode(Buffer.concat(kept), { stream: true })
+    const total = ended ? line - 1 : line
+    return { text, cut, total, lines: kept.length === 0 ? 0 : Math.max(0, (ended ? line - 1 : line) - first + 1) }
+  }
+  return { push, result }
+}
+
+export const readLines = Effect.fnUntraced(function* (name: string, held: Held, options: ReadOptions) {
+  const fd = yield* PathContainment.readable(held)
+  const first = Math.max(1, options.line ?? 1)
+  const taker = lineTaker(first, options.limit ?? Number.MAX_SAFE_INTEGER, options.maxBytes)
+  const buffer = Buffer.allocUnsafe(CHUNK)
+  for (let position = 0; ;) {
+    const count = yield* readAt(fd, buffer, position)
+    const chunk = buffer.subarray(0, count)
+    if (position === 0 && isBinary(chunk)) return yield* binary(name, held.stat.size)
+    if (count === 0 || !taker.push(chunk)) break
+    position += count
+    if (position > SCAN_LIMIT)
+      return yield* failed(
+        "TooLarge",
+        `${shown(name)}: line ${first} is too far down`,
+        "use the shell: tail, sed -n or grep"
+      )
+  }
+  const { text, cut, lines, total } = taker.result()
+  if (lines === 0 && first > 1)
+    return yield* failed(
+      "Invalid",
+      `${shown(name)} has ${total} lines: there is no line ${first}`,
+      "read an earlier line"
+    )
+  const result: Text = { text, line: first, lines, cut, size: Number(held.stat.size) }
+  return result
+})
+
+export const readWhole = Effect.fnUntraced(function* (name: string, held: Held, maxBytes: number) {
+  const tooLarge = failed(
+    "TooLarge",
+    `${shown(name)} is longer than ${maxBytes} bytes`,
+    "read a range of its lines, or use the shell"
+  )
+  if (held.stat.size > BigInt(maxBytes)) return yield* tooLarge
+  const fd = yield* PathContainment.readable(held)
+  const parts: Array<Buffer> = []
+  for (let size = 0; ;) {
+    const buffer = Buffer.allocUnsafe(CHUNK)
+    const count = yield* readAt(fd, buffer, size)
+    if (count === 0) return { bytes: Buffer.concat(parts), version: versionOf(held.stat) }
+    parts.push(buffer.subarray(0, count))
+    size += count
+    if (size > maxBytes) return yield* tooLarge
+  }
+})

@@ -1,0 +1,139 @@
+/**
+ * McpConnection: JSON-RPC with one server of the Model Context Protocol over the pipes of
+ * a process of ours. `effect/ai`'s client insists on one revision of the protocol, which most
+ * servers do not speak, and starts its process itself, where no run would find it.
+ *
+ * Guarantees: every request ends: by its answer, by the server's end, by a frame that cannot
+ * be read, or by the caller's interrupt, of which the server is told; what a server writes
+ * besides frames is read and dropped; nothing it sends is kept beyond a limit.
+ */
+import { Effect, Option, Schema, type Scope } from "effect"
+import * as LineSplitter from "../process/LineSplitter.ts"
+import * as RunProcess from "../process/RunProcess.ts"
+
+/** The server refused, said nothing that can be read, or has ended. */
+export class McpError extends Schema.TaggedError<McpError>()("McpError", {
+  message: Schema.String,
+  /** The server is of no more use. */
+  lost: Schema.Boolean
+}) {}
+
+export interface McpConnection {
+  readonly request: (method: string, params: object) => Effect.Effect<unknown, McpError>
+  readonly notify: (method: string, params: object) => Effect.Effect<void>
+}
+
+/** The longest frame, in UTF-16 units. */
+const MAX_FRAME = 4_194_304
+const METHOD_NOT_FOUND = -32601
+/** How long an ended server's output, or a silent one's end, is waited for. */
+const LAST_WORDS = "200 millis"
+
+const Frame = Schema.Struct({
+  id: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
+  method: Schema.optionalKey(Schema.String),
+  result: Schema.optionalKey(Schema.Unknown),
+  error: Schema.optionalKey(Schema.Struct({ message: Schema.String }))
+})
+const decodeFrame = Schema.decodeUnknownOption(Schema.fromJsonString(Frame))
+
+type Reply = Effect.Effect<unknown, McpError>
+
+/** Lines of a pipe, to its end. */
+const lines = Effect.fnUntraced(function* (
+  pipe: RunProcess.RunProcess["stdout"],
+  take: (line: string) => Effect.Effect<void>
+) {
+  const splitter = LineSplitter.make(MAX_FRAME)
+  for (let chunk = yield* RunProcess.read(pipe); chunk !== undefined; chunk = yield* RunProcess.read(pipe))
+    yield* Effect.forEach(splitter.push(chunk), take, { discard: true })
+  yield* Effect.forEach(splitter.end(), take, { discard: true })
+})
+
+/** Who waits for which answer, until nobody can any more. */
+const makeInbox = (name: string) => {
+  const waiting = new Map<number, (reply: Reply) => void>()
+  let lost: McpError | undefined
+  return {
+    wait: (id: number) =>
+      Effect.callback<unknown, McpError>((resume) => {
+        if (lost !== undefined) return resume(Effect.fail(lost))
+        waiting.set(id, resume)
+        return Effect.sync(() => void waiting.delete(id))
+      }),
+    answer: (id: number, reply: Reply) => {
+      waiting.get(id)?.(reply)
+      waiting.delete(id)
+    },
+    lose: (what: string) => {
+      lost ??= new McpError({ message: `the MCP server ${name} ${what}`, lost: true })
+      for (const resume of waiting.values()) resume(Effect.fail(lost))
+      waiting.clear()
+    }
+  }
+}
+
+/** What of its end, or of its output's, can be told. */
+const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, said: () => string) {
+  const status = yield* Effect.timeoutOption(server.exited, LAST_WORDS)
+  const how = Option.match(status, {
+    onNone: () => "has closed its output",
+    onSome: ({ code, signal }) => `has ended (${signal ?? `exit code ${code}`})`
+  })
+  return said() === "" ? how : `${how}: ${said()}`
+})
+
+/** `name`: for messages. It lives as long as the scope; the process is the caller's. */
+export const make = Effect.fnUntraced(function* (
+  name: string,
+  server: RunProcess.RunProcess
+): Effect.fn.Return<McpConnection, never, Scope.Scope> {
+  const inbox = makeInbox(name)
+  const scope = yield* Effect.scope
+  let [next, said] = [1, ""]
+  /** Begun in order, waited for by nobody: a server that reads nothing holds up neither its reader nor an interrupt. */
+  const write = (frame: object) =>
+    Effect.asVoid(
+      Effect.forkIn(server.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`), scope, {
+        startImmediately: true
+      })
+    )
+
+  const receive = (line: string): Effect.Effect<void> => {
+    // what servers print besides their frames is common, and harmless
+    if (!line.trimStart().startsWith("{")) return Effect.void
+    const frame = decodeFrame(line)
+    if (Option.isNone(frame)) return Effect.sync(() => inbox.lose("sent what is no JSON-RPC"))
+    const { id, method, result, error } = frame.value
+    if (method !== undefined) {
+      if (id === undefined || id === null) return Effect.void
+      if (method === "ping") return write({ id, result: {} })
+      return write({ id, error: { code: METHOD_NOT_FOUND, message: `agentd does not do ${method}` } })
+    }
+    if (typeof id !== "number") return Effect.void
+    const refused = () => new McpError({ message: `the MCP server ${name} refused: ${error?.message}`, lost: false })
+    return Effect.sync(() => inbox.answer(id, error === undefined ? Effect.succeed(result) : Effect.fail(refused())))
+  }
+
+  yield* Effect.forkScoped(
+    lines(server.stderr, (line) => Effect.sync(() => void (line.trim() !== "" && (said = line.slice(0, 500)))))
+  )
+  // a pipe that a grandchild holds open outlives its server
+  const end = Effect.andThen(server.exited, Effect.sleep(LAST_WORDS))
+  yield* Effect.raceFirst(lines(server.stdout, receive), end).pipe(
+    Effect.andThen(farewell(server, () => said)),
+    Effect.andThen((what) => Effect.sync(() => inbox.lose(what))),
+    Effect.forkScoped
+  )
+
+  return {
+    notify: (method, params) => write({ method, params }),
+    request: (method, params) =>
+      Effect.suspend(() => {
+        const id = next++
+        return Effect.andThen(write({ id, method, params }), inbox.wait(id)).pipe(
+          Effect.onInterrupt(() => write({ method: "notifications/cancelled", params: { requestId: id } }))
+        )
+      })
+  }
+})

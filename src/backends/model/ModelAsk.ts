@@ -1,0 +1,88 @@
+/**
+ * ModelAsk: one answer of the provider, however often it has to be asked for.
+ *
+ * Guarantees: what may succeed later is asked again, at most `retries` times, after a wait that
+ * grows and is capped, or as long as the provider says where that is short; each time a notice
+ * says so; text that was told is not told twice; what was spent is told, for a request that
+ * broke off or was interrupted, too.
+ */
+import { Duration, Effect, Schedule, Stream } from "effect"
+import type * as Config from "../../config/BackendConfig.ts"
+import type { RunEvent } from "../Backend.ts"
+import { type ModelRequest, passes, type Provider, type ProviderError, type ProviderEvent } from "./Provider.ts"
+import { HistoryReplay, type Told } from "../HistoryReplay.ts"
+
+export type Answer = Extract<ProviderEvent, { _tag: "Answer" }>
+
+export interface AskOptions {
+  readonly provider: Provider
+  readonly request: ModelRequest
+  readonly retries: number
+  /** The wait before the first repetition. */
+  readonly pause: Duration.Duration
+  readonly price?: Config.ModelBackend["price"] | undefined
+  readonly emit: (event: RunEvent) => Effect.Effect<void>
+  /** Holds what was told, for whoever interrupts. */
+  readonly retelling: HistoryReplay
+}
+
+/** A longer wait is not waited within a turn: the run ends, and the next one begins then. */
+export const LONGEST_WAIT = 60_000
+const CAP = 30_000
+
+const STARTS_OVER = "the answer starts over"
+
+const eventOf = (told: Told): RunEvent =>
+  told._tag === "Text" ? { _tag: "Delta", stream: "assistant", text: told.text } : { _tag: "Notice", text: STARTS_OVER }
+
+/** Waits that grow, each told. The input is what went wrong. */
+const schedule = ({ retries, pause, emit }: AskOptions) =>
+  Schedule.exponential(pause).pipe(
+    Schedule.setInputType<ProviderError>(),
+    Schedule.while(({ input }) => passes(input) && (input.retryAfter ?? 0) <= LONGEST_WAIT),
+    Schedule.upTo({ times: retries }),
+    Schedule.jittered,
+    Schedule.modifyDelay(({ duration, input }) =>
+      Effect.succeed(Duration.millis(Math.max(Math.min(Duration.toMillis(duration), CAP), input.retryAfter ?? 0)))
+    ),
+    Schedule.tap(({ attempt, duration, input }) => {
+      const wait = Math.ceil(Duration.toSeconds(duration))
+      return emit({ _tag: "Notice", text: `${input.message}; try ${attempt + 1} of ${retries + 1} in ${wait} s` })
+    })
+  )
+
+/** Asks until there is an answer. */
+export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> => {
+  const { provider, request, price, emit, retelling } = options
+  const once = Effect.suspend(() => {
+    const spent = { input: 0, output: 0, priced: 0 }
+    let answer: Answer | undefined
+    const usage = Effect.suspend(() => {
+      if (spent.input === 0 && spent.output === 0) return Effect.void
+      const usd = price === undefined ? undefined : (spent.priced * price.input + spent.output * price.output) / 1e6
+      return emit({ _tag: "Usage", inputTokens: spent.input, outputTokens: spent.output, usd })
+    })
+    const tell = (all: ReadonlyArray<Told>) => Effect.forEach(all, (told) => emit(eventOf(told)), { discard: true })
+    retelling.again()
+    return Stream.runForEach(provider.ask(request), (event) => {
+      switch (event._tag) {
+        case "Text":
+          return tell(retelling.take(event.text))
+        case "Usage":
+          spent.input += event.inputTokens
+          spent.output += event.outputTokens
+          spent.priced += event.priced
+          return Effect.void
+        case "Answer":
+          answer = event
+          return tell(retelling.end())
+      }
+    }).pipe(
+      Effect.flatMap(() =>
+        answer === undefined ? Effect.die(new Error("a provider ended without an answer")) : Effect.succeed(answer)
+      ),
+      Effect.onExit(() => usage)
+    )
+  })
+  return Effect.retry(once, schedule(options))
+}

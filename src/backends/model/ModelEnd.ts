@@ -1,0 +1,78 @@
+/**
+ * ModelEnd: how a turn ends, and what follows from it. Pure.
+ *
+ * Guarantees: every kind of error has its outcome; an error that only concerns what was asked
+ * does not end the run.
+ */
+import type { Outcome } from "../Outcome.ts"
+import { type Answer, LONGEST_WAIT } from "./ModelAsk.ts"
+import { passes, type ProviderError } from "./Provider.ts"
+
+export type TurnEnd =
+  | { readonly _tag: "Completed"; readonly output: string }
+  | { readonly _tag: "Interrupted"; readonly output: string }
+  | {
+      readonly _tag: "Failed"
+      readonly errorType: string
+      readonly message: string
+      readonly retry: boolean
+      /** What the run's outcome is, should it end here. */
+      readonly outcome: Outcome
+      /** The next turn would fail, too: the run ends. */
+      readonly fatal: boolean
+    }
+
+export type Failed = Extract<TurnEnd, { _tag: "Failed" }>
+
+/** Only this turn has failed; the next one may do well. */
+export const failed = (errorType: string, message: string): Failed => ({
+  _tag: "Failed",
+  errorType,
+  message,
+  retry: false,
+  outcome: { _tag: "Error", detail: message },
+  fatal: false
+})
+
+/** Pure: what follows from an error of the provider. */
+export const endOf = (error: ProviderError, now: number): TurnEnd => {
+  const { kind, message, remedy, retryAfter } = error
+  const end = (outcome: Outcome, retry: boolean): TurnEnd => ({
+    _tag: "Failed",
+    errorType: kind,
+    message: `${message}; ${remedy}`,
+    retry,
+    outcome,
+    fatal: true
+  })
+  switch (kind) {
+    case "rate_limit":
+      return end({ _tag: "Uncounted", reason: "quota", until: now + (retryAfter ?? LONGEST_WAIT) }, true)
+    case "overflow":
+      return end({ _tag: "Uncounted", reason: "overflow" }, true)
+    case "auth":
+    case "billing":
+    case "not_found":
+      return end({ _tag: "Fatal", detail: message, remedy }, true)
+    default:
+      return end({ _tag: "Error", detail: message }, passes(error) || kind === "storage")
+  }
+}
+
+/** What an answer without calls makes of the turn; undefined: it is to be asked again. */
+export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => {
+  switch (stop) {
+    case "pause":
+      return undefined
+    case "refusal":
+      return failed("refusal", `the model refused${output === "" ? "" : `: ${output.slice(0, 500)}`}`)
+    case "filter":
+      return failed("content_filter", "the provider's content filter held the answer back")
+    case "length":
+      return output.trim() === ""
+        ? failed("max_tokens", "the answer was cut off before it said anything; set a larger maxOutputTokens")
+        : { _tag: "Completed", output }
+    case "end":
+      return { _tag: "Completed", output }
+  }
+}

@@ -1,0 +1,206 @@
+/**
+ * ModelTurn: the loop of one turn: ask the model, run the calls of its answer, hand it their
+ * results, until it answers without calls.
+ *
+ * Guarantees: the history is valid for a provider whenever the turn ends, however it ends:
+ * interrupted, it holds what there was of the answer and a result for each call; what failed
+ * before it was answered is left out, since it comes again. Every end says what follows from it.
+ */
+import { Cause, Clock, Deferred, type Duration, Effect, Exit } from "effect"
+import type * as Config from "../../config/BackendConfig.ts"
+import type { RunEvent, TurnInput } from "../Backend.ts"
+import { type Answer, ask } from "./ModelAsk.ts"
+import { ModelCalls, plan, type Planned } from "./ModelCalls.ts"
+import { ended, endOf, failed, type TurnEnd } from "./ModelEnd.ts"
+import { callsIn, unanswered } from "./ModelHistory.ts"
+import type { ModelSession } from "./ModelSession.ts"
+import type { CallPart, Part, Provider, ProviderError } from "./Provider.ts"
+import { HistoryReplay } from "../HistoryReplay.ts"
+import type { Tool } from "./Tool.ts"
+
+/** What a turn needs of its run. */
+export interface TurnOptions {
+  readonly config: Pick<Config.ModelBackend, "maxOutputTokens" | "maxRounds" | "price" | "retries">
+  /** The wait before the first repetition of a request. */
+  readonly pause: Duration.Duration
+  readonly provider: Provider
+  readonly system: string
+  readonly tools: ReadonlyMap<string, Tool>
+  readonly session: ModelSession
+  readonly emit: (event: RunEvent) => Effect.Effect<void>
+}
+
+const INTERRUPTED = "(The turn was interrupted here.)"
+
+/** Ids that are unique in the conversation, whatever the provider thinks of; in the form that all of them take. */
+const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray<Part> =>
+  parts.map((part) => {
+    if (part.type !== "call") return part
+    const plain = /^[A-Za-z0-9_-]{1,40}$/.test(part.id) ? part.id : "call"
+    let id = plain
+    for (let n = 2; taken.has(id) || id === "call"; n++) id = `${plain.slice(0, 32)}_${n}`
+    taken.add(id)
+    return { ...part, id }
+  })
+
+/** Whether a call may lack its end. */
+const unfinished = ({ input, invalid }: CallPart) => invalid !== undefined || Object.keys(input).length === 0
+
+const outcomeOf = (error: ProviderError) => Effect.map(Clock.currentTimeMillis, (now) => endOf(error, now))
+
+const broken = (cause: Cause.Cause<never>): TurnEnd => ({
+  ...failed("internal", `agentd itself failed: ${Cause.pretty(cause).slice(0, 500)}`),
+  fatal: true
+})
+
+const textOf = (parts: ReadonlyArray<Part>) =>
+  parts.flatMap((part) => (part.type === "text" ? [part.text] : [])).join("")
+
+export class ModelTurn {
+  readonly turnId: string
+  readonly calls: ModelCalls
+  private readonly text: string
+  private readonly options: TurnOptions
+  private readonly interrupted = Deferred.makeUnsafe<void>()
+  /** Ids of calls that there are. */
+  private readonly taken: Set<string>
+  /** Where the turn began in the history. */
+  private readonly begin: number
+  /** The answer that is coming, or came last. */
+  private retelling = new HistoryReplay()
+  /** Whether what there is of the answer is not in the history yet. */
+  private coming = false
+  /** Whether calls of the history wait for their results. */
+  private open = false
+
+  constructor(options: TurnOptions, { turnId, text }: TurnInput) {
+    const history = options.session.history()
+    this.options = options
+    this.turnId = turnId
+    this.text = text
+    this.calls = new ModelCalls(options.emit, this.interrupt)
+    this.taken = new Set(history.flatMap((message) => callsIn(message).map(({ id }) => id)))
+    this.begin = history.length
+  }
+
+  /** Ends it at the next safe boundary. */
+  get interrupt(): Effect.Effect<void> {
+    return Effect.asVoid(Deferred.succeed(this.interrupted, undefined))
+  }
+
+  /** From its start, which it tells, to its end, which the caller tells. */
+  get run(): Effect.Effect<TurnEnd> {
+    const race = Effect.raceFirst(
+      this.work.pipe(Effect.catchTag("ProviderError", outcomeOf), Effect.exit),
+      Effect.as(Deferred.await(this.interrupted), undefined)
+    )
+    return this.options.emit({ _tag: "TurnStarted", turnId: this.turnId }).pipe(
+      Effect.andThen(race),
+      Effect.flatMap((exit) =>
+        exit === undefined ? this.stop : this.tidy(Exit.isSuccess(exit) ? exit.value : broken(exit.cause))
+      ),
+      Effect.catchTag("ProviderError", outcomeOf)
+    )
+  }
+
+  private get work(): Effect.Effect<TurnEnd, ProviderError> {
+    const { session, config } = this.options
+    return Effect.gen({ self: this }, function* () {
+      yield* session.append({ role: "user", text: this.text })
+      for (let n = 0; n < config.maxRounds; n++) {
+        const end = yield* this.round
+        if (end !== undefined) return end
+      }
+      return failed("max_rounds", `the turn made ${config.maxRounds} requests without an end; set a larger maxRounds`)
+    })
+  }
+
+  private get request(): Effect.Effect<Answer, ProviderError> {
+    const { config, session, system, tools, ...rest } = this.options
+    const { maxOutputTokens, price, retries } = config
+    this.retelling = new HistoryReplay()
+    this.coming = true
+    const definitions = [...tools.values()].map(({ name, description, inputSchema }) => ({
+      name,
+      description,
+      inputSchema
+    }))
+    const request = { system, messages: session.history(), tools: definitions, maxOutputTokens }
+    return ask({ ...rest, price, retries, request, retelling: this.retelling })
+  }
+
+  /** One answer, and what it asks for; undefined: the model is asked again. */
+  private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
+    const { emit, tools } = this.options
+    return Effect.gen({ self: this }, function* () {
+      const answer = yield* this.request
+      const parts = distinct(answer.parts, this.taken)
+      const held = answer.stop === "refusal" || answer.stop === "filter"
+      const asked = held ? [] : parts.flatMap((part) => (part.type === "call" ? [part] : []))
+      const end = asked.length === 0 ? ended(answer, textOf(parts)) : undefined
+      if (end?._tag === "Failed") return end
+      const cut = answer.stop === "length"
+      const last = asked.length - 1
+      yield* this.keep(
+        parts,
+        asked.map((part, at) => plan(part, tools, cut && at === last && unfinished(part)))
+      )
+      if (cut) yield* emit({ _tag: "Notice", text: "the answer was cut off at maxOutputTokens" })
+      if (asked.length > 0) yield* Effect.andThen(this.calls.run, this.results)
+      return end
+    })
+  }
+
+  /** The answer becomes part of the history, and its calls are told: both or none. */
+  private keep(parts: ReadonlyArray<Part>, planned: ReadonlyArray<Planned>): Effect.Effect<void, ProviderError> {
+    return Effect.uninterruptible(
+      Effect.gen({ self: this }, function* () {
+        if (parts.length > 0) yield* this.options.session.append({ role: "assistant", parts })
+        this.coming = false
+        if (planned.length === 0) return
+        this.open = true
+        yield* this.calls.begin(planned)
+      })
+    )
+  }
+
+  /** Hands the calls' results to the model. */
+  private get results(): Effect.Effect<void, ProviderError> {
+    return Effect.uninterruptible(
+      Effect.gen({ self: this }, function* () {
+        const results = yield* this.calls.settle
+        this.open = false
+        yield* this.options.session.append({ role: "tool", results })
+      })
+    )
+  }
+
+  /** Interrupted: what was begun is rounded off, so that the history holds it and is valid. */
+  private get stop(): Effect.Effect<TurnEnd, ProviderError> {
+    const { session } = this.options
+    return Effect.gen({ self: this }, function* () {
+      const output = this.retelling.text
+      if (this.open) yield* this.results
+      else if (this.coming && output.trim() !== "") {
+        yield* session.append({ role: "assistant", parts: [{ type: "text", text: output }] })
+      }
+      yield* session.append({ role: "user", text: INTERRUPTED, note: true })
+      return { _tag: "Interrupted", output } satisfies TurnEnd
+    })
+  }
+
+  /** What failed leaves nothing in the history that would make the next turn fail. */
+  private tidy(end: TurnEnd): Effect.Effect<TurnEnd, ProviderError> {
+    const { session } = this.options
+    return Effect.gen({ self: this }, function* () {
+      if (end._tag !== "Failed") return end
+      const overflow = end.errorType === "overflow"
+      // what is closed takes no more
+      if (this.open) yield* overflow ? this.calls.settle : this.results
+      if (overflow) yield* session.close("has outgrown what its model can take")
+      else if (end.errorType === "refusal" || end.errorType === "content_filter") yield* session.cut(this.begin)
+      else if (unanswered(session.history())) yield* session.cut(session.history().length - 1)
+      return end
+    })
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * Tools: what agentd's own turn loop lets a model do: shell, read, write, edit, list,
+ * search, and the tools of MCP servers.
+ *
+ * Guarantees (INV-TOOL-SANDBOX): file tools touch nothing outside the workspace, nothing
+ * hidden, and neither git's insides nor agentd's config (Workspace); commands are held by a
+ * sandbox where the machine has one, and ask each time, or do not run, where it has none
+ * (Sandbox); a folder in which secrets would lie open is refused as a workspace. MCP
+ * servers are programs that the config chose, and are held by nothing but approvals.
+ */
+import { Effect, type FileSystem, type Scope } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import { MODEL_TOOLS, type ModelBackend } from "../../config/BackendConfig.ts"
+import { BackendError, type RunSpec } from "../Backend.ts"
+import type { Host } from "../command/CommandBackend.ts"
+import { objection } from "../sandbox/Confinement.ts"
+import * as FileTools from "./FileTools.ts"
+import * as McpTools from "./McpTools.ts"
+import type { ProcessTree } from "../process/ProcessTree.ts"
+import type { Reaper } from "../process/Reaper.ts"
+import { Sandbox } from "../sandbox/Sandbox.ts"
+import * as SearchTool from "./SearchTool.ts"
+import * as ShellTool from "./ShellTool.ts"
+import type { Tool } from "./Tool.ts"
+import * as Workspace from "./Workspace.ts"
+
+export interface Toolbox {
+  readonly tools: ReadonlyArray<Tool>
+}
+
+export interface ToolboxOptions {
+  readonly config: ModelBackend
+  /** Absolute: the one folder that the tools may change. */
+  readonly workspace: string
+  readonly spec: RunSpec
+  readonly host: Host
+}
+
+const real = (file: string): string => {
+  try {
+    return fs.realpathSync(file)
+  } catch {
+    return path.resolve(file)
+  }
+}
+
+/** What no tool may see, wherever it lies: agentd's own state and sockets, and the key of the model. */
+const hiddenOf = ({ config, host, workspace }: ToolboxOptions): ReadonlyArray<string> => {
+  const env = host.environment
+  const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>
+    base === undefined || !path.isAbsolute(base) ? [] : [path.join(base, ...rest, "agentd")]
+  return [
+    ...folder(env["XDG_STATE_HOME"]),
+    ...folder(env["HOME"], ".local", "state"),
+    ...folder(env["XDG_RUNTIME_DIR"]),
+    ...(host.hidden ?? []),
+    ...(host.sessions === undefined ? [] : [host.sessions]),
+    ...(config.keyFile === undefined ? [] : [path.resolve(workspace, config.keyFile)])
+  ].map(real)
+}
+
+const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
+
+/** The tools live as long as the scope, and the MCP servers with them. */
+export const make = Effect.fnUntraced(function* (
+  options: ToolboxOptions
+): Effect.fn.Return<Toolbox, BackendError, Scope.Scope | ProcessTree | Reaper | FileSystem.FileSystem | Sandbox> {
+  const { config, spec, host } = options
+  const why = objection(real(options.workspace), host.environment)
+  if (why !== undefined)
+    return yield* refusal(
+      `${options.workspace} cannot be an agent's workspace: ${why}`,
+      "put the project into a folder of its own, or give the agent a worktree"
+    )
+  const hidden = hiddenOf(options)
+  const workspace = yield* Effect.mapError(
+    // a worktree lies in a folder that is hidden otherwise
+    Workspace.open(options.workspace, {
+      hidden: hidden.filter((one) => !real(options.workspace).startsWith(`${one}/`))
+    }),
+    ({ message, remedy }) => refusal(`the workspace cannot be used: ${message}`, remedy)
+  )
+  const { mechanism } = yield* Sandbox
+  const makers = {
+    shell: Effect.flatMap(mechanism, (mechanism) =>
+      ShellTool.make({ config, spec, host, workspace, hidden, mechanism })
+    ),
+    read: Effect.succeed(FileTools.read(workspace)),
+    write: Effect.succeed(FileTools.write(workspace)),
+    edit: Effect.succeed(FileTools.edit(workspace)),
+    list: Effect.succeed(FileTools.list(workspace)),
+    search: Effect.succeed(SearchTool.make(workspace))
+  }
+  const own = yield* Effect.forEach(
+    MODEL_TOOLS.filter((name) => config.tools.includes(name)),
+    (name) => makers[name]
+  )
+  // what agentd gives is not replaced by a server of the same name
+  const servers = { ...config.mcp, ...spec.mcp }
+  const given = yield* McpTools.make({ servers, spec, host, cwd: workspace.root })
+  return { tools: [...own, ...given] }
+})

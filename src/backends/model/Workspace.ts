@@ -1,0 +1,276 @@
+/**
+ * Workspace: the one folder whose files an agent may read and change.
+ *
+ * Guarantees: every path is checked by where its descriptor lies (see Beneath), so that
+ * `..`, absolute paths, links, and folders that are swapped for links while we look lead
+ * to a WorkspaceViolation and to nothing else; only regular files are opened, so that no
+ * FIFO or device holds a call up; what is read and listed is bounded; a write is whole or
+ * not at all (a new file takes the old one's place, with its permissions).
+ *
+ * Inside it, too, some things are nobody's to write: `.git`, whose hooks and settings are
+ * programs that a person's git runs, and `agentd.jsonc`, which says what agents may do.
+ * And some are nobody's to see: the folders and files in `hidden`.
+ */
+import { Effect, Random, type Scope } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+import * as PathContainment from "../sandbox/PathContainment.ts"
+import {
+  at,
+  call,
+  explain,
+  FileFailed,
+  type Held,
+  shown,
+  type WorkspaceError,
+  WorkspaceViolation
+} from "../sandbox/PathContainment.ts"
+import * as FileContent from "./FileContent.ts"
+import { failed } from "./FileContent.ts"
+
+export interface Entry {
+  /** Relative to the workspace. */
+  readonly path: string
+  readonly kind: "file" | "folder" | "link" | "other"
+}
+
+export interface Listing {
+  readonly entries: ReadonlyArray<Entry>
+  /** There is more than `maxEntries`. */
+  readonly more: boolean
+}
+
+export interface ListOptions {
+  readonly maxEntries: number
+  /** How many folders deep; 1 is the folder itself. */
+  readonly depth?: number | undefined
+  /** Folders whose insides are left out. */
+  readonly skip?: ((name: string) => boolean) | undefined
+}
+
+export interface Workspace {
+  /** Its real path. */
+  readonly root: string
+  /** Lines of a text file. */
+  readonly read: (path: string, options: FileContent.ReadOptions) => Effect.Effect<FileContent.Text, WorkspaceError>
+  /** All of a file that is no longer than this. */
+  readonly whole: (path: string, maxBytes: number) => Effect.Effect<FileContent.Whole, WorkspaceError>
+  /** Makes the file and the folders above it, or replaces it; with `version` only while it is still that one. */
+  readonly write: (
+    path: string,
+    text: string,
+    options?: { readonly version?: string }
+  ) => Effect.Effect<{ readonly created: boolean }, WorkspaceError>
+  /** A folder's entries in the order of their names, insides after it; links are named and not followed. */
+  readonly list: (path: string, options: ListOptions) => Effect.Effect<Listing, WorkspaceError>
+  /** The real path of a folder in it. */
+  readonly folder: (path: string) => Effect.Effect<string, WorkspaceError>
+}
+
+export interface WorkspaceOptions {
+  /** Real paths of files and folders that nobody may see, wherever they lie. */
+  readonly hidden?: ReadonlyArray<string> | undefined
+}
+
+/** Names that no tool writes, wherever in the workspace they stand. */
+export const PROTECTED: ReadonlySet<string> = new Set([".git", "agentd.jsonc"])
+
+const MAX_DEPTH = 64
+
+type Failure = WorkspaceError | NodeJS.ErrnoException
+
+/** Everything that goes wrong is said of the path as it was given. What was opened is closed. */
+const told = <A>(name: string, effect: Effect.Effect<A, Failure, Scope.Scope>): Effect.Effect<A, WorkspaceError> =>
+  Effect.mapError(Effect.scoped(effect), (error) =>
+    error instanceof WorkspaceViolation || error instanceof FileFailed ? error : explain(name)(error)
+  )
+
+/** The root and what is not to be seen in it. */
+interface Ground {
+  readonly beneath: PathContainment.Beneath
+  readonly hidden: ReadonlyArray<string>
+}
+
+const visible = ({ hidden }: Ground, name: string, held: Held): Effect.Effect<Held, WorkspaceViolation> =>
+  hidden.some((secret) => PathContainment.within(secret, held.location))
+    ? Effect.fail(
+        new WorkspaceViolation({
+          message: `${shown(name)} is hidden from agents: it holds a key, or is agentd's own`,
+          remedy: "go on without it; nothing in it is needed for the work"
+        })
+      )
+    : Effect.succeed(held)
+
+const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, WorkspaceViolation> => {
+  const parts = path.relative(beneath.root, location).split("/")
+  const name = parts.find((part) => PROTECTED.has(part.toLowerCase()))
+  return name === undefined
+    ? Effect.void
+    : Effect.fail(
+        new WorkspaceViolation({
+          message: `${shown(parts.join("/"))}: ${name} is not written by tools, since others act on what it says`,
+          remedy: name === ".git" ? "use git, by the shell tool" : "ask a person to change it"
+        })
+      )
+}
+
+const hold = (ground: Ground, name: string) =>
+  Effect.flatMap(ground.beneath.hold(name), (held) => visible(ground, name, held))
+
+const file = (ground: Ground, name: string) =>
+  Effect.flatMap(hold(ground, name), (held) => FileContent.regular(name, held))
+
+const folder = Effect.fnUntraced(function* (ground: Ground, name: string) {
+  const held = yield* hold(ground, name)
+  if (!held.stat.isDirectory()) return yield* failed("NotAFolder", `${shown(name)} is no folder`, "name a folder")
+  return held
+})
+
+/** Where a write goes: a held folder, a name in it, and the file that is there now. */
+interface Target {
+  readonly folder: Held
+  readonly name: string
+  readonly old: Held | undefined
+}
+
+/** An old file's own folder and name, links followed; else the last name of the path in its folder, which is made. */
+const target = Effect.fnUntraced(function* (ground: Ground, given: string) {
+  const name = yield* ground.beneath.relative(given)
+  yield* writable(ground, path.join(ground.beneath.root, name))
+  const old = yield* file(ground, name).pipe(
+    Effect.catchIf(
+      (error) => error instanceof FileFailed && error.reason === "NotFound",
+      () => Effect.succeed(undefined)
+    )
+  )
+  const place = old === undefined ? path.join(ground.beneath.root, name) : old.location
+  if (old === undefined && given.endsWith("/"))
+    return yield* failed("Invalid", `${shown(given)} names a folder`, "name the file to write")
+  yield* writable(ground, place)
+  const above = path.relative(ground.beneath.root, path.dirname(place))
+  const made = yield* ground.beneath.makeFolder(above, (location) => writable(ground, location))
+  yield* visible(ground, given, made)
+  const last = path.basename(place)
+  yield* writable(ground, path.join(made.location, last))
+  const result: Target = { folder: made, name: last, old }
+  return result
+})
+
+const isLink = ({ folder, name }: Target) =>
+  call<fs.Stats>((done) => fs.lstat(at(folder.fd, name), done)).pipe(
+    Effect.map((stat) => stat.isSymbolicLink()),
+    Effect.catchIf(
+      (error) => error.code === "ENOENT",
+      () => Effect.succeed(false)
+    )
+  )
+
+/** Into a new file beside it, which then takes its name. An interrupt waits for it: it leaves no half behind. */
+const replace = Effect.fnUntraced(function* ({ folder, name, old }: Target, bytes: Buffer) {
+  const id = yield* Random.nextIntBetween(0, Number.MAX_SAFE_INTEGER)
+  const temporary = `.agentd-${id.toString(36)}.tmp`
+  const fd = yield* PathContainment.create(folder, temporary, old === undefined ? 0o666 : 0o600)
+  yield* Effect.gen(function* () {
+    for (let from = 0; from < bytes.length;) {
+      from += yield* call<number>((done) => fs.write(fd, bytes, from, bytes.length - from, null, done))
+    }
+    if (old !== undefined) yield* call((done) => fs.fchmod(fd, Number(old.stat.mode) & 0o777, done))
+    yield* call((done) => fs.rename(at(folder.fd, temporary), at(folder.fd, name), done))
+  }).pipe(Effect.onError(() => Effect.ignore(call((done) => fs.unlink(at(folder.fd, temporary), done)))))
+}, Effect.uninterruptible)
+
+const write = Effect.fnUntraced(function* (ground: Ground, given: string, text: string, version: string | undefined) {
+  const goal = yield* target(ground, given)
+  const { old } = goal
+  if (version !== undefined && (old === undefined || FileContent.versionOf(old.stat) !== version))
+    return yield* failed(
+      "Changed",
+      `${shown(given)} has changed since it was read`,
+      "read it again, then repeat the edit"
+    )
+  if (old !== undefined) yield* call((done) => fs.access(at(old.fd), fs.constants.W_OK, done))
+  else if (yield* isLink(goal))
+    return yield* new WorkspaceViolation({
+      message: `${shown(given)} is a link that leads nowhere`,
+      remedy: "remove the link, or write to another name"
+    })
+  yield* replace(goal, Buffer.from(text, "utf8"))
+  return { created: old === undefined }
+})
+
+const entriesOf = (held: Held, max: number) =>
+  Effect.acquireUseRelease(
+    call<fs.Dir>((done) => fs.opendir(at(held.fd), done)),
+    Effect.fnUntraced(function* (dir) {
+      const found: Array<fs.Dirent> = []
+      while (found.length <= max) {
+        const entry = yield* call<fs.Dirent | null>((done) => dir.read(done))
+        if (entry === null) break
+        found.push(entry)
+      }
+      return found.toSorted((one, other) => (one.name < other.name ? -1 : 1))
+    }),
+    (dir) => Effect.ignore(call((done) => dir.close(done)))
+  )
+
+const kindOf = (entry: fs.Dirent): Entry["kind"] =>
+  entry.isFile() ? "file" : entry.isDirectory() ? "folder" : entry.isSymbolicLink() ? "link" : "other"
+
+/** Appends to `into` until it holds more than wanted. Each folder is held while its insides are listed. */
+const walk = Effect.fnUntraced(function* (
+  ground: Ground,
+  held: Held,
+  name: string,
+  depth: number,
+  options: ListOptions,
+  into: Array<Entry>
+): Effect.fn.Return<void, Failure> {
+  for (const entry of yield* entriesOf(held, options.maxEntries - into.length)) {
+    if (into.length > options.maxEntries) return
+    const kind = kindOf(entry)
+    const inner = path.join(name, entry.name)
+    into.push({ path: inner, kind })
+    if (kind !== "folder" || depth <= 1 || options.skip?.(entry.name) === true) continue
+    // what is gone meanwhile, or may not be read, is left out of a long list
+    yield* Effect.ignore(
+      Effect.scoped(Effect.flatMap(hold(ground, inner), (next) => walk(ground, next, inner, depth - 1, options, into)))
+    )
+  }
+})
+
+const list = Effect.fnUntraced(function* (ground: Ground, name: string, options: ListOptions) {
+  const held = yield* folder(ground, name)
+  const entries: Array<Entry> = []
+  const from = path.relative(ground.beneath.root, held.location)
+  yield* walk(ground, held, from, Math.min(options.depth ?? 1, MAX_DEPTH), options, entries)
+  return { entries: entries.slice(0, options.maxEntries), more: entries.length > options.maxEntries }
+})
+
+export const open = Effect.fnUntraced(function* (
+  root: string,
+  options: WorkspaceOptions = {}
+): Effect.fn.Return<Workspace, FileFailed, Scope.Scope> {
+  const beneath = yield* PathContainment.open(root)
+  const ground: Ground = { beneath, hidden: options.hidden ?? [] }
+  const result: Workspace = {
+    root: beneath.root,
+    read: (name, options) =>
+      told(
+        name,
+        Effect.flatMap(file(ground, name), (held) => FileContent.readLines(name, held, options))
+      ),
+    whole: (name, maxBytes) =>
+      told(
+        name,
+        Effect.flatMap(file(ground, name), (held) => FileContent.readWhole(name, held, maxBytes))
+      ),
+    write: (name, text, options) => told(name, write(ground, name, text, options?.version)),
+    list: (name, options) => told(name, list(ground, name, options)),
+    folder: (name) =>
+      told(
+        name,
+        Effect.map(folder(ground, name), ({ location }) => location)
+      )
+  }
+  return result
+})

@@ -1,0 +1,226 @@
+/**
+ * PathContainment: opens what lies beneath a folder, and nothing else, whatever the names in
+ * between are turned into meanwhile.
+ *
+ * Guarantees: every answer is a descriptor that was opened first and then asked, by
+ * /proc/self/fd, where it is; what is not beneath the root is a WorkspaceViolation. Nothing
+ * is read, written or made before that: the first descriptor is O_PATH, whose opening
+ * reads nothing, blocks on no FIFO and wakes no device. What is made is made in a folder
+ * that such a descriptor holds, under one plain name, and never through a link.
+ *
+ * Linux only: elsewhere no descriptor tells where it is, and `open` refuses.
+ */
+import { Effect, Schema, type Scope } from "effect"
+import * as fs from "node:fs"
+import * as path from "node:path"
+
+/** The path leads out of the workspace, or to what no tool may touch. */
+export class WorkspaceViolation extends Schema.TaggedError<WorkspaceViolation>()("WorkspaceViolation", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** It cannot be done, for a reason that has nothing to do with the rules. */
+export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
+  reason: Schema.Literals([
+    "NotFound",
+    "NotAFile",
+    "NotAFolder",
+    "Binary",
+    "TooLarge",
+    "Changed",
+    "Denied",
+    "Invalid",
+    "Unsupported",
+    "Failed"
+  ]),
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+export type WorkspaceError = WorkspaceViolation | FileFailed
+
+/** A descriptor that holds what it was opened on, and where that was when it was asked. */
+export interface Held {
+  readonly fd: number
+  readonly location: string
+  readonly stat: fs.BigIntStats
+}
+
+export interface Beneath {
+  /** The root's real path. */
+  readonly root: string
+  /** The path from the root, normalized: "" is the root itself. Asks no file system. */
+  readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
+  /** What is there, links followed: held, not yet readable. */
+  readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
+  /** The folder, made with all that is missing above it. `refuse` sees the place of each one before it is made. */
+  readonly makeFolder: (
+    relative: string,
+    refuse: (location: string) => Effect.Effect<void, WorkspaceError>
+  ) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
+}
+
+const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } = fs.constants
+/** Linux', on all of Node's architectures; `fs.constants` lacks it. */
+const O_PATH = 0o10000000
+
+/** What a descriptor holds, or one name in the folder that it holds. */
+export const at = (fd: number, name?: string): string =>
+  name === undefined ? `/proc/self/fd/${fd}` : `/proc/self/fd/${fd}/${name}`
+
+type Done<A> = (error: NodeJS.ErrnoException | null, value: A) => void
+
+/** One call of node:fs. It is over when its effect is: nothing is left half open by an interrupt. */
+export const call = <A = void>(start: (done: Done<A>) => void): Effect.Effect<A, NodeJS.ErrnoException> =>
+  Effect.uninterruptible(
+    Effect.callback((resume) => {
+      try {
+        start((error, value) => resume(error === null ? Effect.succeed(value) : Effect.fail(error)))
+      } catch (error) {
+        // a NUL byte in a path is thrown
+        resume(Effect.fail(error as NodeJS.ErrnoException))
+      }
+    })
+  )
+
+const failure = (reason: FileFailed["reason"], message: string, remedy: string) =>
+  new FileFailed({ reason, message, remedy })
+
+/** A name as it may stand in a line of text. */
+export const shown = (name: string): string =>
+  /[\p{Cc}\p{Cf}\u2028\u2029"\\]/u.test(name) ? JSON.stringify(name).replaceAll("\u007f", "\\u007f") : name
+
+/** What an error of the file system means to the one who named the path. */
+export const explain =
+  (given: string) =>
+  (error: NodeJS.ErrnoException): FileFailed => {
+    const name = shown(given)
+    switch (error.code) {
+      case "ENOENT":
+        return failure("NotFound", `${name} does not exist`, "list the folder to see what is there")
+      case "ENOTDIR":
+        return failure("NotAFolder", `${name}: a part of the path is a file`, "list the folder to see what is there")
+      case "EISDIR":
+        return failure("NotAFile", `${name} is a folder`, "name a file in it")
+      case "ELOOP":
+        return failure(
+          "Invalid",
+          `${name}: links in the path lead in a circle`,
+          "remove the link, or name the file itself"
+        )
+      case "EACCES":
+      case "EPERM":
+      case "EROFS":
+      case "EBUSY":
+        return failure(
+          "Denied",
+          `${name}: ${error.code}: the system does not permit it`,
+          "ask a person to see to its permissions"
+        )
+      case "ENAMETOOLONG":
+      case "ERR_INVALID_ARG_VALUE":
+        return failure("Invalid", `${name} is no valid path`, "give a shorter one without NUL bytes")
+      default:
+        return failure("Failed", `${name}: ${error.message}`, "see whether the disk is full or out of order")
+    }
+  }
+
+const opened = (file: string, flags: number, mode?: number) =>
+  Effect.acquireRelease(
+    call<number>((done) => fs.open(file, flags, mode, done)),
+    (fd) => Effect.ignore(call((done) => fs.close(fd, done)))
+  )
+
+const locate = (fd: number) => call<string>((done) => fs.readlink(at(fd), done))
+const stat = (fd: number) => call<fs.BigIntStats>((done) => fs.fstat(fd, { bigint: true }, done))
+
+/** Whether the location is the folder or lies in it. Both are real paths. */
+export const within = (folder: string, location: string): boolean =>
+  location === folder || location.startsWith(folder === "/" ? folder : `${folder}/`)
+
+const outside = (given: string, where: string) =>
+  new WorkspaceViolation({
+    message: `${shown(given)} ${where}`,
+    remedy: "name a path inside the workspace, relative to it; what lies outside is not yours to touch"
+  })
+
+const hold = (file: string, flags: number) =>
+  Effect.gen(function* () {
+    const fd = yield* opened(file, O_PATH | flags)
+    return { fd, location: yield* locate(fd), stat: yield* stat(fd) }
+  })
+
+/** A readable descriptor of exactly the file that is held: a name is not looked up again. */
+export const readable = (held: Held) => opened(at(held.fd), O_RDONLY | O_NONBLOCK | O_NOCTTY)
+
+/** A new file in the held folder: the name must be free, a link there is no way out. */
+export const create = (folder: Held, name: string, mode: number) =>
+  opened(at(folder.fd, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode)
+
+/** The folder as a descriptor that holds it; ends with the scope. */
+export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Beneath, FileFailed, Scope.Scope> {
+  if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
+    return yield* failure(
+      "Unsupported",
+      "this system does not say where an open file lies (no /proc), so no path can be checked",
+      "run agentd on Linux, with /proc mounted"
+    )
+  const given = path.resolve(folder)
+  const base = yield* Effect.mapError(hold(given, O_DIRECTORY), explain(given))
+  const root = base.location
+
+  const relative = (file: string): Effect.Effect<string, WorkspaceError> => {
+    if (file.includes("\0"))
+      return Effect.fail(explain(file)(Object.assign(new Error(), { code: "ERR_INVALID_ARG_VALUE" })))
+    const absolute = path.resolve(root, file)
+    const home = [root, given].find((one) => within(one, absolute))
+    return home === undefined
+      ? Effect.fail(outside(file, "lies outside the workspace"))
+      : Effect.succeed(path.relative(home, absolute))
+  }
+
+  const checked = (name: string) => (held: Held) =>
+    within(root, held.location) ? Effect.succeed(held) : Effect.fail(outside(name, "leads out of the workspace"))
+
+  /** The names in between are followed by the kernel; where that led is asked of the descriptor. */
+  const find = (name: string, flags: number) => hold(at(base.fd, `./${name}`), flags)
+
+  const makeFolder: Beneath["makeFolder"] = Effect.fnUntraced(function* (name, refuse) {
+    const there = yield* find(name, O_DIRECTORY).pipe(
+      Effect.catchIf(
+        (error) => error.code === "ENOENT" && name !== "",
+        () => Effect.succeed(undefined)
+      ),
+      Effect.mapError(explain(name))
+    )
+    if (there !== undefined) return yield* checked(name)(there)
+    const parent = yield* makeFolder(path.dirname(name) === "." ? "" : path.dirname(name), refuse)
+    const last = path.basename(name)
+    yield* refuse(path.join(parent.location, last))
+    yield* call((done) => fs.mkdir(at(parent.fd, last), 0o777, done)).pipe(
+      // made meanwhile; if it is a link instead, the next line says so
+      Effect.catchIf(
+        (error) => error.code === "EEXIST",
+        () => Effect.void
+      ),
+      Effect.mapError(explain(name))
+    )
+    const made = yield* Effect.mapError(hold(at(parent.fd, last), O_DIRECTORY | O_NOFOLLOW), (error) =>
+      error.code === "ENOTDIR" || error.code === "ELOOP"
+        ? outside(name, "passes through a link that leads nowhere")
+        : explain(name)(error)
+    )
+    return yield* checked(name)(made)
+  })
+
+  return {
+    root,
+    relative,
+    hold: Effect.fnUntraced(function* (file) {
+      const name = yield* relative(file)
+      return yield* Effect.flatMap(Effect.mapError(find(name, 0), explain(file)), checked(file))
+    }),
+    makeFolder
+  }
+})

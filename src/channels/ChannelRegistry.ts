@@ -1,0 +1,157 @@
+/**
+ * ChannelRegistry: all channels that live, by conversation and name, and by the agents that
+ * sit in them; and who a name means.
+ *
+ * Guarantees: names are found from within the caller's project first; a name that
+ * means nothing, or several things, is refused with what to say instead.
+ */
+import { HashMap } from "effect"
+import type { ChannelInfo } from "../domain/ChannelMessages.ts"
+import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import * as ProjectName from "../config/ProjectName.ts"
+import { ChannelActor } from "./ChannelActor.ts"
+import type { Home } from "./Channels.ts"
+import type { Presence } from "./Presence.ts"
+import * as ChannelView from "./ChannelView.ts"
+
+const MAX_NAMED = 10
+
+const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+
+export class ChannelRegistry {
+  readonly crowd: Presence
+  /** Who is alive is settled. */
+  isSettled = false
+  private readonly channels = new Map<string, Map<string, ChannelActor>>()
+  private readonly homes = new Map<string, Home>()
+
+  constructor(crowd: Presence) {
+    this.crowd = crowd
+  }
+
+  // --- what there is
+
+  enter(actor: ChannelActor): void {
+    const { channel } = actor
+    const own = this.channels.get(channel.conversation) ?? new Map<string, ChannelActor>()
+    this.channels.set(channel.conversation, own.set(channel.name, actor))
+    for (const agent of HashMap.keys(channel.seats)) this.crowd.seat(channel.conversation, agent, actor)
+    if (channel.queue.current !== null) this.crowd.floor(channel.conversation, channel.queue.current, undefined, actor)
+  }
+
+  leave(actor: ChannelActor): void {
+    const { conversation, name } = actor.channel
+    const own = this.channels.get(conversation)
+    if (own?.get(name) === actor) own.delete(name)
+    if (own?.size === 0) this.channels.delete(conversation)
+    this.crowd.leave(actor)
+  }
+
+  /** From now on channels give their floors. */
+  settle(): void {
+    this.isSettled = true
+    for (const actor of this.all) actor.settled()
+  }
+
+  get all(): ReadonlyArray<ChannelActor> {
+    return [...this.channels.values()].flatMap((own) => [...own.values()])
+  }
+
+  get conversations(): ReadonlyArray<string> {
+    return [...this.channels.keys()]
+  }
+
+  of(conversation: string): ReadonlyArray<ChannelActor> {
+    return [...(this.channels.get(conversation)?.values() ?? [])]
+  }
+
+  named(conversation: string, name: string): ChannelActor | undefined {
+    return this.channels.get(conversation)?.get(name)
+  }
+
+  placesOf(conversation: string, agent: string): ReadonlyArray<ChannelActor> {
+    return [...this.crowd.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
+  }
+
+  /** Its agents are tried again. */
+  forgive({ channel }: ChannelActor): void {
+    for (const agent of HashMap.keys(channel.seats)) this.crowd.shut(channel.conversation, agent, false)
+  }
+
+  info(actor: ChannelActor): ChannelInfo {
+    const { conversation } = actor.channel
+    const project = this.homes.get(conversation)?.project ?? conversation
+    return ChannelView.info(actor.channel, project, actor.view, (agent) => actor.endOf(agent))
+  }
+
+  // --- who is meant
+
+  home(home: Home): void {
+    // A project has one conversation at a time.
+    for (const other of this.homes.values()) if (other.config === home.config) this.homes.delete(other.conversation)
+    this.homes.set(home.conversation, home)
+  }
+
+  /** The caller's own project. */
+  homeOf({ config }: Caller): Home | CommandRefused {
+    if (config === null) return no("There is no project here.", "Go to a folder with an agentd.jsonc, or below one.")
+    return (
+      [...this.homes.values()].find((home) => home.config === config) ??
+      no("The daemon does not keep this project.", "Let it: agentd start")
+    )
+  }
+
+  find(name: string, caller: Caller): ChannelActor | CommandRefused {
+    const slash = name.indexOf("/")
+    if (slash !== -1) return this.findIn(name.slice(0, slash), name.slice(slash + 1).replace(/^#/, ""))
+    const plain = name.replace(/^#/, "")
+    const home = this.homeOf(caller)
+    const conversation =
+      home instanceof CommandRefused
+        ? caller.config === null
+          ? undefined
+          : ProjectName.conversationId(caller.config)
+        : home.conversation
+    const own = conversation === undefined ? undefined : this.named(conversation, plain)
+    if (own !== undefined) return own
+    const others = this.all.filter(({ channel }) => channel.name === plain)
+    return conversation === undefined && others.length === 1 ? others[0]! : this.unknown(plain, others, conversation)
+  }
+
+  private findIn(project: string, name: string): ChannelActor | CommandRefused {
+    const found = this.all.filter(
+      ({ channel }) =>
+        channel.name === name &&
+        (channel.conversation === project || this.homes.get(channel.conversation)?.project === project)
+    )
+    return found.length === 1 ? found[0]! : this.unknown(`${project}/${name}`, found, undefined)
+  }
+
+  private unknown(name: string, others: ReadonlyArray<ChannelActor>, conversation: string | undefined): CommandRefused {
+    const named = (actors: ReadonlyArray<ChannelActor>) =>
+      actors
+        .slice(0, MAX_NAMED)
+        .map(({ channel }) =>
+          channel.conversation === conversation
+            ? channel.name
+            : `${this.homes.get(channel.conversation)?.project ?? channel.conversation}/${channel.name}`
+        )
+        .join(", ")
+    if (others.length > 0) return no(`There is no channel "${name}" in this project.`, `Say which: ${named(others)}`)
+    const own = conversation === undefined ? this.all : this.of(conversation)
+    const remedy = own.length === 0 ? "Make it: agentd channel new NAME AGENT…" : `There are: ${named(own)}`
+    return no(`There is no channel "${name}".`, remedy)
+  }
+
+  /** Where the agent has the floor; of several the one that is named. */
+  floorOf(conversation: string, agent: string, name: string | undefined): ChannelActor | CommandRefused {
+    const plain = name?.replace(/^#/, "")
+    const own = this.of(conversation)
+    if (plain !== undefined)
+      return own.find(({ channel }) => channel.name === plain) ?? this.unknown(plain, [], conversation)
+    return (
+      own.find(({ channel }) => channel.queue.current === agent) ??
+      no("You have the floor of no channel now.", "End your turn: you are called when a floor is yours.")
+    )
+  }
+}

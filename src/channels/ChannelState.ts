@@ -1,0 +1,343 @@
+/**
+ * ChannelState: what a channel is at a point of the log: its seats, its turn queue, its
+ * newest posts, and the floor. A pure fold of its own runes and its seats' moves;
+ * nothing else is kept of it.
+ *
+ * Guarantees: bounded, however long it is in use; the seat that is ACTIVE is the
+ * queue's current one.
+ */
+import { HashMap, HashSet, Option } from "effect"
+import type { ChannelConfig } from "../config/ChannelConfig.ts"
+import type { ChannelPost } from "../domain/ChannelMessages.ts"
+import type { Payload } from "../event-log/Rune.ts"
+import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import * as SeatMachine from "./SeatMachine.ts"
+import type { Signal } from "./Signal.ts"
+import * as TurnQueue from "./TurnQueue.ts"
+
+/** Posts that are kept at hand, whichever limit is reached first; all of them are in the log. */
+const MAX_POSTS = 100
+const MAX_CHARS = 128 * 1024
+
+export interface Post extends ChannelPost {
+  /** The same for the same matter: it is posted once. */
+  readonly messageId: string
+}
+
+export interface Seated {
+  readonly agent: string
+  readonly stand: Snapshot<SeatMachine.State, SeatMachine.Data>
+  /** The newest post that it was told of. */
+  readonly told: number
+  /** That of its last turn which it ended itself: from there on it is told again. */
+  readonly spoke: number
+  /** The message that its newest turn was begun with; the same however often it is sent. */
+  readonly prompt: string | null
+}
+
+/** What belongs to the turn of the one that is ACTIVE. */
+export interface Floor {
+  readonly agent: string
+  /** What a person said meanwhile and it was sent: not yet seen to be carried by a turn. */
+  readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
+  /** All that was sent to it so: each may be a turn of its own, and that is of this floor. */
+  readonly sent: ReadonlyArray<string>
+  /** The agent's turns whose answers are dealt with. */
+  readonly answered: ReadonlyArray<string>
+  /** When it answered without a signal, ms since the epoch. */
+  readonly answeredAt: number | null
+  /** Given through its tools: it counts when the turn ends. */
+  readonly signal: Signal | null
+}
+
+export interface Channel {
+  readonly conversation: string
+  readonly name: string
+  /** The rune that created it. */
+  readonly epoch: number
+  readonly origin: "config" | "person"
+  readonly settings: ChannelConfig
+  readonly paused: boolean
+  readonly closed: boolean
+  /** Whom the channel wants in its cycle, there or not. */
+  readonly assigned: HashSet.HashSet<string>
+  readonly seats: HashMap.HashMap<string, Seated>
+  readonly queue: TurnQueue.TurnQueue
+  /** Those that are WAITING. */
+  readonly waiting: ReadonlyArray<string>
+  readonly posts: ReadonlyArray<Post>
+  /** Of the newest post. */
+  readonly head: number
+  /** Turns granted so far. */
+  readonly grants: number
+  readonly floor: Floor | null
+  /** The newest rune. */
+  readonly restsOn: number
+}
+
+/** What a fold reads of a rune. */
+export interface Recorded {
+  readonly eventId: number
+  readonly at: number
+  readonly kind: string
+  readonly payload: Payload
+}
+
+export const kinds = [
+  "channel.created",
+  "channel.configured",
+  "channel.assigned",
+  "channel.unassigned",
+  "channel.posted",
+  "channel.notice",
+  "channel.unsignalled",
+  "channel.withheld",
+  "channel.signalled",
+  "channel.read",
+  "channel.ordered",
+  "channel.paused",
+  "channel.resumed",
+  "channel.closed",
+  ...SeatMachine.kinds
+] as const
+export type Kind = (typeof kinds)[number]
+
+export const channelActor = (name: string): string => `channel/${name}`
+export const seatActor = (name: string, agent: string): string => `seat/${name}/${agent}`
+
+/** Where it begins: before its first rune. */
+export const unborn = (conversation: string, name: string, settings: ChannelConfig): Channel => ({
+  conversation,
+  name,
+  epoch: 0,
+  origin: "person",
+  settings,
+  paused: false,
+  closed: false,
+  assigned: HashSet.empty(),
+  seats: HashMap.empty(),
+  queue: TurnQueue.empty,
+  waiting: [],
+  posts: [],
+  head: 0,
+  grants: 0,
+  floor: null,
+  restsOn: 0
+})
+
+export const seatOf = (channel: Channel, agent: string): Seated | undefined =>
+  Option.getOrUndefined(HashMap.get(channel.seats, agent))
+
+/** The one that has the floor. */
+export const holder = (channel: Channel): Seated | undefined =>
+  channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
+
+/** All messages to agents that are this channel's. */
+export const isOfChannel = (name: string, messageId: string): boolean => messageId.startsWith(`channel:${name}:`)
+
+/** The prompt of a turn, or something sent along with it. */
+export const isOfTurn = (prompt: string, messageId: string): boolean =>
+  messageId === prompt || messageId.startsWith(`${prompt}/`)
+
+/** Whether somebody else said something beyond what it was told; what the channel itself says wakes nobody. */
+export const hasUnread = (channel: Channel, { agent, told }: Seated): boolean => {
+  for (let index = channel.posts.length - 1; index >= 0; index--) {
+    const post = channel.posts[index]!
+    if (post.seq <= told) return false
+    if (isFor(post, agent)) return true
+  }
+  // What is no longer at hand counts as news.
+  return (channel.posts[0]?.seq ?? 0) > told + 1
+}
+
+/** News to it: neither the channel's own notices nor its own words. */
+export const isFor = (post: Post, agent: string): boolean =>
+  post.kind !== "notice" && !(post.kind === "agent" && post.from === agent)
+
+export const limitsOf = (settings: ChannelConfig, agent: string): SeatMachine.Limits => ({
+  turnTimeout: 1000 * (settings.timeouts[agent] ?? settings.turnConfig.defaultTimeoutSeconds),
+  waitTimeout: 1000 * settings.turnConfig.waitTimeoutSeconds
+})
+
+const withSeat = (channel: Channel, seated: Seated): Channel => ({
+  ...channel,
+  seats: HashMap.set(channel.seats, seated.agent, seated)
+})
+
+const withPost = (
+  channel: Channel,
+  rune: Recorded,
+  post: Pick<Post, "kind" | "from" | "text" | "messageId">
+): Channel => {
+  const head = channel.head + 1
+  const posts = [...channel.posts, { ...post, seq: head, eventId: rune.eventId, at: rune.at }]
+  let chars = posts.reduce((sum, { text }) => sum + text.length, 0)
+  while (posts.length > MAX_POSTS || (posts.length > 1 && chars > MAX_CHARS)) chars -= posts.shift()!.text.length
+  return { ...channel, posts, head }
+}
+
+const withFloor = (channel: Channel, change: (floor: Floor) => Partial<Floor>): Channel =>
+  channel.floor === null ? channel : { ...channel, floor: { ...channel.floor, ...change(channel.floor) } }
+
+/** Of a turn: a person who talks more than this is heard with the next one. */
+export const MAX_INJECTED = 64
+const MAX_ANSWERED = 64
+
+const text = (payload: Payload, field: string): string => String(payload[field] ?? "")
+
+const assign = (channel: Channel, agent: string): Channel => {
+  const assigned = { ...channel, assigned: HashSet.add(channel.assigned, agent) }
+  if (HashMap.has(channel.seats, agent)) return assigned
+  const data = SeatMachine.initial(agent, channel.name, limitsOf(channel.settings, agent))
+  const stand = { state: SeatMachine.Seat.initial, data, entered: 0, at: 0 }
+  return withSeat(assigned, { agent, stand, told: 0, spoke: 0, prompt: null })
+}
+
+const configure = (channel: Channel, settings: ChannelConfig): Channel => ({
+  ...channel,
+  settings,
+  seats: HashMap.map(channel.seats, (seated, agent) => ({
+    ...seated,
+    stand: { ...seated.stand, data: { ...seated.stand.data, limits: limitsOf(settings, agent) } }
+  }))
+})
+
+const posted = (channel: Channel, rune: Recorded): Channel => {
+  const { payload } = rune
+  const [by, messageId, from] = [text(payload, "by"), text(payload, "messageId"), text(payload, "from")]
+  const kind = by === "agent" ? "agent" : "person"
+  const next = withPost(channel, rune, { kind, from, messageId, text: text(payload, "text") })
+  const [injected, turnId] = [payload["injected"], payload["turnId"]]
+  return withFloor(next, (floor) => ({
+    injected:
+      typeof injected === "string" ? [...floor.injected, { messageId: injected, seq: next.head }] : floor.injected,
+    sent: typeof injected === "string" ? [...floor.sent, injected] : floor.sent,
+    answered: typeof turnId === "string" ? [...floor.answered, turnId].slice(-MAX_ANSWERED) : floor.answered
+  }))
+}
+
+const read = (channel: Channel, agent: string, upTo: number): Channel => {
+  const seated = seatOf(channel, agent)
+  if (seated === undefined) return channel
+  const next = withSeat(channel, { ...seated, told: Math.max(seated.told, upTo) })
+  return withFloor(next, (floor) => ({ injected: floor.injected.filter(({ seq }) => seq > upTo) }))
+}
+
+/** What a move does to the queue. */
+const queued = (
+  queue: TurnQueue.TurnQueue,
+  agent: string,
+  from: SeatMachine.State,
+  to: SeatMachine.State
+): TurnQueue.TurnQueue => {
+  if (to === from) return queue
+  switch (to) {
+    case "ACTIVE":
+      return TurnQueue.grant(queue, agent)
+    case "WAITING":
+      return TurnQueue.pause(queue, agent)
+    case "QUEUED":
+      return from === "IDLE" ? TurnQueue.join(queue, agent) : TurnQueue.rotate(queue, agent)
+    default:
+      return TurnQueue.leave(queue, agent)
+  }
+}
+
+const marked = (
+  channel: Channel,
+  seated: Seated,
+  from: SeatMachine.State,
+  event: SeatMachine.Event
+): Partial<Seated> => {
+  const { spoke, stand, told } = seated
+  if (stand.state === "ACTIVE" && from !== "ACTIVE") {
+    return { told: channel.head, prompt: `channel:${channel.name}:${stand.entered}` }
+  }
+  const answered = from === "ACTIVE" && (channel.floor?.answered.length ?? 0) > 0
+  if (answered || event._tag === "TURN_COMPLETE" || event._tag === "WaitRequested") return { spoke: told }
+  // It has not dealt with what it was told of: it is told again when it is back.
+  const untold = event._tag === "TurnFailed" && event.untold === true
+  return untold || event._tag === "AgentLeft" || event._tag === "Removed" ? { told: spoke } : {}
+}
+
+const moved = (channel: Channel, rune: Recorded): Channel => {
+  const event = rune.payload["event"] as SeatMachine.Event
+  const before = seatOf(channel, text(rune.payload, "agentId"))
+  if (before === undefined) throw new Error(`rune ${rune.eventId} moves a seat that ${channel.name} does not have`)
+  const from = before.stand.state
+  const after = { ...before, stand: evolve(SeatMachine.Seat, before.stand, rune) }
+  const to = after.stand.state
+  const next = withSeat(channel, { ...after, ...marked(channel, after, from, event) })
+  const gone = event._tag === "AgentLeft" && event.how !== "stopped"
+  const begins = to === "ACTIVE" && from !== "ACTIVE"
+  const ends = from === "ACTIVE" && to !== "ACTIVE"
+  return {
+    ...next,
+    assigned: gone ? HashSet.remove(channel.assigned, before.agent) : channel.assigned,
+    queue: queued(channel.queue, before.agent, from, to),
+    waiting:
+      to === "WAITING"
+        ? [...channel.waiting.filter((agent) => agent !== before.agent), before.agent]
+        : from === "WAITING"
+          ? channel.waiting.filter((agent) => agent !== before.agent)
+          : channel.waiting,
+    grants: channel.grants + (event._tag === "TurnGranted" ? 1 : 0),
+    floor: begins
+      ? { agent: before.agent, injected: [], sent: [], answered: [], answeredAt: null, signal: null }
+      : ends
+        ? null
+        : channel.floor
+  }
+}
+
+const changed = (channel: Channel, rune: Recorded): Channel => {
+  const { payload } = rune
+  switch (rune.kind as Kind) {
+    case "channel.created":
+      return {
+        ...unborn(channel.conversation, channel.name, payload["settings"] as ChannelConfig),
+        epoch: rune.eventId,
+        origin: payload["origin"] === "config" ? "config" : "person"
+      }
+    case "channel.configured":
+      return configure(channel, payload["settings"] as ChannelConfig)
+    case "channel.assigned":
+      return assign(channel, text(payload, "agent"))
+    case "channel.unassigned":
+      return { ...channel, assigned: HashSet.remove(channel.assigned, text(payload, "agent")) }
+    case "channel.posted":
+      return posted(channel, rune)
+    case "channel.notice":
+      return withPost(channel, rune, { kind: "notice", from: "", messageId: "", text: text(payload, "text") })
+    case "channel.unsignalled":
+      return withFloor(channel, (floor) => ({
+        answeredAt: rune.at,
+        answered: [...floor.answered, text(payload, "turnId")].slice(-MAX_ANSWERED)
+      }))
+    case "channel.signalled":
+      return withFloor(channel, () => ({ signal: payload["signal"] as Signal }))
+    case "channel.read":
+      return read(channel, text(payload, "agent"), Number(payload["upTo"]))
+    case "channel.ordered":
+      return {
+        ...configure(channel, { ...channel.settings, order: payload["order"] as ChannelConfig["order"] }),
+        queue: TurnQueue.arrange(channel.queue, payload["agents"] as ReadonlyArray<string>)
+      }
+    case "channel.paused":
+      return { ...channel, paused: true }
+    case "channel.resumed":
+      return { ...channel, paused: false }
+    case "channel.closed":
+      return { ...channel, closed: true }
+    case "channel.withheld":
+      return channel
+    case "seat.moved":
+      return moved(channel, rune)
+  }
+}
+
+/** One rune, folded in. A move that does not step is a broken log: it throws. */
+export const apply = (channel: Channel, rune: Recorded): Channel => ({
+  ...changed(channel, rune),
+  restsOn: rune.eventId
+})

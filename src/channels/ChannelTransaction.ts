@@ -1,0 +1,218 @@
+/**
+ * ChannelTransaction: one thing that happens in a channel, worked out: the runes that record
+ * it, in the order in which they are appended together, and what is to be done
+ * once they are durable. Pure: it acts on nothing and reads no clock.
+ *
+ * Guarantees: a move that the seat's machine refuses leaves no rune; after it the
+ * floor is with somebody, or there is nobody for it.
+ */
+import { HashMap } from "effect"
+import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
+import type { Payload, RuneDraft } from "../event-log/Rune.ts"
+import { step } from "../event-actor/StateMachine.ts"
+import * as SeatMachine from "./SeatMachine.ts"
+import {
+  apply,
+  type Channel,
+  channelActor,
+  hasUnread,
+  type Kind,
+  seatActor,
+  type Seated,
+  seatOf
+} from "./ChannelState.ts"
+import * as TurnQueue from "./TurnQueue.ts"
+
+/** What is known of the agents now: volatile, and true of the moment. */
+export interface View {
+  /** ms since the epoch */
+  readonly now: number
+  /** Who is alive is settled: the floor may be given. */
+  readonly open: boolean
+  readonly online: (agent: string) => boolean
+  /** A turn of its own is under way, whatever it is about. */
+  readonly busy: (agent: string) => boolean
+  /** It could take a turn here at once: online, not busy, and without the floor of another channel. */
+  readonly idle: (agent: string) => boolean
+  /** Its last sign of life, ms since the epoch; 0 when there was none. */
+  readonly aliveAt: (agent: string) => number
+}
+
+/** What is to be done once the runes are durable, in order. */
+export type Act =
+  /** The floor is its: tell it what is new, under the id that the turn has. */
+  | { readonly _tag: "Prompt"; readonly agent: string }
+  /** Put the post into its turn. */
+  | {
+      readonly _tag: "Steer"
+      readonly agent: string
+      readonly messageId: string
+      readonly from: string
+      readonly text: string
+      /** It has the floor: else it is only to know. */
+      readonly floor: boolean
+    }
+  /** Take the messages back; where a turn carries them already and `end` is given, that turn is ended for this reason. */
+  | {
+      readonly _tag: "Recall"
+      readonly agent: string
+      readonly messageIds: ReadonlyArray<string>
+      readonly end: string | null
+      /** The turn that is over once all of them are back. */
+      readonly finish?: string | null
+    }
+  | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
+
+const CUT = "\n… (cut: the whole is in the agent's own log)"
+
+/** As much of it as a post may hold. */
+export const bounded = (text: string): string => {
+  if (Buffer.byteLength(text) <= MAX_POST_BYTES) return text
+  return (
+    Buffer.from(text)
+      .subarray(0, MAX_POST_BYTES)
+      .toString("utf8")
+      .replace(/\uFFFD+$/, "") + CUT
+  )
+}
+
+export class ChannelTransaction {
+  channel: Channel
+  readonly view: View
+  readonly drafts: Array<RuneDraft> = []
+  readonly acts: Array<Act> = []
+
+  constructor(channel: Channel, view: View) {
+    this.channel = channel
+    this.view = view
+  }
+
+  seat(agent: string): Seated | undefined {
+    return seatOf(this.channel, agent)
+  }
+
+  /** The one that has the floor. */
+  get holder(): Seated | undefined {
+    const { current } = this.channel.queue
+    return current === null ? undefined : this.seat(current)
+  }
+
+  private append(draft: RuneDraft): void {
+    this.drafts.push(draft)
+    // Its real id and time come from the log; until then it only has to be later than all before.
+    const eventId = this.channel.restsOn + 1
+    this.channel = apply(this.channel, { eventId, at: this.view.now, kind: draft.kind, payload: draft.payload })
+  }
+
+  /** A fact about the channel itself. */
+  record(kind: Kind, payload: Payload, trigger: string): void {
+    const { conversation, name } = this.channel
+    this.append({ stream: conversation, kind, actor: channelActor(name), trigger, payload })
+  }
+
+  notice(text: string, isWanted: boolean): void {
+    if (isWanted) this.record("channel.notice", { text }, "notice")
+  }
+
+  /** One event for one seat; false where its machine refuses it. */
+  move(agent: string, event: SeatMachine.Event): boolean {
+    const before = this.seat(agent)
+    if (before === undefined) return false
+    const { data, state } = before.stand
+    const result = step(SeatMachine.Seat, state, data, event)
+    if (result._tag === "Refused") return false
+    const injected = this.channel.floor?.agent === agent ? this.channel.floor.injected : []
+    this.append({
+      stream: this.channel.conversation,
+      kind: result.kind,
+      actor: seatActor(this.channel.name, agent),
+      from: state,
+      to: result.state,
+      trigger: event._tag,
+      payload: result.payload
+    })
+    const ends = state === "ACTIVE" && result.state !== "ACTIVE"
+    const cut = result.actions.some(({ _tag }) => _tag === "InterruptTurn") || (ends && event._tag === "AgentLeft")
+    const late = ends ? injected.map(({ messageId }) => messageId) : []
+    if (cut && before.prompt !== null) this.recall(agent, [before.prompt, ...late], reasonOf(event))
+    else if (late.length > 0) this.recall(agent, late, null)
+    for (const action of result.actions) this.follow(agent, action, event)
+    return true
+  }
+
+  private recall(agent: string, messageIds: ReadonlyArray<string>, end: string | null): void {
+    this.acts.push({ _tag: "Recall", agent, messageIds, end })
+  }
+
+  private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
+    const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
+    if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
+    else if (action._tag === "PostNotice") {
+      this.notice(action.text, event._tag === "AgentLeft" ? announceDisconnects : announceTimeouts)
+    }
+  }
+
+  /** To that one, whoever is next. */
+  give(agent: string): boolean {
+    const { epoch, grants } = this.channel
+    return this.move(agent, { _tag: "TurnGranted", turnId: `${epoch}.${grants + 1}`, at: this.view.now })
+  }
+
+  /** Something was said: who rests alone wakes, whose wait was for it goes on. */
+  news(from: string | null, by: "person" | "agent", messageId: string): void {
+    for (const [agent, seated] of HashMap.entries(this.channel.seats)) {
+      if (seated.stand.state === "IDLE" && seated.stand.data.member && hasUnread(this.channel, seated)) {
+        this.move(agent, { _tag: "MessageArrived", messageId })
+      }
+    }
+    for (const agent of this.channel.waiting) {
+      const until = this.seat(agent)?.stand.data.wait?.until._tag
+      if (agent !== from && (until === "Message" || (until === "Person" && by === "person"))) this.resolve(agent)
+    }
+  }
+
+  /** What it waited for is there: it goes on at once where nobody has the floor. */
+  resolve(agent: string): boolean {
+    const seated = this.seat(agent)
+    if (seated === undefined || seated.stand.data.wait?.resolved !== false) return false
+    const free = this.channel.queue.current === null && this.isGiving && this.view.idle(agent)
+    const turnId = seated.stand.data.turnId ?? ""
+    return this.move(agent, { _tag: "WaitResolved", turnId, floorFree: free, at: this.view.now })
+  }
+
+  private get isGiving(): boolean {
+    return this.view.open && !this.channel.paused && !this.channel.closed
+  }
+
+  /** The floor goes to the next, where there is one that is idle and has something to read. */
+  advance(): void {
+    if (!this.isGiving || this.channel.queue.current !== null) return
+    const { settings } = this.channel
+    const agent = TurnQueue.next(this.channel.queue, {
+      order: settings.order,
+      priority: (one) => settings.priorities[one] ?? 0,
+      claims: (one) =>
+        this.channel.waiting.includes(one) && this.seat(one)?.stand.data.wait?.resolved === true && this.view.idle(one),
+      ready: (one) => {
+        const seated = this.seat(one)
+        return seated?.stand.state === "QUEUED" && this.view.idle(one) && hasUnread(this.channel, seated)
+      }
+    })
+    if (agent !== null) this.give(agent)
+  }
+}
+
+const reasonOf = (event: SeatMachine.Event): string => {
+  switch (event._tag) {
+    case "TurnTimedOut":
+      return "its turn in the channel timed out"
+    case "HumanOverride":
+      return `${event.by} gave the floor away`
+    case "Removed":
+      return `${event.by} removed it from the channel`
+    case "WaitTimedOut":
+      return "it waited for too long"
+    default:
+      return "it has left the channel"
+  }
+}

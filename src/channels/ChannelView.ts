@@ -1,0 +1,93 @@
+/**
+ * ChannelView: a channel as a person is shown it. Pure.
+ */
+import { HashMap } from "effect"
+import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
+import { type Channel, hasUnread, isFor, type Seated } from "./ChannelState.ts"
+import type { View } from "./ChannelTransaction.ts"
+import * as TurnQueue from "./TurnQueue.ts"
+
+/** When the turn or the wait of a seat ends by itself. */
+type EndOf = (agent: string) => number | null
+
+const unreadOf = (channel: Channel, seated: Seated): number =>
+  channel.posts.filter((post) => post.seq > seated.told && isFor(post, seated.agent)).length
+
+const untilWords = { Message: "until somebody says something", Person: "until a person says something", Time: "" }
+
+const seatDetail = (channel: Channel, seated: Seated, view: View): string => {
+  const { agent, stand } = seated
+  switch (stand.state) {
+    case "OFFLINE":
+      return "not there"
+    case "IDLE":
+      return stand.data.member ? "rests until somebody says something" : `not assigned`
+    case "ACTIVE":
+      return channel.floor?.answeredAt === null
+        ? view.busy(agent)
+          ? "has the floor"
+          : "is given the floor"
+        : "has answered, and not said that its turn is over"
+    case "WAITING": {
+      const { wait } = stand.data
+      if (wait?.resolved === true) return "goes on as soon as the floor is free"
+      return `waits for ${wait?.reason ?? "news"} ${untilWords[wait?.until._tag ?? "Message"]}`.trim()
+    }
+    case "QUEUED":
+      if (!hasUnread(channel, seated)) return "has read all"
+      return view.idle(agent) || view.busy(agent) === false
+        ? "is called when its turn comes"
+        : "is at work on something else"
+  }
+}
+
+const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): SeatInfo => ({
+  agent: seated.agent,
+  state: seated.stand.state,
+  since: seated.stand.at,
+  restsOn: seated.stand.entered,
+  position: TurnQueue.positionOf(channel.queue, seated.agent),
+  unread: unreadOf(channel, seated),
+  until: endOf(seated.agent),
+  detail: seatDetail(channel, seated, view)
+})
+
+const detail = (channel: Channel, seats: ReadonlyArray<SeatInfo>, view: View): string => {
+  const { current, line } = channel.queue
+  if (channel.closed) return "closed"
+  if (current !== null) return `${current} has the floor${channel.paused ? "; paused after that" : ""}`
+  if (channel.paused) return "paused: nobody gets the floor"
+  if (!view.open) return "who is alive is being settled"
+  if (seats.length === 0) return "nobody is assigned"
+  if (seats.every(({ state }) => state === "OFFLINE")) return "nobody is there; what is said is kept"
+  if (channel.settings.order === "manual") return "waits for a person to give the floor"
+  const waiting = line.filter((agent) => seats.some((seat) => seat.agent === agent && seat.unread > 0))
+  return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
+}
+
+export const info = (channel: Channel, project: string, view: View, endOf: EndOf): ChannelInfo => {
+  const place = ({ position }: SeatInfo) => position ?? Number.MAX_SAFE_INTEGER
+  const seats = [...HashMap.values(channel.seats)]
+    .map((seated) => seatInfo(channel, seated, view, endOf))
+    .toSorted((a, b) => place(a) - place(b) || a.agent.localeCompare(b.agent))
+  return {
+    conversation: channel.conversation,
+    project,
+    name: channel.name,
+    topic: channel.settings.topic ?? "",
+    order: channel.settings.order,
+    paused: channel.paused,
+    closed: channel.closed,
+    floor: channel.queue.current,
+    seats,
+    posts: channel.head,
+    detail: detail(channel, seats, view),
+    restsOn: channel.restsOn
+  }
+}
+
+export const view = (channel: Channel, shown: ChannelInfo): ChannelView => ({
+  channel: shown,
+  turnConfig: channel.settings.turnConfig,
+  posts: channel.posts.map(({ at, eventId, from, kind, seq, text }) => ({ seq, eventId, at, kind, from, text }))
+})

@@ -1,0 +1,323 @@
+/**
+ * SeatMachine: an agent's place in one channel, and whether it has the floor there.
+ *
+ * Guarantees: only an ACTIVE seat may speak; nothing from an earlier turn moves
+ * it; a turn without a sign of life, and a wait without an answer, end in time.
+ * That one seat of a channel is ACTIVE at most is the channel's part: it alone
+ * grants the floor.
+ */
+import { Schema } from "effect"
+import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
+
+export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
+
+const turnId = Schema.String
+
+/** What ends a wait before its deadline: news in the channel, a person's word there, or a time (ms since the epoch). */
+export const Until = Schema.Union([
+  Schema.TaggedStruct("Message", {}),
+  Schema.TaggedStruct("Person", {}),
+  Schema.TaggedStruct("Time", { at: Schema.Finite })
+])
+export type Until = typeof Until.Type
+
+export const Event = Schema.Union([
+  /** Presence is the agent's, and reaches all its seats. */
+  Schema.TaggedStruct("AgentStarted", {}),
+  Schema.TaggedStruct("AgentLeft", { how: Schema.Literals(["stopped", "disconnected", "crashed"]) }),
+  Schema.TaggedStruct("Assigned", {}),
+  Schema.TaggedStruct("Removed", { by: Schema.String }),
+  Schema.TaggedStruct("TurnGranted", { turnId, at: Schema.Finite }),
+  /** `solo`: nobody else is in the channel's cycle. `detected`: it said nothing more for a while, and no signal. */
+  Schema.TaggedStruct("TURN_COMPLETE", {
+    turnId,
+    solo: Schema.Boolean,
+    detected: Schema.optional(Schema.Boolean)
+  }),
+  /** Nothing more comes of it: it ended with an error, was ended by a person, or never began (`untold`). */
+  Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
+  /** The turn's run has said something; told every few seconds at most. */
+  Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite }),
+  Schema.TaggedStruct("TurnTimedOut", { turnId }),
+  Schema.TaggedStruct("WaitRequested", {
+    turnId,
+    reason: Schema.String,
+    timeout: Schema.optional(Schema.Finite),
+    until: Schema.optional(Until)
+  }),
+  Schema.TaggedStruct("WaitResolved", { turnId, floorFree: Schema.Boolean, at: Schema.Finite }),
+  Schema.TaggedStruct("WaitTimedOut", { turnId }),
+  Schema.TaggedStruct("HumanOverride", {
+    by: Schema.String,
+    to: Schema.Literals(["QUEUED", "ACTIVE"]),
+    at: Schema.Finite
+  }),
+  /** A signal only: the text is in the channel. */
+  Schema.TaggedStruct("MessageArrived", { messageId: Schema.String })
+])
+export type Event = typeof Event.Type
+
+export type Action =
+  | { readonly _tag: "RegisterSeat" }
+  | { readonly _tag: "DeregisterSeat"; readonly how: string }
+  | { readonly _tag: "JoinQueue" }
+  | { readonly _tag: "LeaveQueue" }
+  /** The floor is this seat's: tell its agent what is unread. */
+  | { readonly _tag: "NotifyAgent"; readonly turnId: string | null }
+  /** Where the floor is free, the next one takes it. */
+  | { readonly _tag: "AdvanceQueue" }
+  /** The wait is over but the floor is taken: be the next. */
+  | { readonly _tag: "ClaimFloor"; readonly turnId: string | null }
+  | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
+  | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
+  | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
+  | { readonly _tag: "PostNotice"; readonly text: string }
+
+export interface Data {
+  readonly agentId: string
+  readonly channel: string
+  /** Whether the channel counts it among its members. */
+  readonly member: boolean
+  /** The turn that it has, has paused, or had last. */
+  readonly turnId: string | null
+  /** The last sign of life of the turn, ms since the epoch. */
+  readonly aliveAt: number | null
+  readonly wait: {
+    readonly reason: string
+    readonly timeout: number
+    readonly until: Until
+    readonly resolved: boolean
+  } | null
+  readonly limits: Limits
+}
+
+/** All in ms. */
+export interface Limits {
+  /** of silence */
+  readonly turnTimeout: number
+  readonly waitTimeout: number
+}
+
+export const defaultLimits: Limits = { turnTimeout: 60_000, waitTimeout: 300_000 }
+
+export const initial = (agentId: string, channel: string, limits: Limits = defaultLimits): Data => ({
+  agentId,
+  channel,
+  member: false,
+  turnId: null,
+  aliveAt: null,
+  wait: null,
+  limits
+})
+
+export const kinds = ["seat.moved"] as const
+export type Kind = (typeof kinds)[number]
+
+/** What an agent may do from its seat. */
+export const properties = {
+  OFFLINE: { receives: "no", responds: false, inQueue: "no" },
+  IDLE: { receives: "no", responds: false, inQueue: "no" },
+  QUEUED: { receives: "observes", responds: false, inQueue: "yes" },
+  ACTIVE: { receives: "yes", responds: true, inQueue: "current" },
+  WAITING: { receives: "observes", responds: false, inQueue: "paused" }
+} as const satisfies { readonly [s in State]: object }
+
+/** What a person's message does to the turn in progress. */
+export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
+export const DEFAULT_INTERRUPT_MODE: (typeof INTERRUPT_MODES)[number] = "inject"
+
+const SIGNAL = "TURN_COMPLETE"
+
+/**
+ * Whether an answer gives the floor back, and what of it is to be posted: the signal
+ * is a last line of its own, `/(^|\n)\s*TURN_COMPLETE\s*$/`, read in linear time.
+ */
+export const readAnswer = (text: string): { readonly complete: boolean; readonly text: string } => {
+  const body = text.trimEnd()
+  const before = body.slice(0, -SIGNAL.length)
+  const rest = before.trimEnd()
+  const isAlone = rest === "" || before.slice(rest.length).includes("\n")
+  return body.endsWith(SIGNAL) && isAlone ? { complete: true, text: rest } : { complete: false, text }
+}
+
+/** A move as one line of the log that people read. */
+export const logLine = (
+  data: Pick<Data, "agentId" | "channel">,
+  move: {
+    readonly at: number
+    readonly from: string | null
+    readonly to: string | null
+    readonly trigger: string | null
+  }
+) => ({
+  timestamp: new Date(move.at).toISOString(),
+  event: "state_transition",
+  agentId: data.agentId,
+  from: move.from,
+  to: move.to,
+  trigger: move.trigger,
+  channel: data.channel
+})
+
+const update = on<Event, Data>()
+
+const rest = { aliveAt: null, wait: null } as const
+const leave = to("OFFLINE", { set: "leave", act: ["LeaveQueue", "DeregisterSeat"] })
+const turnEvents = ["TURN_COMPLETE", "TurnFailed", "SignOfLife", "TurnTimedOut", "WaitRequested"] as const
+const waitEvents = ["WaitResolved", "WaitTimedOut"] as const
+
+export const Seat = define<State, Event, Data, Action, Kind>()({
+  name: "seat",
+  initial: "OFFLINE",
+  final: [],
+  rune: "seat.moved",
+  fenced: (data, event) => {
+    if (event._tag === "MessageArrived") return !data.member
+    // A seat that waits gets the floor only once its wait is resolved.
+    if (event._tag === "TurnGranted") return data.wait !== null && !data.wait.resolved
+    return "turnId" in event && event.turnId !== data.turnId
+  },
+  guards: {
+    solo: (_, event) => event._tag === "TURN_COMPLETE" && event.solo,
+    floorFree: (_, event) => event._tag === "WaitResolved" && event.floorFree,
+    toActive: (_, event) => event._tag === "HumanOverride" && event.to === "ACTIVE",
+    crashed: (_, event) => event._tag === "AgentLeft" && event.how !== "stopped"
+  },
+  updates: {
+    join: (data) => ({ ...data, member: true }),
+    leave: (data) => ({ ...data, ...rest, member: false }),
+    grant: update("TurnGranted", (data, event) => ({ ...data, turnId: event.turnId, aliveAt: event.at, wait: null })),
+    yield: (data) => ({ ...data, ...rest }),
+    live: update("SignOfLife", (data, event) => ({ ...data, aliveAt: event.at })),
+    wait: update("WaitRequested", (data, event) => ({
+      ...data,
+      wait: {
+        reason: event.reason,
+        timeout: event.timeout ?? data.limits.waitTimeout,
+        until: event.until ?? { _tag: "Message" },
+        resolved: false
+      }
+    })),
+    resolve: update("WaitResolved", (data, event) => ({
+      ...data,
+      aliveAt: event.at,
+      wait: event.floorFree || data.wait === null ? null : { ...data.wait, resolved: true }
+    })),
+    override: update("HumanOverride", (data, event) =>
+      event.to === "ACTIVE" ? { ...data, aliveAt: event.at, wait: null } : { ...data, ...rest }
+    )
+  },
+  actions: {
+    RegisterSeat: () => ({ _tag: "RegisterSeat" }),
+    DeregisterSeat: (_, event) => ({
+      _tag: "DeregisterSeat",
+      how: event._tag === "AgentLeft" ? event.how : "removed"
+    }),
+    JoinQueue: () => ({ _tag: "JoinQueue" }),
+    LeaveQueue: () => ({ _tag: "LeaveQueue" }),
+    NotifyAgent: (data) => ({ _tag: "NotifyAgent", turnId: data.turnId }),
+    AdvanceQueue: () => ({ _tag: "AdvanceQueue" }),
+    ClaimFloor: (data) => ({ _tag: "ClaimFloor", turnId: data.turnId }),
+    PauseTurn: (data) => ({ _tag: "PauseTurn", turnId: data.turnId }),
+    ResumeTurn: (data) => ({ _tag: "ResumeTurn", turnId: data.turnId }),
+    InterruptTurn: (data) => ({ _tag: "InterruptTurn", turnId: data.turnId }),
+    PostNotice: (data, event) => ({
+      _tag: "PostNotice",
+      text:
+        event._tag === "AgentLeft"
+          ? `⚠ ${data.agentId} disconnected, skipping turn`
+          : `⏱ ${data.agentId} turn timed out`
+    })
+  },
+  timers: {
+    turn: {
+      after: (data, at) => (data.aliveAt ?? at) + data.limits.turnTimeout - at,
+      fires: (data) => ({ _tag: "TurnTimedOut", turnId: data.turnId ?? "" })
+    },
+    wait: {
+      after: (data) => (data.wait === null || data.wait.resolved ? Infinity : data.wait.timeout),
+      fires: (data) => ({ _tag: "WaitTimedOut", turnId: data.turnId ?? "" })
+    }
+  },
+  fields: { "seat.moved": (data) => ({ agentId: data.agentId, channel: data.channel }) },
+  states: {
+    OFFLINE: {},
+    IDLE: {},
+    QUEUED: {},
+    ACTIVE: { timeout: "turn", enter: "WatchTurn" },
+    WAITING: { timeout: "wait", enter: "WatchWait" }
+  },
+  table: {
+    OFFLINE: {
+      ...illegal("Assigned", "TurnGranted", "HumanOverride"),
+      ...stale(...turnEvents, ...waitEvents, "AgentLeft", "Removed", "MessageArrived"),
+      AgentStarted: to("IDLE", { act: ["RegisterSeat"] })
+    },
+    IDLE: {
+      ...illegal("TurnGranted", "HumanOverride"),
+      ...stale(...turnEvents, ...waitEvents, "AgentStarted"),
+      Assigned: to("QUEUED", { set: "join", act: ["JoinQueue"] }),
+      MessageArrived: to("QUEUED", { act: ["JoinQueue"] }),
+      Removed: to("IDLE", { set: "leave" }),
+      AgentLeft: to("OFFLINE", { set: "leave", act: ["DeregisterSeat"] })
+    },
+    QUEUED: {
+      ...illegal("HumanOverride"),
+      ...stale(...turnEvents, ...waitEvents, "AgentStarted", "Assigned", "MessageArrived"),
+      TurnGranted: to("ACTIVE", { set: "grant", act: ["NotifyAgent"] }),
+      Removed: to("IDLE", { set: "leave", act: ["LeaveQueue"] }),
+      AgentLeft: leave
+    },
+    ACTIVE: {
+      ...illegal("TurnGranted"),
+      ...stale(...waitEvents, "AgentStarted", "Assigned", "MessageArrived"),
+      SignOfLife: to("ACTIVE", { set: "live" }),
+      TURN_COMPLETE: {
+        set: "yield",
+        then: [
+          { to: "IDLE", when: "solo", act: ["LeaveQueue"] },
+          { to: "QUEUED", act: ["AdvanceQueue"] }
+        ]
+      },
+      TurnFailed: to("QUEUED", { set: "yield", act: ["AdvanceQueue"] }),
+      TurnTimedOut: to("QUEUED", { set: "yield", act: ["InterruptTurn", "PostNotice", "AdvanceQueue"] }),
+      HumanOverride: {
+        set: "override",
+        then: [
+          { to: "ACTIVE", when: "toActive" },
+          { to: "QUEUED", act: ["InterruptTurn", "AdvanceQueue"] }
+        ]
+      },
+      WaitRequested: to("WAITING", { set: "wait", act: ["PauseTurn", "AdvanceQueue"] }),
+      Removed: to("IDLE", { set: "leave", act: ["InterruptTurn", "LeaveQueue", "AdvanceQueue"] }),
+      AgentLeft: {
+        set: "leave",
+        then: [
+          { to: "OFFLINE", when: "crashed", act: ["LeaveQueue", "DeregisterSeat", "PostNotice", "AdvanceQueue"] },
+          { to: "OFFLINE", act: ["LeaveQueue", "DeregisterSeat", "AdvanceQueue"] }
+        ]
+      }
+    },
+    WAITING: {
+      ...stale(...turnEvents, "AgentStarted", "Assigned", "MessageArrived"),
+      TurnGranted: to("ACTIVE", { set: "grant", act: ["ResumeTurn"] }),
+      WaitResolved: {
+        set: "resolve",
+        then: [
+          { to: "ACTIVE", when: "floorFree", act: ["ResumeTurn"] },
+          { to: "WAITING", act: ["ClaimFloor"] }
+        ]
+      },
+      WaitTimedOut: to("QUEUED", { set: "yield", act: ["InterruptTurn", "AdvanceQueue"] }),
+      HumanOverride: {
+        set: "override",
+        then: [
+          { to: "ACTIVE", when: "toActive", act: ["ResumeTurn"] },
+          { to: "QUEUED", act: ["InterruptTurn", "AdvanceQueue"] }
+        ]
+      },
+      Removed: to("IDLE", { set: "leave", act: ["InterruptTurn", "LeaveQueue"] }),
+      AgentLeft: leave
+    }
+  }
+})

@@ -1,0 +1,86 @@
+/**
+ * TurnRecovery: what is found out before the first floor is given: who is there, and
+ * what became of the turns that were under way.
+ *
+ * Guarantees: an answer that was given while nobody listened is posted, once; a
+ * turn that goes on goes on with a fresh time limit; one that nobody knows of is
+ * begun again under the same id.
+ */
+import { Effect, HashMap } from "effect"
+import type { AgentPort, Fate } from "../domain/AgentPort.ts"
+import type { CommandRefused } from "../domain/Messages.ts"
+import { holder } from "./ChannelState.ts"
+import type { ChannelActor } from "./ChannelActor.ts"
+import type { Input } from "./Input.ts"
+import type { ChannelRegistry } from "./ChannelRegistry.ts"
+
+type CrewService = AgentPort["Service"]
+
+/** What a message's fate is told as; undefined: its turn is still to come, or under way. */
+const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): Input | undefined => {
+  switch (fate._tag) {
+    case "Ended": {
+      const { outcome, output, turnId } = fate
+      return { _tag: "Ended", agent, turnId, messageIds: [messageId], outcome, reason: null, output, again }
+    }
+    case "Dropped":
+      return {
+        _tag: "Ended",
+        agent,
+        turnId: messageId,
+        messageIds: [messageId],
+        outcome: "interrupted",
+        reason: "it was dropped",
+        output: "",
+        again: false
+      }
+    default:
+      return undefined
+  }
+}
+
+/** The turn that is under way there, if one is. */
+const settleTurn = Effect.fnUntraced(function* (crew: CrewService, actor: ChannelActor) {
+  const seated = holder(actor.channel)
+  if (seated === undefined || seated.prompt === null) return
+  const { agent, prompt } = seated
+  const to = { conversation: actor.channel.conversation, agent }
+  const fates: Array<readonly [messageId: string, fate: Fate]> = []
+  for (const messageId of [prompt, ...(actor.channel.floor?.sent ?? [])]) {
+    const fate: Fate = yield* Effect.catch(crew.fate(to, messageId), (error: CommandRefused) =>
+      Effect.as(Effect.logWarning(`${agent}: ${error.message}`), { _tag: "Unknown" } as const)
+    )
+    fates.push([messageId, fate])
+  }
+  const later = fates.slice(1)
+  const goesOn = later.some(([, { _tag }]) => _tag === "Carried" || _tag === "Waiting" || _tag === "Ended")
+  for (const [messageId, fate] of fates) {
+    const isPrompt = messageId === prompt
+    // One that was taken back said nothing, and stays new.
+    const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
+    if (over !== undefined) yield* actor.tell(over)
+    else if (fate._tag === "Carried") yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
+  }
+  const isOver = later.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
+  // It had ended its turn, and nothing that was said meanwhile keeps it.
+  if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt })
+  yield* actor.tell({ _tag: "Resumed" })
+})
+
+const settleChannel = Effect.fnUntraced(function* (crew: CrewService, hall: ChannelRegistry, actor: ChannelActor) {
+  const { conversation } = actor.channel
+  // The turn first: what it came to is posted even if its agent has gone since.
+  yield* settleTurn(crew, actor)
+  for (const agent of HashMap.keys(actor.channel.seats)) {
+    const isOnline = hall.crowd.online(conversation, agent)
+    yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, crashed: false })
+  }
+})
+
+export const settle = Effect.fnUntraced(function* (crew: CrewService, hall: ChannelRegistry) {
+  for (const conversation of hall.conversations) {
+    for (const member of yield* crew.members(conversation)) hall.crowd.settle(member)
+    for (const actor of hall.of(conversation)) yield* settleChannel(crew, hall, actor)
+  }
+  hall.settle()
+})

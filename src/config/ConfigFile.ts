@@ -1,0 +1,177 @@
+/**
+ * ConfigFile: reads `agentd.jsonc` and the user's `config.jsonc`.
+ *
+ * Guarantees: a file is either taken whole, with every default filled in and
+ * every file that it names made absolute, or refused with all of its problems,
+ * each with line, column, field, what is wrong and the remedy. (Broken syntax
+ * hides what is behind it; a rule over several fields is checked once each of
+ * them is right by itself.) No input makes it throw.
+ */
+import { dirname, isAbsolute, resolve } from "node:path"
+import { Effect, FileSystem, PlatformError, Result, Schema } from "effect"
+import type { AgentConfig } from "./AgentConfig.ts"
+import { Config, type MailConfig, UserConfig } from "./Config.ts"
+import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
+import * as ProjectName from "./ProjectName.ts"
+import * as Jsonc from "./Jsonc.ts"
+
+/** No config that a person writes comes near it. */
+const MAX_BYTES = 1024 * 1024
+
+/** The file is not in force. `message` holds every problem, one a line, ready to be shown. */
+export class ConfigError extends Schema.TaggedError<ConfigError>()("ConfigError", {
+  path: Schema.String,
+  /** missing: there is no such file. unreadable: no text can be got from it. invalid: see the problems. */
+  reason: Schema.Literals(["missing", "unreadable", "invalid"]),
+  problems: Schema.Array(ConfigProblem),
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/** A project as its file describes it. */
+export interface Project extends Config {
+  readonly name: string
+  /** The conversation's id. */
+  readonly id: string
+  /** Absolute path of the file. */
+  readonly path: string
+  /** The folder that it lies in. */
+  readonly root: string
+}
+
+type JsonObject = { readonly [key: string]: unknown }
+
+/** Made when it is asked for: only editors and refusals need it. */
+const documentOf = (schema: Schema.Constraint): JsonObject => {
+  const { schema: body, definitions } = Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" })
+  return { ...body, ...(Object.keys(definitions).length === 0 ? {} : { $defs: definitions }) }
+}
+
+/** The JSON Schema of `agentd.jsonc`, or of the user's file, for editors. */
+export const jsonSchema = (kind: "project" | "user" = "project"): JsonObject => ({
+  $schema: "https://json-schema.org/draft/2020-12/schema",
+  title: kind === "project" ? "agentd.jsonc" : "agentd's config.jsonc",
+  ...documentOf(kind === "project" ? Config : UserConfig),
+  // Editors read this one: without it they mark the commas that the reader lets pass.
+  allowTrailingCommas: true
+})
+
+/** `agentd.jsonc:7:20: agents.builder.mode: …` */
+export const renderProblem = (path: string, problem: ConfigProblem): string => {
+  const field = problem.field === "" ? "" : `${problem.field}: `
+  return `${path}:${problem.line}:${problem.column}: ${field}${problem.message}${problem.remedy === "" ? "" : `\n  ${problem.remedy}`}`
+}
+
+const invalid = (path: string, problems: ReadonlyArray<ConfigProblem>): ConfigError =>
+  new ConfigError({
+    path,
+    reason: "invalid",
+    problems,
+    message: problems.map((problem) => renderProblem(path, problem)).join("\n"),
+    remedy: `Mend ${path}; until then what was in force before stays in force.`
+  })
+
+const unreadable = (path: string, message: string, remedy: string): ConfigError =>
+  new ConfigError({ path, reason: "unreadable", problems: [], message: `${path}: ${message}`, remedy })
+
+const TOO_LARGE = `is larger than ${MAX_BYTES / 1024} KiB`
+const TOO_LARGE_REMEDY = "Move long texts into files of the project and name them in the prompt."
+
+const read = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
+  if (text.length > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
+  const { root, problems } = Jsonc.read(text)
+  const syntax = problems.map(({ offset, message, remedy }) => ({
+    ...Jsonc.position(text, offset),
+    field: "",
+    message,
+    remedy
+  }))
+  if (root === undefined) return Result.fail(invalid(path, syntax))
+  const decoded = Schema.decodeUnknownResult(schema)(root.value, { errors: "all", onExcessProperty: "error" })
+  if (Result.isFailure(decoded)) {
+    return Result.fail(invalid(path, [...syntax, ...problemsOf(decoded.failure.issue, text, root, documentOf(schema))]))
+  }
+  return syntax.length > 0 ? Result.fail(invalid(path, syntax)) : Result.succeed(decoded.success)
+}
+
+/** Files are named relative to the file that names them. */
+const placedMail = (mail: MailConfig, root: string): MailConfig => {
+  const { passwordFile, caFile } = mail.smtp
+  return {
+    ...mail,
+    smtp: {
+      ...mail.smtp,
+      ...(passwordFile === undefined ? {} : { passwordFile: resolve(root, passwordFile) }),
+      ...(caFile === undefined ? {} : { caFile: resolve(root, caFile) })
+    }
+  }
+}
+
+const placedAgent = (agent: AgentConfig, root: string): AgentConfig =>
+  agent.backend.type === "model" && agent.backend.keyFile !== undefined
+    ? { ...agent, backend: { ...agent.backend, keyFile: resolve(root, agent.backend.keyFile) } }
+    : agent
+
+/** `path` is absolute: it names the conversation. */
+export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
+  Effect.map(Effect.fromResult(read(Config, text, path)), (config) => {
+    const root = dirname(path)
+    return {
+      ...config,
+      ...(config.mail === undefined ? {} : { mail: placedMail(config.mail, root) }),
+      agents: Object.fromEntries(
+        Object.entries(config.agents).map(([name, agent]) => [name, placedAgent(agent, root)])
+      ),
+      name: config.name ?? ProjectName.projectName(path),
+      id: ProjectName.conversationId(path),
+      path,
+      root
+    }
+  })
+
+export const parseUser = (text: string, path: string): Effect.Effect<UserConfig, ConfigError> =>
+  Effect.map(Effect.fromResult(read(UserConfig, text, path)), (config) =>
+    config.mail === undefined ? config : { ...config, mail: placedMail(config.mail, dirname(path)) }
+  )
+
+const readError = (path: string) => (error: PlatformError.PlatformError) =>
+  error.reason._tag === "NotFound"
+    ? new ConfigError({
+        path,
+        reason: "missing",
+        problems: [],
+        message: `${path}: there is no such file`,
+        remedy: 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
+      })
+    : unreadable(path, error.message, "See that it is a file which this user may read.")
+
+const textOf = Effect.fnUntraced(function* (path: string) {
+  const files = yield* FileSystem.FileSystem
+  const info = yield* Effect.mapError(files.stat(path), readError(path))
+  if (info.type !== "File") return yield* unreadable(path, "is no file", "Name a file of text.")
+  if (Number(info.size) > MAX_BYTES) return yield* unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY)
+  const bytes = yield* Effect.mapError(files.readFile(path), readError(path))
+  return yield* Effect.try({
+    try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
+    catch: () => unreadable(path, "is not UTF-8 text", "Save it as UTF-8.")
+  })
+})
+
+/** A project's file, by its path as the daemon keeps it. */
+export const load = Effect.fn("ConfigFile.load")(function* (path: string) {
+  if (!isAbsolute(path)) return yield* unreadable(path, "is not an absolute path", "Name it from the root: /home/….")
+  return yield* parse(yield* textOf(path), path)
+})
+
+/** The user's own file; one that is not there says nothing. */
+export const loadUser = Effect.fn("ConfigFile.loadUser")(
+  function* (path: string) {
+    return yield* parseUser(yield* textOf(path), path)
+  },
+  (effect, path) =>
+    Effect.catchIf(
+      effect,
+      (error) => error.reason === "missing",
+      () => parseUser("{}", path)
+    )
+)

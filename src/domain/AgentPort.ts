@@ -1,0 +1,106 @@
+/**
+ * AgentPort: what channels and plans may ask of agents, and what they are told of them.
+ * Agents keep this contract; its users know nothing else of them.
+ *
+ * Guarantees: a message that was posted is durable and is worked on once: again
+ * under the same id it changes nothing; whatever crashes, `fate` says what became of
+ * it; reports come in the order of their runes.
+ */
+import { Context, type Effect, type Stream } from "effect"
+import type { CommandRefused, Report } from "./Messages.ts"
+
+/** One agent. */
+export interface Address {
+  readonly conversation: string
+  readonly agent: string
+}
+
+export interface AgentMessage {
+  /** Of the sender's making, the same for the same matter: safe to post again after a crash. */
+  readonly messageId: string
+  /** Who sends it, as the agent is told: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`. */
+  readonly from: string
+  readonly text: string
+  /** It is a turn of its own. After an error of its turn it is not offered again: that is its sender's to decide. */
+  readonly alone: boolean
+}
+
+export type TurnOutcome = "completed" | "interrupted" | "error"
+
+/** What became of a message. */
+export type Fate =
+  | { readonly _tag: "Unknown" }
+  | { readonly _tag: "Waiting" }
+  /** A turn works on it, or a run is being started that will. */
+  | { readonly _tag: "Carried"; readonly turnId: string }
+  /** The turn is over. Where it was lost, or a quota ended it, it waits again instead, under the same id. */
+  | { readonly _tag: "Ended"; readonly turnId: string; readonly outcome: TurnOutcome; readonly output: string }
+  /** Taken back before any turn carried it, or dropped by a person's interrupt. */
+  | { readonly _tag: "Dropped" }
+
+export interface Member extends Address {
+  /** It is started, and its conversation takes work. Else it is OFFLINE. */
+  readonly online: boolean
+  /** A turn is active, or a run is being started for one. */
+  readonly busy: boolean
+  /** Its budget, or its conversation's, is spent. */
+  readonly spent: boolean
+  /** What it is able to do, from its config. */
+  readonly can: ReadonlyArray<string>
+  readonly role: string | null
+  readonly parent: string | null
+  /** Where it works, once that is made. */
+  readonly cwd: string | null
+  readonly branch: string | null
+}
+
+/** A committed fact about an agent. */
+export type AgentReport = Address & {
+  readonly eventId: number
+  /** ms since the epoch */
+  readonly at: number
+} & (
+    | { readonly _tag: "TurnStarted"; readonly turnId: string; readonly messageIds: ReadonlyArray<string> }
+    /** A sign of life: a delta, a tool call, its progress or its result. At most one a second for each agent. */
+    | { readonly _tag: "Active"; readonly turnId: string }
+    | {
+        readonly _tag: "TurnEnded"
+        readonly turnId: string
+        readonly messageIds: ReadonlyArray<string>
+        readonly outcome: TurnOutcome
+        /** Why it was interrupted, or the error; null for a completed one. */
+        readonly reason: string | null
+        readonly output: string
+        /** Its messages are offered again. */
+        readonly again: boolean
+      }
+    /** It is started, idle and reachable; comes again after a restart of the daemon. */
+    | { readonly _tag: "Online" }
+    /** Stopped, terminated, failed, or its conversation takes no work. */
+    | { readonly _tag: "Offline"; readonly reason: string; readonly crashed: boolean }
+    /** What it says of its work, through `agentd mcp`; `turnId` is the turn in which it said so. */
+    | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
+    /** It has nothing to do. */
+    | { readonly _tag: "Idle" }
+  )
+
+export class AgentPort extends Context.Service<
+  AgentPort,
+  {
+    /** Durable when it answers. */
+    readonly post: (to: Address, message: AgentMessage) => Effect.Effect<{ readonly eventId: number }, CommandRefused>
+    /** Takes a message back that no turn carries now; false where one does, or has carried it to its end. */
+    readonly withdraw: (to: Address, messageId: string) => Effect.Effect<boolean, CommandRefused>
+    readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
+    /** Ends the turn that carries the message; its messages are dropped. One that is over is left alone. */
+    readonly interrupt: (to: Address, messageId: string, reason: string) => Effect.Effect<void, CommandRefused>
+    /** Puts text into the active turn where the backend can (`steer`), else it waits as the next message. */
+    readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>
+    /** All agents of a conversation. */
+    readonly members: (conversation: string) => Effect.Effect<ReadonlyArray<Member>>
+    /** From the subscription on, all conversations. A slow reader is told less often of `Active`, and misses nothing else. */
+    readonly reports: Stream.Stream<AgentReport>
+    /** Waits until the log is folded and every agent of it is alive again. */
+    readonly recovered: Effect.Effect<void>
+  }
+>()("agentd/domain/AgentPort") {}

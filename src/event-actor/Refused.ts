@@ -1,0 +1,37 @@
+/**
+ * Refused: a machine does not take an event in the state it is in. Nothing was
+ * changed, and the error says in which states it would be taken.
+ */
+import { Schema } from "effect"
+import type { AnyMachine } from "./StateMachine.ts"
+
+export class Refused extends Schema.TaggedError<Refused>()("Refused", {
+  actor: Schema.String,
+  state: Schema.String,
+  event: Schema.String,
+  why: Schema.Literals(["stale", "illegal", "postponed-limit"]),
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+const takenIn = (machine: AnyMachine, event: string): ReadonlyArray<string> =>
+  Object.entries(machine.table as Record<string, Record<string, unknown>>).flatMap(([state, row]) =>
+    typeof row[event] === "object" ? [state] : []
+  )
+
+const remedyOf = (machine: AnyMachine, event: string, why: Refused["why"]): string => {
+  if (why === "stale") return "it came too late: read the state that it is in now, then decide again"
+  if (why === "postponed-limit") return "too many events wait for the state to change: try again once it has"
+  const states = takenIn(machine, event)
+  return states.length === 0 ? "no state takes it" : `it is taken in ${states.join(", ")}`
+}
+
+export const refused = (machine: AnyMachine, actor: string, state: string, event: string, why: Refused["why"]) =>
+  new Refused({
+    actor,
+    state,
+    event,
+    why,
+    message: `${actor} refuses ${event} in ${state}: ${why}`,
+    remedy: remedyOf(machine, event, why)
+  })

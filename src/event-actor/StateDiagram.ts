@@ -1,0 +1,248 @@
+/**
+ * StateDiagram: a machine as a document (Mermaid diagram, transition table, timeouts,
+ * enter activities, rune kinds), read from the same table that `step` reads.
+ *
+ * Edges are grouped so that they stay readable: one arrow for a pair of states,
+ * one row for the cells that are alike; a branch list that many states share is
+ * drawn as a choice.
+ */
+import type { Payload } from "../event-log/Rune.ts"
+import { type AnyMachine, branchesOf, type Cell, edges } from "./StateMachine.ts"
+
+type AnyCell = Cell<string, string, string, string, string>
+type Row = { readonly [event: string]: AnyCell }
+type Table = { readonly [state: string]: Row }
+type Edge = ReturnType<typeof edges>[number]
+
+const tableOf = (machine: AnyMachine): Table => machine.table
+const statesOf = (machine: AnyMachine): ReadonlyArray<string> => Object.keys(machine.table)
+
+const group = <A>(items: Iterable<A>, key: (item: A) => string): ReadonlyArray<readonly [A, ...Array<A>]> => {
+  const groups = new Map<string, [A, ...Array<A>]>()
+  for (const item of items) {
+    const name = key(item)
+    const found = groups.get(name)
+    if (found === undefined) groups.set(name, [item])
+    else found.push(item)
+  }
+  return [...groups.values()]
+}
+
+const unique = (names: Iterable<string>): ReadonlyArray<string> => [...new Set(names)]
+
+/** Branch lists that at least this many states share become one choice in the diagram. */
+const SHARED = 3
+
+/** The shared branch lists of a machine. */
+const choicesOf = (machine: AnyMachine): ReadonlyMap<unknown, string> => {
+  const users = new Map<unknown, Set<string>>()
+  for (const [state, row] of Object.entries(tableOf(machine))) {
+    for (const cell of Object.values(row)) {
+      if (typeof cell === "string" || branchesOf(cell).length < 2) continue
+      users.set(cell.then, (users.get(cell.then) ?? new Set()).add(state))
+    }
+  }
+  const shared = [...users].filter(([, states]) => states.size >= SHARED)
+  return new Map(shared.map(([then], index) => [then, index === 0 ? "settle" : `settle${index + 1}`]))
+}
+
+/** Mermaid has no bracket in a state's name: a machine's beginning is drawn as its start. */
+const START = "[*]"
+const MAX_LABEL = 4
+
+const label = (events: ReadonlyArray<string>): string => {
+  const names = unique(events)
+  return names.length <= MAX_LABEL
+    ? names.join(" / ")
+    : `${names.slice(0, MAX_LABEL - 1).join(" / ")} / ${names.length - MAX_LABEL + 1} more`
+}
+
+/** The diagram, in Mermaid. */
+export const mermaid = (machine: AnyMachine): string => {
+  const choices = choicesOf(machine)
+  const table = tableOf(machine)
+  const drawn = (edge: Edge): boolean => {
+    const cell = table[edge.from]![edge.event]!
+    return typeof cell !== "string" && !choices.has(cell.then)
+  }
+  const arrows = group(edges(machine).filter(drawn), (edge) => `${edge.from} ${edge.to}`).map(
+    (same) =>
+      `    ${same[0].from} --> ${same[0].to} : ${label(same.map((edge) => edge.event + (edge.when === undefined ? "" : ` [${edge.when}]`)))}`
+  )
+  const forks = [...choices].flatMap(([then, name]) => {
+    const users = statesOf(machine).flatMap((state) => {
+      const events = Object.entries(table[state]!).flatMap(([event, cell]) =>
+        typeof cell !== "string" && cell.then === then ? [event] : []
+      )
+      return events.length === 0 ? [] : [`    ${state} --> ${name} : ${label(events)}`]
+    })
+    const targets = branchesOf({ then } as AnyCell).map(
+      (branch) => `    ${name} --> ${branch.to} : ${branch.when ?? "otherwise"}`
+    )
+    return [`    state ${name} <<choice>>`, ...users, ...targets]
+  })
+  const start = machine.initial === START ? [] : [`    ${START} --> ${machine.initial}`]
+  const ends = (machine.final as ReadonlyArray<string>).map((state) => `    ${state} --> ${START}`)
+  return ["```mermaid", "stateDiagram-v2", ...start, ...arrows, ...forks, ...ends, "```"].join("\n")
+}
+
+const code = (names: ReadonlyArray<string>): string => names.map((name) => `\`${name}\``).join(", ")
+
+/** A few states by name, many by those that are left out. */
+const named = (states: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
+  if (states.length === all.length) return "every state"
+  const others = all.filter((state) => !states.includes(state))
+  return states.length > 3 && others.length <= 2 ? `every state but ${code(others)}` : code(states)
+}
+
+/** A table with aligned columns, as the formatter writes it. */
+const markdown = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+  const widths = head.map((title, column) => Math.max(3, title.length, ...rows.map((cells) => cells[column]!.length)))
+  const line = (cells: ReadonlyArray<string>) =>
+    `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(" | ")} |`
+  return [line(head), line(widths.map((width) => "-".repeat(width))), ...rows.map(line)].join("\n")
+}
+
+interface Use {
+  readonly state: string
+  readonly event: string
+  readonly cell: AnyCell
+}
+
+const usesOf = (machine: AnyMachine): ReadonlyArray<Use> =>
+  Object.entries(tableOf(machine)).flatMap(([state, row]) =>
+    Object.entries(row).map(([event, cell]) => ({ state, event, cell }))
+  )
+
+/** Uses of equal cells, as events × states: events that have the same states share a row. */
+const rowsOf = (uses: ReadonlyArray<Use>) =>
+  group(uses, (use) => JSON.stringify(use.cell)).flatMap((alike) => {
+    const byEvent = group(alike, (use) => use.event)
+    return group(byEvent, (same) => same.map((use) => use.state).join(" ")).map((events) => ({
+      cell: alike[0].cell,
+      events: events.map((same) => same[0].event),
+      states: events[0].map((use) => use.state)
+    }))
+  })
+
+const targetsOf = (machine: AnyMachine, cell: AnyCell): ReadonlyArray<ReadonlyArray<string>> =>
+  branchesOf(cell).map((branch, index) => [
+    branch.when ?? (index === 0 ? "" : "otherwise"),
+    `\`${branch.to}\`${branch.reenter === true ? " (enters again)" : ""}`,
+    (branch.act ?? []).join(", "),
+    `\`${branch.rune ?? machine.rune}\``
+  ])
+
+/** Every transition: equal cells in one row, one line for each of their branches; shared branch lists apart. */
+export const transitions = (machine: AnyMachine): string => {
+  const all = statesOf(machine)
+  const choices = choicesOf(machine)
+  const rows = rowsOf(usesOf(machine)).flatMap(({ cell, events, states }) => {
+    if (typeof cell === "string") return []
+    const choice = choices.get(cell.then)
+    const targets = choice === undefined ? targetsOf(machine, cell) : [["", `_${choice}_`, "", ""]]
+    return targets.map(([when, target, act, rune], index) =>
+      [
+        ...(index === 0 ? [named(states, all), code(events)] : ["", ""]),
+        when,
+        target,
+        index === 0 ? (cell.set ?? "") : "",
+        act,
+        rune
+      ].map((text) => text ?? "")
+    )
+  })
+  const shared = [...choices].map(
+    ([then, name]) =>
+      `Where _${name}_ leads:\n\n${markdown(["When", "To", "Actions", "Rune"], targetsOf(machine, { then } as AnyCell))}`
+  )
+  return [markdown(["From", "Event", "When", "To", "Data", "Actions", "Rune"], rows), ...shared].join("\n\n")
+}
+
+/** What is refused, and how. */
+export const refusals = (machine: AnyMachine): string => {
+  const all = statesOf(machine)
+  const refused = usesOf(machine).filter((use) => typeof use.cell === "string")
+  const rows = group(refused, (use) => `${use.state} ${String(use.cell)}`).map((same) => ({
+    state: same[0].state,
+    why: same[0].cell,
+    events: same.map((use) => use.event)
+  }))
+  const merged = group(rows, (row) => `${String(row.why)} ${row.events.join(" ")}`)
+  return markdown(
+    ["State", "Refused as", "Events"],
+    merged.map((same) => [
+      named(
+        same.map((row) => row.state),
+        all
+      ),
+      String(same[0].why),
+      most(same[0].events, Object.keys(tableOf(machine)[same[0].state]!))
+    ])
+  )
+}
+
+/** Most events by those that are left out, a few by name. */
+const most = (events: ReadonlyArray<string>, all: ReadonlyArray<string>): string => {
+  const others = all.filter((event) => !events.includes(event))
+  if (others.length === 0) return "every event"
+  return others.length < events.length / 2 ? `every event but ${code(others)}` : code(events)
+}
+
+/** Default timeouts, as the initial data has them. */
+const timeouts = (machine: AnyMachine, initial: unknown): string | undefined => {
+  const rows = Object.entries(machine.states).flatMap(([state, spec]) => {
+    if (spec.timeout === undefined) return []
+    const timer = machine.timers[spec.timeout]!
+    return [[`\`${state}\``, spec.timeout, duration(timer.after(initial, 0)), `\`${timer.fires(initial)._tag}\``]]
+  })
+  return rows.length === 0 ? undefined : markdown(["State", "Timeout", "At first", "Fires"], rows)
+}
+
+const duration = (millis: number): string => (millis === Infinity ? "none" : `${millis / 1000} s`)
+
+const activities = (machine: AnyMachine): string | undefined => {
+  const rows = Object.entries(machine.states).flatMap(([state, spec]) =>
+    spec.enter === undefined ? [] : [[`\`${state}\``, spec.enter]]
+  )
+  return rows.length === 0 ? undefined : markdown(["State", "Enter activity"], rows)
+}
+
+/** What a kind's fields are called: asked of the machine itself, with its first data and each event that leads to the kind. */
+const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
+  const all = edges(machine)
+  return markdown(
+    ["Rune kind", "Fields beside the event"],
+    kinds.map((kind) => {
+      const fields: ((data: unknown, event: unknown) => Payload) | undefined = machine.fields[kind]
+      const events = unique(all.filter((edge) => (edge.rune ?? machine.rune) === kind).map((edge) => edge.event))
+      const names = unique(
+        events.flatMap((event) => (fields === undefined ? [] : Object.keys(fields(initial, { _tag: event }))))
+      )
+      return [`\`${kind}\``, code(names)]
+    })
+  )
+}
+
+export interface Described {
+  readonly machine: AnyMachine
+  /** One paragraph: what it is and what it guarantees. */
+  readonly about: string
+  readonly kinds: ReadonlyArray<string>
+  readonly initial: unknown
+}
+
+/** One machine's chapter. */
+export const chapter = ({ about, initial, kinds, machine }: Described): string =>
+  [
+    `## ${machine.name.charAt(0).toUpperCase()}${machine.name.slice(1)}`,
+    about,
+    mermaid(machine),
+    transitions(machine),
+    timeouts(machine, initial),
+    activities(machine),
+    kindsOf(machine, kinds, initial),
+    `<details><summary>What is refused</summary>\n\n${refusals(machine)}\n\n</details>`
+  ]
+    .filter((part) => part !== undefined)
+    .join("\n\n")

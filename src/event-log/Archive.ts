@@ -1,0 +1,289 @@
+/**
+ * Archive: the payloads of a sealed stream in a compressed file, apart from the
+ * store. The headers and hashes stay where they are, so the chain stays whole.
+ *
+ *     {"agentd":"archive","version":1,"stream":"shop-1a2b3c4d"}
+ *     {"eventId":7,"payloadHash":"…","payload":{…}}
+ *
+ * Guarantees: the file is on disk, and was read back and compared with the store,
+ * before any payload is erased; a file that is damaged, short, or not this
+ * stream's is named with the first rune that it does not hold. Kill -9 at any
+ * moment leaves a store that is whole without the file, or a whole file.
+ */
+import { Effect, Stream } from "effect"
+import * as fs from "node:fs"
+import { join } from "node:path"
+import { pipeline } from "node:stream/promises"
+import { createGunzip, createGzip } from "node:zlib"
+import * as InvariantGuard from "./InvariantGuard.ts"
+import { hashPayload } from "./HashChain.ts"
+import { StorageError } from "./EventLog.ts"
+import type { Store, StoredRune } from "./Store.ts"
+
+/** What lies in the file. */
+export interface Archived {
+  /** As it is called from the state folder. */
+  readonly file: string
+  readonly runes: number
+  /** Compressed. */
+  readonly bytes: number
+  readonly firstEventId: number
+  readonly lastEventId: number
+  /** Of the stream's last rune: its summary in the chain. */
+  readonly lastHash: string
+}
+
+export interface Problem {
+  readonly eventId: number
+  readonly rule: string
+  readonly message: string
+}
+
+/** One archive: where it is, and the part of the log that it holds. */
+export interface Volume {
+  readonly store: Store
+  /** Absolute. */
+  readonly folder: string
+  readonly stream: string
+  /** No rune of the stream lies beyond it. */
+  readonly head: number
+}
+
+/** Beside the store. */
+export const FOLDER = "archive"
+/** Ids that one erasing statement looks at. */
+const ERASE_SPAN = 5_000
+const VERSION = 1
+/** A file that is wrong all over is wrong. */
+const MAX_PROBLEMS = 100
+
+const nameOf = (stream: string): string => `${encodeURIComponent(stream)}.jsonl.gz`
+
+export const pathOf = ({ folder, stream }: Volume): string => join(folder, nameOf(stream))
+
+const headerOf = (stream: string): string => JSON.stringify({ agentd: "archive", version: VERSION, stream })
+
+/** Everything but the payload is as long in every reader: the payload's text is cut out, not parsed. */
+const prefixOf = ({ eventId, payloadHash }: StoredRune): string =>
+  `{"eventId":${eventId},"payloadHash":"${payloadHash}","payload":`
+
+const ioError = (path: string, cause: unknown): StorageError =>
+  cause instanceof StorageError
+    ? cause
+    : new StorageError({
+        reason: "io",
+        message: `${path} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`,
+        remedy: "Make room and make the folder writable for this user, then archive it once more: nothing is lost."
+      })
+
+/** All runes of the stream, oldest first, page by page. */
+class Pages {
+  private waiting: ReadonlyArray<StoredRune> = []
+  private next = 0
+  private cursor = 0
+  private readonly of: Volume
+
+  constructor(of: Volume) {
+    this.of = of
+  }
+
+  readonly take: Effect.Effect<StoredRune | undefined, StorageError> = Effect.suspend(() => {
+    const rune = this.waiting[this.next]
+    if (rune !== undefined) {
+      this.next += 1
+      return Effect.succeed(rune)
+    }
+    const { head, store, stream } = this.of
+    if (this.cursor >= head) return Effect.succeed(undefined)
+    return Effect.flatMap(store.page({ stream }, this.cursor, head), ({ cursor, runes }) => {
+      this.waiting = runes
+      this.next = 0
+      this.cursor = cursor
+      return this.take
+    })
+  })
+
+  /** The one that the next `take` gives. */
+  readonly peek: Effect.Effect<StoredRune | undefined, StorageError> = Effect.suspend(() =>
+    Effect.tap(this.take, (rune) =>
+      Effect.sync(() => {
+        if (rune !== undefined) this.next -= 1
+      })
+    )
+  )
+}
+
+const lineOf = (rune: StoredRune): Effect.Effect<string, StorageError> =>
+  rune.payload !== null && hashPayload(rune.payload) === rune.payloadHash
+    ? Effect.succeed(`${prefixOf(rune)}${rune.payload}}\n`)
+    : Effect.fail(
+        new StorageError({
+          reason: "corrupt",
+          message: `The payload of rune ${rune.eventId} (${rune.stream}) is not the one that was appended: it is not archived.`,
+          remedy: "`agentd verify` says what else is wrong; put back a backup."
+        })
+      )
+
+const syncFolder = (folder: string): void => {
+  const handle = fs.openSync(folder, "r")
+  try {
+    fs.fsyncSync(handle)
+  } finally {
+    fs.closeSync(handle)
+  }
+}
+
+/** Writes the file anew; whatever a write that was cut off has left is replaced. */
+export const write = Effect.fnUntraced(function* (of: Volume): Effect.fn.Return<void, StorageError> {
+  const path = pathOf(of)
+  const part = `${path}.part`
+  const pages = new Pages(of)
+  const lines = Stream.fromIterable([`${headerOf(of.stream)}\n`]).pipe(
+    Stream.concat(
+      Stream.unfold(pages, () =>
+        Effect.flatMap(pages.take, (rune) =>
+          rune === undefined ? Effect.succeed(undefined) : Effect.map(lineOf(rune), (line) => [line, pages] as const)
+        )
+      )
+    )
+  )
+  const iterable = yield* Stream.toAsyncIterableEffect(lines)
+  yield* Effect.tryPromise({
+    try: async (signal) => {
+      fs.mkdirSync(of.folder, { recursive: true, mode: 0o700 })
+      await pipeline(iterable, createGzip(), fs.createWriteStream(part, { mode: 0o600, flush: true }), { signal })
+      fs.renameSync(part, path)
+      syncFolder(of.folder)
+    },
+    catch: (cause) => ioError(path, cause)
+  })
+})
+
+/** The file against the store, rune by rune, and the invariants that its payloads show. */
+class Comparison {
+  readonly problems: Array<Problem> = []
+  private readonly of: Volume
+  private readonly pages: Pages
+  private guard = InvariantGuard.initial
+  private lines = 0
+  runes = 0
+  first = 0
+  last: StoredRune | undefined = undefined
+
+  constructor(of: Volume) {
+    this.of = of
+    this.pages = new Pages(of)
+  }
+
+  report(eventId: number, rule: string, message: string): void {
+    if (this.problems.length < MAX_PROBLEMS) this.problems.push({ eventId, rule, message })
+  }
+
+  /** What is wrong with the file as a whole, and from which rune on. */
+  broken(message: string): Effect.Effect<void, StorageError> {
+    return Effect.map(this.pages.peek, (rune) =>
+      this.report((rune ?? this.last)?.eventId ?? 0, "INV-HASH-VALID", `its archive ${pathOf(this.of)} ${message}`)
+    )
+  }
+
+  line(line: string): Effect.Effect<void, StorageError> {
+    if (this.lines++ === 0) {
+      return line === headerOf(this.of.stream) ? Effect.void : this.broken("does not begin as one of this stream")
+    }
+    return Effect.flatMap(this.pages.take, (rune) => {
+      if (rune === undefined) return this.broken("holds more than the stream")
+      this.compare(rune, line)
+      return Effect.void
+    })
+  }
+
+  private compare(rune: StoredRune, line: string): void {
+    if (this.runes++ === 0) this.first = rune.eventId
+    this.last = rune
+    const prefix = prefixOf(rune)
+    const payload = line.slice(prefix.length, -1)
+    if (!line.startsWith(prefix) || !line.endsWith("}") || hashPayload(payload) !== rune.payloadHash) {
+      return this.report(rune.eventId, "INV-HASH-VALID", "the payload in its archive is not the one that was appended")
+    }
+    const seen = InvariantGuard.seen({ ...rune, payload })
+    const violation = InvariantGuard.check(this.guard, rune.stream, seen)
+    if (violation !== undefined) this.report(rune.eventId, violation.rule, violation.message)
+    this.guard = InvariantGuard.apply(this.guard, rune.stream, seen)
+  }
+
+  readonly end: Effect.Effect<void, StorageError> = Effect.suspend(() =>
+    Effect.map(this.pages.take, (rune) => {
+      if (rune !== undefined && this.problems.length === 0) {
+        this.report(rune.eventId, "INV-HASH-VALID", `its archive ${pathOf(this.of)} ends before it`)
+      }
+    })
+  )
+}
+
+const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
+  const gunzip = createGunzip()
+  const copied = pipeline(fs.createReadStream(path), gunzip)
+  // the reader below meets the same failure, and tells of it
+  copied.catch(() => {})
+  yield* gunzip
+  await copied
+}
+
+class Unreadable extends Error {}
+
+/** Reads the whole file. What is wrong with it is the answer, not a failure. */
+export const check = Effect.fnUntraced(function* (
+  of: Volume
+): Effect.fn.Return<Archived & { readonly problems: ReadonlyArray<Problem> }, StorageError> {
+  const path = pathOf(of)
+  const comparison = new Comparison(of)
+  if (!fs.existsSync(path)) yield* comparison.broken("is missing")
+  else {
+    yield* Stream.fromAsyncIterable(bytesOf(path), (cause) => new Unreadable(String(cause))).pipe(
+      Stream.decodeText(),
+      Stream.splitLines,
+      Stream.runForEach((line) => comparison.line(line)),
+      Effect.andThen(comparison.end),
+      Effect.catchIf(
+        (error): error is Unreadable => error instanceof Unreadable,
+        ({ message }) => comparison.broken(`is damaged: ${message}`)
+      )
+    )
+  }
+  const { first, last, problems, runes } = comparison
+  return {
+    file: `${FOLDER}/${nameOf(of.stream)}`,
+    runes,
+    bytes: fs.existsSync(path) ? fs.statSync(path).size : 0,
+    firstEventId: first,
+    lastEventId: last?.eventId ?? 0,
+    lastHash: last?.hash ?? "",
+    problems
+  }
+})
+
+/** Fails for a file that does not hold the stream: nothing may be erased then. */
+export const intact = (of: Volume): Effect.Effect<Archived, StorageError> =>
+  Effect.flatMap(check(of), ({ problems, ...archived }) => {
+    const [problem] = problems
+    return problem === undefined
+      ? Effect.succeed(archived)
+      : Effect.fail(
+          new StorageError({
+            reason: "corrupt",
+            message: `Rune ${problem.eventId} (${of.stream}): ${problem.message}.`,
+            remedy: "No payload was erased now. Put back a backup of the file, then archive it once more."
+          })
+        )
+  })
+
+/** A bit at a time: the writer goes on meanwhile. */
+export const erase = Effect.fnUntraced(function* (
+  { store, stream }: Volume,
+  { firstEventId, lastEventId }: Archived
+): Effect.fn.Return<void, StorageError> {
+  for (let after = firstEventId - 1; after < lastEventId; after += ERASE_SPAN) {
+    yield* store.erase(stream, after, Math.min(after + ERASE_SPAN, lastEventId))
+    yield* Effect.yieldNow
+  }
+})

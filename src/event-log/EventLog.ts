@@ -1,0 +1,84 @@
+/**
+ * EventLog: the durable, append-only log that everything is a fold of.
+ *
+ * Guarantees: what `append` returned is on disk; the runes of one call become
+ * durable together or not at all; ids rise by one over the store; subscribers
+ * see committed runes only, each once, without gaps.
+ */
+import { Context, type Effect, Schema, type Stream } from "effect"
+import type { Rune, RuneDraft } from "./Rune.ts"
+import type { Archived } from "./Archive.ts"
+
+/** The store does not take writes. `transient` ones were retried before this is seen. */
+export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
+  message: Schema.String,
+  remedy: Schema.String,
+  /** "full", "locked", "corrupt", "newer-schema", "io", "closed" … */
+  reason: Schema.String
+}) {}
+
+/** A draft that may not be written: too large, of an unknown shape, or against an invariant. */
+export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused", {
+  kind: Schema.String,
+  /** The INV-* id, or "schema", "size", "sealed". */
+  rule: Schema.String,
+  message: Schema.String
+}) {}
+
+/** Which runes: all filters must hold. */
+export interface Selection {
+  /** Only runes with an eventId above this. */
+  readonly after?: number
+  readonly stream?: string
+  readonly actor?: string
+  readonly kinds?: ReadonlyArray<string>
+  /** ms since the epoch */
+  readonly since?: number
+}
+
+export interface Verdict {
+  readonly runes: number
+  readonly streams: number
+  /** Empty when all is well. */
+  readonly problems: ReadonlyArray<{
+    readonly eventId: number
+    readonly stream: string
+    readonly rule: string
+    readonly message: string
+  }>
+}
+
+export class EventLog extends Context.Service<
+  EventLog,
+  {
+    /** Appends in order and atomically; returns when they are durable, with their ids, times and hashes. */
+    readonly append: (
+      drafts: ReadonlyArray<RuneDraft>
+    ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
+    /** For kinds that no fold reads (deltas, progress): returns at once, durable with the next group. Drops the oldest when its bounded buffer is full, and says so with a `runes.dropped` rune. */
+    readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
+    /** What is there now, oldest first. */
+    readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
+    /** The newest `count` that match, oldest first. */
+    readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
+    /** By id. */
+    readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
+    /** What is there, then what comes, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
+    readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
+    /** The highest eventId that is durable. */
+    readonly head: Effect.Effect<number>
+    /**
+     * Moves the payloads of a sealed stream into a compressed file. `draft` makes the
+     * rune that says so; where it was written before, what was begun is finished and
+     * there is no new one. Read then, the runes say `archived` in place of a payload.
+     */
+    readonly archive: (
+      stream: string,
+      draft: (archived: Archived) => RuneDraft
+    ) => Effect.Effect<{ readonly archived: Archived; readonly rune: Rune | undefined }, StorageError | RuneRefused>
+    /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
+    readonly failed: Effect.Effect<StorageError>
+    /** Re-reads the whole store: hash chains, id order, INV-* rows that are checked by verify. */
+    readonly verify: Effect.Effect<Verdict, StorageError>
+  }
+>()("agentd/runes/EventLog") {}

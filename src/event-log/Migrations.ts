@@ -1,0 +1,108 @@
+/**
+ * Migrations: the schema of the store, version by version. A version that was
+ * released never changes; the next one is added below it.
+ *
+ * A store that a newer agentd has written is refused rather than misread.
+ */
+import { Effect } from "effect"
+import { Migrator, SqlClient, type SqlError } from "effect/sql"
+import { StorageError } from "./EventLog.ts"
+
+/**
+ * The hot table has no index beside its key: the writer owns order and
+ * uniqueness, and one more index would cost two thirds of the throughput. A
+ * payload may be erased; nothing else of a rune may change.
+ */
+const runes = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    CREATE TABLE runes (
+      event_id INTEGER PRIMARY KEY,
+      stream TEXT NOT NULL,
+      at INTEGER NOT NULL,
+      kind TEXT NOT NULL,
+      actor TEXT NOT NULL,
+      from_state TEXT,
+      to_state TEXT,
+      trigger_name TEXT,
+      cause INTEGER,
+      visibility TEXT NOT NULL,
+      payload TEXT,
+      payload_hash TEXT NOT NULL,
+      hash TEXT NOT NULL
+    ) STRICT`
+  // Where the last commit ended: without it nobody could see that the newest runes are gone.
+  yield* sql`CREATE TABLE head (one INTEGER PRIMARY KEY CHECK (one = 1), event_id INTEGER NOT NULL) STRICT`
+  yield* sql`INSERT INTO head (one, event_id) VALUES (1, 0)`
+  yield* sql`
+    CREATE TRIGGER runes_are_immutable BEFORE UPDATE ON runes
+    WHEN NEW.payload IS NOT NULL
+      OR (NEW.event_id, NEW.stream, NEW.at, NEW.kind, NEW.actor, NEW.visibility, NEW.payload_hash, NEW.hash)
+        IS NOT (OLD.event_id, OLD.stream, OLD.at, OLD.kind, OLD.actor, OLD.visibility, OLD.payload_hash, OLD.hash)
+      OR (NEW.from_state, NEW.to_state, NEW.trigger_name, NEW.cause)
+        IS NOT (OLD.from_state, OLD.to_state, OLD.trigger_name, OLD.cause)
+    BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune never changes'); END`
+  yield* sql`
+    CREATE TRIGGER runes_are_kept BEFORE DELETE ON runes
+    BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune is never deleted'); END`
+})
+
+const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [[1, "runes", Effect.succeed(runes)]]
+
+/** The newest version that this agentd knows. */
+export const SCHEMA_VERSION = migrations.length
+
+const TABLE = "schema_versions"
+
+/** The version of the store as it is; 0 for an empty file. */
+const currentVersion = Effect.fnUntraced(function* (sql: SqlClient.SqlClient) {
+  const tables = yield* sql`SELECT name FROM sqlite_master WHERE type = 'table' AND name = ${TABLE}`
+  if (tables.length === 0) return 0
+  const rows = yield* sql<{ version: number | null }>`SELECT max(migration_id) AS version FROM ${sql(TABLE)}`
+  return rows[0]?.version ?? 0
+})
+
+const refuse = (reason: string, message: string, remedy: string) =>
+  Effect.fail(new StorageError({ reason, message, remedy }))
+
+/** The store's version; fails for one that this agentd cannot read. */
+const check = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: string) {
+  const version = yield* currentVersion(sql)
+  if (version > SCHEMA_VERSION) {
+    return yield* refuse(
+      "newer-schema",
+      `${file} has schema ${version}, written by a newer agentd; this one knows up to ${SCHEMA_VERSION}.`,
+      "Install the newer agentd again, or name another state folder with --state."
+    )
+  }
+  return version
+})
+
+/** For a reader, which changes nothing. */
+export const requireCurrent = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, file: string) {
+  const version = yield* check(sql, file)
+  if (version === SCHEMA_VERSION) return
+  return yield* refuse(
+    "older-schema",
+    `${file} has schema ${version}; this agentd reads ${SCHEMA_VERSION}.`,
+    "Start the daemon once: it brings the store up to date."
+  )
+})
+
+/** Brings the store up to date, or changes nothing. */
+export const migrate = Effect.fnUntraced(function* (
+  sql: SqlClient.SqlClient,
+  file: string
+): Effect.fn.Return<void, StorageError | SqlError.SqlError> {
+  if ((yield* check(sql, file)) === SCHEMA_VERSION) return
+  yield* Migrator.make({})({ loader: Effect.succeed(migrations), table: TABLE }).pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.catchTag("MigrationError", (error) =>
+      refuse(
+        "migration",
+        `${file} could not be brought to schema ${SCHEMA_VERSION}: ${error.message}`,
+        "Nothing was changed. Report this; the agentd that wrote the store can still read it."
+      )
+    )
+  )
+})

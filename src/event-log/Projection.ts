@@ -1,0 +1,40 @@
+/**
+ * Projection: many folds in one pass over the log. Each rune goes to the fold of
+ * its actor's family (`worker/builder` → `worker`).
+ */
+import { Effect, Stream } from "effect"
+import type { Rune } from "./Rune.ts"
+import type { EventLog, Selection, StorageError } from "./EventLog.ts"
+
+/** A fold over the runes of one family of actors. */
+export interface Fold<S> {
+  readonly initial: S
+  // A method, so that a table of folds can hold them whatever their state is.
+  apply(state: S, rune: Rune): S
+}
+
+/** What comes before the first `/` of an actor. */
+export const familyOf = (actor: string): string => {
+  const end = actor.indexOf("/")
+  return end === -1 ? actor : actor.slice(0, end)
+}
+
+/** The state of each fold at the end of the log as it is now. */
+export const replay = <const F extends { readonly [family: string]: Fold<unknown> }>(
+  log: EventLog["Service"],
+  folds: F,
+  selection: Selection = {}
+): Effect.Effect<{ readonly [K in keyof F]: F[K] extends Fold<infer S> ? S : never }, StorageError> =>
+  Effect.suspend(() => {
+    const table = new Map(Object.entries(folds))
+    const states = new Map([...table].map(([family, { initial }]) => [family, initial]))
+    return Stream.runForEachArray(log.read(selection), (runes) =>
+      Effect.sync(() => {
+        for (const rune of runes) {
+          const family = familyOf(rune.actor)
+          const fold = table.get(family)
+          if (fold !== undefined) states.set(family, fold.apply(states.get(family), rune))
+        }
+      })
+    ).pipe(Effect.map(() => Object.fromEntries(states) as never))
+  })

@@ -1,0 +1,74 @@
+/**
+ * RecentEvents: the newest committed runes in memory, and the bell that rings when there
+ * are more. A subscriber at the end of the log reads here; one that has fallen
+ * behind reads the store, and costs the writer nothing.
+ */
+import { Deferred, Effect } from "effect"
+import type { Rune } from "./Rune.ts"
+import type { Admitted } from "./AdmissionState.ts"
+
+/** What is kept: whichever limit is reached first. */
+const MAX_RUNES = 4096
+const MAX_CHARS = 16 * 1024 * 1024
+
+export class RecentEvents {
+  private recent: Array<Admitted> = []
+  /** Where the kept ones begin in `recent`. */
+  private first = 0
+  private chars = 0
+  private bell = Deferred.makeUnsafe<void>()
+  private over = false
+  /** The highest eventId that is durable. */
+  head: number
+
+  constructor(head: number) {
+    this.head = head
+  }
+
+  /** The ids follow on the head without a gap. */
+  publish(admitted: ReadonlyArray<Admitted>): void {
+    for (const one of admitted) {
+      this.recent.push(one)
+      this.chars += one.stored.payload?.length ?? 0
+    }
+    this.head += admitted.length
+    while (this.recent.length - this.first > MAX_RUNES || this.chars > MAX_CHARS) {
+      this.chars -= this.recent[this.first]!.stored.payload?.length ?? 0
+      this.first += 1
+    }
+    if (this.first > MAX_RUNES) {
+      this.recent = this.recent.slice(this.first)
+      this.first = 0
+    }
+    this.ring()
+  }
+
+  /** All runes after a cursor, or undefined when the first of them is no longer kept. */
+  since(after: number): ReadonlyArray<Rune> | undefined {
+    const start = this.recent.length - (this.head - after)
+    return start < this.first ? undefined : this.recent.slice(start).map(({ rune }) => rune)
+  }
+
+  /** Waits until there is a rune after the cursor; false when there will be none. */
+  beyond(cursor: number): Effect.Effect<boolean> {
+    return Effect.suspend(() =>
+      this.head > cursor
+        ? Effect.succeed(true)
+        : this.over
+          ? Effect.succeed(false)
+          : Effect.flatMap(Deferred.await(this.bell), () => this.beyond(cursor))
+    )
+  }
+
+  /** The log is closed: who waits is let go. */
+  close(): void {
+    this.over = true
+    this.ring()
+  }
+
+  private ring(): void {
+    const bell = this.bell
+    this.bell = Deferred.makeUnsafe<void>()
+    Deferred.doneUnsafe(bell, Effect.void)
+  }
+}

@@ -1,0 +1,78 @@
+/**
+ * StorageFailure: what a database's errors mean to a person, and which of them
+ * may pass by themselves.
+ */
+import { Clock, Duration, Effect, Schedule } from "effect"
+import type { SqlError } from "effect/sql"
+import { StorageError } from "./EventLog.ts"
+
+/** SQLite's primary result codes. */
+const codes: { readonly [code: number]: readonly [reason: string, message: string, remedy: string] } = {
+  5: ["locked", "another process holds the store's lock", "End the other program that has the file open."],
+  6: ["locked", "another connection holds the store's lock", "End the other program that has the file open."],
+  8: ["read-only", "the store cannot be written", "Make the file and its folder writable for this user."],
+  10: [
+    "io",
+    "the disk answered with an error",
+    "Check the disk and the file system (`dmesg`), then start agentd again."
+  ],
+  11: [
+    "corrupt",
+    "the file is damaged",
+    "Put back a backup, or move the file away to begin with an empty store. `agentd verify` says what is wrong."
+  ],
+  13: [
+    "full",
+    "there is no space left",
+    "Free some space on the disk (or raise the store's own limit), then start agentd again."
+  ],
+  14: ["cannot-open", "the file cannot be opened", "Check that the folder exists and belongs to this user."],
+  19: [
+    "taken",
+    "INV-EVENTID-MONOTONIC: the next event id is taken, so somebody else writes to the store",
+    "End the other program that writes to the file, then start agentd again."
+  ],
+  23: ["read-only", "access is refused", "Make the file and its folder writable for this user."],
+  26: [
+    "not-a-database",
+    "the file is no SQLite database",
+    "Name another state folder with --state, or move the file away."
+  ]
+}
+
+/** What another moment may mend: somebody else's lock, a full disk, a hiccup of the disk. */
+const passing = new Set(["locked", "full", "io"])
+
+const codeOf = (cause: unknown): number | undefined =>
+  cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode & 0xff : undefined
+
+/** The error in our words. `where` is the file, or whatever names the store. */
+export const storageError = (where: string, cause: unknown): StorageError => {
+  const detail = cause instanceof Error ? cause.message : String(cause)
+  const known = codes[codeOf(cause) ?? -1]
+  return known === undefined
+    ? new StorageError({
+        reason: "unknown",
+        message: `${where}: the store failed: ${detail}`,
+        remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
+      })
+    : new StorageError({ reason: known[0], message: `${where}: ${known[1]} (${detail}).`, remedy: known[2] })
+}
+
+export const fromSqlError = (where: string, error: SqlError.SqlError): StorageError =>
+  storageError(where, error.reason.cause)
+
+/** Tries again what may pass, sooner at first, for so long and no longer. */
+export const untilItPasses =
+  (giveUpAfter: Duration.Duration) =>
+  <A, R>(effect: Effect.Effect<A, StorageError, R>): Effect.Effect<A, StorageError, R> =>
+    Effect.flatMap(Clock.currentTimeMillis, (start) =>
+      Effect.retry(effect, {
+        schedule: Schedule.min([Schedule.exponential("5 millis"), Schedule.spaced("250 millis")]),
+        while: (error) =>
+          Effect.map(
+            Clock.currentTimeMillis,
+            (now) => passing.has(error.reason) && now - start < Duration.toMillis(giveUpAfter)
+          )
+      })
+    )

@@ -1,0 +1,162 @@
+/**
+ * Critic: what an agent is told that is to review a result, how its answer is read,
+ * and what follows from findings: the goal is met, tasks are added, or the plan is
+ * revised. Pure.
+ */
+import { Effect, Result, Schema, Struct } from "effect"
+import { type Evidence, Finding, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
+import { jsonIn } from "./Answer.ts"
+import { type GoalState, mendable } from "./GoalState.ts"
+import { cut } from "./Excerpt.ts"
+
+const MAX_MESSAGE = 4_000
+const MAX_TASK = 100
+/** Of findings, or of the tasks that they become, as JSON. */
+const MAX_BYTES = 300_000
+/** What all evidence together may take of a prompt, in characters. */
+const MAX_EVIDENCE = 120_000
+const MAX_ONE = 4_000
+
+const FORM = `Answer with one JSON object, in a fenced block:
+
+\`\`\`json
+{ "findings": [ {
+  "severity": "error",        // error: the goal is not met like this. warning, info: worth knowing
+  "task": "parser",           // the task's id, where it is about one
+  "message": "…",             // what is wrong
+  "fix": "…",                 // what is to be done about it
+  "needsReplan": false        // true: the plan itself is wrong
+} ] }
+\`\`\`
+
+Without an error the goal is met: then give an empty list. Write plain JSON, without the comments.`
+
+/** What a review may read of one task. */
+export interface Shown {
+  readonly id: string
+  readonly evidence: Evidence | undefined
+}
+
+const evidenceText = ({ branch, commits, output, reported }: Evidence): string =>
+  cut(
+    [
+      ...(branch === null ? [] : [`branch ${branch}`]),
+      ...(commits.length === 0 ? [] : [`commits:\n${commits.join("\n")}`]),
+      ...(reported.length === 0 ? [] : [`reported:\n${reported.join("\n")}`]),
+      ...(output === "" ? [] : [`answer:\n${output}`])
+    ].join("\n"),
+    MAX_ONE
+  )
+
+/** Task by task, as long as there is room. */
+const results = (book: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
+  let text = ""
+  let left = 0
+  for (const { error, state, task } of book.plan.nodes) {
+    const evidence = shown.get(task.id)
+    const part = `\n## ${task.id}: ${task.title} (${state})\n${error === null ? "" : `${cut(error, MAX_ONE)}\n`}${evidence === undefined ? "" : evidenceText(evidence)}\n`
+    if (text.length + part.length > MAX_EVIDENCE) left++
+    else text += part
+  }
+  return left === 0 ? text : `${text}\n… and ${left} more tasks`
+}
+
+export const review = (book: GoalState, shown: ReadonlyMap<string, Evidence>, gate: ReadonlyArray<Finding>): string =>
+  [
+    `Review whether this goal is met:\n\n${book.goal}`,
+    "What the agents say is a claim: look at the work itself before you believe it. Change nothing.",
+    `What was checked already:\n${gate.map(({ message, severity }) => `- ${severity}: ${message}`).join("\n") || "- nothing"}`,
+    `The tasks, with what their agents show for them:\n${results(book, shown)}`,
+    FORM
+  ].join("\n\n")
+
+/** What is for a person to mend is not the critic's to say. */
+const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
+const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
+
+/** An answer, as findings. */
+export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { readonly message: string }> => {
+  const found = jsonIn(output)
+  if (Result.isFailure(found)) return Effect.fail({ message: found.failure })
+  const decoded = decode(found.success, { errors: "all" })
+  return Result.isFailure(decoded)
+    ? Effect.fail({ message: cut(String(decoded.failure), MAX_MESSAGE) })
+    : Effect.succeed(decoded.success.findings)
+}
+
+/** As many as fit into a rune, which holds them twice; one at least. */
+const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
+  let bytes = 0
+  const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)
+  return end === -1 ? all : all.slice(0, end)
+}
+
+/** As they are kept: the errors first where there is no room for all. */
+export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> => {
+  const short = findings.map((finding) => ({
+    ...finding,
+    message: cut(finding.message, MAX_MESSAGE),
+    ...(finding.task === undefined ? {} : { task: cut(finding.task, MAX_TASK) }),
+    ...(finding.fix === undefined ? {} : { fix: cut(finding.fix, MAX_MESSAGE) })
+  }))
+  const kept = fitting(short)
+  if (kept.length === short.length) return kept
+  const worst = fitting(short.toSorted((a, b) => Number(b.severity === "error") - Number(a.severity === "error")))
+  return [...worst, { severity: "info", message: `and ${short.length - worst.length} more findings` }]
+}
+
+export type Verdict =
+  | { readonly _tag: "Passed"; readonly summary: string }
+  | { readonly _tag: "Issues"; readonly tasks: ReadonlyArray<Task> }
+  | { readonly _tag: "Replan"; readonly reason: string }
+
+const titleOf = ({ fix, message }: Finding): string =>
+  cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Mend it", MAX_TITLE)
+
+/** One that failed may go to another agent; one that was done goes to whoever has the work in front of him. */
+const followUp = (book: GoalState, id: string, finding: Finding, workers: ReadonlyArray<string>): Task => {
+  const node = finding.task === undefined ? undefined : book.plan.find(finding.task)
+  const had = node?.state === "completed" && node.agent !== null && workers.includes(node.agent) ? node.agent : null
+  const about =
+    node === undefined
+      ? ""
+      : `${`It is about the task ${node.task.id}: ${node.task.title}\n\n${cut(node.task.description, MAX_ONE)}`.trim()}\n\n`
+  return {
+    id,
+    title: titleOf(finding),
+    description: `The review found: ${finding.message}\n\n${about}${finding.fix ?? ""}`.trim(),
+    dependsOn: [],
+    priority: node?.task.priority ?? 0,
+    owner: had ?? node?.task.owner ?? null,
+    needs: node?.task.needs ?? [],
+    timeout: node?.task.timeout ?? null
+  }
+}
+
+/** What follows from the findings of a round. */
+export const verdict = (
+  book: GoalState,
+  findings: ReadonlyArray<Finding>,
+  round: number,
+  workers: ReadonlyArray<string>
+): Verdict => {
+  const errors = findings.filter(({ severity }) => severity === "error")
+  if (errors.length === 0) {
+    const checked = findings.filter(({ message, severity }) => severity === "info" && message.startsWith("`")).length
+    const warnings = findings.filter(({ severity }) => severity === "warning").length
+    return {
+      _tag: "Passed",
+      summary: `${book.plan.counts.completed === 1 ? "1 task is" : `${book.plan.counts.completed} tasks are`} done; ${checked} checks succeeded${warnings === 0 ? "" : `; ${warnings} warnings`}`
+    }
+  }
+  const replan = errors.find(({ needsReplan }) => needsReplan === true)
+  if (replan !== undefined && book.options?.planner != null) return { _tag: "Replan", reason: replan.message }
+  const known = book.known
+  const tasks = mendable(findings).map((finding, index) => {
+    let id = `fix-${round}-${index + 1}`
+    while (known.has(id)) id = `${id}x`
+    return followUp(book, id, finding, workers)
+  })
+  // what does not fit is found again by the next review
+  return { _tag: "Issues", tasks: fitting(tasks) }
+}

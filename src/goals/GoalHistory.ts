@@ -1,0 +1,103 @@
+/**
+ * GoalHistory: what led a goal to where it stands, for whoever was not there: what was
+ * asked for, what went wrong on the way, how much is done and where that work lies.
+ *
+ * Pure but for the reading. It tells of no rune after the one that it is asked about,
+ * and is never long.
+ */
+import { Effect } from "effect"
+import type { Finding } from "../domain/GoalMessages.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
+import { readGoal } from "./GoalActor.ts"
+import { actorOf, type GoalState, type Told } from "./GoalState.ts"
+import { cut } from "./Excerpt.ts"
+import * as ReviewGate from "./ReviewGate.ts"
+
+export interface Line {
+  /** ms since the epoch */
+  readonly at: number
+  readonly text: string
+}
+
+/** Of what went wrong, the newest; and branches that are named. */
+const MAX_STEPS = 12
+const MAX_BRANCHES = 10
+const MAX_TEXT = 300
+
+const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
+
+/** Undefined for what goes well, and for what its reader is told anyway. */
+const stepOf = ({ event }: Told): string | undefined => {
+  switch (event._tag) {
+    case "plan_rejected":
+      return `${event.by} sent the plan back: ${event.reason || "no reason"}`
+    case "task_retried":
+      return event.counts ? `${event.taskId} went wrong, and is tried again: ${event.error}` : undefined
+    case "task_failed":
+      return `${event.taskId} has failed: ${event.error}`
+    case "critique": {
+      const [first, ...more] = (event.findings as ReadonlyArray<Finding>).filter(({ severity }) => severity === "error")
+      if (first === undefined) return undefined
+      const about = first.task === undefined ? "" : `${first.task}: `
+      return `the review found: ${about}${first.message}${more.length === 0 ? "" : ` (and ${more.length} more)`}`
+    }
+    case "needs_replan":
+      return `the review wants another plan: ${event.reason}`
+    case "all_runnable_blocked":
+      return `it was blocked: ${event.reason}`
+    case "dependency_resolved":
+      return `it went on: ${event.reason}`
+    default:
+      return undefined
+  }
+}
+
+const standing = ({ plan, total }: GoalState): string => {
+  const { completed, ...others } = plan.counts
+  const rest = Object.entries(others).flatMap(([state, count]) => (count === 0 ? [] : [`${count} ${state}`]))
+  return [
+    `${completed} of ${Math.max(total, plan.size)} tasks done`,
+    ...rest,
+    plan.errors === 1 ? "1 error" : `${plan.errors} errors`
+  ].join(", ")
+}
+
+/** Where the work of done tasks lies. */
+const works = (book: GoalState): ReadonlyArray<string> => {
+  const all = ReviewGate.worksOf(book.plan)
+  const more = all.length > MAX_BRANCHES ? [`done, on ${all.length - MAX_BRANCHES} more branches`] : []
+  return [
+    ...all
+      .slice(-MAX_BRANCHES)
+      .map(({ branch, head, tasks }) => `done, on ${branch} at ${head.slice(0, 12)}: ${tasks.join(", ")}`),
+    ...more
+  ]
+}
+
+/** Up to that rune; empty for an actor that is no goal. */
+export const story = Effect.fnUntraced(function* (
+  log: EventLog["Service"],
+  of: { readonly stream: string; readonly actor: string; readonly cause: number }
+) {
+  const goalId = of.actor.slice(actorOf("").length)
+  if (of.actor !== actorOf(goalId)) return []
+  const steps: Array<Line> = []
+  let left = 0
+  const { book, stand } = yield* readGoal(log, of.stream, goalId, (told) => {
+    if (told.eventId > of.cause) return false
+    const text = told.eventId === of.cause ? undefined : stepOf(told)
+    if (text !== undefined && steps.push({ at: told.at, text: lineOf(text) }) > MAX_STEPS) {
+      steps.shift()
+      left++
+    }
+    return true
+  })
+  const now = (text: string): Line => ({ at: stand.at, text: lineOf(text) })
+  return [
+    { at: book.submittedAt, text: lineOf(`${book.by} gave this goal: ${book.goal}`) },
+    ...(left === 0 ? [] : [{ at: steps[0]!.at, text: `… after ${left} earlier steps` }]),
+    ...steps,
+    now(standing(book)),
+    ...works(book).map(now)
+  ]
+})

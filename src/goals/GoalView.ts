@@ -1,0 +1,92 @@
+/**
+ * GoalView: a goal and its tasks as people see them. Pure.
+ */
+import type { GoalInfo, GoalOptions, TaskCounts, TaskInfo } from "../domain/GoalMessages.ts"
+import type { GoalState, Stand } from "./GoalState.ts"
+import { cut } from "./Excerpt.ts"
+import type { Node } from "./Plan.ts"
+
+/** What a row says that does not change any more once the goal has ended. */
+export interface Figures {
+  readonly goal: string
+  readonly by: string
+  readonly submittedAt: number
+  readonly options: GoalOptions | undefined
+  readonly total: number
+  readonly tasks: TaskCounts
+  readonly executingSince: number
+}
+
+export const figuresOf = (book: GoalState): Figures => ({
+  goal: book.goal,
+  by: book.by,
+  submittedAt: book.submittedAt,
+  options: book.options,
+  total: Math.max(book.total, book.plan.size),
+  tasks: { ...book.plan.counts },
+  executingSince: book.executingSince
+})
+
+/** As long again for each task that is left as for each that is done. */
+export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
+  const done = tasks.completed + tasks.failed
+  const left = tasks.pending + tasks.assigned + tasks.running
+  return done === 0 || executingSince === 0 ? null : Math.round((Math.max(0, now - executingSince) / done) * left)
+}
+
+const plainDetail = (state: string, reason: string | null): string => {
+  if (state === "goal_met") return "the goal is met"
+  if (state === "stopped") return reason ?? "it is stopped"
+  return reason ?? state.replaceAll("_", " ")
+}
+
+export const infoOf = (
+  of: {
+    readonly goalId: string
+    readonly conversation: string
+    readonly project: string
+    readonly stand: Stand
+    readonly figures: Figures
+    readonly detail: string | undefined
+    readonly options: GoalOptions
+  },
+  now: number
+): GoalInfo => {
+  const { conversation, detail, figures, goalId, options, project, stand } = of
+  const { data, state } = stand
+  return {
+    goalId,
+    conversation,
+    project,
+    goal: figures.goal,
+    by: figures.by,
+    submittedAt: figures.submittedAt,
+    state,
+    since: stand.at,
+    restsOn: stand.entered,
+    detail: detail === undefined || detail === "" ? plainDetail(state, data.reason) : detail,
+    reason: data.reason,
+    total: figures.total,
+    tasks: figures.tasks,
+    rounds: data.rounds,
+    maxRounds: data.maxRounds,
+    estimate: state === "executing" ? estimate(figures, now) : null,
+    options
+  }
+}
+
+export const taskOf = ({ agent, error, errors, result, since, state, task }: Node): TaskInfo => ({
+  id: task.id,
+  title: task.title,
+  state,
+  dependsOn: task.dependsOn.slice(0, 100),
+  priority: task.priority,
+  owner: agent ?? task.owner,
+  needs: task.needs,
+  errors,
+  since,
+  error: error === null ? null : cut(error, 500),
+  restsOn: result?.eventId ?? null,
+  head: result?.head ?? null,
+  branch: result?.branch ?? null
+})

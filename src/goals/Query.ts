@@ -1,0 +1,96 @@
+/**
+ * Query: an agent is asked something, and its answer is checked; one that cannot
+ * be used is handed back with what is wrong, a limited number of times.
+ *
+ * Guarantees: asked again under the same key, after a crash of whoever asks, it goes
+ * on where it was: no question is posed twice.
+ */
+import { Clock, Effect, Schema } from "effect"
+import type { Address, AgentPort, Fate, TurnOutcome } from "../domain/AgentPort.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
+import { sendable } from "./Answer.ts"
+import { tail } from "./Excerpt.ts"
+
+/** Of the last answer, for the person who is told that none could be used. */
+const MAX_SAID = 300
+
+/** No answer that can be used. */
+export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
+
+export interface Query<A> {
+  readonly crew: AgentPort["Service"]
+  readonly to: Address
+  readonly from: string
+  /** The same for the same matter. */
+  readonly key: string
+  readonly text: string
+  readonly tries: number
+  /** ms for each try. */
+  readonly timeout: number
+  /** Returns when something has changed, or after a while. */
+  readonly news: Effect.Effect<void>
+  /** Says what it waits for. */
+  readonly waits: (detail: string, messageId: string) => void
+  /** How a turn ended that gave no answer. */
+  readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>
+  /** What is wrong with an answer, in words that its author can mend it by. */
+  readonly read: (output: string) => Effect.Effect<A, { readonly message: string }>
+}
+
+const again = (text: string, problem: string): string =>
+  `${text}\n\nYour last answer could not be used:\n${problem}\n\nAnswer again, the whole of it.`
+
+/** The end of one try; undefined where nobody takes messages now. */
+const pose = <A>(query: Query<A>, messageId: string, text: string) =>
+  Effect.gen(function* () {
+    const { crew, from, to } = query
+    const began = yield* Clock.currentTimeMillis
+    let interrupted = false
+    for (;;) {
+      const members = yield* crew.members(to.conversation)
+      const member = members.find(({ agent }) => agent === to.agent)
+      if (member === undefined) {
+        return yield* new QueryFailed({ message: `there is no agent ${to.agent} in this project` })
+      }
+      const fate: Fate = yield* Effect.catch(crew.fate(to, messageId), () =>
+        Effect.succeed({ _tag: "Waiting" } as const)
+      )
+      if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
+      query.waits(
+        member.online
+          ? `${to.agent} is asked`
+          : `${to.agent} is offline, and is asked as soon as it is back: agentd start ${to.agent}`,
+        messageId
+      )
+      if (fate._tag === "Unknown") {
+        // refused while its conversation takes no work: asked again with the next news
+        yield* Effect.ignore(crew.post(to, { messageId, from, text: sendable(text), alone: true }))
+      }
+      if (!interrupted && fate._tag === "Carried" && (yield* Clock.currentTimeMillis) - began > query.timeout) {
+        interrupted = true
+        yield* Effect.ignore(crew.interrupt(to, messageId, "it took too long"))
+      }
+      yield* query.news
+    }
+  })
+
+export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
+  let problem = ""
+  let said = ""
+  for (let n = 1; n <= query.tries; n++) {
+    const text = n === 1 ? query.text : again(query.text, problem)
+    const fate = yield* pose(query, `${query.key}/${n}`, text)
+    if (fate._tag === "Dropped") problem = "the question was taken out of the inbox"
+    else if (fate.outcome !== "completed") problem = yield* query.howEnded(fate.turnId, fate.outcome)
+    else {
+      const read = yield* Effect.result(query.read(fate.output))
+      if (read._tag === "Success") return read.success
+      problem = read.failure.message
+      said = tail(fate.output.trim(), MAX_SAID)
+    }
+  }
+  const times = query.tries === 1 ? "its answer" : `none of ${query.tries} answers`
+  return yield* new QueryFailed({
+    message: `${query.to.agent}: ${times} could be used: ${problem}${said === "" ? "" : `; it had said: ${said}`}`
+  })
+})

@@ -1,0 +1,57 @@
+/**
+ * Request: a goal as it is submitted, completed by what its project says. Pure.
+ */
+import { Duration, Schema } from "effect"
+import type { Member } from "../domain/AgentPort.ts"
+import { GoalConfig } from "../config/GoalConfig.ts"
+import type { GoalOptions, GoalRequest } from "../domain/GoalMessages.ts"
+import { CommandRefused } from "../domain/Messages.ts"
+
+/** The project's word, unless the request says otherwise. */
+export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions => ({
+  planner: request.planner ?? config.planner ?? null,
+  critic: request.critic ?? config.critic ?? null,
+  workers: config.workers ?? null,
+  checks: request.checks ?? config.checks,
+  checkTimeout: Duration.toMillis(config.checkTimeout),
+  autoStart: request.autoStart ?? config.autoStart,
+  rounds: request.rounds ?? config.rounds,
+  target: request.target ?? config.target ?? null,
+  planTries: config.planTries,
+  maxTaskErrors: config.maxTaskErrors,
+  maxErrors: config.maxErrors,
+  backoff: {
+    base: Duration.toMillis(config.backoff.base),
+    cap: Duration.toMillis(config.backoff.cap),
+    jitter: config.backoff.jitter
+  },
+  taskTimeout: Duration.toMillis(config.taskTimeout),
+  blockedTimeout: Duration.toMillis(config.blockedTimeout)
+})
+
+/** A planner or a critic that there is not. */
+export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>): CommandRefused | undefined => {
+  const names = members.map(({ agent }) => agent)
+  for (const [role, name] of [
+    ["planner", options.planner],
+    ["critic", options.critic]
+  ] as const) {
+    if (name !== null && !names.includes(name)) {
+      return new CommandRefused({
+        message: `${role}: there is no agent "${name}".`,
+        remedy: `There are: ${names.join(", ") || "none"}`
+      })
+    }
+  }
+  return undefined
+}
+
+/** Of a goal whose first rune says none. */
+export const DEFAULTS: GoalOptions = optionsOf({ goal: "", plan: null }, Schema.decodeSync(GoalConfig)({}))
+
+/** Whether it may be given tasks. */
+export const isWorker = ({ critic, planner, workers }: GoalOptions, { agent, parent }: Member): boolean =>
+  workers === null ? agent !== planner && agent !== critic && parent === null : workers.includes(agent)
+
+export const workersOf = (options: GoalOptions, members: ReadonlyArray<Member>): ReadonlyArray<string> =>
+  members.filter((member) => isWorker(options, member)).map(({ agent }) => agent)

@@ -1,0 +1,229 @@
+/**
+ * ReviewGate: what can be checked without an opinion, before the critic looks: every task
+ * came to its end, its work is committed and fits together, and the plan's commands
+ * succeed on it.
+ *
+ * Guarantees: the commands run where the work is: in the one folder that it was done
+ * in, else in a checkout of agentd's own that holds all of it, merged; each has a
+ * limit of time, and no process of it is left, whatever becomes of the daemon; what
+ * they print is kept to its end. It says what it found and never throws.
+ */
+import { Duration, Effect } from "effect"
+import { existsSync, mkdirSync } from "node:fs"
+import { dirname } from "node:path"
+import { git } from "../backends/Git.ts"
+import type { ProcessTree } from "../backends/process/ProcessTree.ts"
+import type { Reaper } from "../backends/process/Reaper.ts"
+import * as RunProcess from "../backends/process/RunProcess.ts"
+import * as Ids from "../domain/Ids.ts"
+import type { Finding } from "../domain/GoalMessages.ts"
+import * as GitMerge from "./GitMerge.ts"
+import type { Node, Plan } from "./Plan.ts"
+
+/** The end of what a command printed. */
+const KEPT = 4_000
+const GRACE = Duration.seconds(5)
+/** Failed tasks that are told one by one. */
+const MAX_FAILED = 100
+
+export interface Spec {
+  readonly plan: Plan
+  /** Failed tasks that others stand for. */
+  readonly followed: ReadonlySet<string>
+  readonly goal: string
+  readonly checks: ReadonlyArray<string>
+  /** ms for each. */
+  readonly timeout: number
+  /** The project's root. */
+  readonly root: string
+  /** What the work is merged onto; null: what is checked out in the root. */
+  readonly target: string | null
+  /** A folder of agentd's own for the merged work; it need not be there. */
+  readonly scratch: string
+  readonly store: string
+  readonly environment: RunProcess.Environment
+}
+
+/** The newest commit of each branch, in the order in which they came to be done. */
+export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cwd: string | null }> => {
+  const done = plan.nodes
+    .filter(({ result, state }) => state === "completed" && result?.branch != null && result.head != null)
+    .toSorted((a, b) => a.result!.eventId - b.result!.eventId)
+  const works = new Map<string, { readonly cwd: string | null; readonly head: string; readonly nodes: Array<Node> }>()
+  for (const node of done) {
+    const { branch, cwd, head } = node.result!
+    const nodes = works.get(branch!)?.nodes ?? []
+    nodes.push(node)
+    works.delete(branch!)
+    works.set(branch!, { head: head!, cwd, nodes })
+  }
+  return [...works].map(([branch, { cwd, head, nodes }]) => {
+    const agents = new Set(nodes.map(({ agent }) => agent))
+    // what was tried in vain lies on the branch, too
+    const given = plan.nodes.filter(({ agent, attempts }) => attempts > 0 && agents.has(agent))
+    const spans = given.map(({ began, result }) => ({
+      from: began,
+      to: result?.branch === branch ? (result.head ?? head) : head
+    }))
+    return { branch, head, cwd, tasks: nodes.map(({ task }) => task.id), spans }
+  })
+}
+
+const error = (message: string, more: Partial<Finding> = {}): Finding => ({ severity: "error", message, ...more })
+
+const failed = ({ followed, plan }: Spec): ReadonlyArray<Finding> => {
+  if (plan.counts.failed === 0) return []
+  const nodes = plan.nodes.filter(({ state, task }) => state === "failed" && !followed.has(task.id))
+  return nodes
+    .slice(0, MAX_FAILED)
+    .map((node) => error(`it failed: ${node.error ?? "no reason"}`, { task: node.task.id, fix: node.task.title }))
+}
+
+/** Reads a pipe to its end and keeps the last of it. */
+const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"]) {
+  let kept = ""
+  for (;;) {
+    const chunk = yield* RunProcess.read(pipe)
+    if (chunk === undefined) return kept
+    kept = (kept + chunk.toString("utf8")).slice(-KEPT)
+  }
+})
+
+const outcome = (command: string, status: RunProcess.ExitStatus | undefined, timeout: number): string | undefined => {
+  if (status === undefined) return `\`${command}\` took longer than ${Duration.format(Duration.millis(timeout))}`
+  if (status.code === 0) return undefined
+  return `\`${command}\` ended with ${status.signal ?? `exit code ${status.code}`}`
+}
+
+const runIn = Effect.fnUntraced(function* (spec: Spec, command: string, cwd: string) {
+  const child = yield* RunProcess.make({
+    store: spec.store,
+    runId: yield* Ids.runId,
+    argv: ["sh", "-c", command],
+    cwd,
+    env: RunProcess.inheritable(spec.environment),
+    grace: GRACE
+  })
+  const reading = Effect.all([tail(child.stdout), tail(child.stderr)], { concurrency: 2 })
+  const done = Effect.zipWith(reading, child.exited, (texts, status) => ({ texts, status }), { concurrent: true })
+  const ended = yield* Effect.timeoutOption(done, spec.timeout)
+  const status = ended._tag === "Some" ? ended.value.status : undefined
+  const wrong = outcome(command, status, spec.timeout)
+  if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded` } as Finding
+  const printed = ended._tag === "Some" ? ended.value.texts.join("\n").trim().slice(-KEPT) : ""
+  return error(printed === "" ? wrong : `${wrong}:\n${printed}`, { fix: `Make \`${command}\` succeed.` })
+})
+
+const run = (spec: Spec, command: string, cwd: string) =>
+  runIn(spec, command, cwd).pipe(
+    Effect.scoped,
+    Effect.catchTag("BackendError", ({ message, remedy }) =>
+      Effect.succeed(error(`\`${command}\` could not be run: ${message}`, { fix: remedy, forPerson: true }))
+    )
+  )
+
+/** A checkout of agentd's own at that commit; what lies in it beside the files of git stays from review to review. */
+const checkOut = Effect.fnUntraced(function* (spec: Spec, commit: string) {
+  const { root, scratch } = spec
+  if (existsSync(scratch)) {
+    const moved = yield* git(scratch, "checkout", "--quiet", "--force", "--detach", commit)
+    if (moved.code === 0) return undefined
+  }
+  const made = yield* Effect.result(
+    Effect.try({
+      try: () => mkdirSync(dirname(scratch), { recursive: true, mode: 0o700 }),
+      catch: (cause) => error(`no folder could be made for the checks: ${String(cause)}`, { forPerson: true })
+    })
+  )
+  if (made._tag === "Failure") return made.failure
+  const added = yield* git(root, "worktree", "add", "--quiet", "--force", "--detach", scratch, commit)
+  return added.code === 0 ? undefined : error(`the merged work could not be checked out: ${added.stderr}`)
+})
+
+/** Takes the checkout away, if it was made. */
+export const clear = (root: string, scratch: string): Effect.Effect<void> =>
+  Effect.suspend(() =>
+    existsSync(scratch) ? Effect.ignore(git(root, "worktree", "remove", "--force", "--force", scratch)) : Effect.void
+  )
+
+/** Commits that are of no task of the goal, in words. */
+export const strangers = (commits: ReadonlyArray<string>): string =>
+  `${commits.length === 1 ? "a commit" : `${commits.length} commits`} of no task of this goal: ${commits.slice(0, 5).join("; ")}${commits.length > 5 ? "; …" : ""}`
+
+interface Place {
+  readonly cwd: string
+  readonly findings: ReadonlyArray<Finding>
+}
+
+/** Where the commands run, and what is wrong with the work before they do. */
+const placeOf = Effect.fnUntraced(function* (spec: Spec) {
+  const works = worksOf(spec.plan)
+  const findings: Array<Finding> = []
+  for (const { branch, cwd, tasks } of works) {
+    const changes = cwd === null || !existsSync(cwd) ? [] : yield* GitMerge.uncommitted(cwd)
+    if (changes.length === 0) continue
+    findings.push(
+      error(`${branch} has changes that are not committed: ${changes.slice(0, 5).join(", ")}`, {
+        task: tasks.at(-1)!,
+        fix: "Commit what belongs to the work, take back what does not."
+      })
+    )
+  }
+  const [only] = works
+  if (only === undefined) return { cwd: spec.root, findings } as Place
+  const base = yield* GitMerge.commitOf(spec.root, spec.target ?? "HEAD")
+  if (base === undefined) {
+    return {
+      cwd: only.cwd ?? spec.root,
+      findings: [...findings, error(`there is no branch ${spec.target}`, { forPerson: true })]
+    } as Place
+  }
+  for (const work of works) {
+    const others = yield* GitMerge.foreign(spec.root, base, work)
+    if (others.length === 0) continue
+    findings.push({
+      severity: "warning",
+      message: `${work.branch} holds ${strangers(others)}, which would be merged with it`
+    })
+  }
+  const { commit, results } = yield* GitMerge.combine(spec.root, base, works, spec.goal)
+  for (const { branch, conflicts, outcome, tasks } of results) {
+    if (outcome !== "conflict") continue
+    findings.push(
+      error(`${branch} conflicts with the rest of the work in ${conflicts.join(", ")}`, {
+        task: tasks.at(-1)!,
+        fix: `Merge ${results
+          .filter((other) => other.branch !== branch)
+          .map((other) => other.branch)
+          .concat(spec.target ?? [])
+          .join(", ")} into your branch and solve the conflicts.`
+      })
+    )
+  }
+  // One folder holds all of it already, with what its agent has installed there.
+  if (commit === only.head && works.length === 1 && only.cwd !== null && existsSync(only.cwd)) {
+    return { cwd: only.cwd, findings } as Place
+  }
+  if (spec.checks.length === 0) return { cwd: spec.root, findings } as Place
+  const problem = yield* checkOut(spec, commit)
+  return { cwd: spec.scratch, findings: problem === undefined ? findings : [...findings, problem] } as Place
+})
+
+/** What it finds, in order; without an `error` the work may go to the critic. */
+export const check = (spec: Spec): Effect.Effect<ReadonlyArray<Finding>, never, ProcessTree | Reaper> =>
+  Effect.gen(function* () {
+    const { cwd, findings } = yield* placeOf(spec)
+    const before = [...failed(spec), ...findings]
+    if (spec.checks.length === 0) return before
+    if (!existsSync(cwd)) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
+    const results: Array<Finding> = []
+    for (const command of spec.checks) results.push(yield* run(spec, command, cwd))
+    return [...before, ...results]
+  }).pipe(
+    Effect.catchTags({
+      GitUnavailable: ({ message, remedy }) =>
+        Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })]),
+      MergeRefused: ({ message, remedy }) =>
+        Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })])
+    })
+  )

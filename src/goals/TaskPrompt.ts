@@ -1,0 +1,37 @@
+/**
+ * TaskPrompt: what an agent is told that is to do a task. Pure.
+ */
+import type { GoalState } from "./GoalState.ts"
+import { cut } from "./Excerpt.ts"
+import type { Node, Plan } from "./Plan.ts"
+
+/** Dependencies that are named. */
+const MAX_BEFORE = 50
+const MAX_ERROR = 2_000
+
+/** What is done already, and where its work lies. */
+const before = (plan: Plan, { task }: Node): string => {
+  const lines = task.dependsOn.slice(0, MAX_BEFORE).map((id) => {
+    const node = plan.find(id)
+    const result = node?.result
+    const where =
+      result?.branch == null
+        ? ""
+        : ` (branch ${result.branch}${result.head === null ? "" : ` at ${result.head.slice(0, 12)}`})`
+    return `- ${id}: ${node?.task.title ?? ""}${where}`
+  })
+  const more = task.dependsOn.length > MAX_BEFORE ? [`- … and ${task.dependsOn.length - MAX_BEFORE} more`] : []
+  return `Done before this, merge what you need of it into your branch:\n${[...lines, ...more].join("\n")}`
+}
+
+export const text = (book: GoalState, node: Node): string => {
+  const { error, task } = node
+  return [
+    `Task ${task.id}: ${task.title}`,
+    ...(task.description === "" ? [] : [task.description]),
+    `It is part of this goal: ${book.goal}`,
+    ...(task.dependsOn.length === 0 ? [] : [before(book.plan, node)]),
+    ...(error === null ? [] : [`The last try ended like this: ${cut(error, MAX_ERROR)}`]),
+    "Do this task and no other. Where you work in git, commit what you did. End with what you did and how you know that it works."
+  ].join("\n\n")
+}

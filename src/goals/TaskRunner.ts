@@ -1,0 +1,303 @@
+/**
+ * TaskRunner: tasks are given to agents, watched, and taken back with what they came
+ * to, until every task is terminal or none can go on.
+ *
+ * Guarantees: a task is given out by a message whose id follows from goal, task and
+ * try, after the rune that says so: a crash between the two gives it out again under
+ * the same id, and changes nothing where it was given. What has become of it is asked,
+ * not remembered: nothing that was told while nobody listened is lost.
+ */
+import { Effect, Schema } from "effect"
+import { git } from "../backends/Git.ts"
+import type { Address, Fate, Member } from "../domain/AgentPort.ts"
+import type { Evidence } from "../domain/GoalMessages.ts"
+import { Report } from "../domain/Messages.ts"
+import * as Backoff from "../supervision/Backoff.ts"
+import { sendable } from "./Answer.ts"
+import { type GoalActor, RESTS } from "./GoalActor.ts"
+import { cut, tail } from "./Excerpt.ts"
+import * as GitMerge from "./GitMerge.ts"
+import type { Node } from "./Plan.ts"
+import { decide, type Decision } from "./Scheduler.ts"
+import * as TaskPrompt from "./TaskPrompt.ts"
+
+/** How long agents that are only offline may be so before the plan is blocked. */
+const PATIENCE = 60_000
+/** How long the agent of a task may be so, as it is while it is restarted or its conversation resumed. */
+const GRACE = 1_000
+const MAX_COMMITS = 100
+/** Of an answer, its end. */
+const MAX_OUTPUT = 2_000
+const MAX_SUMMARY = 500
+const MAX_ERROR = 2_000
+/** Pieces of evidence of one task, and how long each may be. */
+const MAX_PIECES = 32
+const MAX_PIECE = 2_000
+
+const quietly = <A, E>(effect: Effect.Effect<A, E>, otherwise: A): Effect.Effect<A> =>
+  Effect.orElseSucceed(effect, () => otherwise)
+
+/** The commit that a folder stands at; null outside git. */
+const headOf = (cwd: string | null): Effect.Effect<string | null> =>
+  cwd === null
+    ? Effect.succeed(null)
+    : quietly(
+        Effect.map(git(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"), ({ code, stdout }) =>
+          code === 0 ? stdout.trim() : null
+        ),
+        null
+      )
+
+const isReport = Schema.is(Report)
+
+export class Executing {
+  private readonly goal: GoalActor
+  /** Messages that this daemon posted: what their agents said was heard. */
+  private readonly posted = new Set<string>()
+  /** Tries that were told to end. */
+  private readonly interrupted = new Set<string>()
+  /** Messages whose agents are offline, and since when. */
+  private readonly away = new Map<string, number>()
+  /** Since when only agents that are offline keep it from going on. */
+  private stuckSince: number | undefined = undefined
+
+  constructor(goal: GoalActor) {
+    this.goal = goal
+  }
+
+  private to(agent: string): Address {
+    return { conversation: this.goal.around.conversation, agent }
+  }
+
+  /** Until the state is left. */
+  get run() {
+    const { goal } = this
+    return Effect.gen({ self: this }, function* () {
+      yield* goal.around.crew.recovered
+      for (;;) {
+        const members = yield* goal.members
+        for (const node of goal.book.plan.inFlight.values()) yield* this.look(node, members)
+        const wait = yield* this.assign
+        if (wait === undefined) return
+        yield* goal.news(wait)
+      }
+    })
+  }
+
+  /** What has become of a task that was given out. */
+  private readonly look = Effect.fnUntraced(
+    { self: this },
+    function* (this: Executing, node: Node, members: ReadonlyArray<Member>) {
+      const { crew } = this.goal.around
+      const agent = node.agent!
+      const messageId = node.messageId!
+      const member = members.find((one) => one.agent === agent)
+      const away = this.away.get(messageId)
+      this.away.delete(messageId)
+      const fate: Fate | undefined = yield* Effect.orElseSucceed(crew.fate(this.to(agent), messageId), () => undefined)
+      if (fate === undefined) {
+        return yield* this.again(node, `${agent} is no agent of this project any more`, false)
+      }
+      switch (fate._tag) {
+        case "Unknown":
+          return yield* this.post(node)
+        case "Waiting":
+          return yield* this.recall(node, member, away)
+        case "Carried":
+          if (node.state === "assigned") {
+            const base = node.base ?? (yield* headOf(member?.cwd ?? null))
+            yield* this.goal.moveIfStill({ _tag: "task_started", taskId: node.task.id, base })
+          }
+          return yield* this.limit(node)
+        case "Dropped":
+          return yield* this.failed(node, "it was dropped by a person")
+        case "Ended":
+          return yield* this.ended(node, fate, member)
+      }
+    }
+  )
+
+  /** It waits for an agent that is not there: somebody else may do it. */
+  private readonly recall = Effect.fnUntraced(
+    { self: this },
+    function* (this: Executing, node: Node, member: Member | undefined, away: number | undefined) {
+      if (member?.online === true || !this.goal.around.takesWork()) return
+      const messageId = node.messageId!
+      const now = yield* this.goal.now
+      const since = away ?? now
+      if (now - since < GRACE) return void this.away.set(messageId, since)
+      const gone = yield* quietly(this.goal.around.crew.withdraw(this.to(node.agent!), messageId), false)
+      const when = node.state === "running" ? "while it worked on it" : "before it began"
+      if (gone) yield* this.again(node, `${node.agent} went offline ${when}`, false)
+    }
+  )
+
+  /** A try that takes too long is ended; how it ended is seen by its fate. */
+  private readonly limit = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
+    const messageId = node.messageId!
+    if (node.state !== "running" || this.interrupted.has(messageId)) return
+    if ((yield* this.goal.now) < this.deadline(node)) return
+    this.interrupted.add(messageId)
+    yield* quietly(
+      this.goal.around.crew.interrupt(this.to(node.agent!), messageId, "the task took too long"),
+      undefined
+    )
+  })
+
+  private deadline(node: Node): number {
+    return node.since + (node.task.timeout ?? this.goal.options.taskTimeout)
+  }
+
+  private readonly ended = Effect.fnUntraced(
+    { self: this },
+    function* (this: Executing, node: Node, fate: Fate & { readonly _tag: "Ended" }, member: Member | undefined) {
+      const { outcome, output, turnId } = fate
+      const said = yield* this.reportsOf(node, turnId)
+      const bad = said.findLast(({ status }) => status !== "done")
+      const tookTooLong = this.interrupted.delete(node.messageId!)
+      if (outcome !== "completed") {
+        const why = tookTooLong ? "it took too long" : yield* this.goal.howEnded(turnId, outcome, node.given)
+        const words = output.trim() === "" ? why : `${why}; it had said: ${tail(output.trim(), MAX_SUMMARY)}`
+        return yield* this.failed(node, words)
+      }
+      if (bad?.status === "failed") return yield* this.failed(node, bad.summary)
+      if (bad?.status === "blocked") {
+        // another try would meet the same
+        const error = cut(`blocked: ${bad.summary}`, MAX_ERROR)
+        return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
+      }
+      const cwd = member?.cwd ?? null
+      const head = yield* headOf(cwd)
+      const { base } = node
+      const changed = cwd !== null && base !== null && head !== null && head !== base
+      const evidence: Evidence = {
+        cwd,
+        branch: member?.branch ?? null,
+        base,
+        head,
+        commits: changed ? yield* quietly(GitMerge.commitsSince(cwd, base, MAX_COMMITS), []) : [],
+        reported: said
+          .flatMap((report) => report.evidence)
+          .slice(-MAX_PIECES)
+          .map((one) => cut(one, MAX_PIECE)),
+        output: tail(output.trim(), MAX_OUTPUT)
+      }
+      const result = cut(said.at(-1)?.summary ?? tail(output.trim(), MAX_SUMMARY), MAX_SUMMARY)
+      yield* this.goal.moveIfStill({ _tag: "task_completed", taskId: node.task.id, result, evidence })
+    }
+  )
+
+  /** What its agent said of the turn: as it was told, else as the log has it. */
+  private readonly reportsOf = Effect.fnUntraced(
+    { self: this },
+    function* (this: Executing, { agent, given, messageId }: Node, turnId: string) {
+      const told = this.goal.said(agent!, turnId)
+      if (told.length > 0 || this.posted.delete(messageId!)) return told
+      const { conversation, log } = this.goal.around
+      const runes = yield* log.tail({ stream: conversation, kinds: ["agent.reported"], after: given }, 256)
+      return runes.flatMap(({ payload }) => {
+        return payload["turn_id"] === turnId && isReport(payload) ? [payload as Report] : []
+      })
+    }
+  )
+
+  /** An error: another try after a while, as long as there are any. */
+  private readonly failed = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node, error: string) {
+    const { backoff, maxErrors, maxTaskErrors } = this.goal.options
+    const wait = Backoff.delay(
+      { ...backoff, factor: 2 },
+      { maxConsecutiveErrors: maxTaskErrors, maxTotalErrors: maxErrors },
+      { consecutiveErrors: node.errors + 1, totalErrors: this.goal.book.plan.errors + 1 },
+      `${this.goal.goalId}/${node.task.id}`
+    )
+    const words = cut(error, MAX_ERROR)
+    yield* wait === undefined
+      ? this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error: words })
+      : this.again(node, words, true, wait)
+  })
+
+  private readonly again = Effect.fnUntraced(
+    { self: this },
+    function* (this: Executing, node: Node, error: string, counts: boolean, wait = 0) {
+      const until = wait === 0 ? 0 : (yield* this.goal.now) + wait
+      yield* this.goal.moveIfStill({ _tag: "task_retried", taskId: node.task.id, error, counts, until })
+    }
+  )
+
+  private readonly post = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
+    const { book, goalId } = this.goal
+    this.posted.add(node.messageId!)
+    const message = {
+      messageId: node.messageId!,
+      from: `plan:${goalId}`,
+      text: sendable(TaskPrompt.text(book, node)),
+      alone: true
+    }
+    yield* this.goal.around.crew.post(this.to(node.agent!), message).pipe(
+      Effect.asVoid,
+      Effect.catch((refused) => this.failed(node, `${node.agent} does not take it: ${refused.message}`))
+    )
+  })
+
+  /** All that can be given out now; then how long to wait for more, or undefined where the state is left. */
+  private get assign() {
+    return Effect.gen({ self: this }, function* () {
+      const { goal } = this
+      for (;;) {
+        const now = yield* goal.now
+        const members = yield* goal.members
+        goal.book.plan.advance(now)
+        const decision = decide(goal.book.plan, goal.workersOf(members))
+        if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
+        const { agent, task: node } = decision
+        const member = members.find((one) => one.agent === agent)
+        const messageId = `plan/${goal.goalId}/${node.task.id}/${node.attempts + 1}`
+        const base = yield* headOf(member?.cwd ?? null)
+        yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
+        yield* this.post(node)
+      }
+    })
+  }
+
+  private readonly settle = Effect.fnUntraced(
+    { self: this },
+    function* (
+      this: Executing,
+      decision: Exclude<Decision, { readonly _tag: "Assign" }>,
+      members: ReadonlyArray<Member>,
+      now: number
+    ) {
+      const { goal } = this
+      if (decision._tag !== "Blocked") this.stuckSince = undefined
+      switch (decision._tag) {
+        case "Done":
+          yield* goal.moveIfStill({ _tag: "all_tasks_terminal" })
+          return undefined
+        case "Exhausted":
+          yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: decision.reason })
+          return undefined
+        case "Wait": {
+          goal.detail = goal.around.takesWork() ? decision.reason : RESTS
+          const deadlines = [...goal.book.plan.inFlight.values()]
+            .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
+            .map((node) => this.deadline(node))
+          const returns = [...this.away.values()].map((since) => since + GRACE)
+          return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now
+        }
+        case "Blocked": {
+          if (!members.some(({ online }) => online) && !goal.around.takesWork()) {
+            goal.detail = RESTS
+            return Number.POSITIVE_INFINITY
+          }
+          this.stuckSince ??= now
+          if (decision.passing && now - this.stuckSince < PATIENCE) {
+            goal.detail = decision.reason
+            return this.stuckSince + PATIENCE - now
+          }
+          yield* goal.moveIfStill({ _tag: "all_runnable_blocked", reason: decision.reason })
+          return undefined
+        }
+      }
+    }
+  )
+}

@@ -1,0 +1,191 @@
+/**
+ * EventIntake: what comes in from sessions, on its way to the right plate.
+ *
+ * Guarantees: to receive waits for nothing; while the log is still being folded
+ * what comes is kept in order, up to a limit, and taken in then.
+ */
+import { Clock, Effect, FiberSet, type Scope } from "effect"
+import { identify, type ProcessId } from "../backends/process/ProcessTable.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import type { Heard } from "./HookEvent.ts"
+import type { PlateActor } from "./PlateActor.ts"
+import { EventRefused, type Origin, type RunReport } from "./Plates.ts"
+import type { ProcessLiveness } from "./ProcessLiveness.ts"
+import { goesOn, type PlateRegistry } from "./PlateRegistry.ts"
+
+/** What is kept until the log is folded. */
+const MAX_WAITING = 4_096
+
+const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
+
+/** Undefined for a run that nobody knows. */
+export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
+
+export class EventIntake {
+  private readonly roster: PlateRegistry
+  private readonly pulse: ProcessLiveness
+  private readonly looks: FiberSet.FiberSet
+  /** `project/agent` of a run of ours that is alive. */
+  private readonly agentOf: AgentOf
+  /** Undefined once the log is folded. */
+  private waiting: Array<Effect.Effect<void>> | undefined = []
+
+  private constructor(roster: PlateRegistry, pulse: ProcessLiveness, looks: FiberSet.FiberSet, agentOf: AgentOf) {
+    this.agentOf = agentOf
+    this.roster = roster
+    this.pulse = pulse
+    this.looks = looks
+  }
+
+  static make(
+    roster: PlateRegistry,
+    pulse: ProcessLiveness,
+    agentOf: AgentOf
+  ): Effect.Effect<EventIntake, never, Scope.Scope> {
+    return Effect.map(FiberSet.make(), (looks) => new EventIntake(roster, pulse, looks, agentOf))
+  }
+
+  get isOpen(): boolean {
+    return this.waiting === undefined
+  }
+
+  /** The log is folded: what came meanwhile, in order. */
+  readonly open: Effect.Effect<void> = Effect.suspend(() => {
+    const next = this.waiting?.shift()
+    if (next !== undefined) return Effect.andThen(next, this.open)
+    this.waiting = undefined
+    return Effect.void
+  })
+
+  /** Takes it in, now or once the log is folded. */
+  take(heard: Heard, origin: Origin = nobody): Effect.Effect<void, EventRefused> {
+    return Effect.suspend(() => {
+      if (this.waiting === undefined) return this.deliver(heard, origin)
+      if (this.waiting.length >= MAX_WAITING) {
+        return Effect.fail(
+          new EventRefused({
+            field: "",
+            message: `${MAX_WAITING} events wait for the log to be read.`,
+            remedy: "Send it again in a moment."
+          })
+        )
+      }
+      this.waiting.push(
+        Effect.catch(this.deliver(heard, origin), (error) => Effect.logWarning(`${heard.name}: ${error.message}`))
+      )
+      return Effect.void
+    })
+  }
+
+  private readonly deliver = Effect.fnUntraced(
+    { self: this },
+    function* (this: EventIntake, heard: Heard, origin: Origin) {
+      const { event, plate } = yield* this.admit(heard, origin)
+      if (event === undefined) return
+      plate.tell(event)
+      yield* this.ends(plate, event, origin)
+    }
+  )
+
+  /** Whose it is, and the event with all that is known besides its body. The plate is told by who calls. */
+  readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
+    const now = yield* Clock.currentTimeMillis
+    const process = processOf(origin)
+    const known = this.roster.ofSession(heard.sessionId)
+    const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
+    if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
+      const agent = yield* this.agentOf(origin.run)
+      const { plateId } = plate
+      plate.tell({ _tag: "Registered", at: now, plateId, cwd: heard.cwd ?? "", runId: origin.run, agent })
+    }
+    plate.heard = Math.max(plate.heard, now)
+    this.roster.populated.openUnsafe()
+    if (heard.sessionId === plate.sessionId && plate.follow(heard.transcriptPath)) {
+      // What is in it by now is no news later.
+      yield* FiberSet.run(this.looks, plate.look("look"))
+    }
+    if (heard.prompt !== undefined) plate.facts = { ...plate.facts, prompt: heard.prompt }
+    return { plate, event: adorned(heard, plate, origin, process, now) }
+  })
+
+  /** A session that ends may go on under another id, or take its process with it. */
+  private ends(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
+    if (event._tag === "HookSessionEnd") {
+      if (event.sessionId !== plate.sessionId) return Effect.void
+      plate.ended = { reason: event.reason, at: event.at }
+      return goesOn(event.reason) ? Effect.void : this.pulse.ending(plate)
+    }
+    if ("sessionId" in event && event.sessionId === plate.sessionId) plate.ended = undefined
+    // It was said while we were down, by a process that is gone by now.
+    if (
+      event._tag === "HookSessionStart" &&
+      event.late === true &&
+      origin.pid !== undefined &&
+      event.pidStart === undefined
+    ) {
+      plate.tell({ _tag: "ProcessExited", at: event.at, pid: origin.pid })
+    }
+    return Effect.void
+  }
+
+  /** What a run of ours tells of itself. */
+  readonly report = Effect.fnUntraced({ self: this }, function* (this: EventIntake, report: RunReport) {
+    const { agent, event, runId } = report
+    const at = yield* Clock.currentTimeMillis
+    let plate = this.roster.ofRun(runId)
+    if (event._tag === "RunBegun") {
+      const known = event.sessionId === undefined ? undefined : this.roster.ofSession(event.sessionId)
+      plate ??= known ?? (yield* this.roster.make(undefined))
+      this.roster.bindRun(runId, plate)
+      plate.tellsCalls = runId
+      const process = event.pid === undefined ? undefined : identify(event.pid)
+      const { data } = plate.stand
+      // The session of an earlier run goes on: one that is closed, or whose end is on its way, opens again.
+      const resumed = !plate.isOpen || (data.runId !== null && data.runId !== runId)
+      if (resumed && event.sessionId !== undefined) {
+        const { cwd, sessionId } = event
+        plate.ended = undefined
+        plate.tell({ _tag: "HookSessionStart", at, sessionId, source: "resume", cwd, ...pidOf(process) })
+      }
+      plate.tell({ _tag: "Registered", at, plateId: plate.plateId, cwd: event.cwd, runId, agent, ...pidOf(process) })
+      return
+    }
+    // A run that has not begun has nothing to tell.
+    if (plate === undefined) return
+    if (event._tag === "RunEnded" && plate.tellsCalls === runId) plate.tellsCalls = undefined
+    plate.tell(event._tag === "RunEnded" ? { _tag: "ProcessExited", at } : event)
+  })
+}
+
+/** Its start is 0 where nobody can say that it lives. */
+const processOf = ({ pid }: Origin): ProcessId | undefined => {
+  if (pid === undefined) return undefined
+  const process = identify(pid)
+  return process.start === 0 ? undefined : process
+}
+
+const pidOf = (process: ProcessId | undefined) =>
+  process === undefined ? {} : { pid: process.pid, ...(process.start === 0 ? {} : { pidStart: process.start }) }
+
+/** The event with what is known besides its body. Paths are added where they are news. */
+const adorned = (
+  { cwd, event, transcriptPath }: Heard,
+  plate: PlateActor,
+  origin: Origin,
+  process: ProcessId | undefined,
+  now: number
+): PlateMachine.Event | undefined => {
+  if (event === undefined || !event._tag.startsWith("Hook")) return event
+  const { data } = plate.stand
+  const paths = {
+    ...(transcriptPath === undefined || transcriptPath === data.transcriptPath ? {} : { transcriptPath }),
+    ...(cwd === undefined || (data.cwd !== null && event._tag !== "HookSessionStart") ? {} : { cwd })
+  }
+  if (event._tag !== "HookSessionStart") return { ...event, ...paths } as PlateMachine.Event
+  return {
+    ...event,
+    ...paths,
+    ...(process === undefined ? (origin.pid === undefined ? {} : { pid: origin.pid }) : pidOf(process)),
+    ...(origin.at === undefined ? {} : { at: Math.min(origin.at, now), late: true })
+  }
+}

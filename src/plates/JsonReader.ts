@@ -1,0 +1,123 @@
+/**
+ * JsonReader: a JSON object from outside, read field by field.
+ *
+ * Guarantees: what is read has its type and stays within its limit; the first
+ * thing that is wrong is kept, with its field and a remedy, and what is read after
+ * it is of no use. A field that nobody reads may hold anything.
+ */
+import { Result } from "effect"
+import { EventRefused } from "./Plates.ts"
+
+type Json = { readonly [key: string]: unknown }
+
+/** Characters of an id or a name. */
+export const MAX_NAME = 256
+/** Characters of a path. */
+export const MAX_PATH = 4_096
+/** Characters of an error, in words. */
+const MAX_TEXT = 2_000
+
+const shown = (value: unknown): string =>
+  value === null ? "null" : Array.isArray(value) ? "a list" : `a ${typeof value}`
+
+export class JsonReader {
+  readonly json: Json
+  private problem: EventRefused | undefined = undefined
+
+  private constructor(json: Json) {
+    this.json = json
+  }
+
+  /** Reads a body: what `read` answers, unless something was wrong. */
+  static read<A>(body: unknown, read: (body: JsonReader) => A): Result.Result<A, EventRefused> {
+    if (typeof body !== "object" || body === null || Array.isArray(body)) {
+      return Result.fail(
+        new EventRefused({
+          field: "",
+          message: `The body is ${shown(body)}, not a JSON object.`,
+          remedy: "Send one JSON object, as the coding CLI gives it."
+        })
+      )
+    }
+    const reader = new JsonReader(body as Json)
+    const read_ = read(reader)
+    return reader.problem === undefined ? Result.succeed(read_) : Result.fail(reader.problem)
+  }
+
+  refuse(field: string, message: string, remedy: string): void {
+    this.problem ??= new EventRefused({ field, message, remedy })
+  }
+
+  /** The value of the first of these fields that is there; null counts as left out. */
+  private first(fields: ReadonlyArray<string>): readonly [field: string, value: unknown] {
+    const field = fields.find((name) => this.json[name] !== undefined && this.json[name] !== null) ?? fields[0]!
+    return [field, this.json[field] ?? undefined]
+  }
+
+  /** A name or path that may be left out. */
+  maybe(fields: string | ReadonlyArray<string>, max = MAX_NAME): string | undefined {
+    const [field, value] = this.first(typeof fields === "string" ? [fields] : fields)
+    if (value === undefined) return undefined
+    if (typeof value !== "string") {
+      this.refuse(field, `${field} is ${shown(value)}.`, `Give ${field} as a text, or leave it out.`)
+      return undefined
+    }
+    if (value.length > max) {
+      this.refuse(field, `${field} has ${value.length} characters.`, `Give at most ${max}.`)
+      return undefined
+    }
+    return value === "" ? undefined : value
+  }
+
+  /** One that must be there. */
+  text(fields: string | ReadonlyArray<string>, max = MAX_NAME): string {
+    const value = this.maybe(fields, max)
+    if (value !== undefined) return value
+    const names = typeof fields === "string" ? [fields] : fields
+    this.refuse(names[0]!, `${names.join(" or ")} is missing or empty.`, `Add ${names[0]} as a text.`)
+    return ""
+  }
+
+  /** Words for a person: cut where they are too long. */
+  words(field: string): string | undefined {
+    const value = this.json[field]
+    return typeof value === "string" && value !== "" ? value.slice(0, MAX_TEXT) : undefined
+  }
+
+  /** A whole number above 0 that may be left out. */
+  count(field: string): number | undefined {
+    const value = this.json[field]
+    if (value === undefined || value === null) return undefined
+    if (typeof value === "number" && Number.isSafeInteger(value) && value > 0) return value
+    this.refuse(field, `${field} is no whole number above 0.`, `Give ${field} as such, or leave it out.`)
+    return undefined
+  }
+
+  /** A point in time that may be left out: ISO 8601, or a number of seconds or milliseconds since the epoch. */
+  time(field: string): number | undefined {
+    const value = this.json[field]
+    if (value === undefined || value === null) return undefined
+    const at = typeof value === "string" ? Date.parse(value) : typeof value === "number" ? inMillis(value) : Number.NaN
+    if (Number.isFinite(at)) return at
+    this.refuse(
+      field,
+      `${field} is no point in time.`,
+      "Give it as ISO 8601 or as a number since 1970, or leave it out."
+    )
+    return undefined
+  }
+
+  /** An object within it; an empty one where there is none. */
+  within(field: string): Json {
+    const value = this.json[field]
+    return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : {}
+  }
+
+  list(field: string): ReadonlyArray<unknown> {
+    const value = this.json[field]
+    return Array.isArray(value) ? value : []
+  }
+}
+
+/** In seconds until the year 5138. */
+const inMillis = (value: number): number => (Math.abs(value) < 1e11 ? value * 1_000 : value)

@@ -1,0 +1,267 @@
+/**
+ * PlateRegistry: every plate by its names, and which one a hook belongs to.
+ *
+ * Guarantees: a session has one plate, whoever tells of it first; session ids are
+ * attributes: a clear or a fork within the process goes on under the new id; what
+ * only inherited another session's environment is a session of its own; names are
+ * known from when an event is received, not from when it is committed. Bounded.
+ */
+import { Effect, Fiber, type FileSystem, Latch, type Scope } from "effect"
+import { dirname } from "node:path"
+import type * as MachineActor from "../event-actor/MachineActor.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { isAlive, type ProcessId } from "../backends/process/ProcessTable.ts"
+import type * as PlateMachine from "./PlateMachine.ts"
+import * as Facts from "./Facts.ts"
+import type { Heard } from "./HookEvent.ts"
+import { actorName, initial, PlateActor, type Stand } from "./PlateActor.ts"
+import * as PlateId from "./PlateId.ts"
+import { EventRefused } from "./Plates.ts"
+import type { PlateRecord, Records } from "./Recovery.ts"
+
+/** Plates that are alive as actors. */
+export const MAX_PLATES = 4_096
+/** Closed ones that are kept as data. */
+const MAX_ARCHIVED = 2_000
+/** Names that are not used again. */
+const MAX_USED = 100_000
+
+/** Who says it, as far as the environment and the process tell. */
+export interface Speaker {
+  readonly plate: string | undefined
+  readonly run: string | undefined
+  readonly process: ProcessId | undefined
+}
+
+export interface Options {
+  readonly kind: MachineActor.Kind<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly fs: FileSystem.FileSystem
+  readonly scope: Scope.Scope
+}
+
+/** Reasons for which a session ends that goes on under another id in the same process. */
+export const goesOn = (reason: string): boolean => reason === "clear" || reason === "resume"
+
+/** What a session begins with that goes on from another: its start, or its first prompt where that has not come. */
+const continues = (event: PlateMachine.Event): boolean =>
+  event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
+
+/** Between the end of a session and the start of the next in its process, ms: moments, but a start may be told late. */
+const GOES_ON_WITHIN = 30_000
+
+const sameProcess = (a: ProcessId | undefined, b: ProcessId | undefined): boolean =>
+  a !== undefined && b !== undefined && a.pid === b.pid && a.start === b.start
+
+export class PlateRegistry {
+  readonly plates = new Map<string, PlateActor>()
+  /** Closed for a day: no actors any more. */
+  readonly archive = new Map<string, PlateRecord>()
+  /** Closed while no plate is open: nothing is checked then. */
+  readonly populated = Latch.makeUnsafe(false)
+  private readonly used = new Set<string>()
+  private readonly bySession = new Map<string, string>()
+  private readonly byRun = new Map<string, string>()
+  /** The name in a session's environment, where its plate has got another. */
+  private readonly aliases = new Map<string, string>()
+  private readonly options: Options
+
+  constructor(options: Options) {
+    this.options = options
+  }
+
+  /** What the log says. */
+  readonly restore = Effect.fnUntraced(
+    { self: this },
+    function* (this: PlateRegistry, records: Records, since: number) {
+      for (const id of records.used) this.spend(id)
+      for (const record of records.plates.values()) {
+        if (record.stand.state === "Closed" && record.stand.at < since) this.shelve(record)
+        else yield* this.enter(record)
+      }
+    }
+  )
+
+  /** By its id, or by the name that its session's environment has for it. */
+  named(id: string): PlateActor | undefined {
+    return this.plates.get(this.aliases.get(id) ?? id)
+  }
+
+  ofSession(sessionId: string): PlateActor | undefined {
+    return this.plates.get(this.bySession.get(sessionId) ?? "")
+  }
+
+  /** One that has faded. */
+  shelvedAs(name: string): PlateRecord | undefined {
+    return this.archive.get(name) ?? this.archive.get(this.bySession.get(name) ?? "")
+  }
+
+  ofRun(runId: string): PlateActor | undefined {
+    return this.plates.get(this.byRun.get(runId) ?? "")
+  }
+
+  get open(): ReadonlyArray<PlateActor> {
+    return [...this.plates.values()].filter((plate) => plate.isOpen)
+  }
+
+  /** The plate that a hook belongs to; a new one where it belongs to none. */
+  readonly find = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, heard: Heard, speaker: Speaker) {
+    const start = heard.event?._tag === "HookSessionStart" || heard.event?._tag === "SessionStart"
+    const plate = start ? this.ofStart(heard, speaker) : this.ofHook(heard, speaker)
+    const found = plate ?? (yield* this.revived(heard.sessionId)) ?? (yield* this.fresh(speaker))
+    if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
+      found.sessionId = heard.sessionId
+    }
+    this.bySession.set(heard.sessionId, found.plateId)
+    return found
+  })
+
+  /** A session that starts: in the plate that waits for it, in its own, or in that of its process. */
+  private ofStart(heard: Heard, speaker: Speaker): PlateActor | undefined {
+    const named = this.namedBy(speaker)
+    if (named !== undefined && (named.sessionId === null || !named.isOpen)) return named
+    const known = this.ofSession(heard.sessionId)
+    if (known !== undefined) return known
+    const process = speaker.process && this.open.find((plate) => sameProcess(plate.process, speaker.process))
+    return process ?? this.going(heard) ?? (named && this.admits(named, speaker) ? named : undefined)
+  }
+
+  private ofHook(heard: Heard, speaker: Speaker): PlateActor | undefined {
+    const known = this.ofSession(heard.sessionId)
+    if (known !== undefined) return known
+    const named = this.namedBy(speaker)
+    if (named !== undefined && (named.sessionId === null || this.admits(named, speaker))) return named
+    return this.going(heard)
+  }
+
+  private namedBy({ plate, run }: Speaker): PlateActor | undefined {
+    return (run === undefined ? undefined : this.ofRun(run)) ?? (plate === undefined ? undefined : this.named(plate))
+  }
+
+  /** Whether the named plate's session can have changed into this one; else it only inherited the name. */
+  private admits(named: PlateActor, { process }: Speaker): boolean {
+    if (named.ended !== undefined) return true
+    const own = named.process
+    return own !== undefined && (sameProcess(own, process) || !isAlive(own))
+  }
+
+  /** The one plate of the folder whose session has ended for another in the same process, which has not told its start. */
+  private going({ event, transcriptPath }: Heard): PlateActor | undefined {
+    if (transcriptPath === undefined || event === undefined || !continues(event)) return undefined
+    const folder = dirname(transcriptPath)
+    const waiting = this.open.filter(
+      ({ ended, transcript }) =>
+        ended !== undefined &&
+        goesOn(ended.reason) &&
+        event.at - ended.at < GOES_ON_WITHIN &&
+        transcript !== undefined &&
+        dirname(transcript.path) === folder
+    )
+    return waiting.length === 1 ? waiting[0] : undefined
+  }
+
+  /** One that was shelved, whose session is heard of again: resumed, or late. */
+  private readonly revived = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, sessionId: string) {
+    const record = this.archive.get(this.bySession.get(sessionId) ?? "")
+    return record === undefined ? undefined : yield* this.enter(record)
+  })
+
+  /** A new one under the name that its environment has for it, unless that is taken. */
+  private readonly fresh = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, { plate, run }: Speaker) {
+    const wanted = plate !== undefined && PlateId.isValid(plate) && this.isFree(plate) ? plate : undefined
+    const made = yield* this.make(wanted)
+    if (plate !== undefined && wanted === undefined && this.named(plate) === undefined) {
+      this.aliases.set(plate, made.plateId)
+    }
+    if (run !== undefined && !this.byRun.has(run)) this.byRun.set(run, made.plateId)
+    return made
+  })
+
+  isFree(id: string): boolean {
+    return !this.plates.has(id) && !this.archive.has(id) && !this.used.has(id)
+  }
+
+  /** A plate that nobody has told of yet. */
+  readonly make = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, wanted: string | undefined) {
+    if (this.plates.size >= MAX_PLATES && !(yield* this.makeRoom)) {
+      return yield* new EventRefused({
+        field: "session_id",
+        message: `${MAX_PLATES} sessions are open already.`,
+        remedy: "Forget those that are gone: agentd ps shows them."
+      })
+    }
+    let plateId = wanted ?? (yield* PlateId.fresh)
+    while (!this.isFree(plateId)) plateId = yield* PlateId.fresh
+    return yield* this.enter({ plateId, stand: initial(plateId), facts: Facts.none })
+  })
+
+  bindRun(runId: string, plate: PlateActor): void {
+    this.byRun.set(runId, plate.plateId)
+  }
+
+  /** Alive from here on; its mail waits until its supervisor has started it. */
+  readonly enter = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
+    const { fs, nest, scope } = this.options
+    const { plateId, stand } = record
+    const actor = yield* this.animated(plateId, stand)
+    const starting = yield* Effect.forkIn(nest.add(actor), scope)
+    const plate = new PlateActor({ actor, plateId, fs, facts: record.facts, started: Fiber.await(starting) })
+    this.archive.delete(plateId)
+    this.plates.set(plateId, plate)
+    const { formerIds, runId, sessionId } = stand.data
+    for (const id of [...formerIds, ...(sessionId === null ? [] : [sessionId])]) this.bySession.set(id, plateId)
+    if (runId !== null) this.byRun.set(runId, plateId)
+    this.populated.openUnsafe()
+    return plate
+  })
+
+  private animated(plateId: string, snapshot: Stand) {
+    const actor = actorName(plateId)
+    return this.options.kind.make({ address: `${plateId}/${actor}`, actor, stream: plateId, snapshot })
+  }
+
+  /** Its actor ends; what it was stays known. */
+  readonly retire = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
+    const { facts, plateId, stand } = plate
+    this.plates.delete(plateId)
+    this.shelve({ plateId, stand, facts })
+    yield* this.options.nest.remove(plate.actor.id)
+  })
+
+  /** Nothing of it is left but its name, which is not used again. */
+  readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
+    this.plates.delete(plate.plateId)
+    this.spend(plate.plateId)
+    yield* this.options.nest.remove(plate.actor.id)
+  })
+
+  private readonly makeRoom = Effect.gen({ self: this }, function* () {
+    const oldest = [...this.plates.values()]
+      .filter((plate) => !plate.isOpen)
+      .reduce<PlateActor | undefined>(
+        (old, plate) => (old === undefined || plate.stand.at < old.stand.at ? plate : old),
+        undefined
+      )
+    if (oldest === undefined) return false
+    yield* this.retire(oldest)
+    return true
+  })
+
+  private shelve(record: PlateRecord): void {
+    this.archive.set(record.plateId, record)
+    const { formerIds, sessionId } = record.stand.data
+    for (const id of [...formerIds, ...(sessionId === null ? [] : [sessionId])]) {
+      if (!this.bySession.has(id)) this.bySession.set(id, record.plateId)
+    }
+    if (this.archive.size > MAX_ARCHIVED) this.spend(this.archive.keys().next().value!)
+  }
+
+  private spend(plateId: string): void {
+    this.archive.delete(plateId)
+    this.used.add(plateId)
+    if (this.used.size > MAX_USED) this.used.delete(this.used.values().next().value!)
+    for (const index of [this.bySession, this.byRun, this.aliases]) {
+      for (const [name, id] of index) if (id === plateId) index.delete(name)
+    }
+  }
+}

@@ -1,0 +1,96 @@
+/**
+ * PlateView: a plate's row for a person. Pure: it follows from the committed state of
+ * its machine, from its facts, and from the time that it is asked for.
+ */
+import type { PlateInfo } from "../domain/Messages.ts"
+import type { Request } from "./Approvals.ts"
+import type { Prompt } from "./PlateData.ts"
+import * as Facts from "./Facts.ts"
+import type { Stand } from "./PlateActor.ts"
+import type { Transcript } from "./Transcript.ts"
+
+/** What a row is made of: a plate, or what is kept of one that has faded. */
+export interface Shown {
+  readonly plateId: string
+  readonly stand: Stand
+  readonly facts: Facts.Facts
+  readonly transcript: Transcript | undefined
+  readonly branch: string | undefined
+  readonly heard: number
+  readonly watchable: boolean
+}
+
+/** A working session that has said nothing for so long is worth a word. */
+const SILENCE = 30_000
+
+const attention = new Set(["AwaitingInput", "AwaitingApproval", "Error"])
+
+const asks = ({ agentId, kind, tool }: Prompt): string => {
+  const who = agentId === null ? "" : "a subagent "
+  if (kind === "question") return `${who}asks a question`
+  if (kind === "plan") return `${who}asks to approve a plan`
+  return tool === "*" ? `${who}asks for permission` : `${who}asks to use ${tool}`
+}
+
+const working = ({ calls, compacting }: Stand["data"], lastTold: number, now: number): string => {
+  const tools = [...new Set(calls.map(({ tool }) => tool))]
+  const what = compacting ? "compacts its conversation" : tools.length > 0 ? `runs ${tools.join(", ")}` : "works"
+  return now - lastTold > SILENCE ? `${what}; silent for ${Math.floor((now - lastTold) / 1_000)} s` : what
+}
+
+const detail = ({ data, state }: Stand, lastTold: number, now: number): string => {
+  switch (state) {
+    case "Starting":
+      return "waits for its session to start"
+    case "Running":
+      return working(data, lastTold, now)
+    case "Idle":
+      return data.background.length > 0 ? `${data.background.length} in the background` : "waits for a prompt"
+    case "AwaitingInput":
+    case "AwaitingApproval": {
+      const first = asks(data.prompts.find(({ kind }) => kind === "question") ?? data.prompts[0]!)
+      return data.prompts.length > 1 ? `${first}, and ${data.prompts.length - 1} more` : first
+    }
+    case "Error":
+      return data.failure ?? "its turn failed"
+    case "Closed":
+      return "has ended"
+  }
+}
+
+export const row = (plate: Shown, request: Request | null, now: number): PlateInfo => {
+  const { stand, transcript } = plate
+  const { data } = stand
+  const facts = Facts.shown(plate.facts, transcript)
+  const written = transcript?.found?._tag === "Read" ? transcript.found.mtime : 0
+  return {
+    plateId: plate.plateId,
+    sessionId: data.sessionId,
+    status: stand.state,
+    // a plate that was only registered has not moved yet
+    since: stand.at === 0 ? (data.signal?.at ?? 0) : stand.at,
+    restsOn: data.signal === null ? null : { signal: data.signal.from, at: data.signal.at },
+    detail: detail(stand, Math.max(plate.heard, data.signal?.at ?? 0, written), now),
+    cwd: data.cwd,
+    branch: plate.branch ?? facts.branch ?? data.branch,
+    title: facts.title,
+    lastTool: facts.lastTool,
+    todos: facts.todos,
+    toolCalls: facts.toolCalls,
+    tokens: facts.tokens,
+    pid: data.processes.at(-1)?.pid ?? null,
+    agent: data.agent,
+    watchable: plate.watchable,
+    approval: request?.id ?? null,
+    ...(request === null
+      ? {}
+      : request.questions.length > 0
+        ? { questions: request.questions }
+        : { arguments: request.arguments })
+  }
+}
+
+const rank = ({ status }: PlateInfo): number => (attention.has(status) ? 0 : status === "Closed" ? 2 : 1)
+
+/** Attention first, the closed last, the newest first among equals. */
+export const order = (a: PlateInfo, b: PlateInfo): number => rank(a) - rank(b) || b.since - a.since

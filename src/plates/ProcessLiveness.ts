@@ -1,0 +1,92 @@
+/**
+ * ProcessLiveness: which sessions' processes live.
+ *
+ * Guarantees: a plate is closed when every process that is known as its own beyond
+ * doubt (pid and start) is gone, and at no other sign; a plate whose process is not
+ * known is left alone until its session says that it ends. One read of /proc for
+ * each process, and none without open plates.
+ */
+import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
+import { isAlive, isAvailable } from "../backends/process/ProcessTable.ts"
+import type { PlateActor } from "./PlateActor.ts"
+import type { AgentOf } from "./EventIntake.ts"
+import type { PlateRegistry } from "./PlateRegistry.ts"
+import * as Shells from "./Shells.ts"
+
+/** How often processes are looked at, ms. */
+const INTERVAL = 1_000
+/** After a session's own end its process is looked at more often, for a while. */
+const ENDING_INTERVAL = 100
+const ENDING_LOOKS = 50
+
+export class ProcessLiveness {
+  private readonly roster: PlateRegistry
+  private readonly fs: FileSystem.FileSystem
+  private readonly endings: FiberSet.FiberSet
+  private readonly agentOf: AgentOf
+
+  private constructor(roster: PlateRegistry, fs: FileSystem.FileSystem, endings: FiberSet.FiberSet, agentOf: AgentOf) {
+    this.agentOf = agentOf
+    this.roster = roster
+    this.fs = fs
+    this.endings = endings
+  }
+
+  static make(
+    roster: PlateRegistry,
+    fs: FileSystem.FileSystem,
+    agentOf: AgentOf
+  ): Effect.Effect<ProcessLiveness, never, Scope.Scope> {
+    return Effect.map(FiberSet.make(), (endings) => new ProcessLiveness(roster, fs, endings, agentOf))
+  }
+
+  /** True once it is known to be gone. */
+  private check(plate: PlateActor, now: number): boolean {
+    const known = plate.stand.data.processes.filter(({ start }) => start !== null)
+    if (known.length === 0 || known.some(({ pid, start }) => isAlive({ pid, start: start! }))) return false
+    plate.tell({ _tag: "ProcessExited", at: now, pid: known.at(-1)!.pid })
+    return true
+  }
+
+  /** A session that is a run of an agent's is over with it: then no agent has the run any more. */
+  private readonly checkRun = Effect.fnUntraced(
+    { self: this },
+    function* (this: ProcessLiveness, plate: PlateActor, now: number) {
+      const { agent, runId } = plate.stand.data
+      if (agent === null || runId === null || (yield* this.agentOf(runId)) !== undefined) return
+      plate.tell({ _tag: "ProcessExited", at: now })
+    }
+  )
+
+  private readonly beat = Effect.gen({ self: this }, function* () {
+    const now = yield* Clock.currentTimeMillis
+    const plates = this.roster.open
+    for (const plate of plates) if (!this.check(plate, now)) yield* this.checkRun(plate, now)
+    yield* Shells.look(this.fs, plates, now)
+  })
+
+  /** For its supervisor. */
+  readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
+    if (!isAvailable()) return yield* Effect.never
+    while (true) {
+      yield* this.roster.populated.await
+      yield* this.beat
+      yield* Effect.sleep(INTERVAL)
+    }
+  })
+
+  /** The session has said that it ends for good: its process goes within moments. One that nobody knows is taken to be gone then. */
+  ending(plate: PlateActor): Effect.Effect<void> {
+    const { ended } = plate
+    const watch = Effect.gen({ self: this }, function* () {
+      for (let look = 0; look < ENDING_LOOKS; look++) {
+        yield* Effect.sleep(ENDING_INTERVAL)
+        if (!plate.isOpen || plate.ended !== ended) return
+        if (this.check(plate, yield* Clock.currentTimeMillis)) return
+      }
+      if (plate.process !== undefined) return
+      plate.tell({ _tag: "ProcessExited", at: yield* Clock.currentTimeMillis })
+    })
+    return Effect.asVoid(FiberSet.run(this.endings, watch))
+  }
+}

@@ -1,0 +1,179 @@
+/**
+ * TranscriptRules: what the transcript, and the session's own note, say of a plate that its hooks have not said.
+ *
+ * Guarantees: pure. Content decides where it says something: a dialog is over when
+ * its own call has its result, when the agent has gone on to a new message, or when
+ * a person has; background work that writes meanwhile ends nothing. Only where the
+ * content says nothing the mtime decides: newer than the last event by more than
+ * two whole seconds. Every verdict names the time of what it rests on, so that the
+ * machine can refuse it where a hook knows better by then.
+ */
+import * as PlateMachine from "./PlateMachine.ts"
+import type { Prompt } from "./PlateData.ts"
+import { past } from "./PlateChange.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
+import type { Noted } from "./SessionNote.ts"
+import type { Found } from "./Transcript.ts"
+import type { TranscriptView } from "./TranscriptView.ts"
+
+/** A hook of the main agent's that was fired before an interrupt may reach us so much after it. */
+const SLACK = 50
+/** So much a hook may be late: no agent waits longer for one. */
+const LATENESS = 3_000
+/** So much later than the note a hook that says the same, and more, may reach us. */
+export const NOTE_SETTLES = 300
+const STALENESS = PlateMachine.STALENESS_SECONDS * 1_000
+
+export interface Case {
+  readonly snapshot: Snapshot<PlateMachine.State, PlateMachine.Data>
+  /** The session's own transcript; undefined where none is known. */
+  readonly found: Found | undefined
+  readonly view: TranscriptView | undefined
+  /** Those of subagents that ask. */
+  readonly sides: ReadonlyMap<string, TranscriptView>
+  /** What the session's process says of itself; undefined where it says nothing. */
+  readonly note: Noted | undefined
+  /** The newest hook, whatever it said. */
+  readonly heard: number
+  /** ms since the epoch */
+  readonly now: number
+  /** A round of the health check, and not a look because the file was written. */
+  readonly round: boolean
+}
+
+/**
+ * When we know that the dialog is over; 0 where nothing says so. A hook may reach
+ * us when what it tells of is over already: then the transcript, which is written
+ * by now, holds its end from just before.
+ */
+const overAt = (prompt: Prompt, view: TranscriptView | undefined, now: number): number => {
+  if (view === undefined) return 0
+  if (view.movedAt > prompt.at + STALENESS) return view.movedAt
+  if (prompt.callId !== null) return view.hasResult(prompt.callId) ? prompt.at : 0
+  const result = view.resultOf(prompt.tool)
+  if (result > prompt.at) return result
+  if (now <= prompt.at + STALENESS || prompt.posted === true) return 0
+  return Math.max(result, view.endedAt ?? 0) > prompt.at - LATENESS ? prompt.at : 0
+}
+
+/** Of the main agent's turn only: what goes on in the background is not interrupted with it. */
+const interrupted = ({ now, snapshot, view }: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { compacting, prompts, turn } = snapshot.data
+  const active = turn || compacting || prompts.some(({ agentId }) => agentId === null)
+  if (!active || view === undefined || view.interruptAt === 0) return []
+  const asOf = view.interruptAt + SLACK
+  return asOf < snapshot.data.turnAt ? [] : [{ _tag: "TurnEndObserved", at: now, asOf, why: "interrupt" }]
+}
+
+const dialogs = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { now, sides, snapshot, view } = of
+  const { prompts } = snapshot.data
+  const over = prompts.flatMap((prompt) => {
+    const at = overAt(prompt, prompt.agentId === null ? view : sides.get(prompt.agentId), now)
+    return at === 0 ? [] : [{ prompt, at: Math.max(at, prompt.at) }]
+  })
+  const ended = view?.endedAt ?? 0
+  // All of them are over, and so is the turn that they were asked in.
+  if (over.length > 0 && over.length === prompts.length && prompts.every(({ at }) => ended > at - LATENESS)) {
+    return [recovery(of)]
+  }
+  return over.map(({ at, prompt: { agentId, callId, tool } }) => ({
+    _tag: "DialogEndObserved",
+    at: now,
+    asOf: at,
+    ...(agentId === null ? {} : { agentId }),
+    tool,
+    ...(callId === null ? {} : { callId }),
+    from: "transcript"
+  }))
+}
+
+const recovery = ({ now, snapshot }: Case): PlateMachine.Event => ({
+  _tag: "HealthCheckRecovery",
+  at: now,
+  asOf: snapshot.data.signal?.at ?? 0
+})
+
+/** The states that a note agrees with. */
+const agrees: { readonly [status in Noted["status"]]: ReadonlyArray<PlateMachine.State> } = {
+  idle: ["Starting", "Idle", "Error"],
+  busy: ["Running"],
+  permission: ["AwaitingApproval", "AwaitingInput"],
+  question: ["AwaitingApproval", "AwaitingInput"]
+}
+
+/** The session says of itself what nobody has told us. A run of ours tells us all. */
+const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<PlateMachine.Event> => {
+  if (note === undefined || data.runId !== null || agrees[note.status].includes(state)) return []
+  // Busy with what goes on in the background: the turn is over, and a person can type.
+  if (note.status === "busy" && state === "Idle" && data.background.length > 0) return []
+  const event = { _tag: "StatusNoted", at: now, asOf: note.at, status: note.status } as const
+  return now - note.at < NOTE_SETTLES || past(data, event) ? [] : [event]
+}
+
+/** What the session itself says is so needs no guess from silence or from a file's time. */
+const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
+  note !== undefined && agrees[note.status].includes(state)
+
+/** The file was written, and nobody knows what: the status is of the past. */
+const byMtime = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { found, round, snapshot } = of
+  if (!round || found?._tag !== "Read" || found.understood) return []
+  const last = snapshot.data.signal?.at ?? 0
+  return PlateMachine.transcriptAhead(found.mtime / 1_000, last / 1_000) ? [recovery(of)] : []
+}
+
+/** A failure is over when somebody tries again, or when the agent goes on by itself. */
+const failed = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { failedAt } = of.snapshot.data
+  const over = of.view !== undefined && (of.view.promptAt > failedAt || of.view.movedAt > failedAt + STALENESS)
+  return over ? [recovery(of)] : byMtime(of)
+}
+
+/** Nothing has been heard or written for so long that the turn cannot be on. */
+const silent = ({ found, heard, now, round, snapshot, view }: Case): ReadonlyArray<PlateMachine.Event> => {
+  if (!round) return []
+  const { data } = snapshot
+  const asOf = data.signal?.at ?? 0
+  const written = found?._tag === "Read" ? found.mtime : 0
+  const silence = now - Math.max(asOf, heard, written)
+  const event = (why: "quiet" | "silent"): ReadonlyArray<PlateMachine.Event> => [
+    { _tag: "TurnEndObserved", at: now, asOf, why }
+  ]
+  if (silence > PlateMachine.SILENT) return event("silent")
+  const ends = written > 0 && view?.endedAt !== undefined && !data.compacting
+  return silence > PlateMachine.QUIET && ends ? event("quiet") : []
+}
+
+/** The first that says something; each is asked only where those before it are silent. */
+const first = (
+  of: Case,
+  ...rules: ReadonlyArray<(of: Case) => ReadonlyArray<PlateMachine.Event>>
+): ReadonlyArray<PlateMachine.Event> => {
+  for (const rule of rules) {
+    const events = rule(of)
+    if (events.length > 0) return events
+  }
+  return []
+}
+
+const unconfirmed = (rule: (of: Case) => ReadonlyArray<PlateMachine.Event>) => (of: Case) =>
+  confirmed(of) ? [] : rule(of)
+
+/** What to tell the plate, in order. */
+export const judge = (of: Case): ReadonlyArray<PlateMachine.Event> => {
+  switch (of.snapshot.state) {
+    case "Closed":
+      return []
+    case "Starting":
+    case "Idle":
+      return noted(of)
+    case "Error":
+      return first(of, failed, noted)
+    case "Running":
+      return first(of, interrupted, noted, unconfirmed(silent))
+    case "AwaitingInput":
+    case "AwaitingApproval":
+      return first(of, interrupted, dialogs, noted, unconfirmed(byMtime))
+  }
+}

@@ -1,0 +1,117 @@
+/**
+ * AgentApiHandlers: what a managed agent's own requests do.
+ *
+ * Guarantees: each asks the fleet first whose run it is, and whether it is under
+ * way; then the agent's config whether it may.
+ */
+import { Effect } from "effect"
+import { Fleet, type InboxMessage, type VoiceOf } from "../agents/Fleet.ts"
+import type { Voice } from "../config/AgentConfig.ts"
+import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { Admission } from "./Admission.ts"
+import { bounded, checkReport, checkSpawn, checkText } from "./Inputs.ts"
+import { Limits } from "./Procedure.ts"
+import * as Suggestion from "./Suggestion.ts"
+import { group, type VoiceInboxReply } from "./AgentApiProtocol.ts"
+
+/** Of an inbox's texts, in one answer. */
+const INBOX_BYTES = 2 * Limits.textBytes
+
+/** As much as fits, oldest first, and one at least. */
+export const fitting = (messages: ReadonlyArray<InboxMessage>): VoiceInboxReply => {
+  let [size, count] = [0, 0]
+  for (const { text } of messages) {
+    size += Buffer.byteLength(text)
+    if (count > 0 && size > INBOX_BYTES) break
+    count++
+  }
+  return { messages: messages.slice(0, count), more: messages.length - count }
+}
+
+const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
+  const field = `agents.${of.agent}.may`
+  return new CommandRefused({
+    message: `${of.agent} may not do this: "${voice}" is not in ${field}.`,
+    remedy: `Go on without it, or let a person add "${voice}" to ${field}${config === null ? "" : ` in ${config}`}.`
+  })
+}
+
+/** What every one of them goes through: who speaks, and whether it may. Its conversation is where names are looked up. */
+export const speaking = Effect.fnUntraced(function* (fleet: Fleet["Service"], runId: string, voice: Voice) {
+  yield* bounded("runId", runId, Limits.nameLength)
+  const of = yield* fleet.voice(runId)
+  const by = `agent:${of.agent}`
+  const home = yield* Effect.option(fleet.conversation(of.conversation, { by, config: null }))
+  const config = home._tag === "Some" ? home.value.config : null
+  if (!of.may.includes(voice)) return yield* forbidden(of, voice, config)
+  const caller: Caller = { by, config }
+  return { of, caller }
+})
+
+/** Another agent of the same conversation. */
+const neighbour = Effect.fnUntraced(function* (fleet: Fleet["Service"], of: VoiceOf, name: string, caller: Caller) {
+  yield* bounded("agent", name, Limits.nameLength)
+  const found = yield* fleet
+    .agent(name, caller)
+    .pipe(Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(fleet, name, caller, error))))
+  const others = (yield* fleet.agents)
+    .filter(({ agent, conversation }) => conversation === of.conversation && agent !== of.agent)
+    .map(({ agent }) => agent)
+  const remedy = others.length === 0 ? "There is nobody else here." : `Message one of these: ${others.join(", ")}.`
+  if (found.conversation !== of.conversation) {
+    return yield* new CommandRefused({ message: `${name} belongs to another conversation.`, remedy })
+  }
+  if (found.agent === of.agent) {
+    return yield* new CommandRefused({ message: "A message to yourself would only come back to you.", remedy })
+  }
+})
+
+export const layer = group.toLayer(
+  Effect.gen(function* () {
+    const fleet = yield* Fleet
+    const admit = yield* Admission
+    return group.of({
+      Voice: ({ runId }) =>
+        admit.call(
+          Effect.andThen(bounded("runId", runId, Limits.nameLength), fleet.voice(runId)).pipe(
+            Effect.map(({ agent, conversation, may }) => ({ agent, conversation, may }))
+          )
+        ),
+      VoiceInbox: ({ runId }) =>
+        admit.call(Effect.flatMap(speaking(fleet, runId, "inbox"), ({ of }) => Effect.map(fleet.inbox(of), fitting))),
+      VoiceMessage: ({ agent, runId, text }) =>
+        admit.call(
+          Effect.gen(function* () {
+            const { caller, of } = yield* speaking(fleet, runId, "message")
+            yield* checkText(text)
+            yield* neighbour(fleet, of, agent, caller)
+            return yield* fleet.send(agent, { text, how: "queue" }, caller)
+          })
+        ),
+      VoiceReport: ({ report, runId }) =>
+        admit.call(
+          Effect.gen(function* () {
+            const { of } = yield* speaking(fleet, runId, "report")
+            yield* checkReport(report)
+            return yield* fleet.report(of, report)
+          })
+        ),
+      VoiceAsk: ({ question, runId }) =>
+        admit.call(
+          Effect.gen(function* () {
+            const { of } = yield* speaking(fleet, runId, "ask")
+            yield* checkText(question, "question")
+            return yield* fleet.ask(of, question)
+          })
+        ),
+      VoiceSpawn: ({ request, runId }) =>
+        admit.call(
+          Effect.gen(function* () {
+            const { caller, of } = yield* speaking(fleet, runId, "spawn")
+            yield* checkSpawn(request)
+            return yield* fleet.spawn(of.agent, request, caller)
+          })
+        )
+    })
+  })
+)

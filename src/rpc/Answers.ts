@@ -1,0 +1,103 @@
+/**
+ * Answers: which of the matters that wait for a person an answer means: a tool
+ * call of an agent of ours, or a permission request of a session.
+ *
+ * Guarantees: an answer goes to one matter only, and to none where a beginning
+ * fits several: ids that were made in the same minute begin alike. One that has
+ * asked and asks no more is never mistaken for another one. An agent's name means
+ * the call of its that asks, where that is one.
+ */
+import { Effect } from "effect"
+import type { Fleet } from "../agents/Fleet.ts"
+import type { Answer } from "../agents/OpenCall.ts"
+import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
+import type { Decision, Plates } from "../plates/Plates.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
+
+export type Meant =
+  | { readonly _tag: "Call"; readonly callId: string }
+  /** As Plates takes it. */
+  | { readonly _tag: "Session"; readonly name: string }
+  | { readonly _tag: "Several"; readonly which: ReadonlyArray<string> }
+  /** Nothing that is open. */
+  | { readonly _tag: "None" }
+
+const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
+
+/** What asks goes before what does not, an exact id before a beginning. */
+export const meant = (name: string, calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>): Meant => {
+  const exact = calls.find(({ callId }) => callId === name)
+  if (exact !== undefined) return call(exact)
+  const asking = plates.filter(({ approval }) => approval !== null)
+  if (asking.some((plate) => [plate.plateId, plate.sessionId, plate.approval].includes(name))) {
+    return { _tag: "Session", name }
+  }
+  const open = calls.filter(
+    ({ agent, callId, project, state }) =>
+      state === "awaiting_approval" && (callId.startsWith(name) || [agent, `${project}/${agent}`].includes(name))
+  )
+  const byPlate = asking.filter(({ plateId }) => plateId.startsWith(name))
+  const byRequest = asking.filter((plate) => !byPlate.includes(plate) && plate.approval?.startsWith(name) === true)
+  if (open.length + byPlate.length + byRequest.length > 1) {
+    const which = [
+      ...open.map(({ agent, callId, project, tool }) => `${callId} (${tool} of ${project}/${agent})`),
+      ...[...byPlate, ...byRequest].map(({ detail, plateId }) => `${plateId} (${detail})`)
+    ]
+    return { _tag: "Several", which }
+  }
+  if (open.length === 1) return call(open[0]!)
+  if (byPlate.length === 1) return { _tag: "Session", name: byPlate[0]!.plateId }
+  if (byRequest.length === 1) return { _tag: "Session", name: byRequest[0]!.approval! }
+  const known = calls.filter(({ callId }) => callId.startsWith(name))
+  return known.length === 1 ? call(known[0]!) : { _tag: "None" }
+}
+
+/** So many of the newest questions are looked through for one that is settled. */
+const SETTLED = 1000
+/** What asked, or was answered. Their payloads are small. */
+const ASKED = ["tool.approval_requested", "tool.approved", "tool.denied"]
+/** A shorter beginning says nothing of what is over. */
+const TELLING = 8
+
+/** Calls that have asked, whatever became of them: the one of that very id, or the newest that begins so. */
+const asked = Effect.fnUntraced(function* (log: EventLog["Service"], name: string) {
+  const runes = yield* log.tail({ kinds: ASKED }, SETTLED)
+  const ids = runes.map(({ payload }) => payload["call_id"]).filter((id) => typeof id === "string")
+  return {
+    exact: ids.includes(name),
+    begins: name.length < TELLING ? undefined : ids.findLast((id) => id.startsWith(name))
+  }
+})
+
+/** A session that is refused something is told something. */
+const told = (reason: string): string => reason.trim() || "Refused by the user."
+
+export const answer = Effect.fnUntraced(function* (
+  { fleet, log, plates }: { fleet: Fleet["Service"]; log: EventLog["Service"]; plates: Plates["Service"] },
+  name: string,
+  { answers, behavior, reason }: Answer,
+  caller: Caller
+) {
+  if (name.trim() === "") {
+    return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
+  }
+  const toCall = (callId: string) => fleet.answerCall(callId, { behavior, reason, answers }, caller)
+  const known = yield* asked(log, name)
+  // One id may be the beginning of another: a call that is over must not stand for one that asks.
+  if (known.exact) return yield* toCall(name)
+  const found = meant(name, yield* fleet.calls, yield* plates.list({ closed: false }))
+  switch (found._tag) {
+    case "Call":
+      return yield* toCall(found.callId)
+    case "Several":
+      return yield* new CommandRefused({
+        message: `"${name}" fits ${found.which.length} that wait for an answer.`,
+        remedy: `Say which, by its id: ${found.which.slice(0, 5).join(", ")}${found.which.length > 5 ? ", …" : ""}`
+      })
+    case "None":
+      // The fleet says what became of it.
+      if (known.begins !== undefined) return yield* toCall(known.begins)
+  }
+  const decision: Decision = behavior === "allow" ? { behavior, answers } : { behavior, message: told(reason) }
+  return yield* plates.answer(found._tag === "Session" ? found.name : name, decision, caller)
+})

@@ -1,0 +1,194 @@
+/**
+ * ControlHandlers: what each procedure of the control protocol does; those of a
+ * topic of its own lie in that topic's file.
+ *
+ * Guarantees: inputs are checked first; calls under way are counted and bounded;
+ * nothing here holds state of its own but that count.
+ */
+import { Clock, Effect, Layer, Schedule, Stream } from "effect"
+import { Fleet } from "../agents/Fleet.ts"
+import * as Why from "../agents/Why.ts"
+import { Channels } from "../channels/Channels.ts"
+import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { Plates } from "../plates/Plates.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import * as Admission from "./Admission.ts"
+import * as Answers from "./Answers.ts"
+import * as ChannelHandlers from "./ChannelHandlers.ts"
+import * as ConversationHandlers from "./ConversationHandlers.ts"
+import { DaemonControl } from "./DaemonControl.ts"
+import { bounded, checkAnswer, checkCaller, checkNamed, checkSelection, checkText } from "./Inputs.ts"
+import { actorsOf, open, select } from "./LogReader.ts"
+import { Limits } from "./Procedure.ts"
+import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
+import * as Suggestion from "./Suggestion.ts"
+import * as GoalHandlers from "./GoalHandlers.ts"
+import * as AgentApiHandlers from "./AgentApiHandlers.ts"
+
+/** So many moves of an agent are enough to say why it is where it is. */
+const WHY_RUNES = 400
+
+export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
+  const counts = new Map<string, StateCount>()
+  for (const { state, restsOn } of agents) {
+    const before = counts.get(state)
+    counts.set(state, {
+      state,
+      agents: (before?.agents ?? 0) + 1,
+      restsOn: Math.max(before?.restsOn ?? 0, restsOn)
+    })
+  }
+  return [...counts.values()].toSorted((a, b) => a.state.localeCompare(b.state))
+}
+
+/** The log's check of itself, with a sign of life each second. */
+const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, StorageError> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const started = yield* Clock.currentTimeMillis
+      const runes = yield* log.head
+      const beat = Stream.tick("1 second").pipe(
+        Stream.drop(1),
+        Stream.mapEffect(() => Clock.currentTimeMillis),
+        Stream.map((now): VerifyEvent => ({ _tag: "Progress", elapsed: now - started }))
+      )
+      const verdict = Stream.fromEffect(log.verify).pipe(
+        Stream.map((found): VerifyEvent => ({ _tag: "Verdict", ...found }))
+      )
+      return Stream.concat(
+        Stream.succeed<VerifyEvent>({ _tag: "Started", runes }),
+        Stream.merge(verdict, beat, { haltStrategy: "left" })
+      )
+    })
+  )
+
+const reading = (log: EventLog["Service"], fleet: Fleet["Service"]) =>
+  Effect.fnUntraced(function* (input: LogSelection) {
+    yield* checkSelection(input)
+    const agent = input.agent === undefined ? undefined : yield* fleet.agent(input.agent, input.caller)
+    const stream = agent?.conversation ?? input.stream
+    const selection = {
+      ...(input.after === undefined ? {} : { after: input.after }),
+      ...(input.since === undefined ? {} : { since: input.since }),
+      ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
+      ...(stream === undefined ? {} : { stream })
+    }
+    return select(log, selection, agent === undefined ? undefined : actorsOf(agent.agent), input)
+  })
+
+const explaining = (log: EventLog["Service"], fleet: Fleet["Service"]) =>
+  Effect.fnUntraced(function* (name: string, caller: Caller) {
+    const agent = yield* fleet.agent(name, caller)
+    const { conversation: stream } = agent
+    const runes = yield* Effect.forEach(Why.actorsOf(agent.agent), (actor) =>
+      log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES)
+    )
+    const calls = (yield* fleet.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
+    const conversation = yield* fleet.conversation(stream, caller)
+    return { agent, ...Why.why(runes.flat().filter(open), agent, { calls, conversation }) }
+  })
+
+const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], fleet: Fleet["Service"]) {
+  const status = yield* daemon.status
+  const now = yield* Clock.currentTimeMillis
+  return {
+    daemon: status,
+    uptime: Math.max(0, now - status.startedAt),
+    projects: yield* fleet.projects,
+    states: countStates(yield* fleet.agents)
+  }
+})
+
+/** What is commanded next finds the channels that the project's file names. */
+const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
+  channels
+    .isConfigured(conversation)
+    .pipe(
+      Effect.repeat({ until: (there) => there || problems.length > 0, schedule: Schedule.spaced("2 millis") }),
+      Effect.timeoutOption("5 seconds")
+    )
+
+const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
+  yield* bounded("reason", reason, Limits.reasonLength)
+  yield* bounded("by", by, Limits.nameLength)
+  const { pid } = yield* daemon.status
+  yield* daemon.shutdown(reason, by)
+  return { pid }
+})
+
+const daemon = group.toLayer(
+  Effect.gen(function* () {
+    const fleet = yield* Fleet
+    const log = yield* EventLog
+    const plates = yield* Plates
+    const channels = yield* Channels
+    const daemon = yield* DaemonControl
+    const admit = yield* Admission.Admission
+
+    const command = <A, E>(
+      input: { readonly name: string; readonly caller: Caller },
+      run: (name: string, caller: Caller) => Effect.Effect<A, E>
+    ) => admit.call(Effect.andThen(checkNamed(input), run(input.name, input.caller)))
+
+    /** On an agent: a name that nobody has comes back with the one that was meant. */
+    const onAgent = <A, E>(
+      input: { readonly name: string; readonly caller: Caller },
+      run: (name: string, caller: Caller) => Effect.Effect<A, E | CommandRefused>
+    ) =>
+      command(input, (name, caller) =>
+        Effect.catchIf(
+          run(name, caller),
+          (error): error is CommandRefused => error instanceof CommandRefused,
+          (error) => Effect.flip(Suggestion.ofAgent(fleet, name, caller, error))
+        )
+      )
+
+    return group.of({
+      Status: () => reporting(daemon, fleet),
+      Register: ({ caller, config }) =>
+        admit.call(
+          bounded("config", config, Limits.pathLength).pipe(
+            Effect.andThen(checkCaller(caller)),
+            Effect.andThen(fleet.register(config, caller)),
+            Effect.tap((project) => furnished(channels, project))
+          )
+        ),
+      Projects: () => fleet.projects,
+      Agents: () => fleet.agents,
+      Agent: (input) => onAgent(input, fleet.agent),
+      Start: (input) => onAgent(input, fleet.start),
+      Stop: (input) => onAgent(input, fleet.stop),
+      Restart: (input) => onAgent(input, fleet.restart),
+      Interrupt: (input) => onAgent(input, fleet.interrupt),
+      Send: (input) =>
+        onAgent(input, (name, caller) =>
+          Effect.andThen(checkText(input.text), fleet.send(name, { text: input.text, how: input.how }, caller))
+        ),
+      Plates: ({ all }) => plates.list({ closed: all }),
+      Plate: ({ name }) => admit.call(Effect.andThen(bounded("name", name, Limits.nameLength), plates.find(name))),
+      ForgetPlate: (input) => command(input, plates.forget),
+      Answer: (input) =>
+        command(input, (name, caller) =>
+          Effect.andThen(
+            checkAnswer(input),
+            Answers.answer({ fleet, log, plates }, name, { ...input, behavior: input.decision }, caller)
+          )
+        ),
+      Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),
+      Why: (input) => onAgent(input, explaining(log, fleet)),
+      Verify: () => admit.stream(verifying(log)),
+      AlertTest: () => admit.call(daemon.alertTest),
+      Shutdown: ({ by, reason }) => ending(daemon, reason, by),
+      Doctor: () => daemon.checks
+    })
+  })
+)
+
+/** The whole: a line for each topic, as in Protocol. */
+export const layer = Layer.mergeAll(
+  daemon,
+  ChannelHandlers.layer, // channels, by people and by agents
+  ConversationHandlers.layer, // conversations, tool calls, sub-agents
+  GoalHandlers.layer, // goals, their plans and tasks
+  AgentApiHandlers.layer // what an agent asks for itself
+).pipe(Layer.provide(Admission.layer))

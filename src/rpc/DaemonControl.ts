@@ -1,0 +1,23 @@
+/**
+ * DaemonControl: what the control server asks of the daemon as a whole.
+ *
+ * Guarantees: `shutdown` returns at once and ends the daemon in order, runs
+ * included; none of the others changes anything but the mail that `alertTest` sends.
+ */
+import { Context, type Effect } from "effect"
+import type { CommandRefused } from "../domain/Messages.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
+import type { Check, DaemonStatus } from "./Protocol.ts"
+
+export class DaemonControl extends Context.Service<
+  DaemonControl,
+  {
+    readonly status: Effect.Effect<DaemonStatus>
+    /** Asks for an orderly end; no OperatorStop: what runs now runs again after the next start. */
+    readonly shutdown: (reason: string, by: string) => Effect.Effect<void>
+    /** Sends a test mail down the real path and answers when the server took it, saying to whom. */
+    readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
+    /** What only the daemon can say: lock, mail, config problems, agents that are in trouble. */
+    readonly checks: Effect.Effect<ReadonlyArray<Check>>
+  }
+>()("agentd/control/DaemonControl") {}

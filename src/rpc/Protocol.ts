@@ -1,0 +1,199 @@
+/**
+ * Protocol: the whole command surface of the daemon, as one group of procedures.
+ * The CLI, HTTP's writes and the tests all call these and nothing else.
+ *
+ * Guarantees: every input is bounded, and what exceeds a bound is refused by
+ * name with a remedy; a reply reports what is durable; no rune of visibility
+ * `secret` is ever part of a reply.
+ */
+import { Schema } from "effect"
+import { Rpc, RpcGroup } from "effect/rpc"
+import { WhyLine } from "../agents/Why.ts"
+import { AgentInfo, Caller, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import { Rune } from "../event-log/Rune.ts"
+import * as ChannelProtocol from "./ChannelProtocol.ts"
+import * as ConversationProtocol from "./ConversationProtocol.ts"
+import * as GoalProtocol from "./GoalProtocol.ts"
+import { error, named } from "./Procedure.ts"
+import * as AgentApiProtocol from "./AgentApiProtocol.ts"
+
+/** One finding of `doctor`. */
+export const Check = Schema.Struct({
+  name: Schema.String,
+  level: Schema.Literals(["ok", "warn", "fail"]),
+  detail: Schema.String,
+  /** What to do about it; null when it is well. */
+  remedy: Schema.NullOr(Schema.String)
+})
+export type Check = typeof Check.Type
+
+/** The daemon about itself. */
+export const DaemonStatus = Schema.Struct({
+  pid: Schema.Int,
+  version: Schema.String,
+  /** ms since the epoch */
+  startedAt: Schema.Finite,
+  /** The state folder. */
+  state: Schema.String,
+  socket: Schema.String,
+  phase: Schema.Literals(["recovering", "ready", "stopping"]),
+  supervision: Schema.Struct({
+    by: Schema.Literals(["systemd", "detached", "foreground"]),
+    unit: Schema.NullOr(Schema.String),
+    /** How the daemon knows. */
+    restsOn: Schema.String
+  }),
+  log: Schema.Struct({
+    /** The highest eventId that is durable. */
+    head: Schema.Int,
+    bytes: Schema.Finite
+  }),
+  outbox: Schema.Struct({
+    /** False: nobody is mailed, because no address is configured. */
+    configured: Schema.Boolean,
+    waiting: Schema.Int,
+    failed: Schema.Int,
+    lastSentAt: Schema.NullOr(Schema.Finite),
+    lastError: Schema.NullOr(Schema.String),
+    /** The eventId of the newest alert rune; 0 before the first. */
+    restsOn: Schema.Int
+  }),
+  /** Not there: this daemon serves no HTTP. */
+  http: Schema.optionalKey(
+    Schema.Struct({
+      socket: Schema.NullOr(Schema.String),
+      /** Null: TCP is turned off. */
+      port: Schema.NullOr(Schema.Int),
+      listening: Schema.Boolean,
+      /** Why it does not listen on its port. */
+      problem: Schema.NullOr(Schema.Struct({ message: Schema.String, remedy: Schema.String }))
+    })
+  )
+})
+export type DaemonStatus = typeof DaemonStatus.Type
+
+/** So many agents are in one state. */
+export const StateCount = Schema.Struct({
+  state: Schema.String,
+  agents: Schema.Int,
+  /** The newest eventId that put one of them there. */
+  restsOn: Schema.Int
+})
+export type StateCount = typeof StateCount.Type
+
+export const StatusReply = Schema.Struct({
+  daemon: DaemonStatus,
+  /** On the daemon's clock: ms since it started. */
+  uptime: Schema.Finite,
+  projects: Schema.Array(ProjectInfo),
+  states: Schema.Array(StateCount)
+})
+export type StatusReply = typeof StatusReply.Type
+
+export const WhyReply = Schema.Struct({
+  agent: AgentInfo,
+  /** Newest last. */
+  lines: Schema.Array(WhyLine),
+  /** What to do next, where something is to be done. */
+  advice: Schema.NullOr(Schema.String)
+})
+export type WhyReply = typeof WhyReply.Type
+
+export const VerifyEvent = Schema.Union([
+  Schema.TaggedStruct("Started", {
+    /** About so many are to be read. */
+    runes: Schema.Int
+  }),
+  /** Still at it. */
+  Schema.TaggedStruct("Progress", { elapsed: Schema.Finite }),
+  Schema.TaggedStruct("Verdict", {
+    runes: Schema.Int,
+    streams: Schema.Int,
+    problems: Schema.Array(
+      Schema.Struct({
+        eventId: Schema.Int,
+        stream: Schema.String,
+        rule: Schema.String,
+        message: Schema.String
+      })
+    )
+  })
+])
+export type VerifyEvent = typeof VerifyEvent.Type
+
+/** Which runes; all filters must hold. */
+export const LogSelection = Schema.Struct({
+  /** Only runes with an eventId above this. */
+  after: Schema.optional(Schema.Int),
+  /** ms since the epoch */
+  since: Schema.optional(Schema.Finite),
+  stream: Schema.optional(Schema.String),
+  agent: Schema.optional(Schema.String),
+  kinds: Schema.optional(Schema.Array(Schema.String)),
+  /** Only the newest so many of what is there. */
+  tail: Schema.optional(Schema.Int),
+  /** Go on with what comes. */
+  follow: Schema.Boolean,
+  caller: Caller
+})
+export type LogSelection = typeof LogSelection.Type
+
+/** The daemon, its agents one by one, the sessions, the log. */
+export const group = RpcGroup.make(
+  Rpc.make("Status", { success: StatusReply }),
+  Rpc.make("Register", { payload: { config: Schema.String, caller: Caller }, success: ProjectInfo, error }),
+  Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }),
+  Rpc.make("Agents", { success: Schema.Array(AgentInfo) }),
+  Rpc.make("Agent", { payload: named, success: AgentInfo, error: CommandRefused }),
+  Rpc.make("Start", { payload: named, success: Done, error }),
+  Rpc.make("Stop", { payload: named, success: Done, error }),
+  Rpc.make("Restart", { payload: named, success: Done, error }),
+  Rpc.make("Interrupt", { payload: named, success: Done, error }),
+  Rpc.make("Send", {
+    payload: { ...named, text: Schema.String, how: Schema.Literals(["queue", "steer", "urgent"]) },
+    success: Done,
+    error
+  }),
+  /** Attention first, then the newest. */
+  Rpc.make("Plates", {
+    payload: {
+      /** Also those that closed long ago. */
+      all: Schema.Boolean
+    },
+    success: Schema.Array(PlateInfo)
+  }),
+  /** By its id, a unique beginning of it, or its session's id. */
+  Rpc.make("Plate", { payload: { name: Schema.String }, success: PlateInfo, error: CommandRefused }),
+  Rpc.make("ForgetPlate", { payload: named, success: Done, error }),
+  /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
+  Rpc.make("Answer", {
+    payload: {
+      ...named,
+      decision: Schema.Literals(["allow", "deny"]),
+      reason: Schema.String,
+      /** To what the call asks to choose: the number of an option, its label, or a text. */
+      answers: Schema.optionalKey(Schema.Array(Schema.String))
+    },
+    success: Done,
+    error
+  }),
+  Rpc.make("Log", { payload: LogSelection, success: Rune, error, stream: true }),
+  Rpc.make("Why", { payload: named, success: WhyReply, error }),
+  Rpc.make("Verify", { success: VerifyEvent, error, stream: true }),
+  Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
+  /** Answers before the daemon ends; its end is seen by its pid. */
+  Rpc.make("Shutdown", {
+    payload: { reason: Schema.String, by: Schema.String },
+    success: Schema.Struct({ pid: Schema.Int }),
+    error: CommandRefused
+  }),
+  Rpc.make("Doctor", { success: Schema.Array(Check) })
+)
+
+/** The whole: a line for each topic; ControlHandlers has the same lines. */
+export const Control = group.merge(
+  ChannelProtocol.group, // channels, by people and by agents
+  ConversationProtocol.group, // conversations, tool calls, sub-agents
+  GoalProtocol.group, // goals, their plans and tasks
+  AgentApiProtocol.group // what an agent asks for itself
+)

@@ -1,0 +1,75 @@
+/**
+ * DynamicSupervisor: a place in the supervision tree that fills up over time: a supervisor
+ * that, restarted by its parent, comes back with all that was added to it since.
+ *
+ * OTP's supervisors forget added children when they are restarted; here the
+ * owner's list decides, so that a crash never leaves a project without agents.
+ */
+import { Effect } from "effect"
+import type { ChildSpec } from "./Child.ts"
+import * as Supervisor from "./Supervisor.ts"
+import type { Options } from "./SupervisorOptions.ts"
+
+export interface DynamicSupervisor {
+  /** Give it to the parent. */
+  readonly child: ChildSpec
+  /** Takes the child up, and starts it if the nest is alive. One with the same id is stopped and replaced. */
+  readonly add: (spec: ChildSpec) => Effect.Effect<void>
+  /** Stops it and forgets it; returns when it has ended. */
+  readonly remove: (id: string) => Effect.Effect<void>
+}
+
+export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
+  const specs = new Map<string, ChildSpec>()
+  let supervisor: Supervisor.Supervisor | undefined
+
+  const stop = (alive: Supervisor.Supervisor, id: string): Effect.Effect<void> =>
+    // a nest that has just ended has stopped it already
+    Effect.ignore(Effect.andThen(alive.terminateChild(id), alive.deleteChild(id)))
+
+  const startIn = (alive: Supervisor.Supervisor, spec: ChildSpec): Effect.Effect<void> =>
+    alive.startChild(spec).pipe(
+      // its next start finds the child in the list
+      Effect.catchTag("SupervisorEnded", () => Effect.void),
+      Effect.catch((error) => Effect.logError(`${options.name}: ${spec.id} could not be started`, error)),
+      Effect.asVoid
+    )
+
+  const remove = (id: string): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const known = specs.delete(id)
+      return !known || supervisor === undefined ? Effect.void : stop(supervisor, id)
+    })
+
+  /** What was added and removed while it started with the list of before. */
+  const catchUp = (made: Supervisor.Supervisor, begun: ReadonlyArray<ChildSpec>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      supervisor = made
+      const gone = begun.filter((spec) => specs.get(spec.id) !== spec)
+      const late = [...specs.values()].filter((spec) => !begun.includes(spec))
+      return Effect.andThen(
+        Effect.forEach(gone, ({ id }) => stop(made, id), { discard: true }),
+        Effect.forEach(late, (spec) => startIn(made, spec), { discard: true })
+      )
+    })
+
+  return {
+    child: {
+      id: options.name,
+      type: "supervisor",
+      start: Effect.suspend(() => {
+        const begun = [...specs.values()]
+        return Effect.tap(Supervisor.make({ ...options, children: begun }), (made) => catchUp(made, begun))
+      })
+    },
+    remove,
+    add: (spec) =>
+      Effect.andThen(
+        remove(spec.id),
+        Effect.suspend(() => {
+          specs.set(spec.id, spec)
+          return supervisor === undefined ? Effect.void : startIn(supervisor, spec)
+        })
+      )
+  }
+}

@@ -1,0 +1,61 @@
+/**
+ * Disk: rune logs on real files in a folder of their own, and drafts to put in them.
+ */
+import { Context, Effect, Layer } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+
+/** A folder that is gone when the test is over. */
+export const folder = Effect.acquireRelease(
+  Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-runes-"))),
+  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
+)
+
+/** Where a store goes that is not there yet. */
+export const storeFile = Effect.map(folder, (path) => join(path, "runes.db"))
+
+export const layer = (options: SqlEventLog.Options) => SqlEventLog.layer(options).pipe(Layer.provide(Redact.layer))
+
+/** Opens the log, uses it, closes it. */
+export const withLog = <A, E>(options: SqlEventLog.Options, use: (log: EventLog["Service"]) => Effect.Effect<A, E>) =>
+  Effect.flatMap(EventLog, use).pipe(Effect.provide(layer(options), { local: true }))
+
+/** Opens the log in the test's scope: `Scope.close` is the daemon's end. */
+export const openLog = (options: SqlEventLog.Options) =>
+  Effect.map(Layer.build(Layer.fresh(layer(options))), (context) => Context.get(context, EventLog))
+
+/** A rune that no invariant looks at. */
+export const note = (stream: string, n: number, text = ""): RuneDraft => ({
+  stream,
+  kind: "inbox.received",
+  actor: "inbox/builder",
+  trigger: "Received",
+  payload: { event: { _tag: "Received", n, text } }
+})
+
+export const output = (stream: string, text: string): RuneDraft => ({
+  stream,
+  kind: "run.output",
+  actor: "worker/builder",
+  payload: { runId: "run-1", source: "stdout", text }
+})
+
+/** What somebody does to the file behind agentd's back. */
+export const meddle = (file: string, sql: string): void => {
+  const database = new DatabaseSync(file)
+  try {
+    database.exec(sql)
+  } finally {
+    database.close()
+  }
+}
+
+/** The same, past the triggers that forbid it. */
+export const force = (file: string, sql: string): void =>
+  meddle(file, `DROP TRIGGER runes_are_immutable; DROP TRIGGER runes_are_kept; ${sql}`)

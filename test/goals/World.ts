@@ -1,0 +1,191 @@
+/**
+ * Goals in a world of their own: the real goals over a log in memory and agents that
+ * follow a script; where a test wants it, a real git repository with a worktree each.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { assert } from "@effect/vitest"
+import { Context, Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
+import { execFileSync } from "node:child_process"
+import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { AgentPort } from "../../src/domain/AgentPort.ts"
+import { GoalConfig } from "../../src/config/GoalConfig.ts"
+import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
+import { Goals } from "../../src/goals/Goals.ts"
+import * as LiveGoals from "../../src/goals/LiveGoals.ts"
+import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
+import { CrewDouble } from "./CrewDouble.ts"
+
+export const caller = { by: "ada", config: null }
+const CONVERSATION = "c"
+
+export const git = (folder: string, ...args: ReadonlyArray<string>): string =>
+  execFileSync("git", ["-C", folder, "-c", "user.name=t", "-c", "user.email=t@t", ...args], {
+    encoding: "utf8",
+    stdio: "pipe"
+  }).trim()
+
+/** A commit with these files. */
+export const commit = (folder: string, message: string, files: { readonly [name: string]: string }): void => {
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(folder, name), text)
+  git(folder, "add", "-A")
+  git(folder, "commit", "--quiet", "-m", message)
+}
+
+export interface Setting {
+  readonly goals?: typeof GoalConfig.Encoded
+}
+
+const defaults: typeof GoalConfig.Encoded = { autoStart: true, maxTaskErrors: 3, backoff: { base: 5, cap: 20 } }
+
+export class World {
+  readonly crew = new CrewDouble()
+  readonly log: EventLog["Service"]
+  /** So many appends work; the next one is lost, or written and not told. Then none works until the restart. */
+  appends = Number.POSITIVE_INFINITY
+  lastWord: "lost" | "untold" = "lost"
+  readonly folder: string
+  readonly setting: Setting
+  goals!: Goals["Service"]
+  private running: Scope.Closeable | undefined
+
+  constructor(log: EventLog["Service"], folder: string, setting: Setting) {
+    this.log = log
+    this.folder = folder
+    this.setting = setting
+  }
+
+  get root(): string {
+    return join(this.folder, "project")
+  }
+
+  /** A repository with a first commit. */
+  repository(): void {
+    git(this.folder, "init", "--quiet", "-b", "main", this.root)
+    commit(this.root, "first", { "README.md": "hello\n" })
+  }
+
+  /** A worktree as agents have them. */
+  worktree(agent: string): { readonly cwd: string; readonly branch: string } {
+    const cwd = join(this.folder, agent)
+    git(this.root, "worktree", "add", "--quiet", "-b", `agentd/${agent}`, cwd)
+    return { cwd, branch: `agentd/${agent}` }
+  }
+
+  readonly start = Effect.gen({ self: this }, function* () {
+    const scope = yield* Scope.make()
+    const nest = DynamicSupervisor.make({ name: "plans", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+    const goals = Schema.decodeUnknownSync(GoalConfig)({ ...defaults, ...this.setting.goals })
+    const context = yield* Layer.build(
+      LiveGoals.layer({
+        nest,
+        scratch: join(this.folder, "scratch"),
+        store: "test-plans",
+        environment: { PATH: process.env["PATH"], HOME: this.folder },
+        projects: {
+          ofCaller: () => Effect.succeed(CONVERSATION),
+          config: () => Effect.succeed({ name: "web", root: this.root, goals })
+        }
+      }).pipe(
+        Layer.provide(DeadLetters.layerMemory()),
+        Layer.provide(Layer.succeed(EventLog, this.frail)),
+        Layer.provide(Layer.succeed(AgentPort, this.crew.service)),
+        Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),
+        Layer.provide(ProcessTree.layer),
+        Layer.provide(NodeServices.layer)
+      )
+    ).pipe(Scope.provide(scope))
+    yield* Supervisor.make({ name: "root", children: [nest.child] }).pipe(Scope.provide(scope))
+    this.goals = Context.get(context, Goals)
+    this.running = scope
+    yield* this.goals.recovered
+  })
+
+  private get frail(): EventLog["Service"] {
+    const gone = Effect.fail(new StorageError({ message: "the disk is gone", remedy: "None.", reason: "io" }))
+    return EventLog.of({
+      ...this.log,
+      append: (drafts) =>
+        Effect.suspend(() => {
+          this.appends--
+          if (this.appends >= 0) return this.log.append(drafts)
+          return this.appends === -1 && this.lastWord === "untold"
+            ? Effect.andThen(this.log.append(drafts), gone)
+            : gone
+        })
+    })
+  }
+
+  readonly stop = Effect.suspend(() =>
+    this.running === undefined ? Effect.void : Scope.close(this.running, Exit.void)
+  )
+
+  readonly restart = Effect.suspend(() => Effect.andThen(this.stop, this.start))
+
+  /** A plan's file. */
+  file(...tasks: ReadonlyArray<object>): string {
+    const path = join(this.folder, "plan.json")
+    writeFileSync(path, JSON.stringify({ tasks }))
+    return path
+  }
+
+  submit(request: Partial<GoalRequest>) {
+    return this.goals.submit({ goal: "ship it", plan: null, ...request }, caller)
+  }
+
+  /** The goal, once that holds. */
+  until(goalId: string, what: string, holds: (goal: GoalInfo) => boolean) {
+    return Effect.gen({ self: this }, function* () {
+      for (let look = 0; look < 2_000; look++) {
+        const { goal } = yield* this.goals.page(goalId, 0, caller)
+        if (holds(goal)) return goal
+        yield* Effect.sleep("3 millis")
+      }
+      const { goal, tasks } = yield* this.goals.page(goalId, 0, caller)
+      return assert.fail(`never: ${what}; at last ${JSON.stringify({ goal, tasks }, null, 1)}`)
+    })
+  }
+
+  state(goalId: string, state: string) {
+    return this.until(goalId, state, (goal) => goal.state === state)
+  }
+
+  tasks(goalId: string) {
+    return Effect.map(this.goals.page(goalId, 0, caller), ({ tasks }) =>
+      Object.fromEntries(tasks.map(({ id, owner, state }) => [id, `${state}${owner === null ? "" : ` ${owner}`}`]))
+    )
+  }
+
+  get runes() {
+    return Effect.map(Stream.runCollect(this.log.read({})), (runes) => [...runes])
+  }
+
+  /** The kinds of all runes, without `plan.`. */
+  get kinds() {
+    return Effect.map(this.runes, (runes) => runes.map(({ kind }) => kind.replace("plan.", "")))
+  }
+}
+
+export const run = <A, E>(body: (world: World) => Effect.Effect<A, E>, setting: Setting = {}) =>
+  Effect.acquireUseRelease(
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const world = new World(log, mkdtempSync(join(tmpdir(), "agentd-plans-")), setting)
+      mkdirSync(world.root)
+      yield* world.start
+      return world
+    }),
+    body,
+    (world) =>
+      Effect.andThen(
+        world.stop,
+        Effect.sync(() => rmSync(world.folder, { recursive: true, force: true }))
+      )
+  ).pipe(Effect.provide(MemoryEventLog.layerMemory))

@@ -1,0 +1,346 @@
+/**
+ * A daemon's inside for tests of its outside: doubles of Fleet, EventLog and
+ * DaemonControl that keep their contracts in memory, behind the real control
+ * server on a real socket in a folder of its own.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Context, Effect, FileSystem, Layer, Stream } from "effect"
+import { Fleet, type InboxMessage, type VoiceOf } from "../../src/agents/Fleet.ts"
+import { Channels } from "../../src/channels/Channels.ts"
+import * as ControlServer from "../../src/rpc/ControlServer.ts"
+import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
+import {
+  type AgentInfo,
+  type CallInfo,
+  CommandRefused,
+  type ConversationInfo,
+  type ProjectInfo
+} from "../../src/domain/Messages.ts"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import type * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { EventLog, type Selection } from "../../src/event-log/EventLog.ts"
+import { Goals } from "../../src/goals/Goals.ts"
+import * as PlatesDouble from "../http/PlatesDouble.ts"
+
+export const T0 = Date.parse("2026-11-20T09:12:00Z")
+
+export const agentInfo = (over: Partial<AgentInfo> = {}): AgentInfo => ({
+  conversation: "web-1a2b3c4d",
+  project: "web",
+  agent: "builder",
+  backend: "command",
+  mode: "inbox",
+  state: "Running",
+  since: T0,
+  restsOn: 3,
+  detail: "run r7 is under way",
+  nextAt: null,
+  runId: "r7",
+  pid: 4242,
+  sessionSeq: 7,
+  consecutiveErrors: 0,
+  totalErrors: 2,
+  maxConsecutiveErrors: 5,
+  maxTotalErrors: 20,
+  inbox: 1,
+  cwd: "/srv/web",
+  branch: "agent/builder",
+  ...over
+})
+
+/** A tool call that asks. */
+export const callInfo = (over: Partial<CallInfo> = {}): CallInfo => ({
+  callId: "01call000000000000000000aa",
+  conversation: "web-1a2b3c4d",
+  project: "web",
+  agent: "builder",
+  turnId: "t1",
+  tool: "shell",
+  arguments: '{"command":"rm -rf build"}',
+  state: "awaiting_approval",
+  since: T0,
+  reason: "it has side effects",
+  until: null,
+  restsOn: 5,
+  ...over
+})
+
+const nothing = { tokens: null, toolCalls: null, wallTime: null, usd: null }
+
+export const conversationInfo = (over: Partial<ConversationInfo> = {}): ConversationInfo => ({
+  conversation: "web-1a2b3c4d",
+  project: "web",
+  config: "/srv/web/agentd.jsonc",
+  state: "active",
+  since: T0,
+  restsOn: 2,
+  detail: "1 turn is under way",
+  agents: ["builder"],
+  turns: 4,
+  turnsActive: 1,
+  turnErrors: 0,
+  fatalStops: 0,
+  spent: { ...nothing, tokens: 1200, toolCalls: 3 },
+  limits: { ...nothing, tokens: 100_000 },
+  archive: null,
+  ...over
+})
+
+/** A move of the worker of `builder`. */
+export const moved = (event: WorkerMachine.Event, over: Partial<RuneDraft> = {}): RuneDraft => ({
+  stream: "web-1a2b3c4d",
+  kind: "worker.moved",
+  actor: "worker/builder",
+  from: "CoolingDown",
+  to: "BuildingPrompt",
+  trigger: event._tag,
+  payload: { event },
+  ...over
+})
+
+/** One that says nothing in particular. */
+export const draft = (over: Partial<RuneDraft> = {}): RuneDraft => moved({ _tag: "BackoffElapsed" }, over)
+
+/** What a test sees and steers of the daemon behind the socket. */
+export interface World {
+  readonly agents: Array<AgentInfo>
+  readonly projects: Array<ProjectInfo>
+  readonly calls: Array<CallInfo>
+  readonly conversations: Array<ConversationInfo>
+  /** Live runs, and whose they are. */
+  readonly voices: Map<string, VoiceOf>
+  readonly inbox: Array<InboxMessage>
+  readonly commands: Array<readonly [verb: string, name: string, detail: unknown]>
+  readonly shutdowns: Array<readonly [reason: string, by: string]>
+  /** What `verify` finds besides what is really there. */
+  readonly problems: Array<{ eventId: number; stream: string; rule: string; message: string }>
+  /** The sessions, and what reached them. */
+  readonly board: PlatesDouble.Board
+  /** Followers of the log at this moment. */
+  followers: number
+}
+
+export const makeWorld = (over: Partial<World> = {}): World => ({
+  agents: [agentInfo()],
+  projects: [
+    {
+      conversation: "web-1a2b3c4d",
+      name: "web",
+      config: "/srv/web/agentd.jsonc",
+      agents: ["builder"],
+      problems: []
+    }
+  ],
+  calls: [],
+  conversations: [conversationInfo()],
+  voices: new Map([
+    [
+      "r7",
+      {
+        conversation: "web-1a2b3c4d",
+        agent: "builder",
+        turnId: "t1",
+        may: ["inbox", "message", "post", "report", "ask"]
+      }
+    ]
+  ]),
+  inbox: [],
+  commands: [],
+  shutdowns: [],
+  problems: [],
+  board: PlatesDouble.makeBoard(),
+  followers: 0,
+  ...over
+})
+
+const refused = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
+
+/** What is done about one agent, and recorded. */
+const onAgents = (world: World) => {
+  const find = (name: string) => {
+    const found = world.agents.find((each) => each.agent === name || `${each.project}/${each.agent}` === name)
+    return found === undefined
+      ? refused(`There is no agent ${name}.`, "See which there are: agentd ps")
+      : Effect.succeed(found)
+  }
+  const command = (verb: string, name: string, detail: unknown = null) =>
+    Effect.map(find(name), (found) => {
+      world.commands.push([verb, `${found.project}/${found.agent}`, detail])
+      return { eventId: 1, message: `${verb} ${found.project}/${found.agent}: done` }
+    })
+  return {
+    agents: Effect.sync(() => world.agents),
+    agent: (name) => find(name),
+    start: (name) => command("start", name),
+    stop: (name) => command("stop", name),
+    restart: (name) => command("restart", name),
+    send: (name, message, caller) => command("send", name, { ...message, by: caller.by }),
+    interrupt: (name) => command("interrupt", name),
+    spawn: (parent, request, caller) => command("spawn", parent, { ...request, by: caller.by })
+  } satisfies Partial<Fleet["Service"]>
+}
+
+/** A call is answered once; whoever comes later is told so. */
+const onCalls = (world: World) =>
+  ({
+    calls: Effect.sync(() => world.calls),
+    answerCall: (callId, { answers, behavior, reason }, caller) =>
+      Effect.suspend(() => {
+        const index = world.calls.findIndex((call) => call.callId === callId)
+        const found = world.calls[index]
+        if (found === undefined) return refused(`${callId} has its result already.`, "See what waits: agentd approve")
+        if (found.state !== "awaiting_approval") {
+          return refused(`${callId} was approved already.`, "See what waits: agentd approve")
+        }
+        world.calls[index] = { ...found, state: "executing" }
+        world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by, ...(answers && { answers }) }])
+        return Effect.succeed({ eventId: 9, message: `${found.tool}: ${behavior}` })
+      })
+  }) satisfies Partial<Fleet["Service"]>
+
+/** By id or project; empty: the caller's. */
+const onConversations = (world: World) => {
+  const find = (name: string, config: string | null) => {
+    const found = world.conversations.find((each) =>
+      name === "" ? each.config === config : each.conversation.startsWith(name) || each.project === name
+    )
+    return found === undefined
+      ? refused(
+          name === "" ? "There is no project here." : `There is no conversation ${name}.`,
+          "See which there are: agentd conversation ls"
+        )
+      : Effect.succeed(found)
+  }
+  const command = (verb: string, name: string, config: string | null, detail: unknown = null) =>
+    Effect.map(find(name, config), (found) => {
+      world.commands.push([verb, found.conversation, detail])
+      return { eventId: 1, message: `${verb} ${found.conversation}: done` }
+    })
+  return {
+    conversations: Effect.sync(() => world.conversations),
+    conversation: (name, caller) => find(name, caller.config),
+    newConversation: (config) =>
+      Effect.sync(() => {
+        world.commands.push(["newConversation", config, null])
+        return conversationInfo({ conversation: "web-1a2b3c4d-2", config, state: "created" })
+      }),
+    pause: (name, options, caller) => command("pause", name, caller.config, options),
+    resume: (name, caller) => command("resume", name, caller.config),
+    close: (name, options, caller) => command("close", name, caller.config, options),
+    archive: (name, caller) => command("archive", name, caller.config)
+  } satisfies Partial<Fleet["Service"]>
+}
+
+const onVoices = (world: World) => {
+  const said = (of: VoiceOf, verb: string, detail: unknown) =>
+    Effect.sync(() => {
+      world.commands.push([verb, `${of.conversation}/${of.agent}`, detail])
+      return { eventId: 1, message: `${verb}: done` }
+    })
+  return {
+    voice: (runId) =>
+      Effect.suspend(() => {
+        const found = world.voices.get(runId)
+        return found === undefined
+          ? refused(`The run ${runId} is over.`, "Nothing can be done for it any more.")
+          : Effect.succeed(found)
+      }),
+    report: (of, report) => said(of, "report", report),
+    ask: (of, question) => said(of, "ask", question),
+    inbox: () => Effect.sync(() => world.inbox)
+  } satisfies Partial<Fleet["Service"]>
+}
+
+const fleet = (world: World): Fleet["Service"] => ({
+  ...onAgents(world),
+  ...onCalls(world),
+  ...onConversations(world),
+  ...onVoices(world),
+  register: (config) =>
+    Effect.sync(() => {
+      world.commands.push(["register", config, null])
+      return world.projects[0]!
+    }),
+  projects: Effect.sync(() => world.projects),
+  configOf: () => Effect.sync(() => undefined),
+  news: Stream.never,
+  configs: Stream.never,
+  recovered: Effect.void,
+  ready: Effect.succeed(true)
+})
+
+/** The real rune log, in memory; followers are counted, and problems can be planted. */
+const log = (world: World) =>
+  Layer.effect(
+    EventLog,
+    Effect.map(EventLog, (real) => ({
+      ...real,
+      subscribe: (selection: Selection) =>
+        Stream.unwrap(
+          Effect.sync(() => {
+            world.followers++
+            return Stream.ensuring(
+              real.subscribe(selection),
+              Effect.sync(() => void world.followers--)
+            )
+          })
+        ),
+      verify: Effect.map(real.verify, (found) => ({ ...found, problems: [...found.problems, ...world.problems] }))
+    }))
+  ).pipe(Layer.provide(layerMemory))
+
+const control = (world: World, socket: string, log: EventLog["Service"]): DaemonControl["Service"] => ({
+  status: Effect.map(log.head, (head) => ({
+    pid: process.pid,
+    version: "0.1.0",
+    startedAt: T0,
+    state: "/var/lib/agentd",
+    socket,
+    phase: "ready" as const,
+    supervision: { by: "detached" as const, unit: null, restsOn: "no INVOCATION_ID in its environment" },
+    log: { head, bytes: 4096 },
+    outbox: { configured: false, waiting: 0, failed: 0, lastSentAt: null, lastError: null, restsOn: 0 }
+  })),
+  shutdown: (reason, by) => Effect.sync(() => void world.shutdowns.push([reason, by])),
+  alertTest: Effect.succeed({ message: "A test mail went to ops@example.org." }),
+  checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
+})
+
+/** Goals and channels are nobody's business in most tests: whoever asks them for anything is wrong. */
+export interface Siblings {
+  readonly goals?: Goals["Service"]
+  readonly channels?: Channels["Service"]
+}
+
+const noGoals = { stopAll: () => Effect.void } as unknown as Goals["Service"]
+const noChannels = { isConfigured: () => Effect.succeed(true) } as unknown as Channels["Service"]
+
+/** Everything behind the socket; `world` is what the test looks at. */
+export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
+  ControlServer.layer({ socket }).pipe(
+    Layer.provide(Layer.mergeAll(Layer.succeed(Goals)(goals), Layer.succeed(Channels)(channels))),
+    Layer.provide(Layer.succeed(Fleet)(fleet(world))),
+    Layer.provide(PlatesDouble.layer(world.board)),
+    Layer.provide(Layer.effect(DaemonControl)(Effect.map(EventLog, (log) => control(world, socket, log)))),
+    Layer.provideMerge(log(world)),
+    Layer.provideMerge(NodeServices.layer)
+  )
+
+/** A folder of its own, gone with the scope. */
+export const folder = Effect.flatMap(FileSystem.FileSystem, (fs) =>
+  fs.makeTempDirectoryScoped({ prefix: "agentd-" })
+).pipe(Effect.provide(NodeServices.layer))
+
+/** The server up in the current scope, with a rune log that holds `drafts`. */
+export const serve = (world: World, drafts: ReadonlyArray<RuneDraft> = []) =>
+  Effect.flatMap(folder, (state) => serveAt(state, world, drafts))
+
+/** In this folder. */
+export const serveAt = Effect.fnUntraced(function* (state: string, world: World, drafts: ReadonlyArray<RuneDraft>) {
+  const socket = `${state}/control.sock`
+  const context = yield* Layer.build(layer(world, socket))
+  const { append } = Context.get(context, EventLog)
+  if (drafts.length > 0) yield* append(drafts)
+  return { state, socket, append: (...more: ReadonlyArray<RuneDraft>) => append(more) }
+})
