@@ -60,11 +60,7 @@ export const waits = (policy: Policy, key = ""): Schedule.Schedule<Duration.Dura
 }
 
 /** The same waits, ended as soon as one of the counters that are fed to it has reached its threshold. */
-export const schedule = (
-  policy: Policy,
-  limits: Limits,
-  key = ""
-): Schedule.Schedule<Duration.Duration, Counters> =>
+export const schedule = (policy: Policy, limits: Limits, key = ""): Schedule.Schedule<Duration.Duration, Counters> =>
   waits(policy, key).pipe(
     Schedule.setInputType<Counters>(),
     Schedule.while(({ input }) => !exhausted(limits, input))

@@ -30,14 +30,14 @@ const actor = (options: Partial<Options> = {}, address = "p/list") =>
 /** Starts it as a supervisor would and answers its end. */
 const run = (spec: ChildSpec) =>
   Effect.gen(function* () {
-    const handle = (yield* Effect.scoped(spec.start)) as ChildHandle
+    const handle = (yield* Effect.scoped(spec.start as Exclude<ChildSpec["start"], () => unknown>)) as ChildHandle
     const end = yield* Deferred.make<Exit.Exit<unknown, unknown>>()
     handle.onExit({ childExited: (exit) => Deferred.doneUnsafe(end, Effect.succeed(exit)) })
     return { handle, end: Deferred.await(end) }
   })
 
 const supervised = (spec: ChildSpec) =>
-  Supervisor.make({ name: "top", intensity: 10, period: "30 seconds", children: [spec] })
+  Supervisor.make({ name: "top", backoff: "none", intensity: 10, period: "30 seconds", children: [spec] })
 
 const test = (name: string, body: () => Effect.Effect<void, unknown, DeadLetters.DeadLetters | Scope.Scope>) =>
   it.effect(name, () => body().pipe(Effect.scoped, Effect.provide(DeadLetters.layerMemory())))

@@ -197,7 +197,7 @@ export const run = Effect.fnUntraced(function* (scenario: Scenario) {
   const supervisors = new Map<string, Supervisor>()
 
   const supervisor = (id: string, flags: Flags, children: ReadonlyArray<Node>) => {
-    const options: Options = { name: id, ...flags, period: "1 hour", children: children.map(spec) }
+    const options: Options = { name: id, ...flags, backoff: "none", period: "1 hour", children: children.map(spec) }
     return Effect.tap(make(options), (made) => Effect.sync(() => supervisors.set(id, made)))
   }
   const spec = (node: Node): ChildSpec =>
