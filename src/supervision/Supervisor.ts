@@ -308,8 +308,8 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     this.window = addRestart(this.window, restart, period, intensity)
     if (exceeded(this.window, intensity)) {
       const limit = `${intensity} restarts in ${period / 1_000_000n} ms`
-      this.log(Effect.logError(`${this.name}: child ${spec.id} went over ${limit}, giving up`))
-      return this.terminate("escalated", spec.id)
+      const told = Effect.logError(`${this.name}: child ${spec.id} went over ${limit}, giving up`)
+      return Effect.andThen(told, this.terminate("escalated", spec.id))
     }
     const wait = backoff === "none" ? 0 : waitBefore(this.window, spec.id, backoff, period, intensity)
     this.record({ _tag: "Restarting", child: spec.id, attempt: this.window.length, wait })

@@ -176,7 +176,8 @@ describe("ChildHandle: closed by its owner", () => {
 })
 
 describe("ChildHandle: a kill that is ignored", () => {
-  const deaf = (exclusive: boolean) => Object.assign(new Actor("deaf", { exclusive }), { heeds: "nothing" as const })
+  const deaf = (exclusive: boolean) =>
+    Object.assign(new Actor("deaf", { exclusive }), { heeds: "nothing" as Actor["heeds"] })
 
   fact("is reported, and the next incarnation of an exclusive child waits for the end of the old one", () =>
     Effect.gen(function* () {
