@@ -130,7 +130,6 @@ const worker = (roll: Dice, id: string, autoShutdown: AutoShutdown): Worker => {
 
 const team = (roll: Dice, id: string, above: AutoShutdown, depth: number, places: Array<Place>): Team => {
   const letter = letters[places.length]!
-  const at = places.length
   const flags: Flags = {
     strategy: roll.chance(0.2) ? "dynamic" : roll.pick(strategies),
     intensity: roll.below(6),
@@ -143,12 +142,13 @@ const team = (roll: Dice, id: string, above: AutoShutdown, depth: number, places
   places.push({ team: made, letter })
   if (flags.strategy === "dynamic") return made
   for (const child of idsOf(letter).slice(0, 1 + roll.below(3))) children.push(worker(roll, child, flags.autoShutdown))
-  for (let n = 0; n < 2 && depth < 2 && places.length < letters.length; n++) {
-    if (!roll.chance(0.4)) continue
+  const tries = depth < 2 ? 2 : 0
+  for (let n = 0; n < tries; n++) {
+    if (places.length === letters.length || !roll.chance(0.4)) continue
     const below = team(roll, `s${letter}${n}`, flags.autoShutdown, depth + 1, places)
     children.splice(roll.below(children.length + 1), 0, below)
   }
-  return { ...made, children: (places[at]!.team.children as Array<Node>).slice() }
+  return made
 }
 
 const isDynamic = ({ team }: Place) => team.flags.strategy === "dynamic"
@@ -245,10 +245,10 @@ export const normal = ({ dynamic }: Scenario, line: string): string => {
   const [result, lived = "", tree] = line.split(" | ")
   const events = lived.split(", ")
   const letterOf = (event: string) => (event.startsWith("stop ") && dynamic.has(event[5]!) ? event[5] : undefined)
-  for (let from = 0; from < events.length;) {
-    let to = from + 1
+  let from = 0
+  for (let to = 1; to <= events.length; to++) {
     const letter = letterOf(events[from]!)
-    while (letter !== undefined && to < events.length && letterOf(events[to]!) === letter) to++
+    if (letter !== undefined && to < events.length && letterOf(events[to]!) === letter) continue
     events.splice(from, to - from, ...events.slice(from, to).toSorted())
     from = to
   }
