@@ -51,7 +51,7 @@ export interface ChildHandle {
    */
   readonly exclusive?: boolean
   /** Written by the supervisor that runs the handle, and by nothing else: another supervisor refuses it. */
-  hold?: Hold | undefined
+  supervisedBy?: Hold | undefined
 }
 
 /** The answer of a start that wants no child: the specification stays, nothing runs. */

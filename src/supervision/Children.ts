@@ -75,7 +75,7 @@ export class Children<R> implements Owner<R> {
     const own = this.left.get(spec.id)
     if (own !== undefined) return own
     if (!isHandle(spec) || spec.exclusive !== true) return undefined
-    return spec.hold?.isAbandoned === true && !spec.hold.isOver ? spec.hold : undefined
+    return spec.supervisedBy?.isAbandoned === true && !spec.supervisedBy.isOver ? spec.supervisedBy : undefined
   }
 
   /**
@@ -137,11 +137,11 @@ export class Children<R> implements Owner<R> {
 
   /** Two supervisors, or two children of one, cannot run one handle. */
   private heldElsewhere(spec: ChildSpec<R>, handle: unknown): StartFailed | undefined {
-    if (!isHandle(handle) || handle.hold === undefined || handle.hold.isOver) return undefined
+    if (!isHandle(handle) || handle.supervisedBy === undefined || handle.supervisedBy.isOver) return undefined
     // What was left behind may be started again beside its old incarnation, unless it is exclusive.
-    if (handle.hold.isAbandoned && handle.exclusive !== true) return undefined
+    if (handle.supervisedBy.isAbandoned && handle.exclusive !== true) return undefined
     const refusal = { supervisor: this.name, child: spec.id }
-    const cause = new AlreadySupervised({ ...refusal, by: handle.hold.supervisor })
+    const cause = new AlreadySupervised({ ...refusal, by: handle.supervisedBy.supervisor })
     this.listener.record({ _tag: "StartFailed", child: spec.id, cause: Cause.fail(cause) })
     return new StartFailed({ ...refusal, cause })
   }

@@ -47,7 +47,7 @@ export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeou
 
 /** The default handle: a fiber that runs the loop which `start` answered. */
 class FiberHandle implements ChildHandle {
-  hold: Hold | undefined = undefined
+  supervisedBy: Hold | undefined = undefined
   private readonly fiber: Fiber.Fiber<unknown, unknown>
   constructor(fiber: Fiber.Fiber<unknown, unknown>) {
     this.fiber = fiber
@@ -151,7 +151,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
   run(handle: ChildHandle): void {
     this.status = "running"
     this.handle = handle
-    handle.hold = this
+    handle.supervisedBy = this
     try {
       handle.onExit(this)
     } catch (defect) {
@@ -181,7 +181,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     this.close(exit, (closed) => {
       if (this.exit !== undefined) return
       this.exit = closed
-      if (this.handle?.hold === this) this.handle.hold = undefined
+      if (this.handle?.supervisedBy === this) this.handle.supervisedBy = undefined
       this.owner.ended(this, closed)
       const { waiting } = this
       this.waiting = undefined

@@ -106,7 +106,7 @@ const refuse = <R>(message: Message<R>): void => {
 
 class Process<R> implements Supervisor<R>, Listener<R> {
   readonly context: Context.Context<R>
-  hold: Hold | undefined = undefined
+  supervisedBy: Hold | undefined = undefined
   private readonly options: Options<R>
   private readonly settings: Settings
   private readonly clock: Clock.Clock
@@ -472,10 +472,11 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded> {
     return Effect.suspend(() => {
       const { start } = spec
-      const left = this.children.leftBehind(spec)
-      const admitted = this.call(() => this.admit(spec))
-      if (left !== undefined) return Effect.andThen(this.whenFree(spec), admitted)
-      if (typeof start !== "function" || this.draining || this.end !== undefined) return admitted
+      const isLeft = this.children.leftBehind(spec) !== undefined
+      if (isLeft || typeof start !== "function" || this.draining || this.end !== undefined) {
+        const admitted = this.call(() => this.admit(spec))
+        return isLeft ? Effect.andThen(this.whenFree(spec), admitted) : admitted
+      }
       // No mail waits, and the start takes no time: the caller's fiber does it.
       const refusal = this.refusal(spec)
       if (refusal !== undefined) return Effect.fail(refusal)

@@ -21,7 +21,7 @@ const fact = (name: string, body: (lab: Lab) => Effect.Effect<void, unknown, Sco
 
 /** An actor in small: its own specification and handle over all its incarnations, without a fiber. */
 class Actor implements ChildHandle, ChildSpec {
-  hold: Hold | undefined = undefined
+  supervisedBy: Hold | undefined = undefined
   readonly shutdown = "1 second"
   /** What a stop does: ends it, only a kill does, or nothing does. */
   heeds: "shutdown" | "kill" | "nothing" = "shutdown"

@@ -37,7 +37,7 @@ interface Life {
 
 /** A worker that has no fiber, and knows a kill from a request. */
 class Handle implements ChildHandle, Life {
-  hold: Hold | undefined = undefined
+  supervisedBy: Hold | undefined = undefined
   private observers: ReadonlyArray<ExitObserver> = []
   private exit: Exit.Exit<unknown, unknown> | undefined = undefined
   private readonly world: World
