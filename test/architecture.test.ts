@@ -46,6 +46,9 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   config: []
 }
 
+/** Packages that a library may import, where it names them: others would have to be installed with it. */
+const needs: { readonly [folder: string]: RegExp } = { supervision: /^effect(\/|$)/ }
+
 /** Packages that one place wraps; everybody else asks that place. */
 const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; readonly because: string }> = [
   {
@@ -206,7 +209,7 @@ const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =
   ])
 
 const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
-  if (!from.startsWith(".")) return []
+  if (!from.startsWith(".")) return needProblem(path, from)
   const target = posix.join(posix.dirname(path), from)
   const [own, other] = [folderOf(path), folderOf(target)]
   if (own === other) return []
@@ -219,6 +222,12 @@ const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
   if (allowed !== undefined && !allowed.includes(other))
     return problem(`${own} is a library, and may import ${allowed.join(", ") || "nothing of ours"}`)
   return rankOf(own) < rankOf(other) ? [] : problem(layer?.because ?? `${other} has no place among the layers`)
+}
+
+const needProblem = (path: string, from: string): ReadonlyArray<Problem> => {
+  const folder = folderOf(path) ?? ""
+  if (needs[folder]?.test(from) !== false) return []
+  return [{ path, rule: from, message: `imports ${from}: ${folder} is a library that needs effect and nothing else` }]
 }
 
 const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
@@ -324,6 +333,8 @@ describe("the rules see a break", () => {
     ["a re-export upward", "src/event-log/A.ts", 'export { b } from "../event-actor/B.ts"', ["src/event-actor/B.ts"]],
     ["a library's import downward", "src/event-actor/A.ts", 'import { a } from "../event-log/B.ts"', []],
     ["a library's import of another", "src/event-log/A.ts", 'import { a } from "../config/B.ts"', ["src/config/B.ts"]],
+    ["a library's own package", "src/supervision/A.ts", 'import { Effect } from "effect"', []],
+    ["another package in it", "src/supervision/A.ts", 'import { join } from "node:path"', ["node:path"]],
     ["an import of a sibling", "src/agents/A.ts", 'import { a } from "../channels/B.ts"', ["src/channels/B.ts"]],
     ["an import of main", "src/cli/A.ts", 'import { a } from "../main.ts"', ["src/main.ts"]],
     ["an import of a test", "src/cli/A.ts", 'import { a } from "../../test/A.ts"', ["test/A.ts"]],

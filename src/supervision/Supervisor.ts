@@ -24,7 +24,7 @@
  * way; a dynamic supervisor knows its children by id, each with a specification of its
  * own, and counts those.
  */
-import { type Cause, Clock, Context, Effect, Exit, type Fiber, type Scope } from "effect"
+import { type Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
 import type { ChildHandle, ChildSpec, ExitObserver, Hold } from "./Child.ts"
 import { Children, type Listener } from "./Children.ts"
 import type { Incarnation, Status } from "./Incarnation.ts"
@@ -508,14 +508,10 @@ class Process<R> implements Supervisor<R>, Listener<R> {
 
   /** As `awaitLeft`, in the caller's fiber: the mailbox is served meanwhile. */
   private whenFree(spec: ChildSpec<R>): Effect.Effect<void, Refused.StartFailed> {
-    return this.children.awaitLeft(spec, (left, limit) =>
-      Effect.asVoid(
-        Effect.timeoutOption(
-          Effect.callback<void>((resume) => left.onOver(() => resume(Effect.void))),
-          limit
-        )
-      )
-    )
+    return this.children.awaitLeft(spec, (left, limit) => {
+      const over = Effect.callback<void>((resume) => left.onOver(() => resume(Effect.void)))
+      return Duration.isFinite(limit) ? Effect.asVoid(Effect.timeoutOption(over, limit)) : over
+    })
   }
 
   terminateChild(id: string) {

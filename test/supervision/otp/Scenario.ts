@@ -227,7 +227,7 @@ const erlangStep = (step: Step): string => {
     case "plan":
       return `{plan, ${step.id}, ${list(step.starts)}}`
     case "die":
-      return `{die, ${list(step.ends.map(([id, end]) => `{${id}, ${reason[end]}}`))}}`
+      return `{die, ${step.supervisor}, ${list(step.ends.map(([id, end]) => `{${id}, ${reason[end]}}`))}}`
     case "add":
       return `{add, ${step.supervisor}, ${step.isInstance ? step.child.id : erlangWorker(step.child, step.child.id)}}`
     case "pass":
