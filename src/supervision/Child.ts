@@ -4,7 +4,7 @@
  * A child is anything that can be asked to stop and that reports its end: a fiber
  * (the usual case), an actor that has a fiber only while it has something to do, or
  * another supervisor. Guarantees that a child gives: each observer hears once of the
- * end, however the child ended and whoever else listens; an `exclusive` child reports
+ * end, however the child ended and however many listen; an `exclusive` child reports
  * its end only when nothing of it runs any more.
  */
 import type { Duration, Effect, Exit, Scope } from "effect"

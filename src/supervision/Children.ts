@@ -21,7 +21,7 @@ const killTurns = 8
 export interface Listener<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** A child has ended that nobody had asked to. */
+  /** A child has ended without a request of the supervisor. */
   exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
   record(event: TraceEvent): void
 }
@@ -167,7 +167,7 @@ export class Children<R> implements Owner<R> {
     return new StartFailed({ supervisor, child: child.id, cause: Cause.squash(outcome.cause) })
   }
 
-  /** The start takes too long, or nobody wants it any more: interrupt it, and leave it behind after the grace. */
+  /** The start takes too long, or its supervisor is stopped: interrupt it, and leave it behind after the grace. */
   private giveUp(child: Incarnation<R>, starting: Starting, leave: () => void): Effect.Effect<Outcome> {
     return Effect.gen({ self: this }, function* () {
       const millis = Duration.toMillis(child.initTimeout)
@@ -261,7 +261,7 @@ export class Children<R> implements Owner<R> {
         })
       })
       const bounded = Duration.isFinite(limit) ? Effect.timeoutOption(woken, limit) : Effect.asSome(woken)
-      // Whoever woke us goes on first: we may be inside its last step.
+      // The code that woke this fiber goes on first: this may be inside its last step.
       return Effect.andThen(bounded, Effect.yieldNow)
     })
   }

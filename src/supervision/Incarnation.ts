@@ -26,7 +26,7 @@ export type Status =
 export interface Owner<R> {
   readonly name: string
   readonly context: Context.Context<R>
-  /** The child has ended; its status says whether anyone had asked for it. */
+  /** The child has ended; its status says whether a stop had been asked for. */
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 

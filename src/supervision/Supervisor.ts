@@ -222,7 +222,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
       case "Exited":
         return this.childEnded(message.child, message.exit) ?? Effect.void
       case "Retry":
-        // A turn for everybody else: a child that fails at once must not keep the whole process busy.
+        // A turn for all other fibers: a child that fails at once must not keep the whole process busy.
         return Effect.andThen(
           Effect.yieldNow,
           Effect.suspend(() => this.ifRestarting(message.child, (spec) => this.restart(spec)))

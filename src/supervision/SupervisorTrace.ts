@@ -24,7 +24,7 @@ export type TraceEvent =
   | { readonly _tag: "Started"; readonly child: string }
   | { readonly _tag: "Ignored"; readonly child: string }
   | { readonly _tag: "StartFailed"; readonly child: string; readonly cause: Cause.Cause<unknown> }
-  /** A child's own end: one that nobody had asked for. */
+  /** A child's own end, without a request. */
   | {
       readonly _tag: "Exited"
       readonly child: string
