@@ -9,6 +9,7 @@ import { Clock, Deferred, Effect, type FileSystem } from "effect"
 import type * as MachineActor from "../event-actor/MachineActor.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import * as PlateMachine from "./PlateMachine.ts"
+import * as PlateState from "./PlateState.ts"
 import type { ProcessId } from "../backends/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as Facts from "./Facts.ts"
@@ -17,8 +18,8 @@ import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
 
-export type Stand = Snapshot<PlateMachine.State, PlateMachine.Data>
-export type Animated = MachineActor.MachineActor<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
+export type Stand = Snapshot<PlateMachine.State, PlateState.Data>
+export type Animated = MachineActor.MachineActor<PlateMachine.State, PlateMachine.Event, PlateState.Data>
 
 /** Subagents whose transcripts are followed while they ask. */
 const MAX_SIDES = 16
@@ -36,7 +37,7 @@ const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agen
 /** Where it stands before its first rune. */
 export const initial = (plateId: string): Stand => ({
   state: PlateMachine.Plate.initial,
-  data: { ...PlateMachine.initial, plateId },
+  data: { ...PlateState.initial, plateId },
   entered: 0,
   at: 0
 })

@@ -12,6 +12,7 @@ import type * as MachineActor from "../event-actor/MachineActor.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { isAlive, type ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
+import type * as PlateState from "./PlateState.ts"
 import * as Facts from "./Facts.ts"
 import type { Heard } from "./HookEvent.ts"
 import { actorName, initial, PlateActor, type Stand } from "./PlateActor.ts"
@@ -34,7 +35,7 @@ export interface Speaker {
 }
 
 export interface Options {
-  readonly kind: MachineActor.Kind<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
+  readonly kind: MachineActor.Kind<PlateMachine.State, PlateMachine.Event, PlateState.Data>
   readonly nest: DynamicSupervisor.DynamicSupervisor
   readonly fs: FileSystem.FileSystem
   readonly scope: Scope.Scope

@@ -4,7 +4,7 @@
  */
 import type { PlateInfo } from "../domain/Messages.ts"
 import type { Request } from "./Approvals.ts"
-import type { Prompt } from "./PlateData.ts"
+import type { Prompt } from "./PlateState.ts"
 import * as Facts from "./Facts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
