@@ -12,6 +12,7 @@ import { chosen, type Question } from "../backends/Question.ts"
 import { evolve } from "../event-actor/StateMachine.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import type { Prompt } from "./PlateState.ts"
+import { shownInput } from "./ToolInput.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Heard } from "./HookEvent.ts"
@@ -21,9 +22,6 @@ import type { Decision } from "./Plates.ts"
 
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
-
-/** Characters of a tool's input that are kept. */
-const MAX_INPUT = 2_000
 
 /** One that can be answered. */
 export interface Request {
@@ -101,7 +99,7 @@ export class Approvals {
         plate,
         prompt,
         // what is cut in two is no secret any more that anybody knows
-        arguments: bounded(this.redact.json(input)),
+        arguments: shownInput(this.redact, input),
         questions,
         answer: yield* Deferred.make<Decision | undefined>(),
         taken: false
@@ -194,12 +192,6 @@ export class Approvals {
 }
 
 type PermissionRequest = Extract<PlateMachine.Event, { readonly _tag: "HookPermissionRequest" }>
-
-const bounded = (json: string): string => {
-  if (json.length <= MAX_INPUT) return json
-  const half = MAX_INPUT / 2
-  return `${json.slice(0, half)}\n… ${json.length - MAX_INPUT} characters are left out …\n${json.slice(-half)}`
-}
 
 /** What asks, and not here, is answered where it asks. */
 const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {

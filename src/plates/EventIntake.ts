@@ -11,15 +11,12 @@ import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import { EventRefused, type Origin, type RunReport } from "./Plates.ts"
 import type { ProcessLiveness } from "./ProcessLiveness.ts"
-import { goesOn, type PlateRegistry } from "./PlateRegistry.ts"
+import { type AgentOf, goesOn, type PlateRegistry } from "./PlateRegistry.ts"
 
 /** What is kept until the log is folded. */
 const MAX_WAITING = 4_096
 
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
-
-/** Undefined for a run that nobody knows. */
-export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
 
 export class EventIntake {
   private readonly roster: PlateRegistry

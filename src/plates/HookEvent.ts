@@ -28,7 +28,7 @@ export interface Heard {
   readonly prompt?: string
   /** What it asks a person to choose. */
   readonly questions?: ReadonlyArray<Question>
-  /** What it asks leave for: the tool's input, as JSON. */
+  /** What the tool is called with that it asks leave for, or that `/events` tells of; as JSON, as it came. */
   readonly input?: string
 }
 

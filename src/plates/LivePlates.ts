@@ -29,10 +29,11 @@ import { PlateActor } from "./PlateActor.ts"
 import { type Decision, EventRefused, type Origin, Plates } from "./Plates.ts"
 import * as PostedEvent from "./PostedEvent.ts"
 import { ProcessLiveness } from "./ProcessLiveness.ts"
-import { type AgentOf, EventIntake } from "./EventIntake.ts"
+import { EventIntake } from "./EventIntake.ts"
 import { type PlateRecord, recover } from "./Recovery.ts"
 import { Refusals } from "./Refusals.ts"
-import { PlateRegistry } from "./PlateRegistry.ts"
+import { type AgentOf, PlateRegistry } from "./PlateRegistry.ts"
+import { shownInput } from "./ToolInput.ts"
 import { order, row, type Shown } from "./PlateView.ts"
 import { Watch } from "./Watch.ts"
 
@@ -58,6 +59,7 @@ class LivePlates {
   readonly health: HealthCheck
   readonly approvals: Approvals
   readonly refusals: Refusals
+  readonly redact: Redact["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
 
   constructor(parts: {
@@ -66,6 +68,7 @@ class LivePlates {
     readonly health: HealthCheck
     readonly approvals: Approvals
     readonly refusals: Refusals
+    readonly redact: Redact["Service"]
     readonly ready: Deferred.Deferred<void, StorageError>
   }) {
     this.roster = parts.roster
@@ -73,6 +76,7 @@ class LivePlates {
     this.health = parts.health
     this.approvals = parts.approvals
     this.refusals = parts.refusals
+    this.redact = parts.redact
     this.ready = parts.ready
   }
 
@@ -105,7 +109,12 @@ class LivePlates {
 
   readonly event = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
     const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis))
-    yield* this.reception.take(posted, { plate: posted.plate, run: undefined, pid: undefined })
+    const { event, input } = posted
+    const heard =
+      event?._tag === "ToolStart" && input !== undefined
+        ? { ...posted, event: { ...event, input: shownInput(this.redact, input) } }
+        : posted
+    yield* this.reception.take(heard, { plate: posted.plate, run: undefined, pid: undefined })
   })
 
   readonly register = Effect.fnUntraced({ self: this }, function* (this: LivePlates, body: unknown) {
@@ -298,7 +307,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const pulse = yield* ProcessLiveness.make(roster, fs, agentOf)
   const reception = yield* EventIntake.make(roster, pulse, agentOf)
   const timeout = Duration.fromInputUnsafe(options.permissionTimeout ?? "10 minutes")
-  const approvals = new Approvals(log, yield* Redact, timeout)
+  const redact = yield* Redact
+  const approvals = new Approvals(log, redact, timeout)
   yield* Effect.addFinalizer(() => approvals.giveUp)
   const ready = yield* Deferred.make<void, StorageError>()
   const live = new LivePlates({
@@ -307,6 +317,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     health: new HealthCheck(roster),
     approvals,
     refusals: new Refusals(log),
+    redact,
     ready
   })
   yield* options.nest.add({ id: "health", start: Effect.succeed(live.health.loop) })

@@ -67,7 +67,8 @@ export const Event = Schema.Union([
     gitBranch: Schema.optional(Schema.NullOr(Schema.String))
   }),
   Schema.TaggedStruct("PromptSubmit", posted),
-  Schema.TaggedStruct("ToolStart", { ...posted, tool: Schema.String }),
+  /** `input`: what it is called with, as `shownInput` has it. */
+  Schema.TaggedStruct("ToolStart", { ...posted, tool: Schema.String, input: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("ToolCall", posted),
   Schema.TaggedStruct("Stop", { ...posted, error: Schema.optional(Schema.NullOr(Schema.String)) }),
   // Claude Code's own hooks.

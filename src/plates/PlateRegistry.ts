@@ -34,6 +34,9 @@ export interface Speaker {
   readonly process: ProcessId | undefined
 }
 
+/** `project/agent` of a run of ours that is alive; undefined for a run that nobody knows. */
+export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
+
 export interface Options {
   readonly kind: MachineActor.Kind<PlateMachine.State, PlateMachine.Event, PlateState.Data>
   readonly nest: DynamicSupervisor.DynamicSupervisor

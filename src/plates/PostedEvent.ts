@@ -68,7 +68,10 @@ export const parse = (raw: unknown, at: number): Result.Result<Posted, EventRefu
       cwd: body.text(["cwd", "project_path"], MAX_PATH),
       transcriptPath: body.maybe("transcript_path", MAX_PATH),
       event: read?.(body, base),
-      plate: body.maybe(PLATE)
+      plate: body.maybe(PLATE),
+      ...(type === "tool_start" && body.json["tool_input"] !== undefined
+        ? { input: JSON.stringify(body.json["tool_input"]) }
+        : {})
     }
   })
 
