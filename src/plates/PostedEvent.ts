@@ -7,10 +7,9 @@
  */
 import type { Result } from "effect"
 import type * as PlateMachine from "./PlateMachine.ts"
-import { JsonReader, MAX_PATH } from "./JsonReader.ts"
+import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
 import type { Heard } from "./HookEvent.ts"
 import * as PlateId from "./PlateId.ts"
-import type { EventRefused } from "./Plates.ts"
 
 interface Base {
   readonly at: number

@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import type { EventRefused, RunReport } from "../../src/plates/Plates.ts"
+import type { RunReport } from "../../src/plates/EventIntake.ts"
+import type { EventRefused } from "../../src/plates/JsonReader.ts"
 import type { EventLog } from "../../src/event-log/EventLog.ts"
 import {
   Board,
@@ -559,9 +560,9 @@ describe("a restart", () => {
         const slow = yield* Deferred.make<void>()
         const late: EventLog["Service"] = {
           ...world.log,
-          read: (selection) => Stream.unwrap(Effect.as(Deferred.await(slow), world.log.read(selection)))
+          streams: Effect.andThen(Deferred.await(slow), world.log.streams)
         }
-        const next = yield* start(late, { awaitReady: false })
+        const next = yield* start(late, world.store, { awaitReady: false })
         const nextBoard = new Board(next.plates, next.stop, world.folder)
         yield* nextBoard.hook("UserPromptSubmit", "s1")
         yield* nextBoard.hook("Stop", "s1", { background_tasks: [] })

@@ -9,7 +9,7 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { identify } from "../../src/backends/process/ProcessTable.ts"
 import { type Event, Plate, type State } from "../../src/plates/PlateMachine.ts"
-import type { RunReport } from "../../src/plates/Plates.ts"
+import type { RunReport } from "../../src/plates/EventIntake.ts"
 import {
   bookkeeping,
   type Board,
