@@ -50,11 +50,18 @@ const asks = <A>(
       })
     ),
     Effect.map(Result.succeed),
-    Effect.catchTag("QueryFailed", (failed) => Effect.succeed(Result.fail(failed)))
+    Effect.catchTags({
+      BudgetSpent: (spent) => Effect.succeed(Result.fail(spent)),
+      QueryFailed: (failed) => Effect.succeed(Result.fail(failed))
+    })
   )
 
-const giveUp = (goal: GoalActor, error: Query.QueryFailed) =>
-  goal.moveIfStill({ _tag: "user_cancel", by: OURSELVES, reason: error.message })
+/** The planner gives no plan: it cannot, or it may not. */
+const giveUp = (goal: GoalActor, error: Query.BudgetSpent | Query.QueryFailed) =>
+  goal.moveIfStill({
+    _tag: error._tag === "BudgetSpent" ? "budget_exhausted" : "unresolvable",
+    reason: error.message
+  })
 
 const decompose = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
@@ -150,13 +157,12 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
           environment: goal.around.environment
         })
   if (critic === null || gate.some(isError)) return gate
-  const member = (yield* goal.around.crew.members(goal.around.conversation)).find(({ agent }) => agent === critic)
-  if (member?.spent === true) return "spent"
   const found = yield* asks(goal, entered, critic, {
     key: "review",
     text: Critic.review(goal.book, yield* evidenceOf(goal), gate),
     read: Critic.read
   })
+  if (found._tag === "Failure" && found.failure._tag === "BudgetSpent") return found.failure
   const said: ReadonlyArray<Finding> =
     found._tag === "Success"
       ? found.success
@@ -175,9 +181,8 @@ const review = (goal: GoalActor) =>
     yield* goal.around.crew.recovered
     if (goal.book.reviewed < entered.cause) {
       const findings = yield* examine(goal, entered)
-      if (findings === "spent") {
-        const reason = `the budget of ${goal.options.critic} is spent`
-        return yield* goal.moveIfStill({ _tag: "budget_exhausted", reason })
+      if (findings instanceof Query.BudgetSpent) {
+        return yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: findings.message })
       }
       yield* goal.move({ _tag: "critique", findings: Critic.bounded(findings) })
     }
@@ -194,13 +199,19 @@ const review = (goal: GoalActor) =>
     }
   })
 
-/** Whether a task could be given out now. */
-const canGoOn = Effect.fnUntraced(function* (goal: GoalActor) {
+/** What leads a blocked plan on: a task could be given out now, or every agent that could go on has spent its budget. */
+const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.stand
-  if (data.rounds >= data.maxRounds) return false
+  if (data.rounds >= data.maxRounds) return undefined
   goal.book.plan.advance(yield* goal.now)
-  const { _tag } = decide(goal.book.plan, goal.workersOf(yield* goal.members))
-  return _tag === "Assign" || _tag === "Wait" || _tag === "Done"
+  const decision = decide(goal.book.plan, goal.workersOf(yield* goal.members))
+  const event: GoalMachine.Event | undefined =
+    decision._tag === "Blocked"
+      ? undefined
+      : decision._tag === "Exhausted"
+        ? { _tag: "budget_exhausted", reason: decision.reason }
+        : { _tag: "dependency_resolved", reason: "a task can be worked on again" }
+  return event
 })
 
 const watch = (goal: GoalActor) =>
@@ -214,9 +225,8 @@ const watch = (goal: GoalActor) =>
     const again = data.rounds >= data.maxRounds || goal.book.plan.counts.failed > 0
     goal.detail = `it waits: ${data.reason ?? "it is blocked"}${again ? `. Let it go on: agentd goal retry ${goal.goalId}` : ""}`
     for (;;) {
-      if (yield* canGoOn(goal)) {
-        return yield* goal.moveIfStill({ _tag: "dependency_resolved", reason: "a task can be worked on again" })
-      }
+      const event = yield* wayOut(goal)
+      if (event !== undefined) return yield* goal.moveIfStill(event)
       const now = yield* goal.now
       if (now >= until) {
         const reason = `nobody resolved it in time: ${snapshot.data.reason ?? "it is blocked"}`

@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import { GoalOptions } from "../domain/GoalMessages.ts"
-import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
+import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State =
   /** Before the goal. */
@@ -70,6 +70,7 @@ export const Event = Schema.Union([
     /** Failed tasks that are to be tried again. */
     tasks: Schema.optionalKey(Schema.Array(taskId))
   }),
+  /** Nobody lets a blocked plan go on in time, or its planner gives no plan that can be used. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
   /** What the gate and the critic found; the verdict follows. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Schema.Unknown) }),
@@ -77,6 +78,7 @@ export const Event = Schema.Union([
   /** `tasks` are the follow-ups that the errors became. */
   Schema.TaggedStruct("critique_found_issues", { tasks }),
   Schema.TaggedStruct("needs_replan", { reason: Schema.String }),
+  /** Every agent that could go on (a worker, the planner, the critic) has spent its budget. */
   Schema.TaggedStruct("budget_exhausted", { reason: Schema.String }),
   Schema.TaggedStruct("user_cancel", { by: Schema.String, reason: Schema.String })
 ])
@@ -298,18 +300,20 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     },
     goal_received: {
       ...illegal("goal_submitted", "plan_updated", "plan_approved", "auto_start", "plan_rejected"),
-      ...illegal(...work, ...findings, ...unblocking, ...verdicts),
-      ...postpone("budget_exhausted"),
+      ...illegal(...work, ...findings, "dependency_resolved", ...verdicts),
       decompose_goal: to("planning", { set: "plan", rune: "plan.created" }),
+      unresolvable: stop,
+      budget_exhausted: stop,
       user_cancel: stop
     },
     planning: {
-      ...illegal("goal_submitted", "decompose_goal", ...work, ...findings, ...unblocking, ...verdicts),
-      ...postpone("budget_exhausted"),
+      ...illegal("goal_submitted", "decompose_goal", ...work, ...findings, "dependency_resolved", ...verdicts),
       plan_updated: to("planning", { set: "revise", rune: "plan.updated" }),
       plan_approved: approve,
       auto_start: approve,
       plan_rejected: to("goal_received", { rune: "plan.rejected" }),
+      unresolvable: stop,
+      budget_exhausted: stop,
       user_cancel: stop
     },
     executing: {
@@ -349,10 +353,10 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     },
     blocked: {
       ...illegal("goal_submitted", ...plan, ...verdicts),
-      ...postpone("budget_exhausted"),
       ...stale(...work, ...findings),
       dependency_resolved: to("executing", { set: "unblock", rune: "plan.unblocked" }),
       unresolvable: stop,
+      budget_exhausted: stop,
       user_cancel: stop
     },
     goal_met: over,

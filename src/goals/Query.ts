@@ -14,6 +14,9 @@ import { tail } from "./Excerpt.ts"
 /** Of the last answer, for the person who is told that none could be used. */
 const MAX_SAID = 300
 
+/** The agent has spent its budget before it took the question up: no answer will come. */
+export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", { message: Schema.String }) {}
+
 /** No answer that can be used. */
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
 
@@ -56,6 +59,9 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
         Effect.succeed({ _tag: "Waiting" } as const)
       )
       if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
+      if (member.spent && fate._tag !== "Carried") {
+        return yield* new BudgetSpent({ message: `the budget of ${to.agent} is spent` })
+      }
       query.waits(
         member.online
           ? `${to.agent} is asked`
@@ -89,8 +95,8 @@ export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
       said = tail(fate.output.trim(), MAX_SAID)
     }
   }
-  const times = query.tries === 1 ? "its answer" : `none of ${query.tries} answers`
+  const none = query.tries === 1 ? "its answer could not be used" : `none of ${query.tries} answers could be used`
   return yield* new QueryFailed({
-    message: `${query.to.agent}: ${times} could be used: ${problem}${said === "" ? "" : `; it had said: ${said}`}`
+    message: `${query.to.agent}: ${none}: ${problem}${said === "" ? "" : `; it had said: ${said}`}`
   })
 })
