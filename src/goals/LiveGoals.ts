@@ -18,10 +18,10 @@ import { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment } from "../backends/process/RunProcess.ts"
 import { services } from "../backends/Services.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
+import { Conversations, type Standing } from "../domain/Conversations.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import * as ConversationMachine from "../agents/ConversationMachine.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Activities from "./Activities.ts"
 import { GoalActor, isFinal, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
@@ -52,10 +52,6 @@ export interface Options {
   readonly environment: Environment
 }
 
-/** States of a conversation in which its agents take messages. */
-const TAKES_WORK = new Set(["created", "active"])
-const SEALED = new Set(["closed", "archived"])
-
 interface Alive {
   readonly goal: GoalActor
   readonly scope: Scope.Closeable
@@ -70,11 +66,12 @@ const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)
 export class LiveGoals {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
   private readonly alive = new Map<string, Alive>()
-  /** Where each conversation stands. */
-  private readonly states = new Map<string, string>()
+  /** Where conversations stand that have said so since the start. */
+  private readonly standings = new Map<string, Standing>()
   readonly options: Options
   readonly log: EventLog["Service"]
   readonly crew: AgentPort["Service"]
+  private readonly conversations: Conversations["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
   private readonly context: Context.Context<DeadLetters | ProcessTree | Reaper>
   private readonly scope: Scope.Scope
@@ -83,6 +80,7 @@ export class LiveGoals {
     readonly options: Options
     readonly log: EventLog["Service"]
     readonly crew: AgentPort["Service"]
+    readonly conversations: Conversations["Service"]
     readonly ready: Deferred.Deferred<void, StorageError>
     readonly context: Context.Context<DeadLetters | ProcessTree | Reaper>
     readonly scope: Scope.Scope
@@ -90,6 +88,7 @@ export class LiveGoals {
     this.options = parts.options
     this.log = parts.log
     this.crew = parts.crew
+    this.conversations = parts.conversations
     this.ready = parts.ready
     this.context = parts.context
     this.scope = parts.scope
@@ -100,9 +99,13 @@ export class LiveGoals {
     return this.alive.get(keyOf(record))?.goal
   }
 
+  private standing(conversation: string): Standing {
+    return this.standings.get(conversation) ?? this.conversations.standing(conversation)
+  }
+
   /** Its log takes nothing more. */
   isSealed(conversation: string): boolean {
-    return SEALED.has(this.states.get(conversation) ?? "")
+    return this.standing(conversation) === "sealed"
   }
 
   /** Tells those whom it may concern. */
@@ -115,17 +118,17 @@ export class LiveGoals {
   ).pipe(Effect.andThen(Effect.never))
 
   /** Follows where conversations stand; one that is resumed lets its goals go on. */
-  readonly follow = (after: number) =>
-    Stream.runForEach(this.log.subscribe({ after, kinds: [...ConversationMachine.kinds] }), ({ stream, to }) =>
+  readonly follow = Effect.suspend(() =>
+    Stream.runForEach(this.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
-        if (to !== null) this.states.set(stream, to)
-        for (const record of this.records.get(stream)?.values() ?? []) {
+        this.standings.set(conversation, standing)
+        for (const record of this.records.get(conversation)?.values() ?? []) {
           this.find(record)?.wake()
-          // its log takes nothing more
-          if (to !== null && SEALED.has(to)) Effect.runForkWith(this.context)(this.park(record))
+          if (standing === "sealed") Effect.runForkWith(this.context)(this.park(record))
         }
       })
     )
+  ).pipe(Effect.andThen(Effect.never))
 
   /** The next name in a conversation. */
   newRecord(conversation: string): GoalRecord {
@@ -150,7 +153,7 @@ export class LiveGoals {
         crew: this.crew,
         log: this.log,
         project: this.options.projects.config(conversation),
-        takesWork: () => TAKES_WORK.has(this.states.get(conversation) ?? "active"),
+        takesWork: () => this.standing(conversation) === "working",
         scope,
         scratch: this.options.scratch,
         store: this.options.store,
@@ -244,9 +247,9 @@ export class LiveGoals {
   })
 
   readonly recover = Effect.gen({ self: this }, function* () {
-    const { records, states } = yield* recover(this.log)
-    for (const [conversation, goals] of records) this.records.set(conversation, goals)
-    for (const [conversation, state] of states) this.states.set(conversation, state)
+    for (const [conversation, goals] of yield* recover(this.log)) this.records.set(conversation, goals)
+    // until then it is not known which conversations are sealed
+    yield* this.crew.recovered
     for (const [conversation, goals] of this.records) yield* this.revive(conversation, goals)
   })
 
@@ -281,10 +284,10 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const scope = yield* Effect.scope
   const ready = yield* Deferred.make<void, StorageError>()
   const context = yield* services<DeadLetters | ProcessTree | Reaper>()
-  const live = new LiveGoals({ options, log, crew: yield* AgentPort, ready, context, scope })
-  const head = yield* log.head
+  const [crew, conversations] = [yield* AgentPort, yield* Conversations]
+  const live = new LiveGoals({ options, log, crew, conversations, ready, context, scope })
   yield* options.nest.add({ id: "reports", start: Effect.succeed(live.listen) })
-  yield* options.nest.add({ id: "standings", start: Effect.succeed(live.follow(head)) })
+  yield* options.nest.add({ id: "standings", start: Effect.succeed(live.follow) })
   yield* live.recover.pipe(
     Effect.onExit((exit) => Deferred.done(ready, exit)),
     Effect.andThen(live.afterwards),

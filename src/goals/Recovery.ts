@@ -8,7 +8,6 @@
 import { Effect, Stream } from "effect"
 import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import * as ConversationMachine from "../agents/ConversationMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import { isFinal } from "./GoalActor.ts"
 import { actorOf, GoalState, onward, type Stand, startOf } from "./GoalState.ts"
@@ -67,18 +66,16 @@ const apply = (records: Records, broken: Set<string>, archived: Set<string>, run
 
 export const recover = Effect.fnUntraced(function* (log: EventLog["Service"]) {
   const records: Records = new Map()
-  const states = new Map<string, string>()
   const broken = new Set<string>()
   const archived = new Set<string>()
-  yield* Stream.runForEachArray(log.read({ kinds: [...GoalMachine.kinds, ...ConversationMachine.kinds] }), (runes) =>
+  yield* Stream.runForEachArray(log.read({ kinds: [...GoalMachine.kinds] }), (runes) =>
     Effect.sync(() => {
       for (const rune of runes) {
         if (rune.actor.startsWith(PREFIX)) apply(records, broken, archived, rune)
-        else if (rune.to !== null) states.set(rune.stream, rune.to)
       }
     })
   )
   const lost = [...broken].filter((key) => !archived.has(key))
   if (lost.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${lost.join(", ")}`)
-  return { records, states }
+  return records
 })

@@ -15,6 +15,7 @@ import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
+import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
 import { Goals } from "../../src/goals/Goals.ts"
@@ -97,6 +98,7 @@ export class World {
         Layer.provide(DeadLetters.layerMemory()),
         Layer.provide(Layer.succeed(EventLog, this.frail)),
         Layer.provide(Layer.succeed(AgentPort, this.crew.service)),
+        Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
         Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),
         Layer.provide(ProcessTree.layer),
         Layer.provide(NodeServices.layer)
