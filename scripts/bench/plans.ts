@@ -6,7 +6,7 @@
 import { Effect } from "effect"
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import { pieces } from "../../src/goals/GoalActor.ts"
-import { GoalState, onward, startOf, type Told } from "../../src/goals/GoalState.ts"
+import { apply, initial, type Told } from "../../src/goals/GoalState.ts"
 import { Plan } from "../../src/goals/Plan.ts"
 import * as PlanFile from "../../src/goals/PlanFile.ts"
 import { decide, type Worker } from "../../src/goals/Scheduler.ts"
@@ -41,13 +41,14 @@ const workers = (busy: ReadonlySet<string>): ReadonlyArray<Worker> =>
   }))
 
 /** Gives out all that it can, ends the oldest, and so on to the end. */
-const workOff = (plan: Plan): number => {
+const workOff = (whole: Plan): number => {
+  let plan = whole
   const busy = new Map<string, string>()
   let assigned = 0
   for (;;) {
     const decision = decide(plan, workers(new Set(busy.keys())))
     if (decision._tag === "Assign") {
-      plan.assign(decision.task.task.id, { agent: decision.agent, messageId: "m", base: null }, assigned)
+      plan = plan.assign(decision.task.task.id, { agent: decision.agent, messageId: "m", base: null }, assigned)
       busy.set(decision.agent, decision.task.task.id)
       assigned++
       continue
@@ -55,7 +56,7 @@ const workOff = (plan: Plan): number => {
     const [oldest] = busy
     if (oldest === undefined) return assigned
     busy.delete(oldest[0])
-    plan.complete(oldest[1], { eventId: assigned, branch: null, cwd: null, head: null }, assigned)
+    plan = plan.complete(oldest[1], { eventId: assigned, branch: null, cwd: null, head: null }, assigned)
   }
 }
 
@@ -95,21 +96,15 @@ const subject = (size: number): Subject => ({
       tasks = await Effect.runPromise(PlanFile.check(value, { workers: [] }))
     })
     const before = heap()
-    const plan = new Plan()
-    plan.add(tasks, 0)
+    const plan = Plan.empty.add(tasks, 0)
     const bytes = (heap() - before) / size
     const schedule = await time(size, () => {
       if (workOff(plan) !== size) throw new Error("not every task was given out")
     })
     const runes = runesOf(tasks)
     const fold = await time(size, () => {
-      let stand = startOf()
-      const book = new GoalState()
-      for (const rune of runes) {
-        stand = onward(stand, rune)
-        book.apply(rune)
-      }
-      if (book.plan.counts.completed !== size) throw new Error("the fold lost a task")
+      const state = runes.reduce(apply, initial)
+      if (state.plan.counts.completed !== size) throw new Error("the fold lost a task")
     })
     return { check, schedule, fold, memory: bytes }
   }

@@ -9,6 +9,7 @@ import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
+import { knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
 import { Executing } from "./TaskRunner.ts"
 import * as ReviewGate from "./ReviewGate.ts"
@@ -74,10 +75,10 @@ const decompose = (goal: GoalActor) =>
     }
     yield* goal.around.crew.recovered
     const workers = yield* goal.members
-    const door = { workers: workers.map(({ agent }) => agent), known: goal.book.used }
+    const door = { workers: workers.map(({ agent }) => agent), known: usedBy(goal.state) }
     const tasks = yield* asks(goal, entered, planner, {
       key: "decompose",
-      text: Planner.decompose(goal.book, workers),
+      text: Planner.decompose(goal.state, workers),
       read: (output) =>
         Effect.filterOrFail(
           Planner.read(output, door),
@@ -96,27 +97,27 @@ const refine = (goal: GoalActor) =>
       return yield* goal.moveIfStill({ _tag: "plan_rejected", by: OURSELVES, reason })
     }
     const { autoStart, planner } = goal.options
-    if (goal.book.revise !== null && planner !== null) {
+    if (goal.state.revise !== null && planner !== null) {
       yield* goal.around.crew.recovered
       const workers = yield* goal.members
-      const door = { workers: workers.map(({ agent }) => agent), known: goal.book.known }
+      const door = { workers: workers.map(({ agent }) => agent), known: knownTo(goal.state) }
       const added = yield* asks(goal, entered, planner, {
         key: "revise",
-        text: Planner.revise(goal.book, workers),
+        text: Planner.revise(goal.state, workers),
         read: (output) => Planner.read(output, door)
       })
       if (added._tag === "Failure") return yield* giveUp(goal, added.failure)
       yield* goal.enterRevision(added.success)
     }
     if (autoStart) return yield* goal.moveIfStill({ _tag: "auto_start" })
-    goal.detail = `its plan of ${goal.book.plan.size === 1 ? "1 task" : `${goal.book.plan.size} tasks`} waits for approval: agentd goal approve ${goal.goalId}`
+    goal.detail = `its plan of ${goal.state.plan.size === 1 ? "1 task" : `${goal.state.plan.size} tasks`} waits for approval: agentd goal approve ${goal.goalId}`
     return yield* Effect.never
   })
 
 /** What the newest tasks show for themselves, from the log. */
 const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
   const shown = new Map<string, Evidence>()
-  const done = goal.book.plan.nodes
+  const done = goal.state.plan.nodes
     .filter(({ result }) => result !== null)
     .toSorted((a, b) => b.result!.eventId - a.result!.eventId)
     .slice(0, MAX_EVIDENCE)
@@ -145,9 +146,9 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
           }
         ]
       : yield* ReviewGate.check({
-          plan: goal.book.plan,
-          followed: goal.book.followed,
-          goal: goal.book.goal,
+          plan: goal.state.plan,
+          followed: goal.state.followed,
+          goal: goal.state.goal,
           checks,
           timeout: checkTimeout,
           root: project.root,
@@ -159,7 +160,7 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
   if (critic === null || gate.some(isError)) return gate
   const found = yield* asks(goal, entered, critic, {
     key: "review",
-    text: Critic.review(goal.book, yield* evidenceOf(goal), gate),
+    text: Critic.review(goal.state, yield* evidenceOf(goal), gate),
     read: Critic.read
   })
   if (found._tag === "Failure" && found.failure._tag === "BudgetSpent") return found.failure
@@ -179,7 +180,7 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
 const review = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
     yield* goal.around.crew.recovered
-    if (goal.book.reviewed < entered.cause) {
+    if (goal.state.reviewed < entered.cause) {
       const findings = yield* examine(goal, entered)
       if (findings instanceof Query.BudgetSpent) {
         return yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: findings.message })
@@ -188,7 +189,7 @@ const review = (goal: GoalActor) =>
     }
     const workers = (yield* goal.members).map(({ agent }) => agent)
     const { data } = goal.stand
-    const verdict = Critic.verdict(goal.book, goal.book.findings, data.rounds + 1, workers)
+    const verdict = Critic.verdict(goal.state, goal.state.findings, data.rounds + 1, workers)
     switch (verdict._tag) {
       case "Passed":
         return yield* goal.moveIfStill({ _tag: "critique_passed", summary: verdict.summary })
@@ -203,8 +204,7 @@ const review = (goal: GoalActor) =>
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
   const { data } = goal.stand
   if (data.rounds >= data.maxRounds) return undefined
-  goal.book.plan.advance(yield* goal.now)
-  const decision = decide(goal.book.plan, goal.workersOf(yield* goal.members))
+  const decision = decide(goal.state.plan.advance(yield* goal.now), goal.workersOf(yield* goal.members))
   const event: GoalMachine.Event | undefined =
     decision._tag === "Blocked"
       ? undefined
@@ -222,7 +222,7 @@ const watch = (goal: GoalActor) =>
     // a clock that was set back must not make it wait for ever
     const until = Math.min(snapshot.at + blockedTimeout, began + blockedTimeout)
     const { data } = snapshot
-    const again = data.rounds >= data.maxRounds || goal.book.plan.counts.failed > 0
+    const again = data.rounds >= data.maxRounds || goal.state.plan.counts.failed > 0
     goal.detail = `it waits: ${data.reason ?? "it is blocked"}${again ? `. Let it go on: agentd goal retry ${goal.goalId}` : ""}`
     for (;;) {
       const event = yield* wayOut(goal)

@@ -1,8 +1,8 @@
 /**
- * GoalActor: one goal, alive: its machine animated, its book kept beside it,
+ * GoalActor: one goal, alive: its machine animated, its state kept beside it,
  * and what each of its states does.
  *
- * Guarantees: every move is a rune before the book knows of it, and the book is the
+ * Guarantees: every move is a rune before the state knows of it, and the state is the
  * fold of the runes at all times; moves come one after the other; what a state does is
  * found again after a crash by the keys of its messages, so no question is posed and
  * no task given out twice.
@@ -19,7 +19,7 @@ import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
-import { actorOf, GoalState, onward, type Stand, startOf, type Told } from "./GoalState.ts"
+import { actorOf, apply, type GoalState, initial, type Stand, type Told } from "./GoalState.ts"
 import { DEFAULTS, isWorker } from "./Request.ts"
 import type { Worker } from "./Scheduler.ts"
 
@@ -92,7 +92,8 @@ export class GoalActor {
   readonly goalId: string
   readonly around: Surroundings
   actor!: Animated
-  book: GoalState
+  /** The fold of its runes. */
+  state: GoalState
   /** What it does or waits for, in plain words. */
   detail = ""
   /** A question that is open. */
@@ -107,10 +108,10 @@ export class GoalActor {
   /** What agents said of the turn that they are in. */
   private readonly reports = new Map<string, { readonly turnId: string; readonly said: ReadonlyArray<Report> }>()
 
-  constructor(goalId: string, around: Surroundings, book: GoalState) {
+  constructor(goalId: string, around: Surroundings, state: GoalState) {
     this.goalId = goalId
     this.around = around
-    this.book = book
+    this.state = state
   }
 
   /** Where its checks are made. */
@@ -123,7 +124,7 @@ export class GoalActor {
   }
 
   get options(): GoalOptions {
-    return this.book.options ?? DEFAULTS
+    return this.state.options ?? DEFAULTS
   }
 
   /** Something that it may wait for has changed. */
@@ -172,7 +173,7 @@ export class GoalActor {
     )
 
   /**
-   * One move: durable, and in the book, when it answers. Whoever waits may go away meanwhile, as an
+   * One move: durable, and in the state, when it answers. Whoever waits may go away meanwhile, as an
    * activity does whose state is left by it, or whose actor ends: the move itself goes on.
    */
   readonly move = (event: GoalMachine.Event) =>
@@ -180,7 +181,7 @@ export class GoalActor {
       Fiber.join(fiber)
     )
 
-  /** Returns when every move that was begun is in the book. */
+  /** Returns when every move that was begun is in the state. */
   readonly settled = Effect.suspend(() => this.lock.withPermit(Effect.void))
 
   private readonly moving = (event: GoalMachine.Event) =>
@@ -202,18 +203,18 @@ export class GoalActor {
     const rune = yield* log.get(committed.eventId)
     if (rune !== undefined) {
       const told = { eventId: rune.eventId, at: rune.at, event: rune.payload["event"] as GoalMachine.Event }
-      this.book.apply(told)
+      this.state = apply(this.state, told)
     }
     this.wake()
     if (isFinal(committed.snapshot.state)) this.over()
     return committed
   })
 
-  /** The book anew from the log. */
+  /** The state anew from the log. */
   private readonly refold = Effect.suspend(() =>
     Effect.asVoid(
-      Effect.map(readGoal(this.around.log, this.around.conversation, this.goalId), ({ book }) => {
-        this.book = book
+      Effect.map(readGoal(this.around.log, this.around.conversation, this.goalId), (state) => {
+        this.state = state
       })
     )
   )
@@ -236,7 +237,7 @@ export class GoalActor {
 
   /** What is added to a plan that is revised. */
   readonly enterRevision = (tasks: ReadonlyArray<Task>) => {
-    const total = this.book.plan.size + tasks.length
+    const total = this.state.plan.size + tasks.length
     return this.enter(tasks, (added) => ({ _tag: "plan_updated", added, cancelled: [], total }))
   }
 
@@ -259,7 +260,7 @@ export class GoalActor {
   }
 
   get isComplete(): boolean {
-    return !this.entering && this.book.plan.size >= this.book.total
+    return !this.entering && this.state.plan.size >= this.state.total
   }
 
   /** Those that may be given tasks. */
@@ -271,14 +272,14 @@ export class GoalActor {
 
   /** As the scheduler sees them. */
   workersOf(members: ReadonlyArray<Member>): ReadonlyArray<Worker> {
-    const taken = new Set([...this.book.plan.inFlight.values()].map(({ agent }) => agent))
+    const taken = new Set(this.state.plan.inFlight.map(({ agent }) => agent))
     return members.map(({ agent, busy, can, online, spent }) => ({
       name: agent,
       can,
       online,
       busy: busy || taken.has(agent),
       spent,
-      load: this.book.loads.get(agent) ?? 0
+      load: this.state.loads.get(agent) ?? 0
     }))
   }
 
@@ -301,7 +302,7 @@ export class GoalActor {
       Effect.forEach(
         taskIds,
         (id) => {
-          const node = this.book.plan.find(id)
+          const node = this.state.plan.find(id)
           return node?.agent == null || node.messageId === null
             ? Effect.void
             : this.takeBack(node.agent, node.messageId)
@@ -334,18 +335,16 @@ export const readGoal = Effect.fnUntraced(function* (
   goalId: string,
   takes: (told: Told) => boolean = () => true
 ) {
-  const book = new GoalState()
-  let stand = startOf()
+  let state = initial
   const selection = { stream: conversation, actor: actorOf(goalId), kinds: [...GoalMachine.kinds] }
   yield* Stream.runForEachArray(log.read(selection), (runes) =>
     Effect.sync(() => {
       for (const { at, eventId, payload } of runes) {
         const told = { eventId, at, event: payload["event"] as GoalMachine.Event }
         if (!takes(told)) return
-        stand = onward(stand, told)
-        book.apply(told)
+        state = apply(state, told)
       }
     })
   )
-  return { book, stand }
+  return state
 })

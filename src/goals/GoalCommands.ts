@@ -17,6 +17,7 @@ import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { StorageError } from "../event-log/EventLog.ts"
 import { type GoalActor, isFinal, readGoal } from "./GoalActor.ts"
+import { usedBy } from "./GoalState.ts"
 import { deliver } from "./MergeGoal.ts"
 import { Goals } from "./Goals.ts"
 import type { LiveGoals } from "./LiveGoals.ts"
@@ -61,7 +62,7 @@ const carriedOut = <A, E extends Explained, R>(effect: Effect.Effect<A, E, R>) =
 /** What a person looks for first in a plan that is too long to be read. */
 const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
   const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
-  return [...inFlight.values(), ...failed].slice(0, TASKS_NAMED)
+  return [...inFlight, ...failed].slice(0, TASKS_NAMED)
 }
 
 class Commands {
@@ -116,7 +117,7 @@ class Commands {
   private readonly info = Effect.fnUntraced({ self: this }, function* (this: Commands, record: GoalRecord) {
     const goal = this.live.find(record)
     const project = yield* this.live.options.projects.config(record.conversation)
-    const figures = goal === undefined ? record.figures : figuresOf(goal.book)
+    const figures = goal === undefined ? record.figures : figuresOf(goal.state)
     const closed = goal === undefined && !isFinal(record.stand.state)
     return infoOf(
       {
@@ -222,7 +223,7 @@ class Commands {
       name,
       caller,
       (goal) =>
-        goal.isComplete && goal.book.revise === null
+        goal.isComplete && goal.state.revise === null
           ? { _tag: "plan_approved", by: caller.by }
           : refuse(`The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show"),
       "is approved: its tasks are given out."
@@ -252,7 +253,7 @@ class Commands {
       name,
       caller,
       (goal) => {
-        const failed = goal.book.plan.nodes.filter(({ state }) => state === "failed")
+        const failed = goal.state.plan.nodes.filter(({ state }) => state === "failed")
         const meant = task === null ? failed : failed.filter((node) => node.task.id === task)
         if (task !== null && meant.length === 0) {
           return refuse(
@@ -277,7 +278,7 @@ class Commands {
           )
         }
         const workers = (yield* goal.members).map(({ agent }) => agent)
-        const tasks = yield* PlanFile.load(path, { workers, known: goal.book.used })
+        const tasks = yield* PlanFile.load(path, { workers, known: usedBy(goal.state) })
         if (tasks.length === 0) return yield* refuse("tasks: holds no task", "Give at least one.")
         yield* goal.silence
         yield* goal.enterPlan(tasks)
@@ -304,13 +305,13 @@ class Commands {
     carriedOut(
       Effect.gen({ self: this }, function* () {
         const record = yield* this.find(name, caller)
-        const book =
-          this.live.find(record)?.book ?? (yield* readGoal(this.live.log, record.conversation, record.goalId)).book
-        const { nodes } = book.plan
+        const state =
+          this.live.find(record)?.state ?? (yield* readGoal(this.live.log, record.conversation, record.goalId))
+        const { nodes } = state.plan
         const tasks = nodes.slice(from, from + TASKS_A_PAGE).map(taskOf)
-        const next = from + tasks.length < nodes.length ? from + tasks.length : null
-        const named = from === 0 && next !== null ? namedOf(book.plan).map(taskOf) : []
-        const page: GoalPage = { goal: yield* this.info(record), tasks, named, findings: book.findings, next }
+        const next = from + tasks.length < nodes.size ? from + tasks.length : null
+        const named = from === 0 && next !== null ? namedOf(state.plan).map(taskOf) : []
+        const page: GoalPage = { goal: yield* this.info(record), tasks, named, findings: state.findings, next }
         return page
       })
     )

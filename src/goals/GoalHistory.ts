@@ -63,8 +63,8 @@ const standing = ({ plan, total }: GoalState): string => {
 }
 
 /** Where the work of done tasks lies. */
-const works = (book: GoalState): ReadonlyArray<string> => {
-  const all = ReviewGate.worksOf(book.plan)
+const works = (goal: GoalState): ReadonlyArray<string> => {
+  const all = ReviewGate.worksOf(goal.plan)
   const more = all.length > MAX_BRANCHES ? [`done, on ${all.length - MAX_BRANCHES} more branches`] : []
   return [
     ...all
@@ -83,7 +83,7 @@ export const story = Effect.fnUntraced(function* (
   if (of.actor !== actorOf(goalId)) return []
   const steps: Array<Line> = []
   let left = 0
-  const { book, stand } = yield* readGoal(log, of.stream, goalId, (told) => {
+  const goal = yield* readGoal(log, of.stream, goalId, (told) => {
     if (told.eventId > of.cause) return false
     const text = told.eventId === of.cause ? undefined : stepOf(told)
     if (text !== undefined && steps.push({ at: told.at, text: lineOf(text) }) > MAX_STEPS) {
@@ -92,12 +92,12 @@ export const story = Effect.fnUntraced(function* (
     }
     return true
   })
-  const now = (text: string): Line => ({ at: stand.at, text: lineOf(text) })
+  const now = (text: string): Line => ({ at: goal.stand.at, text: lineOf(text) })
   return [
-    { at: book.submittedAt, text: lineOf(`${book.by} gave this goal: ${book.goal}`) },
+    { at: goal.submittedAt, text: lineOf(`${goal.by} gave this goal: ${goal.goal}`) },
     ...(left === 0 ? [] : [{ at: steps[0]!.at, text: `… after ${left} earlier steps` }]),
     ...steps,
-    now(standing(book)),
-    ...works(book).map(now)
+    now(standing(goal)),
+    ...works(goal).map(now)
   ]
 })

@@ -17,14 +17,14 @@ export interface Figures {
   readonly executingSince: number
 }
 
-export const figuresOf = (book: GoalState): Figures => ({
-  goal: book.goal,
-  by: book.by,
-  submittedAt: book.submittedAt,
-  options: book.options,
-  total: Math.max(book.total, book.plan.size),
-  tasks: { ...book.plan.counts },
-  executingSince: book.executingSince
+export const figuresOf = (goal: GoalState): Figures => ({
+  goal: goal.goal,
+  by: goal.by,
+  submittedAt: goal.submittedAt,
+  options: goal.options,
+  total: Math.max(goal.total, goal.plan.size),
+  tasks: goal.plan.counts,
+  executingSince: goal.executingSince
 })
 
 /** As long again for each task that is left as for each that is done. */

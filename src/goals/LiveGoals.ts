@@ -25,7 +25,7 @@ import * as GoalMachine from "./GoalMachine.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Activities from "./Activities.ts"
 import { GoalActor, isFinal, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
-import { actorOf, GoalState, startOf, type Stand } from "./GoalState.ts"
+import { actorOf, initial, type Stand } from "./GoalState.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import * as GoalCommands from "./GoalCommands.ts"
 import { Goals } from "./Goals.ts"
@@ -136,8 +136,8 @@ export class LiveGoals {
     this.records.set(conversation, goals)
     const numbers = [...goals.keys()].map((goalId) => Number(goalId.slice(1)))
     const goalId = `g${Math.max(0, ...numbers.filter(Number.isInteger)) + 1}`
-    const book = new GoalState()
-    const record = { conversation, goalId, stand: startOf(), book, figures: figuresOf(book), left: [] }
+    const { stand } = initial
+    const record = { conversation, goalId, stand, state: initial, figures: figuresOf(initial), left: [] }
     goals.set(goalId, record)
     return record
   }
@@ -160,7 +160,7 @@ export class LiveGoals {
         environment: this.options.environment,
         settles
       },
-      record.book ?? new GoalState()
+      record.state ?? initial
     )
     yield* this.attach(goal, stand, scope)
     this.alive.set(keyOf(record), { goal, scope })
@@ -194,8 +194,8 @@ export class LiveGoals {
     if (found === undefined || !this.alive.delete(keyOf(record))) return
     const { goal, scope } = found
     record.stand = goal.stand
-    record.figures = figuresOf(goal.book)
-    record.book = undefined
+    record.figures = figuresOf(goal.state)
+    record.state = undefined
     yield* Activities.tidy(goal)
     yield* this.options.nest.remove(goal.actor.id)
     yield* Scope.close(scope, Exit.void)
@@ -213,8 +213,8 @@ export class LiveGoals {
     const found = this.alive.get(keyOf(record))
     if (found === undefined || !this.alive.delete(keyOf(record))) return
     record.stand = found.goal.stand
-    record.book = found.goal.book
-    record.figures = figuresOf(found.goal.book)
+    record.state = found.goal.state
+    record.figures = figuresOf(found.goal.state)
     yield* this.options.nest.remove(found.goal.actor.id)
     yield* Scope.close(found.scope, Exit.void)
   })

@@ -51,14 +51,14 @@ export const deliver = Effect.fnUntraced(function* (
   how: MergeHow & { readonly by: string }
 ) {
   const { log } = live
-  const { book, stand } = yield* readGoal(log, conversation, goalId)
-  if (stand.state !== "goal_met" && !how.unreviewed) {
+  const goal = yield* readGoal(log, conversation, goalId)
+  if (goal.stand.state !== "goal_met" && !how.unreviewed) {
     return yield* refuse(
-      `${goalId} is not met: it is ${stand.state}, and its work is not reviewed.`,
+      `${goalId} is not met: it is ${goal.stand.state}, and its work is not reviewed.`,
       "Wait for it, or merge what is done all the same: --unreviewed"
     )
   }
-  const works = ReviewGate.worksOf(book.plan)
+  const works = ReviewGate.worksOf(goal.plan)
   if (works.length === 0) {
     return yield* refuse(
       `There is nothing to merge: no task of ${goalId} has left a commit on a branch of its own.`,
@@ -73,10 +73,10 @@ export const deliver = Effect.fnUntraced(function* (
   }
   const project = yield* live.options.projects.config(conversation)
   if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
-  const target = how.into ?? book.options?.target ?? (yield* GitMerge.currentBranch(project.root))
+  const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(project.root))
   if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
   if (!how.all) yield* onlyItsOwn(project.root, target, goalId, works)
-  const results = yield* GitMerge.into(project.root, target, works, book.goal.split("\n")[0]!.slice(0, MAX_SUBJECT))
+  const results = yield* GitMerge.into(project.root, target, works, goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT))
   const payload = { plan_id: goalId, target, by: how.by, results }
   const [rune] = yield* log.append([
     { stream: conversation, kind: "plan.merged", actor: `merge/${goalId}`, trigger: "merge", payload }

@@ -1,17 +1,18 @@
 /**
  * Plan: the tasks of one goal as a dependency graph, and where each of them stands.
  *
- * Guarantees: a change costs what it touches, never the size of the plan; a task is
- * ready exactly when all that it depends on is completed and nobody has it; one that
- * depends, however far, on a task that failed or was cancelled is blocked; nothing
- * recurses, so a chain may be as long as it likes. No clock, no I/O: the same changes
- * in the same order give the same plan.
- *
- * It changes in place, since a goal may have 200,000 tasks: who needs one to keep
- * folds it again from the log.
+ * Guarantees: a plan never changes: a change gives another one and shares with it what
+ * it did not touch, so that a change costs what it touches and never the size of the
+ * plan; a task is ready exactly when all that it depends on is completed and nobody has
+ * it; one that depends, however far, on a task that failed or was cancelled is blocked;
+ * nothing recurses along the graph, so a chain may be as long as it likes. No clock, no
+ * I/O: the same changes in the same order give the same plan.
  */
 import type { Task, TaskCounts, TaskState } from "../domain/GoalMessages.ts"
-import { Heap } from "./Heap.ts"
+import * as Heap from "./Heap.ts"
+import { Links } from "./Links.ts"
+import { Places } from "./Places.ts"
+import { type Edit, Vector } from "./Vector.ts"
 
 /** What is kept of a completed task; the whole of it is in the log. */
 export interface Result {
@@ -22,43 +23,45 @@ export interface Result {
   readonly head: string | null
 }
 
-/** One task and where it stands. Only its plan changes it. */
+/** One task and where it stands. */
 export interface Node {
   readonly task: Task
   /** Its age: its place in the plan. */
   readonly index: number
-  state: TaskState
+  /** Its lane's place. */
+  readonly lane: number
+  readonly state: TaskState
   /** The agent that has it, or had it last. */
-  agent: string | null
+  readonly agent: string | null
   /** The message by which it was given out; the same after a restart. */
-  messageId: string | null
+  readonly messageId: string | null
   /** Times that it was given out, and how many of them ended with an error. */
-  attempts: number
-  errors: number
+  readonly attempts: number
+  readonly errors: number
   /** When its state was entered, ms since the epoch. */
-  since: number
+  readonly since: number
   /** Not to be given out before, ms since the epoch. */
-  notBefore: number
-  error: string | null
-  result: Result | null
+  readonly notBefore: number
+  readonly error: string | null
+  readonly result: Result | null
   /** The rune by which it was given out last; 0 before. */
-  given: number
+  readonly given: number
   /** Where its agent stood when it began its newest try, and when it was given the task first. */
-  base: string | null
-  began: string | null
+  readonly base: string | null
+  readonly began: string | null
   /** Dependencies that are not completed. */
-  missing: number
+  readonly missing: number
   /** Dependencies that are failed, cancelled or blocked. */
-  broken: number
-  readonly dependents: Array<Node>
-  /** Its place in the queue; null where it is in none. */
-  entry: Entry | null
+  readonly broken: number
+  /** The number of its entry in a queue; 0 where it is in none. */
+  readonly entry: number
 }
 
-/** A ready task that was queued; one that is not its node's any more counts for nothing. */
-export interface Entry {
-  readonly node: Node
-  /** As its node said then, so that the order of a heap stands. */
+/** A ready task that was queued; one whose number is not its node's any more counts for nothing. */
+interface Entry {
+  readonly number: number
+  readonly index: number
+  readonly priority: number
   readonly notBefore: number
 }
 
@@ -66,62 +69,327 @@ export interface Entry {
 export interface Lane {
   readonly owner: string | null
   readonly needs: ReadonlyArray<string>
-  readonly heap: Heap<Entry>
+  readonly heap: Heap.Heap<Entry> | undefined
 }
 
 /** Priority, then age. */
 export const goesFirst = (a: Node, b: Node): boolean =>
   a.task.priority === b.task.priority ? a.index < b.index : a.task.priority > b.task.priority
 
+const first: Heap.Before<Entry> = (a, b) => (a.priority === b.priority ? a.index < b.index : a.priority > b.priority)
+const sooner: Heap.Before<Entry> = (a, b) =>
+  a.notBefore === b.notBefore ? a.index < b.index : a.notBefore < b.notBefore
+
 const TERMINAL: ReadonlySet<TaskState> = new Set(["completed", "failed", "cancelled"])
 const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"])
 
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
 
+/** Nothing keeps it but time and agents. */
+export const isReady = ({ missing, state }: Node): boolean => state === "pending" && missing === 0
+
 const laneKey = ({ needs, owner }: Task): string => JSON.stringify([owner, needs.toSorted()])
 
+/** All that a plan is. */
+interface Parts {
+  readonly nodes: Vector<Node>
+  /** By id. */
+  readonly places: Places
+  readonly links: ReadonlyArray<Links>
+  /** Ids that come with a later piece of the plan, and who waits for them: one map for each piece. */
+  readonly awaited: ReadonlyArray<ReadonlyMap<string, ReadonlyArray<number>>>
+  /** So many of them have not come yet. */
+  readonly missing: number
+  readonly lanes: Vector<Lane>
+  /** By key. */
+  readonly laneOf: Places
+  /** Ready tasks that wait for time. The first of this and of each lane is in force, whatever lies below it. */
+  readonly later: Heap.Heap<Entry> | undefined
+  readonly counts: TaskCounts
+  readonly flying: ReadonlySet<number>
+  readonly errors: number
+  /** Entries that were made so far. */
+  readonly entries: number
+}
+
 export class Plan {
-  readonly nodes: Array<Node> = []
-  private readonly byId = new Map<string, Node>()
-  readonly lanes = new Map<string, Lane>()
-  private readonly later = new Heap<Entry>((a, b) => a.notBefore < b.notBefore)
-  readonly counts: { -readonly [state in keyof TaskCounts]: number } = {
-    pending: 0,
-    assigned: 0,
-    running: 0,
-    completed: 0,
-    failed: 0,
-    blocked: 0,
-    cancelled: 0
+  private readonly parts: Parts
+
+  private constructor(parts: Parts) {
+    this.parts = parts
   }
+
+  static readonly empty = new Plan({
+    nodes: Vector.empty,
+    places: Places.none,
+    links: [],
+    awaited: [],
+    missing: 0,
+    lanes: Vector.empty,
+    laneOf: Places.none,
+    later: undefined,
+    counts: { pending: 0, assigned: 0, running: 0, completed: 0, failed: 0, blocked: 0, cancelled: 0 },
+    flying: new Set(),
+    errors: 0,
+    entries: 0
+  })
+
+  /** In the order of their age. */
+  get nodes(): Vector<Node> {
+    return this.parts.nodes
+  }
+
+  get lanes(): Iterable<Lane> {
+    return this.parts.lanes
+  }
+
+  get counts(): TaskCounts {
+    return this.parts.counts
+  }
+
   /** Assigned or running. */
-  readonly inFlight = new Map<string, Node>()
+  get inFlight(): ReadonlyArray<Node> {
+    return [...this.parts.flying].map((index) => this.parts.nodes.get(index)!)
+  }
+
   /** Errors of all tasks. */
-  errors = 0
+  get errors(): number {
+    return this.parts.errors
+  }
 
   get size(): number {
-    return this.nodes.length
+    return this.parts.nodes.size
   }
 
   get terminal(): number {
-    return this.counts.completed + this.counts.failed + this.counts.cancelled
+    const { cancelled, completed, failed } = this.parts.counts
+    return completed + failed + cancelled
   }
 
   find(id: string): Node | undefined {
-    return this.byId.get(id)
+    const index = this.parts.places.find(id)
+    return index === undefined ? undefined : this.parts.nodes.get(index)
+  }
+
+  /** The first ready task of a lane. */
+  head({ heap }: Lane): Node | undefined {
+    return heap === undefined ? undefined : this.parts.nodes.get(heap.item.index)
+  }
+
+  /** When the next wait is over; undefined where none waits for time. */
+  get nextAt(): number | undefined {
+    return this.parts.later?.item.notBefore
+  }
+
+  private changed(change: (draft: Draft) => void): Plan {
+    const draft = new Draft(this.parts)
+    change(draft)
+    return new Plan(draft.done())
   }
 
   /** Tasks that were checked: ids are new, dependencies are in the plan or among them, and there is no cycle. */
-  add(tasks: ReadonlyArray<Task>, at: number): void {
-    const added = tasks.map((task) => this.enter(task, at))
-    for (const node of added) this.link(node)
-    for (const node of added) this.settle(node, at)
+  add(tasks: ReadonlyArray<Task>, at: number): Plan {
+    return tasks.length === 0 ? this : this.changed((draft) => draft.add(tasks, at))
   }
 
-  private enter(task: Task, at: number): Node {
-    const node: Node = {
+  /** Those whose wait is over are ready. */
+  advance(now: number): Plan {
+    const next = this.nextAt
+    return next === undefined || next > now ? this : this.changed((draft) => draft.advance(now))
+  }
+
+  private with(id: string, change: (draft: Draft, node: Node) => void): Plan {
+    const node = this.find(id)
+    if (node === undefined) throw new Error(`the plan has no task ${id}`)
+    return this.changed((draft) => change(draft, node))
+  }
+
+  assign(
+    id: string,
+    by: {
+      readonly agent: string
+      readonly messageId: string
+      readonly base: string | null
+      readonly eventId?: number
+    },
+    at: number
+  ): Plan {
+    return this.with(id, (draft, node) => {
+      const { agent, base, eventId = 0, messageId } = by
+      const began = node.agent === agent ? (node.began ?? base) : base
+      const attempts = node.attempts + 1
+      draft.to({ ...node, agent, messageId, base, began, given: eventId, attempts, notBefore: 0 }, "assigned", at)
+    })
+  }
+
+  start(id: string, base: string | null, at: number): Plan {
+    return this.with(id, (draft, node) =>
+      draft.to({ ...node, base: node.base ?? base, began: node.began ?? base }, "running", at)
+    )
+  }
+
+  complete(id: string, result: Result, at: number): Plan {
+    return this.with(id, (draft, node) => draft.to({ ...node, result, error: null }, "completed", at))
+  }
+
+  /** For good, or until a person lets it be tried again. */
+  fail(id: string, error: string, at: number): Plan {
+    return this.with(id, (draft, node) => {
+      draft.errors++
+      draft.to({ ...node, error, errors: node.errors + 1 }, "failed", at)
+    })
+  }
+
+  /** One try is over, another follows. */
+  release(
+    id: string,
+    why: { readonly error: string; readonly counts: boolean; readonly until: number },
+    at: number
+  ): Plan {
+    return this.with(id, (draft, node) => {
+      const { counts, error, until } = why
+      if (counts) draft.errors++
+      draft.to({ ...node, error, errors: node.errors + (counts ? 1 : 0), notBefore: until }, "pending", at)
+    })
+  }
+
+  cancel(id: string, at: number): Plan {
+    const node = this.find(id)
+    return node === undefined || isTerminal(node) ? this : this.changed((draft) => draft.to(node, "cancelled", at))
+  }
+
+  /** One that failed is tried again, with a clean slate. */
+  reopen(id: string, at: number): Plan {
+    const node = this.find(id)
+    if (node?.state !== "failed") return this
+    return this.changed((draft) => {
+      draft.errors -= node.errors
+      draft.to({ ...node, errors: 0, notBefore: 0 }, "pending", at)
+    })
+  }
+}
+
+/** From one plan to the next. */
+class Draft {
+  private readonly nodes: Edit<Node>
+  private readonly lanes: Edit<Lane>
+  private readonly counts: { -readonly [state in keyof TaskCounts]: number }
+  private places: Places
+  private links: ReadonlyArray<Links>
+  private awaited: Parts["awaited"]
+  private missing: number
+  private laneOf: Places
+  private later: Heap.Heap<Entry> | undefined
+  private flying: ReadonlySet<number>
+  private entries: number
+  /** Lanes of which an entry may count for nothing any more. */
+  private readonly worn = new Set<number>()
+  errors: number
+
+  constructor(before: Parts) {
+    this.nodes = before.nodes.edit()
+    this.lanes = before.lanes.edit()
+    this.counts = { ...before.counts }
+    this.places = before.places
+    this.links = before.links
+    this.awaited = before.awaited
+    this.missing = before.missing
+    this.laneOf = before.laneOf
+    this.later = before.later
+    this.flying = before.flying
+    this.entries = before.entries
+    this.errors = before.errors
+  }
+
+  done(): Parts {
+    if (this.worn.size > 0) this.later = this.inForce(this.later, sooner)
+    for (const index of this.worn) {
+      const lane = this.lanes.get(index)
+      const heap = this.inForce(lane.heap, first)
+      if (heap !== lane.heap) this.lanes.set(index, { ...lane, heap })
+    }
+    return {
+      nodes: this.nodes.done(),
+      places: this.places,
+      links: this.links,
+      awaited: this.missing === 0 ? [] : this.awaited,
+      missing: this.missing,
+      lanes: this.lanes.done(),
+      laneOf: this.laneOf,
+      later: this.later,
+      counts: this.counts,
+      flying: this.flying,
+      errors: this.errors,
+      entries: this.entries
+    }
+  }
+
+  /** Without those before the first that counts. */
+  private inForce(heap: Heap.Heap<Entry> | undefined, before: Heap.Before<Entry>): Heap.Heap<Entry> | undefined {
+    let left = heap
+    while (left !== undefined && this.nodes.get(left.item.index).entry !== left.item.number) {
+      left = Heap.pop(left, before)
+    }
+    return left
+  }
+
+  add(tasks: ReadonlyArray<Task>, at: number): void {
+    const from = this.nodes.size
+    const added = new Map(tasks.map(({ id }, index) => [id, from + index]))
+    const pairs: Array<number> = []
+    const awaited = new Map<string, Array<number>>()
+    for (const task of tasks) this.enter(task, at, { added, awaited, pairs })
+    for (const earlier of this.awaited) {
+      for (const [id, index] of added) {
+        const waiting = earlier.get(id)
+        if (waiting === undefined) continue
+        this.missing--
+        for (const other of waiting) pairs.push(index, other)
+      }
+    }
+    this.places = this.places.with(added)
+    if (awaited.size > 0) {
+      this.missing += awaited.size
+      this.awaited = [...this.awaited, awaited]
+    }
+    if (pairs.length > 0) this.links = [...this.links, new Links(pairs)]
+    for (let index = from; index < this.nodes.size; index++) this.settle(index, at)
+  }
+
+  /** One that it depends on and that is not there yet comes with a later piece of the plan: it is missing until then. */
+  private enter(
+    task: Task,
+    at: number,
+    piece: {
+      readonly added: ReadonlyMap<string, number>
+      readonly awaited: Map<string, Array<number>>
+      readonly pairs: Array<number>
+    }
+  ): void {
+    const { added, awaited, pairs } = piece
+    const index = this.nodes.size
+    let missing = task.dependsOn.length
+    let broken = 0
+    for (const id of task.dependsOn) {
+      const beside = added.get(id)
+      const place = beside ?? this.places.find(id)
+      if (place === undefined) {
+        const waiting = awaited.get(id)
+        if (waiting === undefined) awaited.set(id, [index])
+        else waiting.push(index)
+        continue
+      }
+      pairs.push(place, index)
+      // what comes with it is pending
+      const state = beside === undefined ? this.nodes.get(place).state : "pending"
+      if (state === "completed") missing--
+      if (BREAKS.has(state)) broken++
+    }
+    this.counts.pending++
+    this.nodes.push({
       task,
-      index: this.nodes.length,
+      index,
+      lane: this.laneFor(task),
       state: "pending",
       agent: null,
       messageId: null,
@@ -134,207 +402,95 @@ export class Plan {
       given: 0,
       base: null,
       began: null,
-      missing: 0,
-      broken: 0,
-      dependents: [],
-      entry: null
-    }
-    this.nodes.push(node)
-    this.byId.set(task.id, node)
-    this.counts.pending++
-    return node
+      missing,
+      broken,
+      entry: 0
+    })
   }
 
-  /** One that is not there yet comes with a later piece of the plan: it is missing until then. */
-  private readonly awaited = new Map<string, Array<Node>>()
-
-  private link(node: Node): void {
-    for (const id of node.task.dependsOn) {
-      const dependency = this.byId.get(id)
-      node.missing++
-      if (dependency === undefined) {
-        const waiting = this.awaited.get(id)
-        if (waiting === undefined) this.awaited.set(id, [node])
-        else waiting.push(node)
-      } else this.depend(node, dependency)
-    }
-    const waiting = this.awaited.get(node.task.id)
-    if (waiting === undefined) return
-    this.awaited.delete(node.task.id)
-    for (const other of waiting) this.depend(other, node)
-  }
-
-  private depend(node: Node, dependency: Node): void {
-    dependency.dependents.push(node)
-    if (dependency.state === "completed") node.missing--
-    if (BREAKS.has(dependency.state)) node.broken++
+  private laneFor(task: Task): number {
+    const key = laneKey(task)
+    const known = this.laneOf.find(key)
+    if (known !== undefined) return known
+    const lane = this.lanes.push({ owner: task.owner, needs: task.needs, heap: undefined })
+    this.laneOf = this.laneOf.with(new Map([[key, lane]]))
+    return lane
   }
 
   /** Pending or blocked, by what it depends on, and so on to all that follow from it. */
-  private settle(first: Node, at: number): void {
+  private settle(first: number, at: number): void {
     const open = [first]
-    for (let node = open.pop(); node !== undefined; node = open.pop()) {
+    for (let index = open.pop(); index !== undefined; index = open.pop()) {
+      const node = this.nodes.get(index)
       if (node.state !== "pending" && node.state !== "blocked") continue
       const state = node.broken > 0 ? "blocked" : "pending"
       if (state !== node.state) this.move(node, state, at, open)
-      this.queue(node)
+      this.queue(index)
     }
   }
 
   /** To another state; what depends on it is put on `open` where it may have changed by that. */
-  private move(node: Node, state: TaskState, at: number, open: Array<Node>): void {
-    const broke = BREAKS.has(node.state)
+  private move(node: Node, state: TaskState, at: number, open: Array<number>): void {
+    const before = this.nodes.get(node.index).state
+    const broke = BREAKS.has(before)
     const breaks = BREAKS.has(state)
     const done = state === "completed"
-    this.counts[node.state]--
+    this.counts[before]--
     this.counts[state]++
-    node.state = state
-    node.since = at
+    this.nodes.set(node.index, { ...node, state, since: at })
     if (broke === breaks && !done) return
-    for (const other of node.dependents) {
-      if (broke !== breaks) other.broken += breaks ? 1 : -1
-      // for good: what is completed stays so
-      if (done) other.missing--
-      open.push(other)
+    for (const links of this.links) {
+      links.each(node.index, (index) => {
+        const other = this.nodes.get(index)
+        // for good: what is completed stays so
+        const missing = done ? other.missing - 1 : other.missing
+        const broken = broke === breaks ? other.broken : other.broken + (breaks ? 1 : -1)
+        this.nodes.set(index, { ...other, missing, broken })
+        open.push(index)
+      })
     }
   }
 
-  private to(node: Node, state: TaskState, at: number): void {
-    const open: Array<Node> = []
+  /** A task as it is now, in another state. */
+  to(node: Node, state: TaskState, at: number): void {
+    const open: Array<number> = []
     this.move(node, state, at, open)
-    if (state === "assigned" || state === "running") this.inFlight.set(node.task.id, node)
-    else this.inFlight.delete(node.task.id)
-    this.queue(node)
+    const flies = state === "assigned" || state === "running"
+    if (flies !== this.flying.has(node.index)) {
+      const flying = new Set(this.flying)
+      if (flies) flying.add(node.index)
+      else flying.delete(node.index)
+      this.flying = flying
+    }
+    this.queue(node.index)
     for (const other of open) this.settle(other, at)
   }
 
-  /** In the queue when it is ready, and only then. */
-  private queue(node: Node): void {
-    if (!this.isReady(node)) node.entry = null
-    else if (node.entry === null) {
-      node.entry = { node, notBefore: node.notBefore }
-      const heap = node.notBefore > 0 ? this.later : this.laneOf(node.task).heap
-      heap.push(node.entry)
+  /** In a queue when it is ready, and only then. */
+  private queue(index: number): void {
+    const node = this.nodes.get(index)
+    if (isReady(node) === node.entry > 0) return
+    if (node.entry > 0) {
+      this.worn.add(node.lane)
+      this.nodes.set(index, { ...node, entry: 0 })
+      return
     }
-  }
-
-  private laneOf(task: Task): Lane {
-    const key = laneKey(task)
-    let lane = this.lanes.get(key)
-    if (lane === undefined) {
-      lane = { owner: task.owner, needs: task.needs, heap: new Heap((a, b) => goesFirst(a.node, b.node)) }
-      this.lanes.set(key, lane)
+    const entry = { number: ++this.entries, index, priority: node.task.priority, notBefore: node.notBefore }
+    this.nodes.set(index, { ...node, entry: entry.number })
+    if (node.notBefore > 0) {
+      this.later = Heap.push(this.later, entry, sooner)
+      return
     }
-    return lane
+    const lane = this.lanes.get(node.lane)
+    this.lanes.set(node.lane, { ...lane, heap: Heap.push(lane.heap, entry, first) })
   }
 
-  /** Nothing keeps it but time and agents. */
-  isReady(node: Node): boolean {
-    return node.state === "pending" && node.missing === 0
-  }
-
-  /** The first that counts; those before it are taken off. */
-  private first(heap: Heap<Entry>): Entry | undefined {
-    let entry = heap.peek()
-    for (; entry !== undefined && entry.node.entry !== entry; entry = heap.peek()) heap.pop()
-    return entry
-  }
-
-  /** The first ready task of a lane. */
-  head(lane: Lane): Node | undefined {
-    return this.first(lane.heap)?.node
-  }
-
-  /** Those whose wait is over are ready from now on. */
   advance(now: number): void {
-    for (
-      let next = this.first(this.later);
-      next !== undefined && next.notBefore <= now;
-      next = this.first(this.later)
-    ) {
-      next.node.notBefore = 0
-      next.node.entry = null
-      this.queue(next.node)
+    while (this.later !== undefined && this.later.item.notBefore <= now) {
+      const { index } = this.later.item
+      this.later = this.inForce(Heap.pop(this.later, sooner), sooner)
+      this.nodes.set(index, { ...this.nodes.get(index), notBefore: 0, entry: 0 })
+      this.queue(index)
     }
-  }
-
-  /** When the next wait is over; undefined where none waits for time. */
-  get nextAt(): number | undefined {
-    return this.first(this.later)?.notBefore
-  }
-
-  assign(
-    id: string,
-    by: {
-      readonly agent: string
-      readonly messageId: string
-      readonly base: string | null
-      readonly eventId?: number
-    },
-    at: number
-  ) {
-    const node = this.byId.get(id)!
-    node.began = node.agent === by.agent ? (node.began ?? by.base) : by.base
-    node.agent = by.agent
-    node.messageId = by.messageId
-    node.base = by.base
-    node.given = by.eventId ?? 0
-    node.attempts++
-    node.notBefore = 0
-    this.to(node, "assigned", at)
-  }
-
-  start(id: string, base: string | null, at: number): void {
-    const node = this.byId.get(id)!
-    node.base ??= base
-    node.began ??= base
-    this.to(node, "running", at)
-  }
-
-  complete(id: string, result: Result, at: number): void {
-    const node = this.byId.get(id)!
-    node.result = result
-    node.error = null
-    this.to(node, "completed", at)
-  }
-
-  /** For good, or until a person lets it be tried again. */
-  fail(id: string, error: string, at: number): void {
-    const node = this.byId.get(id)!
-    node.error = error
-    node.errors++
-    this.errors++
-    this.to(node, "failed", at)
-  }
-
-  /** One try is over, another follows. */
-  release(
-    id: string,
-    why: { readonly error: string; readonly counts: boolean; readonly until: number },
-    at: number
-  ): void {
-    const node = this.byId.get(id)!
-    node.error = why.error
-    if (why.counts) {
-      node.errors++
-      this.errors++
-    }
-    node.notBefore = why.until
-    this.to(node, "pending", at)
-  }
-
-  cancel(id: string, at: number): void {
-    const node = this.byId.get(id)
-    if (node !== undefined && !isTerminal(node)) this.to(node, "cancelled", at)
-  }
-
-  /** One that failed is tried again, with a clean slate. */
-  reopen(id: string, at: number): void {
-    const node = this.byId.get(id)
-    if (node === undefined || node.state !== "failed") return
-    this.errors -= node.errors
-    node.errors = 0
-    node.notBefore = 0
-    this.to(node, "pending", at)
   }
 }

@@ -10,7 +10,7 @@ import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import { isFinal } from "./GoalActor.ts"
-import { actorOf, GoalState, onward, type Stand, startOf } from "./GoalState.ts"
+import { actorOf, apply as applyTo, type GoalState, initial, type Stand } from "./GoalState.ts"
 import { type Figures, figuresOf } from "./GoalView.ts"
 
 export interface GoalRecord {
@@ -18,7 +18,7 @@ export interface GoalRecord {
   readonly goalId: string
   stand: Stand
   /** Undefined once it has ended. */
-  book: GoalState | undefined
+  state: GoalState | undefined
   figures: Figures
   /** What was in flight when it was stopped. */
   left: ReadonlyArray<{ readonly agent: string; readonly messageId: string }>
@@ -29,9 +29,9 @@ export type Records = Map<string, Map<string, GoalRecord>>
 
 const PREFIX = actorOf("")
 
-const leftOf = (stand: Stand, book: GoalState): GoalRecord["left"] =>
+const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
   Object.keys(stand.data.inFlight).flatMap((id) => {
-    const node = book.plan.find(id)
+    const node = plan.find(id)
     return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
   })
 
@@ -42,19 +42,14 @@ const apply = (records: Records, broken: Set<string>, archived: Set<string>, run
   const goalId = actor.slice(PREFIX.length)
   const goals = records.get(stream) ?? new Map<string, GoalRecord>()
   const record = goals.get(goalId)
-  const book = record?.book ?? new GoalState()
   try {
     const told = { eventId, at, event: payload["event"] as GoalMachine.Event }
-    const stand = onward(record?.stand ?? startOf(), told)
-    book.apply(told)
-    const next: GoalRecord = record ?? { conversation: stream, goalId, stand, book, figures: figuresOf(book), left: [] }
-    next.stand = stand
-    if (isFinal(stand.state)) {
-      next.figures = figuresOf(book)
-      next.left = leftOf(stand, book)
-      next.book = undefined
-    }
-    goals.set(goalId, next)
+    const state = applyTo(record?.state ?? initial, told)
+    const { stand } = state
+    const over = isFinal(stand.state)
+    const left = over ? leftOf(state) : []
+    const kept = over ? undefined : state
+    goals.set(goalId, { conversation: stream, goalId, stand, state: kept, figures: figuresOf(state), left })
     records.set(stream, goals)
   } catch {
     broken.add(key)

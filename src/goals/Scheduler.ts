@@ -125,15 +125,15 @@ const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: Readonly
 export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
   if (plan.terminal === plan.size) return { _tag: "Done" }
   const heads: Array<Waiting> = []
-  for (const lane of plan.lanes.values()) {
+  for (const lane of plan.lanes) {
     const head = plan.head(lane)
     if (head !== undefined) heads.push({ lane, head })
   }
   const assign = assignment(heads, workers)
   if (assign !== undefined) return assign
   const until = plan.nextAt
-  if (plan.inFlight.size > 0) {
-    return { _tag: "Wait", reason: `${tasks(plan.inFlight.size, "is", "are")} being worked on`, until }
+  if (plan.inFlight.length > 0) {
+    return { _tag: "Wait", reason: `${tasks(plan.inFlight.length, "is", "are")} being worked on`, until }
   }
   if (until !== undefined) return { _tag: "Wait", reason: "a task that failed waits to be tried again", until }
   return standstill(plan, heads, workers)

@@ -76,7 +76,7 @@ export class Executing {
       yield* goal.around.crew.recovered
       for (;;) {
         const members = yield* goal.members
-        for (const node of goal.book.plan.inFlight.values()) yield* this.look(node, members)
+        for (const node of goal.state.plan.inFlight) yield* this.look(node, members)
         const wait = yield* this.assign
         if (wait === undefined) return
         yield* goal.news(wait)
@@ -207,7 +207,7 @@ export class Executing {
     const wait = Backoff.delay(
       { ...backoff, factor: 2 },
       { maxConsecutiveErrors: maxTaskErrors, maxTotalErrors: maxErrors },
-      { consecutiveErrors: node.errors + 1, totalErrors: this.goal.book.plan.errors + 1 },
+      { consecutiveErrors: node.errors + 1, totalErrors: this.goal.state.plan.errors + 1 },
       `${this.goal.goalId}/${node.task.id}`
     )
     const words = cut(error, MAX_ERROR)
@@ -225,12 +225,12 @@ export class Executing {
   )
 
   private readonly post = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
-    const { book, goalId } = this.goal
+    const { goalId, state } = this.goal
     this.posted.add(node.messageId!)
     const message = {
       messageId: node.messageId!,
       from: `plan:${goalId}`,
-      text: sendable(TaskPrompt.text(book, node)),
+      text: sendable(TaskPrompt.text(state, node)),
       alone: true
     }
     yield* this.goal.around.crew.post(this.to(node.agent!), message).pipe(
@@ -246,15 +246,14 @@ export class Executing {
       for (;;) {
         const now = yield* goal.now
         const members = yield* goal.members
-        goal.book.plan.advance(now)
-        const decision = decide(goal.book.plan, goal.workersOf(members))
+        const decision = decide(goal.state.plan.advance(now), goal.workersOf(members))
         if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
         const messageId = `plan/${goal.goalId}/${node.task.id}/${node.attempts + 1}`
         const base = yield* headOf(member?.cwd ?? null)
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
-        yield* this.post(node)
+        yield* this.post(goal.state.plan.find(node.task.id)!)
       }
     })
   }
@@ -278,7 +277,7 @@ export class Executing {
           return undefined
         case "Wait": {
           goal.detail = goal.around.takesWork() ? decision.reason : RESTS
-          const deadlines = [...goal.book.plan.inFlight.values()]
+          const deadlines = goal.state.plan.inFlight
             .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
             .map((node) => this.deadline(node))
           const returns = [...this.away.values()].map((since) => since + GRACE)
