@@ -1,50 +1,93 @@
 /**
- * Links: which tasks wait for which, as one piece of a plan brought them: places of
+ * Links: which tasks depend on which, as one piece of a plan brought them: places of
  * tasks in a few rows of numbers, since a plan may hold millions of dependencies.
- * Immutable.
+ * Immutable; made in time proportional to what it holds.
  */
 
-/** Places are below it: both of a pair fit into one number. */
-const MOST = 2 ** 21
+/** Numbers by a number: those of `keys[n]` stand in `values` from `starts[n]` to `starts[n + 1]`. */
+interface Row {
+  readonly keys: Int32Array
+  readonly starts: Int32Array
+  readonly values: Int32Array
+}
+
+/** By their keys; values of the same key stay in their order. */
+const rowOf = (keys: Int32Array, values: Int32Array): Row => {
+  let [least, most] = [Number.POSITIVE_INFINITY, 0]
+  for (const key of keys) {
+    if (key < least) least = key
+    if (key > most) most = key
+  }
+  const places = new Int32Array(most - least + 1)
+  let distinct = 0
+  for (const key of keys) if (places[key - least]!++ === 0) distinct++
+  const row: Row = {
+    keys: new Int32Array(distinct),
+    starts: new Int32Array(distinct + 1),
+    values: new Int32Array(values.length)
+  }
+  let n = 0
+  let from = 0
+  for (let place = 0; place < places.length; place++) {
+    const count = places[place]!
+    if (count === 0) continue
+    row.keys[n] = place + least
+    row.starts[n++] = places[place] = from
+    from += count
+  }
+  row.starts[n] = from
+  for (let index = 0; index < keys.length; index++) row.values[places[keys[index]! - least]!++] = values[index]!
+  return row
+}
+
+/** Where a key stands; -1 where it does not. */
+const find = ({ keys }: Row, key: number): number => {
+  let low = 0
+  let high = keys.length - 1
+  if (key < keys[low]! || key > keys[high]!) return -1
+  while (low < high) {
+    const middle = (low + high) >> 1
+    if (keys[middle]! < key) low = middle + 1
+    else high = middle
+  }
+  return keys[low] === key ? low : -1
+}
 
 export class Links {
-  /** Dependencies, ascending; those who wait for `keys[n]` stand in `waiting` from `starts[n]` to `starts[n + 1]`. */
-  private readonly keys: Int32Array
-  private readonly starts: Int32Array
-  private readonly waiting: Int32Array
+  /** By what is depended on. */
+  private readonly waiting: Row
+  /** By what depends; of each the youngest last. */
+  private readonly needed: Row
 
-  /** Pairs one after the other: what is depended on, and what depends on it. */
-  constructor(pairs: ReadonlyArray<number>) {
-    const sorted = new Float64Array(pairs.length / 2)
-    for (let n = 0; n < sorted.length; n++) sorted[n] = pairs[2 * n]! * MOST + pairs[2 * n + 1]!
-    sorted.sort()
-    const keys: Array<number> = []
-    const starts: Array<number> = []
-    this.waiting = new Int32Array(sorted.length)
-    for (const [n, pair] of sorted.entries()) {
-      const key = Math.floor(pair / MOST)
-      if (keys.at(-1) !== key) {
-        keys.push(key)
-        starts.push(n)
-      }
-      this.waiting[n] = pair - key * MOST
+  /** `dependents[n]` depends on `dependencies[n]`; one pair at least. */
+  constructor(dependencies: ReadonlyArray<number>, dependents: ReadonlyArray<number>) {
+    const waiting = (this.waiting = rowOf(Int32Array.from(dependencies), Int32Array.from(dependents)))
+    const ascending = new Int32Array(dependencies.length)
+    for (let n = 0; n < waiting.keys.length; n++) {
+      ascending.fill(waiting.keys[n]!, waiting.starts[n], waiting.starts[n + 1])
     }
-    this.keys = Int32Array.from(keys)
-    this.starts = Int32Array.from([...starts, sorted.length])
+    this.needed = rowOf(waiting.values, ascending)
   }
 
-  /** Each that waits for it. */
-  each(dependency: number, tell: (dependent: number) => void): void {
-    const { keys, starts, waiting } = this
-    let low = 0
-    let high = keys.length - 1
-    if (dependency < keys[low]! || dependency > keys[high]!) return
-    while (low < high) {
-      const middle = (low + high) >> 1
-      if (keys[middle]! < dependency) low = middle + 1
-      else high = middle
-    }
-    if (keys[low] !== dependency) return
-    for (let n = starts[low]!; n < starts[low + 1]!; n++) tell(waiting[n]!)
+  /** Each that depends on it. */
+  dependents(dependency: number, tell: (dependent: number) => void): void {
+    const at = find(this.waiting, dependency)
+    if (at === -1) return
+    const { starts, values } = this.waiting
+    for (let n = starts[at]!; n < starts[at + 1]!; n++) tell(values[n]!)
+  }
+
+  /** The place below `before` of the youngest dependency of which that holds; -1 where there is none. */
+  youngest(dependent: number, before: number, holds: (dependency: number) => boolean): number {
+    const at = find(this.needed, dependent)
+    if (at === -1) return -1
+    const { starts, values } = this.needed
+    for (let n = Math.min(before, starts[at + 1]!) - 1; n >= starts[at]!; n--) if (holds(values[n]!)) return n
+    return -1
+  }
+
+  /** The dependency at a place. */
+  at(place: number): number {
+    return this.needed.values[place]!
   }
 }

@@ -49,8 +49,8 @@ export interface Node {
   /** Where its agent stood when it began its newest try, and when it was given the task first. */
   readonly base: string | null
   readonly began: string | null
-  /** Dependencies that are not completed. */
-  readonly missing: number
+  /** Something that it depends on is not completed. */
+  readonly waits: boolean
   /** Dependencies that are failed, cancelled or blocked. */
   readonly broken: number
   /** The number of its entry in a queue; 0 where it is in none. */
@@ -86,9 +86,28 @@ const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
 
 /** Nothing keeps it but time and agents. */
-export const isReady = ({ missing, state }: Node): boolean => state === "pending" && missing === 0
+export const isReady = ({ state, waits }: Node): boolean => state === "pending" && !waits
 
 const laneKey = ({ needs, owner }: Task): string => JSON.stringify([owner, needs.toSorted()])
+
+/** A task that waits for another, and those that wait beside it. */
+interface Waiting {
+  readonly index: number
+  /** So many links were there when it was looked at first, and how far down it was looked: what is behind is completed. */
+  readonly known: number
+  readonly link: number
+  readonly place: number
+  readonly beside: Waiting | undefined
+}
+
+/** A piece of a plan as it is taken in. */
+interface Piece {
+  readonly added: ReadonlyMap<string, number>
+  readonly awaited: Map<string, Array<number>>
+  /** In pairs. */
+  readonly dependencies: Array<number>
+  readonly dependents: Array<number>
+}
 
 /** All that a plan is. */
 interface Parts {
@@ -96,6 +115,12 @@ interface Parts {
   /** By id. */
   readonly places: Places
   readonly links: ReadonlyArray<Links>
+  /**
+   * By the place of a task: those that are looked at again when it is completed. A task that waits
+   * stands with one of those that it waits for; so one of many dependencies is not touched by the
+   * end of each.
+   */
+  readonly waiting: Vector<Waiting | undefined>
   /** Ids that come with a later piece of the plan, and who waits for them: one map for each piece. */
   readonly awaited: ReadonlyArray<ReadonlyMap<string, ReadonlyArray<number>>>
   /** So many of them have not come yet. */
@@ -123,6 +148,7 @@ export class Plan {
     nodes: Vector.empty,
     places: Places.none,
     links: [],
+    waiting: Vector.empty,
     awaited: [],
     missing: 0,
     lanes: Vector.empty,
@@ -272,6 +298,7 @@ export class Plan {
 /** From one plan to the next. */
 class Draft {
   private readonly nodes: Edit<Node>
+  private readonly waiting: Edit<Waiting | undefined>
   private readonly lanes: Edit<Lane>
   private readonly counts: { -readonly [state in keyof TaskCounts]: number }
   private places: Places
@@ -288,6 +315,7 @@ class Draft {
 
   constructor(before: Parts) {
     this.nodes = before.nodes.edit()
+    this.waiting = before.waiting.edit()
     this.lanes = before.lanes.edit()
     this.counts = { ...before.counts }
     this.places = before.places
@@ -312,6 +340,7 @@ class Draft {
       nodes: this.nodes.done(),
       places: this.places,
       links: this.links,
+      waiting: this.waiting.done(),
       awaited: this.missing === 0 ? [] : this.awaited,
       missing: this.missing,
       lanes: this.lanes.done(),
@@ -335,54 +364,47 @@ class Draft {
 
   add(tasks: ReadonlyArray<Task>, at: number): void {
     const from = this.nodes.size
-    const added = new Map(tasks.map(({ id }, index) => [id, from + index]))
-    const pairs: Array<number> = []
-    const awaited = new Map<string, Array<number>>()
-    for (const task of tasks) this.enter(task, at, { added, awaited, pairs })
-    for (const earlier of this.awaited) {
-      for (const [id, index] of added) {
-        const waiting = earlier.get(id)
-        if (waiting === undefined) continue
-        this.missing--
-        for (const other of waiting) pairs.push(index, other)
-      }
+    const piece: Piece = {
+      added: new Map(tasks.map(({ id }, index) => [id, from + index])),
+      awaited: new Map(),
+      dependencies: [],
+      dependents: []
     }
-    this.places = this.places.with(added)
-    if (awaited.size > 0) {
-      this.missing += awaited.size
-      this.awaited = [...this.awaited, awaited]
+    for (const task of tasks) this.enter(task, at, piece)
+    const arrived = this.arrive(piece)
+    this.places = this.places.with(piece.added)
+    if (piece.awaited.size > 0) {
+      this.missing += piece.awaited.size
+      this.awaited = [...this.awaited, piece.awaited]
     }
-    if (pairs.length > 0) this.links = [...this.links, new Links(pairs)]
-    for (let index = from; index < this.nodes.size; index++) this.settle(index, at)
+    if (piece.dependencies.length > 0) this.links = [...this.links, new Links(piece.dependencies, piece.dependents)]
+    for (const index of arrived) this.wait(index)
+    for (let index = from; index < this.nodes.size; index++) {
+      if (this.nodes.get(index).waits) this.wait(index)
+      this.settle(index, at)
+    }
   }
 
-  /** One that it depends on and that is not there yet comes with a later piece of the plan: it is missing until then. */
-  private enter(
-    task: Task,
-    at: number,
-    piece: {
-      readonly added: ReadonlyMap<string, number>
-      readonly awaited: Map<string, Array<number>>
-      readonly pairs: Array<number>
-    }
-  ): void {
-    const { added, awaited, pairs } = piece
+  /** One that it depends on and that is not there yet comes with a later piece of the plan. */
+  private enter(task: Task, at: number, { added, awaited, dependencies, dependents }: Piece): void {
     const index = this.nodes.size
-    let missing = task.dependsOn.length
+    let waits = false
     let broken = 0
     for (const id of task.dependsOn) {
       const beside = added.get(id)
       const place = beside ?? this.places.find(id)
       if (place === undefined) {
+        waits = true
         const waiting = awaited.get(id)
         if (waiting === undefined) awaited.set(id, [index])
         else waiting.push(index)
         continue
       }
-      pairs.push(place, index)
+      dependencies.push(place)
+      dependents.push(index)
       // what comes with it is pending
       const state = beside === undefined ? this.nodes.get(place).state : "pending"
-      if (state === "completed") missing--
+      if (state !== "completed") waits = true
       if (BREAKS.has(state)) broken++
     }
     this.counts.pending++
@@ -402,10 +424,51 @@ class Draft {
       given: 0,
       base: null,
       began: null,
-      missing,
+      waits,
       broken,
       entry: 0
     })
+    this.waiting.push(undefined)
+  }
+
+  /** Those that awaited tasks of the piece depend on them from now on. */
+  private arrive({ added, dependencies, dependents }: Piece): ReadonlyArray<number> {
+    const arrived: Array<number> = []
+    for (const earlier of this.awaited) {
+      for (const [id, index] of added) {
+        const waiting = earlier.get(id)
+        if (waiting === undefined) continue
+        this.missing--
+        for (const other of waiting) {
+          dependencies.push(index)
+          dependents.push(other)
+          arrived.push(other)
+        }
+      }
+    }
+    return arrived
+  }
+
+  /** It stands with a dependency that is not completed; false where there is none. Goes on where it was. */
+  private wait(index: number, from?: Waiting): boolean {
+    let { known, link, place } = from ?? { known: this.links.length, link: this.links.length - 1, place: Infinity }
+    const isOpen = (dependency: number) => this.nodes.get(dependency).state !== "completed"
+    for (let last = 0; ;) {
+      for (; link >= last; link--, place = Infinity) {
+        const links = this.links[link]!
+        place = links.youngest(index, place, isOpen)
+        if (place === -1) continue
+        const dependency = links.at(place)
+        this.waiting.set(dependency, { index, known, link, place, beside: this.waiting.get(dependency) })
+        return true
+      }
+      if (known === this.links.length) break
+      // what it awaited has come since
+      last = known
+      known = this.links.length
+      link = known - 1
+    }
+    return this.missing > 0 && this.nodes.get(index).task.dependsOn.some((id) => this.places.find(id) === undefined)
   }
 
   private laneFor(task: Task): number {
@@ -431,23 +494,35 @@ class Draft {
 
   /** To another state; what depends on it is put on `open` where it may have changed by that. */
   private move(node: Node, state: TaskState, at: number, open: Array<number>): void {
-    const before = this.nodes.get(node.index).state
-    const broke = BREAKS.has(before)
-    const breaks = BREAKS.has(state)
-    const done = state === "completed"
+    const { index } = node
+    const before = this.nodes.get(index).state
     this.counts[before]--
     this.counts[state]++
-    this.nodes.set(node.index, { ...node, state, since: at })
-    if (broke === breaks && !done) return
+    // only what is pending is in a queue
+    if (node.entry > 0) this.worn.add(node.lane)
+    this.nodes.set(index, { ...node, state, since: at, entry: 0 })
+    if (state === "completed") this.release(index, open)
+    const change = Number(BREAKS.has(state)) - Number(BREAKS.has(before))
+    if (change === 0) return
     for (const links of this.links) {
-      links.each(node.index, (index) => {
-        const other = this.nodes.get(index)
-        // for good: what is completed stays so
-        const missing = done ? other.missing - 1 : other.missing
-        const broken = broke === breaks ? other.broken : other.broken + (breaks ? 1 : -1)
-        this.nodes.set(index, { ...other, missing, broken })
-        open.push(index)
+      links.dependents(index, (dependent) => {
+        const other = this.nodes.get(dependent)
+        this.nodes.set(dependent, { ...other, broken: other.broken + change })
+        open.push(dependent)
       })
+    }
+  }
+
+  /** Those that waited for it wait for another, or for nothing. What is completed stays so. */
+  private release(index: number, open: Array<number>): void {
+    let waiting = this.waiting.get(index)
+    if (waiting === undefined) return
+    this.waiting.set(index, undefined)
+    for (; waiting !== undefined; waiting = waiting.beside) {
+      const node = this.nodes.get(waiting.index)
+      if (!node.waits || this.wait(waiting.index, waiting)) continue
+      this.nodes.set(waiting.index, { ...node, waits: false })
+      open.push(waiting.index)
     }
   }
 
@@ -466,15 +541,10 @@ class Draft {
     for (const other of open) this.settle(other, at)
   }
 
-  /** In a queue when it is ready, and only then. */
+  /** In a queue when it is ready. */
   private queue(index: number): void {
     const node = this.nodes.get(index)
-    if (isReady(node) === node.entry > 0) return
-    if (node.entry > 0) {
-      this.worn.add(node.lane)
-      this.nodes.set(index, { ...node, entry: 0 })
-      return
-    }
+    if (!isReady(node) || node.entry > 0) return
     const entry = { number: ++this.entries, index, priority: node.task.priority, notBefore: node.notBefore }
     this.nodes.set(index, { ...node, entry: entry.number })
     if (node.notBefore > 0) {
