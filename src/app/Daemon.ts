@@ -32,8 +32,7 @@ import * as Endpoint from "../rpc/Endpoint.ts"
 import * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
 import * as Spool from "../http/Spool.ts"
-import { Goals } from "../goals/Goals.ts"
-import * as LiveGoals from "../goals/LiveGoals.ts"
+import * as Goals from "../goals/Goals.ts"
 import * as LivePlates from "../plates/LivePlates.ts"
 import type { Plates } from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
@@ -133,7 +132,7 @@ const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
 const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LiveGoals.layer({
+      Goals.layer({
         nest,
         store,
         environment: options.environment,
@@ -197,7 +196,7 @@ type Needs =
   | AlertContext
   | FileSystem.FileSystem
   | Fleet
-  | Goals
+  | Goals.Goals
   | Listening.Listening
   | LiveOutbox
   | Plates

@@ -11,7 +11,7 @@ import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
 import { knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
-import { Executing } from "./TaskRunner.ts"
+import { TaskRunner } from "./TaskRunner.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
@@ -263,7 +263,7 @@ const contained =
 export const of = (goal: GoalActor) => ({
   DecomposeGoal: contained(goal, decompose(goal)),
   RefinePlan: contained(goal, refine(goal)),
-  ScheduleTasks: contained(goal, () => Effect.suspend(() => new Executing(goal).run)),
+  ScheduleTasks: contained(goal, () => Effect.suspend(() => new TaskRunner(goal).run)),
   ReviewPlan: contained(goal, review(goal)),
   WatchDependencies: contained(goal, watch(goal))
 })

@@ -50,7 +50,7 @@ const headOf = (cwd: string | null): Effect.Effect<string | null> =>
 
 const isReport = Schema.is(Report)
 
-export class Executing {
+export class TaskRunner {
   private readonly goal: GoalActor
   /** Messages that this daemon posted: what their agents said was heard. */
   private readonly posted = new Set<string>()
@@ -87,7 +87,7 @@ export class Executing {
   /** What has become of a task that was given out. */
   private readonly look = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, members: ReadonlyArray<Member>) {
+    function* (this: TaskRunner, node: Node, members: ReadonlyArray<Member>) {
       const { crew } = this.goal.around
       const agent = node.agent!
       const messageId = node.messageId!
@@ -120,7 +120,7 @@ export class Executing {
   /** It waits for an agent that is not there: somebody else may do it. */
   private readonly recall = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, member: Member | undefined, away: number | undefined) {
+    function* (this: TaskRunner, node: Node, member: Member | undefined, away: number | undefined) {
       if (member?.online === true || !this.goal.around.takesWork()) return
       const messageId = node.messageId!
       const now = yield* this.goal.now
@@ -133,7 +133,7 @@ export class Executing {
   )
 
   /** A try that takes too long is ended; how it ended is seen by its fate. */
-  private readonly limit = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
+  private readonly limit = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
     if ((yield* this.goal.now) < this.deadline(node)) return
@@ -150,7 +150,7 @@ export class Executing {
 
   private readonly ended = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, fate: Fate & { readonly _tag: "Ended" }, member: Member | undefined) {
+    function* (this: TaskRunner, node: Node, fate: Fate & { readonly _tag: "Ended" }, member: Member | undefined) {
       const { outcome, output, turnId } = fate
       const said = yield* this.reportsOf(node, turnId)
       const bad = said.findLast(({ status }) => status !== "done")
@@ -190,7 +190,7 @@ export class Executing {
   /** What its agent said of the turn: as it was told, else as the log has it. */
   private readonly reportsOf = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, { agent, given, messageId }: Node, turnId: string) {
+    function* (this: TaskRunner, { agent, given, messageId }: Node, turnId: string) {
       const told = this.goal.said(agent!, turnId)
       if (told.length > 0 || this.posted.delete(messageId!)) return told
       const { conversation, log } = this.goal.around
@@ -202,7 +202,7 @@ export class Executing {
   )
 
   /** An error: another try after a while, as long as there are any. */
-  private readonly failed = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node, error: string) {
+  private readonly failed = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node, error: string) {
     const { backoff, maxErrors, maxTaskErrors } = this.goal.options
     const wait = Backoff.delay(
       { ...backoff, factor: 2 },
@@ -218,13 +218,13 @@ export class Executing {
 
   private readonly again = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, error: string, counts: boolean, wait = 0) {
+    function* (this: TaskRunner, node: Node, error: string, counts: boolean, wait = 0) {
       const until = wait === 0 ? 0 : (yield* this.goal.now) + wait
       yield* this.goal.moveIfStill({ _tag: "task_retried", taskId: node.task.id, error, counts, until })
     }
   )
 
-  private readonly post = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
+  private readonly post = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { goalId, state } = this.goal
     this.posted.add(node.messageId!)
     const message = {
@@ -261,7 +261,7 @@ export class Executing {
   private readonly settle = Effect.fnUntraced(
     { self: this },
     function* (
-      this: Executing,
+      this: TaskRunner,
       decision: Exclude<Decision, { readonly _tag: "Assign" }>,
       members: ReadonlyArray<Member>,
       now: number

@@ -18,8 +18,7 @@ import { AgentPort } from "../../src/domain/AgentPort.ts"
 import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
-import { Goals } from "../../src/goals/Goals.ts"
-import * as LiveGoals from "../../src/goals/LiveGoals.ts"
+import * as Goals from "../../src/goals/Goals.ts"
 import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { CrewDouble } from "./CrewDouble.ts"
@@ -54,7 +53,7 @@ export class World {
   lastWord: "lost" | "untold" = "lost"
   readonly folder: string
   readonly setting: Setting
-  goals!: Goals["Service"]
+  goals!: Goals.Goals["Service"]
   private running: Scope.Closeable | undefined
 
   constructor(log: EventLog["Service"], folder: string, setting: Setting) {
@@ -85,7 +84,7 @@ export class World {
     const nest = DynamicSupervisor.make({ name: "plans", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
     const goals = Schema.decodeUnknownSync(GoalConfig)({ ...defaults, ...this.setting.goals })
     const context = yield* Layer.build(
-      LiveGoals.layer({
+      Goals.layer({
         nest,
         scratch: join(this.folder, "scratch"),
         store: "test-plans",
@@ -105,7 +104,7 @@ export class World {
       )
     ).pipe(Scope.provide(scope))
     yield* Supervisor.make({ name: "root", children: [nest.child] }).pipe(Scope.provide(scope))
-    this.goals = Context.get(context, Goals)
+    this.goals = Context.get(context, Goals.Goals)
     this.running = scope
     yield* this.goals.recovered
   })

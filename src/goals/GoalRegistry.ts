@@ -1,36 +1,31 @@
 /**
- * LiveGoals: Goals over the log: recovers every goal at the start, keeps those alive
- * that have not ended, tells them what happens to agents, and answers for them.
+ * GoalRegistry: every goal of the log: recovers them at the start, keeps those alive
+ * that have not ended, and tells them what happens to agents and conversations.
  *
- *     submit ─┐                             ┌ Planner, Critic ─► AgentPort
- *     approve ┼─► GoalActor ─► machine ─┤ Executing ───────► AgentPort
- *     reports ┘        └ GoalState: the fold     └ Gate, Merge ─────► git, commands
- *
- * A goal that fails touches no other. One that has ended costs a row.
+ * Guarantees: a goal that fails touches no other; a goal whose runes do not fold (a log
+ * of a newer agentd, an archived conversation) is named and left out; of a goal that
+ * has ended a row stays.
  */
-import { Clock, Context, Deferred, Effect, Exit, Layer, Schedule, Scope, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, Schedule, Scope, Stream } from "effect"
 import { existsSync } from "node:fs"
 import { DeadLetters } from "../event-actor/DeadLetters.ts"
 import * as MachineActor from "../event-actor/MachineActor.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
-import { ProcessTree } from "../backends/process/ProcessTree.ts"
-import { Reaper } from "../backends/process/Reaper.ts"
+import type { ProcessTree } from "../backends/process/ProcessTree.ts"
+import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment } from "../backends/process/RunProcess.ts"
-import { services } from "../backends/Services.ts"
-import { AgentPort } from "../domain/AgentPort.ts"
-import { Conversations, type Standing } from "../domain/Conversations.ts"
+import type { AgentPort } from "../domain/AgentPort.ts"
+import type { Conversations, Standing } from "../domain/Conversations.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
-import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import type { Caller, CommandRefused } from "../domain/Messages.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as Activities from "./Activities.ts"
 import { GoalActor, isFinal, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
-import { actorOf, initial, type Stand } from "./GoalState.ts"
+import { actorOf, apply as applyTo, type GoalState, initial, type Stand } from "./GoalState.ts"
 import * as ReviewGate from "./ReviewGate.ts"
-import * as GoalCommands from "./GoalCommands.ts"
-import { Goals } from "./Goals.ts"
-import { type GoalRecord, recover } from "./Recovery.ts"
-import { figuresOf } from "./GoalView.ts"
+import { type Figures, figuresOf } from "./GoalView.ts"
 
 /** What its projects say, which this layer cannot know. */
 export interface Projects {
@@ -52,6 +47,68 @@ export interface Options {
   readonly environment: Environment
 }
 
+export interface GoalRecord {
+  readonly conversation: string
+  readonly goalId: string
+  stand: Stand
+  /** Undefined once it has ended. */
+  state: GoalState | undefined
+  figures: Figures
+  /** What was in flight when it was stopped. */
+  left: ReadonlyArray<{ readonly agent: string; readonly messageId: string }>
+}
+
+/** By conversation, then by goal. */
+export type Records = Map<string, Map<string, GoalRecord>>
+
+const PREFIX = actorOf("")
+
+const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
+  Object.keys(stand.data.inFlight).flatMap((id) => {
+    const node = plan.find(id)
+    return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
+  })
+
+const apply = (records: Records, broken: Set<string>, archived: Set<string>, rune: Rune): void => {
+  const { actor, at, eventId, payload, stream } = rune
+  const key = `${stream}/${actor}`
+  if (broken.has(key)) return
+  const goalId = actor.slice(PREFIX.length)
+  const goals = records.get(stream) ?? new Map<string, GoalRecord>()
+  const record = goals.get(goalId)
+  try {
+    const told = { eventId, at, event: payload["event"] as GoalMachine.Event }
+    const state = applyTo(record?.state ?? initial, told)
+    const { stand } = state
+    const over = isFinal(stand.state)
+    const left = over ? leftOf(state) : []
+    const kept = over ? undefined : state
+    goals.set(goalId, { conversation: stream, goalId, stand, state: kept, figures: figuresOf(state), left })
+    records.set(stream, goals)
+  } catch {
+    broken.add(key)
+    goals.delete(goalId)
+    // what an archive has taken is gone in order
+    if (payload["event"] === undefined) archived.add(key)
+  }
+}
+
+export const recover = Effect.fnUntraced(function* (log: EventLog["Service"]) {
+  const records: Records = new Map()
+  const broken = new Set<string>()
+  const archived = new Set<string>()
+  yield* Stream.runForEachArray(log.read({ kinds: [...GoalMachine.kinds] }), (runes) =>
+    Effect.sync(() => {
+      for (const rune of runes) {
+        if (rune.actor.startsWith(PREFIX)) apply(records, broken, archived, rune)
+      }
+    })
+  )
+  const lost = [...broken].filter((key) => !archived.has(key))
+  if (lost.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${lost.join(", ")}`)
+  return records
+})
+
 interface Alive {
   readonly goal: GoalActor
   readonly scope: Scope.Closeable
@@ -63,7 +120,7 @@ const STALE = 86_400_000
 /** A goal that was only just made, or that crashed, answers within moments. */
 const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
 
-export class LiveGoals {
+export class GoalRegistry {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
   private readonly alive = new Map<string, Alive>()
   /** Where conversations stand that have said so since the start. */
@@ -143,7 +200,7 @@ export class LiveGoals {
   }
 
   /** It goes on from where its record stands. */
-  readonly animate = Effect.fnUntraced({ self: this }, function* (this: LiveGoals, record: GoalRecord) {
+  readonly animate = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
     const { conversation, goalId, stand } = record
     const scope = yield* Scope.fork(this.scope)
     const goal = new GoalActor(
@@ -171,7 +228,7 @@ export class LiveGoals {
 
   private readonly attach = Effect.fnUntraced(
     { self: this },
-    function* (this: LiveGoals, goal: GoalActor, snapshot: Stand, scope: Scope.Scope) {
+    function* (this: GoalRegistry, goal: GoalActor, snapshot: Stand, scope: Scope.Scope) {
       const kind = yield* MachineActor.kind({
         machine: GoalMachine.Autonomy,
         log: this.log,
@@ -189,7 +246,7 @@ export class LiveGoals {
   )
 
   /** One that has ended: its row stays. */
-  private readonly retire = Effect.fnUntraced({ self: this }, function* (this: LiveGoals, record: GoalRecord) {
+  private readonly retire = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
     const found = this.alive.get(keyOf(record))
     if (found === undefined || !this.alive.delete(keyOf(record))) return
     const { goal, scope } = found
@@ -209,7 +266,7 @@ export class LiveGoals {
     })
 
   /** No longer carried on; it stays as it stands. */
-  private readonly park = Effect.fnUntraced({ self: this }, function* (this: LiveGoals, record: GoalRecord) {
+  private readonly park = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
     const found = this.alive.get(keyOf(record))
     if (found === undefined || !this.alive.delete(keyOf(record))) return
     record.stand = found.goal.stand
@@ -222,7 +279,7 @@ export class LiveGoals {
   /** Those of a conversation that can still be written to. */
   private readonly revive = Effect.fnUntraced(
     { self: this },
-    function* (this: LiveGoals, conversation: string, goals: ReadonlyMap<string, GoalRecord>) {
+    function* (this: GoalRegistry, conversation: string, goals: ReadonlyMap<string, GoalRecord>) {
       const open = [...goals.values()].filter(({ stand }) => !isFinal(stand.state))
       if (open.length === 0) return
       if (this.isSealed(conversation)) return
@@ -231,7 +288,7 @@ export class LiveGoals {
   )
 
   /** What a daemon before this one may not have come to any more when a goal ended: again it changes nothing. */
-  private readonly finish = Effect.fnUntraced({ self: this }, function* (this: LiveGoals, record: GoalRecord) {
+  private readonly finish = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
     const { conversation, goalId, left, stand } = record
     const scratch = scratchOf(this.options.scratch, conversation, goalId)
     if (isFinal(stand.state) && existsSync(scratch)) {
@@ -278,24 +335,3 @@ export class LiveGoals {
 
 const keyOf = ({ conversation, goalId }: Pick<GoalRecord, "conversation" | "goalId">): string =>
   `${conversation}/${goalId}`
-
-const make = Effect.fnUntraced(function* (options: Options) {
-  const log = yield* EventLog
-  const scope = yield* Effect.scope
-  const ready = yield* Deferred.make<void, StorageError>()
-  const context = yield* services<DeadLetters | ProcessTree | Reaper>()
-  const [crew, conversations] = [yield* AgentPort, yield* Conversations]
-  const live = new LiveGoals({ options, log, crew, conversations, ready, context, scope })
-  yield* options.nest.add({ id: "reports", start: Effect.succeed(live.listen) })
-  yield* options.nest.add({ id: "standings", start: Effect.succeed(live.follow) })
-  yield* live.recover.pipe(
-    Effect.onExit((exit) => Deferred.done(ready, exit)),
-    Effect.andThen(live.afterwards),
-    Effect.tapCause((cause) => Effect.logError("the goals could not be recovered", cause)),
-    Effect.forkIn(scope)
-  )
-  return GoalCommands.service(live)
-})
-
-/** Goals, kept alive. The nest belongs under a supervisor, beside the conversations and after them. */
-export const layer = (options: Options) => Layer.effect(Goals, make(options))
