@@ -23,13 +23,9 @@ export interface Result {
   readonly head: string | null
 }
 
-/** One task and where it stands. */
-export interface Node {
+/** One task and where it stands, as a snapshot holds it. */
+export interface Row {
   readonly task: Task
-  /** Its age: its place in the plan. */
-  readonly index: number
-  /** Its lane's place. */
-  readonly lane: number
   readonly state: TaskState
   /** The agent that has it, or had it last. */
   readonly agent: string | null
@@ -49,6 +45,14 @@ export interface Node {
   /** Where its agent stood when it began its newest try, and when it was given the task first. */
   readonly base: string | null
   readonly began: string | null
+}
+
+/** The same within its plan. */
+export interface Node extends Row {
+  /** Its age: its place in the plan. */
+  readonly index: number
+  /** Its lane's place. */
+  readonly lane: number
   /** Something that it depends on is not completed. */
   readonly waits: boolean
   /** Dependencies that are failed, cancelled or blocked. */
@@ -56,6 +60,22 @@ export interface Node {
   /** The number of its entry in a queue; 0 where it is in none. */
   readonly entry: number
 }
+
+const rowOf = (task: Task, at: number): Row => ({
+  task,
+  state: "pending",
+  agent: null,
+  messageId: null,
+  attempts: 0,
+  errors: 0,
+  since: at,
+  notBefore: 0,
+  error: null,
+  result: null,
+  given: 0,
+  base: null,
+  began: null
+})
 
 /** A ready task that was queued; one whose number is not its node's any more counts for nothing. */
 interface Entry {
@@ -81,6 +101,7 @@ const sooner: Heap.Before<Entry> = (a, b) =>
   a.notBefore === b.notBefore ? a.index < b.index : a.notBefore < b.notBefore
 
 const TERMINAL: ReadonlySet<TaskState> = new Set(["completed", "failed", "cancelled"])
+const FLIES: ReadonlySet<TaskState> = new Set(["assigned", "running"])
 const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"])
 
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
@@ -102,6 +123,9 @@ interface Waiting {
 
 /** A piece of a plan as it is taken in. */
 interface Piece {
+  readonly rows: ReadonlyArray<Row>
+  /** Where its first task stands, and all of them by id. */
+  readonly from: number
   readonly added: ReadonlyMap<string, number>
   readonly awaited: Map<string, Array<number>>
   /** In pairs. */
@@ -215,7 +239,31 @@ export class Plan {
 
   /** Tasks that were checked: ids are new, dependencies are in the plan or among them, and there is no cycle. */
   add(tasks: ReadonlyArray<Task>, at: number): Plan {
-    return tasks.length === 0 ? this : this.changed((draft) => draft.add(tasks, at))
+    return tasks.length === 0 ? this : this.changed((draft) => draft.add(tasks.map((task) => rowOf(task, at))))
+  }
+
+  /** As `rows` told it. */
+  static of(rows: ReadonlyArray<Row>): Plan {
+    return rows.length === 0 ? Plan.empty : Plan.empty.changed((draft) => draft.add(rows))
+  }
+
+  /** All that the plan is, as plain data, in the order of age. */
+  rows(): ReadonlyArray<Row> {
+    return Array.from(this.parts.nodes, (node) => ({
+      task: node.task,
+      state: node.state,
+      agent: node.agent,
+      messageId: node.messageId,
+      attempts: node.attempts,
+      errors: node.errors,
+      since: node.since,
+      notBefore: node.notBefore,
+      error: node.error,
+      result: node.result,
+      given: node.given,
+      base: node.base,
+      began: node.began
+    }))
   }
 
   /** Those whose wait is over are ready. */
@@ -362,15 +410,17 @@ class Draft {
     return left
   }
 
-  add(tasks: ReadonlyArray<Task>, at: number): void {
+  add(rows: ReadonlyArray<Row>): void {
     const from = this.nodes.size
     const piece: Piece = {
-      added: new Map(tasks.map(({ id }, index) => [id, from + index])),
+      rows,
+      from,
+      added: new Map(rows.map(({ task }, index) => [task.id, from + index])),
       awaited: new Map(),
       dependencies: [],
       dependents: []
     }
-    for (const task of tasks) this.enter(task, at, piece)
+    for (const row of rows) this.enter(row, piece)
     const arrived = this.arrive(piece)
     this.places = this.places.with(piece.added)
     if (piece.awaited.size > 0) {
@@ -381,12 +431,13 @@ class Draft {
     for (const index of arrived) this.wait(index)
     for (let index = from; index < this.nodes.size; index++) {
       if (this.nodes.get(index).waits) this.wait(index)
-      this.settle(index, at)
+      this.settle(index, rows[index - from]!.since)
     }
   }
 
   /** One that it depends on and that is not there yet comes with a later piece of the plan. */
-  private enter(task: Task, at: number, { added, awaited, dependencies, dependents }: Piece): void {
+  private enter(row: Row, { added, awaited, dependencies, dependents, from, rows }: Piece): void {
+    const { state, task } = row
     const index = this.nodes.size
     let waits = false
     let broken = 0
@@ -402,32 +453,14 @@ class Draft {
       }
       dependencies.push(place)
       dependents.push(index)
-      // what comes with it is pending
-      const state = beside === undefined ? this.nodes.get(place).state : "pending"
+      const { state } = beside === undefined ? this.nodes.get(place) : rows[place - from]!
       if (state !== "completed") waits = true
       if (BREAKS.has(state)) broken++
     }
-    this.counts.pending++
-    this.nodes.push({
-      task,
-      index,
-      lane: this.laneFor(task),
-      state: "pending",
-      agent: null,
-      messageId: null,
-      attempts: 0,
-      errors: 0,
-      since: at,
-      notBefore: 0,
-      error: null,
-      result: null,
-      given: 0,
-      base: null,
-      began: null,
-      waits,
-      broken,
-      entry: 0
-    })
+    this.counts[state]++
+    this.errors += row.errors
+    if (FLIES.has(state)) this.flying = new Set([...this.flying, index])
+    this.nodes.push({ ...row, index, lane: this.laneFor(task), waits, broken, entry: 0 })
     this.waiting.push(undefined)
   }
 
@@ -530,7 +563,7 @@ class Draft {
   to(node: Node, state: TaskState, at: number): void {
     const open: Array<number> = []
     this.move(node, state, at, open)
-    const flies = state === "assigned" || state === "running"
+    const flies = FLIES.has(state)
     if (flies !== this.flying.has(node.index)) {
       const flying = new Set(this.flying)
       if (flies) flying.add(node.index)

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 
 import type { Task } from "../../src/domain/GoalMessages.ts"
-import { isReady, type Node, Plan } from "../../src/goals/Plan.ts"
+import { isReady, type Node, Plan, type Row } from "../../src/goals/Plan.ts"
 import { decide, type Decision, type Worker } from "../../src/goals/Scheduler.ts"
 import { task } from "./Tasks.ts"
 
@@ -95,7 +95,10 @@ class World {
 
   do(change: (plan: Plan) => Plan): void {
     this.log.push(change)
-    this.plan = change(this.plan)
+    const before = this.plan
+    const said = JSON.stringify(before.rows())
+    this.plan = change(before)
+    holds("a plan never changes", JSON.stringify(before.rows()) === said)
   }
 
   release(id: string, until: number, now: number): void {
@@ -108,6 +111,13 @@ class World {
     const other = new World(this.agents.map((agent) => ({ ...agent })))
     for (const change of this.log) other.do(change)
     for (const [id, until] of this.notBefore) other.notBefore.set(id, until)
+    return other
+  }
+
+  /** As a daemon finds it that begins with a snapshot. */
+  get restored(): World {
+    const other = this.refolded
+    other.plan = Plan.of(JSON.parse(JSON.stringify(this.plan.rows())) as ReadonlyArray<Row>)
     return other
   }
 
@@ -236,10 +246,12 @@ const run = (seed: number): ReadonlyArray<string> => {
   world.do((each) => each.add(tasks.slice(0, cut), 0))
   const trail: Array<string> = []
   for (let now = 1; now < 60; now++) {
-    const other = now % 6 === 0 ? world.refolded : undefined
+    const other = now % 6 === 0 ? world.refolded : now % 6 === 3 ? world.restored : undefined
     const given = schedule(world, now)
     if (other !== undefined) {
-      holds("folded again from the log, it goes on as before", String(schedule(other, now)) === String(given))
+      consistent(other.plan)
+      holds("found again, it goes on as before", String(schedule(other, now)) === String(given))
+      holds("found again, it is the same", JSON.stringify(other.plan.rows()) === JSON.stringify(world.plan.rows()))
     }
     trail.push(...given)
     consistent(world.plan)
