@@ -9,7 +9,7 @@
 import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
-import { Plan } from "./Plan.ts"
+import { Plan, type Row } from "./Plan.ts"
 
 export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>
 
@@ -191,3 +191,30 @@ export const knownTo = ({ former, plan }: GoalState): ReadonlyMap<string, boolea
   for (const { state, task } of plan.nodes) known.set(task.id, state !== "failed" && state !== "cancelled")
   return known
 }
+
+/** A state as plain data: what a snapshot holds. */
+export interface PlainGoal extends Omit<GoalState, "followed" | "former" | "loads" | "options" | "plan"> {
+  readonly options: GoalOptions | null
+  readonly plan: ReadonlyArray<Row>
+  readonly former: ReadonlyArray<string>
+  readonly followed: ReadonlyArray<string>
+  readonly loads: ReadonlyArray<readonly [agent: string, tasks: number]>
+}
+
+export const toPlain = (goal: GoalState): PlainGoal => ({
+  ...goal,
+  options: goal.options ?? null,
+  plan: goal.plan.rows(),
+  former: [...goal.former],
+  followed: [...goal.followed],
+  loads: [...goal.loads]
+})
+
+export const fromPlain = (plain: PlainGoal): GoalState => ({
+  ...plain,
+  options: plain.options ?? undefined,
+  plan: Plan.of(plain.plan),
+  former: new Set(plain.former),
+  followed: new Set(plain.followed),
+  loads: new Map(plain.loads)
+})

@@ -94,11 +94,11 @@ class World {
   }
 
   do(change: (plan: Plan) => Plan): void {
-    this.log.push(change)
     const before = this.plan
-    const said = JSON.stringify(before.rows())
+    // now and then: it costs more than all the rest
+    const said = this.log.push(change) % 16 === 0 ? JSON.stringify(before.rows()) : undefined
     this.plan = change(before)
-    holds("a plan never changes", JSON.stringify(before.rows()) === said)
+    holds("a plan never changes", said === undefined || JSON.stringify(before.rows()) === said)
   }
 
   release(id: string, until: number, now: number): void {
