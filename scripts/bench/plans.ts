@@ -6,8 +6,10 @@
 import { Effect } from "effect"
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import { pieces } from "../../src/goals/GoalActor.ts"
-import { apply, initial, type Told } from "../../src/goals/GoalState.ts"
+import type * as GoalMachine from "../../src/goals/GoalMachine.ts"
+import { apply, initial } from "../../src/goals/GoalState.ts"
 import { Plan } from "../../src/goals/Plan.ts"
+import type { Rune } from "../../src/event-log/LogRune.ts"
 import * as PlanFile from "../../src/goals/PlanFile.ts"
 import { decide, type Worker } from "../../src/goals/Scheduler.ts"
 import { type Bench, heap, interleave, type Subject } from "./Bench.ts"
@@ -61,9 +63,27 @@ const workOff = (whole: Plan): number => {
 }
 
 /** The runes of a goal in which every task is done. */
-const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Told> => {
-  const told: Array<Told> = []
-  const say = (event: Told["event"]) => told.push({ eventId: told.length + 1, at: told.length, event })
+const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Rune> => {
+  const runes: Array<Rune> = []
+  const say = (event: GoalMachine.Event) => {
+    const eventId = runes.length + 1
+    runes.push({
+      format: 2,
+      eventId,
+      seq: eventId,
+      stream: "bench",
+      at: eventId,
+      kind: "plan.moved",
+      actor: "plan/g1",
+      from: null,
+      to: null,
+      trigger: event._tag,
+      cause: null,
+      moves: [],
+      visibility: "internal",
+      payload: { event }
+    })
+  }
   say({ _tag: "goal_submitted", planId: "g1", goal: "all of it", by: "bench" })
   for (const [index, piece] of pieces(tasks).entries()) {
     say(
@@ -78,7 +98,7 @@ const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Told> => {
     say({ _tag: "task_started", taskId: id })
     say({ _tag: "task_completed", taskId: id, result: "done", evidence: null })
   }
-  return told
+  return runes
 }
 
 const time = async (size: number, run: () => unknown): Promise<number> => {
@@ -103,7 +123,7 @@ const subject = (size: number): Subject => ({
     })
     const runes = runesOf(tasks)
     const fold = await time(size, () => {
-      const state = runes.reduce(apply, initial)
+      const state = runes.reduce((before, rune) => apply(before, rune), initial)
       if (state.plan.counts.completed !== size) throw new Error("the fold lost a task")
     })
     return { check, schedule, fold, memory: bytes }

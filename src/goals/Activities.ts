@@ -4,12 +4,12 @@
  * keeps it from going on. Each answers by a move that leads out of its state.
  */
 import { Cause, Effect, Result } from "effect"
-import type { Context } from "../event-actor/MachineActor.ts"
+import { ActorStopped } from "../event-actor/ActorRef.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
-import { knownTo, usedBy } from "./GoalState.ts"
+import { type GoalState, knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
 import { TaskRunner } from "./TaskRunner.ts"
 import * as ReviewGate from "./ReviewGate.ts"
@@ -17,12 +17,13 @@ import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
 import { decide } from "./Scheduler.ts"
 
-type Entered = Context<GoalMachine.State, GoalMachine.Event, GoalMachine.Data>
+/** The goal as the rune left it that entered the state. */
+type Entered = GoalState
 
 /** Tasks whose evidence a review reads, the newest. */
 const MAX_EVIDENCE = 100
 
-/** An answer that could be used, or why there is none; a log that fails is neither. */
+/** Answers with a usable answer or with the reason for none; fails only where the log fails. */
 const asks = <A>(
   goal: GoalActor,
   entered: Entered,
@@ -30,10 +31,10 @@ const asks = <A>(
   what: { readonly key: string; readonly text: string; readonly read: Query.Query<A>["read"] }
 ) =>
   Query.ask({
-    crew: goal.around.crew,
+    agents: goal.around.agents,
     to: { conversation: goal.around.conversation, agent },
     from: `plan:${goal.goalId}`,
-    key: `plan/${goal.goalId}/${what.key}/${entered.cause}`,
+    key: `plan/${goal.goalId}/${what.key}/${entered.stand.entered}`,
     text: what.text,
     tries: goal.options.planTries,
     timeout: goal.options.taskTimeout,
@@ -42,7 +43,7 @@ const asks = <A>(
       goal.detail = goal.around.takesWork() ? detail : RESTS
       goal.asking = { agent, messageId }
     },
-    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.cause),
+    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.stand.entered),
     read: what.read
   }).pipe(
     Effect.tap(() =>
@@ -57,7 +58,7 @@ const asks = <A>(
     })
   )
 
-/** The planner gives no plan: it cannot, or it may not. */
+/** Ends the goal whose planner gives no plan: no answer is usable, or the budget is spent. */
 const giveUp = (goal: GoalActor, error: Query.BudgetSpent | Query.QueryFailed) =>
   goal.moveIfStill({
     _tag: error._tag === "BudgetSpent" ? "budget_exhausted" : "unresolvable",
@@ -73,7 +74,7 @@ const decompose = (goal: GoalActor) =>
         : `it waits for a plan: agentd goal plan ${goal.goalId} FILE`
       return yield* Effect.never
     }
-    yield* goal.around.crew.recovered
+    yield* goal.around.agents.recovered
     const workers = yield* goal.members
     const door = { workers: workers.map(({ agent }) => agent), known: usedBy(goal.state) }
     const tasks = yield* asks(goal, entered, planner, {
@@ -98,7 +99,7 @@ const refine = (goal: GoalActor) =>
     }
     const { autoStart, planner } = goal.options
     if (goal.state.revise !== null && planner !== null) {
-      yield* goal.around.crew.recovered
+      yield* goal.around.agents.recovered
       const workers = yield* goal.members
       const door = { workers: workers.map(({ agent }) => agent), known: knownTo(goal.state) }
       const added = yield* asks(goal, entered, planner, {
@@ -114,7 +115,7 @@ const refine = (goal: GoalActor) =>
     return yield* Effect.never
   })
 
-/** What the newest tasks show for themselves, from the log. */
+/** Reads the evidence of the newest completed tasks from the log. */
 const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
   const shown = new Map<string, Evidence>()
   const done = goal.state.plan.nodes
@@ -131,7 +132,7 @@ const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
 
 const isError = ({ severity }: Finding): boolean => severity === "error"
 
-/** The checks, then the critic where they found no error. */
+/** Runs the checks, then asks the critic where the checks found no error. */
 const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) {
   const { checks, checkTimeout, critic, target } = goal.options
   const project = yield* goal.around.project
@@ -179,8 +180,8 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
 
 const review = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
-    yield* goal.around.crew.recovered
-    if (goal.state.reviewed < entered.cause) {
+    yield* goal.around.agents.recovered
+    if (goal.state.reviewed < entered.stand.entered) {
       const findings = yield* examine(goal, entered)
       if (findings instanceof Query.BudgetSpent) {
         return yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: findings.message })
@@ -188,7 +189,7 @@ const review = (goal: GoalActor) =>
       yield* goal.move({ _tag: "critique", findings: Critic.bounded(findings) })
     }
     const workers = (yield* goal.members).map(({ agent }) => agent)
-    const { data } = goal.stand
+    const { data } = goal.state.stand
     const verdict = Critic.verdict(goal.state, goal.state.findings, data.rounds + 1, workers)
     switch (verdict._tag) {
       case "Passed":
@@ -200,9 +201,9 @@ const review = (goal: GoalActor) =>
     }
   })
 
-/** What leads a blocked plan on: a task could be given out now, or every agent that could go on has spent its budget. */
+/** The event that leads a blocked plan on: a task could be given out now, or every able agent has spent its budget. */
 const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
-  const { data } = goal.stand
+  const { data } = goal.state.stand
   if (data.rounds >= data.maxRounds) return undefined
   const decision = decide(goal.state.plan.advance(yield* goal.now), goal.workersOf(yield* goal.members))
   const event: GoalMachine.Event | undefined =
@@ -215,13 +216,13 @@ const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
 })
 
 const watch = (goal: GoalActor) =>
-  Effect.fnUntraced(function* ({ snapshot }: Entered) {
-    yield* goal.around.crew.recovered
+  Effect.fnUntraced(function* ({ stand }: Entered) {
+    yield* goal.around.agents.recovered
     const { blockedTimeout } = goal.options
     const began = yield* goal.now
-    // a clock that was set back must not make it wait for ever
-    const until = Math.min(snapshot.at + blockedTimeout, began + blockedTimeout)
-    const { data } = snapshot
+    // a clock that was set back must not prolong the wait for ever
+    const until = Math.min(stand.at + blockedTimeout, began + blockedTimeout)
+    const { data } = stand
     const again = data.rounds >= data.maxRounds || goal.state.plan.counts.failed > 0
     goal.detail = `it waits: ${data.reason ?? "it is blocked"}${again ? `. Let it go on: agentd goal retry ${goal.goalId}` : ""}`
     for (;;) {
@@ -229,14 +230,14 @@ const watch = (goal: GoalActor) =>
       if (event !== undefined) return yield* goal.moveIfStill(event)
       const now = yield* goal.now
       if (now >= until) {
-        const reason = `nobody resolved it in time: ${snapshot.data.reason ?? "it is blocked"}`
+        const reason = `nobody resolved it in time: ${data.reason ?? "it is blocked"}`
         return yield* goal.moveIfStill({ _tag: "unresolvable", reason })
       }
       yield* goal.news(until - now)
     }
   })
 
-/** After what went wrong here, for the n-th time. */
+/** The pause before the next attempt after the n-th failure, ms. */
 const stumbled = (n: number): number => Math.min(1_000 * 2 ** n, 60_000)
 
 /**
@@ -247,10 +248,12 @@ const contained =
   <E, R>(goal: GoalActor, activity: (entered: Entered) => Effect.Effect<void, E, R>) =>
   (entered: Entered): Effect.Effect<void, StorageError, R> => {
     const attempt = (n: number): Effect.Effect<void, StorageError, R> =>
-      Effect.catchCause(Effect.andThen(goal.settled, activity(entered)), (cause) => {
+      Effect.catchCause(activity(entered), (cause) => {
         const error = Cause.squash(cause)
         if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
         if (error instanceof StorageError) return Effect.fail(error)
+        // the actor ends, and the activity with the actor
+        if (error instanceof ActorStopped) return Effect.never
         goal.detail = `it cannot go on: ${error instanceof Error ? error.message : String(error)}`
         const then =
           error instanceof RuneRefused ? Effect.never : Effect.andThen(Effect.sleep(stumbled(n)), attempt(n + 1))
@@ -259,7 +262,7 @@ const contained =
     return attempt(0)
   }
 
-/** Of one goal, by the names in the machine's table. */
+/** The activities of one goal, by the names in the machine's table. */
 export const of = (goal: GoalActor) => ({
   DecomposeGoal: contained(goal, decompose(goal)),
   RefinePlan: contained(goal, refine(goal)),
@@ -268,10 +271,10 @@ export const of = (goal: GoalActor) => ({
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/** What a goal that has ended leaves behind is taken away: its actor may be gone before it has taken back all tasks. */
+/** Takes away what an ended goal leaves behind: the actor may be gone before all tasks are taken back. */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
-  yield* goal.cancelTasks(Object.keys(goal.stand.data.inFlight))
+  yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))
   const project = yield* goal.around.project
   if (project !== undefined) yield* ReviewGate.clear(project.root, goal.scratch)
 })

@@ -11,9 +11,9 @@ import { cut } from "./Excerpt.ts"
 
 const MAX_MESSAGE = 4_000
 const MAX_TASK = 100
-/** Of findings, or of the tasks that they become, as JSON. */
+/** Most bytes of findings, or of the tasks that findings become, as JSON. */
 const MAX_BYTES = 300_000
-/** What all evidence together may take of a prompt, in characters. */
+/** Most characters of a prompt that all evidence together may take. */
 const MAX_EVIDENCE = 120_000
 const MAX_ONE = 4_000
 
@@ -48,7 +48,7 @@ const evidenceText = ({ branch, commits, output, reported }: Evidence): string =
     MAX_ONE
   )
 
-/** Task by task, as long as there is room. */
+/** The results task by task, as long as there is room. */
 const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
   let text = ""
   let left = 0
@@ -70,11 +70,11 @@ export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, ga
     FORM
   ].join("\n\n")
 
-/** What is for a person to mend is not the critic's to say. */
+/** The critic cannot say that a finding is for a person to mend. */
 const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
 const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
 
-/** An answer, as findings. */
+/** Reads an answer as findings. */
 export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { readonly message: string }> => {
   const found = jsonIn(output)
   if (Result.isFailure(found)) return Effect.fail({ message: found.failure })
@@ -84,14 +84,14 @@ export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { re
     : Effect.succeed(decoded.success.findings)
 }
 
-/** As many as fit into a rune, which holds them twice; one at least. */
+/** The first entries that fit into a rune, which holds each twice; one at least. */
 const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
   let bytes = 0
   const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)
   return end === -1 ? all : all.slice(0, end)
 }
 
-/** As they are kept: the errors first where there is no room for all. */
+/** The findings as the log keeps them: the errors first where there is no room for all. */
 export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> => {
   const short = findings.map((finding) => ({
     ...finding,
@@ -113,7 +113,7 @@ export type Verdict =
 const titleOf = ({ fix, message }: Finding): string =>
   cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Mend it", MAX_TITLE)
 
-/** One that failed may go to another agent; one that was done goes to whoever has the work in front of him. */
+/** The follow-up of a failed task may go to any agent; that of a completed task goes to the agent that did the task. */
 const followUp = (goal: GoalState, id: string, finding: Finding, workers: ReadonlyArray<string>): Task => {
   const node = finding.task === undefined ? undefined : goal.plan.find(finding.task)
   const had = node?.state === "completed" && node.agent !== null && workers.includes(node.agent) ? node.agent : null
@@ -133,7 +133,7 @@ const followUp = (goal: GoalState, id: string, finding: Finding, workers: Readon
   }
 }
 
-/** What follows from the findings of a round. */
+/** The consequence of a round's findings. */
 export const verdict = (
   goal: GoalState,
   findings: ReadonlyArray<Finding>,

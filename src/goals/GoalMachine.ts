@@ -30,35 +30,35 @@ export const Event = Schema.Union([
   /** The plan's first tasks, at most `FIRST_TASKS`; the rest come by `plan_updated`. */
   Schema.TaggedStruct("decompose_goal", {
     tasks,
-    /** So many tasks the plan has in all. */
+    /** The plan's tasks once all pieces are there. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_updated", {
     added: tasks,
     cancelled: Schema.Array(taskId),
-    /** With more pieces of the same change to come, so many tasks the plan has in the end. */
+    /** The plan's tasks once all pieces of the change are there. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_approved", { by: Schema.String }),
   Schema.TaggedStruct("auto_start", {}),
-  /** Back to the planner, with what to revise. */
+  /** Sends the plan back to the planner. */
   Schema.TaggedStruct("plan_rejected", { by: Schema.String, reason: Schema.String }),
   Schema.TaggedStruct("task_assigned", {
     taskId,
     agentId: Schema.String,
-    /** The message that carries it: the same after a crash. */
+    /** The message that carries the task: the same after a crash. */
     messageId: Schema.optionalKey(Schema.String),
-    /** The commit that its agent stands at; null where that is not known yet. */
+    /** The commit that the agent's folder stands at; null where that is not known yet. */
     base: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   Schema.TaggedStruct("task_started", { taskId, base: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
-  /** One try is over, another may follow. */
+  /** A try has ended, another may follow. */
   Schema.TaggedStruct("task_retried", {
     taskId,
     error: Schema.String,
-    /** False where it was no error of the task's. */
+    /** False where the error was not the task's. */
     counts: Schema.Boolean,
-    /** Not before, ms since the epoch. */
+    /** The next try begins not before, ms since the epoch. */
     until: Schema.Finite
   }),
   Schema.TaggedStruct("task_completed", { taskId, result: Schema.Unknown, evidence: Schema.Unknown }),
@@ -70,7 +70,7 @@ export const Event = Schema.Union([
     /** Failed tasks that are to be tried again. */
     tasks: Schema.optionalKey(Schema.Array(taskId))
   }),
-  /** Nobody lets a blocked plan go on in time, or its planner gives no plan that can be used. */
+  /** A blocked plan was not let go on in time, or the planner gives no plan that can be used. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
   /** What the gate and the critic found; the verdict follows. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Schema.Unknown) }),
@@ -97,11 +97,11 @@ export interface Data {
   /** Reviews since the start or the last unblocking that did not pass. */
   readonly rounds: number
   readonly maxRounds: number
-  /** Why it is blocked or stopped; null while it is neither. */
+  /** Why the goal is blocked or stopped; null in other states. */
   readonly reason: string | null
 }
 
-/** Most tasks of a plan, and those that the first rune of a plan carries. */
+/** Most tasks of a plan, and of the first rune of a plan. */
 export const MAX_TASKS = 200_000
 export const FIRST_TASKS = 1_000
 
@@ -142,7 +142,7 @@ const update = on<Event, Data>()
 
 const busy = (data: Data): boolean => Object.keys(data.inFlight).length > 0
 
-/** True for what was said of an older time: a task that is not where the event has it, a count that has moved on. */
+/** True for an event of the past: the task is not where the event has it, the count has moved on. */
 const past = (data: Data, event: Event): boolean => {
   switch (event._tag) {
     case "task_assigned":

@@ -6,24 +6,22 @@
  * of a newer agentd, an archived conversation) is named and left out; of a goal that
  * has ended a row stays.
  */
-import { Clock, Context, Deferred, Effect, Exit, Schedule, Scope, Stream } from "effect"
+import { Clock, Context, type Deferred, Effect, HashMap, type Scope, Stream } from "effect"
 import { existsSync } from "node:fs"
-import { DeadLetters } from "../event-actor/DeadLetters.ts"
-import * as MachineActor from "../event-actor/MachineActor.ts"
+import type { System } from "../event-actor/ActorSystem.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
-import type { ProcessTree } from "../backends/process/ProcessTree.ts"
-import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment } from "../backends/process/RunProcess.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import type { Conversations, Standing } from "../domain/Conversations.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
 import type { Caller, CommandRefused } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { Rune } from "../event-log/LogRune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import * as Activities from "./Activities.ts"
-import { GoalActor, isFinal, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
-import { actorOf, apply as applyTo, type GoalState, initial, type Stand } from "./GoalState.ts"
+import { definition, GoalActor, type Needs, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
+import { actorOf, apply, type GoalState, initial, isFinal, type Stand } from "./GoalState.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import { type Figures, figuresOf } from "./GoalView.ts"
 
@@ -47,21 +45,24 @@ export interface Options {
   readonly environment: Environment
 }
 
+/** What is known of a goal besides the goal itself, where it is alive. */
 export interface GoalRecord {
   readonly conversation: string
   readonly goalId: string
-  stand: Stand
-  /** Undefined once it has ended. */
-  state: GoalState | undefined
-  figures: Figures
-  /** What was in flight when it was stopped. */
-  left: ReadonlyArray<{ readonly agent: string; readonly messageId: string }>
+  readonly stand: Stand
+  /** Undefined once the goal has ended. */
+  readonly state: GoalState | undefined
+  readonly figures: Figures
+  /** The tasks in flight when the goal was stopped. */
+  readonly left: ReadonlyArray<{ readonly agent: string; readonly messageId: string }>
 }
 
-/** By conversation, then by goal. */
-export type Records = Map<string, Map<string, GoalRecord>>
-
-const PREFIX = actorOf("")
+const recordOf = (conversation: string, goalId: string, state: GoalState): GoalRecord => {
+  const { stand } = state
+  const ended = isFinal(stand)
+  const of = { conversation, goalId, stand, figures: figuresOf(state) }
+  return { ...of, state: ended ? undefined : state, left: ended ? leftOf(state) : [] }
+}
 
 const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
   Object.keys(stand.data.inFlight).flatMap((id) => {
@@ -69,254 +70,241 @@ const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
     return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
   })
 
-const apply = (records: Records, broken: Set<string>, archived: Set<string>, rune: Rune): void => {
-  const { actor, at, eventId, payload, stream } = rune
-  const key = `${stream}/${actor}`
-  if (broken.has(key)) return
-  const goalId = actor.slice(PREFIX.length)
-  const goals = records.get(stream) ?? new Map<string, GoalRecord>()
-  const record = goals.get(goalId)
+/** The goals of one conversation by name, as far as its runes fold. */
+type Folded = HashMap.HashMap<string, GoalRecord | "archived" | "broken">
+
+const PREFIX = actorOf("")
+const kinds: ReadonlySet<string> = new Set(GoalMachine.kinds)
+
+/** One rune of the conversation. */
+const fold = (goals: Folded, rune: Rune): Folded => {
+  if (!rune.actor.startsWith(PREFIX) || !kinds.has(rune.kind)) return goals
+  const goalId = rune.actor.slice(PREFIX.length)
+  const before = HashMap.get(goals, goalId)
+  const known = before._tag === "Some" ? before.value : undefined
+  if (typeof known === "string") return goals
   try {
-    const told = { eventId, at, event: payload["event"] as GoalMachine.Event }
-    const state = applyTo(record?.state ?? initial, told)
-    const { stand } = state
-    const over = isFinal(stand.state)
-    const left = over ? leftOf(state) : []
-    const kept = over ? undefined : state
-    goals.set(goalId, { conversation: stream, goalId, stand, state: kept, figures: figuresOf(state), left })
-    records.set(stream, goals)
+    if (known !== undefined && known.state === undefined) throw new Error(`${goalId} has ended`)
+    return HashMap.set(goals, goalId, recordOf(rune.stream, goalId, apply(known?.state ?? initial, rune)))
   } catch {
-    broken.add(key)
-    goals.delete(goalId)
     // what an archive has taken is gone in order
-    if (payload["event"] === undefined) archived.add(key)
+    return HashMap.set(goals, goalId, rune.payload["event"] === undefined ? "archived" : "broken")
   }
 }
 
+/** By conversation, then by goal. */
+export type Records = ReadonlyMap<string, ReadonlyMap<string, GoalRecord>>
+
+/** What the log says of every goal. */
 export const recover = Effect.fnUntraced(function* (log: EventLog["Service"]) {
-  const records: Records = new Map()
-  const broken = new Set<string>()
-  const archived = new Set<string>()
+  const streams = new Map<string, Folded>()
   yield* Stream.runForEachArray(log.read({ kinds: [...GoalMachine.kinds] }), (runes) =>
     Effect.sync(() => {
-      for (const rune of runes) {
-        if (rune.actor.startsWith(PREFIX)) apply(records, broken, archived, rune)
-      }
+      for (const rune of runes) streams.set(rune.stream, fold(streams.get(rune.stream) ?? HashMap.empty(), rune))
     })
   )
-  const lost = [...broken].filter((key) => !archived.has(key))
-  if (lost.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${lost.join(", ")}`)
-  return records
+  const records = new Map<string, Map<string, GoalRecord>>()
+  const broken: Array<string> = []
+  for (const [stream, goals] of streams) {
+    const found = new Map<string, GoalRecord>()
+    for (const [goalId, record] of goals) {
+      if (record === "broken") broken.push(`${stream}/${goalId}`)
+      else if (record !== "archived") found.set(goalId, record)
+    }
+    if (found.size > 0) records.set(stream, found)
+  }
+  if (broken.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${broken.join(", ")}`)
+  return records as Records
 })
 
 interface Alive {
   readonly goal: GoalActor
-  readonly scope: Scope.Closeable
+  readonly scope: CommitScope
 }
 
-/** What was stopped longer ago than this has been taken back, or has ended by itself. */
+/** Tasks of a goal that was stopped longer ago have been taken back, or have ended by themselves. */
 const STALE = 86_400_000
 
-/** A goal that was only just made, or that crashed, answers within moments. */
-const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
+/** What the registry is made of. */
+export interface Parts {
+  readonly options: Options
+  readonly log: EventLog["Service"]
+  readonly system: System
+  readonly agents: AgentPort["Service"]
+  readonly conversations: Conversations["Service"]
+  readonly ready: Deferred.Deferred<void, StorageError>
+  /** What goals run in. */
+  readonly context: Context.Context<Needs>
+  readonly scope: Scope.Scope
+}
 
 export class GoalRegistry {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
   private readonly alive = new Map<string, Alive>()
-  /** Where conversations stand that have said so since the start. */
+  /** Where conversations stand whose standing has changed since the start. */
   private readonly standings = new Map<string, Standing>()
-  readonly options: Options
-  readonly log: EventLog["Service"]
-  readonly crew: AgentPort["Service"]
-  private readonly conversations: Conversations["Service"]
-  readonly ready: Deferred.Deferred<void, StorageError>
-  private readonly context: Context.Context<DeadLetters | ProcessTree | Reaper>
-  private readonly scope: Scope.Scope
+  readonly parts: Parts
 
-  constructor(parts: {
-    readonly options: Options
-    readonly log: EventLog["Service"]
-    readonly crew: AgentPort["Service"]
-    readonly conversations: Conversations["Service"]
-    readonly ready: Deferred.Deferred<void, StorageError>
-    readonly context: Context.Context<DeadLetters | ProcessTree | Reaper>
-    readonly scope: Scope.Scope
-  }) {
-    this.options = parts.options
-    this.log = parts.log
-    this.crew = parts.crew
-    this.conversations = parts.conversations
-    this.ready = parts.ready
-    this.context = parts.context
-    this.scope = parts.scope
+  constructor(parts: Parts) {
+    this.parts = parts
   }
 
-  /** Undefined where it has ended, or is not carried on. */
-  find(record: GoalRecord): GoalActor | undefined {
+  /** The live goal; undefined where the goal has ended or is parked. */
+  find(record: Named): GoalActor | undefined {
     return this.alive.get(keyOf(record))?.goal
   }
 
   private standing(conversation: string): Standing {
-    return this.standings.get(conversation) ?? this.conversations.standing(conversation)
+    return this.standings.get(conversation) ?? this.parts.conversations.standing(conversation)
   }
 
-  /** Its log takes nothing more. */
+  /** True where the conversation's log takes nothing more. */
   isSealed(conversation: string): boolean {
     return this.standing(conversation) === "sealed"
   }
 
-  /** Tells those whom it may concern. */
+  private goalsOf(conversation: string): Map<string, GoalRecord> {
+    const known = this.records.get(conversation)
+    if (known !== undefined) return known
+    const fresh = new Map<string, GoalRecord>()
+    this.records.set(conversation, fresh)
+    return fresh
+  }
+
+  /** Hands reports of agents to the goals of their conversation. */
   readonly listen = Effect.suspend(() =>
-    Stream.runForEach(this.crew.reports, (report) =>
+    Stream.runForEach(this.parts.agents.reports, (report) =>
       Effect.sync(() => {
         for (const record of this.records.get(report.conversation)?.values() ?? []) this.find(record)?.heard(report)
       })
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /** Follows where conversations stand; one that is resumed lets its goals go on. */
+  /** Follows the conversations: goals of a resumed one go on, goals of a sealed one are parked. */
   readonly follow = Effect.suspend(() =>
-    Stream.runForEach(this.conversations.changes, ({ conversation, standing }) =>
+    Stream.runForEach(this.parts.conversations.changes, ({ conversation, standing }) =>
       Effect.sync(() => {
         this.standings.set(conversation, standing)
         for (const record of this.records.get(conversation)?.values() ?? []) {
           this.find(record)?.wake()
-          if (standing === "sealed") Effect.runForkWith(this.context)(this.park(record))
+          if (standing === "sealed") Effect.runForkWith(this.parts.context)(this.park(record))
         }
       })
     )
   ).pipe(Effect.andThen(Effect.never))
 
-  /** The next name in a conversation. */
+  /** A record under the next free name of the conversation. */
   newRecord(conversation: string): GoalRecord {
-    const goals = this.records.get(conversation) ?? new Map<string, GoalRecord>()
-    this.records.set(conversation, goals)
+    const goals = this.goalsOf(conversation)
     const numbers = [...goals.keys()].map((goalId) => Number(goalId.slice(1)))
-    const goalId = `g${Math.max(0, ...numbers.filter(Number.isInteger)) + 1}`
-    const { stand } = initial
-    const record = { conversation, goalId, stand, state: initial, figures: figuresOf(initial), left: [] }
-    goals.set(goalId, record)
+    const record = recordOf(conversation, `g${Math.max(0, ...numbers.filter(Number.isInteger)) + 1}`, initial)
+    goals.set(record.goalId, record)
     return record
   }
 
-  /** It goes on from where its record stands. */
+  /** Starts the goal's actor from the record's state. */
   readonly animate = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
-    const { conversation, goalId, stand } = record
-    const scope = yield* Scope.fork(this.scope)
-    const goal = new GoalActor(
-      goalId,
-      {
-        conversation,
-        crew: this.crew,
-        log: this.log,
-        project: this.options.projects.config(conversation),
-        takesWork: () => this.standing(conversation) === "working",
-        scope,
-        scratch: this.options.scratch,
-        store: this.options.store,
-        environment: this.options.environment,
-        settles
-      },
-      record.state ?? initial
-    )
-    yield* this.attach(goal, stand, scope)
+    const { agents, context, log, options, scope: around, system } = this.parts
+    const { conversation, goalId, state } = record
+    const name = actorOf(goalId)
+    const scope = new CommitScope(system, { id: `${conversation}/${name}`, stream: conversation })
+    const surroundings = {
+      conversation,
+      agents,
+      log,
+      project: options.projects.config(conversation),
+      takesWork: () => this.standing(conversation) === "working",
+      scope: around,
+      scratch: options.scratch,
+      store: options.store,
+      environment: options.environment
+    }
+    const goal = new GoalActor(goalId, surroundings, (of) => {
+      const activities = Activities.of(of)
+      const actor = definition({
+        perform: (action) =>
+          action._tag === "CancelTasks"
+            ? of.cancelTasks(action.taskIds)
+            : Effect.sync(() => void Effect.runForkWith(context)(this.retire(record))),
+        run: (name, entered) => Effect.provideContext(activities[name](entered), context)
+      })
+      return scope.add(name, actor, state ?? initial)
+    })
     this.alive.set(keyOf(record), { goal, scope })
-    goal.over = () => void Effect.runForkWith(this.context)(this.retire(record))
-    yield* this.options.nest.add(goal.actor)
+    yield* options.nest.add(scope)
     return goal
   })
 
-  private readonly attach = Effect.fnUntraced(
+  /** Ends the goal's actor; the record keeps the last state. */
+  private readonly leave = Effect.fnUntraced(
     { self: this },
-    function* (this: GoalRegistry, goal: GoalActor, snapshot: Stand, scope: Scope.Scope) {
-      const kind = yield* MachineActor.kind({
-        machine: GoalMachine.Autonomy,
-        log: this.log,
-        deadLetters: Context.get(this.context, DeadLetters),
-        perform: ({ taskIds }) => goal.cancelTasks(taskIds),
-        activities: Activities.of(goal)
-      }).pipe(Scope.provide(scope), Effect.provideContext(this.context))
-      goal.actor = yield* kind.make({
-        address: `${goal.around.conversation}/${actorOf(goal.goalId)}`,
-        actor: actorOf(goal.goalId),
-        stream: goal.around.conversation,
-        snapshot
-      })
+    function* (this: GoalRegistry, record: Named, before: (goal: GoalActor) => Effect.Effect<void>) {
+      const { conversation, goalId } = record
+      const found = this.alive.get(keyOf(record))
+      if (found === undefined || !this.alive.delete(keyOf(record))) return
+      const { goal, scope } = found
+      const goals = this.goalsOf(conversation)
+      if (goals.has(goalId)) goals.set(goalId, recordOf(conversation, goalId, goal.state))
+      yield* before(goal)
+      yield* this.parts.options.nest.remove(scope.id)
+      scope.close()
     }
   )
 
-  /** One that has ended: its row stays. */
-  private readonly retire = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
-    const found = this.alive.get(keyOf(record))
-    if (found === undefined || !this.alive.delete(keyOf(record))) return
-    const { goal, scope } = found
-    record.stand = goal.stand
-    record.figures = figuresOf(goal.state)
-    record.state = undefined
-    yield* Activities.tidy(goal)
-    yield* this.options.nest.remove(goal.actor.id)
-    yield* Scope.close(scope, Exit.void)
-  })
+  /** Ends the actor of a goal that has ended. */
+  private retire(record: Named) {
+    return this.leave(record, Activities.tidy)
+  }
 
-  /** One that never came to be. */
-  readonly drop = (record: GoalRecord) =>
+  /** Ends the actor of a goal that cannot go on; the goal stays as it stands. */
+  private park(record: Named) {
+    return this.leave(record, () => Effect.void)
+  }
+
+  /** Forgets a goal that could not be submitted. */
+  readonly drop = (record: Named) =>
     Effect.suspend(() => {
       this.records.get(record.conversation)?.delete(record.goalId)
       return this.park(record)
     })
 
-  /** No longer carried on; it stays as it stands. */
-  private readonly park = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
-    const found = this.alive.get(keyOf(record))
-    if (found === undefined || !this.alive.delete(keyOf(record))) return
-    record.stand = found.goal.stand
-    record.state = found.goal.state
-    record.figures = figuresOf(found.goal.state)
-    yield* this.options.nest.remove(found.goal.actor.id)
-    yield* Scope.close(found.scope, Exit.void)
-  })
-
-  /** Those of a conversation that can still be written to. */
+  /** Starts the open goals of a conversation that is not sealed. */
   private readonly revive = Effect.fnUntraced(
     { self: this },
     function* (this: GoalRegistry, conversation: string, goals: ReadonlyMap<string, GoalRecord>) {
-      const open = [...goals.values()].filter(({ stand }) => !isFinal(stand.state))
-      if (open.length === 0) return
       if (this.isSealed(conversation)) return
-      for (const record of open) yield* this.animate(record)
+      for (const record of goals.values()) if (record.state !== undefined) yield* this.animate(record)
     }
   )
 
-  /** What a daemon before this one may not have come to any more when a goal ended: again it changes nothing. */
+  /** Completes the end of a goal that an earlier daemon may have left half done; a repetition changes nothing. */
   private readonly finish = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
+    const { agents, options } = this.parts
     const { conversation, goalId, left, stand } = record
-    const scratch = scratchOf(this.options.scratch, conversation, goalId)
-    if (isFinal(stand.state) && existsSync(scratch)) {
-      yield* this.crew.recovered
-      const project = yield* this.options.projects.config(conversation)
+    if (!isFinal(stand)) return
+    const scratch = scratchOf(options.scratch, conversation, goalId)
+    if (existsSync(scratch)) {
+      const project = yield* options.projects.config(conversation)
       if (project !== undefined) yield* ReviewGate.clear(project.root, scratch)
     }
-    const now = yield* Clock.currentTimeMillis
-    if (left.length === 0 || now - stand.at > STALE) return
-    yield* this.crew.recovered
-    for (const { agent, messageId } of left) yield* takeBack(this.crew, { conversation, agent }, messageId, goalId)
-    record.left = []
+    if ((yield* Clock.currentTimeMillis) - stand.at > STALE) return
+    for (const { agent, messageId } of left) yield* takeBack(agents, { conversation, agent }, messageId, goalId)
   })
 
   readonly recover = Effect.gen({ self: this }, function* () {
-    for (const [conversation, goals] of yield* recover(this.log)) this.records.set(conversation, goals)
-    // until then it is not known which conversations are sealed
-    yield* this.crew.recovered
+    for (const [conversation, goals] of yield* recover(this.parts.log)) {
+      this.records.set(conversation, new Map(goals))
+    }
+    // which conversations are sealed is known from here on
+    yield* this.parts.agents.recovered
     for (const [conversation, goals] of this.records) yield* this.revive(conversation, goals)
   })
 
-  readonly afterwards = Effect.suspend(() =>
-    Effect.forEach(
-      [...this.records.values()].flatMap((goals) => [...goals.values()]),
-      (record) => this.finish(record),
-      { discard: true }
-    )
-  )
+  /** Completes the ends of all goals that had ended when the daemon began. */
+  readonly afterwards = Effect.suspend(() => {
+    const ended = [...this.records.values()].flatMap((goals) => [...goals.values()])
+    return Effect.forEach(ended, (record) => this.finish(record), { discard: true })
+  })
 
   readonly stopAll = (conversation: string, by: string, reason: string): Effect.Effect<void> =>
     Effect.forEach(
@@ -333,5 +321,6 @@ export class GoalRegistry {
     )
 }
 
-const keyOf = ({ conversation, goalId }: Pick<GoalRecord, "conversation" | "goalId">): string =>
-  `${conversation}/${goalId}`
+type Named = Pick<GoalRecord, "conversation" | "goalId">
+
+const keyOf = ({ conversation, goalId }: Named): string => `${conversation}/${goalId}`

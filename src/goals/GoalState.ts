@@ -8,17 +8,18 @@
  */
 import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import { type MachineState, stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import type { Rune } from "../event-log/LogRune.ts"
 import { Plan, type Row } from "./Plan.ts"
 
-export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>
+export type Stand = MachineState<GoalMachine.State, GoalMachine.Data>
 
-/** What is read of a rune. */
-export interface Told {
-  readonly eventId: number
-  readonly at: number
-  readonly event: GoalMachine.Event
-}
+/** The goal's table, by which it moves. */
+export const table = stateMachineActor({ machine: GoalMachine.Autonomy, data: GoalMachine.initial() })
+
+export const isFinal = ({ state }: Stand): boolean => GoalMachine.Autonomy.final.includes(state)
+
+export const eventOf = ({ payload }: Pick<Rune, "payload">): GoalMachine.Event => payload["event"] as GoalMachine.Event
 
 export const actorOf = (goalId: string): string => `plan/${goalId}`
 
@@ -30,30 +31,30 @@ const textOf = (value: unknown, name: string): string | null => {
   return typeof found === "string" ? found : null
 }
 
-/** Those of which a task comes. */
+/** The findings of which follow-up tasks come. */
 export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
   findings.filter(({ forPerson, severity }) => severity === "error" && forPerson !== true)
 
 /** All that is known of one goal. */
 export interface GoalState {
-  /** Where its machine stands. */
+  /** Where the table stands. */
   readonly stand: Stand
   readonly goal: string
   readonly by: string
   readonly submittedAt: number
   readonly options: GoalOptions | undefined
   readonly plan: Plan
-  /** So many tasks the plan has once all of its pieces are there. */
+  /** The plan's tasks once all pieces are there. */
   readonly total: number
-  /** Tasks of plans that were replaced which somebody has worked on: their ids are used up. */
+  /** Ids of tasks in replaced plans that agents have worked on: not to be used again. */
   readonly former: ReadonlySet<string>
-  /** Why the newest plan was sent back; null where none was. */
+  /** Why the newest plan was sent back; null where it was not. */
   readonly rejected: string | null
-  /** Of the newest review. */
+  /** The findings of the newest review. */
   readonly findings: ReadonlyArray<Finding>
-  /** Tasks that have a follow-up, which stands for them. */
+  /** Ids of tasks that have a follow-up in their place. */
   readonly followed: ReadonlySet<string>
-  /** Why a plan is to be revised; null where it is not. */
+  /** Why the plan is to be revised; null where it is not. */
   readonly revise: string | null
   /** The rune that holds the findings. */
   readonly reviewed: number
@@ -64,7 +65,7 @@ export interface GoalState {
 }
 
 export const initial: GoalState = {
-  stand: { state: GoalMachine.Autonomy.initial, data: GoalMachine.initial(), entered: 0, at: 0 },
+  stand: table.initial,
   goal: "",
   by: "",
   submittedAt: 0,
@@ -81,17 +82,14 @@ export const initial: GoalState = {
   loads: new Map()
 }
 
-/** Where a rune of the goal leads; one that does not step throws. */
-export const apply = (before: GoalState, told: Told): GoalState => {
-  const stand = evolve(GoalMachine.Autonomy, before.stand, {
-    eventId: told.eventId,
-    at: told.at,
-    payload: { event: told.event }
-  })
-  return { ...before, stand, ...changes(before, told) }
-}
+/** The state after one more rune of the goal; throws where the rune does not fit the table. */
+export const apply = (before: GoalState, rune: Rune): GoalState => ({
+  ...before,
+  stand: table.apply(before.stand, rune, false),
+  ...changes(before, eventOf(rune), rune)
+})
 
-const changes = (before: GoalState, { at, event, eventId }: Told): Partial<GoalState> => {
+const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: Rune): Partial<GoalState> => {
   const { plan } = before
   switch (event._tag) {
     case "goal_submitted":
@@ -137,7 +135,7 @@ const changes = (before: GoalState, { at, event, eventId }: Told): Partial<GoalS
   }
 }
 
-/** Follow-ups are in the order of the errors that they came of. */
+/** The tasks that the first `count` findings are about: follow-ups are in the order of their findings. */
 const followedUp = (findings: ReadonlyArray<Finding>, count: number): ReadonlyArray<string> =>
   mendable(findings)
     .slice(0, count)
@@ -174,7 +172,7 @@ const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: nu
     case "user_cancel":
     case "budget_exhausted":
     case "unresolvable":
-      // what was in flight is no more
+      // tasks in flight end with the goal
       return plan.inFlight.reduce((all, { task }) => all.cancel(task.id, at), plan)
     default:
       return plan
@@ -192,7 +190,7 @@ export const knownTo = ({ former, plan }: GoalState): ReadonlyMap<string, boolea
   return known
 }
 
-/** A state as plain data: what a snapshot holds. */
+/** The state as plain data, as a snapshot holds it. */
 export interface PlainGoal extends Omit<GoalState, "followed" | "former" | "loads" | "options" | "plan"> {
   readonly options: GoalOptions | null
   readonly plan: ReadonlyArray<Row>

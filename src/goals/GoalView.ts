@@ -6,7 +6,7 @@ import type { GoalState, Stand } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import type { Node } from "./Plan.ts"
 
-/** What a row says that does not change any more once the goal has ended. */
+/** The part of a row that does not change once the goal has ended. */
 export interface Figures {
   readonly goal: string
   readonly by: string
@@ -27,7 +27,7 @@ export const figuresOf = (goal: GoalState): Figures => ({
   executingSince: goal.executingSince
 })
 
-/** As long again for each task that is left as for each that is done. */
+/** ms until the tasks are done, if each takes as long as the done ones did. */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
   const left = tasks.pending + tasks.assigned + tasks.running

@@ -13,8 +13,6 @@
  */
 import { Clock, Context, Deferred, Effect, Layer } from "effect"
 import { services } from "../backends/Services.ts"
-import type { ProcessTree } from "../backends/process/ProcessTree.ts"
-import type { Reaper } from "../backends/process/Reaper.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
 import {
@@ -27,13 +25,13 @@ import {
   TASKS_NAMED
 } from "../domain/GoalMessages.ts"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import type { DeadLetters } from "../event-actor/DeadLetters.ts"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import * as GitMerge from "./GitMerge.ts"
-import { type GoalActor, isFinal, readGoal } from "./GoalActor.ts"
+import { type GoalActor, type Needs, readGoal } from "./GoalActor.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { type GoalRecord, GoalRegistry, type Options } from "./GoalRegistry.ts"
-import { usedBy } from "./GoalState.ts"
+import { isFinal, usedBy } from "./GoalState.ts"
 import { figuresOf, infoOf, taskOf } from "./GoalView.ts"
 import type { Node, Plan } from "./Plan.ts"
 import * as PlanFile from "./PlanFile.ts"
@@ -43,11 +41,11 @@ import * as ReviewGate from "./ReviewGate.ts"
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
 export interface MergeHow {
-  /** The branch; null: the goal's own, else what is checked out. */
+  /** The target branch; null: the goal's own, else the branch that is checked out. */
   readonly into: string | null
-  /** Though the goal is not met. */
+  /** Merge also where the goal is not met. */
   readonly unreviewed: boolean
-  /** With what the branches hold of no task of the goal. */
+  /** Merge also commits that belong to no task of the goal. */
   readonly all: boolean
 }
 
@@ -55,37 +53,37 @@ export class Goals extends Context.Service<
   Goals,
   {
     readonly submit: (request: GoalRequest, caller: Caller) => Command<Done & { readonly goalId: string }>
-    /** Those of the caller's project, or of all; newest first. */
+    /** Goals of the caller's project, or of all projects; newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
     /** The goal with some of its tasks, in the order of the plan. */
     readonly page: (name: string, from: number, caller: Caller) => Command<GoalPage>
     /** A plan for a goal that waits for one: the absolute path of its file. */
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
     readonly approve: (name: string, caller: Caller) => Command<Done>
-    /** Back to the planner, with what to change. */
+    /** Sends the plan back to the planner, with what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
-    /** A blocked goal goes on: with one failed task, or all of them, tried again. */
+    /** Lets a blocked goal go on: one failed task, or all of them, is tried again. */
     readonly retry: (name: string, task: string | null, caller: Caller) => Command<Done>
-    /** Done work, into a branch. */
+    /** Merges done work into a branch. */
     readonly merge: (name: string, options: MergeHow, caller: Caller) => Command<MergeReply>
-    /** Every goal of a conversation that is about to be closed is stopped. */
+    /** Stops every goal of a conversation that is about to be closed. */
     readonly stopAll: (conversation: string, by: string, reason: string) => Effect.Effect<void>
     /** Waits until the log is folded at start-up; fails if it cannot be. */
     readonly recovered: Effect.Effect<void, StorageError>
   }
 >()("agentd/goals/Goals") {}
 
-/** Of a goal's text. */
+/** Most characters of a goal's text. */
 const MAX_GOAL = 65_536
-/** Goals of one conversation that have not ended. */
+/** Most goals of one conversation that have not ended. */
 const MAX_OPEN = 20
-/** Failed tasks that one retry opens again: a rune names them. */
+/** Most failed tasks that one retry opens again: a rune names each. */
 const MAX_RETRIED = 2_000
 
 const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
-/** Said to a caller who stands in no project. */
+/** The refusal for a caller who stands in no project. */
 const nowhere = (name?: string): CommandRefused =>
   name === undefined
     ? refuse("There is no agentd.jsonc here, so nobody could work on it.", "Go to the project's folder, then again.")
@@ -100,7 +98,7 @@ interface Explained {
   readonly remedy?: string
 }
 
-/** What went wrong below, as a refusal. */
+/** An error from below as a refusal. */
 const explained = (error: Explained): CommandRefused | StorageError =>
   error instanceof StorageError || error instanceof CommandRefused
     ? error
@@ -108,7 +106,7 @@ const explained = (error: Explained): CommandRefused | StorageError =>
 
 const carriedOut = <A, E extends Explained, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
 
-/** What a person looks for first in a plan that is too long to be read. */
+/** The tasks that a person looks for first in a long plan: in flight, then failed. */
 const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
   const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
   return [...inFlight, ...failed].slice(0, TASKS_NAMED)
@@ -120,19 +118,19 @@ class Commands {
     this.registry = registry
   }
 
-  /** `g3` from within its project, else `project/g3` or `conversation/g3`. */
+  /** Finds `g3` from within its project, else `project/g3` or `conversation/g3`. */
   private readonly find = Effect.fnUntraced({ self: this }, function* (this: Commands, name: string, caller: Caller) {
-    yield* Deferred.await(this.registry.ready)
+    yield* Deferred.await(this.registry.parts.ready)
     const slash = name.lastIndexOf("/")
     const goalId = name.slice(slash + 1)
     const conversations =
       slash === -1
-        ? [yield* Effect.mapError(this.registry.options.projects.ofCaller(caller), () => nowhere(name))]
+        ? [yield* Effect.mapError(this.registry.parts.options.projects.ofCaller(caller), () => nowhere(name))]
         : yield* Effect.filter([...this.registry.records.keys()], (conversation) =>
             conversation === name.slice(0, slash)
               ? Effect.succeed(true)
               : Effect.map(
-                  this.registry.options.projects.config(conversation),
+                  this.registry.parts.options.projects.config(conversation),
                   (found) => found?.name === name.slice(0, slash)
                 )
           )
@@ -146,14 +144,14 @@ class Commands {
     )
   })
 
-  /** One that has not ended. */
+  /** Finds a goal that has not ended. */
   private readonly findOpen = Effect.fnUntraced(
     { self: this },
     function* (this: Commands, name: string, caller: Caller) {
       const record = yield* this.find(name, caller)
       const goal = this.registry.find(record)
       if (goal !== undefined) return goal
-      const ended = isFinal(record.stand.state)
+      const ended = isFinal(record.stand)
       return yield* refuse(
         ended
           ? `${record.goalId} has ended: ${record.stand.state}.`
@@ -165,15 +163,15 @@ class Commands {
 
   private readonly info = Effect.fnUntraced({ self: this }, function* (this: Commands, record: GoalRecord) {
     const goal = this.registry.find(record)
-    const project = yield* this.registry.options.projects.config(record.conversation)
+    const project = yield* this.registry.parts.options.projects.config(record.conversation)
     const figures = goal === undefined ? record.figures : figuresOf(goal.state)
-    const closed = goal === undefined && !isFinal(record.stand.state)
+    const closed = goal === undefined && !isFinal(record.stand)
     return infoOf(
       {
         goalId: record.goalId,
         conversation: record.conversation,
         project: project?.name ?? record.conversation,
-        stand: goal?.stand ?? record.stand,
+        stand: goal?.state.stand ?? record.stand,
         figures,
         detail: closed ? "its conversation is closed" : goal?.detail,
         options: figures.options ?? DEFAULTS
@@ -187,7 +185,8 @@ class Commands {
   private readonly submitting = Effect.fnUntraced(
     { self: this },
     function* (this: Commands, request: GoalRequest, caller: Caller) {
-      const { crew, options: around, ready, records } = this.registry
+      const { parts, records } = this.registry
+      const { agents, options: around, ready } = parts
       yield* Deferred.await(ready)
       if (request.goal.trim() === "") return yield* refuse("goal: it is empty.", "Say what is to be achieved.")
       if (request.goal.length > MAX_GOAL) {
@@ -213,12 +212,12 @@ class Commands {
       if (target !== null && (yield* GitMerge.commitOf(config.root, `refs/heads/${target}`)) === undefined) {
         return yield* refuse(`target: there is no branch "${target}".`, "Make it, or name another: --target BRANCH")
       }
-      yield* crew.recovered
-      const members = yield* crew.members(conversation)
+      yield* agents.recovered
+      const members = yield* agents.members(conversation)
       const problem = checkAgents(options, members)
       if (problem !== undefined) return yield* problem
       const open = [...(records.get(conversation)?.values() ?? [])].filter(
-        (record) => !isFinal(record.stand.state) && this.registry.find(record) !== undefined
+        (record) => !isFinal(record.stand) && this.registry.find(record) !== undefined
       )
       if (open.length >= MAX_OPEN) {
         return yield* refuse(`${MAX_OPEN} goals are under way in this project.`, "Cancel one: agentd goal cancel GOAL")
@@ -242,7 +241,7 @@ class Commands {
     }
   )
 
-  /** One event, on a goal that has not ended. */
+  /** Makes one move of a goal that has not ended. */
   private move(
     verb: string,
     name: string,
@@ -257,7 +256,7 @@ class Commands {
         if (next instanceof CommandRefused) return yield* next
         const { eventId } = yield* Effect.catchTag(goal.move(next), "Refused", () =>
           refuse(
-            `${goal.goalId} is ${goal.stand.state}: there is nothing to ${verb}.`,
+            `${goal.goalId} is ${goal.state.stand.state}: there is nothing to ${verb}.`,
             `See where it stands: agentd goal show ${goal.goalId}`
           )
         )
@@ -320,9 +319,9 @@ class Commands {
     carriedOut(
       Effect.gen({ self: this }, function* () {
         const goal = yield* this.findOpen(name, caller)
-        if (goal.stand.state !== "goal_received" || goal.entering) {
+        if (goal.state.stand.state !== "goal_received" || goal.entering) {
           return yield* refuse(
-            `${goal.goalId} waits for no plan: it is ${goal.stand.state}.`,
+            `${goal.goalId} waits for no plan: it is ${goal.state.stand.state}.`,
             `Send the plan that it has back first: agentd goal reject ${goal.goalId}`
           )
         }
@@ -331,7 +330,7 @@ class Commands {
         if (tasks.length === 0) return yield* refuse("tasks: holds no task", "Give at least one.")
         yield* goal.silence
         yield* goal.enterPlan(tasks)
-        return { eventId: goal.stand.entered, message: submitted(goal.goalId, goal.options, tasks.length) }
+        return { eventId: goal.state.stand.entered, message: submitted(goal.goalId, goal.options, tasks.length) }
       })
     )
 
@@ -339,7 +338,7 @@ class Commands {
     Effect.gen({ self: this }, function* () {
       const own = all
         ? undefined
-        : yield* Effect.orElseSucceed(this.registry.options.projects.ofCaller(caller), () => undefined)
+        : yield* Effect.orElseSucceed(this.registry.parts.options.projects.ofCaller(caller), () => undefined)
       const rows: Array<GoalInfo> = []
       for (const [conversation, goals] of this.registry.records) {
         if (own !== undefined && conversation !== own) continue
@@ -355,7 +354,8 @@ class Commands {
       Effect.gen({ self: this }, function* () {
         const record = yield* this.find(name, caller)
         const state =
-          this.registry.find(record)?.state ?? (yield* readGoal(this.registry.log, record.conversation, record.goalId))
+          this.registry.find(record)?.state ??
+          (yield* readGoal(this.registry.parts.log, record.conversation, record.goalId))
         const { nodes } = state.plan
         const tasks = nodes.slice(from, from + TASKS_A_PAGE).map(taskOf)
         const next = from + tasks.length < nodes.size ? from + tasks.length : null
@@ -383,7 +383,7 @@ const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: n
   return `${goalId} has a plan of ${tasks} ${tasks === 1 ? "task" : "tasks"}. ${next}`
 }
 
-/** Of the goal's text, in the message of a merge. */
+/** Most characters of the goal's text in the message of a merge. */
 const MAX_SUBJECT = 60
 
 const merged = (target: string, results: MergeReply["results"]): string => {
@@ -393,7 +393,7 @@ const merged = (target: string, results: MergeReply["results"]): string => {
   return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
 }
 
-/** What else lies on its agents' branches nobody has asked for, and nobody has reviewed for it. */
+/** Refuses branches that also hold commits of no task of the goal: such commits were not reviewed. */
 const onlyItsOwn = Effect.fnUntraced(function* (
   root: string,
   target: string,
@@ -412,13 +412,13 @@ const onlyItsOwn = Effect.fnUntraced(function* (
   }
 })
 
-/** The done work of a goal, merged into a branch, and the log told of it. */
+/** Merges the done work of a goal into a branch, and writes that to the log. */
 const deliver = Effect.fnUntraced(function* (
   registry: GoalRegistry,
   { conversation, goalId }: GoalRecord,
   how: MergeHow & { readonly by: string }
 ) {
-  const { log } = registry
+  const { log, options } = registry.parts
   const goal = yield* readGoal(log, conversation, goalId)
   if (goal.stand.state !== "goal_met" && !how.unreviewed) {
     return yield* refuse(
@@ -439,7 +439,7 @@ const deliver = Effect.fnUntraced(function* (
       `Merge by hand: git merge ${works.map(({ head }) => head.slice(0, 12)).join(" ")}`
     )
   }
-  const project = yield* registry.options.projects.config(conversation)
+  const project = yield* options.projects.config(conversation)
   if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
   const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(project.root))
   if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
@@ -457,9 +457,16 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const log = yield* EventLog
   const scope = yield* Effect.scope
   const ready = yield* Deferred.make<void, StorageError>()
-  const context = yield* services<DeadLetters | ProcessTree | Reaper>()
-  const [crew, conversations] = [yield* AgentPort, yield* Conversations]
-  const registry = new GoalRegistry({ options, log, crew, conversations, ready, context, scope })
+  const registry = new GoalRegistry({
+    options,
+    log,
+    system: yield* ActorSystem,
+    agents: yield* AgentPort,
+    conversations: yield* Conversations,
+    ready,
+    context: yield* services<Needs>(),
+    scope
+  })
   yield* options.nest.add({ id: "reports", start: Effect.succeed(registry.listen) })
   yield* options.nest.add({ id: "standings", start: Effect.succeed(registry.follow) })
   yield* registry.recover.pipe(

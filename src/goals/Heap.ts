@@ -10,7 +10,7 @@ export interface Heap<A> {
   readonly rank: number
 }
 
-/** A strict order. */
+/** True where `a` goes before `b`: a strict order. */
 export type Before<A> = (a: A, b: A) => boolean
 
 const join = <A>(item: A, one: Heap<A> | undefined, other: Heap<A> | undefined): Heap<A> => {
@@ -18,7 +18,7 @@ const join = <A>(item: A, one: Heap<A> | undefined, other: Heap<A> | undefined):
   return a >= b ? { item, left: one, right: other, rank: b + 1 } : { item, left: other, right: one, rank: a + 1 }
 }
 
-/** It recurses down right sides only: as deep as the logarithm of its size. */
+/** Recursion goes down right sides only: as deep as the logarithm of the size. */
 const merge = <A>(a: Heap<A> | undefined, b: Heap<A> | undefined, before: Before<A>): Heap<A> | undefined => {
   if (a === undefined) return b
   if (b === undefined) return a
@@ -30,5 +30,5 @@ const merge = <A>(a: Heap<A> | undefined, b: Heap<A> | undefined, before: Before
 export const push = <A>(heap: Heap<A> | undefined, item: A, before: Before<A>): Heap<A> =>
   merge(heap, { item, left: undefined, right: undefined, rank: 1 }, before)!
 
-/** All but the first. */
+/** The heap without its first item. */
 export const pop = <A>(heap: Heap<A>, before: Before<A>): Heap<A> | undefined => merge(heap.left, heap.right, before)

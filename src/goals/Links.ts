@@ -4,14 +4,14 @@
  * Immutable; made in time proportional to what it holds.
  */
 
-/** Numbers by a number: those of `keys[n]` stand in `values` from `starts[n]` to `starts[n + 1]`. */
+/** Numbers by key: the values of `keys[n]` stand from `starts[n]` to `starts[n + 1]`. */
 interface Row {
   readonly keys: Int32Array
   readonly starts: Int32Array
   readonly values: Int32Array
 }
 
-/** By their keys; values of the same key stay in their order. */
+/** Groups values by their keys; values of one key stay in their order. */
 const rowOf = (keys: Int32Array, values: Int32Array): Row => {
   let [least, most] = [Number.POSITIVE_INFINITY, 0]
   for (const key of keys) {
@@ -40,7 +40,7 @@ const rowOf = (keys: Int32Array, values: Int32Array): Row => {
   return row
 }
 
-/** Where a key stands; -1 where it does not. */
+/** The place of a key; -1 where there is none. */
 const find = ({ keys }: Row, key: number): number => {
   let low = 0
   let high = keys.length - 1
@@ -54,9 +54,9 @@ const find = ({ keys }: Row, key: number): number => {
 }
 
 export class Links {
-  /** By what is depended on. */
+  /** Dependents, by dependency. */
   private readonly waiting: Row
-  /** By what depends; of each the youngest last. */
+  /** Dependencies, by dependent, the youngest last. */
   private readonly needed: Row
 
   /** `dependents[n]` depends on `dependencies[n]`; one pair at least. */
@@ -69,7 +69,7 @@ export class Links {
     this.needed = rowOf(waiting.values, ascending)
   }
 
-  /** Each that depends on it. */
+  /** Calls `tell` with each task that depends on the task. */
   dependents(dependency: number, tell: (dependent: number) => void): void {
     const at = find(this.waiting, dependency)
     if (at === -1) return
@@ -77,7 +77,7 @@ export class Links {
     for (let n = starts[at]!; n < starts[at + 1]!; n++) tell(values[n]!)
   }
 
-  /** The place below `before` of the youngest dependency of which that holds; -1 where there is none. */
+  /** The place, below `before`, of the youngest dependency for which `holds`; -1 where there is none. */
   youngest(dependent: number, before: number, holds: (dependency: number) => boolean): number {
     const at = find(this.needed, dependent)
     if (at === -1) return -1

@@ -14,7 +14,7 @@ import { Links } from "./Links.ts"
 import { Places } from "./Places.ts"
 import { type Edit, Vector } from "./Vector.ts"
 
-/** What is kept of a completed task; the whole of it is in the log. */
+/** The result of a completed task as the plan keeps it; the whole is in the log. */
 export interface Result {
   /** The rune that holds result and evidence. */
   readonly eventId: number
@@ -27,37 +27,37 @@ export interface Result {
 export interface Row {
   readonly task: Task
   readonly state: TaskState
-  /** The agent that has it, or had it last. */
+  /** The agent that has the task, or had it last. */
   readonly agent: string | null
-  /** The message by which it was given out; the same after a restart. */
+  /** The message by which the task was given out; the same after a restart. */
   readonly messageId: string | null
-  /** Times that it was given out, and how many of them ended with an error. */
+  /** How often the task was given out, and how often that ended with an error. */
   readonly attempts: number
   readonly errors: number
-  /** When its state was entered, ms since the epoch. */
+  /** When the state was entered, ms since the epoch. */
   readonly since: number
-  /** Not to be given out before, ms since the epoch. */
+  /** The task is not given out before, ms since the epoch. */
   readonly notBefore: number
   readonly error: string | null
   readonly result: Result | null
-  /** The rune by which it was given out last; 0 before. */
+  /** The rune by which the task was given out last; 0 before. */
   readonly given: number
-  /** Where its agent stood when it began its newest try, and when it was given the task first. */
+  /** The agent's commit at the beginning of the newest try, and when the agent was given the task first. */
   readonly base: string | null
   readonly began: string | null
 }
 
-/** The same within its plan. */
+/** A row within its plan. */
 export interface Node extends Row {
-  /** Its age: its place in the plan. */
+  /** The task's place in the plan, which is its age. */
   readonly index: number
-  /** Its lane's place. */
+  /** The lane's place. */
   readonly lane: number
-  /** Something that it depends on is not completed. */
+  /** A dependency is not completed. */
   readonly waits: boolean
   /** Dependencies that are failed, cancelled or blocked. */
   readonly broken: number
-  /** The number of its entry in a queue; 0 where it is in none. */
+  /** The number of the task's entry in a queue; 0 where it is in none. */
   readonly entry: number
 }
 
@@ -77,7 +77,7 @@ const rowOf = (task: Task, at: number): Row => ({
   began: null
 })
 
-/** A ready task that was queued; one whose number is not its node's any more counts for nothing. */
+/** A ready task in a queue. An entry whose number is not its node's any more is void. */
 interface Entry {
   readonly number: number
   readonly index: number
@@ -85,14 +85,14 @@ interface Entry {
   readonly notBefore: number
 }
 
-/** Ready tasks that the same agents are able to do, the first one first. */
+/** Ready tasks that the same agents are able to do, in order. */
 export interface Lane {
   readonly owner: string | null
   readonly needs: ReadonlyArray<string>
   readonly heap: Heap.Heap<Entry> | undefined
 }
 
-/** Priority, then age. */
+/** Priority goes first, then age. */
 export const goesFirst = (a: Node, b: Node): boolean =>
   a.task.priority === b.task.priority ? a.index < b.index : a.task.priority > b.task.priority
 
@@ -106,29 +106,29 @@ const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"
 
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
 
-/** Nothing keeps it but time and agents. */
+/** True where the task waits for nothing but time and agents. */
 export const isReady = ({ state, waits }: Node): boolean => state === "pending" && !waits
 
 const laneKey = ({ needs, owner }: Task): string => JSON.stringify([owner, needs.toSorted()])
 
-/** A task that waits for another, and those that wait beside it. */
+/** A list of tasks that wait for one task. */
 interface Waiting {
   readonly index: number
-  /** So many links were there when it was looked at first, and how far down it was looked: what is behind is completed. */
+  /** The links that were known when the search began, and where the search is: what it has passed is completed. */
   readonly known: number
   readonly link: number
   readonly place: number
   readonly beside: Waiting | undefined
 }
 
-/** A piece of a plan as it is taken in. */
+/** A piece of a plan while it is entered. */
 interface Piece {
   readonly rows: ReadonlyArray<Row>
-  /** Where its first task stands, and all of them by id. */
+  /** The place of the first task, and of each by id. */
   readonly from: number
   readonly added: ReadonlyMap<string, number>
   readonly awaited: Map<string, Array<number>>
-  /** In pairs. */
+  /** Pairs of places: `dependents[n]` depends on `dependencies[n]`. */
   readonly dependencies: Array<number>
   readonly dependents: Array<number>
 }
@@ -145,19 +145,19 @@ interface Parts {
    * end of each.
    */
   readonly waiting: Vector<Waiting | undefined>
-  /** Ids that come with a later piece of the plan, and who waits for them: one map for each piece. */
+  /** Ids that come with a later piece of the plan, and the tasks that depend on them: one map for each piece. */
   readonly awaited: ReadonlyArray<ReadonlyMap<string, ReadonlyArray<number>>>
-  /** So many of them have not come yet. */
+  /** How many awaited ids have not come yet. */
   readonly missing: number
   readonly lanes: Vector<Lane>
   /** By key. */
   readonly laneOf: Places
-  /** Ready tasks that wait for time. The first of this and of each lane is in force, whatever lies below it. */
+  /** Ready tasks that wait for time. The first entry of this heap and of each lane is never void; entries below may be. */
   readonly later: Heap.Heap<Entry> | undefined
   readonly counts: TaskCounts
   readonly flying: ReadonlySet<number>
   readonly errors: number
-  /** Entries that were made so far. */
+  /** How many entries were made so far. */
   readonly entries: number
 }
 
@@ -184,7 +184,7 @@ export class Plan {
     entries: 0
   })
 
-  /** In the order of their age. */
+  /** All tasks in the order of their age. */
   get nodes(): Vector<Node> {
     return this.parts.nodes
   }
@@ -197,7 +197,7 @@ export class Plan {
     return this.parts.counts
   }
 
-  /** Assigned or running. */
+  /** The tasks that are assigned or running. */
   get inFlight(): ReadonlyArray<Node> {
     return [...this.parts.flying].map((index) => this.parts.nodes.get(index)!)
   }
@@ -237,12 +237,12 @@ export class Plan {
     return new Plan(draft.done())
   }
 
-  /** Tasks that were checked: ids are new, dependencies are in the plan or among them, and there is no cycle. */
+  /** Adds tasks that were checked: ids are new, dependencies are in the plan or among the tasks (of a later piece, too), and there is no cycle. */
   add(tasks: ReadonlyArray<Task>, at: number): Plan {
     return tasks.length === 0 ? this : this.changed((draft) => draft.add(tasks.map((task) => rowOf(task, at))))
   }
 
-  /** As `rows` told it. */
+  /** The plan of which `rows` were taken. */
   static of(rows: ReadonlyArray<Row>): Plan {
     return rows.length === 0 ? Plan.empty : Plan.empty.changed((draft) => draft.add(rows))
   }
@@ -266,7 +266,7 @@ export class Plan {
     }))
   }
 
-  /** Those whose wait is over are ready. */
+  /** Makes the tasks ready whose wait is over. */
   advance(now: number): Plan {
     const next = this.nextAt
     return next === undefined || next > now ? this : this.changed((draft) => draft.advance(now))
@@ -306,7 +306,7 @@ export class Plan {
     return this.with(id, (draft, node) => draft.to({ ...node, result, error: null }, "completed", at))
   }
 
-  /** For good, or until a person lets it be tried again. */
+  /** Fails the task for good, or until a person lets it be tried again. */
   fail(id: string, error: string, at: number): Plan {
     return this.with(id, (draft, node) => {
       draft.errors++
@@ -314,7 +314,7 @@ export class Plan {
     })
   }
 
-  /** One try is over, another follows. */
+  /** Ends a try; another follows. */
   release(
     id: string,
     why: { readonly error: string; readonly counts: boolean; readonly until: number },
@@ -332,7 +332,7 @@ export class Plan {
     return node === undefined || isTerminal(node) ? this : this.changed((draft) => draft.to(node, "cancelled", at))
   }
 
-  /** One that failed is tried again, with a clean slate. */
+  /** Makes a failed task pending again, without its errors. */
   reopen(id: string, at: number): Plan {
     const node = this.find(id)
     if (node?.state !== "failed") return this
@@ -343,7 +343,7 @@ export class Plan {
   }
 }
 
-/** From one plan to the next. */
+/** The changes from one plan to the next. */
 class Draft {
   private readonly nodes: Edit<Node>
   private readonly waiting: Edit<Waiting | undefined>
@@ -357,7 +357,7 @@ class Draft {
   private later: Heap.Heap<Entry> | undefined
   private flying: ReadonlySet<number>
   private entries: number
-  /** Lanes of which an entry may count for nothing any more. */
+  /** Lanes of which an entry may have become void. */
   private readonly worn = new Set<number>()
   errors: number
 
@@ -401,7 +401,7 @@ class Draft {
     }
   }
 
-  /** Without those before the first that counts. */
+  /** The heap without void entries at its front. */
   private inForce(heap: Heap.Heap<Entry> | undefined, before: Heap.Before<Entry>): Heap.Heap<Entry> | undefined {
     let left = heap
     while (left !== undefined && this.nodes.get(left.item.index).entry !== left.item.number) {
@@ -435,7 +435,7 @@ class Draft {
     }
   }
 
-  /** One that it depends on and that is not there yet comes with a later piece of the plan. */
+  /** Enters one task; a dependency that is not there yet comes with a later piece. */
   private enter(row: Row, { added, awaited, dependencies, dependents, from, rows }: Piece): void {
     const { state, task } = row
     const index = this.nodes.size
@@ -464,7 +464,7 @@ class Draft {
     this.waiting.push(undefined)
   }
 
-  /** Those that awaited tasks of the piece depend on them from now on. */
+  /** Links the tasks that awaited tasks of this piece; answers with their places. */
   private arrive({ added, dependencies, dependents }: Piece): ReadonlyArray<number> {
     const arrived: Array<number> = []
     for (const earlier of this.awaited) {
@@ -482,7 +482,7 @@ class Draft {
     return arrived
   }
 
-  /** It stands with a dependency that is not completed; false where there is none. Goes on where it was. */
+  /** Lets the task wait for one open dependency, searching on from where the last search ended; false where none is open. */
   private wait(index: number, from?: Waiting): boolean {
     let { known, link, place } = from ?? { known: this.links.length, link: this.links.length - 1, place: Infinity }
     const isOpen = (dependency: number) => this.nodes.get(dependency).state !== "completed"
@@ -496,7 +496,7 @@ class Draft {
         return true
       }
       if (known === this.links.length) break
-      // what it awaited has come since
+      // awaited dependencies have come since
       last = known
       known = this.links.length
       link = known - 1
@@ -513,7 +513,7 @@ class Draft {
     return lane
   }
 
-  /** Pending or blocked, by what it depends on, and so on to all that follow from it. */
+  /** Makes a task pending or blocked by its dependencies, and then all tasks that this changes. */
   private settle(first: number, at: number): void {
     const open = [first]
     for (let index = open.pop(); index !== undefined; index = open.pop()) {
@@ -525,13 +525,13 @@ class Draft {
     }
   }
 
-  /** To another state; what depends on it is put on `open` where it may have changed by that. */
+  /** Moves a task to another state; dependents that may change by that are put on `open`. */
   private move(node: Node, state: TaskState, at: number, open: Array<number>): void {
     const { index } = node
     const before = this.nodes.get(index).state
     this.counts[before]--
     this.counts[state]++
-    // only what is pending is in a queue
+    // only a pending task is in a queue
     if (node.entry > 0) this.worn.add(node.lane)
     this.nodes.set(index, { ...node, state, since: at, entry: 0 })
     if (state === "completed") this.release(index, open)
@@ -546,7 +546,7 @@ class Draft {
     }
   }
 
-  /** Those that waited for it wait for another, or for nothing. What is completed stays so. */
+  /** Lets the tasks that waited for a completed task wait for another dependency, or for none. */
   private release(index: number, open: Array<number>): void {
     let waiting = this.waiting.get(index)
     if (waiting === undefined) return
@@ -559,7 +559,7 @@ class Draft {
     }
   }
 
-  /** A task as it is now, in another state. */
+  /** Puts a changed task into another state, and settles all that depends on it. */
   to(node: Node, state: TaskState, at: number): void {
     const open: Array<number> = []
     this.move(node, state, at, open)
@@ -574,7 +574,7 @@ class Draft {
     for (const other of open) this.settle(other, at)
   }
 
-  /** In a queue when it is ready. */
+  /** Queues a task that is ready. */
   private queue(index: number): void {
     const node = this.nodes.get(index)
     if (!isReady(node) || node.entry > 0) return

@@ -10,7 +10,7 @@ import { type GoalState, usedBy } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import * as PlanFile from "./PlanFile.ts"
 
-/** A plan that an agent writes is one that a person can read. */
+/** Tasks of a plan that a person can read. */
 const ADVICE = 50
 /** Tasks that a prompt names. */
 const MAX_LISTED = 300
@@ -69,7 +69,7 @@ export const revise = (goal: GoalState, workers: ReadonlyArray<Member>): string 
     FORM
   ].join("\n\n")
 
-/** An answer, as tasks. */
+/** Reads an answer as tasks. */
 export const read = (
   output: string,
   door: PlanFile.Door

@@ -9,7 +9,7 @@ import type { Node, Plan } from "./Plan.ts"
 const MAX_BEFORE = 50
 const MAX_ERROR = 2_000
 
-/** What is done already, and where its work lies. */
+/** The completed dependencies, and the branches with their work. */
 const before = (plan: Plan, { task }: Node): string => {
   const lines = task.dependsOn.slice(0, MAX_BEFORE).map((id) => {
     const node = plan.find(id)

@@ -21,16 +21,16 @@ import type { Node } from "./Plan.ts"
 import { decide, type Decision } from "./Scheduler.ts"
 import * as TaskPrompt from "./TaskPrompt.ts"
 
-/** How long agents that are only offline may be so before the plan is blocked. */
+/** ms for which a plan waits for offline agents before it is blocked. */
 const PATIENCE = 60_000
-/** How long the agent of a task may be so, as it is while it is restarted or its conversation resumed. */
+/** ms for which a task waits for its own offline agent, which may be restarting. */
 const GRACE = 1_000
 const MAX_COMMITS = 100
-/** Of an answer, its end. */
+/** Characters that are kept of an answer, from its end. */
 const MAX_OUTPUT = 2_000
 const MAX_SUMMARY = 500
 const MAX_ERROR = 2_000
-/** Pieces of evidence of one task, and how long each may be. */
+/** Most pieces of evidence of one task, and most characters of each. */
 const MAX_PIECES = 32
 const MAX_PIECE = 2_000
 
@@ -52,13 +52,13 @@ const isReport = Schema.is(Report)
 
 export class TaskRunner {
   private readonly goal: GoalActor
-  /** Messages that this daemon posted: what their agents said was heard. */
+  /** Messages that this daemon posted: reports on them were heard. */
   private readonly posted = new Set<string>()
-  /** Tries that were told to end. */
+  /** Messages of tries that were interrupted for taking too long. */
   private readonly interrupted = new Set<string>()
   /** Messages whose agents are offline, and since when. */
   private readonly away = new Map<string, number>()
-  /** Since when only agents that are offline keep it from going on. */
+  /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
   constructor(goal: GoalActor) {
@@ -69,11 +69,11 @@ export class TaskRunner {
     return { conversation: this.goal.around.conversation, agent }
   }
 
-  /** Until the state is left. */
+  /** Runs until the state is left. */
   get run() {
     const { goal } = this
     return Effect.gen({ self: this }, function* () {
-      yield* goal.around.crew.recovered
+      yield* goal.around.agents.recovered
       for (;;) {
         const members = yield* goal.members
         for (const node of goal.state.plan.inFlight) yield* this.look(node, members)
@@ -84,17 +84,20 @@ export class TaskRunner {
     })
   }
 
-  /** What has become of a task that was given out. */
+  /** Looks at a task that was given out, and moves it on. */
   private readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, node: Node, members: ReadonlyArray<Member>) {
-      const { crew } = this.goal.around
+      const { agents } = this.goal.around
       const agent = node.agent!
       const messageId = node.messageId!
       const member = members.find((one) => one.agent === agent)
       const away = this.away.get(messageId)
       this.away.delete(messageId)
-      const fate: Fate | undefined = yield* Effect.orElseSucceed(crew.fate(this.to(agent), messageId), () => undefined)
+      const fate: Fate | undefined = yield* Effect.orElseSucceed(
+        agents.fate(this.to(agent), messageId),
+        () => undefined
+      )
       if (fate === undefined) {
         return yield* this.again(node, `${agent} is no agent of this project any more`, false)
       }
@@ -117,7 +120,7 @@ export class TaskRunner {
     }
   )
 
-  /** It waits for an agent that is not there: somebody else may do it. */
+  /** Takes a task back from an agent that is offline: another agent may do it. */
   private readonly recall = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, node: Node, member: Member | undefined, away: number | undefined) {
@@ -126,20 +129,20 @@ export class TaskRunner {
       const now = yield* this.goal.now
       const since = away ?? now
       if (now - since < GRACE) return void this.away.set(messageId, since)
-      const gone = yield* quietly(this.goal.around.crew.withdraw(this.to(node.agent!), messageId), false)
+      const gone = yield* quietly(this.goal.around.agents.withdraw(this.to(node.agent!), messageId), false)
       const when = node.state === "running" ? "while it worked on it" : "before it began"
       if (gone) yield* this.again(node, `${node.agent} went offline ${when}`, false)
     }
   )
 
-  /** A try that takes too long is ended; how it ended is seen by its fate. */
+  /** Interrupts a try that takes too long; the next look sees how it ended. */
   private readonly limit = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
     if ((yield* this.goal.now) < this.deadline(node)) return
     this.interrupted.add(messageId)
     yield* quietly(
-      this.goal.around.crew.interrupt(this.to(node.agent!), messageId, "the task took too long"),
+      this.goal.around.agents.interrupt(this.to(node.agent!), messageId, "the task took too long"),
       undefined
     )
   })
@@ -187,7 +190,7 @@ export class TaskRunner {
     }
   )
 
-  /** What its agent said of the turn: as it was told, else as the log has it. */
+  /** The agent's reports on the turn: as heard, else as the log has them. */
   private readonly reportsOf = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, { agent, given, messageId }: Node, turnId: string) {
@@ -201,7 +204,7 @@ export class TaskRunner {
     }
   )
 
-  /** An error: another try after a while, as long as there are any. */
+  /** Counts an error: another try follows after a while, as long as there are tries left. */
   private readonly failed = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node, error: string) {
     const { backoff, maxErrors, maxTaskErrors } = this.goal.options
     const wait = Backoff.delay(
@@ -233,13 +236,13 @@ export class TaskRunner {
       text: sendable(TaskPrompt.text(state, node)),
       alone: true
     }
-    yield* this.goal.around.crew.post(this.to(node.agent!), message).pipe(
+    yield* this.goal.around.agents.post(this.to(node.agent!), message).pipe(
       Effect.asVoid,
       Effect.catch((refused) => this.failed(node, `${node.agent} does not take it: ${refused.message}`))
     )
   })
 
-  /** All that can be given out now; then how long to wait for more, or undefined where the state is left. */
+  /** Gives out all that can be given out; answers with the ms to wait for more, or undefined where the state is left. */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
       const { goal } = this

@@ -10,7 +10,7 @@ const BITS = 4
 const WIDTH = 1 << BITS
 const MASK = WIDTH - 1
 
-/** A part of the tree. Only the edit that made it may change it. */
+/** A part of the tree. Only the edit that made a branch may change it. */
 class Branch {
   readonly slots: Array<unknown>
   readonly owner: object
@@ -42,7 +42,7 @@ export class Vector<A> implements Iterable<A> {
 
   static readonly empty: Vector<never> = new Vector<never>(new Branch([], NOBODY), 0, 0)
 
-  /** Undefined beyond its end. */
+  /** Undefined beyond the end. */
   get(index: number): A | undefined {
     return index < 0 || index >= this.size ? undefined : (leafOf(this.root, this.depth, index).slots[index & MASK] as A)
   }
@@ -70,7 +70,7 @@ export class Vector<A> implements Iterable<A> {
   }
 }
 
-/** Changes in a row, from one vector to the next. */
+/** Many changes, from one vector to the next. */
 export class Edit<A> {
   private root: Branch
   private depth: number
@@ -94,7 +94,7 @@ export class Edit<A> {
     return this.length
   }
 
-  /** Only of an index that is there. */
+  /** The index must be there. */
   get(index: number): A {
     return leafOf(this.root, this.depth, index).slots[index & MASK] as A
   }
@@ -103,7 +103,7 @@ export class Edit<A> {
     this.own(index).slots[index & MASK] = item
   }
 
-  /** Answers where it stands. */
+  /** Answers with the index. */
   push(item: A): number {
     const index = this.length
     if (index === 1 << (this.depth + BITS)) {
@@ -115,13 +115,13 @@ export class Edit<A> {
     return index
   }
 
-  /** The vector with all changes so far; what is changed later is in none but the next. */
+  /** The vector with all changes so far. */
   done(): Vector<A> {
     this.owner = {}
     return this.made(this.root, this.depth, this.length)
   }
 
-  /** The leaf of an index, its whole path being this edit's own. */
+  /** The leaf of an index; the whole path to it becomes this edit's own. */
   private own(index: number): Branch {
     let branch = (this.root = this.owned(this.root))
     for (let shift = this.depth; shift > 0; shift -= BITS) {

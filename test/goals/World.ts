@@ -9,6 +9,9 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
+import { BridgeLog } from "./BridgeLog.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
@@ -20,7 +23,7 @@ import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
 import * as Goals from "../../src/goals/Goals.ts"
 import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
-import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import { CrewDouble } from "./CrewDouble.ts"
 
 export const caller = { by: "ada", config: null }
@@ -54,6 +57,7 @@ export class World {
   readonly folder: string
   readonly setting: Setting
   goals!: Goals.Goals["Service"]
+  bridge: BridgeLog | undefined
   private running: Scope.Closeable | undefined
 
   constructor(log: EventLog["Service"], folder: string, setting: Setting) {
@@ -94,8 +98,35 @@ export class World {
           config: () => Effect.succeed({ name: "web", root: this.root, goals })
         }
       }).pipe(
+        Layer.provide(
+          Layer.unwrap(
+            Effect.map(this.log.head, (head) => {
+              const log = new BridgeLog(this.log, head)
+              log.fails = () => {
+                this.appends--
+                return this.appends >= 0 ? undefined : this.appends === -1 ? this.lastWord : "lost"
+              }
+              this.bridge = log
+              return ActorSystem.layer({ log })
+            })
+          )
+        ),
+        Layer.provide(EventLoop.layer),
         Layer.provide(DeadLetters.layerMemory()),
-        Layer.provide(Layer.succeed(EventLog, this.frail)),
+        Layer.provide(
+          Layer.succeed(
+            EventLog,
+            EventLog.of({
+              ...this.log,
+              append: (drafts) =>
+                Effect.tap(this.log.append(drafts), (runes) =>
+                  Effect.sync(() => {
+                    this.bridge!.head = this.bridge!.durable = runes.at(-1)!.eventId
+                  })
+                )
+            })
+          )
+        ),
         Layer.provide(Layer.succeed(AgentPort, this.crew.service)),
         Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
         Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),
@@ -108,21 +139,6 @@ export class World {
     this.running = scope
     yield* this.goals.recovered
   })
-
-  private get frail(): EventLog["Service"] {
-    const gone = Effect.fail(new StorageError({ message: "the disk is gone", remedy: "None.", reason: "io" }))
-    return EventLog.of({
-      ...this.log,
-      append: (drafts) =>
-        Effect.suspend(() => {
-          this.appends--
-          if (this.appends >= 0) return this.log.append(drafts)
-          return this.appends === -1 && this.lastWord === "untold"
-            ? Effect.andThen(this.log.append(drafts), gone)
-            : gone
-        })
-    })
-  }
 
   readonly stop = Effect.suspend(() =>
     this.running === undefined ? Effect.void : Scope.close(this.running, Exit.void)
