@@ -18,7 +18,10 @@ import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from 
 import { Channels } from "../channels/Channels.ts"
 import * as LiveChannels from "../channels/LiveChannels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
+import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
+import * as EventLoop from "../event-actor/EventLoop.ts"
+import { Log } from "../event-log/Log.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
@@ -48,7 +51,7 @@ import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-import * as SqlEventLog from "../event-log/SqlEventLog.ts"
+import * as DaemonLog from "./DaemonLog.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
 
@@ -154,6 +157,9 @@ const furnish = Effect.gen(function* () {
   )
 })
 
+/** What all actors share. */
+const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
+
 /** The services of the daemon, from the ground up. */
 const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
   const store = storeId(options.state)
@@ -176,12 +182,13 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
         project: options.config
       })
     ),
+    Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
     ),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
-    Layer.provideMerge(SqlEventLog.layer({ file: join(options.state, "runes.db") })),
+    Layer.provideMerge(DaemonLog.layer({ file: join(options.state, "runes.db") })),
     Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
     Layer.provideMerge(NodeServices.layer)
   )

@@ -19,7 +19,7 @@ import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../do
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
-import type { Rune } from "../event-log/LogRune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import { actorOf, apply, type GoalState, initial, isFinal, table } from "./GoalState.ts"
 import { DEFAULTS, isWorker } from "./Request.ts"

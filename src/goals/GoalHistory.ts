@@ -8,7 +8,7 @@
 import { Effect } from "effect"
 import type { Finding } from "../domain/GoalMessages.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
-import type { Rune } from "../event-log/LogRune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import { readGoal } from "./GoalActor.ts"
 import { actorOf, eventOf, type GoalState } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
@@ -79,15 +79,15 @@ const works = (goal: GoalState): ReadonlyArray<string> => {
 /** Tells the story up to a rune; empty for an actor that is no goal. */
 export const story = Effect.fnUntraced(function* (
   log: EventLog["Service"],
-  of: { readonly stream: string; readonly actor: string; readonly cause: number }
+  of: { readonly stream: string; readonly actor: string; readonly upTo: number }
 ) {
   const goalId = of.actor.slice(actorOf("").length)
   if (of.actor !== actorOf(goalId)) return []
   const steps: Array<Line> = []
   let left = 0
   const goal = yield* readGoal(log, of.stream, goalId, (rune) => {
-    if (rune.eventId > of.cause) return false
-    const text = rune.eventId === of.cause ? undefined : stepOf(rune)
+    if (rune.eventId > of.upTo) return false
+    const text = rune.eventId === of.upTo ? undefined : stepOf(rune)
     if (text !== undefined && steps.push({ at: rune.at, text: lineOf(text) }) > MAX_STEPS) {
       steps.shift()
       left++

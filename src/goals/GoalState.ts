@@ -9,7 +9,7 @@
 import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import { type MachineState, stateMachineActor } from "../event-actor/StateMachineActor.ts"
-import type { Rune } from "../event-log/LogRune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import { Plan, type Row } from "./Plan.ts"
 
 export type Stand = MachineState<GoalMachine.State, GoalMachine.Data>

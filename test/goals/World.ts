@@ -11,7 +11,6 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
 import * as EventLoop from "../../src/event-actor/EventLoop.ts"
-import { BridgeLog } from "./BridgeLog.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
@@ -22,8 +21,9 @@ import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
 import * as Goals from "../../src/goals/Goals.ts"
-import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
+import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
+import { Log } from "../../src/event-log/Log.ts"
 import { CrewDouble } from "./CrewDouble.ts"
 
 export const caller = { by: "ada", config: null }
@@ -48,20 +48,42 @@ export interface Setting {
 
 const defaults: typeof GoalConfig.Encoded = { autoStart: true, maxTaskErrors: 3, backoff: { base: 5, cap: 20 } }
 
+/** `breaks`: how an append fails; one that is untold is written, and its actor never hears of it. */
+const frail = (store: Log, breaks: () => "lost" | "untold" | undefined): Log => ({
+  get head() {
+    return store.head
+  },
+  get durable() {
+    return store.durable
+  },
+  flight: undefined,
+  seqOf: (stream) => store.seqOf(stream),
+  prepare: (draft) => store.prepare(draft),
+  refuses: (unit) => store.refuses(unit),
+  share: (ready) => store.share(ready),
+  append: (unit) => {
+    const how = breaks()
+    if (how !== "lost") store.append(unit)
+    if (how !== undefined) throw new StorageError({ message: "the disk is gone", remedy: "None.", reason: "io" })
+    return true
+  }
+})
+
 export class World {
   readonly crew = new CrewDouble()
   readonly log: EventLog["Service"]
+  private readonly store: Log
   /** So many appends work; the next one is lost, or written and not told. Then none works until the restart. */
   appends = Number.POSITIVE_INFINITY
   lastWord: "lost" | "untold" = "lost"
   readonly folder: string
   readonly setting: Setting
   goals!: Goals.Goals["Service"]
-  bridge: BridgeLog | undefined
   private running: Scope.Closeable | undefined
 
-  constructor(log: EventLog["Service"], folder: string, setting: Setting) {
+  constructor(log: EventLog["Service"], store: Log, folder: string, setting: Setting) {
     this.log = log
+    this.store = store
     this.folder = folder
     this.setting = setting
   }
@@ -98,35 +120,10 @@ export class World {
           config: () => Effect.succeed({ name: "web", root: this.root, goals })
         }
       }).pipe(
-        Layer.provide(
-          Layer.unwrap(
-            Effect.map(this.log.head, (head) => {
-              const log = new BridgeLog(this.log, head)
-              log.fails = () => {
-                this.appends--
-                return this.appends >= 0 ? undefined : this.appends === -1 ? this.lastWord : "lost"
-              }
-              this.bridge = log
-              return ActorSystem.layer({ log })
-            })
-          )
-        ),
+        Layer.provide(ActorSystem.layer({ log: this.frail })),
         Layer.provide(EventLoop.layer),
         Layer.provide(DeadLetters.layerMemory()),
-        Layer.provide(
-          Layer.succeed(
-            EventLog,
-            EventLog.of({
-              ...this.log,
-              append: (drafts) =>
-                Effect.tap(this.log.append(drafts), (runes) =>
-                  Effect.sync(() => {
-                    this.bridge!.head = this.bridge!.durable = runes.at(-1)!.eventId
-                  })
-                )
-            })
-          )
-        ),
+        Layer.provide(Layer.succeed(EventLog, this.log)),
         Layer.provide(Layer.succeed(AgentPort, this.crew.service)),
         Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
         Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),
@@ -139,6 +136,14 @@ export class World {
     this.running = scope
     yield* this.goals.recovered
   })
+
+  /** The log as actors append to it. */
+  private get frail(): Log {
+    return frail(this.store, () => {
+      this.appends--
+      return this.appends >= 0 ? undefined : this.appends === -1 ? this.lastWord : "lost"
+    })
+  }
 
   readonly stop = Effect.suspend(() =>
     this.running === undefined ? Effect.void : Scope.close(this.running, Exit.void)
@@ -194,7 +199,7 @@ export const run = <A, E>(body: (world: World) => Effect.Effect<A, E>, setting: 
   Effect.acquireUseRelease(
     Effect.gen(function* () {
       const log = yield* EventLog
-      const world = new World(log, mkdtempSync(join(tmpdir(), "agentd-plans-")), setting)
+      const world = new World(log, yield* Log, mkdtempSync(join(tmpdir(), "agentd-plans-")), setting)
       mkdirSync(world.root)
       yield* world.start
       return world
