@@ -19,10 +19,13 @@ const standings: { readonly [state in ConversationMachine.State]: Standing } = {
 
 export const make = (of: {
   readonly log: EventLog["Service"]
+  /** All conversations, once every one is known. */
+  readonly known: Effect.Effect<ReadonlyArray<string>>
   /** Where its machine stands; undefined for a conversation that is not known. */
   readonly stateOf: (conversation: string) => ConversationMachine.State | undefined
 }): Conversations["Service"] =>
   Conversations.of({
+    known: of.known,
     standing: (conversation) => standings[of.stateOf(conversation) ?? "active"],
     changes: Stream.unwrap(
       Effect.map(of.log.head, (after) =>

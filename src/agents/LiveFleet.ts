@@ -320,7 +320,11 @@ export const layer = (options: Options) =>
         // a log that cannot be folded ends the daemon: nobody waits for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
-      const conversations = LiveConversations.make({ log, stateOf: (conversation) => fleet.stateOf(conversation) })
+      const conversations = LiveConversations.make({
+        log,
+        known: Effect.map(crew.recovered, () => fleet.entries.map(({ record }) => record.conversation)),
+        stateOf: (conversation) => fleet.stateOf(conversation)
+      })
       return Context.make(Fleet, FleetCommands.make(fleet, ready, bus)).pipe(
         Context.add(AgentPort, crew),
         Context.add(Conversations, conversations)

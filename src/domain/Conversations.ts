@@ -4,7 +4,7 @@
  *
  * Guarantees: a change is told after its rune is durable, in the order of the log.
  */
-import { Context, type Stream } from "effect"
+import { Context, type Effect, type Stream } from "effect"
 import type { StorageError } from "../event-log/EventLog.ts"
 
 export type Standing =
@@ -18,6 +18,8 @@ export type Standing =
 export class Conversations extends Context.Service<
   Conversations,
   {
+    /** All conversations of the log; answers once every one is known. */
+    readonly known: Effect.Effect<ReadonlyArray<string>>
     /** A plain read; one that is not known works. All of the log are known once `AgentPort.recovered` answers. */
     readonly standing: (conversation: string) => Standing
     /** From the subscription on, all conversations. */

@@ -6,7 +6,7 @@
  * of a newer agentd, an archived conversation) is named and left out; of a goal that
  * has ended a row stays.
  */
-import { Clock, Context, type Deferred, Effect, HashMap, type Scope, Stream } from "effect"
+import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Stream } from "effect"
 import { existsSync } from "node:fs"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
@@ -18,10 +18,21 @@ import type { GoalConfig } from "../config/GoalConfig.ts"
 import type { Caller, CommandRefused } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import * as Activities from "./Activities.ts"
 import { definition, GoalActor, type Needs, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
-import { actorOf, apply, type GoalState, initial, isFinal, type Stand } from "./GoalState.ts"
+import {
+  actorOf,
+  apply as applyTo,
+  fromPlain,
+  type GoalState,
+  initial,
+  isFinal,
+  type PlainGoal,
+  type Stand,
+  toPlain
+} from "./GoalState.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import { type Figures, figuresOf } from "./GoalView.ts"
 
@@ -50,6 +61,8 @@ export interface GoalRecord {
   readonly conversation: string
   readonly goalId: string
   readonly stand: Stand
+  /** The newest rune of the goal, by its eventId. */
+  readonly upTo: number
   /** Undefined once the goal has ended. */
   readonly state: GoalState | undefined
   readonly figures: Figures
@@ -58,9 +71,9 @@ export interface GoalRecord {
 }
 
 const recordOf = (conversation: string, goalId: string, state: GoalState): GoalRecord => {
-  const { stand } = state
+  const { stand, upTo } = state
   const ended = isFinal(stand)
-  const of = { conversation, goalId, stand, figures: figuresOf(state) }
+  const of = { conversation, goalId, stand, upTo, figures: figuresOf(state) }
   return { ...of, state: ended ? undefined : state, left: ended ? leftOf(state) : [] }
 }
 
@@ -70,52 +83,73 @@ const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
     return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
   })
 
-/** The goals of one conversation by name, as far as its runes fold. */
-type Folded = HashMap.HashMap<string, GoalRecord | "archived" | "broken">
+/** The goals of one conversation by name, as far as their runes fold. */
+type Goals = HashMap.HashMap<string, GoalRecord | "archived" | "broken">
 
 const PREFIX = actorOf("")
 const kinds: ReadonlySet<string> = new Set(GoalMachine.kinds)
 
-/** One rune of the conversation. */
-const fold = (goals: Folded, rune: Rune): Folded => {
+const apply = (goals: Goals, rune: Rune): Goals => {
   if (!rune.actor.startsWith(PREFIX) || !kinds.has(rune.kind)) return goals
   const goalId = rune.actor.slice(PREFIX.length)
-  const before = HashMap.get(goals, goalId)
-  const known = before._tag === "Some" ? before.value : undefined
+  const known = Option.getOrUndefined(HashMap.get(goals, goalId))
   if (typeof known === "string") return goals
   try {
     if (known !== undefined && known.state === undefined) throw new Error(`${goalId} has ended`)
-    return HashMap.set(goals, goalId, recordOf(rune.stream, goalId, apply(known?.state ?? initial, rune)))
+    return HashMap.set(goals, goalId, recordOf(rune.stream, goalId, applyTo(known?.state ?? initial, rune)))
   } catch {
-    // what an archive has taken is gone in order
+    // an archive takes payloads in order
     return HashMap.set(goals, goalId, rune.payload["event"] === undefined ? "archived" : "broken")
   }
 }
 
-/** By conversation, then by goal. */
-export type Records = ReadonlyMap<string, ReadonlyMap<string, GoalRecord>>
+type PlainRecord = Omit<GoalRecord, "state"> & { readonly state: PlainGoal | null }
 
-/** What the log says of every goal. */
-export const recover = Effect.fnUntraced(function* (log: EventLog["Service"]) {
-  const streams = new Map<string, Folded>()
-  yield* Stream.runForEachArray(log.read({ kinds: [...GoalMachine.kinds] }), (runes) =>
-    Effect.sync(() => {
-      for (const rune of runes) streams.set(rune.stream, fold(streams.get(rune.stream) ?? HashMap.empty(), rune))
-    })
-  )
-  const records = new Map<string, Map<string, GoalRecord>>()
+/** What a conversation's runes say of its goals. */
+export const fold: StreamFold<Goals> = {
+  name: "goals",
+  version: 1,
+  initial: HashMap.empty(),
+  apply,
+  toPlain: (goals) =>
+    Array.from(goals, ([goalId, record]) => [
+      goalId,
+      typeof record === "string"
+        ? record
+        : { ...record, state: record.state === undefined ? null : toPlain(record.state) }
+    ]),
+  fromPlain: (plain) =>
+    HashMap.fromIterable(
+      (plain as ReadonlyArray<[string, PlainRecord | "archived" | "broken"]>).map(([goalId, record]) => [
+        goalId,
+        typeof record === "string"
+          ? record
+          : { ...record, state: record.state === null ? undefined : fromPlain(record.state) }
+      ])
+    )
+}
+
+/** Reads the goals of each conversation by itself; one that cannot be read is left out, and said. */
+export const recover = Effect.fnUntraced(function* (log: EventLog["Service"], conversations: ReadonlyArray<string>) {
+  const found = new Map<string, Goals>()
   const broken: Array<string> = []
-  for (const [stream, goals] of streams) {
-    const found = new Map<string, GoalRecord>()
-    for (const [goalId, record] of goals) {
-      if (record === "broken") broken.push(`${stream}/${goalId}`)
-      else if (record !== "archived") found.set(goalId, record)
+  for (const conversation of conversations) {
+    const recovered = yield* Effect.result(log.recover(conversation, { goals: fold }))
+    if (recovered._tag === "Failure") {
+      yield* Effect.logWarning(`the goals of ${conversation} cannot be read: ${recovered.failure.message}`)
+      continue
     }
-    if (found.size > 0) records.set(stream, found)
+    const { state } = recovered.success.goals
+    found.set(conversation, state)
+    for (const [goalId, record] of state) if (record === "broken") broken.push(`${conversation}/${goalId}`)
   }
   if (broken.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${broken.join(", ")}`)
-  return records as Records
+  return found as ReadonlyMap<string, Goals>
 })
+
+/** The goals that fold, by name. */
+export const recordsOf = (goals: Goals): ReadonlyMap<string, GoalRecord> =>
+  new Map([...goals].flatMap(([goalId, record]) => (typeof record === "string" ? [] : [[goalId, record] as const])))
 
 interface Alive {
   readonly goal: GoalActor
@@ -138,8 +172,18 @@ export interface Parts {
   readonly scope: Scope.Scope
 }
 
+/** Moves of a conversation's goals after which their states are kept anew. */
+const KEEP_EVERY = 512
+/** Tasks of the open goals of a conversation beyond which their states are not kept: it would hold others up. */
+const MAX_KEPT = 5_000
+
 export class GoalRegistry {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
+  /** Goals by conversation as the log was found, those that do not fold included: their names are taken. */
+  private found: ReadonlyMap<string, Goals> = new Map()
+  private readonly unread = new Set<string>()
+  /** Moves by conversation since its goals were kept. */
+  private readonly moves = new Map<string, number>()
   private readonly alive = new Map<string, Alive>()
   /** Where conversations stand whose standing has changed since the start. */
   private readonly standings = new Map<string, Standing>()
@@ -196,7 +240,8 @@ export class GoalRegistry {
   /** A record under the next free name of the conversation. */
   newRecord(conversation: string): GoalRecord {
     const goals = this.goalsOf(conversation)
-    const numbers = [...goals.keys()].map((goalId) => Number(goalId.slice(1)))
+    const names = [...goals.keys(), ...HashMap.keys(this.found.get(conversation) ?? fold.initial)]
+    const numbers = names.map((goalId) => Number(goalId.slice(1)))
     const record = recordOf(conversation, `g${Math.max(0, ...numbers.filter(Number.isInteger)) + 1}`, initial)
     goals.set(record.goalId, record)
     return record
@@ -217,7 +262,8 @@ export class GoalRegistry {
       scope: around,
       scratch: options.scratch,
       store: options.store,
-      environment: options.environment
+      environment: options.environment,
+      moved: () => this.moved(conversation)
     }
     const goal = new GoalActor(goalId, surroundings, (of) => {
       const activities = Activities.of(of)
@@ -292,12 +338,44 @@ export class GoalRegistry {
   })
 
   readonly recover = Effect.gen({ self: this }, function* () {
-    for (const [conversation, goals] of yield* recover(this.parts.log)) {
-      this.records.set(conversation, new Map(goals))
-    }
-    // which conversations are sealed is known from here on
-    yield* this.parts.agents.recovered
+    const known = yield* this.parts.conversations.known
+    this.found = yield* recover(this.parts.log, known)
+    for (const conversation of known) if (!this.found.has(conversation)) this.unread.add(conversation)
+    for (const [conversation, goals] of this.found) this.records.set(conversation, new Map(recordsOf(goals)))
     for (const [conversation, goals] of this.records) yield* this.revive(conversation, goals)
+  })
+
+  /** True where the conversation's goals could not be read: which names are taken is not known. */
+  isUnread(conversation: string): boolean {
+    return this.unread.has(conversation)
+  }
+
+  private moved(conversation: string): void {
+    const moves = (this.moves.get(conversation) ?? 0) + 1
+    this.moves.set(conversation, moves)
+    if (moves >= KEEP_EVERY) this.keep(conversation)
+  }
+
+  /** Keeps the states of a conversation's goals, so that the next start reads only later runes. */
+  private keep(conversation: string): void {
+    this.moves.delete(conversation)
+    let goals = this.found.get(conversation) ?? fold.initial
+    let [upTo, open] = [0, 0]
+    for (const record of this.goalsOf(conversation).values()) {
+      const goal = this.find(record)
+      const now = goal === undefined ? record : recordOf(conversation, record.goalId, goal.state)
+      upTo = Math.max(upTo, now.upTo)
+      open += now.state?.plan.size ?? 0
+      // a goal without a rune may still come to nothing
+      if (now.upTo > 0) goals = HashMap.set(goals, now.goalId, now)
+    }
+    // runes land in the order of their ids: what is older than the newest is in the states, too
+    if (upTo > 0 && open <= MAX_KEPT) this.parts.log.keep(conversation, fold, goals, upTo)
+  }
+
+  /** Keeps what has changed since. */
+  readonly keepAll = Effect.sync(() => {
+    for (const conversation of this.moves.keys()) this.keep(conversation)
   })
 
   /** Completes the ends of all goals that had ended when the daemon began. */

@@ -39,6 +39,8 @@ export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Findin
 export interface GoalState {
   /** Where the table stands. */
   readonly stand: Stand
+  /** The newest rune that is folded in, by its eventId. */
+  readonly upTo: number
   readonly goal: string
   readonly by: string
   readonly submittedAt: number
@@ -66,6 +68,7 @@ export interface GoalState {
 
 export const initial: GoalState = {
   stand: table.initial,
+  upTo: 0,
   goal: "",
   by: "",
   submittedAt: 0,
@@ -86,6 +89,7 @@ export const initial: GoalState = {
 export const apply = (before: GoalState, rune: Rune): GoalState => ({
   ...before,
   stand: table.apply(before.stand, rune, false),
+  upTo: rune.eventId,
   ...changes(before, eventOf(rune), rune)
 })
 

@@ -201,6 +201,12 @@ class Commands {
         return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd conversation new")
       }
       if (config === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
+      if (this.registry.isUnread(conversation)) {
+        return yield* refuse(
+          "The goals that this project has cannot be read from the log.",
+          "See what is wrong with the log: agentd verify"
+        )
+      }
       const options = optionsOf(request, config.goals)
       if (request.plan === null && options.planner === null) {
         return yield* refuse(
@@ -475,6 +481,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     Effect.tapCause((cause) => Effect.logError("the goals could not be recovered", cause)),
     Effect.forkIn(scope)
   )
+  yield* Effect.addFinalizer(() => registry.keepAll)
   const commands = new Commands(registry)
   return Goals.of({
     submit: commands.submit,

@@ -133,6 +133,7 @@ export class CrewDouble {
     })
 
   readonly conversations: Conversations["Service"] = {
+    known: Effect.succeed(["c"]),
     standing: () => this.standing,
     changes: Stream.map(Stream.fromPubSub(this.changes), (standing) => ({ conversation: "c", standing }))
   }

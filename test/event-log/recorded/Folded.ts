@@ -55,6 +55,8 @@ const plain = (value: unknown): unknown => {
   return Object.fromEntries(
     Object.entries(value)
       .filter(([, one]) => one !== undefined && typeof one !== "function")
+      // beside the rune that entered a state there is its seq, since the log has it
+      .filter(([key]) => key !== "seq" || !("entered" in value))
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
   )
@@ -161,7 +163,13 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
 }
 
 const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
-  const records = yield* GoalRegistry.recover(yield* EventLog)
+  const log = yield* EventLog
+  const streams = yield* log.streams
+  const found = yield* GoalRegistry.recover(
+    log,
+    streams.map(({ stream }) => stream)
+  )
+  const records = [...found].map(([stream, goals]) => [stream, GoalRegistry.recordsOf(goals)] as const)
   const options = {} as Parameters<typeof GoalView.infoOf>[0]["options"]
   for (const [conversation, goals] of records) {
     for (const { figures, goalId, left, stand, state } of goals.values()) {
