@@ -21,7 +21,8 @@ import * as ChannelView from "../../../src/channels/ChannelView.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
 import * as ConfigFile from "../../../src/config/ConfigFile.ts"
 import type { CallInfo } from "../../../src/domain/Messages.ts"
-import * as GoalRecovery from "../../../src/goals/Recovery.ts"
+import * as GoalRegistry from "../../../src/goals/GoalRegistry.ts"
+import { knownTo, usedBy } from "../../../src/goals/GoalState.ts"
 import * as GoalView from "../../../src/goals/GoalView.ts"
 import * as PlateRecovery from "../../../src/plates/Recovery.ts"
 import * as PlateView from "../../../src/plates/PlateView.ts"
@@ -41,6 +42,10 @@ export interface Around {
 }
 
 type Put = (name: string, value: unknown) => void
+
+/** Where a machine stands. Its rune's seq came after the recording: the eventId, which was recorded, names the same rune. */
+const isSnapshot = (value: object): boolean =>
+  "state" in value && "data" in value && "entered" in value && "seq" in value
 
 /** Where a machine stands. Its rune's seq came after the recording: the eventId, which was recorded, names the same rune. */
 const isSnapshot = (value: object): boolean =>
@@ -170,28 +175,35 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
 }
 
 const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
-  const { records } = yield* GoalRecovery.recover(yield* EventLog)
+  const log = yield* EventLog
+  const streams = yield* log.streams
+  const found = yield* GoalRegistry.recover(
+    log,
+    streams.map(({ stream }) => stream)
+  )
+  const records = [...found].map(([stream, goals]) => [stream, GoalRegistry.recordsOf(goals)] as const)
   const options = {} as Parameters<typeof GoalView.infoOf>[0]["options"]
   for (const [conversation, goals] of records) {
-    for (const { book, figures, goalId, left, stand } of goals.values()) {
+    for (const { figures, goalId, left, stand, state } of goals.values()) {
       put(`${conversation} plan/${goalId}`, stand)
-      const shown = book === undefined ? figures : GoalView.figuresOf(book)
+      const shown = state === undefined ? figures : GoalView.figuresOf(state)
       put(`${conversation} plan/${goalId}: facts`, {
         left,
-        rejected: book?.rejected,
-        findings: book?.findings,
-        followed: book?.followed,
-        revise: book?.revise,
-        reviewed: book?.reviewed,
-        loads: book?.loads,
-        used: book?.used,
-        known: book?.known
+        rejected: state?.rejected,
+        findings: state?.findings,
+        followed: state?.followed,
+        revise: state?.revise,
+        reviewed: state?.reviewed,
+        loads: state?.loads,
+        used: state && usedBy(state),
+        known: state && knownTo(state)
       })
       const of = { goalId, conversation, project: "", stand, figures: shown, detail: undefined }
       put(`row: goal ${conversation}/${goalId}`, GoalView.infoOf({ ...of, options: figures.options ?? options }, now))
-      for (const node of book?.plan.nodes ?? []) {
+      for (const node of state?.plan.nodes ?? []) {
         put(`row: task ${conversation}/${goalId}/${node.task.id}`, GoalView.taskOf(node))
-        const { agent, attempts, base, began, broken, given, messageId, missing, notBefore, task } = node
+        const { agent, attempts, base, began, broken, given, messageId, notBefore, task } = node
+        const missing = task.dependsOn.filter((id) => state?.plan.find(id)?.state !== "completed").length
         const facts = { agent, attempts, base, began, broken, given, messageId, missing, notBefore, task }
         put(`${conversation} plan/${goalId}: task ${task.id}`, facts)
       }
