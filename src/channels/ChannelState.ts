@@ -7,10 +7,10 @@
  * queue's current one.
  */
 import { HashMap, HashSet, Option } from "effect"
-import type { ChannelConfig } from "../config/ChannelConfig.ts"
+import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
 import type { ChannelPost } from "../domain/ChannelMessages.ts"
 import type { Payload } from "../event-log/Rune.ts"
-import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import { evolve, type Snapshot, step } from "../event-actor/StateMachine.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import type { Signal } from "./Signal.ts"
 import * as TurnQueue from "./TurnQueue.ts"
@@ -61,10 +61,10 @@ export interface Channel {
   readonly closed: boolean
   /** Whom the channel wants in its cycle, there or not. */
   readonly assigned: HashSet.HashSet<string>
+  /** Whose agent is there. */
+  readonly registered: HashSet.HashSet<string>
   readonly seats: HashMap.HashMap<string, Seated>
   readonly queue: TurnQueue.TurnQueue
-  /** Those that are WAITING. */
-  readonly waiting: ReadonlyArray<string>
   readonly posts: ReadonlyArray<Post>
   /** Of the newest post. */
   readonly head: number
@@ -115,9 +115,9 @@ export const unborn = (conversation: string, name: string, settings: ChannelConf
   paused: false,
   closed: false,
   assigned: HashSet.empty(),
+  registered: HashSet.empty(),
   seats: HashMap.empty(),
   queue: TurnQueue.empty,
-  waiting: [],
   posts: [],
   head: 0,
   grants: 0,
@@ -223,23 +223,37 @@ const read = (channel: Channel, agent: string, upTo: number): Channel => {
   return withFloor(next, (floor) => ({ injected: floor.injected.filter(({ seq }) => seq > upTo) }))
 }
 
-/** What a move does to the queue. */
-const queued = (
-  queue: TurnQueue.TurnQueue,
-  agent: string,
-  from: SeatMachine.State,
-  to: SeatMachine.State
-): TurnQueue.TurnQueue => {
-  if (to === from) return queue
-  switch (to) {
-    case "ACTIVE":
-      return TurnQueue.grant(queue, agent)
-    case "WAITING":
-      return TurnQueue.pause(queue, agent)
-    case "QUEUED":
-      return from === "IDLE" ? TurnQueue.join(queue, agent) : TurnQueue.rotate(queue, agent)
-    default:
-      return TurnQueue.leave(queue, agent)
+/** What an action of a move changes in the channel's own state. */
+const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Channel => {
+  const { assigned, queue, registered } = channel
+  switch (action._tag) {
+    case "RegisterSeat":
+      return { ...channel, registered: HashSet.add(registered, agent) }
+    case "DeregisterSeat": {
+      const isKept = action.how === "stopped" || channel.settings.rejoin
+      return {
+        ...channel,
+        registered: HashSet.remove(registered, agent),
+        assigned: isKept ? assigned : HashSet.remove(assigned, agent)
+      }
+    }
+    case "JoinQueue":
+      return { ...channel, queue: TurnQueue.join(queue, agent) }
+    case "LeaveQueue":
+      return { ...channel, queue: TurnQueue.leave(queue, agent) }
+    case "NotifyAgent":
+    case "ResumeTurn":
+      return { ...channel, queue: TurnQueue.grant(queue, agent) }
+    case "AdvanceQueue":
+      return { ...channel, queue: TurnQueue.rotate(queue, agent) }
+    case "PauseTurn":
+      return { ...channel, queue: TurnQueue.pause(queue, agent) }
+    case "ClaimFloor":
+      return { ...channel, queue: TurnQueue.claim(queue, agent) }
+    // What is said and what the agent is told: ChannelTransaction.
+    case "InterruptTurn":
+    case "PostNotice":
+      return channel
   }
 }
 
@@ -264,23 +278,16 @@ const moved = (channel: Channel, rune: Recorded): Channel => {
   const event = rune.payload["event"] as SeatMachine.Event
   const before = seatOf(channel, text(rune.payload, "agentId"))
   if (before === undefined) throw new Error(`rune ${rune.eventId} moves a seat that ${channel.name} does not have`)
-  const from = before.stand.state
+  const { data, state: from } = before.stand
   const after = { ...before, stand: evolve(SeatMachine.Seat, before.stand, rune) }
   const to = after.stand.state
-  const next = withSeat(channel, { ...after, ...marked(channel, after, from, event) })
-  const gone = event._tag === "AgentLeft" && event.how !== "stopped"
+  const stepped = step(SeatMachine.Seat, from, data, event)
+  let next = withSeat(channel, { ...after, ...marked(channel, after, from, event) })
+  if (stepped._tag === "Moved") for (const action of stepped.actions) next = follow(next, before.agent, action)
   const begins = to === "ACTIVE" && from !== "ACTIVE"
   const ends = from === "ACTIVE" && to !== "ACTIVE"
   return {
     ...next,
-    assigned: gone ? HashSet.remove(channel.assigned, before.agent) : channel.assigned,
-    queue: queued(channel.queue, before.agent, from, to),
-    waiting:
-      to === "WAITING"
-        ? [...channel.waiting.filter((agent) => agent !== before.agent), before.agent]
-        : from === "WAITING"
-          ? channel.waiting.filter((agent) => agent !== before.agent)
-          : channel.waiting,
     grants: channel.grants + (event._tag === "TurnGranted" ? 1 : 0),
     floor: begins
       ? { agent: before.agent, injected: [], sent: [], answered: [], answeredAt: null, signal: null }
@@ -295,12 +302,12 @@ const changed = (channel: Channel, rune: Recorded): Channel => {
   switch (rune.kind as Kind) {
     case "channel.created":
       return {
-        ...unborn(channel.conversation, channel.name, payload["settings"] as ChannelConfig),
+        ...unborn(channel.conversation, channel.name, completed(payload["settings"] as ChannelConfig)),
         epoch: rune.eventId,
         origin: payload["origin"] === "config" ? "config" : "person"
       }
     case "channel.configured":
-      return configure(channel, payload["settings"] as ChannelConfig)
+      return configure(channel, completed(payload["settings"] as ChannelConfig))
     case "channel.assigned":
       return assign(channel, text(payload, "agent"))
     case "channel.unassigned":

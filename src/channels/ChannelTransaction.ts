@@ -144,6 +144,7 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
+  /** What an action of a move says or has the agent told; what it changes in the channel is in the fold: ChannelState. */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
@@ -165,7 +166,7 @@ export class ChannelTransaction {
         this.move(agent, { _tag: "MessageArrived", messageId })
       }
     }
-    for (const agent of this.channel.waiting) {
+    for (const agent of this.channel.queue.paused) {
       const until = this.seat(agent)?.stand.data.wait?.until._tag
       if (agent !== from && (until === "Message" || (until === "Person" && by === "person"))) this.resolve(agent)
     }
@@ -191,8 +192,7 @@ export class ChannelTransaction {
     const agent = TurnQueue.next(this.channel.queue, {
       order: settings.order,
       priority: (one) => settings.priorities[one] ?? 0,
-      claims: (one) =>
-        this.channel.waiting.includes(one) && this.seat(one)?.stand.data.wait?.resolved === true && this.view.idle(one),
+      idle: this.view.idle,
       ready: (one) => {
         const seated = this.seat(one)
         return seated?.stand.state === "QUEUED" && this.view.idle(one) && hasUnread(this.channel, seated)

@@ -4,7 +4,7 @@
  * Guarantees: a command that cannot be carried out is refused with a remedy, and
  * changes nothing.
  */
-import { HashMap, HashSet } from "effect"
+import { Equal, HashMap, HashSet } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
 import { MAX_INJECTED } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
@@ -23,7 +23,7 @@ export const create = (sitting: ChannelTransaction, { by, origin, settings }: Ex
 
 export const configure = (sitting: ChannelTransaction, { by, settings }: Extract<Input, { _tag: "Configure" }>) => {
   const before = sitting.channel.settings
-  if (JSON.stringify(before) === JSON.stringify(settings)) return `#${sitting.channel.name} is as it was.`
+  if (Equal.equals(before, settings)) return `#${sitting.channel.name} is as it was.`
   sitting.record("channel.configured", { settings, by }, "configure")
   for (const agent of before.agents) if (!settings.agents.includes(agent)) remove(sitting, agent, by)
   for (const agent of settings.agents) if (!before.agents.includes(agent)) assign(sitting, agent, by)

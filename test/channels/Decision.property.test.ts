@@ -4,11 +4,12 @@
  * be true of a channel at all times.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, HashMap, Schema } from "effect"
+import { Arbitrary, HashMap, HashSet, Schema } from "effect"
 import { apply, type Channel, hasUnread, kinds, unborn } from "../../src/channels/ChannelState.ts"
 import { decide } from "../../src/channels/Decision.ts"
 import type { Input } from "../../src/channels/Input.ts"
 import * as Deadlines from "../../src/channels/Deadlines.ts"
+import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import type { View } from "../../src/channels/ChannelTransaction.ts"
 import { decodeChannel, ORDERS } from "../../src/config/ChannelConfig.ts"
 import { CommandRefused } from "../../src/domain/Messages.ts"
@@ -121,8 +122,10 @@ const check = (channel: Channel, outside: Outside, open: boolean) => {
   assert.strictEqual(channel.floor?.agent ?? null, channel.queue.current)
   for (const { agent, stand } of seats) {
     const inLine = channel.queue.line.includes(agent)
-    assert.strictEqual(inLine, ["QUEUED", "ACTIVE", "WAITING"].includes(stand.state), `${agent} ${stand.state}`)
-    assert.strictEqual(channel.waiting.includes(agent), stand.state === "WAITING")
+    assert.strictEqual(inLine, SeatMachine.properties[stand.state].inQueue !== "no", `${agent} ${stand.state}`)
+    assert.strictEqual(HashSet.has(channel.registered, agent), stand.state !== "OFFLINE")
+    assert.strictEqual(channel.queue.claims.includes(agent), stand.data.wait?.resolved === true)
+    assert.strictEqual(channel.queue.paused.includes(agent), stand.state === "WAITING")
   }
   const ids = channel.posts.filter(({ kind }) => kind !== "notice").map(({ messageId }) => messageId)
   assert.strictEqual(new Set(ids).size, ids.length, "nothing is posted twice")
