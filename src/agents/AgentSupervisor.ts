@@ -278,7 +278,9 @@ export class AgentSupervisor {
       if (life?.state !== "idle" && life?.state !== "running_turn") return
       const of = { conversation, agent: this.name, eventId, at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
-      if (reason !== undefined) return yield* this.report({ ...of, _tag: "Offline", reason, crashed: false })
+      if (reason !== undefined) return yield* this.report({ ...of, _tag: "Offline", reason, how: "stopped" })
+      // until its worker is ready for the next run
+      if (this.live.lost !== undefined) return
       yield* this.report({ ...of, _tag: "Online" })
       if (life.state === "idle") yield* this.report({ ...of, _tag: "Idle" })
     })
@@ -311,7 +313,7 @@ export class AgentSupervisor {
       release: (data, failed, cause) =>
         Effect.gen({ self: this }, function* () {
           const reason = data.reason ?? "ended"
-          const crashed = failed || this.worker?.snapshot.data.fatal != null
+          const how = failed || this.worker?.snapshot.data.fatal != null ? "crashed" : "stopped"
           yield* this.report({
             _tag: "Offline",
             conversation,
@@ -319,7 +321,7 @@ export class AgentSupervisor {
             eventId: cause,
             at: this.life!.snapshot.at,
             reason,
-            crashed
+            how
           })
           yield* home.agentEnded(name, cause)
           this.over.openUnsafe()
@@ -356,6 +358,12 @@ export class AgentSupervisor {
       life: () => this.life,
       exhausted: () => this.meter.exhausted,
       home,
+      ready: (cause) =>
+        Effect.suspend(() => {
+          if (this.live.lost === undefined) return Effect.void
+          this.live.lost = undefined
+          return this.announce(cause)
+        }),
       mcp: (runId) => outside.mcp(runId, config()),
       place,
       recoveredTo

@@ -68,6 +68,8 @@ export interface Channel {
   readonly posts: ReadonlyArray<Post>
   /** Of the newest post. */
   readonly head: number
+  /** Posts of agents since a person, a task or a message from outside had its say. */
+  readonly amongAgents: number
   /** Turns granted so far. */
   readonly grants: number
   readonly floor: Floor | null
@@ -94,6 +96,7 @@ export const kinds = [
   "channel.withheld",
   "channel.signalled",
   "channel.read",
+  "channel.stirred",
   "channel.ordered",
   "channel.paused",
   "channel.resumed",
@@ -120,6 +123,7 @@ export const unborn = (conversation: string, name: string, settings: ChannelConf
   queue: TurnQueue.empty,
   posts: [],
   head: 0,
+  amongAgents: 0,
   grants: 0,
   floor: null,
   restsOn: 0
@@ -131,6 +135,21 @@ export const seatOf = (channel: Channel, agent: string): Seated | undefined =>
 /** The one that has the floor. */
 export const holder = (channel: Channel): Seated | undefined =>
   channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
+
+/** Its agents have talked for long enough among themselves: a person is to say how it goes on. */
+export const isResting = ({ amongAgents, settings }: Channel): boolean =>
+  amongAgents >= settings.turnConfig.restAfterPosts
+
+/** Nobody is in the cycle, and an agent that is there has something to read: only a person sets it going. */
+export const isStranded = (channel: Channel): boolean =>
+  channel.queue.line.length === 0 &&
+  [...HashMap.values(channel.seats)].some((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))
+
+/** What an agent may do from its seat now. */
+export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
+
+/** From outside of all channels: a person's or a task's, not what a channel tells an agent. */
+export const isFromOutside = (messageId: string): boolean => !/^(?:channel|note):/.test(messageId)
 
 /** All messages to agents that are this channel's. */
 export const isOfChannel = (name: string, messageId: string): boolean => messageId.startsWith(`channel:${name}:`)
@@ -206,7 +225,8 @@ const posted = (channel: Channel, rune: Recorded): Channel => {
   const { payload } = rune
   const [by, messageId, from] = [text(payload, "by"), text(payload, "messageId"), text(payload, "from")]
   const kind = by === "agent" ? "agent" : "person"
-  const next = withPost(channel, rune, { kind, from, messageId, text: text(payload, "text") })
+  const amongAgents = kind === "agent" ? channel.amongAgents + 1 : 0
+  const next = withPost({ ...channel, amongAgents }, rune, { kind, from, messageId, text: text(payload, "text") })
   const [injected, turnId] = [payload["injected"], payload["turnId"]]
   return withFloor(next, (floor) => ({
     injected:
@@ -333,7 +353,9 @@ const changed = (channel: Channel, rune: Recorded): Channel => {
     case "channel.paused":
       return { ...channel, paused: true }
     case "channel.resumed":
-      return { ...channel, paused: false }
+      return { ...channel, paused: false, amongAgents: 0 }
+    case "channel.stirred":
+      return { ...channel, amongAgents: 0 }
     case "channel.closed":
       return { ...channel, closed: true }
     case "channel.withheld":

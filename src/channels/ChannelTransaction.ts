@@ -16,6 +16,7 @@ import {
   type Channel,
   channelActor,
   hasUnread,
+  isResting,
   type Kind,
   seatActor,
   type Seated,
@@ -114,6 +115,16 @@ export class ChannelTransaction {
     if (isWanted) this.record("channel.notice", { text }, "notice")
   }
 
+  /** Agents that talk among themselves are bounded: it is said when the channel comes to rest. */
+  settleRest(before: Channel): void {
+    if (isResting(before) || !isResting(this.channel) || this.channel.closed) return
+    const { amongAgents, name } = this.channel
+    this.notice(
+      `⏸ ${amongAgents} posts without a person: the channel rests. Post something, or: agentd channel resume ${name}`,
+      true
+    )
+  }
+
   /** One event for one seat; false where its machine refuses it. */
   move(agent: string, event: SeatMachine.Event): boolean {
     const before = this.seat(agent)
@@ -182,7 +193,7 @@ export class ChannelTransaction {
   }
 
   private get isGiving(): boolean {
-    return this.view.open && !this.channel.paused && !this.channel.closed
+    return this.view.open && !this.channel.paused && !this.channel.closed && !isResting(this.channel)
   }
 
   /** The floor goes to the next, where there is one that is idle and has something to read. */

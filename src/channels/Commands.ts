@@ -6,7 +6,7 @@
  */
 import { Equal, HashMap, HashSet } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { MAX_INJECTED } from "./ChannelState.ts"
+import { isResting, MAX_INJECTED, propertiesOf } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
@@ -63,7 +63,8 @@ export const post = (sitting: ChannelTransaction, input: Extract<Input, { _tag: 
   const { holder } = sitting
   const isSent = mode === "inject" || mode === "parallel"
   const room = (sitting.channel.floor?.sent.length ?? 0) < MAX_INJECTED
-  const injected = isSent && room && holder !== undefined ? `${holder.prompt}/${sitting.channel.head + 1}` : undefined
+  const isHeard = holder !== undefined && propertiesOf(holder).receives === "yes"
+  const injected = isSent && room && isHeard ? `${holder.prompt}/${sitting.channel.head + 1}` : undefined
   sitting.record(
     "channel.posted",
     { messageId, by: "person", from, text, ...(injected === undefined ? {} : { injected }) },
@@ -85,7 +86,8 @@ export const post = (sitting: ChannelTransaction, input: Extract<Input, { _tag: 
 const tellOthers = (sitting: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = sitting.channel
   for (const agent of queue.line) {
-    if (agent === queue.current || !sitting.view.busy(agent)) continue
+    const seated = sitting.seat(agent)
+    if (seated === undefined || propertiesOf(seated).receives !== "observes" || !sitting.view.busy(agent)) continue
     const messageId = `note:${name}:${head}`
     sitting.acts.push({ _tag: "Steer", agent, messageId, from, text, floor: false })
   }
@@ -133,12 +135,28 @@ export const skip = (sitting: ChannelTransaction, by: string) => {
   return `${holder.agent} has lost the floor of #${name}.`
 }
 
+/** Its turn, under way or paused, is forfeited: it has the last place of the queue. */
+export const requeue = (sitting: ChannelTransaction, agent: string, by: string) => {
+  const { name } = sitting.channel
+  const state = sitting.seat(agent)?.stand.state
+  if (state !== "WAITING" && state !== "ACTIVE") {
+    return no(
+      `${agent} neither waits in #${name} nor has its floor.`,
+      `See who does: agentd channel show ${name}; give it a seat: agentd channel assign ${name} ${agent}`
+    )
+  }
+  sitting.move(agent, { _tag: "HumanOverride", by, to: "QUEUED", at: sitting.view.now })
+  return state === "WAITING"
+    ? `${agent} waits no longer: it is in the queue of #${name} again.`
+    : `${agent} has lost the floor of #${name}.`
+}
+
 export const pause = (sitting: ChannelTransaction, { by, paused }: Extract<Input, { _tag: "Pause" }>) => {
   const { channel, holder } = sitting
-  const before = channel.paused
-  if (before !== paused)
+  const isHeld = channel.paused || isResting(channel)
+  if (paused ? !channel.paused : isHeld)
     sitting.record(paused ? "channel.paused" : "channel.resumed", { by }, paused ? "pause" : "resume")
-  if (!paused) return before ? `#${channel.name} goes on.` : `#${channel.name} is not paused.`
+  if (!paused) return isHeld ? `#${channel.name} goes on.` : `#${channel.name} is not paused.`
   return holder === undefined
     ? `#${channel.name} is paused.`
     : `#${channel.name} is paused; ${holder.agent} ends its turn.`

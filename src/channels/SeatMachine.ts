@@ -7,6 +7,7 @@
  * grants the floor.
  */
 import { Schema } from "effect"
+import type { Departure } from "../domain/AgentPort.ts"
 import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
@@ -21,14 +22,10 @@ export const Until = Schema.Union([
 ])
 export type Until = typeof Until.Type
 
-/** Stopped by a person; its process died while it had work; stopped for good by its failures. */
-export const Departure = Schema.Literals(["stopped", "disconnected", "crashed"])
-export type Departure = typeof Departure.Type
-
 export const Event = Schema.Union([
   /** Presence is the agent's, and reaches all its seats. */
   Schema.TaggedStruct("AgentStarted", {}),
-  Schema.TaggedStruct("AgentLeft", { how: Departure }),
+  Schema.TaggedStruct("AgentLeft", { how: Schema.Literals(["stopped", "disconnected", "crashed"]) }),
   Schema.TaggedStruct("Assigned", {}),
   Schema.TaggedStruct("Removed", { by: Schema.String }),
   Schema.TaggedStruct("TurnGranted", { turnId, at: Schema.Finite }),

@@ -73,7 +73,7 @@ const settleChannel = Effect.fnUntraced(function* (crew: CrewService, hall: Chan
   yield* settleTurn(crew, actor)
   for (const agent of HashMap.keys(actor.channel.seats)) {
     const isOnline = hall.crowd.online(conversation, agent)
-    yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, crashed: false })
+    yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })
   }
 })
 

@@ -5,7 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, HashMap, HashSet, Schema } from "effect"
-import { apply, type Channel, hasUnread, kinds, unborn } from "../../src/channels/ChannelState.ts"
+import { apply, type Channel, hasUnread, isResting, kinds, unborn } from "../../src/channels/ChannelState.ts"
 import { decide } from "../../src/channels/Decision.ts"
 import type { Input } from "../../src/channels/Input.ts"
 import * as Deadlines from "../../src/channels/Deadlines.ts"
@@ -58,7 +58,7 @@ const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number)
     case 1:
       outside.online.delete(agent)
       outside.busy.delete(agent)
-      return { _tag: "Left", agent, crashed: pick % 2 === 0 }
+      return { _tag: "Left", agent, how: (["stopped", "disconnected", "crashed"] as const)[pick % 3]! }
     case 2:
       return { _tag: "Assign", agent, by }
     case 3:
@@ -130,7 +130,13 @@ const check = (channel: Channel, outside: Outside, open: boolean) => {
   const ids = channel.posts.filter(({ kind }) => kind !== "notice").map(({ messageId }) => messageId)
   assert.strictEqual(new Set(ids).size, ids.length, "nothing is posted twice")
   // Whoever could take the floor and has something to read is not kept waiting.
-  if (open && !channel.paused && channel.queue.current === null && channel.settings.order !== "manual") {
+  if (
+    open &&
+    !channel.paused &&
+    !isResting(channel) &&
+    channel.queue.current === null &&
+    channel.settings.order !== "manual"
+  ) {
     for (const seated of seats) {
       const could = seated.stand.state === "QUEUED" && viewOf(outside, open).idle(seated.agent)
       assert.isFalse(could && hasUnread(channel, seated), `${seated.agent} could have the floor`)
