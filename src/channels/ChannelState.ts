@@ -6,7 +6,6 @@
  * Guarantees: bounded, however long it is in use; the seat that is ACTIVE is the
  * queue's current one.
  */
-import { HashMap, HashSet, Option } from "effect"
 import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
 import type { ChannelPost } from "../domain/ChannelMessages.ts"
 import type { Payload } from "../event-log/Rune.ts"
@@ -60,10 +59,11 @@ export interface Channel {
   readonly paused: boolean
   readonly closed: boolean
   /** Whom the channel wants in its cycle, there or not. */
-  readonly assigned: HashSet.HashSet<string>
+  readonly assigned: ReadonlyArray<string>
   /** Whose agent is there. */
-  readonly registered: HashSet.HashSet<string>
-  readonly seats: HashMap.HashMap<string, Seated>
+  readonly registered: ReadonlyArray<string>
+  /** By agent. */
+  readonly seats: { readonly [agent: string]: Seated }
   readonly queue: TurnQueue.TurnQueue
   readonly posts: ReadonlyArray<Post>
   /** Of the newest post. */
@@ -117,9 +117,9 @@ export const unborn = (conversation: string, name: string, settings: ChannelConf
   settings,
   paused: false,
   closed: false,
-  assigned: HashSet.empty(),
-  registered: HashSet.empty(),
-  seats: HashMap.empty(),
+  assigned: [],
+  registered: [],
+  seats: {},
   queue: TurnQueue.empty,
   posts: [],
   head: 0,
@@ -130,7 +130,9 @@ export const unborn = (conversation: string, name: string, settings: ChannelConf
 })
 
 export const seatOf = (channel: Channel, agent: string): Seated | undefined =>
-  Option.getOrUndefined(HashMap.get(channel.seats, agent))
+  Object.hasOwn(channel.seats, agent) ? channel.seats[agent] : undefined
+
+export const seatsOf = (channel: Channel): ReadonlyArray<Seated> => Object.values(channel.seats)
 
 /** The one that has the floor. */
 export const holder = (channel: Channel): Seated | undefined =>
@@ -143,7 +145,7 @@ export const isResting = ({ amongAgents, settings }: Channel): boolean =>
 /** Nobody is in the cycle, and an agent that is there has something to read: only a person sets it going. */
 export const isStranded = (channel: Channel): boolean =>
   channel.queue.line.length === 0 &&
-  [...HashMap.values(channel.seats)].some((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))
+  seatsOf(channel).some((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))
 
 /** What an agent may do from its seat now. */
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
@@ -178,9 +180,15 @@ export const limitsOf = (settings: ChannelConfig, agent: string): SeatMachine.Li
   waitTimeout: 1000 * settings.turnConfig.waitTimeoutSeconds
 })
 
+const withMember = (agents: ReadonlyArray<string>, agent: string): ReadonlyArray<string> =>
+  agents.includes(agent) ? agents : [...agents, agent]
+
+const without = (agents: ReadonlyArray<string>, agent: string): ReadonlyArray<string> =>
+  agents.includes(agent) ? agents.filter((other) => other !== agent) : agents
+
 const withSeat = (channel: Channel, seated: Seated): Channel => ({
   ...channel,
-  seats: HashMap.set(channel.seats, seated.agent, seated)
+  seats: { ...channel.seats, [seated.agent]: seated }
 })
 
 const withPost = (
@@ -205,8 +213,8 @@ const MAX_ANSWERED = 64
 const text = (payload: Payload, field: string): string => String(payload[field] ?? "")
 
 const assign = (channel: Channel, agent: string): Channel => {
-  const assigned = { ...channel, assigned: HashSet.add(channel.assigned, agent) }
-  if (HashMap.has(channel.seats, agent)) return assigned
+  const assigned = { ...channel, assigned: withMember(channel.assigned, agent) }
+  if (seatOf(channel, agent) !== undefined) return assigned
   const data = SeatMachine.initial(agent, channel.name, limitsOf(channel.settings, agent))
   const stand = { state: SeatMachine.Seat.initial, data, entered: 0, at: 0 }
   return withSeat(assigned, { agent, stand, told: 0, spoke: 0, prompt: null })
@@ -215,10 +223,12 @@ const assign = (channel: Channel, agent: string): Channel => {
 const configure = (channel: Channel, settings: ChannelConfig): Channel => ({
   ...channel,
   settings,
-  seats: HashMap.map(channel.seats, (seated, agent) => ({
-    ...seated,
-    stand: { ...seated.stand, data: { ...seated.stand.data, limits: limitsOf(settings, agent) } }
-  }))
+  seats: Object.fromEntries(
+    seatsOf(channel).map((seated) => {
+      const data = { ...seated.stand.data, limits: limitsOf(settings, seated.agent) }
+      return [seated.agent, { ...seated, stand: { ...seated.stand, data } }]
+    })
+  )
 })
 
 const posted = (channel: Channel, rune: Recorded): Channel => {
@@ -248,13 +258,13 @@ const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Ch
   const { assigned, queue, registered } = channel
   switch (action._tag) {
     case "RegisterSeat":
-      return { ...channel, registered: HashSet.add(registered, agent) }
+      return { ...channel, registered: withMember(registered, agent) }
     case "DeregisterSeat": {
       const isKept = action.how === "stopped" || channel.settings.rejoin
       return {
         ...channel,
-        registered: HashSet.remove(registered, agent),
-        assigned: isKept ? assigned : HashSet.remove(assigned, agent)
+        registered: without(registered, agent),
+        assigned: isKept ? assigned : without(assigned, agent)
       }
     }
     case "JoinQueue":
@@ -331,7 +341,7 @@ const changed = (channel: Channel, rune: Recorded): Channel => {
     case "channel.assigned":
       return assign(channel, text(payload, "agent"))
     case "channel.unassigned":
-      return { ...channel, assigned: HashSet.remove(channel.assigned, text(payload, "agent")) }
+      return { ...channel, assigned: without(channel.assigned, text(payload, "agent")) }
     case "channel.posted":
       return posted(channel, rune)
     case "channel.notice":

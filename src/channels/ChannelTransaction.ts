@@ -6,7 +6,6 @@
  * Guarantees: a move that the seat's machine refuses leaves no rune; after it the
  * floor is with somebody, or there is nobody for it.
  */
-import { HashMap } from "effect"
 import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
 import type { Payload, RuneDraft } from "../event-log/Rune.ts"
 import { step } from "../event-actor/StateMachine.ts"
@@ -20,7 +19,8 @@ import {
   type Kind,
   seatActor,
   type Seated,
-  seatOf
+  seatOf,
+  seatsOf
 } from "./ChannelState.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
@@ -172,7 +172,8 @@ export class ChannelTransaction {
 
   /** Something was said: who rests alone wakes, whose wait was for it goes on. */
   news(from: string | null, by: "person" | "agent", messageId: string): void {
-    for (const [agent, seated] of HashMap.entries(this.channel.seats)) {
+    for (const seated of seatsOf(this.channel)) {
+      const { agent } = seated
       if (seated.stand.state === "IDLE" && seated.stand.data.member && hasUnread(this.channel, seated)) {
         this.move(agent, { _tag: "MessageArrived", messageId })
       }

@@ -1,9 +1,17 @@
 /**
  * ChannelView: a channel as a person is shown it. Pure.
  */
-import { HashMap, HashSet } from "effect"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
-import { type Channel, hasUnread, isFor, isResting, isStranded, propertiesOf, type Seated } from "./ChannelState.ts"
+import {
+  type Channel,
+  hasUnread,
+  isFor,
+  isResting,
+  isStranded,
+  propertiesOf,
+  type Seated,
+  seatsOf
+} from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
@@ -74,7 +82,7 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
   const waits = waitsOf(channel, project)
   if (waits !== null) return waits
   if (seats.length === 0) return "nobody is assigned"
-  if (HashSet.size(channel.registered) === 0) return "nobody is there; what is said is kept"
+  if (channel.registered.length === 0) return "nobody is there; what is said is kept"
   if (channel.settings.order === "manual") return "waits for a person to give the floor"
   const waiting = line.filter((agent) => seats.some((seat) => seat.agent === agent && seat.unread > 0))
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
@@ -82,7 +90,7 @@ const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo
 
 export const info = (channel: Channel, project: string, view: View, endOf: EndOf): ChannelInfo => {
   const place = ({ position }: SeatInfo) => position ?? Number.MAX_SAFE_INTEGER
-  const seats = [...HashMap.values(channel.seats)]
+  const seats = seatsOf(channel)
     .map((seated) => seatInfo(channel, seated, view, endOf))
     .toSorted((a, b) => place(a) - place(b) || a.agent.localeCompare(b.agent))
   return {

@@ -4,9 +4,9 @@
  * Guarantees: a command that cannot be carried out is refused with a remedy, and
  * changes nothing.
  */
-import { Equal, HashMap, HashSet } from "effect"
+import { Equal } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { isResting, MAX_INJECTED, propertiesOf } from "./ChannelState.ts"
+import { isResting, MAX_INJECTED, propertiesOf, seatOf } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
@@ -34,7 +34,7 @@ export const assign = (sitting: ChannelTransaction, agent: string, by: string) =
   const { name } = sitting.channel
   const seated = sitting.seat(agent)
   if (seated?.stand.data.member === true) return no(`${agent} is in #${name} already.`, "Nothing is to be done.")
-  if (!HashSet.has(sitting.channel.assigned, agent)) sitting.record("channel.assigned", { agent, by }, "assign")
+  if (!sitting.channel.assigned.includes(agent)) sitting.record("channel.assigned", { agent, by }, "assign")
   if (sitting.view.online(agent)) came(sitting, agent)
   const offline = sitting.seat(agent)?.stand.state === "OFFLINE"
   return offline
@@ -45,7 +45,7 @@ export const assign = (sitting: ChannelTransaction, agent: string, by: string) =
 export const remove = (sitting: ChannelTransaction, agent: string, by: string) => {
   const { name } = sitting.channel
   const seated = sitting.seat(agent)
-  const isAssigned = HashSet.has(sitting.channel.assigned, agent)
+  const isAssigned = sitting.channel.assigned.includes(agent)
   if (!isAssigned && seated?.stand.data.member !== true) {
     return no(`${agent} is not in #${name}.`, `See who is: agentd channel show ${name}`)
   }
@@ -95,7 +95,7 @@ const tellOthers = (sitting: ChannelTransaction, from: string, text: string): vo
 
 export const arrange = (sitting: ChannelTransaction, { agents, by, order }: Extract<Input, { _tag: "Arrange" }>) => {
   const { name } = sitting.channel
-  const unknown = agents.find((agent) => !HashMap.has(sitting.channel.seats, agent))
+  const unknown = agents.find((agent) => seatOf(sitting.channel, agent) === undefined)
   if (unknown !== undefined) return no(`${unknown} is not in #${name}.`, `See who is: agentd channel show ${name}`)
   sitting.record("channel.ordered", { order, agents, by }, "order")
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
@@ -163,7 +163,7 @@ export const pause = (sitting: ChannelTransaction, { by, paused }: Extract<Input
 }
 
 export const close = (sitting: ChannelTransaction, by: string) => {
-  for (const agent of HashMap.keys(sitting.channel.seats)) sitting.move(agent, { _tag: "Removed", by })
+  for (const agent of Object.keys(sitting.channel.seats)) sitting.move(agent, { _tag: "Removed", by })
   sitting.record("channel.closed", { by }, "close")
   return `#${sitting.channel.name} is closed.`
 }

@@ -5,7 +5,6 @@
  * Guarantees: an answer is posted once, and only while its agent has the floor;
  * what comes of an earlier turn moves nothing.
  */
-import { HashSet } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
 import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
@@ -67,7 +66,7 @@ export const came = (sitting: ChannelTransaction, agent: string): void => {
   sitting.move(agent, { _tag: "AgentStarted" })
   const stand = sitting.seat(agent)?.stand
   // One that rests is a member already.
-  if (stand?.state === "IDLE" && !stand.data.member && HashSet.has(sitting.channel.assigned, agent)) {
+  if (stand?.state === "IDLE" && !stand.data.member && sitting.channel.assigned.includes(agent)) {
     sitting.move(agent, { _tag: "Assigned" })
   }
 }
@@ -75,7 +74,7 @@ export const came = (sitting: ChannelTransaction, agent: string): void => {
 const left = (sitting: ChannelTransaction, { agent, how }: Extract<Input, { _tag: "Left" }>): void => {
   if (!sitting.move(agent, { _tag: "AgentLeft", how })) return
   const { registered, settings } = sitting.channel
-  const isEmpty = HashSet.size(registered) === 0
+  const isEmpty = registered.length === 0
   sitting.notice("⚠ No agents available in this channel", isEmpty && settings.turnConfig.announceDisconnects)
 }
 

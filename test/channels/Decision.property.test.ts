@@ -4,8 +4,17 @@
  * be true of a channel at all times.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, HashMap, HashSet, Schema } from "effect"
-import { apply, type Channel, hasUnread, isResting, kinds, unborn } from "../../src/channels/ChannelState.ts"
+import { Arbitrary, Schema } from "effect"
+import {
+  apply,
+  type Channel,
+  hasUnread,
+  isResting,
+  kinds,
+  seatOf,
+  seatsOf,
+  unborn
+} from "../../src/channels/ChannelState.ts"
 import { decide } from "../../src/channels/Decision.ts"
 import type { Input } from "../../src/channels/Input.ts"
 import * as Deadlines from "../../src/channels/Deadlines.ts"
@@ -48,8 +57,7 @@ const viewOf = (outside: Outside, open: boolean): View => ({
 const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number): Input => {
   const agent = agents[pick % agents.length]!
   const floor = channel.queue.current ?? agent
-  const prompt =
-    (HashMap.has(channel.seats, floor) ? HashMap.getUnsafe(channel.seats, floor).prompt : null) ?? "channel:room:0"
+  const prompt = seatOf(channel, floor)?.prompt ?? "channel:room:0"
   const by = "ada"
   switch (kind % 16) {
     case 0:
@@ -108,11 +116,11 @@ const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number)
   }
 }
 
-const active = (channel: Channel) => [...HashMap.values(channel.seats)].filter(({ stand }) => stand.state === "ACTIVE")
+const active = (channel: Channel) => seatsOf(channel).filter(({ stand }) => stand.state === "ACTIVE")
 
 /** What holds of a channel between any two things that happen. */
 const check = (channel: Channel, outside: Outside, open: boolean) => {
-  const seats = [...HashMap.values(channel.seats)]
+  const seats = seatsOf(channel)
   assert.isAtMost(active(channel).length, 1, "one floor")
   assert.strictEqual(
     active(channel)[0]?.agent ?? null,
@@ -123,7 +131,7 @@ const check = (channel: Channel, outside: Outside, open: boolean) => {
   for (const { agent, stand } of seats) {
     const inLine = channel.queue.line.includes(agent)
     assert.strictEqual(inLine, SeatMachine.properties[stand.state].inQueue !== "no", `${agent} ${stand.state}`)
-    assert.strictEqual(HashSet.has(channel.registered, agent), stand.state !== "OFFLINE")
+    assert.strictEqual(channel.registered.includes(agent), stand.state !== "OFFLINE")
     assert.strictEqual(channel.queue.claims.includes(agent), stand.data.wait?.resolved === true)
     assert.strictEqual(channel.queue.paused.includes(agent), stand.state === "WAITING")
   }
@@ -208,7 +216,7 @@ describe("INV-FLOOR-SINGLE: whatever happens in a channel", () => {
       const next = random(seed)
       const path = Array.from({ length: 120 }, () => [next(), next()] as const)
       const channel = walk(path, modes[seed % 4]!, true)
-      for (const { stand } of HashMap.values(channel.seats)) seen.add(stand.state)
+      for (const { stand } of seatsOf(channel)) seen.add(stand.state)
       if (channel.grants > 3) seen.add("granted")
     }
     for (const state of ["OFFLINE", "QUEUED", "ACTIVE", "WAITING", "granted"]) assert.isTrue(seen.has(state), state)

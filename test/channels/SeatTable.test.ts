@@ -4,9 +4,9 @@
  * rune's cell names is then looked for where it is to be seen.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, HashMap, HashSet } from "effect"
+import { Effect } from "effect"
 import { TestClock } from "effect/testing"
-import { apply, type Channel, seatOf, unborn } from "../../src/channels/ChannelState.ts"
+import { apply, type Channel, seatOf, seatsOf, unborn } from "../../src/channels/ChannelState.ts"
 import { type Action, type Event, Seat, type State } from "../../src/channels/SeatMachine.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { edges } from "../../src/event-actor/StateMachine.ts"
@@ -125,11 +125,11 @@ const isTold = (move: Move): void => {
 
 /** Where each action is to be seen once its rune is durable. */
 const effects: { readonly [a in Action["_tag"]]: (move: Move) => void } = {
-  RegisterSeat: ({ after, agent }) => assert.isTrue(HashSet.has(after.registered, agent)),
+  RegisterSeat: ({ after, agent }) => assert.isTrue(after.registered.includes(agent)),
   DeregisterSeat: ({ after, agent, rune }) => {
-    assert.isFalse(HashSet.has(after.registered, agent))
+    assert.isFalse(after.registered.includes(agent))
     const event = rune.payload["event"] as Extract<Event, { _tag: "AgentLeft" }>
-    if (event.how !== "stopped") assert.isFalse(HashSet.has(after.assigned, agent))
+    if (event.how !== "stopped") assert.isFalse(after.assigned.includes(agent))
   },
   JoinQueue: ({ after, agent, before }) => {
     assert.notInclude(before.queue.line, agent)
@@ -202,9 +202,7 @@ describe("the seat's table in channels that run", { timeout: 120_000 }, () => {
         assert.sameMembers([...acted], Object.keys(Seat.actions), "each action is carried out")
         const ways = moves.map(({ rune }) => (rune.payload["event"] as { how?: string }).how)
         assert.includeMembers(ways, ["stopped", "disconnected", "crashed"])
-        const states = new Set(
-          moves.flatMap(({ after }) => [...HashMap.values(after.seats)].map(({ stand }) => stand.state))
-        )
+        const states = new Set(moves.flatMap(({ after }) => seatsOf(after).map(({ stand }) => stand.state)))
         assert.sameMembers([...states], Object.keys(Seat.states) as Array<State>)
       })
     )
