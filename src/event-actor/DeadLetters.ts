@@ -6,7 +6,7 @@
  * `actor.dead_letter` rune in the daemon's stream.
  */
 import { Cause, Clock, Context, Effect, Layer } from "effect"
-import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
+import { type Cause as RuneCause, DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
 export type Reason =
@@ -29,7 +29,7 @@ export interface DeadLetter {
   /** What broke or refused it. */
   readonly why?: unknown
   /** The eventId that led to it. */
-  readonly cause?: number
+  readonly cause?: RuneCause
   /** ms since the epoch */
   readonly at: number
 }
