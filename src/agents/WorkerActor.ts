@@ -13,6 +13,7 @@ import type { Backend, RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Ids from "../domain/Ids.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
@@ -46,7 +47,7 @@ export interface AgentHome {
   readonly exhausted: () => Exhausted | undefined
   readonly home: ConversationPort
   /** Its worker is ready for the next run: where the last one's process died in a turn, the agent is back. */
-  readonly ready: (cause: number) => Effect.Effect<void>
+  readonly ready: (cause: RuneRef) => Effect.Effect<void>
   /** Servers of agentd's own that a run is given. */
   readonly mcp: (runId: string) => RunSpec["mcp"]
   /** Where the agent works, made where it is not there yet. */

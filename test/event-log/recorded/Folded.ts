@@ -15,7 +15,7 @@ import * as ConversationRow from "../../../src/agents/ConversationRow.ts"
 import type { Recovered } from "../../../src/agents/OpenCall.ts"
 import type { ProjectRecord } from "../../../src/agents/Recovery.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
-import type { Channel, Seated } from "../../../src/channels/ChannelState.ts"
+import type { Channel } from "../../../src/channels/ChannelState.ts"
 import * as ChannelRecovery from "../../../src/channels/Recovery.ts"
 import * as ChannelView from "../../../src/channels/ChannelView.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
@@ -42,6 +42,10 @@ export interface Around {
 
 type Put = (name: string, value: unknown) => void
 
+/** Where a machine stands. Its rune's seq came after the recording: the eventId, which was recorded, names the same rune. */
+const isSnapshot = (value: object): boolean =>
+  "state" in value && "data" in value && "entered" in value && "seq" in value
+
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
   if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
@@ -53,7 +57,7 @@ const plain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([, one]) => one !== undefined && typeof one !== "function")
+      .filter(([key, one]) => one !== undefined && typeof one !== "function" && !(key === "seq" && isSnapshot(value)))
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
   )
@@ -121,8 +125,14 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
   for (const project of projects.values()) {
     const { agents, config, conversation, life, name } = project
     put(`${conversation} conversation/${conversation}`, life.snapshot)
-    const { snapshot: _, ...facts } = life
-    put(`${conversation} conversation/${conversation}: facts`, { name, config, ...facts })
+    const { snapshot: _, failures, ...facts } = life
+    const log = yield* EventLog
+    // as it was recorded: each failure by its cause's eventId
+    const causes = yield* Effect.forEach(failures, ([agent, seq]) =>
+      Effect.map(log.find({ stream: conversation, seq }), (rune) => [agent, rune!.eventId] as const)
+    )
+    const told = { name, config, ...facts, failures: new Map(causes) }
+    put(`${conversation} conversation/${conversation}: facts`, told)
     const { archive, broken, limits, snapshot, spent } = life
     const who = [...agents.keys()]
     const row = {
@@ -148,7 +158,7 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
 const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
   const { conversation, name, seats, ...rest } = channel
   put(`${conversation} channel/${name}`, rest)
-  for (const [agent, { stand, ...facts }] of seats as Iterable<[string, Seated]>) {
+  for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
   }
