@@ -47,10 +47,6 @@ type Put = (name: string, value: unknown) => void
 const isSnapshot = (value: object): boolean =>
   "state" in value && "data" in value && "entered" in value && "seq" in value
 
-/** Where a machine stands. Its rune's seq came after the recording: the eventId, which was recorded, names the same rune. */
-const isSnapshot = (value: object): boolean =>
-  "state" in value && "data" in value && "entered" in value && "seq" in value
-
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
   if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
