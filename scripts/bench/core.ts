@@ -84,7 +84,8 @@ const spawner = Effect.gen(function* () {
     name: "bench",
     strategy: "dynamic",
     intensity: 1_000_000,
-    period: "10 millis"
+    period: "10 millis",
+    backoff: "none"
   })
   let count = 0
   return <S, M, A>(definition: EventSourcedActor<S, M, A>): Effect.Effect<Member<S, M, never>> =>
