@@ -18,7 +18,10 @@ import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from 
 import { Channels } from "../channels/Channels.ts"
 import * as LiveChannels from "../channels/LiveChannels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
+import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
+import * as EventLoop from "../event-actor/EventLoop.ts"
+import { Log } from "../event-log/Log.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
@@ -34,8 +37,7 @@ import * as Server from "../http/Server.ts"
 import * as Spool from "../http/Spool.ts"
 import { Goals } from "../goals/Goals.ts"
 import * as LiveGoals from "../goals/LiveGoals.ts"
-import * as LivePlates from "../plates/LivePlates.ts"
-import type { Plates } from "../plates/Plates.ts"
+import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
@@ -49,7 +51,7 @@ import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-import * as SqlEventLog from "../event-log/SqlEventLog.ts"
+import * as DaemonLog from "./DaemonLog.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
 
@@ -115,10 +117,10 @@ const voiceOf =
       : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
 
 /** The board, told by the fleet which session is a run of which agent. */
-const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
+const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LivePlates.layer({
+      Plates.layer({
         ...options,
         agentOf: (runId) =>
           Effect.map(fleet.agents, (rows) => {
@@ -155,6 +157,9 @@ const furnish = Effect.gen(function* () {
   )
 })
 
+/** What all actors share. */
+const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
+
 /** The services of the daemon, from the ground up. */
 const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
   const store = storeId(options.state)
@@ -177,12 +182,13 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
         project: options.config
       })
     ),
+    Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
     ),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
-    Layer.provideMerge(SqlEventLog.layer({ file: join(options.state, "runes.db") })),
+    Layer.provideMerge(DaemonLog.layer({ file: join(options.state, "runes.db") })),
     Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
     Layer.provideMerge(NodeServices.layer)
   )
@@ -200,7 +206,7 @@ type Needs =
   | Goals
   | Listening.Listening
   | LiveOutbox
-  | Plates
+  | Plates.Plates
   | Redact
   | EventLog
 

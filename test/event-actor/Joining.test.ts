@@ -7,7 +7,7 @@ import type { Refused } from "../../src/event-actor/Refused.ts"
 import { fold, ScopeFold, unheard } from "../../src/event-actor/ScopeFold.ts"
 import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 import { define, illegal, stale, to } from "../../src/event-actor/StateMachine.ts"
-import type { Rune } from "../../src/event-log/LogRune.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import { HeldLog, lab, memory, quiet, random, Restarter, scopeIn } from "./Lab.ts"
 
 const run = Effect.runPromise

@@ -14,7 +14,7 @@ import { actor, later, type Tell, tell } from "../../src/event-actor/EventSource
 import { Ask, Mail } from "../../src/event-actor/Mail.ts"
 import type { Member } from "../../src/event-actor/Member.ts"
 import { fold } from "../../src/event-actor/ScopeFold.ts"
-import type { Rune } from "../../src/event-log/LogRune.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import { HeldLog, lab, quiet, random, Restarter, scopeIn } from "./Lab.ts"
 
 const SEEDS = Number(process.env["SEEDS"] ?? 200)

@@ -4,7 +4,7 @@ import { Effect, Layer, Schema, Stream } from "effect"
 import { readFileSync } from "node:fs"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { note, storeFile } from "./Disk.ts"
 
 const withRedact = <A, E>(use: (redact: Redact["Service"]) => Effect.Effect<A, E>) =>
@@ -48,6 +48,32 @@ describe("Redact", () => {
       )
     )
   }
+
+  for (const [name, secret] of shaped) {
+    it.effect(`${name} is known behind an escape, and beside what may belong to words`, () =>
+      withRedact((redact) =>
+        Effect.sync(() => {
+          for (const before of ["\n", "\t", '"', "\\", "\u0001", "é", "token=", "x-y:"]) {
+            const json = redact.json(JSON.stringify({ text: `${before}${secret}\nafter` }))
+            expect(JSON.parse(json)).toEqual({ text: `${before}[redacted]\nafter` })
+          }
+        })
+      )
+    )
+  }
+
+  it.effect("a web token is taken out wherever in a word it begins; a private key that never ends hides no other", () =>
+    withRedact((redact) =>
+      Effect.sync(() => {
+        const token = shaped.find(([name]) => name === "a JSON web token")![1]
+        const key = shaped.find(([name]) => name === "a private key")![1]
+        expect(redact.text(`id-${token}, a-eyJ-b-${token} ${token}`)).toBe("id-[redacted], a-[redacted] [redacted]")
+        expect(redact.text(`${key}${key} and ${key.split("\n")[0]}`)).toBe(
+          `[redacted][redacted] and ${key.split("\n")[0]}`
+        )
+      })
+    )
+  )
 
   it.effect("of two secrets, one inside the other, nothing of the longer one remains", () =>
     withRedact((redact) =>
@@ -112,7 +138,7 @@ describe("Redact", () => {
         expect((yield* Stream.runCollect(log.read({})))[0]).toEqual(rune)
         for (const path of [file, `${file}-wal`]) expect(readFileSync(path).includes("hunter2")).toBe(false)
       }).pipe(
-        Effect.provide(Layer.merge(SqlEventLog.layer({ file }), redacted).pipe(Layer.provide(Redact.layer)), {
+        Effect.provide(Layer.merge(DaemonLog.layer({ file }), redacted).pipe(Layer.provide(Redact.layer)), {
           local: true
         })
       )
