@@ -6,7 +6,7 @@
  * another supervisor. Guarantees: `childExited` is called exactly once per
  * `ChildHandle`, however the child ended; its resources are released by then.
  */
-import type { Duration, Effect, Exit, Scope } from "effect"
+import { Context, type Duration, type Effect, type Exit, type Scope } from "effect"
 
 /** Who wants to know of an end; the supervisor's record of the child implements it itself. */
 export interface ExitObserver {
@@ -32,6 +32,14 @@ export interface ChildHandle {
 /** The answer of a start that wants no child: the specification stays, nothing runs. */
 export const ignore: unique symbol = Symbol.for("agentd/actors/Child/ignore")
 export type Ignore = typeof ignore
+
+/**
+ * The context of the supervisor, without the child's Scope: one object for all its
+ * children, so that a child which keeps it for later keeps nothing of its own.
+ */
+export const Surroundings = Context.Reference<Context.Context<never> | undefined>("agentd/supervision/Surroundings", {
+  defaultValue: () => undefined
+})
 
 /** What a start answers: a loop to be run in a fiber, a handle, or `ignore`. */
 export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandle | Ignore

@@ -2,8 +2,8 @@
  * SupervisorProcess: the mailbox of one supervisor and what it does with each
  * message. The guarantees are Supervisor's.
  */
-import { Cause, Clock, type Context, Effect, Exit } from "effect"
-import type { ChildHandle, ChildSpec, ExitObserver } from "./Child.ts"
+import { Cause, Clock, Context, Effect, Exit } from "effect"
+import { type ChildHandle, type ChildSpec, type ExitObserver, Surroundings } from "./Child.ts"
 import { Children, type Listener } from "./Children.ts"
 import type { Incarnation } from "./Incarnation.ts"
 import { addRestart, emptyWindow, ending, exceeded, restarts, type Window } from "./Restart.ts"
@@ -38,7 +38,7 @@ export class SupervisorProcess<R> implements Supervisor<R>, Listener<R> {
   constructor(options: Options<R>, decided: Settings, context: Context.Context<R>) {
     this.options = options
     this.settings = decided
-    this.context = context
+    this.context = Context.add(context, Surroundings, context as Context.Context<never>)
     this.ring = new TraceRing(options.traceCapacity ?? 64)
   }
 
