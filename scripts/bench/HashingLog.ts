@@ -4,7 +4,7 @@
  */
 import { hash } from "node:crypto"
 import type { Log, Prepared, Unit } from "../../src/event-log/Log.ts"
-import type { Rune, RuneDraft } from "../../src/event-log/LogRune.ts"
+import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 
 /** Runes that are kept. */
 const KEPT = 16_384

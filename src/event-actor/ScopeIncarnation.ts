@@ -9,44 +9,43 @@
  * incarnation behind: the supervisor says so, and the next one begins beside it.
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
-import type { ChildHandle, ExitObserver } from "../supervision/Child.ts"
+import { type ChildHandle, type ExitObserver, Surroundings } from "../supervision/Child.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
 import type { ScopeLife } from "./ScopeLife.ts"
 
 export class ScopeIncarnation implements ChildHandle {
-  private readonly of: ScopeLife
-  /** The supervisor's, with the child's Scope. */
+  private readonly of: ScopeLife<unknown>
+  /** The supervisor's: one object for all its children. */
   private readonly context: Context.Context<never>
+  /** The child's: what runs ends with it at the latest. */
+  private readonly bounds: Scope.Scope | undefined
   private life: Life | undefined = undefined
   /** Why it ends. */
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
-  private others: Array<ExitObserver> | undefined = undefined
-  /** Its supervisor wants its end. */
-  isAsked = false
-  /** Asked to end at once, whatever is left undone. */
-  isKilled = false
+  /** Its supervisor wants its end; at once, whatever is left undone. */
+  wanted: "life" | "end" | "kill" = "life"
   /** How it ended; reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
-  constructor(of: ScopeLife, context: Context.Context<never>) {
+  /** Begun by the fiber of a start. */
+  constructor(of: ScopeLife<unknown>, { context }: Fiber.Fiber<unknown, unknown>) {
     this.of = of
-    this.context = context
+    this.context = Context.get(context, Surroundings) ?? context
+    this.bounds = Context.getOrUndefined(context, Scope.Scope)
   }
 
   // --- for the supervisor
 
   stop(how: "shutdown" | "kill"): void {
     if (this.exit !== undefined) return
-    this.isAsked = true
-    if (how === "kill") this.isKilled = true
+    if (this.wanted !== "kill") this.wanted = how === "kill" ? "kill" : "end"
     this.of.stopped(this)
   }
 
   onExit(observer: ExitObserver): void {
     if (this.exit !== undefined) observer.childExited(this.exit)
-    else if (this.observer === undefined) this.observer = observer
-    else (this.others ??= []).push(observer)
+    else this.observer = this.observer === undefined ? observer : new Both(this.observer, observer)
   }
 
   // --- for the scope and its life
@@ -67,9 +66,9 @@ export class ScopeIncarnation implements ChildHandle {
 
   private begin(): Life {
     if (this.life === undefined) {
-      const { id } = this.of.scope
+      const { id } = this.of
       const annotations = { ...Context.get(this.context, References.CurrentLogAnnotations), scope: id }
-      this.life = new Life(Context.add(this.context, References.CurrentLogAnnotations, annotations))
+      this.life = new Life(Context.add(this.context, References.CurrentLogAnnotations, annotations), this.bounds)
       this.life.fiber.addObserver((exit) => this.of.fiberEnded(this, exit))
     }
     return this.life
@@ -92,11 +91,25 @@ export class ScopeIncarnation implements ChildHandle {
     this.life?.leave()
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()
     this.exit = exit
-    const { observer, others } = this
+    const { observer } = this
     this.observer = undefined
-    this.others = undefined
     observer?.childExited(exit)
-    for (const other of others ?? []) other.childExited(exit)
+  }
+}
+
+/** Another observer steals nothing from the first. */
+class Both implements ExitObserver {
+  private readonly first: ExitObserver
+  private readonly second: ExitObserver
+
+  constructor(first: ExitObserver, second: ExitObserver) {
+    this.first = first
+    this.second = second
+  }
+
+  childExited(exit: Exit.Exit<unknown, unknown>): void {
+    this.first.childExited(exit)
+    this.second.childExited(exit)
   }
 }
 
@@ -113,7 +126,7 @@ class Life {
   private released: (() => void) | undefined = undefined
   private isLeft = false
 
-  constructor(context: Context.Context<never>) {
+  constructor(context: Context.Context<never>, bounds: Scope.Scope | undefined) {
     this.context = context
     const waiting = Effect.callback<void, unknown>((resume) => {
       if (this.ending !== undefined) resume(this.ending)
@@ -121,8 +134,7 @@ class Life {
     })
     const fiber = Effect.runForkWith(context)(Effect.onExit(waiting, (exit) => Scope.close(this.runs, exit)))
     this.fiber = fiber
-    const scope = Context.getOrUndefined(context, Scope.Scope)
-    if (scope !== undefined) Effect.runForkWith(context)(Scope.addFinalizer(scope, this.over))
+    if (bounds !== undefined) Effect.runForkWith(context)(Scope.addFinalizer(bounds, this.over))
   }
 
   /** With the child's Scope the fiber ends, too; it is waited for, unless it was left behind. */

@@ -7,7 +7,7 @@
  * end, however the child ended and however many listen; an `exclusive` child reports
  * its end only when nothing of it runs any more.
  */
-import type { Duration, Effect, Exit, Scope } from "effect"
+import { Context, type Duration, type Effect, type Exit, type Scope } from "effect"
 
 /** Hears of a child's end; the supervisor's record of the child implements it itself. */
 export interface ExitObserver {
@@ -57,6 +57,14 @@ export interface ChildHandle {
 /** The answer of a start that wants no child: the specification stays, nothing runs. */
 export const ignore: unique symbol = Symbol.for("agentd/supervision/Child/ignore")
 export type Ignore = typeof ignore
+
+/**
+ * The context of the supervisor, without the child's Scope: one object for all its
+ * children, so that a child which keeps it for later keeps nothing of its own.
+ */
+export const Surroundings = Context.Reference<Context.Context<never> | undefined>("agentd/supervision/Surroundings", {
+  defaultValue: () => undefined
+})
 
 /** What a start answers: a loop to be run in a fiber, a handle, or `ignore`. */
 export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandle | Ignore

@@ -164,8 +164,8 @@ export const faults: ReadonlyArray<Fault> = [
   },
   {
     what: "to close is a restart",
-    file: "CommitScope.ts",
-    from: 'this.life.isClosing ? "temporary" : ',
+    file: "ScopeLife.ts",
+    from: 'this.isClosing ? "temporary" : ',
     to: ""
   },
   {
@@ -195,14 +195,14 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "a scope may have two supervisors",
     file: "ScopeLife.ts",
-    from: "if (before !== undefined && before.exit === undefined && !before.isKilled) return Effect.fail(this.taken)",
+    from: 'if (before !== undefined && before.exit === undefined && before.wanted !== "kill") return Effect.fail(this.taken)',
     to: "if (before === undefined && this.isClosing) return Effect.fail(this.taken)"
   },
   {
     what: "an end is reported while appends are on their way",
     file: "ScopeLife.ts",
-    from: "if (!incarnation.isKilled && (this.scope.isOnTheWay || !incarnation.isQuiet)) return",
-    to: "if (!incarnation.isKilled && !incarnation.isQuiet) return"
+    from: 'if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return',
+    to: 'if (incarnation.wanted !== "kill" && !incarnation.isQuiet) return'
   },
   {
     what: "what is decided is folded in place of what is stored",

@@ -4,10 +4,11 @@
  */
 import { Cause, Clock, Context, Effect, Exit, Scope } from "effect"
 import { type Options, System } from "../../src/event-actor/ActorSystem.ts"
-import { CommitScope, type ScopeOptions } from "../../src/event-actor/CommitScope.ts"
+import { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { type DeadLetter, DeadLetters } from "../../src/event-actor/DeadLetters.ts"
 import { EventLoop, type EventLoopShape, live } from "../../src/event-actor/EventLoop.ts"
 import type { ScopeIncarnation } from "../../src/event-actor/ScopeIncarnation.ts"
+import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
 import type { RuneRefused } from "../../src/event-log/EventLog.ts"
 import { Flight, type Log, type Prepared, type Unit } from "../../src/event-log/Log.ts"
 import type { Payload, Rune, RuneDraft } from "../../src/event-log/Rune.ts"

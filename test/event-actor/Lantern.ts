@@ -8,7 +8,7 @@ import { type Acting } from "../../src/event-actor/EventSourcedActor.ts"
 import { type MachineState, start, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 import { define, illegal, postpone, stale, to } from "../../src/event-actor/StateMachine.ts"
 import { fold } from "../../src/event-actor/ScopeFold.ts"
-import type { ScopeOptions } from "../../src/event-actor/CommitScope.ts"
+import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
 import type { ChildHandle, ChildSpec } from "../../src/supervision/Child.ts"
 import { HeldLog, lab, MemoryLog, scopeIn } from "./Lab.ts"
 
