@@ -1,20 +1,15 @@
 /**
  * Bench of the core in memory: the event-sourced actors that the daemon is made of, in
  * commit scopes, under the daemon's own supervisor, over a log that makes each hash at
- * once. Tell, ask, spawn, idle bytes and restart are those of a table machine.
+ * once, with the daemon's kinds, invariants and redaction. Tell, ask, spawn, idle bytes and restart are those of a table machine.
  *
  * Beside them: Erlang's gen_statem that makes, hashes and stores the same rune, a bare
  * one (its spawn and its restart are those of OTP's supervisor), and Effect's Queue with
  * a fiber, which writes nothing either.
  */
-import { Context, Deferred, Effect, Fiber, Layer, Queue, References, type Scope } from "effect"
-import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
-import { CommitScope } from "../../src/event-actor/CommitScope.ts"
-import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
-import * as EventLoop from "../../src/event-actor/EventLoop.ts"
+import { Deferred, Effect, Fiber, Layer, Queue } from "effect"
 import type { EventSourcedActor } from "../../src/event-actor/EventSourcedActor.ts"
 import type { Member } from "../../src/event-actor/Member.ts"
-import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import {
   type Aim,
   type Bench,
@@ -28,7 +23,8 @@ import {
 } from "./Bench.ts"
 import { counter, hello, type Message, running, table } from "./Counter.ts"
 import { erlang } from "./Erlang.ts"
-import { HashingLog } from "./HashingLog.ts"
+import * as HashingLog from "./HashingLog.ts"
+import { type Core, layer, looks, run, spawner } from "./Scopes.ts"
 
 const ROUNDS = 5
 const TELLS = 100_000
@@ -37,7 +33,6 @@ const SPAWNS = 50_000
 const CRASHES = 1_500
 /** Restarts before those that count: a daemon that restarts anything has run for a while, and so has its code. */
 const WARM_UP = 500
-const LOOKS = 300
 const HOT = 16
 /** Messages that wait at each hot actor. */
 const BUSY = 50
@@ -75,27 +70,6 @@ const aims: ReadonlyArray<Aim> = [
 
 // --- agentd
 
-type Core<A> = Effect.Effect<A, unknown, ActorSystem.ActorSystem | Scope.Scope>
-
-/** Answers a function that makes supervised scopes of one actor each. */
-const spawner = Effect.gen(function* () {
-  const system = yield* ActorSystem.ActorSystem
-  const supervisor = yield* Supervisor.make({
-    name: "bench",
-    strategy: "dynamic",
-    intensity: 1_000_000,
-    period: "10 millis",
-    backoff: "none"
-  })
-  let count = 0
-  return <S, M, A>(definition: EventSourcedActor<S, M, A>): Effect.Effect<Member<S, M, never>> =>
-    Effect.suspend(() => {
-      const scope = new CommitScope(system, { id: `scope-${count++}`, stream: "bench" })
-      const member = scope.add("counter/a", definition)
-      return Effect.as(Effect.orDie(supervisor.startChild(scope)), member)
-    })
-})
-
 const messages = <S, M, A>(definition: EventSourcedActor<S, M, A>, message: M): Core<Figures> =>
   Effect.gen(function* () {
     const spawn = yield* spawner
@@ -120,16 +94,9 @@ const hops = (what: string, count: number): Core<Figures> =>
     return { [what]: perSecond(TELLS, since) }
   })
 
-/** Latencies in µs of what is done `LOOKS` times, each after a little while. */
-const looks = Effect.fnUntraced(function* (look: Effect.Effect<unknown, unknown>) {
-  const all: Array<number> = []
-  for (let n = 0; n < LOOKS; n++) {
-    yield* Effect.sleep(1)
-    const since = performance.now()
-    yield* look
-    all.push((performance.now() - since) * 1_000)
-  }
-  return { "bystander ask p50": quantile(all, 0.5), "bystander ask p99": quantile(all, 0.99) }
+const seen = ({ p50, p99 }: { readonly p50: number; readonly p99: number }): Figures => ({
+  "bystander ask p50": p50,
+  "bystander ask p99": p99
 })
 
 const bystander: Core<Figures> = Effect.gen(function* () {
@@ -137,7 +104,7 @@ const bystander: Core<Figures> = Effect.gen(function* () {
   const hot = yield* Effect.replicateEffect(spawn(counter), HOT)
   for (const actor of hot) for (let n = 0; n < BUSY; n++) actor.tellNow({ _tag: "Busy" })
   const actor = yield* spawn(counter)
-  const figures = yield* looks(actor.ask(hello))
+  const figures = seen(yield* looks(actor.ask(hello)))
   for (const { scope } of hot) scope.close()
   return figures
 })
@@ -246,7 +213,7 @@ const queueBystander = Effect.gen(function* () {
     for (let m = 0; m < BUSY; m++) Queue.offerUnsafe(queue, { isBusy: true })
   }
   const { ask } = yield* queueActor()
-  return yield* looks(ask)
+  return seen(yield* looks(ask))
 })
 
 const queueSpawns = Effect.gen(function* () {
@@ -283,22 +250,14 @@ const queueRestarts = Effect.gen(function* () {
 
 // --- in turns
 
-const quiet = Context.make(References.MinimumLogLevel, "None" as const)
-
 /** A system of its own for each part, over an empty log. */
-const layer = Layer.suspend(() =>
-  ActorSystem.layer({ log: new HashingLog(), capacity: 1_000_000 }).pipe(
-    Layer.provide([DeadLetters.layerMemory(), EventLoop.layer])
-  )
-)
-
 const subject = (name: string, ...parts: ReadonlyArray<Core<Figures>>): Subject => ({
   subject: name,
   round: async () => {
     let figures: Figures = {}
     for (const part of parts) {
-      const provided = part.pipe(Effect.scoped, Effect.provide(layer, { local: true }), Effect.provide(quiet))
-      figures = { ...figures, ...(await Effect.runPromise(provided)) }
+      const over = Layer.provide(layer, HashingLog.layer)
+      figures = { ...figures, ...(await run(Effect.provide(part, over, { local: true }))) }
     }
     return figures
   }
