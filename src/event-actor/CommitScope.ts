@@ -245,6 +245,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
         if (!(item instanceof Ask) || item.isCounted) this.settle(member)
         return
       }
+      if (member.isRemoved) return this.lose(member, item)
       metrics.macrosteps += 1
       unit = macrostep.run(this.self, member, item)
       if (unit === undefined) return this.postpone(member, item)
@@ -256,6 +257,12 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     }
     if (item instanceof Ask) item.isStepped = true
     this.stand(unit, isDurable, log)
+  }
+
+  /** It came back from the log after its actor had left the scope. */
+  private lose(member: Member, item: unknown): void {
+    this.settle(member)
+    this.bury(member, item, "closed")
   }
 
   /** Its runes are on their way, and its mail is settled with them. */
@@ -417,8 +424,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /** A member's state may say that the scope ends, once all is acted on. */
   private endWhenDone(): void {
     if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
-    for (const { definition, state } of this.members) {
-      if (definition.ends?.(state) === true) return this.finish(Exit.void)
+    try {
+      if (this.members.some(({ definition, state }) => definition.ends?.(state) === true)) this.finish(Exit.void)
+    } catch (defect) {
+      this.crashed(Cause.die(defect))
     }
   }
 
@@ -509,7 +518,11 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   protected override get hasMail(): boolean {
-    return this.mail !== undefined || this.rare?.room?.isEmpty === false
+    return (
+      this.mail !== undefined ||
+      this.rare?.room?.isEmpty === false ||
+      this.members.some(({ postponed }) => postponed !== undefined && postponed.length > 0)
+    )
   }
 
   protected override stayDown(): void {

@@ -2,23 +2,21 @@
  * ScopeIncarnation: a commit scope from one start to its end, as its supervisor sees it.
  *
  * Guarantees: as soon as the scope runs anything (an activity, an action that is an
- * Effect) the incarnation is a fiber in the supervisor's context, bound to the child's
- * Scope, and holds what it runs as fibers of its own: its Exit is what the supervisor
- * hears, and interrupting it ends them all. A scope that never ran anything has no fiber.
+ * Effect) the incarnation is a fiber in its supervisor's context, and holds what it runs
+ * as fibers of its own: its Exit is what the supervisor hears, and interrupting it ends
+ * them all. A scope that never ran anything has no fiber.
  * Every observer hears of the end, once. What ignores its interruption leaves the
  * incarnation behind: the supervisor says so, and the next one begins beside it.
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
-import { type ChildHandle, type ExitObserver, Surroundings } from "../supervision/Child.ts"
+import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
 import type { ScopeLife } from "./ScopeLife.ts"
 
 export class ScopeIncarnation implements ChildHandle {
   private readonly of: ScopeLife<unknown>
-  /** The supervisor's: one object for all its children. */
-  private readonly context: Context.Context<never>
-  /** The child's: what runs ends with it at the latest. */
-  private readonly bounds: Scope.Scope | undefined
+  private readonly by: Hold
+  supervisedBy: Hold | undefined = undefined
   private life: Life | undefined = undefined
   /** Why it ends. */
   ending: Exit.Exit<void, unknown> | undefined = undefined
@@ -28,11 +26,9 @@ export class ScopeIncarnation implements ChildHandle {
   /** How it ended; reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
-  /** Begun by the fiber of a start. */
-  constructor(of: ScopeLife<unknown>, { context }: Fiber.Fiber<unknown, unknown>) {
+  constructor(of: ScopeLife<unknown>, by: Hold) {
     this.of = of
-    this.context = Context.get(context, Surroundings) ?? context
-    this.bounds = Context.getOrUndefined(context, Scope.Scope)
+    this.by = by
   }
 
   // --- for the supervisor
@@ -66,9 +62,9 @@ export class ScopeIncarnation implements ChildHandle {
 
   private begin(): Life {
     if (this.life === undefined) {
-      const { id } = this.of
-      const annotations = { ...Context.get(this.context, References.CurrentLogAnnotations), scope: id }
-      this.life = new Life(Context.add(this.context, References.CurrentLogAnnotations, annotations), this.bounds)
+      const { context } = this.by
+      const annotations = { ...Context.get(context, References.CurrentLogAnnotations), scope: this.of.id }
+      this.life = new Life(Context.add(context, References.CurrentLogAnnotations, annotations))
       this.life.fiber.addObserver((exit) => this.of.fiberEnded(this, exit))
     }
     return this.life
@@ -88,7 +84,6 @@ export class ScopeIncarnation implements ChildHandle {
   /** The end, told to all that watch; the fiber's own Exit where there was one. What still runs is left behind. */
   report(): void {
     if (this.exit !== undefined) return
-    this.life?.leave()
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()
     this.exit = exit
     const { observer } = this
@@ -122,34 +117,14 @@ class Life {
   private readonly runs = Scope.makeUnsafe("parallel")
   private resume: ((effect: Effect.Effect<void, unknown>) => void) | undefined = undefined
   private ending: Exit.Exit<void, unknown> | undefined = undefined
-  /** Lets the child's Scope close without it. */
-  private released: (() => void) | undefined = undefined
-  private isLeft = false
 
-  constructor(context: Context.Context<never>, bounds: Scope.Scope | undefined) {
+  constructor(context: Context.Context<never>) {
     this.context = context
     const waiting = Effect.callback<void, unknown>((resume) => {
       if (this.ending !== undefined) resume(this.ending)
       else this.resume = resume
     })
-    const fiber = Effect.runForkWith(context)(Effect.onExit(waiting, (exit) => Scope.close(this.runs, exit)))
-    this.fiber = fiber
-    if (bounds !== undefined) Effect.runForkWith(context)(Scope.addFinalizer(bounds, this.over))
-  }
-
-  /** With the child's Scope the fiber ends, too; it is waited for, unless it was left behind. */
-  private get over(): Effect.Effect<void> {
-    return Effect.callback<void>((resume) => {
-      if (this.isLeft) return resume(Effect.void)
-      this.released = () => resume(Effect.void)
-      this.fiber.addObserver(this.released)
-      this.fiber.interruptUnsafe()
-    })
-  }
-
-  leave(): void {
-    this.isLeft = true
-    this.released?.()
+    this.fiber = Effect.runForkWith(context)(Effect.onExit(waiting, (exit) => Scope.close(this.runs, exit)))
   }
 
   fork(effect: Effect.Effect<void, unknown>, context: Context.Context<never>): Fiber.Fiber<void, unknown> {

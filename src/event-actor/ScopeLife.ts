@@ -10,9 +10,16 @@
  * is gone; what ignores its interruption is left behind after the grace, and said; to
  * close is no crash and counts as no restart.
  */
-import { Cause, Duration, Effect, Exit, Schema, type Scope } from "effect"
-import { type ChildHandle, type ChildSpec, ignore, type Ignore, type RestartType } from "../supervision/Child.ts"
-import { ending, restarts } from "../supervision/Restart.ts"
+import { Cause, Duration, Exit, Schema } from "effect"
+import {
+  type ChildHandle,
+  type ChildSpec,
+  type Hold,
+  ignore,
+  type Ignore,
+  type RestartType
+} from "../supervision/Child.ts"
+import { Closed, ending, restarts } from "../supervision/Restart.ts"
 import type { System } from "./ActorSystem.ts"
 import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 
@@ -51,7 +58,10 @@ export interface ScopeOptions {
   readonly shutdown?: ChildSpec["shutdown"]
 }
 
-export abstract class ScopeLife<R> implements ChildSpec<R> {
+/** How a scope starts: without a fiber. Where its actors need services, only a supervisor that has them takes it. */
+export type ScopeStart<R> = [R] extends [never] ? (by: Hold) => ChildHandle | Ignore : ChildSpec<R>["start"]
+
+export abstract class ScopeLife<R> {
   readonly system: System
   protected readonly options: ScopeOptions
   status: Status = "unstarted"
@@ -84,9 +94,8 @@ export abstract class ScopeLife<R> implements ChildSpec<R> {
   get stream(): string {
     return this.options.stream
   }
-  /** A scope that is closed is nobody's to restart. */
   get restart(): RestartType {
-    return this.isClosing ? "temporary" : (this.options.restart ?? "permanent")
+    return this.options.restart ?? "permanent"
   }
   get shutdown(): NonNullable<ChildSpec["shutdown"]> {
     return this.options.shutdown ?? "5 seconds"
@@ -106,19 +115,21 @@ export abstract class ScopeLife<R> implements ChildSpec<R> {
     return this.status === "restarting" ? "restarting" : "stopped"
   }
 
-  /** Begins an incarnation in the context of the fiber that asks for it. */
-  get start(): Effect.Effect<ChildHandle | Ignore, ScopeTaken, R | Scope.Scope> {
-    return Effect.withFiber((fiber): Effect.Effect<ChildHandle | Ignore, ScopeTaken> => {
-      if (this.isClosing) return Effect.succeed(ignore)
-      const before = this.incarnation
-      if (before !== undefined && before.exit === undefined && before.wanted !== "kill") return Effect.fail(this.taken)
-      const incarnation = new ScopeIncarnation(this as ScopeLife<unknown>, fiber)
-      this.incarnation = incarnation
-      this.status = "running"
-      this.disarm()
-      this.begun()
-      return Effect.succeed(incarnation)
-    })
+  get start(): ScopeStart<R> {
+    return this.begin as ScopeStart<R>
+  }
+
+  /** Begins an incarnation, without a fiber: the states are as committed, mail and askers have waited. */
+  private begin(by: Hold): ChildHandle | Ignore {
+    if (this.isClosing) return ignore
+    const before = this.incarnation
+    if (before !== undefined && before.exit === undefined && before.wanted !== "kill") throw this.taken
+    const incarnation = new ScopeIncarnation(this as ScopeLife<unknown>, by)
+    this.incarnation = incarnation
+    this.status = "running"
+    this.disarm()
+    this.begun()
+    return incarnation
   }
 
   private get taken(): ScopeTaken {
@@ -196,7 +207,7 @@ export abstract class ScopeLife<R> implements ChildSpec<R> {
     const isAsked = wanted !== "life"
     this.disarm()
     const { restart } = this
-    if (restart === "temporary") return this.beClosed()
+    if (this.isClosing || restart === "temporary") return this.beClosed()
     const comesBack = !isAsked && end !== undefined && restarts[restart][ending(end)]
     this.status = comesBack ? "restarting" : "stopped"
     if (!comesBack) this.stayDown()
@@ -221,7 +232,7 @@ export abstract class ScopeLife<R> implements ChildSpec<R> {
   close(): void {
     if (this.isClosing) return
     this.isClosing = true
-    if (this.status === "running") this.finish(Exit.interrupt())
+    if (this.status === "running") this.finish(Exit.fail(new Closed({ reason: `${this.id} is closed` })))
     else if (this.status !== "stopping") this.beClosed()
   }
 

@@ -7,7 +7,7 @@
  * end, however the child ended and however many listen; an `exclusive` child reports
  * its end only when nothing of it runs any more.
  */
-import { Context, type Duration, type Effect, type Exit, type Scope } from "effect"
+import type { Context, Duration, Effect, Exit, Scope } from "effect"
 
 /** Hears of a child's end; the supervisor's record of the child implements it itself. */
 export interface ExitObserver {
@@ -18,6 +18,8 @@ export interface ExitObserver {
 export interface Hold {
   /** The name of the supervisor. */
   readonly supervisor: string
+  /** What the supervisor runs in: one object for all its children. */
+  readonly context: Context.Context<never>
   /** The incarnation has ended and its resources are released. */
   readonly isOver: boolean
   /** The incarnation ignored its kill: its supervisor has left it behind. */
@@ -58,14 +60,6 @@ export interface ChildHandle {
 export const ignore: unique symbol = Symbol.for("agentd/supervision/Child/ignore")
 export type Ignore = typeof ignore
 
-/**
- * The context of the supervisor, without the child's Scope: one object for all its
- * children, so that a child which keeps it for later keeps nothing of its own.
- */
-export const Surroundings = Context.Reference<Context.Context<never> | undefined>("agentd/supervision/Surroundings", {
-  defaultValue: () => undefined
-})
-
 /** What a start answers: a loop to be run in a fiber, a handle, or `ignore`. */
 export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandle | Ignore
 
@@ -82,7 +76,7 @@ export interface ChildSpec<R = never> {
    * A start that takes no time and needs no Scope may be a function: the child then
    * starts, and restarts after a crash, without a fiber. A throw is a failed start.
    */
-  readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | (() => ChildHandle | Ignore)
+  readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | ((by: Hold) => ChildHandle | Ignore)
   /** Default `permanent`. */
   readonly restart?: RestartType
   /** Grace after the request to stop; default 5 s for a worker, `infinity` for a supervisor. */

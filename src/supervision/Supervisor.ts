@@ -25,7 +25,7 @@
  * own, and counts those.
  */
 import { type Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
-import { type ChildHandle, type ChildSpec, type ExitObserver, type Hold, Surroundings } from "./Child.ts"
+import type { ChildHandle, ChildSpec, ExitObserver, Hold } from "./Child.ts"
 import { Children, type Listener } from "./Children.ts"
 import type { Incarnation, Status } from "./Incarnation.ts"
 import { addRestart, emptyWindow, ending, type Ending, exceeded, restarts, waitBefore, type Window } from "./Restart.ts"
@@ -124,7 +124,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   constructor(options: Options<R>, decided: Settings, context: Context.Context<R>) {
     this.options = options
     this.settings = decided
-    this.context = Context.add(context, Surroundings, context as Context.Context<never>)
+    this.context = context
     this.clock = Context.get(context, Clock.Clock)
     this.ring = new TraceRing(options.traceCapacity ?? 64)
   }

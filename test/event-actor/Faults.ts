@@ -165,8 +165,8 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "to close is a restart",
     file: "ScopeLife.ts",
-    from: 'this.isClosing ? "temporary" : ',
-    to: ""
+    from: "this.finish(Exit.fail(new Closed({ reason: `${this.id} is closed` })))",
+    to: "this.finish(Exit.die(new Closed({ reason: `${this.id} is closed` })))"
   },
   {
     what: "an activity begins while the one before ends",
@@ -195,8 +195,8 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "a scope may have two supervisors",
     file: "ScopeLife.ts",
-    from: 'if (before !== undefined && before.exit === undefined && before.wanted !== "kill") return Effect.fail(this.taken)',
-    to: "if (before === undefined && this.isClosing) return Effect.fail(this.taken)"
+    from: 'if (before !== undefined && before.exit === undefined && before.wanted !== "kill") throw this.taken',
+    to: "if (before === undefined && this.isClosing) throw this.taken"
   },
   {
     what: "an end is reported while appends are on their way",
