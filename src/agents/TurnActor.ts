@@ -6,7 +6,7 @@
  * RunRouter. A turn that the live run does not know was lost with an earlier daemon:
  * it ends with an error, and what it was asked is offered again.
  */
-import { Clock, Duration, Effect, Schedule } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import * as MachineActor from "../event-actor/MachineActor.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -25,6 +25,7 @@ import type { UsageMeter } from "./UsageMeter.ts"
 import { followUp } from "./Prompt.ts"
 import type { RunSupervisor } from "./RunSupervisor.ts"
 import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 
 export type TurnActor = MachineActor.MachineActor<TurnMachine.State, TurnMachine.Event, TurnMachine.Data>
@@ -51,6 +52,8 @@ export interface Desk {
   readonly recoveredTo: number
 }
 
+const PATIENTLY = Backoff.constant("20 millis")
+
 type Failed = { readonly _tag: string; readonly reason?: string }
 
 const isDown = ({ _tag, reason }: Failed): boolean =>
@@ -61,8 +64,8 @@ const patiently = <A, E extends Failed>(asked: Effect.Effect<A, E>): Effect.Effe
   Effect.catchIf(asked, isDown, () =>
     Effect.interruptible(
       Effect.andThen(
-        Effect.sleep("20 millis"),
-        Effect.retry(asked, { while: isDown, schedule: Schedule.spaced("20 millis"), times: 50 })
+        Effect.sleep(Backoff.wait(PATIENTLY, 1)),
+        Effect.retry(asked, { while: isDown, schedule: Backoff.waits(PATIENTLY), times: 50 })
       )
     )
   )

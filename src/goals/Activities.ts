@@ -8,6 +8,7 @@ import { ActorStopped } from "../event-actor/ActorRef.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
 import { type GoalState, knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
@@ -237,8 +238,8 @@ const watch = (goal: GoalActor) =>
     }
   })
 
-/** The pause before the next attempt after the n-th failure, ms. */
-const stumbled = (n: number): number => Math.min(1_000 * 2 ** n, 60_000)
+/** The pauses between attempts that fail. */
+const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
  * What goes wrong in a goal is that goal's own: it is said, and tried again after a while. A log
@@ -256,10 +257,12 @@ const contained =
         if (error instanceof ActorStopped) return Effect.never
         goal.detail = `it cannot go on: ${error instanceof Error ? error.message : String(error)}`
         const then =
-          error instanceof RuneRefused ? Effect.never : Effect.andThen(Effect.sleep(stumbled(n)), attempt(n + 1))
+          error instanceof RuneRefused
+            ? Effect.never
+            : Effect.andThen(Effect.sleep(Backoff.wait(STUMBLED, n)), attempt(n + 1))
         return Effect.andThen(Effect.logError(`${goal.goalId}: ${goal.detail}`, cause), then)
       })
-    return attempt(0)
+    return attempt(1)
   }
 
 /** The activities of one goal, by the names in the machine's table. */

@@ -11,7 +11,7 @@
  * The layer is there at once; what the log holds is on the board soon after, and
  * what is heard meanwhile is kept. A plate that fails touches no other.
  */
-import { Clock, Deferred, Duration, Effect, FileSystem, Layer, Result, Schedule } from "effect"
+import { Clock, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
 import { ActorStopped } from "../event-actor/ActorRef.ts"
 import { DeadLetters } from "../event-actor/DeadLetters.ts"
 import * as MachineActor from "../event-actor/MachineActor.ts"
@@ -35,6 +35,7 @@ import { Refusals } from "./Refusals.ts"
 import { PlateRegistry } from "./PlateRegistry.ts"
 import { order, row, type Shown } from "./PlateView.ts"
 import { Watch } from "./Watch.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 export interface Options {
   /** Where the plates belong in the supervision tree. */
@@ -50,7 +51,7 @@ export interface Options {
 }
 
 /** A plate that was only just made, or that crashed, answers within moments. */
-const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
+const SETTLES = { schedule: Backoff.waits(Backoff.constant("20 millis")), times: 250 }
 
 class LivePlates {
   readonly roster: PlateRegistry
@@ -82,7 +83,7 @@ class LivePlates {
   private readonly asking = (plate: PlateActor, event: PlateMachine.Event) =>
     Effect.andThen(plate.started, plate.actor.ask(event)).pipe(
       Effect.retry({
-        schedule: settles,
+        ...SETTLES,
         while: (error) =>
           error instanceof ActorStopped && (error.reason === "unstarted" || error.reason === "restarting")
       })

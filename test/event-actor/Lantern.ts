@@ -153,7 +153,8 @@ export const makeHeld = (options: LanternOptions = {}) => makeOn(new HeldLog(), 
 export const run = (spec: ChildSpec) =>
   Effect.gen(function* () {
     const scope = yield* Scope.make()
-    const handle = (yield* Effect.provideContext(spec.start, Context.make(Scope.Scope, scope))) as ChildHandle
+    const start = typeof spec.start === "function" ? Effect.sync(spec.start) : spec.start
+    const handle = (yield* Effect.provideContext(start, Context.make(Scope.Scope, scope))) as ChildHandle
     const end = yield* Deferred.make<Exit.Exit<unknown, unknown>>()
     handle.onExit({ childExited: (exit) => Deferred.doneUnsafe(end, Effect.succeed(exit)) })
     return { handle, scope, end: Deferred.await(end) }

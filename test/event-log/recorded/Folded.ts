@@ -43,6 +43,10 @@ export interface Around {
 
 type Put = (name: string, value: unknown) => void
 
+/** Where a machine stands. Its rune's seq came after the recording: the eventId, which was recorded, names the same rune. */
+const isSnapshot = (value: object): boolean =>
+  "state" in value && "data" in value && "entered" in value && "seq" in value
+
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
   if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
@@ -54,9 +58,7 @@ const plain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([, one]) => one !== undefined && typeof one !== "function")
-      // beside the rune that entered a state there is its seq, since the log has it
-      .filter(([key]) => key !== "seq" || !("entered" in value))
+      .filter(([key, one]) => one !== undefined && typeof one !== "function" && !(key === "seq" && isSnapshot(value)))
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
   )
@@ -124,8 +126,14 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
   for (const project of projects.values()) {
     const { agents, config, conversation, life, name } = project
     put(`${conversation} conversation/${conversation}`, life.snapshot)
-    const { snapshot: _, ...facts } = life
-    put(`${conversation} conversation/${conversation}: facts`, { name, config, ...facts })
+    const { snapshot: _, failures, ...facts } = life
+    const log = yield* EventLog
+    // as it was recorded: each failure by its cause's eventId
+    const causes = yield* Effect.forEach(failures, ([agent, seq]) =>
+      Effect.map(log.find({ stream: conversation, seq }), (rune) => [agent, rune!.eventId] as const)
+    )
+    const told = { name, config, ...facts, failures: new Map(causes) }
+    put(`${conversation} conversation/${conversation}: facts`, told)
     const { archive, broken, limits, snapshot, spent } = life
     const who = [...agents.keys()]
     const row = {

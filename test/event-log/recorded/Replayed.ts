@@ -15,7 +15,7 @@ export const withLogAt = <A, E, R>(recording: Recording, after: number, use: Eff
     Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-replay-"))),
     (folder) => {
       const file = restore(recording, after, join(folder, "s"))
-      const log = DaemonLog.layer({ file }).pipe(Layer.provide(Redact.layer))
+      const log = DaemonLog.layerInline({ file }).pipe(Layer.provide(Redact.layer))
       return Effect.provide(use, Layer.fresh(log))
     },
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))

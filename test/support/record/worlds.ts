@@ -11,7 +11,7 @@ import * as DeadLetters from "../../../src/event-actor/DeadLetters.ts"
 import { DAEMON_STREAM } from "../../../src/event-log/Rune.ts"
 import { Redact } from "../../../src/event-log/Redact.ts"
 import { EventLog } from "../../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import { AgentWorld, STREAM } from "../../agents/AgentWorld.ts"
 import { drive, obedient, settings } from "../../agents/Obedient.ts"
 import { until, untilAgent, World } from "../../agents/World.ts"
@@ -41,7 +41,7 @@ const stored = Effect.fnUntraced(function* <E>(
   const state = join(folder, "s")
   mkdirSync(state)
   const scope = yield* Scope.make()
-  const layer = SqlEventLog.layer({ file: join(state, "runes.db") }).pipe(Layer.provide(Redact.layer))
+  const layer = DaemonLog.layer({ file: join(state, "runes.db") }).pipe(Layer.provide(Redact.layer))
   const log = Context.get(yield* Layer.build(Layer.fresh(layer)).pipe(Scope.provide(scope)), EventLog)
   const appends: Array<number> = []
   const seen: EventLog["Service"] = {
