@@ -285,7 +285,9 @@ export class AgentSupervisor {
       if (life?.state !== "idle" && life?.state !== "running_turn") return
       const of = { conversation, agent: this.name, cause, eventId: cause.eventId, at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
-      if (reason !== undefined) return yield* this.report({ ...of, _tag: "Offline", reason, crashed: false })
+      if (reason !== undefined) return yield* this.report({ ...of, _tag: "Offline", reason, how: "stopped" })
+      // until its worker is ready for the next run
+      if (this.live.lost !== undefined) return
       yield* this.report({ ...of, _tag: "Online" })
       if (life.state === "idle") yield* this.report({ ...of, _tag: "Idle" })
     })
@@ -318,7 +320,7 @@ export class AgentSupervisor {
       release: (data, failed, cause) =>
         Effect.gen({ self: this }, function* () {
           const reason = data.reason ?? "ended"
-          const crashed = failed || this.worker?.snapshot.data.fatal != null
+          const how = failed || this.worker?.snapshot.data.fatal != null ? "crashed" : "stopped"
           yield* this.report({
             _tag: "Offline",
             conversation,
@@ -327,7 +329,7 @@ export class AgentSupervisor {
             eventId: cause.eventId,
             at: this.life!.snapshot.at,
             reason,
-            crashed
+            how
           })
           yield* home.agentEnded(name, cause)
           this.over.openUnsafe()
@@ -364,6 +366,12 @@ export class AgentSupervisor {
       life: () => this.life,
       exhausted: () => this.meter.exhausted,
       home,
+      ready: (cause) =>
+        Effect.suspend(() => {
+          if (this.live.lost === undefined) return Effect.void
+          this.live.lost = undefined
+          return this.announce(cause)
+        }),
       mcp: (runId) => outside.mcp(runId, config()),
       place,
       recoveredTo

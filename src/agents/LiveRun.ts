@@ -27,6 +27,8 @@ export class LiveRun {
   private said = ""
   /** It is being ended, and takes no turn any more. */
   ending = false
+  /** The turn in which its process died, until its worker is ready for the next run: the agent is disconnected. */
+  lost: string | undefined = undefined
   /** Something has changed that may give it work. */
   private readonly work = Latch.makeUnsafe(false)
   private readonly over = Latch.makeUnsafe(true)

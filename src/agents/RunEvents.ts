@@ -284,6 +284,7 @@ export class RunEvents implements RunSink {
       if (rest.length > 0) yield* this.around.log.appendLazy(rest)
       if (turnId !== undefined) {
         const done = outcome._tag === "Success" && !live.turns
+        if (!done && outcome._tag !== "Uncounted" && !live.ending) live.lost = turnId
         yield* this.turnEnded(turnId, "unknown", (usage) =>
           done
             ? { _tag: "response_done", turnId, finalOutput: Excerpt.text(this.lines, MAX_ANSWER), usage }

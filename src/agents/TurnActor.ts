@@ -188,13 +188,13 @@ const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: RuneRef)
   const last = yield* log.get(rune.eventId)
   yield* home.turnEnded(agent, turnId, last === undefined ? ended.outcome : countedAs(ended.outcome, last), rune)
   yield* desk.life()?.tell(endOf(data)!, rune) ?? Effect.void
+  const of = { conversation, agent, cause: rune, eventId: rune.eventId, at: yield* at }
+  // its process died in it: the agent is gone before its turn is over
+  const reason = ended.reason ?? "its process died"
+  if (desk.live.lost === turnId) yield* desk.report({ ...of, _tag: "Offline", reason, how: "disconnected" })
   yield* desk.report({
+    ...of,
     _tag: "TurnEnded",
-    conversation,
-    agent,
-    cause: rune,
-    eventId: rune.eventId,
-    at: yield* at,
     turnId,
     messageIds: data.messageIds,
     outcome: ended.outcome,

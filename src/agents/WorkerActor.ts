@@ -13,6 +13,7 @@ import type { Backend, RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import * as Ids from "../domain/Ids.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { AgentActor } from "./AgentActor.ts"
@@ -45,6 +46,8 @@ export interface AgentHome {
   /** Which of its budgets is spent, if one is. */
   readonly exhausted: () => Exhausted | undefined
   readonly home: ConversationPort
+  /** Its worker is ready for the next run: where the last one's process died in a turn, the agent is back. */
+  readonly ready: (cause: RuneRef) => Effect.Effect<void>
   /** Servers of agentd's own that a run is given. */
   readonly mcp: (runId: string) => RunSpec["mcp"]
   /** Where the agent works, made where it is not there yet. */
@@ -106,6 +109,7 @@ const untilDue = (data: WorkerMachine.Data, interval: number, now: number): numb
 /** Answers when there is something to do and the next run may begin; `WorkArrived` starts it again. */
 const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   const { data } = act.snapshot
+  yield* home.ready(act.cause)
   const life = home.life()
   if (life?.snapshot.state === "[*]" || life?.snapshot.state === "spawning") {
     yield* life.tell({ _tag: "init_complete" }, act.cause)

@@ -36,8 +36,7 @@ import * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
 import * as Spool from "../http/Spool.ts"
 import * as Goals from "../goals/Goals.ts"
-import * as LivePlates from "../plates/LivePlates.ts"
-import type { Plates } from "../plates/Plates.ts"
+import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
@@ -117,10 +116,10 @@ const voiceOf =
       : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
 
 /** The board, told by the fleet which session is a run of which agent. */
-const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
+const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LivePlates.layer({
+      Plates.layer({
         ...options,
         agentOf: (runId) =>
           Effect.map(fleet.agents, (rows) => {
@@ -206,7 +205,7 @@ type Needs =
   | Goals.Goals
   | Listening.Listening
   | LiveOutbox
-  | Plates
+  | Plates.Plates
   | Redact
   | EventLog
 

@@ -83,7 +83,7 @@ export class CrewDouble {
     found.member = { ...found.member, ...more }
     if (more.online === true) this.tell({ _tag: "Online", conversation: "c", agent })
     if (more.online === false)
-      this.tell({ _tag: "Offline", conversation: "c", agent, reason: "stopped", crashed: false })
+      this.tell({ _tag: "Offline", conversation: "c", agent, reason: "stopped", how: "stopped" })
     this.offer(agent)
   }
 

@@ -15,7 +15,7 @@ import * as ConversationRow from "../../../src/agents/ConversationRow.ts"
 import type { Recovered } from "../../../src/agents/OpenCall.ts"
 import type { ProjectRecord } from "../../../src/agents/Recovery.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
-import type { Channel, Seated } from "../../../src/channels/ChannelState.ts"
+import type { Channel } from "../../../src/channels/ChannelState.ts"
 import * as ChannelRecovery from "../../../src/channels/Recovery.ts"
 import * as ChannelView from "../../../src/channels/ChannelView.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
@@ -159,7 +159,7 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
 const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
   const { conversation, name, seats, ...rest } = channel
   put(`${conversation} channel/${name}`, rest)
-  for (const [agent, { stand, ...facts }] of seats as Iterable<[string, Seated]>) {
+  for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
   }
