@@ -15,8 +15,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { createHash } from "node:crypto"
 import { dirname, join } from "node:path"
 import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from "effect"
-import { Channels } from "../channels/Channels.ts"
-import * as LiveChannels from "../channels/LiveChannels.ts"
+import * as Channels from "../channels/Channels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
@@ -48,7 +47,10 @@ import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
+import * as ActorSystem from "../event-actor/ActorSystem.ts"
+import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog } from "../event-log/EventLog.ts"
+import { Log } from "../event-log/Log.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
@@ -149,18 +151,21 @@ const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.Dynami
 /** Channels follow what the files of the projects say. */
 const furnish = Effect.gen(function* () {
   const fleet = yield* Fleet
-  const channels = yield* Channels
+  const channels = yield* Channels.Channels
   return yield* Stream.runForEach(fleet.configs, ({ config, conversation }) =>
     channels.configure({ conversation, project: config.name, config: config.path }, config.channels)
   )
 })
+
+/** What all commit scopes share. */
+const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
 
 /** The services of the daemon, from the ground up. */
 const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
   const store = storeId(options.state)
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
-    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), LiveChannels.layer({ nest: channels }))),
+    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
     Layer.provideMerge(
       platesOfRuns({
         nest: plates,
@@ -177,6 +182,7 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
         project: options.config
       })
     ),
+    Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
@@ -193,7 +199,7 @@ const note = (kind: string, payload: Payload) =>
 
 /** What the daemon's own children are built from. */
 type Needs =
-  | Channels
+  | Channels.Channels
   | AlertContext
   | FileSystem.FileSystem
   | Fleet

@@ -156,8 +156,19 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
 })
 
 const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
-  const { conversation, name, seats, ...rest } = channel
-  put(`${conversation} channel/${name}`, rest)
+  // As the daemon kept it that wrote the recording: `queue` holds who is paused, and what came since is left out.
+  const { amongAgents: _, conversation, name, queue, registered: __, seats, ...rest } = channel
+  const { current, line, paused } = queue
+  const { rejoin: ___, ...settings } = channel.settings
+  const { restAfterPosts: ____, ...turnConfig } = settings.turnConfig
+  const then = {
+    ...rest,
+    assigned: rest.assigned.toSorted(),
+    settings: { ...settings, turnConfig },
+    queue: { current, line },
+    waiting: paused
+  }
+  put(`${conversation} channel/${name}`, then)
   for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
@@ -166,7 +177,9 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
   const online = (agent: string) => ["idle", "running_turn"].includes(agents.get(agent)?.life?.state ?? "")
   const idle = (agent: string) => online(agent) && !busy(agent)
   const info = ChannelView.info(channel, project, { now, open: true, online, busy, idle, aliveAt: () => 0 }, () => null)
-  put(`row: channel ${conversation}/${name}`, ChannelView.view(channel, info))
+  const { channel: shown, ...view } = ChannelView.view(channel, info)
+  const { waits: _____, ...row } = shown
+  put(`row: channel ${conversation}/${name}`, { ...view, turnConfig, channel: row })
 }
 
 const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
@@ -217,13 +230,15 @@ export const folded = Effect.fnUntraced(function* (around: Around) {
     if (value !== undefined) all[name] = plain(value)
   }
   const projects = yield* putProjects(put, around)
-  const { broken, channels, homes } = yield* ChannelRecovery.recover
-  put("channels: broken", broken)
-  put("channels: homes", homes)
-  for (const [conversation, own] of channels) {
-    const project = projects.get(conversation)
-    for (const channel of own.values())
+  const records = yield* ChannelRecovery.recover
+  const homes = records.flatMap(({ home }) => (home === null ? [] : [home]))
+  put("channels: broken", new Map(records.flatMap(({ broken }) => Object.entries(broken))))
+  put("channels: homes", new Map(homes.map((home) => [home.conversation, home])))
+  for (const { channels } of records) {
+    for (const channel of Object.values(channels)) {
+      const project = projects.get(channel.conversation)
       putChannel(put, channel, project?.name ?? "", project?.agents ?? new Map(), around.now)
+    }
   }
   yield* putGoals(put, around.now)
   yield* putPlates(put, around.now)
