@@ -66,6 +66,9 @@ export const apply = (records: Records, rune: Rune): Records => {
   }
 }
 
+/** A stream of which so many runes were read gets a snapshot. */
+const LONG = 1_000
+
 /** As the log recovers it: from its snapshot, and the runes after that. */
 export const fold: StreamFold<Records> = { name: "channels", version: 1, initial: empty, apply }
 
@@ -77,7 +80,10 @@ export const recover = Effect.gen(function* () {
     // a conversation that is closed has taken its channels with it
     if (isSealed) continue
     yield* log.recover(stream, { channels: fold }).pipe(
-      Effect.map(({ channels }) => void found.push(channels.state)),
+      Effect.map(({ channels: { eventId, read, state } }) => {
+        found.push(state)
+        if (read >= LONG) log.keep(stream, fold, state, eventId)
+      }),
       Effect.catch((error) => Effect.logError(`the channels of ${stream} cannot be read: ${error.message}`))
     )
   }

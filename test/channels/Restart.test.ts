@@ -2,10 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scope } from "effect"
 import { TestClock } from "effect/testing"
+import { EventLog } from "../../src/event-log/EventLog.ts"
 import type { Log, Unit } from "../../src/event-log/Log.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { apply, empty } from "../../src/channels/Recovery.ts"
+import { apply, empty, fold, recover } from "../../src/channels/Recovery.ts"
 import * as Double from "./CrewDouble.ts"
 import { ada, breathe, CONVERSATION, type Logs, logs, run, start, T0, until, type World } from "./World.ts"
 
@@ -320,6 +321,24 @@ describe("what crosses to agents", () => {
         const next = yield* start(world, world.crew)
         yield* next.speaking("dev")
         assert.isUndefined(world.crew.of("pm").turn)
+      })
+    )
+  )
+})
+
+describe("the recovery of a long conversation", () => {
+  it.effect("leaves a snapshot, from which the next start goes on", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ reviews: { agents: ["pm"] } })
+        for (let n = 0; n < 1_000; n++) yield* world.post(`Word ${n}`)
+        const of = Effect.map(world.log.recover(CONVERSATION, { channels: fold }), ({ channels }) => channels)
+        const before = yield* of
+        assert.isAtLeast(before.read, 1_000)
+        yield* recover.pipe(Effect.provideService(EventLog, world.log))
+        const after = yield* of
+        assert.strictEqual(after.read, 0)
+        assert.deepStrictEqual(after.state, before.state)
       })
     )
   )
