@@ -17,7 +17,10 @@ import { dirname, join } from "node:path"
 import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
+import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
+import * as EventLoop from "../event-actor/EventLoop.ts"
+import { Log } from "../event-log/Log.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
@@ -31,10 +34,8 @@ import * as Endpoint from "../rpc/Endpoint.ts"
 import * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
 import * as Spool from "../http/Spool.ts"
-import { Goals } from "../goals/Goals.ts"
-import * as LiveGoals from "../goals/LiveGoals.ts"
-import * as LivePlates from "../plates/LivePlates.ts"
-import type { Plates } from "../plates/Plates.ts"
+import * as Goals from "../goals/Goals.ts"
+import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
@@ -47,10 +48,7 @@ import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
-import * as ActorSystem from "../event-actor/ActorSystem.ts"
-import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-import { Log } from "../event-log/Log.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
@@ -117,10 +115,10 @@ const voiceOf =
       : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
 
 /** The board, told by the fleet which session is a run of which agent. */
-const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
+const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LivePlates.layer({
+      Plates.layer({
         ...options,
         agentOf: (runId) =>
           Effect.map(fleet.agents, (rows) => {
@@ -135,7 +133,7 @@ const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
 const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LiveGoals.layer({
+      Goals.layer({
         nest,
         store,
         environment: options.environment,
@@ -157,7 +155,7 @@ const furnish = Effect.gen(function* () {
   )
 })
 
-/** What all commit scopes share. */
+/** What all actors share. */
 const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
 
 /** The services of the daemon, from the ground up. */
@@ -203,10 +201,10 @@ type Needs =
   | AlertContext
   | FileSystem.FileSystem
   | Fleet
-  | Goals
+  | Goals.Goals
   | Listening.Listening
   | LiveOutbox
-  | Plates
+  | Plates.Plates
   | Redact
   | EventLog
 

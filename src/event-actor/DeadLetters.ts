@@ -65,8 +65,7 @@ const draft = (letter: DeadLetter): RuneDraft => ({
   kind: "actor.dead_letter",
   actor: letter.address,
   trigger: tagOf(letter.message),
-  // by stream and seq, once runes name their causes so
-  cause: typeof letter.cause === "number" ? letter.cause : null,
+  cause: letter.cause ?? null,
   payload: payload(letter)
 })
 

@@ -3,7 +3,7 @@
  * which actors were seen to break it.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Fiber, References, Scope } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
 import type { ActorStopped } from "../../src/event-actor/ActorRef.ts"
 import type { System } from "../../src/event-actor/ActorSystem.ts"
@@ -15,7 +15,7 @@ import type { Options } from "../../src/event-actor/ActorSystem.ts"
 import { PASS, SLICE } from "../../src/event-actor/TurnScheduler.ts"
 import { StorageError } from "../../src/event-log/EventLog.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import { HeldLog, lab, MemoryLog, memory, quiet, Restarter, scopeIn } from "./Lab.ts"
+import { begin, HeldLog, lab, MemoryLog, memory, quiet, Restarter, scopeIn } from "./Lab.ts"
 import { settled, until } from "./Lantern.ts"
 
 const run = Effect.runPromise
@@ -150,8 +150,7 @@ describe("asks end", () => {
       const { letters, system } = yield* memoryIn()
       const scope = scopeIn(system, "down")
       const member = scope.add("a", crashing())
-      const handle = yield* Effect.scoped(Effect.provideService(scope.start, Scope.Scope, Scope.makeUnsafe()))
-      assert.isTrue("stop" in (handle as object))
+      begin(scope)
       member.tellNow({ _tag: "Crash" })
       yield* settled
       assert.strictEqual(scope.status, "restarting")
@@ -357,6 +356,7 @@ describe("poison", () => {
         const member = scope.add("a", crashing())
         const supervisor = yield* Supervisor.make({
           name: "top",
+          backoff: "none",
           intensity: 10,
           period: "30 seconds",
           children: [scope]
@@ -532,6 +532,7 @@ describe("incarnations", () => {
       const supervisor = yield* Supervisor.make({
         name: "top",
         strategy: "one_for_all",
+        backoff: "none",
         intensity: 10,
         children: [deaf, sibling]
       })
@@ -557,7 +558,7 @@ describe("incarnations", () => {
         const gate = yield* Deferred.make<void>()
         const scope = scopeIn(system, "deaf", { shutdown: "1 second" })
         const member = scope.add("a", shining(Deferred.await(gate)))
-        yield* Supervisor.make({ name: "top", intensity: 10, children: [scope] })
+        yield* Supervisor.make({ name: "top", backoff: "none", intensity: 10, children: [scope] })
         const crashed = yield* Effect.flip(member.ask({ _tag: "Crash" }))
         assert.strictEqual((crashed as ActorStopped).reason, "crashed")
         const asking = yield* Effect.forkChild(member.ask({ _tag: "Go" }), { startImmediately: true })
@@ -577,6 +578,7 @@ describe("incarnations", () => {
       const supervisor = yield* Supervisor.make({
         name: "top",
         strategy: "dynamic",
+        backoff: "none",
         intensity: 10,
         period: "30 seconds"
       })
@@ -620,7 +622,7 @@ describe("incarnations", () => {
       const { system } = yield* memoryIn()
       const scope = scopeIn(system, "watched")
       const member = scope.add("a", crashing())
-      yield* Supervisor.make({ name: "top", intensity: 10, children: [scope] })
+      yield* Supervisor.make({ name: "top", backoff: "none", intensity: 10, children: [scope] })
       const heard: Array<Exit.Exit<unknown, unknown>> = []
       scope.incarnation!.onExit({ childExited: (exit) => void heard.push(exit) })
       member.tellNow({ _tag: "Crash" })
@@ -679,7 +681,7 @@ describe("incarnations", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the end of the child's Scope ends what it runs, and the supervisor hears the fiber's Exit", () =>
+  it.effect("interrupted, the incarnation's fiber ends what it runs, and its Exit is what the supervisor hears", () =>
     Effect.gen(function* () {
       const { system } = yield* memoryIn()
       const scope = scopeIn(system, "interrupted")
@@ -694,11 +696,11 @@ describe("incarnations", () => {
           run: () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => (isInterrupted = true)))
         })
       )
-      const held = yield* Scope.make()
-      yield* Effect.provideService(scope.start, Scope.Scope, held)
+      const incarnation = begin(scope)
       const heard: Array<Exit.Exit<unknown, unknown>> = []
-      scope.incarnation!.onExit({ childExited: (exit) => void heard.push(exit) })
-      yield* Scope.close(held, Exit.void)
+      incarnation.onExit({ childExited: (exit) => void heard.push(exit) })
+      const { life } = incarnation as unknown as { readonly life: { readonly fiber: Fiber.Fiber<void, unknown> } }
+      yield* Fiber.interrupt(life.fiber)
       assert.isTrue(isInterrupted && heard.length === 1 && Exit.hasInterrupts(heard[0]!))
     })
   )
@@ -732,7 +734,7 @@ describe("incarnations", () => {
           run: () => run_
         })
       )
-      await run(Effect.provideService(scope.start, Scope.Scope, Scope.makeUnsafe()))
+      begin(scope)
       scope.incarnation!.onExit({ childExited: (exit) => void exits.push(exit) })
       await quiet()
       assert.include(String(Exit.isFailure(exits[0]!) && Cause.squash(exits[0]!.cause)), expected)
