@@ -7,12 +7,14 @@
  * the disk.
  */
 import { Context, Deferred, Effect, Layer, PubSub, References, type Scope, Stream } from "effect"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
+import { Log } from "../../src/event-log/Log.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as MachineActor from "../../src/event-actor/MachineActor.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import { Channels } from "../../src/channels/Channels.ts"
-import * as LiveChannels from "../../src/channels/LiveChannels.ts"
+import * as Channels from "../../src/channels/Channels.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { AgentPort, type AgentReport, type Member } from "../../src/domain/AgentPort.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
@@ -98,9 +100,9 @@ const open = Effect.fnUntraced(function* (crew: AgentPort["Service"]) {
     intensity: 10,
     period: "30 seconds"
   })
-  const context = yield* Layer.build(LiveChannels.layer({ nest }).pipe(Layer.provide(Layer.succeed(AgentPort, crew))))
+  const context = yield* Layer.build(Channels.layer({ nest }).pipe(Layer.provide(Layer.succeed(AgentPort, crew))))
   yield* Supervisor.make({ name: "root", children: [nest.child] })
-  const channels = Context.get(context, Channels)
+  const channels = Context.get(context, Channels.Channels)
   while (!(yield* channels.ready)) yield* Effect.sleep("1 millis")
   return channels
 })
@@ -197,12 +199,14 @@ const actors = Effect.gen(function* () {
 })
 
 const quiet = Context.make(References.MinimumLogLevel, "None" as const)
-const services = Layer.merge(DeadLetters.layerMemory(), layerMemory)
+const services = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(
+  Layer.provideMerge(Layer.mergeAll(DeadLetters.layerMemory(), EventLoop.layer, layerMemory))
+)
 
 type Part = Effect.Effect<
   { readonly [what: string]: number },
   unknown,
-  DeadLetters.DeadLetters | EventLog | Scope.Scope
+  ActorSystem.ActorSystem | DeadLetters.DeadLetters | EventLog | Scope.Scope
 >
 
 const subject = (name: string, ...parts: ReadonlyArray<Part>): Subject => ({

@@ -15,8 +15,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { createHash } from "node:crypto"
 import { dirname, join } from "node:path"
 import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from "effect"
-import { Channels } from "../channels/Channels.ts"
-import * as LiveChannels from "../channels/LiveChannels.ts"
+import * as Channels from "../channels/Channels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
@@ -150,7 +149,7 @@ const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.Dynami
 /** Channels follow what the files of the projects say. */
 const furnish = Effect.gen(function* () {
   const fleet = yield* Fleet
-  const channels = yield* Channels
+  const channels = yield* Channels.Channels
   return yield* Stream.runForEach(fleet.configs, ({ config, conversation }) =>
     channels.configure({ conversation, project: config.name, config: config.path }, config.channels)
   )
@@ -164,7 +163,7 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
   const store = storeId(options.state)
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
-    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), LiveChannels.layer({ nest: channels }))),
+    Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
     Layer.provideMerge(
       platesOfRuns({
         nest: plates,
@@ -198,7 +197,7 @@ const note = (kind: string, payload: Payload) =>
 
 /** What the daemon's own children are built from. */
 type Needs =
-  | Channels
+  | Channels.Channels
   | AlertContext
   | FileSystem.FileSystem
   | Fleet

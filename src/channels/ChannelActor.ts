@@ -1,89 +1,115 @@
 /**
- * ChannelActor: one channel with all its seats, animated.
+ * ChannelActor: one channel with all its seats, as one event-sourced actor in a commit scope
+ * of its own.
  *
- *     mailbox → decide (pure) → append all its runes together → fold them → answer → act
+ *     mail → decide (pure) → one append of all its runes → answer → act
  *
- * Its seats have no mailboxes of their own: a hand-over moves two of them, and is
- * one append. So nothing that crashes finds the floor with two, or with nobody.
+ * The seats are parts of it and have no mailboxes of their own: a hand-over moves two of
+ * them in one append. So nothing that crashes finds the floor with two agents, or with none.
  *
- * Guarantees: the committed channel is the fold of its runes at all times; nothing
- * acts on a rune that is not durable, and what a crash left undone is done again
- * under the same ids; without mail, and with nobody in turn, it holds no fiber.
+ * Guarantees: the channel that others read is the fold of its durable runes; who has the
+ * floor as stepped, ahead of the log, is known to all channels at once (Presence); without
+ * mail, and with no agent in turn, it holds no fiber.
  */
-import { Cause, type Context, Effect, Exit, type Fiber, type Scope } from "effect"
-import { Actor, type ActorOptions, Kind as ActorKind, makeKind } from "../event-actor/Actor.ts"
-import { Ask, type Envelope } from "../event-actor/Mailbox.ts"
+import { Effect, type Scope } from "effect"
+import type { System } from "../event-actor/ActorSystem.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
+import { type Acting, actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
+import type { Member } from "../event-actor/Member.ts"
+import type { Cause } from "../event-log/Rune.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused, type Done } from "../domain/Messages.ts"
-import type { Rune } from "../event-log/Rune.ts"
-import type { EventLog, RuneRefused, StorageError } from "../event-log/EventLog.ts"
-import { apply, type Channel, channelActor, holder, seatOf } from "./ChannelState.ts"
-import type { Presence, Place } from "./Presence.ts"
-import * as Deadlines from "./Deadlines.ts"
-import { decide, type Decision } from "./Decision.ts"
-import type { Input } from "./Input.ts"
-import * as Floor from "./Floor.ts"
+import { apply, type Channel, channelActor, isSeatOf, seatOf } from "./ChannelState.ts"
 import type { Act, View } from "./ChannelTransaction.ts"
-import * as Backoff from "../supervision/Backoff.ts"
+import * as Deadlines from "./Deadlines.ts"
+import { decide } from "./Decision.ts"
+import * as Floor from "./Floor.ts"
+import type { Input } from "./Input.ts"
+import type { Place, Presence } from "./Presence.ts"
 
-export type AskError = CommandRefused | RuneRefused | StorageError
-
-export interface Options extends ActorOptions {
-  readonly log: EventLog["Service"]
-  readonly crew: AgentPort["Service"]
-  readonly crowd: Presence
+/** What all channels share. */
+export interface Surroundings {
+  readonly system: System
+  readonly agents: AgentPort["Service"]
+  readonly presence: Presence
+  /** Outlives the channels: for what a channel does not wait for. */
+  readonly scope: Scope.Scope
 }
 
-class ChannelKind extends ActorKind {
-  readonly options: Options
+type Actings = Acting<Channel, Input, CommandRefused>
 
-  constructor(options: Options, context: Context.Context<never>) {
-    super(options, context)
-    this.options = options
+/** How long an agent that took no message is left alone. */
+const TRY_AGAIN = "60 seconds"
+
+export class ChannelActor implements Place {
+  /** A child for a supervisor. */
+  readonly scope: CommitScope
+  readonly conversation: string
+  readonly name: string
+  private readonly around: Surroundings
+  private readonly actor: Member<Channel, Input, CommandRefused>
+
+  constructor(around: Surroundings, channel: Channel) {
+    const { conversation, name } = channel
+    const self = channelActor(name)
+    this.around = around
+    this.conversation = conversation
+    this.name = name
+    this.scope = new CommitScope(around.system, {
+      id: `${conversation}/${self}`,
+      stream: conversation,
+      // one that is closed ends by itself
+      restart: "transient"
+    })
+    this.actor = this.scope.add(self, this.definition(channel), channel)
   }
 
-  /** ms that no change of the wall clock touches. */
-  get monotonic(): number {
-    return Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
+  private definition(initial: Channel): EventSourcedActor<Channel, Input, Act, CommandRefused> {
+    const { name } = this
+    return actor({
+      initial,
+      decide: (channel, input, { nextId, nextSeq, now }) => {
+        const decided = decide(channel, this.viewAt(now), input, { eventId: nextId, seq: nextSeq })
+        const { acts, channel: state, drafts, reply } = decided
+        if (reply instanceof CommandRefused) return new Refuse(reply)
+        const done: Done = { eventId: drafts.length === 0 ? channel.restsOn : nextId, message: reply }
+        return { runes: drafts, state, acts, reply: done }
+      },
+      apply,
+      parts: (part) => isSeatOf(name, part),
+      timers: (channel) =>
+        Deadlines.of(channel).map(({ after, key, since }) => ({ key, since, after, message: { _tag: "Due", key } })),
+      stepped: (before, after) => this.stepped(before, after),
+      ends: ({ closed }) => closed,
+      perform: (act, acting) => this.perform(act, acting)
+    })
   }
 
-  get now(): number {
-    return this.clock.currentTimeMillisUnsafe()
-  }
-}
-
-/** To one that took no message. */
-const TRY_AGAIN = Backoff.constant("60 seconds")
-
-/** No shorter: what is due at once comes after the mail that is there. */
-const LEAST_WAIT = 1
-
-export class ChannelActor extends Actor<Input, Done, AskError> implements Place {
-  declare protected readonly kind: ChannelKind
   /** Committed. */
-  channel: Channel
-  /** Who is alive is settled. */
-  private live = false
-  /** In force, by key: what it was set for, and when it is due on the monotonic clock. */
-  private due: Map<string, { readonly at: number; readonly due: number }> | undefined = undefined
-  private timer: Fiber.Fiber<void> | undefined = undefined
-  private timerAt = 0
-
-  constructor(kind: ChannelKind, channel: Channel) {
-    super(`${channel.conversation}/${channelActor(channel.name)}`, kind)
-    this.channel = channel
+  get channel(): Channel {
+    return this.actor.state
   }
 
-  /** Liveness is settled: from here on the floor is given. */
-  settled(): void {
-    this.live = true
-    this.tellNow({ _tag: "Look" })
+  /** Answers when what it led to is durable. */
+  ask(input: Input) {
+    return this.actor.ask<Done>(input)
+  }
+
+  tell(input: Input, cause: Cause | null = null): Effect.Effect<void> {
+    return this.actor.tell(input, cause)
   }
 
   look(): void {
-    // One that nobody listens in has nothing to look for.
-    if (this.channel.queue.line.length > 0) this.tellNow({ _tag: "Look" })
+    // Where no agent is in the cycle, there is nothing to look for.
+    if (this.actor.ahead.queue.line.length > 0) this.actor.tellNow({ _tag: "Look" })
   }
+
+  /** Waits until it has ended, and all that it led to is done. */
+  readonly ended: Effect.Effect<void> = Effect.callback((resume) => {
+    const { incarnation } = this.scope
+    if (incarnation === undefined) resume(Effect.void)
+    else incarnation.onExit({ childExited: () => resume(Effect.void) })
+  })
 
   /** When the turn or the wait of a seat ends by itself. */
   endOf(agent: string): number | null {
@@ -92,245 +118,110 @@ export class ChannelActor extends Actor<Input, Done, AskError> implements Place 
   }
 
   get view(): View {
-    const { crowd } = this.kind.options
-    const { conversation } = this.channel
+    return this.viewAt(this.around.system.clock.currentTimeMillisUnsafe())
+  }
+
+  private viewAt(now: number): View {
+    const { conversation } = this
+    const { presence } = this.around
     return {
-      now: this.kind.now,
-      open: this.live,
-      online: (agent) => crowd.online(conversation, agent),
-      busy: (agent) => crowd.busy(conversation, agent),
-      idle: (agent) => crowd.idle(conversation, agent, this),
-      aliveAt: (agent) => crowd.aliveAt(conversation, agent)
+      now,
+      open: presence.isSettled,
+      online: (agent) => presence.online(conversation, agent),
+      busy: (agent) => presence.busy(conversation, agent),
+      idle: (agent) => presence.idle(conversation, agent, this),
+      aliveAt: (agent) => presence.aliveAt(conversation, agent)
     }
   }
 
-  /** What the incarnation before left undone is begun again. */
-  protected override begin(): Effect.Effect<void, unknown> | undefined {
-    this.due = undefined
-    this.timer = undefined
-    if (this.live && holder(this.channel) !== undefined) this.tellNow({ _tag: "Resumed" })
-    this.arm()
-    return undefined
-  }
-
-  protected batch(_limit: number): Effect.Effect<void, unknown> | undefined {
-    const envelope = this.mailbox.at(0)
-    if (envelope.isVoid) {
-      this.mailbox.settle(1)
-      return undefined
+  /** Who has the floor, and who has a seat, ahead of the log: two channels may give theirs before either is durable. */
+  private stepped(before: Channel, after: Channel): void {
+    const { conversation } = this
+    const { presence } = this.around
+    if (after.assigned !== before.assigned) {
+      for (const agent of after.assigned) presence.seat(conversation, agent, this)
     }
-    let decision: Decision
-    try {
-      decision = decide(this.channel, this.view, envelope.message)
-    } catch (defect) {
-      this.poisoned(defect)
-      return undefined
-    }
-    if (decision.drafts.length === 0) {
-      this.commit(envelope, decision, [])
-      return decision.acts.length === 0 ? undefined : this.act(decision.acts)
-    }
-    const reserved = this.reserve(decision)
-    // Not interruptible: what may be durable must be committed.
-    const written = Effect.matchCauseEffect(this.kind.options.log.append(decision.drafts), {
-      onSuccess: (runes) =>
-        Effect.sync(() => {
-          this.commit(envelope, decision, runes)
-          return decision.acts
-        }),
-      onFailure: (cause) => {
-        if (reserved !== undefined) this.hold(reserved, this, undefined)
-        return this.unwritten(envelope, cause)
-      }
-    })
-    return Effect.flatMap(Effect.uninterruptible(written), (acts) => this.act(acts))
-  }
-
-  private hold(agent: string, from: Place | undefined, to: Place | undefined): void {
-    this.kind.options.crowd.floor(this.channel.conversation, agent, from, to)
-  }
-
-  /** Who is about to get the floor gets no other meanwhile. */
-  private reserve({ drafts }: Decision): string | undefined {
-    const granted = drafts.findLast(({ to }) => to === "ACTIVE")
-    const agent = granted === undefined ? undefined : String(granted.payload["agentId"])
-    if (agent === undefined || agent === this.channel.queue.current) return undefined
-    this.hold(agent, undefined, this)
-    return agent
-  }
-
-  private commit(envelope: Envelope<Input>, { reply }: Decision, runes: ReadonlyArray<Rune>): void {
-    const before = this.channel.queue.current
-    let channel = this.channel
-    for (const rune of runes) channel = apply(channel, rune)
-    this.channel = channel
-    this.mailbox.settle(1)
-    const after = channel.queue.current
-    if (before !== after) {
-      if (before !== null) this.hold(before, this, undefined)
-      if (after !== null) this.hold(after, undefined, this)
-    }
-    for (const rune of runes) {
-      if (rune.kind === "channel.assigned") {
-        this.kind.options.crowd.seat(channel.conversation, String(rune.payload["agent"]), this)
-      }
-    }
-    if (envelope.message._tag === "Due") for (const key of envelope.message.keys) this.due?.delete(key)
-    this.arm()
-    if (!(envelope instanceof Ask)) return
-    if (reply instanceof CommandRefused) envelope.settle(Exit.fail(reply))
-    else envelope.settle(Exit.succeed({ eventId: runes[0]?.eventId ?? channel.restsOn, message: reply }))
-  }
-
-  /** Nothing was written. A refused rune fails its own message only; anything else ends the actor. */
-  private unwritten(
-    envelope: Envelope<Input>,
-    cause: Cause.Cause<StorageError | RuneRefused>
-  ): Effect.Effect<ReadonlyArray<Act>, unknown> {
-    const error = Cause.squash(cause)
-    const isRefused = Cause.hasFails(cause) && (error as { _tag?: string })._tag === "RuneRefused"
-    if (envelope instanceof Ask) envelope.settle(Exit.failCause(cause))
-    if (!isRefused) return Effect.failCause(cause)
-    this.mailbox.settle(1)
-    if (!(envelope instanceof Ask)) this.bury(envelope, "refused", error)
-    return Effect.succeed([])
+    const [from, to] = [before.queue.current, after.queue.current]
+    if (from === to) return
+    if (to !== null) presence.hold(conversation, to, this)
+    if (from !== null) presence.release(conversation, from, this)
   }
 
   // --- acting
 
-  private act(acts: ReadonlyArray<Act>): Effect.Effect<void> {
-    return Effect.forEach(acts, (act) => this.perform(act), { discard: true })
-  }
-
-  private perform(act: Act): Effect.Effect<void> {
+  private perform(act: Act, acting: Actings): Effect.Effect<void> {
     switch (act._tag) {
       case "Prompt":
-        return this.prompt(act.agent)
+        return this.prompt(act.agent, acting)
       case "Steer":
         return this.steer(act)
       case "Recall":
-        return this.recall(act)
+        return this.recall(act, acting)
       case "Warn":
-        return Effect.logWarning(`${this.address}: ${act.agent}: ${act.text}`)
+        return Effect.logWarning(`${this.actor.address}: ${act.agent}: ${act.text}`)
     }
   }
 
   private to(agent: string) {
-    return { conversation: this.channel.conversation, agent }
+    return { conversation: this.conversation, agent }
   }
 
-  private prompt(agent: string): Effect.Effect<void> {
-    const seated = seatOf(this.channel, agent)
+  private prompt(agent: string, { self }: Actings): Effect.Effect<void> {
+    const seated = seatOf(self.state, agent)
     if (seated === undefined || seated.prompt === null || seated.stand.state !== "ACTIVE") return Effect.void
     const { prompt } = seated
-    const from = `channel:${this.channel.name}`
-    const text = Floor.prompt(this.channel, seated)
-    return this.kind.options.crew.post(this.to(agent), { messageId: prompt, from, text, alone: true }).pipe(
+    const from = `channel:${this.name}`
+    const text = Floor.prompt(self.state, seated)
+    return this.around.agents.post(this.to(agent), { messageId: prompt, from, text, alone: true }).pipe(
       Effect.catch((error) =>
-        Effect.sync(() => {
-          this.leaveAlone(agent)
-          this.tellNow({ _tag: "Unreachable", agent, prompt, reason: error.message })
-        })
+        Effect.andThen(this.leaveAlone(agent), self.tell({ _tag: "Unreachable", agent, prompt, reason: error.message }))
       ),
       Effect.asVoid
     )
   }
 
   /** It takes no message now: it is tried again after a while, or when it, or a person, is heard of. */
-  private leaveAlone(agent: string): void {
-    const { crowd } = this.kind.options
-    const { conversation } = this.channel
-    crowd.shut(conversation, agent, true)
-    this.fork(Effect.sleep(Backoff.wait(TRY_AGAIN, 1)), () => {
-      crowd.shut(conversation, agent, false)
+  private leaveAlone(agent: string): Effect.Effect<void> {
+    const { presence, scope } = this.around
+    presence.shut(this.conversation, agent, true)
+    const again = Effect.sync(() => {
+      presence.shut(this.conversation, agent, false)
       this.look()
     })
+    return Effect.asVoid(Effect.forkIn(Effect.delay(again, TRY_AGAIN), scope))
   }
 
   private steer({ agent, floor, from, messageId, text }: Extract<Act, { _tag: "Steer" }>): Effect.Effect<void> {
-    const { name } = this.channel
-    const message = { messageId, from, text: Floor.aside(name, from, text, floor), alone: false }
+    const message = { messageId, from, text: Floor.aside(this.name, from, text, floor), alone: false }
     // It stands in the channel, and is unread until a turn has carried it.
-    return Effect.catch(this.kind.options.crew.steer(this.to(agent), message), (error) =>
-      Effect.logDebug(`${this.address}: ${agent} hears of it later: ${error.message}`)
+    return Effect.catch(this.around.agents.steer(this.to(agent), message), (error) =>
+      Effect.logDebug(`${this.actor.address}: ${agent} hears of it later: ${error.message}`)
     )
   }
 
-  private recall({ agent, end, finish, messageIds }: Extract<Act, { _tag: "Recall" }>): Effect.Effect<void> {
-    const { crew } = this.kind.options
+  private recall(
+    { agent, end, finish, messageIds }: Extract<Act, { _tag: "Recall" }>,
+    { self }: Actings
+  ): Effect.Effect<void> {
+    const { agents, scope } = this.around
+    const quietly = Effect.catch((error: CommandRefused) =>
+      Effect.logDebug(`${this.actor.address}: ${agent}: ${error.message}`)
+    )
     const one = (messageId: string) =>
       Effect.gen({ self: this }, function* () {
-        const isBack = yield* crew.withdraw(this.to(agent), messageId)
+        const isBack = yield* agents.withdraw(this.to(agent), messageId)
         if (isBack || end === null) return isBack
         // Ending a turn takes its grace: the channel does not wait for it.
-        const ending = crew
-          .interrupt(this.to(agent), messageId, end)
-          .pipe(Effect.catch((error) => Effect.logDebug(`${this.address}: ${agent}: ${error.message}`)))
-        yield* Effect.sync(() => this.fork(ending, () => {}))
+        yield* Effect.forkIn(quietly(agents.interrupt(this.to(agent), messageId, end)), scope)
         return false
       })
     return Effect.forEach(messageIds, one).pipe(
-      Effect.map((back) => {
-        if (typeof finish === "string" && back.every(Boolean)) this.tellNow({ _tag: "Recalled", agent, prompt: finish })
-      }),
-      Effect.catch((error) => Effect.logDebug(`${this.address}: ${agent}: ${error.message}`))
+      Effect.flatMap((back) =>
+        typeof finish === "string" && back.every(Boolean)
+          ? self.tell({ _tag: "Recalled", agent, prompt: finish })
+          : Effect.void
+      ),
+      quietly
     )
   }
-
-  // --- time
-
-  /** Sets the timer for the earliest deadline; one that is as before keeps its moment. */
-  private arm(): void {
-    const deadlines = this.live && !this.channel.closed ? Deadlines.of(this.channel, this.view) : []
-    if (deadlines.length === 0) {
-      this.due = undefined
-      return this.disarm()
-    }
-    const [now, monotonic] = [this.kind.now, this.kind.monotonic]
-    const before = this.due
-    this.due = new Map()
-    let earliest = Number.POSITIVE_INFINITY
-    for (const { at, key, within } of deadlines) {
-      const known = before?.get(key)
-      const due = known?.at === at ? known.due : monotonic + Math.min(Math.max(at - now, LEAST_WAIT), within)
-      this.due.set(key, { at, due })
-      earliest = Math.min(earliest, due)
-    }
-    if (this.timer !== undefined && this.timerAt === earliest) return
-    this.disarm()
-    if (!this.running) return
-    this.timerAt = earliest
-    const wait = Math.max(LEAST_WAIT, earliest - monotonic)
-    const fiber = this.fork(Effect.sleep(wait), (exit) => {
-      if (this.timer !== fiber) return
-      this.timer = undefined
-      if (Exit.isSuccess(exit)) this.fire()
-    })
-    this.timer = fiber
-  }
-
-  private disarm(): void {
-    const { timer } = this
-    this.timer = undefined
-    timer?.interruptUnsafe()
-  }
-
-  private fire(): void {
-    const monotonic = this.kind.monotonic
-    const keys = [...(this.due ?? [])].filter(([, { due }]) => due <= monotonic + LEAST_WAIT).map(([key]) => key)
-    if (keys.length > 0) this.tellNow({ _tag: "Due", keys })
-    else this.arm()
-  }
 }
-
-export interface Kind {
-  /** A new actor; give it to a supervisor as child. */
-  readonly make: (channel: Channel) => ChannelActor
-}
-
-/** Its actors are closed with the scope. */
-export const kind = (options: Options): Effect.Effect<Kind, never, Scope.Scope> =>
-  Effect.map(
-    makeKind<ChannelKind, never>((context) => new ChannelKind(options, context)),
-    (shared) => ({ make: (channel) => new ChannelActor(shared, channel) })
-  )

@@ -9,47 +9,53 @@ import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import { ChannelActor } from "./ChannelActor.ts"
-import type { Home } from "./Channels.ts"
 import type { Presence } from "./Presence.ts"
 import * as ChannelView from "./ChannelView.ts"
+
+/** A project's conversation, as it is named now. */
+export interface Home {
+  readonly conversation: string
+  /** The project's name. */
+  readonly project: string
+  /** Absolute path of its `agentd.jsonc`. */
+  readonly config: string
+}
 
 const MAX_NAMED = 10
 
 const no = (message: string, remedy: string) => new CommandRefused({ message, remedy })
 
 export class ChannelRegistry {
-  readonly crowd: Presence
-  /** Who is alive is settled. */
-  isSettled = false
+  readonly presence: Presence
   private readonly channels = new Map<string, Map<string, ChannelActor>>()
   private readonly homes = new Map<string, Home>()
 
-  constructor(crowd: Presence) {
-    this.crowd = crowd
+  constructor(presence: Presence) {
+    this.presence = presence
   }
 
   // --- what there is
 
   enter(actor: ChannelActor): void {
-    const { channel } = actor
-    const own = this.channels.get(channel.conversation) ?? new Map<string, ChannelActor>()
-    this.channels.set(channel.conversation, own.set(channel.name, actor))
-    for (const agent of Object.keys(channel.seats)) this.crowd.seat(channel.conversation, agent, actor)
-    if (channel.queue.current !== null) this.crowd.floor(channel.conversation, channel.queue.current, undefined, actor)
+    const { channel, conversation, name } = actor
+    const own = this.channels.get(conversation) ?? new Map<string, ChannelActor>()
+    this.channels.set(conversation, own.set(name, actor))
+    for (const agent of Object.keys(channel.seats)) this.presence.seat(conversation, agent, actor)
+    if (channel.queue.current !== null) this.presence.hold(conversation, channel.queue.current, actor)
   }
 
   leave(actor: ChannelActor): void {
-    const { conversation, name } = actor.channel
+    const { conversation, name } = actor
     const own = this.channels.get(conversation)
     if (own?.get(name) === actor) own.delete(name)
     if (own?.size === 0) this.channels.delete(conversation)
-    this.crowd.leave(actor)
+    this.presence.leave(actor)
   }
 
   /** From now on channels give their floors. */
   settle(): void {
-    this.isSettled = true
-    for (const actor of this.all) actor.settled()
+    this.presence.isSettled = true
+    for (const actor of this.all) actor.look()
   }
 
   get all(): ReadonlyArray<ChannelActor> {
@@ -69,12 +75,12 @@ export class ChannelRegistry {
   }
 
   placesOf(conversation: string, agent: string): ReadonlyArray<ChannelActor> {
-    return [...this.crowd.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
+    return [...this.presence.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
   }
 
   /** Its agents are tried again. */
   forgive({ channel }: ChannelActor): void {
-    for (const agent of Object.keys(channel.seats)) this.crowd.shut(channel.conversation, agent, false)
+    for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }
 
   info(actor: ChannelActor): ChannelInfo {

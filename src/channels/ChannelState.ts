@@ -108,6 +108,8 @@ export type Kind = (typeof kinds)[number]
 
 export const channelActor = (name: string): string => `channel/${name}`
 export const seatActor = (name: string, agent: string): string => `seat/${name}/${agent}`
+/** Whether it is a seat of that channel's. */
+export const isSeatOf = (name: string, actor: string): boolean => actor.startsWith(`seat/${name}/`)
 
 /** Where it begins: before its first rune. */
 export const unborn = (conversation: string, name: string, settings: ChannelConfig): Channel => ({

@@ -7,7 +7,8 @@
  * floor is with somebody, or there is nobody for it.
  */
 import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
-import type { Payload, RuneDraft } from "../event-log/Rune.ts"
+import type { Payload } from "../event-log/Rune.ts"
+import type { Draft } from "../event-actor/EventSourcedActor.ts"
 import { step } from "../event-actor/StateMachine.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import {
@@ -64,6 +65,12 @@ export type Act =
     }
   | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
 
+/** The ids that its first rune gets. */
+export interface First {
+  readonly eventId: number
+  readonly seq: number
+}
+
 const CUT = "\n… (cut: the whole is in the agent's own log)"
 
 /** As much of it as a post may hold. */
@@ -80,12 +87,14 @@ export const bounded = (text: string): string => {
 export class ChannelTransaction {
   channel: Channel
   readonly view: View
-  readonly drafts: Array<RuneDraft> = []
+  readonly drafts: Array<Draft> = []
   readonly acts: Array<Act> = []
+  private readonly first: First
 
-  constructor(channel: Channel, view: View) {
+  constructor(channel: Channel, view: View, first: First) {
     this.channel = channel
     this.view = view
+    this.first = first
   }
 
   seat(agent: string): Seated | undefined {
@@ -98,13 +107,13 @@ export class ChannelTransaction {
     return current === null ? undefined : this.seat(current)
   }
 
-  private append(draft: RuneDraft): void {
+  private append(draft: Draft): void {
+    const { length } = this.drafts
+    const { eventId, seq } = this.first
     this.drafts.push(draft)
-    // Its real place and time come from the log; until then it only has to be later than all before.
-    const eventId = this.channel.restsOn + 1
     this.channel = apply(this.channel, {
-      eventId,
-      seq: eventId,
+      eventId: eventId + length,
+      seq: seq + length,
       at: this.view.now,
       kind: draft.kind,
       payload: draft.payload
@@ -113,8 +122,7 @@ export class ChannelTransaction {
 
   /** A fact about the channel itself. */
   record(kind: Kind, payload: Payload, trigger: string): void {
-    const { conversation, name } = this.channel
-    this.append({ stream: conversation, kind, actor: channelActor(name), trigger, payload })
+    this.append({ kind, actor: channelActor(this.channel.name), trigger, payload })
   }
 
   notice(text: string, isWanted: boolean): void {
@@ -138,9 +146,8 @@ export class ChannelTransaction {
     const { data, state } = before.stand
     const result = step(SeatMachine.Seat, state, data, event)
     if (result._tag === "Refused") return false
-    const injected = this.channel.floor?.agent === agent ? this.channel.floor.injected : []
+    const floor = this.channel.floor?.agent === agent ? this.channel.floor : null
     this.append({
-      stream: this.channel.conversation,
       kind: result.kind,
       actor: seatActor(this.channel.name, agent),
       from: state,
@@ -150,8 +157,9 @@ export class ChannelTransaction {
     })
     const ends = state === "ACTIVE" && result.state !== "ACTIVE"
     const cut = result.actions.some(({ _tag }) => _tag === "InterruptTurn") || (ends && event._tag === "AgentLeft")
-    const late = ends ? injected.map(({ messageId }) => messageId) : []
-    if (cut && before.prompt !== null) this.recall(agent, [before.prompt, ...late], reasonOf(event))
+    const late = ends ? (floor?.injected ?? []).map(({ messageId }) => messageId) : []
+    // A turn that is cut may be one that carries what a person said meanwhile.
+    if (cut && before.prompt !== null) this.recall(agent, [before.prompt, ...(floor?.sent ?? [])], reasonOf(event))
     else if (late.length > 0) this.recall(agent, late, null)
     for (const action of result.actions) this.follow(agent, action, event)
     return true

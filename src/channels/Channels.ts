@@ -2,25 +2,34 @@
  * Channels: the rooms in which agents and people take turns: what a project's
  * config says of them, what people do to them, and what agents say in them.
  *
+ *     config ────┐                         ┌ runes
+ *     people ────┼─► ChannelActor ─────────┤
+ *     AgentPort ─┘   (with its seats)      └ prompts, steers, interrupts ──► AgentPort
+ *
  * Guarantees: a reply reports what is durable; at most one agent has the floor of
- * a channel, and nobody else's words are posted there but people's; what was
- * posted is read by everyone who sits there once it has the floor.
+ * a channel, and no other's words are posted there but people's; what was posted is
+ * read by every agent that sits there once it has the floor. After a start it is settled
+ * who is alive, and what became of the turns that were under way, before any floor is
+ * given; the layer is there at once. A channel that fails touches no other.
  */
-import { Context, type Effect } from "effect"
-import type { ChannelConfig, ChannelsConfig, Order } from "../config/ChannelConfig.ts"
-import type { ChannelInfo, ChannelView, Utterance } from "../domain/ChannelMessages.ts"
-import type { Address } from "../domain/AgentPort.ts"
-import type { Caller, CommandRefused, Done } from "../domain/Messages.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
-
-/** A project's conversation, as it is named now. */
-export interface Home {
-  readonly conversation: string
-  /** The project's name. */
-  readonly project: string
-  /** Absolute path of its `agentd.jsonc`. */
-  readonly config: string
-}
+import { Context, Deferred, Effect, Fiber, Layer, Stream } from "effect"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { type ChannelConfig, type ChannelsConfig, MAX_CHANNELS, type Order } from "../config/ChannelConfig.ts"
+import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.ts"
+import type { ChannelInfo, ChannelView as Shown, Utterance } from "../domain/ChannelMessages.ts"
+import { NAME, NAME_FORM } from "../config/Fields.ts"
+import * as Ids from "../domain/Ids.ts"
+import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { type Channel, unborn } from "./ChannelState.ts"
+import { ChannelActor, type Surroundings } from "./ChannelActor.ts"
+import { ChannelRegistry, type Home } from "./ChannelRegistry.ts"
+import * as ChannelView from "./ChannelView.ts"
+import type { Input } from "./Input.ts"
+import { Presence } from "./Presence.ts"
+import { recover } from "./Recovery.ts"
+import { settle } from "./TurnRecovery.ts"
 
 type Command = Effect.Effect<Done, CommandRefused | StorageError>
 
@@ -34,7 +43,7 @@ export class Channels extends Context.Service<
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
     /** Those that are closed left out. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
-    readonly show: (name: string, caller: Caller) => Effect.Effect<ChannelView, CommandRefused>
+    readonly show: (name: string, caller: Caller) => Effect.Effect<Shown, CommandRefused>
     /** In the caller's project. */
     readonly create: (name: string, config: ChannelConfig, caller: Caller) => Command
     readonly close: (name: string, caller: Caller) => Command
@@ -62,3 +71,289 @@ export class Channels extends Context.Service<
     readonly ready: Effect.Effect<boolean>
   }
 >()("agentd/channels/Channels") {}
+
+export interface Options {
+  /** Where the channels belong in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+}
+
+class LiveChannels {
+  readonly registry: ChannelRegistry
+  private readonly around: Surroundings
+  private readonly nest: DynamicSupervisor.DynamicSupervisor
+  /** The log is folded, and the channels of it are started. */
+  readonly started: Deferred.Deferred<void, StorageError>
+  /** Conversations whose file was heard of. */
+  private readonly configured = new Set<string>()
+
+  constructor(
+    around: Surroundings,
+    nest: DynamicSupervisor.DynamicSupervisor,
+    started: Deferred.Deferred<void, StorageError>
+  ) {
+    this.registry = new ChannelRegistry(around.presence)
+    this.around = around
+    this.nest = nest
+    this.started = started
+  }
+
+  /** It lives from here on. */
+  readonly enter = Effect.fnUntraced({ self: this }, function* (this: LiveChannels, channel: Channel) {
+    const actor = new ChannelActor(this.around, channel)
+    this.registry.enter(actor)
+    yield* this.nest.add(actor.scope)
+    return actor
+  })
+
+  /** Of a command: refusals in a person's words. */
+  private asked(actor: ChannelActor, input: Input): Command {
+    return actor.ask(input).pipe(
+      Effect.catchIf(
+        (error) => !(error instanceof StorageError) && !(error instanceof CommandRefused),
+        (error) =>
+          Effect.fail(
+            new CommandRefused({
+              message: error.message,
+              remedy: "remedy" in error ? error.remedy : "See `agentd log` for what led to it."
+            })
+          )
+      )
+    )
+  }
+
+  private on(name: string, caller: Caller, input: Input): Command {
+    return Effect.andThen(
+      Deferred.await(this.started),
+      Effect.suspend(() => {
+        const actor = this.registry.find(name, caller)
+        if (actor instanceof CommandRefused) return Effect.fail(actor)
+        return this.asked(actor, input)
+      })
+    )
+  }
+
+  /** A new one; where there is one of that name, it says so. */
+  private readonly make = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveChannels, conversation: string, name: string, input: Extract<Input, { _tag: "Create" }>) {
+      const known = this.registry.named(conversation, name)
+      if (known !== undefined) return yield* this.asked(known, input)
+      if (this.registry.of(conversation).length >= MAX_CHANNELS) {
+        return yield* new CommandRefused({
+          message: `There are ${MAX_CHANNELS} channels already.`,
+          remedy: "Close one: agentd channel close NAME"
+        })
+      }
+      const actor = yield* this.enter(unborn(conversation, name, input.settings))
+      return yield* Effect.onError(this.asked(actor, input), () =>
+        Effect.suspend(() => {
+          // One that never came to be leaves no name.
+          if (actor.channel.epoch > 0) return Effect.void
+          return this.forget(actor)
+        })
+      )
+    }
+  )
+
+  readonly configure = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveChannels, home: Home, config: ChannelsConfig) {
+      yield* Deferred.await(this.started)
+      this.registry.home(home)
+      // Before that it is settled for all of them at once.
+      if (this.around.presence.isSettled) {
+        for (const member of yield* this.around.agents.members(home.conversation)) this.around.presence.settle(member)
+      }
+      const by = "config"
+      const applied = (name: string, command: Command) =>
+        Effect.catchTag(command, "CommandRefused", (error) => Effect.logWarning(`#${name}: ${error.message}`))
+      for (const [name, settings] of Object.entries(config)) {
+        const known = this.registry.named(home.conversation, name)
+        if (known === undefined) {
+          yield* applied(name, this.make(home.conversation, name, { _tag: "Create", settings, origin: "config", by }))
+        } else yield* applied(name, this.asked(known, { _tag: "Configure", settings, by }))
+      }
+      for (const actor of this.registry.of(home.conversation)) {
+        const { name, origin } = actor.channel
+        if (origin === "config" && config[name] === undefined) yield* applied(name, this.closed(actor, by))
+      }
+      this.configured.add(home.conversation)
+    }
+  )
+
+  readonly create = (name: string, settings: ChannelConfig, caller: Caller): Command =>
+    Effect.gen({ self: this }, function* () {
+      yield* Deferred.await(this.started)
+      if (!NAME.test(name)) {
+        return yield* new CommandRefused({
+          message: `"${name}" cannot be a channel's name.`,
+          remedy: `Use ${NAME_FORM}.`
+        })
+      }
+      const home = this.registry.homeOf(caller)
+      if (home instanceof CommandRefused) return yield* home
+      return yield* this.make(home.conversation, name, { _tag: "Create", settings, origin: "person", by: caller.by })
+    })
+
+  readonly close = (name: string, caller: Caller): Command =>
+    Effect.gen({ self: this }, function* () {
+      yield* Deferred.await(this.started)
+      const actor = this.registry.find(name, caller)
+      if (actor instanceof CommandRefused) return yield* actor
+      if (actor.channel.origin === "config") {
+        return yield* new CommandRefused({
+          message: `#${actor.channel.name} is in the project's agentd.jsonc.`,
+          remedy: "Take it out there: then it is closed."
+        })
+      }
+      return yield* this.closed(actor, caller.by)
+    })
+
+  private readonly closed = Effect.fnUntraced(
+    { self: this },
+    function* (this: LiveChannels, actor: ChannelActor, by: string) {
+      const done = yield* this.asked(actor, { _tag: "Close", by })
+      // Answered when what the close led to has been done.
+      yield* actor.ended
+      yield* this.forget(actor)
+      return done
+    }
+  )
+
+  private forget(actor: ChannelActor): Effect.Effect<void> {
+    this.registry.leave(actor)
+    return this.nest.remove(actor.scope.id)
+  }
+
+  readonly post = (name: string, text: string, caller: Caller): Command =>
+    Effect.flatMap(Ids.messageId, (messageId) => {
+      // Who took no message a moment ago is tried again: somebody waits now.
+      const found = this.registry.find(name, caller)
+      if (found instanceof ChannelActor) this.registry.forgive(found)
+      return this.on(name, caller, { _tag: "Post", messageId, from: caller.by, text })
+    })
+
+  readonly voice: Channels["Service"]["voice"] = (address, utterance, options = {}) =>
+    Effect.gen({ self: this }, function* () {
+      yield* Deferred.await(this.started)
+      const { agent, conversation } = address
+      const actor = this.registry.floorOf(conversation, agent, options.channel)
+      if (actor instanceof CommandRefused) return yield* actor
+      const messageId = options.messageId ?? (yield* Ids.messageId)
+      return yield* this.asked(actor, { _tag: "Say", agent, messageId, utterance })
+    })
+
+  readonly service = (): Channels["Service"] =>
+    Channels.of({
+      configure: this.configure,
+      isConfigured: (conversation) => Effect.sync(() => this.configured.has(conversation)),
+      list: Effect.sync(() => this.registry.all.map((actor) => this.registry.info(actor))),
+      show: (name, caller) =>
+        Effect.suspend(() => {
+          const actor = this.registry.find(name, caller)
+          if (actor instanceof CommandRefused) return Effect.fail(actor)
+          return Effect.succeed(ChannelView.view(actor.channel, this.registry.info(actor)))
+        }),
+      create: this.create,
+      close: this.close,
+      assign: (name, agent, caller) => this.on(name, caller, { _tag: "Assign", agent, by: caller.by }),
+      remove: (name, agent, caller) => this.on(name, caller, { _tag: "Remove", agent, by: caller.by }),
+      post: this.post,
+      order: (name, order, agents, caller) => this.on(name, caller, { _tag: "Arrange", order, agents, by: caller.by }),
+      grant: (name, agent, caller) => this.on(name, caller, { _tag: "Grant", agent, by: caller.by }),
+      skip: (name, caller) => this.on(name, caller, { _tag: "Skip", by: caller.by }),
+      requeue: (name, agent, caller) => this.on(name, caller, { _tag: "Requeue", agent, by: caller.by }),
+      pause: (name, paused, caller) => this.on(name, caller, { _tag: "Pause", paused, by: caller.by }),
+      voice: this.voice,
+      ready: Effect.sync(() => this.around.presence.isSettled)
+    })
+}
+
+/** What an agent's channels are told of it. */
+const hear = Effect.fnUntraced(function* (
+  agents: AgentPort["Service"],
+  registry: ChannelRegistry,
+  report: AgentReport
+) {
+  const { agent, at, conversation } = report
+  const tell = (input: Input) =>
+    Effect.forEach(registry.placesOf(conversation, agent), (actor) => actor.tell(input, report.cause), {
+      discard: true
+    })
+  switch (report._tag) {
+    case "TurnStarted":
+      registry.presence.set(conversation, agent, { busy: true, aliveAt: at })
+      return yield* tell({ _tag: "Carried", agent, messageIds: report.messageIds })
+    case "Active":
+      return registry.presence.set(conversation, agent, { aliveAt: at })
+    case "TurnEnded": {
+      registry.presence.set(conversation, agent, { busy: false, aliveAt: at })
+      const { again, messageIds, outcome, output, reason, turnId } = report
+      return yield* tell({ _tag: "Ended", agent, turnId, messageIds, outcome, reason, output, again })
+    }
+    case "Idle":
+      registry.presence.set(conversation, agent, { busy: false })
+      return yield* tell({ _tag: "Look" })
+    case "Online":
+      registry.presence.set(conversation, agent, { online: true, busy: false })
+      return yield* tell({ _tag: "Came", agent })
+    case "Offline":
+      registry.presence.set(conversation, agent, { online: false, busy: false })
+      // A whole conversation goes offline one after the other: none of the others is given the floor meanwhile.
+      for (const other of yield* agents.members(conversation)) {
+        if (!other.online) registry.presence.set(conversation, other.agent, { online: false })
+      }
+      return yield* tell({ _tag: "Left", agent, how: report.how })
+    case "Reported":
+      return
+  }
+})
+
+/** Reports wait until it is settled who is alive: what they tell comes after it. */
+const listen = (agents: AgentPort["Service"], registry: ChannelRegistry) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const settled = yield* Deferred.make<void>()
+      const hearing = yield* Effect.forkScoped(
+        Stream.runForEach(agents.reports, (report) =>
+          Effect.andThen(Deferred.await(settled), hear(agents, registry, report))
+        ),
+        { startImmediately: true }
+      )
+      yield* agents.recovered
+      yield* settle(agents, registry)
+      yield* Deferred.succeed(settled, undefined)
+      yield* Fiber.join(hearing)
+    })
+  )
+
+const make = Effect.fnUntraced(function* ({ nest }: Options) {
+  const agents = yield* AgentPort
+  const scope = yield* Effect.scope
+  const around = { system: yield* ActorSystem, agents, presence: new Presence(), scope }
+  const live = new LiveChannels(around, nest, yield* Deferred.make<void, StorageError>())
+  const { registry, started } = live
+  // The channels first: what is reported finds them.
+  const reports = { id: "reports", start: Effect.as(Deferred.succeed(started, undefined), listen(agents, registry)) }
+  yield* recover.pipe(
+    Effect.flatMap(
+      Effect.fnUntraced(function* (all) {
+        for (const { broken, channels, home } of all) {
+          if (home !== null) registry.home(home)
+          for (const channel of Object.values(channels)) if (!channel.closed) yield* live.enter(channel)
+          for (const [name, reason] of Object.entries(broken))
+            yield* Effect.logError(`the channel ${name} does not fold: ${reason}`)
+        }
+      })
+    ),
+    Effect.andThen(nest.add(reports)),
+    Effect.tapError((error) => Deferred.fail(started, error)),
+    Effect.tapCause((cause) => Effect.logError("the channels could not be recovered", cause)),
+    Effect.forkIn(scope)
+  )
+  return live.service()
+})
+
+/** Channels, kept going. The nest belongs under a supervisor, below the agents'. */
+export const layer = (options: Options): Layer.Layer<Channels, never, ActorSystem | AgentPort | EventLog> =>
+  Layer.effect(Channels, make(options))

@@ -2,21 +2,23 @@
  * Deadlines: what ends by itself in a channel if nothing happens: a turn without a
  * sign of life, a wait, an answer without a signal. Pure.
  *
- * Guarantees: a channel in which nobody has the floor and nobody waits has none.
+ * Guarantees: a channel in which no agent has the floor or waits has none. A deadline counts
+ * from what the channel's runes say; a sign of life that is not in them is seen when the
+ * deadline is reached, and moves it.
  */
-import type { Channel, Seated } from "./ChannelState.ts"
-import { seatOf } from "./ChannelState.ts"
+import { type Channel, holder, type Seated, seatOf } from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
+import { Seat } from "./SeatMachine.ts"
 
-export type What = "turn" | "wait" | "time" | "silence"
+export type What = keyof typeof Seat.timers | "time" | "silence"
 
 export interface Deadline {
   /** The agent and what: a name has no blank. */
   readonly key: string
-  /** ms since the epoch */
-  readonly at: number
-  /** ms; it is never further away than this, whatever the clock says. */
-  readonly within: number
+  /** From when it counts, ms since the epoch. */
+  readonly since: number
+  /** ms */
+  readonly after: number
 }
 
 export const read = (key: string): { readonly agent: string; readonly what: What } => {
@@ -24,48 +26,53 @@ export const read = (key: string): { readonly agent: string; readonly what: What
   return { agent, what: what as What }
 }
 
+/** The time limit of the seat's state, as its table has it. */
+const limitOf = ({ agent, stand }: Seated): Deadline | undefined => {
+  const { at, data, state } = stand
+  const { timeout } = Seat.states[state]
+  if (timeout === undefined) return undefined
+  const since = timeout === "turn" ? (data.aliveAt ?? at) : at
+  const after = Seat.timers[timeout].after(data, since)
+  return after === Infinity ? undefined : { key: `${agent} ${timeout}`, since, after }
+}
+
 /** When the turn or the wait of a seat ends by itself; null for no limit. */
-export const endOf = ({ stand }: Seated, aliveAt: number): number | null => {
-  const { aliveAt: recorded, limits, wait } = stand.data
-  if (stand.state === "ACTIVE") return Math.max(recorded ?? stand.at, aliveAt) + limits.turnTimeout
-  return stand.state === "WAITING" && wait?.resolved === false ? stand.at + wait.timeout : null
+export const endOf = (seated: Seated, aliveAt: number): number | null => {
+  const limit = limitOf(seated)
+  if (limit === undefined) return null
+  return (seated.stand.state === "ACTIVE" ? Math.max(limit.since, aliveAt) : limit.since) + limit.after
+}
+
+/** A wait for a time. */
+const timeOf = ({ agent, stand }: Seated): Deadline | undefined => {
+  const { wait } = stand.data
+  if (wait?.until._tag !== "Time" || wait.resolved) return undefined
+  return { key: `${agent} time`, since: stand.at, after: Math.max(0, wait.until.at - stand.at) }
 }
 
 /** When an answer without a signal counts as the turn's end; undefined where it does not. */
-const silenceOf = (channel: Channel, view: Pick<View, "aliveAt" | "busy">): Deadline | undefined => {
+const silenceOf = (channel: Channel): Deadline | undefined => {
   const { floor, settings } = channel
   const { autoDetectSilenceSeconds, autoDetectTurnEnd } = settings.turnConfig
-  if (!autoDetectTurnEnd || floor === null || floor.answeredAt === null || view.busy(floor.agent)) return undefined
-  const within = 1000 * autoDetectSilenceSeconds
-  return { key: `${floor.agent} silence`, at: Math.max(floor.answeredAt, view.aliveAt(floor.agent)) + within, within }
+  if (!autoDetectTurnEnd || floor === null || floor.answeredAt === null) return undefined
+  const since = Math.max(floor.answeredAt, holder(channel)?.stand.data.aliveAt ?? 0)
+  return { key: `${floor.agent} silence`, since, after: 1000 * autoDetectSilenceSeconds }
 }
 
 /** Whether who has the floor has answered, and has been silent for long enough since. */
 export const isSilent = (channel: Channel, view: View): boolean => {
-  const silence = silenceOf(channel, view)
-  return silence !== undefined && silence.at <= view.now
+  const silence = silenceOf(channel)
+  if (silence === undefined || channel.floor === null || view.busy(channel.floor.agent)) return false
+  return Math.max(silence.since, view.aliveAt(channel.floor.agent)) + silence.after <= view.now
 }
 
-export const of = (channel: Channel, view: Pick<View, "aliveAt" | "busy">): ReadonlyArray<Deadline> => {
+export const of = (channel: Channel): ReadonlyArray<Deadline> => {
+  if (channel.closed) return []
   const { current, paused } = channel.queue
-  const found: Array<Deadline> = []
+  const found: Array<Deadline | undefined> = [silenceOf(channel)]
   for (const agent of current === null ? paused : [...paused, current]) {
     const seated = seatOf(channel, agent)
-    if (seated === undefined) continue
-    const { limits, wait } = seated.stand.data
-    const at = endOf(seated, view.aliveAt(agent))
-    if (at !== null) {
-      const isTurn = seated.stand.state === "ACTIVE"
-      found.push({
-        key: `${agent} ${isTurn ? "turn" : "wait"}`,
-        at,
-        within: isTurn ? limits.turnTimeout : wait!.timeout
-      })
-    }
-    if (wait?.until._tag === "Time" && !wait.resolved) {
-      found.push({ key: `${agent} time`, at: wait.until.at, within: wait.timeout })
-    }
+    if (seated !== undefined) found.push(limitOf(seated), timeOf(seated))
   }
-  const silence = silenceOf(channel, view)
-  return silence === undefined ? found : [...found, silence]
+  return found.filter((deadline) => deadline !== undefined)
 }

@@ -8,57 +8,58 @@ import { CommandRefused } from "../domain/Messages.ts"
 import type { Channel } from "./ChannelState.ts"
 import * as Commands from "./Commands.ts"
 import { say, told } from "./Facts.ts"
-import type { Input } from "./Input.ts"
-import { ChannelTransaction, type View } from "./ChannelTransaction.ts"
+import { type Input, isFact } from "./Input.ts"
+import { ChannelTransaction, type First, type View } from "./ChannelTransaction.ts"
 
-export interface Decision extends Pick<ChannelTransaction, "drafts" | "acts"> {
+export interface Decision extends Pick<ChannelTransaction, "drafts" | "acts" | "channel"> {
   /** In plain words what was done; or why nothing was. */
   readonly reply: string | CommandRefused
 }
 
-export const decide = (channel: Channel, view: View, input: Input): Decision => {
-  const sitting = new ChannelTransaction(channel, view)
-  const reply = channel.closed
-    ? new CommandRefused({
-        message: `#${channel.name} is closed.`,
-        remedy: "Make a new one: agentd channel new NAME"
-      })
-    : run(sitting, input)
+export const decide = (channel: Channel, view: View, input: Input, first: First): Decision => {
+  const transaction = new ChannelTransaction(channel, view, first)
+  const reply = channel.closed ? over(channel, input) : run(transaction, input)
   if (!(reply instanceof CommandRefused)) {
-    sitting.settleRest(channel)
-    sitting.advance()
+    transaction.settleRest(channel)
+    transaction.advance()
   }
-  return { drafts: sitting.drafts, acts: sitting.acts, reply }
+  return { drafts: transaction.drafts, acts: transaction.acts, channel: transaction.channel, reply }
 }
 
-const run = (sitting: ChannelTransaction, input: Input): string | CommandRefused => {
+/** A command comes too late, a fact concerns nobody any more. */
+const over = ({ name }: Channel, input: Input): string | CommandRefused =>
+  isFact(input)
+    ? ""
+    : new CommandRefused({ message: `#${name} is closed.`, remedy: "Make a new one: agentd channel new NAME" })
+
+const run = (transaction: ChannelTransaction, input: Input): string | CommandRefused => {
   switch (input._tag) {
     case "Create":
-      return Commands.create(sitting, input)
+      return Commands.create(transaction, input)
     case "Configure":
-      return Commands.configure(sitting, input)
+      return Commands.configure(transaction, input)
     case "Assign":
-      return Commands.assign(sitting, input.agent, input.by)
+      return Commands.assign(transaction, input.agent, input.by)
     case "Remove":
-      return Commands.remove(sitting, input.agent, input.by)
+      return Commands.remove(transaction, input.agent, input.by)
     case "Post":
-      return Commands.post(sitting, input)
+      return Commands.post(transaction, input)
     case "Arrange":
-      return Commands.arrange(sitting, input)
+      return Commands.arrange(transaction, input)
     case "Grant":
-      return Commands.grant(sitting, input.agent, input.by)
+      return Commands.grant(transaction, input.agent, input.by)
     case "Skip":
-      return Commands.skip(sitting, input.by)
+      return Commands.skip(transaction, input.by)
     case "Requeue":
-      return Commands.requeue(sitting, input.agent, input.by)
+      return Commands.requeue(transaction, input.agent, input.by)
     case "Pause":
-      return Commands.pause(sitting, input)
+      return Commands.pause(transaction, input)
     case "Close":
-      return Commands.close(sitting, input.by)
+      return Commands.close(transaction, input.by)
     case "Say":
-      return say(sitting, input)
+      return say(transaction, input)
     default:
-      told(sitting, input)
+      told(transaction, input)
       return ""
   }
 }

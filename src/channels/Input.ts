@@ -45,15 +45,16 @@ export type Input =
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
   /** It has ended its turn, and what a person said meanwhile is taken back. */
   | { readonly _tag: "Recalled"; readonly agent: string; readonly prompt: string }
-  /** These deadlines are reached. */
-  | { readonly _tag: "Due"; readonly keys: ReadonlyArray<string> }
+  /** The deadline is reached. */
+  | { readonly _tag: "Due"; readonly key: string }
   /** A new daemon has found who has the floor at work, or not told of it: its time begins anew. */
   | { readonly _tag: "Resumed" }
   /** Something may have become possible: an agent is idle, liveness is settled. */
   | { readonly _tag: "Look" }
 
-/** What nobody asked for: it is so. */
-export type Fact = Extract<
-  Input,
-  { _tag: "Came" | "Left" | "Carried" | "Ended" | "Unreachable" | "Recalled" | "Due" | "Resumed" | "Look" }
->
+const FACTS = ["Came", "Left", "Carried", "Ended", "Unreachable", "Recalled", "Due", "Resumed", "Look"] as const
+
+/** What is so, whoever asked for it: no refusal changes it. */
+export type Fact = Extract<Input, { _tag: (typeof FACTS)[number] }>
+
+export const isFact = (input: Input): input is Fact => (FACTS as ReadonlyArray<string>).includes(input._tag)

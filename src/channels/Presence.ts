@@ -1,14 +1,14 @@
 /**
- * Presence: what is known of the agents at this moment: who is there, who is at work,
- * and in which channel each has the floor. Not durable: it is asked for again
- * after a restart.
+ * Presence: what is known of the agents at this moment: who is there, who is at work, where
+ * each has a seat, and in which channel the floor. Not durable: it is asked for again after
+ * a restart.
  *
- * Guarantees: an agent that has the floor in one channel is idle for no other,
- * from the moment in which that is decided.
+ * Guarantees: an agent that has the floor in one channel is idle for no other, from the
+ * moment in which that is stepped, ahead of the log.
  */
 import type { Member } from "../domain/AgentPort.ts"
 
-/** A channel, as far as the crowd knows one. */
+/** A channel, as far as presence knows one. */
 export interface Place {
   /** Something may have become possible. */
   look(): void
@@ -21,13 +21,16 @@ interface Known {
   aliveAt: number
   /** It took no message: it is left alone for a while. */
   shut: boolean
-  floor: Place | undefined
+  /** Where it has the floor, as stepped: one, but for the moment in which a failed append is undone. */
+  readonly floors: Set<Place>
   readonly places: Set<Place>
 }
 
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
 export class Presence {
+  /** Who is alive is settled: before that no floor is given. */
+  isSettled = false
   private readonly agents = new Map<string, Known>()
 
   private of(conversation: string, agent: string): Known {
@@ -40,7 +43,7 @@ export class Presence {
       spent: false,
       aliveAt: 0,
       shut: false,
-      floor: undefined,
+      floors: new Set<Place>(),
       places: new Set<Place>()
     }
     this.agents.set(key, fresh)
@@ -61,7 +64,7 @@ export class Presence {
   leave(place: Place): void {
     for (const known of this.agents.values()) {
       known.places.delete(place)
-      if (known.floor === place) known.floor = undefined
+      known.floors.delete(place)
     }
   }
 
@@ -70,7 +73,7 @@ export class Presence {
   }
 
   set(conversation: string, agent: string, change: { online?: boolean; busy?: boolean; aliveAt?: number }): void {
-    const known = this.agents.get(keyOf(conversation, agent)) ?? this.of(conversation, agent)
+    const known = this.of(conversation, agent)
     Object.assign(known, change, { shut: false })
     if (change.online === true) known.spent = false
   }
@@ -89,8 +92,8 @@ export class Presence {
 
   idle(conversation: string, agent: string, place: Place): boolean {
     const known = this.agents.get(keyOf(conversation, agent))
-    if (known === undefined || !known.online || known.spent || known.shut) return false
-    return !known.busy && (known.floor === undefined || known.floor === place)
+    if (known === undefined || !known.online || known.busy || known.spent || known.shut) return false
+    return known.floors.size === 0 || (known.floors.size === 1 && known.floors.has(place))
   }
 
   /** It took no message, or may take one again. */
@@ -98,11 +101,15 @@ export class Presence {
     this.of(conversation, agent).shut = shut
   }
 
-  /** From here on it is that one's; undefined: nobody's. Whoever else waits for it looks again. */
-  floor(conversation: string, agent: string, from: Place | undefined, to: Place | undefined): void {
-    const known = this.of(conversation, agent)
-    if (known.floor !== from) return
-    known.floor = to
-    if (to === undefined) for (const place of known.places) if (place !== from) place.look()
+  /** From here on it has the floor there. */
+  hold(conversation: string, agent: string, place: Place): void {
+    this.of(conversation, agent).floors.add(place)
+  }
+
+  /** It has no more; the other channels in which it sits look again. */
+  release(conversation: string, agent: string, from: Place): void {
+    const { floors, places } = this.of(conversation, agent)
+    if (!floors.delete(from) || floors.size > 0) return
+    for (const place of places) if (place !== from) place.look()
   }
 }

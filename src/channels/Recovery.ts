@@ -1,75 +1,91 @@
 /**
- * Recovery: what the log says of every channel, in one pass over it.
+ * Recovery: what the log says of the channels of one conversation. Pure.
  *
- * The pass is a pure fold. A channel whose runes do not fold (a log of a newer
- * agentd, a damaged one) is set aside and touches no other; a conversation that is
- * closed takes its channels with it.
+ * Guarantees: a channel whose runes do not fold (a log of a newer agentd, a damaged one) is
+ * set aside and touches no other; a conversation that is closed takes its channels with it.
  */
-import { Effect, Stream } from "effect"
+import { Effect } from "effect"
 import { decodeChannel } from "../config/ChannelConfig.ts"
-import type { Rune } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-import type { Home } from "./Channels.ts"
-import { apply, type Channel, kinds, unborn } from "./ChannelState.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { Home } from "./ChannelRegistry.ts"
+import { apply as applyTo, type Channel, kinds, unborn } from "./ChannelState.ts"
 
+/** The channels of a conversation, as its stream says. Plain data. */
 export interface Records {
-  /** By conversation, then by name. */
-  readonly channels: Map<string, Map<string, Channel>>
+  /** What its project is called. */
+  readonly home: Home | null
+  /** By name. */
+  readonly channels: { readonly [name: string]: Channel }
   /** Whose runes do not fold, with the reason. */
-  readonly broken: Map<string, string>
-  /** What the projects are called, by conversation. */
-  readonly homes: Map<string, Home>
+  readonly broken: { readonly [name: string]: string }
 }
 
-export const empty = (): Records => ({ channels: new Map(), broken: new Map(), homes: new Map() })
+export const empty: Records = { home: null, channels: {}, broken: {} }
 
 const CLOSES = "session.closed"
 const REGISTERED = "project.registered"
 const RENAMED = "project.config_changed"
 
+const KINDS: ReadonlySet<string> = new Set([...kinds, CLOSES, REGISTERED, RENAMED])
+
 const nameOf = (rune: Rune): string =>
   rune.kind === "seat.moved" ? String(rune.payload["channel"]) : rune.actor.slice(rune.actor.indexOf("/") + 1)
 
-const named = (records: Records, { payload, stream }: Rune): void => {
-  const known = records.homes.get(stream)
-  const project = payload["name"] ?? known?.project
-  if (typeof project !== "string") return
-  records.homes.set(stream, { conversation: stream, project, config: String(payload["config"] ?? known?.config) })
+const named = (records: Records, { payload, stream }: Rune): Records => {
+  const { home } = records
+  const project = payload["name"] ?? home?.project
+  if (typeof project !== "string") return records
+  return { ...records, home: { conversation: stream, project, config: String(payload["config"] ?? home?.config) } }
 }
 
-/** One rune, folded in. */
-export const fold = (records: Records, rune: Rune): void => {
+const without = <A>(from: { readonly [name: string]: A }, name: string): { readonly [name: string]: A } => {
+  if (!Object.hasOwn(from, name)) return from
+  const { [name]: _, ...rest } = from
+  return rest
+}
+
+/** One rune of the stream, folded in. */
+export const apply = (records: Records, rune: Rune): Records => {
   // its conversation is archived: what it said lies in the archive's file
-  if (rune.payload["archived"] === true) return
-  if (rune.kind === CLOSES) {
-    records.channels.delete(rune.stream)
-    records.homes.delete(rune.stream)
-    return
-  }
+  if (!KINDS.has(rune.kind) || rune.payload["archived"] === true) return records
+  if (rune.kind === CLOSES) return empty
   if (rune.kind === REGISTERED || rune.kind === RENAMED) return named(records, rune)
   const name = nameOf(rune)
-  const key = `${rune.stream}/${name}`
-  const own = records.channels.get(rune.stream) ?? new Map<string, Channel>()
-  const before = own.get(name) ?? unborn(rune.stream, name, decodeChannel({}))
-  if (rune.kind !== "channel.created" && (records.broken.has(key) || before.epoch === 0)) return
+  const { broken, channels } = records
+  const known = Object.hasOwn(channels, name) ? channels[name] : undefined
+  const before = known ?? unborn(rune.stream, name, decodeChannel({}))
+  if (rune.kind !== "channel.created" && (Object.hasOwn(broken, name) || before.epoch === 0)) return records
   try {
-    own.set(name, apply(before, rune))
-    records.channels.set(rune.stream, own)
-    records.broken.delete(key)
+    const after = applyTo(before, rune)
+    return { ...records, channels: { ...channels, [name]: after }, broken: without(broken, name) }
   } catch (cause) {
-    own.delete(name)
-    records.broken.set(key, cause instanceof Error ? cause.message : String(cause))
+    const reason = cause instanceof Error ? cause.message : String(cause)
+    return { ...records, channels: without(channels, name), broken: { ...broken, [name]: reason } }
   }
 }
 
-/** The whole log, folded. */
+/** A stream of which so many runes were read gets a snapshot. */
+const LONG = 1_000
+
+/** As the log recovers it: from its snapshot, and the runes after that. */
+export const fold: StreamFold<Records> = { name: "channels", version: 1, initial: empty, apply }
+
+/** Every conversation that is open, each from its own stream; one that cannot be read stops no other. */
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog
-  const records = empty()
-  yield* Stream.runForEachArray(log.read({ kinds: [...kinds, CLOSES, REGISTERED, RENAMED] }), (runes) =>
-    Effect.sync(() => {
-      for (const rune of runes) fold(records, rune)
-    })
-  )
-  return records
+  const found: Array<Records> = []
+  for (const { isSealed, stream } of yield* log.streams) {
+    // a conversation that is closed has taken its channels with it
+    if (isSealed) continue
+    yield* log.recover(stream, { channels: fold }).pipe(
+      Effect.map(({ channels: { eventId, read, state } }) => {
+        found.push(state)
+        if (read >= LONG) log.keep(stream, fold, state, eventId)
+      }),
+      Effect.catch((error) => Effect.logError(`the channels of ${stream} cannot be read: ${error.message}`))
+    )
+  }
+  return found
 })

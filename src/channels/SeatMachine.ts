@@ -268,8 +268,8 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
     OFFLINE: {},
     IDLE: {},
     QUEUED: {},
-    ACTIVE: { timeout: "turn", enter: "WatchTurn" },
-    WAITING: { timeout: "wait", enter: "WatchWait" }
+    ACTIVE: { timeout: "turn" },
+    WAITING: { timeout: "wait" }
   },
   table: {
     OFFLINE: {

@@ -9,12 +9,12 @@
 import { Effect } from "effect"
 import type { AgentPort, Fate } from "../domain/AgentPort.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
-import { holder } from "./ChannelState.ts"
+import { holder, seatsOf } from "./ChannelState.ts"
 import type { ChannelActor } from "./ChannelActor.ts"
 import type { Input } from "./Input.ts"
 import type { ChannelRegistry } from "./ChannelRegistry.ts"
 
-type CrewService = AgentPort["Service"]
+type Agents = AgentPort["Service"]
 
 /** What a message's fate is told as; undefined: its turn is still to come, or under way. */
 const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): Input | undefined => {
@@ -40,14 +40,14 @@ const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): I
 }
 
 /** The turn that is under way there, if one is. */
-const settleTurn = Effect.fnUntraced(function* (crew: CrewService, actor: ChannelActor) {
+const settleTurn = Effect.fnUntraced(function* (agents: Agents, actor: ChannelActor) {
   const seated = holder(actor.channel)
   if (seated === undefined || seated.prompt === null) return
   const { agent, prompt } = seated
   const to = { conversation: actor.channel.conversation, agent }
   const fates: Array<readonly [messageId: string, fate: Fate]> = []
   for (const messageId of [prompt, ...(actor.channel.floor?.sent ?? [])]) {
-    const fate: Fate = yield* Effect.catch(crew.fate(to, messageId), (error: CommandRefused) =>
+    const fate: Fate = yield* Effect.catch(agents.fate(to, messageId), (error: CommandRefused) =>
       Effect.as(Effect.logWarning(`${agent}: ${error.message}`), { _tag: "Unknown" } as const)
     )
     fates.push([messageId, fate])
@@ -67,22 +67,38 @@ const settleTurn = Effect.fnUntraced(function* (crew: CrewService, actor: Channe
   yield* actor.tell({ _tag: "Resumed" })
 })
 
-const settleChannel = Effect.fnUntraced(function* (crew: CrewService, hall: ChannelRegistry, actor: ChannelActor) {
+/** What was taken back from an agent, by a daemon that died before it could say so: said again. */
+const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: ChannelActor) {
+  for (const { agent, prompt, stand } of seatsOf(channel)) {
+    if (prompt === null || stand.state === "ACTIVE") continue
+    const to = { conversation: channel.conversation, agent }
+    yield* agents.withdraw(to, prompt).pipe(
+      Effect.flatMap((isBack) =>
+        isBack ? Effect.void : agents.interrupt(to, prompt, "its turn in the channel is over")
+      ),
+      // an agent that is gone carries nothing
+      Effect.ignore
+    )
+  }
+})
+
+const settleChannel = Effect.fnUntraced(function* (agents: Agents, registry: ChannelRegistry, actor: ChannelActor) {
   const { conversation } = actor.channel
   // The turn first: what it came to is posted even if its agent has gone since.
-  yield* settleTurn(crew, actor)
+  yield* settleTurn(agents, actor)
   for (const agent of Object.keys(actor.channel.seats)) {
-    const isOnline = hall.crowd.online(conversation, agent)
+    const isOnline = registry.presence.online(conversation, agent)
     yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })
   }
+  yield* recallAgain(agents, actor)
   // All of it is in the log before any floor is given.
   yield* Effect.ignore(actor.ask({ _tag: "Look" }))
 })
 
-export const settle = Effect.fnUntraced(function* (crew: CrewService, hall: ChannelRegistry) {
-  for (const conversation of hall.conversations) {
-    for (const member of yield* crew.members(conversation)) hall.crowd.settle(member)
-    for (const actor of hall.of(conversation)) yield* settleChannel(crew, hall, actor)
+export const settle = Effect.fnUntraced(function* (agents: Agents, registry: ChannelRegistry) {
+  for (const conversation of registry.conversations) {
+    for (const member of yield* agents.members(conversation)) registry.presence.settle(member)
+    for (const actor of registry.of(conversation)) yield* settleChannel(agents, registry, actor)
   }
-  hall.settle()
+  registry.settle()
 })

@@ -20,12 +20,15 @@ import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Log } from "../../src/event-log/Log.ts"
 
 export class World {
   readonly folder: string
   readonly config: string
   readonly caller: Caller
   readonly log: EventLog["Service"]
+  /** The same log, as actors append to it. */
+  writes: Log | undefined = undefined
   readonly backends: Backends["Service"]["make"]
   /** What the daemon is told to take up at once. */
   project: string | undefined = undefined
@@ -107,9 +110,13 @@ export const command = (more: object = {}) => ({
 
 /** On the given backend, with a log of its own; gone with the scope. */
 export const make = Effect.fnUntraced(function* (backend: Backend, backends?: Backends["Service"]["make"]) {
-  const log = Context.get(yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), EventLog)
+  const context = yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer))))
   return yield* Effect.acquireRelease(
-    Effect.sync(() => new World(log, backends ?? (() => Effect.succeed(backend)))),
+    Effect.sync(() => {
+      const world = new World(Context.get(context, EventLog), backends ?? (() => Effect.succeed(backend)))
+      world.writes = Context.get(context, Log)
+      return world
+    }),
     ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
 })

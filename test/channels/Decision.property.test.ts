@@ -82,11 +82,11 @@ const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number)
     case 9:
       return { _tag: "Arrange", order: ORDERS[pick % 3]!, agents: [], by }
     case 10: {
-      const due = Deadlines.of(channel, viewOf(outside, true))
+      const due = Deadlines.of(channel)
       if (due.length === 0) return { _tag: "Look" }
       const one = due[pick % due.length]!
-      outside.now = Math.max(outside.now, one.at)
-      return { _tag: "Due", keys: [one.key] }
+      outside.now = Math.max(outside.now, one.since + one.after)
+      return { _tag: "Due", key: one.key }
     }
     case 11:
       return {
@@ -159,16 +159,19 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
   let eventId = 10
   const happen = (input: Input, open: boolean) => {
     const before = channel
-    const decision = decide(channel, viewOf(outside, open), input)
+    const decision = decide(channel, viewOf(outside, open), input, { eventId: eventId + 1, seq: eventId + 1 })
     for (const draft of decision.drafts) {
-      const rune = { from: null, to: null, trigger: null, ...draft, payload: JSON.parse(JSON.stringify(draft.payload)) }
+      const payload = JSON.parse(JSON.stringify(draft.payload))
+      const rune = { from: null, to: null, trigger: null, ...draft, actor: draft.actor!, payload }
       assert.isTrue(rules.kinds.accepts(draft.kind, rune.payload), `${draft.kind} ${JSON.stringify(rune.payload)}`)
       assert.include<string>(kinds, draft.kind)
       assert.isUndefined(rules.guard.check(guard, rune), `${draft.actor} ${draft.trigger}`)
       guard = rules.guard.apply(guard, rune)
-      eventId += 3
+      eventId += 1
       channel = apply(channel, { eventId, seq: eventId, at: outside.now, kind: draft.kind, payload: rune.payload })
     }
+    eventId += 2
+    assert.deepStrictEqual(decision.channel, channel, "the fold of its runes is what was decided")
     if (decision.reply instanceof CommandRefused) assert.strictEqual(channel, before, "a refusal changes nothing")
     // The answer of one who does not have the floor is not posted.
     if (input._tag === "Ended" && before.queue.current !== input.agent) {

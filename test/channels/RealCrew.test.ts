@@ -2,6 +2,8 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
@@ -11,8 +13,7 @@ import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
-import { Channels } from "../../src/channels/Channels.ts"
-import * as LiveChannels from "../../src/channels/LiveChannels.ts"
+import * as Channels from "../../src/channels/Channels.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -34,18 +35,20 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const [conversations, rooms] = [nestOf("conversations"), nestOf("channels")]
   const log = Layer.succeed(EventLog, world.log)
+  const letters = DeadLetters.layer().pipe(Layer.provide(log))
   const fleetLayer = LiveFleet.layer({
     worktrees: `${world.folder}/worktrees`,
     nest: conversations,
     sweep: Effect.void,
     mcp: () => ({})
   })
-  const layer = LiveChannels.layer({ nest: rooms }).pipe(
+  const layer = Channels.layer({ nest: rooms }).pipe(
     Layer.provideMerge(fleetLayer),
     Layer.provide(
       Layer.mergeAll(
         log,
-        DeadLetters.layer().pipe(Layer.provide(log)),
+        ActorSystem.layer({ log: world.writes!, strict: true }).pipe(Layer.provide([EventLoop.layer, letters])),
+        letters,
         Layer.succeed(Backends, { make: world.backends }),
         Redact.layer,
         ProcessTree.layer,
@@ -57,7 +60,7 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
   yield* Effect.orDie(Supervisor.make({ name: "root", children: [conversations.child, rooms.child] })).pipe(
     Scope.provide(scope)
   )
-  const [fleet, channels] = [Context.get(context, Fleet), Context.get(context, Channels)]
+  const [fleet, channels] = [Context.get(context, Fleet), Context.get(context, Channels.Channels)]
   yield* Agents.until(channels.ready, Boolean)
   const texts = Effect.map(channels.show("reviews", world.caller), ({ posts }) =>
     posts.map(({ from, text }) => `${from}: ${text}`)
@@ -128,14 +131,15 @@ describe("channels on real agents", () => {
       const shown = daemon.channels.show("reviews", world.caller)
       yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "QUEUED"))
       yield* daemon.fleet.pause("", { inFlight: "complete", reason: "" }, world.caller)
+      yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "OFFLINE"))
       yield* daemon.channels.post("reviews", "Hello?", world.caller)
       yield* Agents.until(shown, ({ channel }) => channel.floor === null)
       yield* daemon.fleet.resume("", world.caller)
       yield* daemon.channels.post("reviews", "Now?", world.caller)
       const texts = yield* Agents.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
       assert.deepStrictEqual(texts, [
-        "ada: Hello?",
         ": ⚠ No agents available in this channel",
+        "ada: Hello?",
         "ada: Now?",
         "pm: Here."
       ])

@@ -2,11 +2,13 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { fold, empty } from "../../src/channels/Recovery.ts"
+import type { Log, Unit } from "../../src/event-log/Log.ts"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import { apply, empty, fold, recover } from "../../src/channels/Recovery.ts"
 import * as Double from "./CrewDouble.ts"
-import { ada, CONVERSATION, run, start, T0, until, type World } from "./World.ts"
+import { ada, breathe, CONVERSATION, type Logs, logs, run, start, T0, until, type World } from "./World.ts"
 
 const reviews = { reviews: { agents: ["pm", "dev", "qa"] } }
 
@@ -24,7 +26,7 @@ describe("after a restart in the middle of a turn", () => {
         yield* begun(world)
         yield* world.stop
         yield* TestClock.adjust("10 minutes")
-        const next = yield* start(world.log, world.crew)
+        const next = yield* start(world, world.crew)
         yield* until("it is settled", next.channels.ready, Boolean)
         yield* next.after(59)
         yield* next.floor("pm")
@@ -42,7 +44,7 @@ describe("after a restart in the middle of a turn", () => {
         yield* begun(world)
         yield* world.stop
         yield* world.crew.answer("pm", "Looked.\nTURN_COMPLETE")
-        let next = yield* start(world.log, world.crew)
+        let next = yield* start(world, world.crew)
         for (const _ of [1, 2]) {
           yield* next.speaking("dev")
           assert.deepStrictEqual(yield* next.texts(), ["ada: Look at #42", "pm: Looked."])
@@ -78,7 +80,7 @@ describe("after a restart in the middle of a turn", () => {
         yield* world.crew.leave("pm", "crashed")
         yield* world.crew.leave("dev", "crashed")
         const settle = yield* Double.slowRecovery(world.crew)
-        const next = yield* start(world.log, world.crew)
+        const next = yield* start(world, world.crew)
         yield* next.post("Hello?")
         yield* next.quiet
         assert.isFalse(yield* next.channels.ready)
@@ -119,7 +121,7 @@ describe("after a restart in the middle of a turn", () => {
         yield* world.turn("pm", "WAIT: for dev")
         yield* world.stop
         yield* TestClock.adjust("200 seconds")
-        const next = yield* start(world.log, world.crew)
+        const next = yield* start(world, world.crew)
         yield* until("it is settled", next.channels.ready, Boolean)
         yield* next.quiet
         yield* next.after(99)
@@ -138,9 +140,7 @@ describe("after a restart in the middle of a turn", () => {
         yield* world.channels.order("reviews", "priority", ["qa"], ada)
         yield* world.turn("dev", "Two.")
         const shown = yield* world.show()
-        const records = empty()
-        for (const rune of yield* world.runes()) fold(records, rune)
-        const folded = records.channels.get(CONVERSATION)!.get("reviews")!
+        const folded = (yield* world.runes()).reduce(apply, empty).channels["reviews"]!
         const { channel, posts } = shown
         assert.deepStrictEqual(
           folded.posts.map(({ text }) => text),
@@ -178,20 +178,67 @@ describe("after a restart in the middle of a turn", () => {
   )
 })
 
-/** The log of a daemon that dies at an append: before it, or when it is durable and nobody has heard of it. */
-const dying = (log: EventLog["Service"], at: number, when: "before" | "after"): EventLog["Service"] => {
-  let count = 0
-  const dead = Effect.interruptible(Effect.never)
-  return {
-    ...log,
-    append: (drafts) =>
-      Effect.suspend(() => {
-        count += 1
-        if (count < at) return log.append(drafts)
-        return count === at && when === "after" ? Effect.andThen(log.append(drafts), dead) : dead
-      })
+/**
+ * The log of a daemon that dies at an append: before the append, or when it is durable and
+ * no actor has heard of it. What comes later is taken and never durable.
+ */
+class DyingLog implements Log {
+  readonly flight = undefined
+  head: number
+  /** Appends so far. */
+  count = 0
+  at: number
+  private readonly seqs = new Map<string, number>()
+  private readonly log: Log
+  private readonly when: "before" | "after"
+
+  constructor(log: Log, at: number, when: "before" | "after") {
+    this.log = log
+    this.at = at
+    this.when = when
+    this.head = log.head
+  }
+
+  get durable(): number {
+    return this.log.durable
+  }
+
+  seqOf(stream: string): number {
+    return this.seqs.get(stream) ?? this.log.seqOf(stream)
+  }
+
+  prepare(draft: RuneDraft) {
+    return this.log.prepare(draft)
+  }
+
+  refuses(unit: Unit) {
+    return this.count < this.at - 1 ? this.log.refuses(unit) : undefined
+  }
+
+  share(ready: number): number {
+    return this.log.share(ready)
+  }
+
+  append(unit: Unit): boolean {
+    this.count += 1
+    for (const { eventId, seq, stream } of unit.runes) {
+      this.head = eventId
+      this.seqs.set(stream, seq)
+    }
+    if (this.count < this.at) return this.log.append(unit)
+    unit.owner.ahead += 1
+    if (this.count === this.at && this.when === "after") this.log.append({ ...unit, owner: silent })
+    return false
   }
 }
+
+const silent: Unit["owner"] = { ahead: 0, durable: () => {}, failed: () => {}, refold: () => {}, rest: () => {} }
+
+/** Ends a world whose appends never land: what waits for them is left behind after its grace. */
+const abandon = Effect.fnUntraced(function* (world: World) {
+  const stopping = yield* Effect.forkScoped(world.stop)
+  while (stopping.pollUnsafe() === undefined) yield* Effect.andThen(TestClock.adjust("1 second"), breathe)
+})
 
 /** Answers each question once, as an agent does. */
 const answers = (agent: string, { text }: { readonly text: string }): string => {
@@ -199,11 +246,11 @@ const answers = (agent: string, { text }: { readonly text: string }): string => 
   return asked.length === 0 ? "TURN_COMPLETE" : `${asked.join(", ")}\nTURN_COMPLETE`
 }
 
-const conversation = Effect.fnUntraced(function* (log: EventLog["Service"], at: number, when: "before" | "after") {
+const conversation = Effect.fnUntraced(function* ({ log, writes }: Logs, at: number, when: "before" | "after") {
   const crew = yield* Double.make(CONVERSATION)
   crew.auto = answers
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const first = yield* start(dying(log, at, when), crew).pipe(Scope.provide(scope))
+  const first = yield* start({ log, writes: new DyingLog(writes, at, when) }, crew).pipe(Scope.provide(scope))
   const config = { reviews: { agents: ["pm", "dev"] } }
   const talk = Effect.fnUntraced(function* (world: World) {
     yield* world.configure(config)
@@ -214,8 +261,8 @@ const conversation = Effect.fnUntraced(function* (log: EventLog["Service"], at: 
   yield* Effect.forkScoped(Effect.ignore(talk(first)))
   yield* first.quiet
   const reached = yield* log.head
-  yield* first.stop
-  const second = yield* start(log, crew)
+  yield* abandon(first)
+  const second = yield* start({ log, writes }, crew)
   yield* until("it is settled", second.channels.ready, Boolean)
   yield* second.quiet
   yield* talk(second)
@@ -234,8 +281,8 @@ describe("a daemon that dies at any append", () => {
         for (let last = -1; ; at++) {
           yield* TestClock.setTime(T0)
           const { floor, reached, texts } = yield* Effect.gen(function* () {
-            return yield* conversation(yield* EventLog, at, when)
-          }).pipe(Effect.scoped, Effect.provide(MemoryEventLog.layerMemory))
+            return yield* conversation(yield* logs, at, when)
+          }).pipe(Effect.scoped, Effect.provide(DaemonLog.layerMemory))
           const label = `${when} append ${at}: ${texts.join(" | ")}`
           const answered = texts
             .filter((text) => !text.startsWith("ada"))
@@ -255,4 +302,44 @@ describe("a daemon that dies at any append", () => {
       })
     )
   }
+})
+
+describe("what crosses to agents", () => {
+  it.effect("a turn that was taken away as the daemon died is interrupted by the next one", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.stop
+        const dying = new DyingLog(world.writes, Number.POSITIVE_INFINITY, "after")
+        const first = yield* start({ log: world.log, writes: dying }, world.crew)
+        yield* begun(first)
+        yield* first.quiet
+        // It times out, which is durable; its agent is not told.
+        dying.at = dying.count + 1
+        yield* first.after(61)
+        assert.isDefined(world.crew.of("pm").turn)
+        yield* abandon(first)
+        const next = yield* start(world, world.crew)
+        yield* next.speaking("dev")
+        assert.isUndefined(world.crew.of("pm").turn)
+      })
+    )
+  )
+})
+
+describe("the recovery of a long conversation", () => {
+  it.effect("leaves a snapshot, from which the next start goes on", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ reviews: { agents: ["pm"] } })
+        for (let n = 0; n < 1_000; n++) yield* world.post(`Word ${n}`)
+        const of = Effect.map(world.log.recover(CONVERSATION, { channels: fold }), ({ channels }) => channels)
+        const before = yield* of
+        assert.isAtLeast(before.read, 1_000)
+        yield* recover.pipe(Effect.provideService(EventLog, world.log))
+        const after = yield* of
+        assert.strictEqual(after.read, 0)
+        assert.deepStrictEqual(after.state, before.state)
+      })
+    )
+  )
 })

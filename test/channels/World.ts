@@ -5,15 +5,17 @@
 import { assert } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import { TestClock } from "effect/testing"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import { Channels } from "../../src/channels/Channels.ts"
-import * as LiveChannels from "../../src/channels/LiveChannels.ts"
+import * as Channels from "../../src/channels/Channels.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
-import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Log } from "../../src/event-log/Log.ts"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as Double from "./CrewDouble.ts"
 
 export const CONVERSATION = "web-1a2b3c4d"
@@ -37,12 +39,14 @@ export const until = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds
 
 export class World {
   readonly log: EventLog["Service"]
+  readonly writes: Log
   readonly crew: Double.CrewDouble
-  readonly channels: Channels["Service"]
+  readonly channels: Channels.Channels["Service"]
   readonly stop: Effect.Effect<void>
 
-  constructor(parts: Pick<World, "log" | "crew" | "channels" | "stop">) {
+  constructor(parts: Pick<World, "log" | "writes" | "crew" | "channels" | "stop">) {
     this.log = parts.log
+    this.writes = parts.writes
     this.crew = parts.crew
     this.channels = parts.channels
     this.stop = parts.stop
@@ -134,12 +138,20 @@ export class World {
 
   /** Another daemon on the same log; its agents' part goes on. */
   get restart(): Effect.Effect<World, never, Scope.Scope> {
-    return Effect.andThen(this.stop, start(this.log, this.crew))
+    return Effect.andThen(this.stop, start(this, this.crew))
   }
 }
 
+/** A log, as readers and as actors have it. */
+export interface Logs {
+  readonly log: EventLog["Service"]
+  readonly writes: Log
+}
+
+export const logs = Effect.map(Effect.all([EventLog, Log]), ([log, writes]): Logs => ({ log, writes }))
+
 export const start = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
+  { log, writes }: Logs,
   crew: Double.CrewDouble
 ): Effect.fn.Return<World, never, Scope.Scope> {
   const scope = yield* Scope.fork(yield* Effect.scope)
@@ -150,27 +162,34 @@ export const start = Effect.fnUntraced(function* (
     period: "30 seconds"
   })
   const context = yield* Layer.build(
-    LiveChannels.layer({ nest }).pipe(
-      Layer.provide(DeadLetters.layerMemory()),
-      Layer.provide(Layer.succeed(EventLog, log)),
+    Channels.layer({ nest }).pipe(
+      Layer.provide(ActorSystem.layer({ log: writes, strict: true })),
+      Layer.provide(Layer.mergeAll(DeadLetters.layerMemory(), EventLoop.layer, Layer.succeed(EventLog, log))),
       Layer.provide(crew.layer)
     )
   ).pipe(Scope.provide(scope))
   yield* Effect.orDie(Supervisor.make({ name: "root", children: [nest.child] })).pipe(Scope.provide(scope))
-  return new World({ log, crew, channels: Context.get(context, Channels), stop: Scope.close(scope, Exit.void) })
+  return new World({
+    log,
+    writes,
+    crew,
+    channels: Context.get(context, Channels.Channels),
+    stop: Scope.close(scope, Exit.void)
+  })
 })
 
 /** Runs with fresh channels, in real time. */
 export const runLive = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(
     Effect.gen(function* () {
-      const log = yield* EventLog
+      const both = yield* logs
+      const { log } = both
       const crew = yield* Double.make(CONVERSATION)
       const payload = { config: home.config, name: home.project }
       yield* log.append([{ stream: CONVERSATION, kind: "project.registered", actor: "project", payload }])
-      return yield* body(yield* start(log, crew))
+      return yield* body(yield* start(both, crew))
     })
-  ).pipe(Effect.provide(MemoryEventLog.layerMemory))
+  ).pipe(Effect.provide(DaemonLog.layerMemory))
 
 /** The same; the clock stands at a time of day. */
 export const run = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scope>) =>

@@ -48,11 +48,7 @@ const isSnapshot = (value: object): boolean =>
   "state" in value && "data" in value && "entered" in value && "seq" in value
 
 /** Fields that states have had only since the recording. */
-const ADDED = new Set(["amongAgents", "claims", "registered", "rejoin", "restAfterPosts", "using", "waits"])
-
-/** The seats that pause, of a turn queue; a channel's own `paused` was there. */
-const isAdded = (field: string, value: unknown): boolean =>
-  ADDED.has(field) || (field === "paused" && Array.isArray(value))
+const ADDED = new Set(["rejoin", "restAfterPosts", "using", "waits"])
 
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
@@ -67,7 +63,7 @@ const plain = (value: unknown): unknown => {
     Object.entries(value)
       .filter(
         ([key, one]) =>
-          one !== undefined && typeof one !== "function" && !isAdded(key, one) && !(key === "seq" && isSnapshot(value))
+          one !== undefined && typeof one !== "function" && !ADDED.has(key) && !(key === "seq" && isSnapshot(value))
       )
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
@@ -167,13 +163,19 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
 })
 
 const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
-  const { conversation, name, seats, ...rest } = channel
-  // once kept beside the seats: who waits, in the order in which the waits began
-  const waiting = Object.values(seats)
-    .filter(({ stand }) => stand.state === "WAITING")
-    .toSorted((a, b) => a.stand.entered - b.stand.entered)
-    .map(({ agent }) => agent)
-  put(`${conversation} channel/${name}`, { ...rest, assigned: new Set(rest.assigned), waiting })
+  // As the daemon kept it that wrote the recording: `queue` holds who is paused, and what came since is left out.
+  const { amongAgents: _, conversation, name, queue, registered: __, seats, ...rest } = channel
+  const { current, line, paused } = queue
+  const { rejoin: ___, ...settings } = channel.settings
+  const { restAfterPosts: ____, ...turnConfig } = settings.turnConfig
+  const then = {
+    ...rest,
+    assigned: rest.assigned.toSorted(),
+    settings: { ...settings, turnConfig },
+    queue: { current, line },
+    waiting: paused
+  }
+  put(`${conversation} channel/${name}`, then)
   for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
@@ -182,7 +184,9 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
   const online = (agent: string) => ["idle", "running_turn"].includes(agents.get(agent)?.life?.state ?? "")
   const idle = (agent: string) => online(agent) && !busy(agent)
   const info = ChannelView.info(channel, project, { now, open: true, online, busy, idle, aliveAt: () => 0 }, () => null)
-  put(`row: channel ${conversation}/${name}`, ChannelView.view(channel, info))
+  const { channel: shown, ...view } = ChannelView.view(channel, info)
+  const { waits: _____, ...row } = shown
+  put(`row: channel ${conversation}/${name}`, { ...view, turnConfig, channel: row })
 }
 
 const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
@@ -242,13 +246,15 @@ export const folded = Effect.fnUntraced(function* (around: Around) {
     if (value !== undefined) all[name] = plain(value)
   }
   const projects = yield* putProjects(put, around)
-  const { broken, channels, homes } = yield* ChannelRecovery.recover
-  put("channels: broken", broken)
-  put("channels: homes", homes)
-  for (const [conversation, own] of channels) {
-    const project = projects.get(conversation)
-    for (const channel of own.values())
+  const records = yield* ChannelRecovery.recover
+  const homes = records.flatMap(({ home }) => (home === null ? [] : [home]))
+  put("channels: broken", new Map(records.flatMap(({ broken }) => Object.entries(broken))))
+  put("channels: homes", new Map(homes.map((home) => [home.conversation, home])))
+  for (const { channels } of records) {
+    for (const channel of Object.values(channels)) {
+      const project = projects.get(channel.conversation)
       putChannel(put, channel, project?.name ?? "", project?.agents ?? new Map(), around.now)
+    }
   }
   yield* putGoals(put, around.now)
   yield* putPlates(put, around.now)
