@@ -47,6 +47,13 @@ type Put = (name: string, value: unknown) => void
 const isSnapshot = (value: object): boolean =>
   "state" in value && "data" in value && "entered" in value && "seq" in value
 
+/** Fields that states have had only since the recording. */
+const ADDED = new Set(["amongAgents", "claims", "registered", "rejoin", "restAfterPosts", "using", "waits"])
+
+/** The seats that pause, of a turn queue; a channel's own `paused` was there. */
+const isAdded = (field: string, value: unknown): boolean =>
+  ADDED.has(field) || (field === "paused" && Array.isArray(value))
+
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
   if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
@@ -58,7 +65,10 @@ const plain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key, one]) => one !== undefined && typeof one !== "function" && !(key === "seq" && isSnapshot(value)))
+      .filter(
+        ([key, one]) =>
+          one !== undefined && typeof one !== "function" && !isAdded(key, one) && !(key === "seq" && isSnapshot(value))
+      )
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
   )
@@ -158,7 +168,12 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
 
 const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
   const { conversation, name, seats, ...rest } = channel
-  put(`${conversation} channel/${name}`, rest)
+  // once kept beside the seats: who waits, in the order in which the waits began
+  const waiting = Object.values(seats)
+    .filter(({ stand }) => stand.state === "WAITING")
+    .toSorted((a, b) => a.stand.entered - b.stand.entered)
+    .map(({ agent }) => agent)
+  put(`${conversation} channel/${name}`, { ...rest, waiting })
   for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
