@@ -37,6 +37,7 @@ import {
   interleave,
   isOnPath,
   type Measure,
+  perSecond,
   quantile,
   type Subject
 } from "./Bench.ts"
