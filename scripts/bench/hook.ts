@@ -2,7 +2,9 @@
  * Bench of one hook, as it costs the agent: from the moment in which it sends the
  * hook until it may go on. Ours is an HTTP request to the daemon's server over
  * loopback TCP, on a connection of its own as after a pause, with its token and
- * the checks of the body; behind it stands a board that only takes note.
+ * the checks of the body; behind it stands the daemon's own board, whose plates append
+ * to the log on the disk. Once more beside 16 scopes that append without a pause: what
+ * commits do to the thread that answers hooks.
  *
  * Beside it what other tools do: a command that runs `curl` to the same server, a
  * shell script that drops a file (ours for SessionStart), and a bare `node -e 0`,
@@ -19,17 +21,46 @@ import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
 import * as Spool from "../../src/http/Spool.ts"
-import { Plates } from "../../src/plates/Plates.ts"
-import { type Bench, interleave, isOnPath, type Measure, quantile, type Subject } from "./Bench.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
+import { Log } from "../../src/event-log/Log.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
+import * as Plates from "../../src/plates/Plates.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import {
+  type Aim,
+  type Bench,
+  type Figures,
+  interleave,
+  isOnPath,
+  type Measure,
+  perSecond,
+  quantile,
+  type Subject
+} from "./Bench.ts"
+import { counter } from "./Counter.ts"
+import { spawner } from "./Scopes.ts"
 
 const ROUNDS = 7
 const REQUESTS = 300
 const COMMANDS = 20
+const HOT = 16
+/** Messages that wait at each hot actor. */
+const BUSY = 50
 
 const measures: ReadonlyArray<Measure> = [
   { what: "one hook p50", unit: "ms", better: "less" },
-  { what: "one hook p99", unit: "ms", better: "less" }
+  { what: "one hook p99", unit: "ms", better: "less" },
+  { what: "runes appended meanwhile", unit: "/s", better: "more" }
 ]
+
+const OURS = "agentd, a new connection"
+const BUSY_LOG = "agentd, a new connection, beside 16 that append"
+
+const aims: ReadonlyArray<Aim> = [{ what: "one hook p50", of: BUSY_LOG, atMost: 1 }]
 
 /** What a tool's end looks like, with an answer of some length. */
 const hook = JSON.stringify({
@@ -44,20 +75,34 @@ const hook = JSON.stringify({
   tool_use_id: "toolu_f736095628747970ee6f"
 })
 
-/** Takes note and does nothing: the server is measured, and not the board. */
-const plates = Layer.succeed(Plates)({
-  hook: () => Effect.void,
-  event: () => Effect.void,
-  register: () => Effect.succeed({ plateId: "" }),
-  stopped: () => Effect.void,
-  forget: () => Effect.die("not asked"),
-  list: () => Effect.succeed([]),
-  find: () => Effect.die("not asked"),
-  permission: () => Effect.as(Effect.void, undefined),
-  answer: () => Effect.die("not asked"),
-  run: () => Effect.void,
-  health: Effect.succeed({ ready: true, open: 0, checkedAt: null })
-})
+/** The board with its plates, over the log on the disk. */
+const board = (folder: string) => {
+  const nest = DynamicSupervisor.make({ name: "plates", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
+  const log = DaemonLog.layer({ file: join(folder, "runes.db") })
+  const system = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log, capacity: 1_000_000 }))).pipe(
+    Layer.provide([DeadLetters.layerMemory(), EventLoop.layer])
+  )
+  return Layer.effectDiscard(Supervisor.make({ name: "root", children: [nest.child] })).pipe(
+    Layer.provideMerge(Plates.layer({ nest, watch: false })),
+    Layer.provideMerge(system),
+    Layer.provideMerge(log),
+    Layer.provide(Redact.layer)
+  )
+}
+
+/** Scopes that append without a pause while something is measured. */
+const besideWriters = Effect.fnUntraced(function* (measured: Effect.Effect<Figures>) {
+  const spawn = yield* spawner
+  const hot = yield* Effect.replicateEffect(spawn(counter), HOT)
+  for (const actor of hot) for (let n = 0; n < BUSY; n++) actor.tellNow({ _tag: "Busy" })
+  const log = yield* Log
+  const before = log.durable
+  const since = performance.now()
+  const figures = yield* measured
+  const appended = perSecond(log.durable - before, since)
+  for (const { scope } of hot) scope.close()
+  return { ...figures, "runes appended meanwhile": appended }
+}, Effect.scoped)
 
 const timed = async (times: number, once: () => Promise<void>) => {
   const all: Array<number> = []
@@ -96,14 +141,20 @@ const post = (port: number, token: string, agent: Agent | false) =>
     outgoing.end(hook)
   })
 
-const measure = async (folder: string, port: number, token: string) => {
+type Beside = (measured: Effect.Effect<Figures>) => Promise<Figures>
+
+const measure = async (folder: string, port: number, token: string, beside: Beside) => {
   const { script } = await Effect.runPromise(Effect.provide(Spool.prepare(folder), NodeServices.layer))
   const config = join(folder, "curl")
   writeFileSync(config, `header = "Authorization: Bearer ${token}"\nheader = "Content-Type: application/json"\n`)
   const kept = new Agent({ keepAlive: true, maxSockets: 1 })
   const curl = ["-sS", "-f", "-K", config, "-m", "2", "--data-binary", "@-", `http://127.0.0.1:${port}/hooks/claude`]
   const subjects: ReadonlyArray<Subject> = [
-    { subject: "agentd, a new connection", round: () => timed(REQUESTS, () => post(port, token, false)) },
+    { subject: OURS, round: () => timed(REQUESTS, () => post(port, token, false)) },
+    {
+      subject: BUSY_LOG,
+      round: () => beside(Effect.promise(() => timed(REQUESTS, () => post(port, token, false))))
+    },
     { subject: "agentd, a kept connection", round: () => timed(REQUESTS, () => post(port, token, kept)) },
     {
       subject: "agentd's script (SessionStart)",
@@ -121,6 +172,7 @@ const measure = async (folder: string, port: number, token: string) => {
 
 export const bench: Bench = {
   name: "hook",
+  aims,
   run: async () => {
     const folder = mkdtempSync(join(tmpdir(), "agentd-bench-"))
     const server = Server.layer({
@@ -131,11 +183,20 @@ export const bench: Bench = {
       status: Effect.void
     })
     const runtime = ManagedRuntime.make(
-      server.pipe(Layer.provideMerge(Listening.layer), Layer.provide(Layer.merge(plates, NodeServices.layer)))
+      server.pipe(
+        Layer.provideMerge(Listening.layer),
+        Layer.provideMerge(board(folder)),
+        Layer.provide(NodeServices.layer)
+      )
     )
     try {
       const { port } = await runtime.runPromise(Effect.flatMap(Listening.Listening, ({ report }) => report))
-      return await measure(folder, port ?? 0, readFileSync(join(folder, "http-hooks.token"), "utf8").trim())
+      return await measure(
+        folder,
+        port ?? 0,
+        readFileSync(join(folder, "http-hooks.token"), "utf8").trim(),
+        (measured) => runtime.runPromise(besideWriters(measured))
+      )
     } finally {
       await runtime.dispose()
       rmSync(folder, { recursive: true })

@@ -27,8 +27,25 @@ export interface StreamState {
 
 const SEALED: Stop = { rule: "sealed", message: "the conversation is closed, and its stream is sealed" }
 
-/** The streams that one unit moves, and their states after it. */
-type Moves = Map<string, StreamState>
+/** The streams that one unit moves, and their states after it: nearly always one stream. */
+class Moves {
+  stream = ""
+  state: StreamState | undefined = undefined
+  /** The streams besides that one. */
+  others: Map<string, StreamState> | undefined = undefined
+
+  get(stream: string): StreamState | undefined {
+    return stream === this.stream ? this.state : this.others?.get(stream)
+  }
+
+  set(stream: string, state: StreamState): void {
+    if (this.state === undefined) this.stream = stream
+    if (stream === this.stream) this.state = state
+    else (this.others ??= new Map()).set(stream, state)
+  }
+}
+
+const NONE: ReadonlyArray<never> = []
 
 /** One append on its way: streams and the states that it replaced, in turn. */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
@@ -88,7 +105,7 @@ export class AdmissionState {
   }
 
   refuses(unit: Unit): RuneRefused | undefined {
-    const moves: Moves = new Map()
+    const moves = new Moves()
     for (const rune of unit.runes) {
       const refused = this.admit(rune, moves)
       if (refused !== undefined) return refused
@@ -102,12 +119,16 @@ export class AdmissionState {
     this.inOrder(unit)
     const moves = this.checked?.unit === unit ? this.checked.moves : this.movesOf(unit)
     this.checked = undefined
-    const replaced: Array<string | StreamState | undefined> = []
-    for (const [stream, state] of moves) {
-      if (!isDurable) replaced.push(stream, this.streams.get(stream))
+    const { others, state, stream } = moves
+    if (state !== undefined) {
+      const replaced = [stream, this.streams.get(stream)]
       this.streams.set(stream, state)
-    }
-    if (!isDurable) this.ahead.push(replaced)
+      for (const [stream, state] of others ?? NONE) {
+        replaced.push(stream, this.streams.get(stream))
+        this.streams.set(stream, state)
+      }
+      if (!isDurable) this.ahead.push(replaced)
+    } else if (!isDurable) this.ahead.push(NONE)
     this.head += unit.runes.length
   }
 
@@ -163,7 +184,7 @@ export class AdmissionState {
   }
 
   private movesOf(unit: Unit): Moves {
-    const moves: Moves = new Map()
+    const moves = new Moves()
     for (const rune of unit.runes) this.move(rune, moves.get(rune.stream) ?? this.streams.get(rune.stream), moves)
     return moves
   }
@@ -172,14 +193,16 @@ export class AdmissionState {
   private inOrder({ runes }: Unit): void {
     let others: Map<string, number> | undefined
     let { head } = this
-    for (const [index, { eventId, seq, stream }] of runes.entries()) {
-      const before = runes[index - 1]
+    let before: Rune | undefined
+    for (const rune of runes) {
+      const { eventId, seq, stream } = rune
       const last = before?.stream === stream ? before.seq : (others?.get(stream) ?? this.seqOf(stream))
       if (before !== undefined && before.stream !== stream) (others ??= new Map()).set(before.stream, before.seq)
       head += 1
       if (eventId !== head || seq !== last + 1) {
         throw new Error(`a rune came as ${eventId}, ${stream}#${seq}: ${head}, ${stream}#${last + 1} was next`)
       }
+      before = rune
     }
   }
 }

@@ -32,18 +32,34 @@ const plain = (name: string): boolean =>
   // oxlint-disable-next-line no-control-regex
   name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
 
-const isPlain = (name: string | null | undefined): boolean => name === null || name === undefined || plain(name)
+/** Names repeat: this many that were seen to be plain are known. */
+const MAX_KNOWN = 10_000
 
-const hasPlainNames = ({ actor, cause, from, kind, moves, stream, to, trigger }: RuneDraft): boolean =>
-  stream !== "" &&
-  plain(stream) &&
-  plain(kind) &&
-  plain(actor) &&
-  isPlain(from) &&
-  isPlain(to) &&
-  isPlain(trigger) &&
-  isPlain(cause?.stream) &&
-  (moves === undefined || (moves.length <= MAX_MOVES && moves.every(plain)))
+class PlainNames {
+  private readonly known = new Set<string>()
+
+  has(name: string | null | undefined): boolean {
+    if (name === null || name === undefined || this.known.has(name)) return true
+    if (!plain(name)) return false
+    if (this.known.size >= MAX_KNOWN) this.known.clear()
+    this.known.add(name)
+    return true
+  }
+
+  areOf({ actor, cause, from, kind, moves, stream, to, trigger }: RuneDraft): boolean {
+    return (
+      stream !== "" &&
+      this.has(stream) &&
+      this.has(kind) &&
+      this.has(actor) &&
+      this.has(from) &&
+      this.has(to) &&
+      this.has(trigger) &&
+      this.has(cause?.stream) &&
+      (moves === undefined || (moves.length <= MAX_MOVES && moves.every((name) => this.has(name))))
+    )
+  }
+}
 
 const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): RuneRefused =>
   new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
@@ -67,6 +83,7 @@ export class EventDraft {
   private readonly kinds: KnownKinds
   private readonly scrub: Scrub
   private readonly limits: Limits
+  private readonly names = new PlainNames()
 
   constructor(kinds: KnownKinds, scrub: Scrub, limits: Limits = defaultLimits) {
     this.kinds = kinds
@@ -77,7 +94,7 @@ export class EventDraft {
   prepare(draft: RuneDraft): Prepared | RuneRefused {
     const entry = this.kinds.get(draft.kind)
     if (entry === undefined) return refuse(draft, "schema", this.kinds.explain(draft.kind, draft.payload))
-    if (!hasPlainNames(draft)) {
+    if (!this.names.areOf(draft)) {
       return refuse(draft, "schema", `a name is empty, longer than ${MAX_NAME} characters, or not plain text`)
     }
     const encoded = encode(draft)
