@@ -241,7 +241,9 @@ class Commands {
         return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
       }
       if (how === "urgent") {
-        yield* worker.tell({ _tag: "UrgentMessage", messageId }, eventId)
+        const { runId } = worker.snapshot.data
+        // without a run the next one carries it
+        if (runId !== null) yield* worker.tell({ _tag: "UrgentMessage", messageId, runId }, eventId)
         return { eventId, message: `${fullName} is told now.` }
       }
       if (how === "steer" && (yield* this.redirect(message, eventId))) {
@@ -278,13 +280,14 @@ class Commands {
       return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
     }
     const state = worker?.snapshot.state ?? "Stopped"
+    const runId = worker?.snapshot.data.runId ?? ""
     if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
       return yield* new CommandRefused({
         message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
         remedy: `See what it does: agentd why ${fullName}`
       })
     }
-    const { eventId } = yield* Effect.catch(worker.ask({ _tag: "UrgentMessage", messageId: null }), refuse)
+    const { eventId } = yield* Effect.catch(worker.ask({ _tag: "UrgentMessage", messageId: null, runId }), refuse)
     return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
   })
 
@@ -328,7 +331,7 @@ class Commands {
       yield* this.withdraw(messageId)
       const now = worker?.snapshot
       if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
-        yield* worker!.tell({ _tag: "UrgentMessage", messageId: null })
+        yield* worker!.tell({ _tag: "UrgentMessage", messageId: null, runId: now.data.runId! })
       }
     }
   )

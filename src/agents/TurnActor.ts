@@ -236,6 +236,7 @@ const PATIENCE = Duration.minutes(1)
 
 const outlasts = Effect.fnUntraced(function* ({ config, slot }: Desk, runId: string) {
   yield* Effect.sleep(Duration.sum(config().interruptGrace, PATIENCE))
+  if (slot.current() !== runId) return
   yield* Effect.logWarning(`run ${runId} does not end: it is killed`)
   yield* slot.kill(runId)
   yield* Effect.sleep(PATIENCE)
@@ -274,11 +275,11 @@ const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
 const perform = (desk: Desk, action: TurnMachine.Action, act: Act): Effect.Effect<void, unknown> => {
   const { calls, live, slot } = desk
   const turnId = action.turnId ?? ""
-  const drop = desk.worker()?.tell({ _tag: "UrgentMessage", messageId: null }) ?? Effect.void
+  const drop = (runId: string) => desk.worker()?.tell({ _tag: "UrgentMessage", messageId: null, runId }) ?? Effect.void
   switch (action._tag) {
     case "StopWork":
       if (live.run === undefined || live.turnId !== turnId) return Effect.void
-      return live.turns ? Effect.andThen(calls.withdraw(turnId), live.run.interruptTurn) : drop
+      return live.turns ? Effect.andThen(calls.withdraw(turnId), live.run.interruptTurn) : drop(live.run.runId)
     case "ForceStopWork": {
       const { run } = live
       live.end()
@@ -288,7 +289,7 @@ const perform = (desk: Desk, action: TurnMachine.Action, act: Act): Effect.Effec
         .close(turnId, "cancelled", "its turn was interrupted")
         .pipe(
           Effect.andThen(settle(desk, act, live.ended ?? act.cause)),
-          Effect.andThen(run === undefined ? Effect.void : Effect.andThen(drop, slot.kill(run.runId)))
+          Effect.andThen(run === undefined ? Effect.void : Effect.andThen(drop(run.runId), slot.kill(run.runId)))
         )
     }
   }

@@ -182,7 +182,7 @@ const watchRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
   if (home.slot.current() !== runId) return yield* lost(act, runId)
   // it may have come between the reading of the inbox and the start
   const messageId = missed(home, data)
-  if (messageId !== undefined) yield* act.self.tell({ _tag: "UrgentMessage", messageId })
+  if (messageId !== undefined) yield* act.self.tell({ _tag: "UrgentMessage", messageId, runId })
 })
 
 /** A bug that an activity meets again with each restart ends this agent, not one supervisor after the other. */

@@ -38,8 +38,14 @@ export const Event = Schema.Union([
     sessionId: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("SessionExited", { runId: Schema.String, outcome: Outcome }),
-  /** A signal only: the text is in the inbox. Null: a person ends the run, and its work is dropped. */
-  Schema.TaggedStruct("UrgentMessage", { messageId: Schema.NullOr(Schema.String) }),
+  /**
+   * A signal only: the text is in the inbox. Null: a person ends the run, and its work is
+   * dropped. `runId`: the run that is to end; left out in runes of before alone.
+   */
+  Schema.TaggedStruct("UrgentMessage", {
+    messageId: Schema.NullOr(Schema.String),
+    runId: Schema.optional(Schema.String)
+  }),
   Schema.TaggedStruct("GraceExceeded", { runId: Schema.String }),
   Schema.TaggedStruct("BackoffElapsed", {}),
   /** Wakes a worker that has nothing to do. */
@@ -258,9 +264,18 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   initial: "Initializing",
   final: ["Stopped"],
   rune: "worker.moved",
-  fenced: (data, event) =>
-    (event._tag === "SessionStarted" || event._tag === "SessionExited" || event._tag === "GraceExceeded") &&
-    event.runId !== data.runId,
+  fenced: (data, event) => {
+    switch (event._tag) {
+      case "SessionStarted":
+      case "SessionExited":
+      case "GraceExceeded":
+        return event.runId !== data.runId
+      case "UrgentMessage":
+        return event.runId !== undefined && event.runId !== data.runId
+      default:
+        return false
+    }
+  },
   guards: {
     succeeded: (_, event) => ended(event) === "Success",
     fatal: (_, event) => ended(event) === "Fatal",
