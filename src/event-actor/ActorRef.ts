@@ -13,10 +13,11 @@ import { type Effect, Schema } from "effect"
 export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopped", {
   address: Schema.String,
   /**
-   * `crashed`: on this very message. `self`: an actor asked itself.
+   * `crashed`: on this very message. `self`: an actor asked itself. `cycle`: the asker works
+   * for an ask that this actor has put off. `unanswered`: put off, and not answered in time.
    * `restarting`: it crashed on another; its supervisor brings it back.
    */
-  reason: Schema.Literals(["unstarted", "stopping", "stopped", "restarting", "crashed", "self"]),
+  reason: Schema.Literals(["unstarted", "stopping", "stopped", "restarting", "crashed", "self", "cycle", "unanswered"]),
   message: Schema.String,
   remedy: Schema.String
 }) {}
@@ -51,7 +52,9 @@ const remedies = {
   stopped: "start it again before you ask it",
   restarting: "ask again in a moment; it was not carried out",
   crashed: "the message itself breaks the actor: see its crash in the log, then change the message",
-  self: "an actor waits for its own answer for ever: read the state at hand, or tell"
+  self: "an actor waits for its own answer for ever: read the state at hand, or tell",
+  cycle: "each waits for the other: tell one of the two instead of asking it",
+  unanswered: "it was taken and put off, and no answer came: read the state, then ask again"
 } as const
 
 /**

@@ -2,11 +2,13 @@
  * DeadLetters: where messages go that no actor took.
  *
  * Guarantees: bounded (the newest `capacity` are kept, all are counted by
- * reason); noting one never waits and never fails; with a log each is a lazy
- * `actor.dead_letter` rune in the daemon's stream.
+ * reason); noting one never waits, never fails and costs no fiber; with a log each is a
+ * lazy `actor.dead_letter` rune in the daemon's stream, the first `capacity` of one turn
+ * of the event loop.
  */
-import { Cause, Clock, Context, Effect, Layer } from "effect"
-import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
+import { Cause as EffectCause, Clock, Context, Effect, Layer, Scheduler } from "effect"
+import type { Cause } from "../event-log/LogRune.ts"
+import { DAEMON_STREAM, type Payload, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
 export type Reason =
@@ -28,8 +30,8 @@ export interface DeadLetter {
   readonly message: unknown
   /** What broke or refused it. */
   readonly why?: unknown
-  /** The eventId that led to it. */
-  readonly cause?: number
+  /** The rune that led to it. */
+  readonly cause?: number | Cause
   /** ms since the epoch */
   readonly at: number
 }
@@ -42,7 +44,7 @@ const tagOf = (message: unknown): string =>
 
 const text = (value: unknown): string => {
   if (typeof value === "string") return value.slice(0, TEXT_LIMIT)
-  if (Cause.isCause(value)) return Cause.pretty(value).slice(0, TEXT_LIMIT)
+  if (EffectCause.isCause(value)) return EffectCause.pretty(value).slice(0, TEXT_LIMIT)
   if (value instanceof Error) return `${value.name}: ${value.message}`.slice(0, TEXT_LIMIT)
   try {
     return (JSON.stringify(value) ?? String(value)).slice(0, TEXT_LIMIT)
@@ -57,6 +59,16 @@ const payload = (letter: DeadLetter): Payload => ({
   tag: tagOf(letter.message),
   message: text(letter.message),
   ...(letter.why === undefined ? {} : { why: text(letter.why) })
+})
+
+const draft = (letter: DeadLetter): RuneDraft => ({
+  stream: DAEMON_STREAM,
+  kind: "actor.dead_letter",
+  actor: letter.address,
+  trigger: tagOf(letter.message),
+  // by stream and seq, once runes name their causes so
+  cause: typeof letter.cause === "number" ? letter.cause : null,
+  payload: payload(letter)
 })
 
 export class DeadLetters extends Context.Service<
@@ -74,26 +86,29 @@ export class DeadLetters extends Context.Service<
 const make = Effect.fnUntraced(function* (options: { readonly capacity: number; readonly log?: EventLog["Service"] }) {
   const context = yield* Effect.context<never>()
   const clock = Context.get(context, Clock.Clock)
+  const dispatcher = Context.get(context, Scheduler.Scheduler).makeDispatcher()
   const ring: Array<DeadLetter> = []
   const counts: { [r in Reason]?: number } = {}
   let next = 0
+
+  const { log } = options
+  let pending: Array<DeadLetter> = []
+  const flush = () => {
+    const letters = pending
+    pending = []
+    // `appendLazy` neither waits nor fails: nothing is lost that a fiber could tell.
+    Effect.runForkWith(context)(log!.appendLazy(letters.map(draft)))
+  }
 
   const post = (letter: Omit<DeadLetter, "at">) => {
     const dated = { ...letter, at: clock.currentTimeMillisUnsafe() }
     ring[next] = dated
     next = (next + 1) % options.capacity
     counts[letter.reason] = (counts[letter.reason] ?? 0) + 1
-    if (options.log === undefined) return
-    const draft = {
-      stream: DAEMON_STREAM,
-      kind: "actor.dead_letter",
-      actor: letter.address,
-      trigger: tagOf(letter.message),
-      cause: letter.cause ?? null,
-      payload: payload(dated)
-    }
-    // `appendLazy` neither waits nor fails, so nobody needs to observe this fiber.
-    Effect.runForkWith(context)(options.log.appendLazy([draft]))
+    if (log === undefined || pending.length >= options.capacity) return
+    pending.push(dated)
+    // One fiber for all that come before the event loop's next turn.
+    if (pending.length === 1) dispatcher.scheduleTask(flush, 0)
   }
 
   return DeadLetters.of({

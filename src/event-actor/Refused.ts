@@ -35,3 +35,25 @@ export const refused = (machine: AnyMachine, actor: string, state: string, event
     message: `${actor} refuses ${event} in ${state}: ${why}`,
     remedy: remedyOf(machine, event, why)
   })
+
+const plainRemedies = {
+  stale: "it came too late: read the state that it is in now, then decide again",
+  illegal: "the state that it is in does not take it: read the state, then decide again",
+  "postponed-limit": "too many messages wait for the state to change: try again once it has"
+} as const
+
+const tagOf = (message: unknown): string =>
+  typeof message === "object" && message !== null && "_tag" in message ? String(message._tag) : typeof message
+
+/** The refusal of an actor that is no table machine. */
+export const plainRefusal = (actor: string, message: unknown, why: Refused["why"]) => {
+  const event = tagOf(message)
+  return new Refused({
+    actor,
+    state: "",
+    event,
+    why,
+    message: `${actor} refuses ${event}: ${why}`,
+    remedy: plainRemedies[why]
+  })
+}

@@ -1,0 +1,125 @@
+/**
+ * ActionQueue: what a scope's committed macrosteps have to do, in order.
+ *
+ * Guarantees: one at a time; an action that is an Effect ends before the next one begins,
+ * and the mail does not wait for it; no action is repeated; one that crashes ends the
+ * incarnation, and what stood behind it is done by the next. While an incarnation ends,
+ * actions that are mere calls are still done.
+ */
+import { Cause, Exit, type Effect } from "effect"
+import type { Cause as RuneCause } from "../event-log/LogRune.ts"
+import type { CommitScope } from "./CommitScope.ts"
+import type { Acting } from "./EventSourcedActor.ts"
+import type { Ask } from "./Mail.ts"
+import type { Member } from "./Member.ts"
+import type { ScopeIncarnation } from "./ScopeIncarnation.ts"
+
+/** Actions that may wait before the scope's mailboxes take nothing more from outside. */
+export const MAX_ACTIONS = 256
+
+/** One action with what it follows from. */
+export class Act {
+  readonly action: unknown
+  readonly member: Member
+  readonly state: unknown
+  readonly cause: RuneCause | null
+  /** The ask that it works for, if that was put off. */
+  ask: Ask | undefined = undefined
+
+  constructor(action: unknown, member: Member, state: unknown, cause: RuneCause | null) {
+    this.action = action
+    this.member = member
+    this.state = state
+    this.cause = cause
+  }
+}
+
+export class ActionQueue {
+  private readonly scope: CommitScope
+  private waiting: Array<Act> = []
+  private next = 0
+  /** Called for while the incarnation ended: begun by the next. */
+  private held: { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined = undefined
+  /** An action is under way, or the queue is being worked off on this stack. */
+  private isBusy = false
+
+  constructor(scope: CommitScope) {
+    this.scope = scope
+  }
+
+  /** The one under way included. */
+  get size(): number {
+    return this.waiting.length - this.next + (this.isBusy || this.held !== undefined ? 1 : 0)
+  }
+
+  add(acts: ReadonlyArray<Act>): void {
+    for (const act of acts) this.waiting.push(act)
+    this.go()
+  }
+
+  /** Works off what can be done now. */
+  go(): void {
+    if (this.isBusy) return
+    this.isBusy = true
+    while (this.doNext());
+  }
+
+  /** False: something waits, or nothing is left. */
+  private doNext(): boolean {
+    const { scope } = this
+    const made = this.held ?? this.make()
+    this.held = undefined
+    if (made === undefined) return this.isBusy
+    if (!scope.isRunning) {
+      this.held = made
+      this.isBusy = false
+      return false
+    }
+    const incarnation = scope.incarnation!
+    const fiber = incarnation.perform(made.effect, made.act.ask)
+    const over = fiber.pollUnsafe()
+    if (over !== undefined) return this.done(made.act, over, incarnation)
+    fiber.addObserver((exit) => {
+      if (this.done(made.act, exit, incarnation)) while (this.doNext());
+      scope.acted()
+    })
+    return false
+  }
+
+  /** The next action's Effect; undefined where it was a mere call, or where there is none. */
+  private make(): { readonly effect: Effect.Effect<void, unknown>; readonly act: Act } | undefined {
+    if (this.next === this.waiting.length) {
+      this.waiting = []
+      this.next = 0
+      this.isBusy = false
+      return undefined
+    }
+    const act = this.waiting[this.next]!
+    this.next += 1
+    const { member, state, cause } = act
+    const acting: Acting<unknown, unknown> = { self: member, state, cause }
+    try {
+      const effect = member.definition.perform?.(act.action, acting)
+      return effect === undefined ? undefined : { effect: effect as Effect.Effect<void, unknown>, act }
+    } catch (defect) {
+      this.isBusy = false
+      this.scope.crashed(Cause.die(defect))
+      return undefined
+    }
+  }
+
+  /** True: go on with the next one. */
+  private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: ScopeIncarnation): boolean {
+    if (Exit.isSuccess(exit)) return true
+    const { scope } = this
+    const { cause } = exit
+    if (!scope.isRunning || scope.incarnation !== incarnation) {
+      if (Cause.hasDies(cause)) scope.system.warn(`${member.address}: an action broke as its incarnation ended`, cause)
+      return true
+    }
+    this.isBusy = false
+    const message = `${member.address}: an action was interrupted from within`
+    scope.crashed(Cause.hasInterruptsOnly(cause) ? Cause.die(new Error(message)) : cause)
+    return false
+  }
+}

@@ -1,0 +1,114 @@
+/**
+ * Activities: what runs beside one actor's mail while its committed state asks for it.
+ *
+ * Guarantees: of one name at most one activity runs, whatever was killed or abandoned
+ * meanwhile: the next one waits for the end of the one before, finalizers included; an
+ * activity that has ended is not begun again by the same incarnation under the same key.
+ * A failure is a crash of the scope.
+ */
+import { Cause, Effect, Exit, type Fiber } from "effect"
+import type { Acting, Activity } from "./EventSourcedActor.ts"
+import type { Member } from "./Member.ts"
+import type { ScopeIncarnation } from "./ScopeIncarnation.ts"
+
+interface Slot {
+  fiber: Fiber.Fiber<void, unknown> | undefined
+  wanted: Activity | undefined
+  /** The key that was begun last; undefined lets the activity begin again. */
+  begun: string | number | undefined
+}
+
+export class Activities {
+  private member: Member
+  private readonly slots = new Map<string, Slot>()
+
+  constructor(member: Member) {
+    this.member = member
+  }
+
+  /** No fiber is left. */
+  get isOver(): boolean {
+    for (const { fiber } of this.slots.values()) if (fiber !== undefined) return false
+    return true
+  }
+
+  /** An actor of the same name takes the place of one that was removed. */
+  handTo(member: Member): void {
+    this.member = member
+  }
+
+  /** These, and no others. */
+  set(activities: ReadonlyArray<Activity>): void {
+    for (const [name, slot] of this.slots) {
+      if (!activities.some((activity) => activity.name === name)) this.want(slot, undefined)
+    }
+    for (const activity of activities) {
+      let slot = this.slots.get(activity.name)
+      if (slot === undefined) {
+        slot = { fiber: undefined, wanted: undefined, begun: undefined }
+        this.slots.set(activity.name, slot)
+      }
+      this.want(slot, activity)
+    }
+  }
+
+  /** The incarnation ends. */
+  leave(): void {
+    for (const slot of this.slots.values()) {
+      slot.wanted = undefined
+      slot.begun = undefined
+      slot.fiber?.interruptUnsafe()
+    }
+  }
+
+  private want(slot: Slot, activity: Activity | undefined): void {
+    if (slot.wanted?.key === activity?.key) return
+    slot.wanted = activity
+    if (slot.fiber !== undefined) slot.fiber.interruptUnsafe()
+    else this.begin(slot)
+  }
+
+  private begin(slot: Slot): void {
+    const { member } = this
+    const { wanted } = slot
+    if (wanted === undefined || wanted.key === slot.begun || !member.isRunning) return
+    // what the activity says on this stack has to queue: this slot is not filled yet
+    member.scope.system.scheduler.alone(() => this.fill(slot, wanted))
+  }
+
+  private fill(slot: Slot, wanted: Activity): void {
+    const { member } = this
+    slot.begun = wanted.key
+    const { seq } = wanted
+    const cause = seq === undefined || seq === 0 ? null : { stream: member.scope.stream, seq }
+    const acting: Acting<unknown, unknown> = { self: member, state: member.state, cause }
+    const effect = Effect.scoped(
+      Effect.suspend(() => member.definition.run!(wanted, acting) as Effect.Effect<void, unknown>)
+    )
+    const incarnation = member.scope.incarnation!
+    const fiber = incarnation.run(effect)
+    slot.fiber = fiber
+    fiber.addObserver((exit) => {
+      slot.fiber = undefined
+      if (Exit.isFailure(exit)) this.failed(slot, wanted, exit.cause, incarnation)
+      this.begin(slot)
+    })
+  }
+
+  private failed(
+    slot: Slot,
+    { key, name }: Activity,
+    cause: Cause.Cause<unknown>,
+    incarnation: ScopeIncarnation
+  ): void {
+    const { member } = this
+    const isCurrent = member.isRunning && member.scope.incarnation === incarnation
+    const isWanted = isCurrent && slot.wanted?.key === key
+    if (isWanted && Cause.hasInterruptsOnly(cause)) {
+      const message = `${member.address}: the activity ${name} was interrupted from within`
+      member.scope.crashed(Cause.die(new Error(message)))
+    } else if (isWanted || (isCurrent && Cause.hasDies(cause))) member.scope.crashed(cause)
+    else if (Cause.hasDies(cause))
+      member.scope.system.warn(`${member.address}: the activity ${name} broke as it ended`, cause)
+  }
+}

@@ -1,0 +1,102 @@
+/**
+ * ActorSystem: what all commit scopes of one log share: the log, the turns, the clock, the
+ * place for dead letters, the limits, and the counts of what happens.
+ */
+import { type Cause, Clock, Context, Effect, Layer, References } from "effect"
+import type { Log } from "../event-log/Log.ts"
+import { DeadLetters } from "./DeadLetters.ts"
+import { EventLoop, type EventLoopShape } from "./EventLoop.ts"
+import { Macrostep } from "./Macrostep.ts"
+import { type Alarm, PutOffAsks } from "./Mail.ts"
+import type { Member } from "./Member.ts"
+import { TurnScheduler } from "./TurnScheduler.ts"
+
+export interface Options {
+  readonly log: Log
+  /** Mail that may wait at one actor; what comes from outside waits or is refused beyond it. Default 1,024. */
+  readonly capacity?: number
+  /** For tests: states are frozen and checked to be plain data, and compared with what `apply` makes. */
+  readonly strict?: boolean
+}
+
+/** Counts since the start. */
+export interface Metrics {
+  /** Messages from outside that were stepped, refused ones included. */
+  macrosteps: number
+  appends: number
+  runes: number
+  /** Messages that were illegal, refused in words, or refused by the log. */
+  refused: number
+  stale: number
+  crashes: number
+  deadLetters: number
+}
+
+/** Makes tokens of two lives of the process differ: more asks than this in a ms are not put off. */
+const TOKENS_PER_MS = 1_000
+
+export class System implements Alarm {
+  readonly log: Log
+  readonly loop: EventLoopShape
+  readonly clock: Clock.Clock
+  readonly capacity: number
+  readonly isStrict: boolean
+  readonly deadLetters: DeadLetters["Service"]
+  readonly scheduler: TurnScheduler
+  readonly macrostep: Macrostep = new Macrostep(this)
+  readonly putOff: PutOffAsks
+  readonly metrics: Metrics = {
+    macrosteps: 0,
+    appends: 0,
+    runes: 0,
+    refused: 0,
+    stale: 0,
+    crashes: 0,
+    deadLetters: 0
+  }
+  private readonly context: Context.Context<never>
+
+  constructor(options: Options, context: Context.Context<DeadLetters | EventLoop>) {
+    this.log = options.log
+    this.capacity = options.capacity ?? 1_024
+    this.isStrict = options.strict ?? false
+    this.context = context
+    this.loop = Context.get(context, EventLoop)
+    this.clock = Context.get(context, Clock.Clock)
+    this.deadLetters = Context.get(context, DeadLetters)
+    this.scheduler = new TurnScheduler(this.loop)
+    this.putOff = new PutOffAsks(this, this.clock.currentTimeMillisUnsafe() * TOKENS_PER_MS)
+  }
+
+  /** Calls the task after so many ms, as a turn of its own; the answer cancels it. */
+  after(ms: number, task: () => void): () => void {
+    const alarm = Effect.andThen(
+      Effect.sleep(ms),
+      Effect.sync(() => this.scheduler.alone(task))
+    )
+    const fiber = Effect.runForkWith(this.context)(alarm)
+    return () => fiber.interruptUnsafe()
+  }
+
+  /** Milliseconds that no change of the wall clock touches. */
+  readonly monotonic = (): number => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
+
+  /** A message that lost a race is dropped with a trace. */
+  stale({ address }: Member, message: unknown): void {
+    this.metrics.stale += 1
+    if (Context.get(this.context, References.MinimumLogLevel) !== "Debug") return
+    Effect.runForkWith(this.context)(Effect.logDebug(`${address}: a message came too late and is dropped`, message))
+  }
+
+  warn(message: string, cause: Cause.Cause<unknown>): void {
+    Effect.runForkWith(this.context)(Effect.logWarning(message, cause))
+  }
+}
+
+export class ActorSystem extends Context.Service<ActorSystem, System>()("agentd/event-actor/ActorSystem") {}
+
+export const make = (options: Options): Effect.Effect<System, never, DeadLetters | EventLoop> =>
+  Effect.map(Effect.context<DeadLetters | EventLoop>(), (context) => new System(options, context))
+
+export const layer = (options: Options): Layer.Layer<ActorSystem, never, DeadLetters | EventLoop> =>
+  Layer.effect(ActorSystem, make(options))

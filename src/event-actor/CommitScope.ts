@@ -1,0 +1,611 @@
+/**
+ * CommitScope: actors that commit as one.
+ *
+ *     mail → macrostep: decide, tell siblings, decide … until quiet   (pure, one stack)
+ *          → one atomic append of all its runes                       (the log's thread)
+ *          → durable: answers → actions → timers and activities
+ *
+ * Guarantees: a macrostep is whole or nothing; nothing leaves the scope before it is
+ * durable but mail to other scopes, which is taken back if it is undone; mail is settled
+ * with the append that it led to, so that a crash or a failed append loses none; the scope
+ * steps ahead of the log by a bounded number of runes, its share; a message that crashes
+ * the scope three times is dead-lettered and the scope lives; a crash costs the same
+ * however much mail waits.
+ *
+ * A scope is the child of a supervisor: its own `ChildSpec`; its states, mail and askers
+ * outlive its incarnations. A scope without mail is some small objects and its states: no
+ * fiber, no queue.
+ */
+import { Cause, type Effect, Exit, type Scope } from "effect"
+import type { Log, Owner } from "../event-log/Log.ts"
+import { StorageError } from "../event-log/EventLog.ts"
+import type { ChildHandle, ChildSpec, Ignore, RestartType } from "../supervision/Child.ts"
+import { ActionQueue, MAX_ACTIONS } from "./ActionQueue.ts"
+import type { Activities } from "./Activities.ts"
+import { actorStopped, mailboxFull } from "./ActorRef.ts"
+import type { System } from "./ActorSystem.ts"
+import type { Reason } from "./DeadLetters.ts"
+import { type Committed, type EventSourcedActor, LATER } from "./EventSourcedActor.ts"
+import { refusalOf } from "./Macrostep.ts"
+import { Ask, Mail } from "./Mail.ts"
+import { MailQueue } from "./MailQueue.ts"
+import { Member } from "./Member.ts"
+import { RoomQueue } from "./RoomQueue.ts"
+import type { ScopeIncarnation } from "./ScopeIncarnation.ts"
+import { type Living, ScopeLife, type ScopeTaken, type Status } from "./ScopeLife.ts"
+import type { ScopeUnit } from "./ScopeUnit.ts"
+import type { Turn } from "./TurnScheduler.ts"
+import { Undone } from "./Undone.ts"
+
+/** Crashes on one message before it is dead-lettered. */
+export const POISON_AFTER = 3
+/** Messages that a scope works off in one turn, however quick they are. */
+export const TURN = 4_096
+
+export interface ScopeOptions {
+  /** Its name among the children of its supervisor. */
+  readonly id: string
+  /** The log stream of its runes; scopes may share one. */
+  readonly stream: string
+  /** Default `permanent`. */
+  readonly restart?: RestartType
+  /** Grace after the request to stop; default 5 s. */
+  readonly shutdown?: ChildSpec["shutdown"]
+}
+
+/** What few scopes ever have at once. */
+class Rare {
+  room: RoomQueue | undefined = undefined
+  /** Macrosteps without runes that wait for those before them. */
+  silent: Array<ScopeUnit> = []
+  undone: Undone | undefined = undefined
+  actions: ActionQueue | undefined = undefined
+  /** Activities of removed actors that are not over, by the actor's name. */
+  leftovers: Map<string, Activities> | undefined = undefined
+}
+
+export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R> {
+  readonly system: System
+  private readonly options: ScopeOptions
+  members: ReadonlyArray<Member> = []
+  /** Macrosteps that are not durable yet; kept by the log. */
+  ahead = 0
+  private runesAhead = 0
+  /** The newest id that is not durable yet. */
+  private lastAhead = 0
+  /** It stands in the scheduler's row. */
+  private isQueued = false
+  private mail: MailQueue | undefined = undefined
+  private rare: Rare | undefined = undefined
+  private readonly life: ScopeLife = new ScopeLife(this)
+
+  constructor(system: System, options: ScopeOptions) {
+    this.system = system
+    this.options = options
+  }
+
+  get stream(): string {
+    return this.options.stream
+  }
+
+  // --- its actors
+
+  /** An actor of the scope, where it stands; it may come while the scope runs. */
+  add<S, M, A, E>(
+    name: string,
+    definition: EventSourcedActor<S, M, A, E, R>,
+    state: S = definition.initial
+  ): Member<S, M, E> {
+    if (this.find(name) !== undefined) throw new Error(`${this.stream}/${name} is there already`)
+    const member = new Member(this.self, name, definition, state)
+    this.members = [...this.members, member]
+    const leftover = this.rare?.leftovers?.get(name)
+    if (leftover !== undefined) {
+      this.rare!.leftovers!.delete(name)
+      member.takeOver(leftover)
+    }
+    if (this.isRunning) this.system.scheduler.alone(() => member.settleIn())
+    return member
+  }
+
+  /** The actor leaves the scope: its activities end, its mail is dead-lettered, its asks fail. */
+  remove(name: string): void {
+    const member = this.find(name)
+    if (member === undefined) return
+    member.isRemoved = true
+    member.leave()
+    const { leftover } = member
+    if (leftover !== undefined) (this.the.leftovers ??= new Map<string, Activities>()).set(name, leftover)
+    this.empty((other) => other === member, "stopped")
+    this.system.putOff.stopped([member])
+    this.members = this.members.filter((other) => other !== member)
+  }
+
+  find(name: string): Member | undefined {
+    for (const member of this.members) if (member.name === name) return member
+    return undefined
+  }
+
+  member(name: string): Member {
+    const member = this.find(name)
+    if (member === undefined) throw new Error(`${this.id} has no actor ${name}`)
+    return member
+  }
+
+  // --- mail
+
+  get isRunning(): boolean {
+    return this.life.status === "running"
+  }
+
+  /** Takes mail. */
+  get isOpen(): boolean {
+    return this.life.isOpen
+  }
+
+  /** `isFollowing`: it follows from mail that was taken, and is always taken. */
+  offer(member: Member, item: unknown, isFollowing: boolean): "taken" | "full" | "gone" {
+    if (!this.isOpen || member.isRemoved) {
+      this.bury(member, item, "closed")
+      return "gone"
+    }
+    if (!isFollowing && !this.hasRoom(member)) return "full"
+    this.push(member, item)
+    return "taken"
+  }
+
+  /** Takes it whatever waits. */
+  push(member: Member, item: unknown): void {
+    member.waiting += 1
+    ;(this.mail ??= new MailQueue()).push(member, item)
+    if (this.status === "running") this.wake()
+    else this.life.wait()
+  }
+
+  /** The asker waits anyway, so it lends its own stack: where nothing is before it, it is served at once. */
+  ask(ask: Ask, isFollowing: boolean): void {
+    const { member } = ask
+    const { status } = this
+    if (status === "unstarted") return ask.fail(actorStopped(member.address, "unstarted"))
+    if (!this.isOpen || status === "stopped" || member.isRemoved) {
+      return ask.fail(actorStopped(member.address, "stopped"))
+    }
+    if (!isFollowing && !this.hasRoom(member)) return ask.fail(mailboxFull(member.address, this.system.capacity))
+    const { scheduler } = this.system
+    if (scheduler.isBusy || this.mail !== undefined || status !== "running" || this.isBeyondShare) {
+      return this.push(member, ask)
+    }
+    member.waiting += 1
+    scheduler.alone(() => this.macrostep(member, ask))
+  }
+
+  /** The asker has gone. Where its turn has not come, its place is free. */
+  giveUp(ask: Ask): void {
+    ask.resume = undefined
+    ask.end(Exit.interrupt())
+    if (ask.isStepped || !ask.isCounted) return
+    const { member } = ask
+    ask.isCounted = false
+    const index = member.postponed?.indexOf(ask) ?? -1
+    if (index >= 0) member.postponed!.splice(index, 1)
+    else this.mail?.spoil()
+    this.settle(member)
+  }
+
+  private hasRoom(member: Member): boolean {
+    return (
+      member.waiting < this.system.capacity &&
+      (this.rare === undefined || (this.rare.room?.has(member) !== true && this.hasRoomForActions(this.rare)))
+    )
+  }
+
+  private hasRoomForActions({ actions }: Rare): boolean {
+    return actions === undefined || actions.size < MAX_ACTIONS
+  }
+
+  /** A teller beyond the capacity; it waits through restarts. The answer ends its wait. */
+  waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
+    const leave = (this.the.room ??= new RoomQueue()).wait(member, {
+      item,
+      taken: (ok) => {
+        if (!ok) this.bury(member, item, "closed")
+        resume()
+      }
+    })
+    if (this.status !== "running") this.life.wait()
+    return leave
+  }
+
+  private settle(member: Member): void {
+    member.waiting -= 1
+    if (this.rare?.room !== undefined) this.admit(this.rare, member)
+  }
+
+  private admit(rare: Rare, member: Member): void {
+    rare.room!.admit(
+      member,
+      () => member.waiting < this.system.capacity && this.hasRoomForActions(rare),
+      (item) => this.push(member, item)
+    )
+  }
+
+  private wake(): void {
+    if (this.isQueued || this.mail === undefined || this.status !== "running") return
+    this.isQueued = true
+    this.system.scheduler.schedule(this)
+  }
+
+  private get the(): Rare {
+    return (this.rare ??= new Rare())
+  }
+
+  // The members and the parts of a scope do not care what its actors need.
+  private get self(): CommitScope<never> {
+    return this as unknown as CommitScope<never>
+  }
+
+  // --- a turn
+
+  turn(until: number): boolean {
+    this.isQueued = false
+    const { loop } = this.system
+    for (let count = 0; this.mail !== undefined && this.status === "running"; count++) {
+      if (count >= TURN || (count > 0 && loop.now() >= until)) break
+      // Beyond its share it waits for the disk, and the others go on.
+      if (this.isBeyondShare) return false
+      const { mail } = this
+      mail.take()
+      const { item, member } = mail
+      if (mail.size === 0) this.mail = undefined
+      this.macrostep(member, item)
+    }
+    this.isQueued = this.mail !== undefined && this.status === "running"
+    return this.isQueued
+  }
+
+  private get isBeyondShare(): boolean {
+    const { log, scheduler } = this.system
+    return this.runesAhead > 0 && this.runesAhead >= log.share(scheduler.waiting)
+  }
+
+  /** One message, and all that it leads to within the scope. */
+  private macrostep(member: Member, item: unknown): void {
+    const { log, macrostep, metrics } = this.system
+    let unit: ScopeUnit | undefined
+    let isDurable = false
+    try {
+      if (item instanceof Mail && item.isVoid(member)) {
+        if (!(item instanceof Ask) || item.isCounted) this.settle(member)
+        return
+      }
+      metrics.macrosteps += 1
+      unit = macrostep.run(this.self, member, item)
+      if (unit === undefined) return this.postpone(member, item)
+      // The last that may throw: from here on the macrostep stands.
+      if (unit.runes.length > 0) isDurable = log.append(unit)
+    } catch (defect) {
+      unit?.drop()
+      return this.poisoned(member, item, defect)
+    }
+    if (item instanceof Ask) item.isStepped = true
+    this.stand(unit, isDurable, log)
+  }
+
+  /** Its runes are on their way, and its mail is settled with them. */
+  private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
+    const { item, kept, outbox, touched } = unit
+    if (touched !== undefined) this.recall(unit)
+    if (kept !== undefined) {
+      for (const { mail, member } of kept) {
+        member.waiting += 1
+        ;(member.postponed ??= []).push(mail)
+      }
+    }
+    const count = unit.runes.length
+    if (count > 0) {
+      this.lastAhead = unit.behind = log.head
+      this.runesAhead += count
+      this.system.metrics.appends += 1
+      this.system.metrics.runes += count
+    } else {
+      // A refusal, too, may speak of what is not durable yet: of its own scope, or of the sender's.
+      unit.behind = Math.max(this.ahead > 0 ? this.lastAhead : 0, item instanceof Mail ? item.behind : 0)
+    }
+    if (outbox !== undefined) this.send(unit)
+    if (count > 0) {
+      if (isDurable) this.landed(unit)
+    } else if (unit.behind <= log.durable) this.landed(unit)
+    else {
+      this.the.silent.push(unit)
+      if (this.ahead === 0) log.flight?.wait(unit.behind, this)
+    }
+  }
+
+  /** What was postponed comes back in front; who keeps an index hears of the new states. */
+  private recall({ touched }: ScopeUnit): void {
+    let back: Array<unknown> | undefined
+    for (const { after, before, member } of touched!) {
+      const { comesBack, stepped } = member.definition
+      try {
+        stepped?.(before, after)
+        if (member.postponed === undefined) continue
+        if (comesBack === undefined ? after === before : !comesBack(before, after)) continue
+      } catch (defect) {
+        this.crashed(Cause.die(defect))
+      }
+      for (const item of member.postponed ?? []) (back ??= []).push(member, item)
+      member.postponed = undefined
+    }
+    if (back !== undefined) this.putBack(back)
+  }
+
+  /** In front of what waits: member and message in pairs, oldest first. */
+  private putBack(pairs: ReadonlyArray<unknown>): void {
+    ;(this.mail ??= new MailQueue()).putBack(pairs)
+  }
+
+  private postpone(member: Member, item: unknown): void {
+    const kept = (member.postponed ??= [])
+    // Half of the room, so that the message that changes the state finds some.
+    if (kept.length < Math.max(1, Math.floor(this.system.capacity / 2))) return void kept.push(item)
+    const message = item instanceof Mail ? item.message : item
+    const refused = refusalOf(member, message, "postponed-limit")
+    this.settle(member)
+    if (item instanceof Ask) item.fail(refused)
+    else this.bury(member, item, "postponed-limit", refused)
+  }
+
+  // --- durable
+
+  durable(unit: ScopeUnit): void {
+    this.system.scheduler.alone(() => this.landed(unit))
+  }
+
+  /** In the order of the ids: answers, actions, timers and activities. */
+  private landed(unit: ScopeUnit): void {
+    const count = unit.runes.length
+    if (count > 0) {
+      this.runesAhead -= count
+      // What was stepped before it comes first.
+      if (this.rare !== undefined && this.rare.silent.length > 0) this.release(unit.runes[0]!.eventId - 1)
+    }
+    const { acts, item, member, settles, touched } = unit
+    if (touched !== undefined) for (const moved of touched) moved.member.state = moved.after
+    if (item instanceof Ask) this.answer(unit, item)
+    else if (unit.isRefused) this.refused(unit)
+    if (settles !== undefined) {
+      for (const { ask, member, reply } of settles) this.system.putOff.settle(member, ask, reply)
+    }
+    this.settle(member)
+    if (unit.lost !== undefined) for (const { mail, member } of unit.lost) member.scope.bury(member, mail, "closed")
+    if (acts !== undefined) {
+      if (unit.reply === LATER && item instanceof Ask) for (const act of acts) act.ask = item
+      ;(this.the.actions ??= new ActionQueue(this.self)).add(acts)
+    }
+    if (touched !== undefined) {
+      for (const moved of touched) moved.member.settleIn()
+      this.endWhenDone()
+    }
+    if (count > 0 && this.rare !== undefined && this.rare.silent.length > 0) this.release(this.system.log.durable)
+    if (this.mail !== undefined) this.wake()
+    if (this.status === "stopping") this.life.endIfQuiet()
+  }
+
+  /** To other scopes, before it is durable: who hears of it appends behind it, in the one order of the log. */
+  private send(unit: ScopeUnit): void {
+    const sent: Array<Mail> = (unit.sent = [])
+    for (const { cause, tell } of unit.outbox!) {
+      const target = tell.to as Member
+      const mail = new Mail(tell.message, cause)
+      mail.behind = unit.behind
+      sent.push(mail)
+      if (target.scope.isOpen && !target.isRemoved) target.scope.push(target, mail)
+      else (unit.lost ??= []).push({ member: target, mail })
+    }
+  }
+
+  private answer(unit: ScopeUnit, ask: Ask): void {
+    if (unit.isRefused) {
+      this.system.metrics.refused += 1
+      ask.fail(unit.refused)
+    } else if (unit.reply === LATER) this.system.putOff.add(ask)
+    else if (unit.reply !== undefined) ask.succeed(unit.reply)
+    else {
+      const last = unit.runes.at(-1)
+      const committed: Committed<unknown> = {
+        eventId: last?.eventId ?? 0,
+        cause: last === undefined ? null : { stream: last.stream, seq: last.seq },
+        state: unit.member.state
+      }
+      ask.succeed(committed)
+    }
+  }
+
+  private refused({ item, member, refused, why }: ScopeUnit): void {
+    if (why === "stale") return this.system.stale(member, item)
+    this.system.metrics.refused += 1
+    this.bury(member, item, why, refused)
+  }
+
+  rest(): void {
+    this.system.scheduler.alone(() => this.release(this.system.log.durable))
+  }
+
+  /** What has no runes of its own and waited behind what is durable now. */
+  private release(upTo: number): void {
+    const silent = this.rare?.silent
+    if (silent === undefined) return
+    while (silent.length > 0 && silent[0]!.behind <= upTo) this.landed(silent.shift()!)
+    if (silent.length > 0 && this.ahead === 0) this.system.log.flight?.wait(silent[0]!.behind, this)
+    if (this.status === "stopping") this.life.endIfQuiet()
+  }
+
+  /** An action that took its time has ended. */
+  acted(): void {
+    const { rare } = this
+    if (rare?.room !== undefined) for (const member of rare.room.members) this.admit(rare, member)
+    this.endWhenDone()
+  }
+
+  /** A member's state may say that the scope ends, once all is acted on. */
+  private endWhenDone(): void {
+    if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
+    for (const { definition, state } of this.members) {
+      if (definition.ends?.(state) === true) return this.life.finish(Exit.void)
+    }
+  }
+
+  // --- failures
+
+  /** The log has not taken it: the mail comes back, and what was stepped is forgotten in `refold`. */
+  failed(unit: ScopeUnit, error: unknown, culprit: boolean): void {
+    const undone = (this.the.undone ??= new Undone())
+    this.runesAhead -= unit.runes.length
+    undone.add(unit, unit.runes.at(-1)!.eventId)
+    if (culprit) undone.blame(unit, error)
+  }
+
+  refold(): void {
+    this.system.scheduler.alone(() => this.undo(this.the))
+  }
+
+  private undo(rare: Rare): void {
+    const { silent, undone = new Undone() } = rare
+    for (const unit of silent) undone.add(unit, unit.behind)
+    rare.silent = []
+    rare.undone = undefined
+    for (const member of this.members) {
+      if (member.ahead === member.state) continue
+      const { ahead } = member
+      member.ahead = member.state
+      try {
+        member.definition.stepped?.(ahead, member.state)
+      } catch (defect) {
+        this.crashed(Cause.die(defect))
+      }
+    }
+    const { culprit, mail } = undone
+    if (mail.length > 0) this.putBack(mail)
+    if (culprit !== undefined) this.poisoned(culprit.member, culprit.item, culprit.error)
+    if (this.status === "running") this.wake()
+    else if (this.status === "stopping") this.life.endIfQuiet()
+    else this.life.wait()
+  }
+
+  /** A message broke a step, or its runes the log. A teller's is tried again, `POISON_AFTER` times in all. */
+  private poisoned(member: Member, item: unknown, defect: unknown): void {
+    const isStorage = defect instanceof StorageError
+    if (item instanceof Ask) {
+      this.settle(member)
+      item.fail(isStorage ? defect : actorStopped(member.address, "crashed"))
+    } else {
+      const mail = item instanceof Mail ? item : new Mail(item, null)
+      mail.crashes += 1
+      if (mail.crashes >= POISON_AFTER) {
+        this.settle(member)
+        this.bury(member, mail, "poison", defect)
+      } else this.putBack([member, mail])
+    }
+    this.crashed(isStorage ? Cause.fail(defect) : Cause.die(defect))
+  }
+
+  bury(member: Member, item: unknown, reason: Reason, why?: unknown): void {
+    if (item instanceof Ask) return item.fail(actorStopped(member.address, this.life.downReason))
+    const isMail = item instanceof Mail
+    this.system.metrics.deadLetters += 1
+    this.system.deadLetters.post({
+      address: member.address,
+      reason,
+      message: isMail ? item.message : item,
+      ...(why !== undefined && { why }),
+      ...(isMail && item.cause !== null && { cause: item.cause })
+    })
+  }
+
+  // --- for its supervisor, and for its life
+
+  get id(): string {
+    return this.options.id
+  }
+  /** A scope that is closed is nobody's to restart. */
+  get restart(): RestartType {
+    return this.life.isClosing ? "temporary" : (this.options.restart ?? "permanent")
+  }
+  get shutdown(): NonNullable<ChildSpec["shutdown"]> {
+    return this.options.shutdown ?? "5 seconds"
+  }
+  /** Begins an incarnation: the states are as committed, mail and askers have waited. */
+  get start(): Effect.Effect<ChildHandle | Ignore, ScopeTaken, R | Scope.Scope> {
+    return this.life.start
+  }
+  get status(): Status {
+    return this.life.status
+  }
+  get incarnation(): ScopeIncarnation | undefined {
+    return this.life.incarnation
+  }
+
+  begun(): void {
+    this.system.scheduler.alone(() => {
+      this.rare?.actions?.go()
+      for (const member of this.members) member.settleIn()
+      this.endWhenDone()
+      this.wake()
+    })
+  }
+
+  /** A message, an action or an activity broke: the incarnation ends, and its supervisor hears of it. */
+  crashed(cause: Cause.Cause<unknown>): void {
+    this.life.crash(cause)
+  }
+
+  /** For good: stops it if it runs; its mail is dead-lettered, its asks fail, its supervisor restarts nothing. */
+  close(): void {
+    this.life.close()
+  }
+
+  leave(): void {
+    for (const member of this.members) member.leave()
+  }
+
+  get isOnTheWay(): boolean {
+    return this.ahead > 0 || (this.rare?.silent.length ?? 0) > 0
+  }
+
+  get hasMail(): boolean {
+    return this.mail !== undefined || this.rare?.room?.isEmpty === false
+  }
+
+  stayDown(): void {
+    const waiting = [...(this.mail?.all() ?? []), ...this.members.flatMap(({ postponed }) => postponed ?? [])]
+    for (const item of waiting) {
+      if (!(item instanceof Ask) || !item.isCounted) continue
+      item.fail(actorStopped(item.member.address, "stopped"))
+      this.giveUp(item)
+    }
+    this.system.putOff.stopped(this.members)
+  }
+
+  giveUpMail(reason: "restarting" | "stopped"): void {
+    this.empty(() => true, reason)
+  }
+
+  /** Takes the mail of these actors out: dead letters, failed asks, tellers that wait no more. */
+  private empty(isOne: (member: Member) => boolean, reason: "restarting" | "stopped"): void {
+    const lost = this.mail?.takeOut(isOne) ?? []
+    if (this.mail?.size === 0) this.mail = undefined
+    for (const member of this.members) {
+      if (!isOne(member)) continue
+      for (const item of member.postponed ?? []) lost.push([member, item])
+      member.postponed = undefined
+    }
+    for (const [member, item] of lost) {
+      if (!(item instanceof Ask) || item.isCounted) member.waiting -= 1
+      if (item instanceof Ask) {
+        item.isCounted = false
+        item.fail(actorStopped(member.address, reason))
+      } else if (!(item instanceof Mail) || !item.isVoid(member)) this.bury(member, item, "closed")
+    }
+    this.rare?.room?.refuse(isOne)
+  }
+}

@@ -1,0 +1,309 @@
+/**
+ * Macrostep: one message from outside, then all messages between siblings, first in first
+ * out, until the scope is quiet; on one stack, without an Effect.
+ *
+ * Guarantees: a macrostep is whole or nothing: a throw anywhere undoes it and is thrown, a
+ * refusal anywhere refuses all of it; all its runes have one time and one range of ids;
+ * what a state is folded from is what is stored; it ends after `MAX_STEPS` steps. There is
+ * one macrostep at a time on a thread, so one object serves all scopes of a system.
+ */
+import type { Prepared } from "../event-log/Log.ts"
+import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/LogRune.ts"
+import { RuneRefused } from "../event-log/EventLog.ts"
+import { Act } from "./ActionQueue.ts"
+import { actorStopped } from "./ActorRef.ts"
+import type { System } from "./ActorSystem.ts"
+import type { CommitScope } from "./CommitScope.ts"
+import {
+  type Context,
+  type Decision,
+  type Draft,
+  type Following,
+  LATER,
+  type Ref,
+  Refuse
+} from "./EventSourcedActor.ts"
+import { Ask, Mail } from "./Mail.ts"
+import type { Member } from "./Member.ts"
+import { compare, freeze } from "./PlainState.ts"
+import { plainRefusal, type Refused } from "./Refused.ts"
+import { ScopeUnit } from "./ScopeUnit.ts"
+
+/** Steps of one macrostep; one that takes more goes round in a circle. */
+export const MAX_STEPS = 1_000
+
+const NO_MOVES: ReadonlyArray<string> = []
+
+/** A message between siblings. */
+interface Told {
+  readonly member: Member
+  readonly message: unknown
+  readonly cause: Cause | null
+}
+
+type Why = "postpone" | "stale" | "illegal"
+
+/** How the refusal of a message reads. */
+export const refusalOf = (member: Member, message: unknown, why: Refused["why"]): Refused =>
+  member.definition.refused?.(member.name, member.ahead, message, why) ?? plainRefusal(member.name, message, why)
+
+export class Macrostep implements Context {
+  private readonly system: System
+  private scope: CommitScope<never> = undefined as never
+  private unit: ScopeUnit = undefined as never
+  private inner: Array<Told> = []
+  private steps = 0
+  /** The ids that the first rune of this macrostep gets. */
+  private firstId = 0
+  private firstSeq = 0
+  now = 0
+  nextId = 0
+  nextSeq = 0
+  cause: Cause | null = null
+  self: Ref<never> = undefined as never
+  /** The ask whose own message is being decided. */
+  private asked: Ask | undefined = undefined
+  readonly ref = <M>(actor: string): Ref<M> => this.scope.member(actor) as Ref<M>
+  readonly read = <T>(actor: string): T => this.scope.member(actor).ahead as T
+  readonly has = (actor: string): boolean => this.scope.find(actor) !== undefined
+
+  constructor(system: System) {
+    this.system = system
+  }
+
+  get ask(): number {
+    return this.asked === undefined ? 0 : this.system.putOff.tokenOf(this.asked)
+  }
+
+  /** Steps; undefined for a message that came too early. What it throws was undone. */
+  run(scope: CommitScope<never>, member: Member, item: unknown): ScopeUnit | undefined {
+    const unit = new ScopeUnit(scope, member, item)
+    const { log } = this.system
+    const isMail = item instanceof Mail
+    this.scope = scope
+    this.unit = unit
+    this.steps = 1
+    this.now = this.system.clock.currentTimeMillisUnsafe()
+    this.firstId = log.head + 1
+    this.firstSeq = log.seqOf(scope.stream) + 1
+    this.asked = item instanceof Ask ? item : undefined
+    try {
+      const message = isMail ? item.message : item
+      const why = this.decide(member, message, isMail ? item.cause : null)
+      if (why === "postpone") {
+        unit.drop()
+        return undefined
+      }
+      this.asked = undefined
+      // only an asker reads why a message was stale
+      if (why !== undefined)
+        unit.refuse(why === "stale" && !(item instanceof Ask) ? why : refusalOf(member, message, why), why)
+      else this.siblings()
+      if (unit.reply === LATER && item instanceof Ask && item.isCycle) {
+        unit.refuse(actorStopped(member.address, "cycle"))
+      }
+      if (!unit.isRefused && unit.runes.length > 0) {
+        const refused = log.refuses(unit)
+        if (refused !== undefined) unit.refuse(refused)
+      }
+    } catch (defect) {
+      unit.drop()
+      throw defect
+    } finally {
+      if (this.inner.length > 0) this.inner = []
+    }
+    if (unit.isRefused) unit.drop()
+    return unit
+  }
+
+  /** The messages between siblings, until there are none. */
+  private siblings(): void {
+    const { inner, unit } = this
+    for (let index = 0; index < inner.length && !unit.isRefused; index++) {
+      const { cause, member, message } = inner[index]!
+      this.count(member)
+      const why = this.decide(member, message, cause)
+      if (why === undefined) continue
+      if (why === "illegal") unit.refuse(refusalOf(member, message, why), why)
+      else if (why === "postpone") (unit.kept ??= []).push({ member, mail: new Mail(message, cause) })
+      else this.system.stale(member, message)
+    }
+  }
+
+  private count({ address }: Member): void {
+    if (this.steps++ < MAX_STEPS) return
+    throw new Error(
+      `${address}: a macrostep of more than ${MAX_STEPS} steps goes round in a circle; use later for circles`
+    )
+  }
+
+  /** One message of one actor. */
+  private decide(member: Member, message: unknown, cause: Cause | null): Why | undefined {
+    const { definition } = member
+    const { unit } = this
+    const first = unit.runes.length
+    this.nextId = this.firstId + first
+    this.nextSeq = this.firstSeq + first
+    this.cause = cause
+    this.self = member
+    const decided: Decision<unknown, unknown> | Why | Refuse = definition.decide(member.ahead, message, this)
+    if (typeof decided === "string") return decided
+    if (decided instanceof Refuse) {
+      unit.refuse(decided.error)
+      return undefined
+    }
+    if (!this.write(member, decided, cause)) return undefined
+    const follows = unit.runes.length === first ? cause : causeOf(unit.runes[unit.runes.length - 1]!)
+    this.follow(member, decided, follows)
+    for (let index = first; index < unit.runes.length && !unit.isRefused; index++) {
+      const { moves } = decided.runes[index - first]!
+      if (moves !== undefined && moves.length > 0) this.join(member, unit.runes[index]!, moves)
+    }
+    return undefined
+  }
+
+  /** The runes of one decision, and the state that they lead to. False: one was refused. */
+  private write(member: Member, decided: Decision<unknown, unknown>, cause: Cause | null): boolean {
+    const { unit } = this
+    const { runes: drafts } = decided
+    const before = member.ahead
+    if (drafts.length === 0) {
+      if (decided.state === undefined || decided.state === before) return true
+      throw new Error(`${member.address}: a state that no rune leads to would be gone after a crash`)
+    }
+    const first = unit.runes.length
+    let isExact = true
+    for (let index = 0; index < drafts.length; index++) {
+      const draft = drafts[index]!
+      const full = this.draft(member, draft, cause)
+      const prepared = this.system.log.prepare(full)
+      if (prepared instanceof RuneRefused) {
+        unit.refuse(prepared)
+        return false
+      }
+      isExact &&= prepared.payload === draft.payload
+      unit.texts.push(prepared.text)
+      unit.runes.push(this.rune(full, prepared))
+    }
+    const handed = isExact ? decided.state : undefined
+    this.arrive(member, handed, (state) => {
+      for (let index = first; index < unit.runes.length; index++) {
+        state = member.definition.apply(state, unit.runes[index]!, false)
+      }
+      return state
+    })
+    return true
+  }
+
+  /** The member's next state: as handed over, or as folded. */
+  private arrive(member: Member, handed: unknown, fold: (state: unknown) => unknown): void {
+    const { isStrict } = this.system
+    const after = handed === undefined ? fold(member.ahead) : handed
+    if (isStrict) {
+      if (handed !== undefined) compare(member.address, handed, fold(member.ahead))
+      freeze(member.address, after)
+    }
+    this.unit.touch(member, after)
+  }
+
+  /** Each sibling that a rune names makes its own move of it, before any later rune is written. */
+  private join(mover: Member, rune: Rune, names: ReadonlyArray<string>): void {
+    const { unit } = this
+    const moves = rune.moves as Array<string>
+    const queue = [...names]
+    for (let index = 0; index < queue.length && !unit.isRefused; index++) {
+      const member = this.scope.member(queue[index]!)
+      if (member === mover || moves.includes(member.name)) {
+        throw new Error(`${member.address}: ${rune.kind} moves it already; a rune moves an actor once`)
+      }
+      this.count(member)
+      queue.push(...this.joinOne(member, rune, moves))
+    }
+  }
+
+  /** Answers the further siblings that the same fact moves. */
+  private joinOne(member: Member, rune: Rune, moves: Array<string>): ReadonlyArray<string> {
+    const { definition } = member
+    if (definition.join === undefined) throw new Error(`${member.address}: joins no rune, but ${rune.kind} names it`)
+    this.nextId = rune.eventId
+    this.nextSeq = rune.seq
+    this.cause = causeOf(rune)
+    this.self = member
+    const { cause, unit } = this
+    const joined = definition.join(member.ahead, rune, this)
+    if (joined === undefined) return NO_MOVES
+    if (joined instanceof Refuse) {
+      unit.refuse(joined.error)
+      return NO_MOVES
+    }
+    if (typeof joined === "string") {
+      // a fact that is being stated cannot wait for a better time
+      if (joined === "stale") this.system.stale(member, rune)
+      else unit.refuse(refusalOf(member, { _tag: rune.trigger ?? rune.kind }, "illegal"), "illegal")
+      return NO_MOVES
+    }
+    moves.push(member.name)
+    this.arrive(member, joined.state, (state) => definition.apply(state, rune, true))
+    this.follow(member, joined, cause)
+    return joined.moves ?? NO_MOVES
+  }
+
+  private follow(member: Member, following: Following<unknown>, cause: Cause | null): void {
+    const { unit } = this
+    const { acts, reply, settles, tells } = following
+    if (reply !== undefined) unit.reply ??= reply
+    if (settles !== undefined) for (const settled of settles) (unit.settles ??= []).push({ ...settled, member })
+    if (tells !== undefined) {
+      for (const told of tells) {
+        const to = told.to as Member
+        if (to.scope === this.scope && !told.later) this.inner.push({ member: to, message: told.message, cause })
+        else (unit.outbox ??= []).push({ tell: told, cause })
+      }
+    }
+    if (acts !== undefined) {
+      for (const action of acts) (unit.acts ??= []).push(new Act(action, member, member.ahead, cause))
+    }
+  }
+
+  private draft(member: Member, draft: Draft, cause: Cause | null): RuneDraft {
+    const { actor } = draft
+    if (actor !== undefined && actor !== member.name && member.definition.parts?.(actor) !== true) {
+      throw new Error(`${member.address}: ${actor} is no part of it, so no fold would find its rune`)
+    }
+    return {
+      stream: this.scope.stream,
+      kind: draft.kind,
+      actor: actor ?? member.name,
+      from: draft.from ?? null,
+      to: draft.to ?? null,
+      trigger: draft.trigger ?? null,
+      cause,
+      moves: draft.moves === undefined ? NO_MOVES : [],
+      ...(draft.visibility !== undefined && { visibility: draft.visibility }),
+      payload: draft.payload
+    }
+  }
+
+  private rune(draft: RuneDraft, { payload, visibility }: Prepared): Rune {
+    const { actor, cause, from, kind, moves, stream, to, trigger } = draft
+    const count = this.unit.runes.length
+    return {
+      format: FORMAT,
+      eventId: this.firstId + count,
+      seq: this.firstSeq + count,
+      stream,
+      at: this.now,
+      kind,
+      actor,
+      from: from!,
+      to: to!,
+      trigger: trigger!,
+      cause: cause!,
+      moves: moves!,
+      visibility,
+      payload
+    }
+  }
+}
+
+const causeOf = ({ seq, stream }: Rune): Cause => ({ stream, seq })

@@ -1,0 +1,92 @@
+/**
+ * MailQueue: the mail of a scope in the order of its coming: a member and its message.
+ *
+ * Guarantees: first in, first out, but what comes back is in front, oldest first; to put
+ * back costs what comes back, however much waits; what has become void meanwhile does not
+ * pile up.
+ */
+import { Ask } from "./Mail.ts"
+import type { Member } from "./Member.ts"
+
+/** From here on the emptied front is given back, and void mail swept out. */
+const COMPACT_FROM = 2_048
+
+export class MailQueue {
+  /** Member and message, in pairs. */
+  private back: Array<unknown> = []
+  private first = 0
+  /** What came back: message and member in pairs, the next one last. */
+  private front: Array<unknown> = []
+  /** Asks that gave their place back while they wait here. */
+  private voids = 0
+  /** What `take` took last. */
+  member: Member = undefined as never
+  item: unknown = undefined
+
+  get size(): number {
+    return (this.back.length - this.first + this.front.length) / 2
+  }
+
+  push(member: Member, item: unknown): void {
+    this.back.push(member, item)
+  }
+
+  /** Takes the next one off; there must be one. */
+  take(): void {
+    const { back, front } = this
+    if (front.length > 0) {
+      this.member = front.pop() as Member
+      this.item = front.pop()
+      return
+    }
+    this.member = back[this.first] as Member
+    this.item = back[this.first + 1]
+    back[this.first] = back[this.first + 1] = undefined
+    this.first += 2
+    if (this.first >= COMPACT_FROM && this.first * 2 >= back.length) {
+      this.back = back.slice(this.first)
+      this.first = 0
+    }
+  }
+
+  /** In front of what waits: member and message in pairs, oldest first. */
+  putBack(pairs: ReadonlyArray<unknown>): void {
+    for (let index = pairs.length - 2; index >= 0; index -= 2) this.front.push(pairs[index + 1], pairs[index])
+  }
+
+  /** One ask more has given its place back: they are swept out when there are many. */
+  spoil(): void {
+    this.voids += 1
+    if (this.voids * 2 >= COMPACT_FROM && this.voids * 2 > this.size) this.keep((_, item) => isCounted(item))
+  }
+
+  /** Only what the test says yes to stays. */
+  private keep(test: (member: Member, item: unknown) => boolean): void {
+    const pairs = this.all()
+    this.back = []
+    this.front = []
+    this.first = 0
+    this.voids = 0
+    for (let index = 0; index < pairs.length; index += 2) {
+      if (test(pairs[index] as Member, pairs[index + 1])) this.back.push(pairs[index], pairs[index + 1])
+    }
+  }
+
+  /** Takes out what is for these members. */
+  takeOut(isOne: (member: Member) => boolean): Array<readonly [Member, unknown]> {
+    const out: Array<readonly [Member, unknown]> = []
+    this.keep((member, item) => {
+      if (!isOne(member)) return true
+      out.push([member, item])
+      return false
+    })
+    return out
+  }
+
+  /** Member and message in pairs, the next one first. */
+  all(): ReadonlyArray<unknown> {
+    return [...this.front.toReversed(), ...this.back.slice(this.first)]
+  }
+}
+
+const isCounted = (item: unknown): boolean => !(item instanceof Ask) || item.isCounted

@@ -1,0 +1,134 @@
+/**
+ * Member: one actor of a commit scope: its state, and the handle by which others tell and
+ * ask it. An actor without mail, timers and activities is this object and its state.
+ */
+import { Cause, Effect, type Fiber } from "effect"
+import type { Cause as RuneCause } from "../event-log/LogRune.ts"
+import { Activities } from "./Activities.ts"
+import type { ActorHandle, AskError } from "./ActorHandle.ts"
+import { type ActorStopped, actorStopped, type MailboxFull, mailboxFull } from "./ActorRef.ts"
+import type { CommitScope } from "./CommitScope.ts"
+import type { Committed, EventSourcedActor } from "./EventSourcedActor.ts"
+import { Ask, Asking, Mail, Performing } from "./Mail.ts"
+import { Timers } from "./Timers.ts"
+
+// oxlint-disable-next-line no-explicit-any
+export type AnyActor = EventSourcedActor<any, any, any, any, any>
+
+/** What few actors have. */
+interface Beside {
+  readonly timers: Timers
+  activities: Activities
+}
+
+// oxlint-disable-next-line no-explicit-any
+export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
+  readonly scope: CommitScope<never>
+  readonly name: string
+  readonly definition: AnyActor
+  /** As stepped: may be ahead of the log. */
+  ahead: S
+  /** As committed. */
+  state: S
+  /** Mail that waits or is on its way, postponed mail included. */
+  waiting = 0
+  postponed: Array<unknown> | undefined = undefined
+  /** When it was started first, ms since the epoch. */
+  began = 0
+  isRemoved = false
+  private beside: Beside | undefined = undefined
+
+  constructor(scope: CommitScope<never>, name: string, definition: AnyActor, state: S) {
+    this.scope = scope
+    this.name = name
+    this.definition = definition
+    this.ahead = state
+    this.state = state
+  }
+
+  get address(): string {
+    return `${this.scope.stream}/${this.name}`
+  }
+
+  /** Of the scope's incarnation that runs now. */
+  get isRunning(): boolean {
+    return this.scope.isRunning && !this.isRemoved
+  }
+
+  tell(message: M, cause: RuneCause | null = null): Effect.Effect<void> {
+    return Effect.withFiber((fiber) => {
+      const item = itemOf(message, cause)
+      if (this.scope.offer(this as Member, item, fiber.getRef(Performing)) !== "full") return Effect.void
+      return Effect.callback<void>((resume) => {
+        const leave = this.scope.waitForRoom(this as Member, item, () => resume(Effect.void))
+        return Effect.sync(leave)
+      })
+    })
+  }
+
+  offer(message: M, cause: RuneCause | null = null): Effect.Effect<void, MailboxFull | ActorStopped> {
+    return Effect.withFiber((fiber): Effect.Effect<void, MailboxFull | ActorStopped> => {
+      if (!this.scope.isOpen || this.isRemoved) return Effect.fail(actorStopped(this.address, "stopped"))
+      const taken = this.scope.offer(this as Member, itemOf(message, cause), fiber.getRef(Performing))
+      return taken === "full" ? Effect.fail(mailboxFull(this.address, this.scope.system.capacity)) : Effect.void
+    })
+  }
+
+  ask<Reply = Committed<S>>(message: M, cause: RuneCause | null = null): Effect.Effect<Reply, AskError | E> {
+    return Effect.withFiber((fiber: Fiber.Fiber<unknown, unknown>): Effect.Effect<Reply, AskError | E> => {
+      const asked = new Ask(this as Member, message, cause, fiber.getRef(Asking))
+      this.scope.ask(asked, fiber.getRef(Performing))
+      type Answer = Effect.Effect<Reply, AskError | E>
+      if (asked.exit !== undefined) return asked.exit as Answer
+      return Effect.callback<Reply, AskError | E>((resume) => {
+        if (asked.exit !== undefined) return resume(asked.exit as Answer)
+        asked.resume = (exit) => resume(exit as Answer)
+        return Effect.sync(() => this.scope.giveUp(asked))
+      })
+    })
+  }
+
+  tellNow(message: M, cause: RuneCause | null = null): boolean {
+    const item = itemOf(message, cause)
+    const taken = this.scope.offer(this as Member, item, false)
+    if (taken === "full") this.scope.bury(this as Member, item, "full")
+    return taken === "taken"
+  }
+
+  /** Brings timers and activities in line with the committed state. */
+  settleIn(): void {
+    const { definition } = this
+    if (definition.timers === undefined && definition.activities === undefined) return
+    if (!this.isRunning) return
+    const { system } = this.scope
+    if (this.began === 0) this.began = system.clock.currentTimeMillisUnsafe()
+    this.beside ??= { timers: new Timers(this as Member, system), activities: new Activities(this as Member) }
+    try {
+      if (definition.timers !== undefined) this.beside.timers.set(definition.timers(this.state, this.began))
+      if (definition.activities !== undefined) this.beside.activities.set(definition.activities(this.state))
+    } catch (defect) {
+      this.scope.crashed(Cause.die(defect))
+    }
+  }
+
+  /** The incarnation ends, or the actor leaves the scope. */
+  leave(): void {
+    this.beside?.timers.leave()
+    this.beside?.activities.leave()
+  }
+
+  /** Its activities, if they are not over. */
+  get leftover(): Activities | undefined {
+    const activities = this.beside?.activities
+    return activities === undefined || activities.isOver ? undefined : activities
+  }
+
+  /** An actor of the same name has been removed, and its activities are not over. */
+  takeOver(activities: Activities): void {
+    activities.handTo(this as Member)
+    this.beside = { timers: new Timers(this as Member, this.scope.system), activities }
+  }
+}
+
+const itemOf = (message: unknown, cause: RuneCause | null): unknown =>
+  cause === null ? message : new Mail(message, cause)

@@ -1,0 +1,30 @@
+/**
+ * PlainState: the switch of tests that holds actors to immutable plain data: each state is
+ * frozen deeply, and one that is no plain data is a crash that names the place.
+ */
+import { isDeepStrictEqual } from "node:util"
+
+const frozen = (value: unknown, path: string): void => {
+  if (typeof value === "function" || typeof value === "symbol") throw notPlain(path, typeof value)
+  if (typeof value !== "object" || value === null || Object.isFrozen(value)) return
+  const prototype: unknown = Object.getPrototypeOf(value)
+  if (!Array.isArray(value) && prototype !== Object.prototype && prototype !== null) {
+    throw notPlain(path, String((prototype as { constructor?: { name?: string } }).constructor?.name))
+  }
+  Object.freeze(value)
+  for (const [key, inner] of Object.entries(value)) frozen(inner, `${path}.${key}`)
+}
+
+const notPlain = (path: string, what: string) =>
+  new TypeError(`${path} is ${what}: a state is plain data, so that it can be frozen, stored and compared`)
+
+/** Freezes a state; throws where it is no plain data. */
+export const freeze = (address: string, state: unknown): void => frozen(state, address)
+
+/** Throws where the state that `decide` handed over is not what `apply` makes of its runes. */
+export const compare = (address: string, handed: unknown, applied: unknown): void => {
+  if (isDeepStrictEqual(handed, applied)) return
+  throw new Error(
+    `${address}: the state that was handed over is not what apply makes of the runes: ${JSON.stringify(handed)} is not ${JSON.stringify(applied)}`
+  )
+}

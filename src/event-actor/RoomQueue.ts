@@ -1,0 +1,66 @@
+/**
+ * RoomQueue: tellers that wait for room in a mailbox.
+ *
+ * Guarantees: who waited first gets the room; who sends again stands behind the others; a
+ * teller that is interrupted stands in no line; each is told once whether its message was
+ * taken.
+ */
+import type { Member } from "./Member.ts"
+
+export interface Waiter {
+  readonly item: unknown
+  /** False: the message was not taken, and never will be. */
+  readonly taken: (ok: boolean) => void
+}
+
+export class RoomQueue {
+  private readonly lines = new Map<Member, Array<Waiter>>()
+
+  has(member: Member): boolean {
+    return this.lines.has(member)
+  }
+
+  get isEmpty(): boolean {
+    return this.lines.size === 0
+  }
+
+  get members(): ReadonlyArray<Member> {
+    return [...this.lines.keys()]
+  }
+
+  /** The answer ends the wait. */
+  wait(member: Member, waiter: Waiter): () => void {
+    const known = this.lines.get(member)
+    if (known === undefined) this.lines.set(member, [waiter])
+    else known.push(waiter)
+    return () => {
+      const line = this.lines.get(member)
+      const index = line?.indexOf(waiter) ?? -1
+      if (line === undefined || index < 0) return
+      line.splice(index, 1)
+      if (line.length === 0) this.lines.delete(member)
+    }
+  }
+
+  /** As many as there is room for. */
+  admit(member: Member, hasRoom: () => boolean, take: (item: unknown) => void): void {
+    const line = this.lines.get(member)
+    if (line === undefined) return
+    while (line.length > 0 && hasRoom()) {
+      const waiter = line.shift()!
+      take(waiter.item)
+      waiter.taken(true)
+    }
+    if (line.length === 0) this.lines.delete(member)
+  }
+
+  /** There will be no room for these members. */
+  refuse(isOne: (member: Member) => boolean): void {
+    for (const member of this.members) {
+      if (!isOne(member)) continue
+      const line = this.lines.get(member)!
+      this.lines.delete(member)
+      for (const waiter of line) waiter.taken(false)
+    }
+  }
+}

@@ -1,0 +1,103 @@
+/**
+ * ScopeUnit: one macrostep, from its first step until it is durable: the runes of all
+ * actors that it moved, and what is due once they are on the disk.
+ */
+import type { Unit } from "../event-log/Log.ts"
+import type { Cause, Rune } from "../event-log/LogRune.ts"
+import type { Act } from "./ActionQueue.ts"
+import type { CommitScope } from "./CommitScope.ts"
+import type { Following, Tell } from "./EventSourcedActor.ts"
+import type { Mail } from "./Mail.ts"
+import type { Member } from "./Member.ts"
+
+/** A member that the macrostep moved. */
+export class Touched {
+  readonly member: Member
+  readonly before: unknown
+  after: unknown
+
+  constructor(member: Member, before: unknown, after: unknown) {
+    this.member = member
+    this.before = before
+    this.after = after
+  }
+}
+
+/** A tell to another scope, or for later, with the rune that it follows from. */
+export interface Leaving {
+  readonly tell: Tell
+  readonly cause: Cause | null
+}
+
+/** Mail, and whose it is. */
+export interface Kept {
+  readonly member: Member
+  readonly mail: Mail
+}
+
+export class ScopeUnit implements Unit {
+  readonly owner: CommitScope<never>
+  readonly runes: Array<Rune> = []
+  readonly texts: Array<string> = []
+  /** To whom the message from outside came that began it. */
+  readonly member: Member
+  /** That message. */
+  readonly item: unknown
+  touched: Array<Touched> | undefined = undefined
+  reply: unknown = undefined
+  settles: Array<NonNullable<Following<never>["settles"]>[number] & { readonly member: Member }> | undefined = undefined
+  outbox: Array<Leaving> | undefined = undefined
+  /** The outbox, sent. */
+  sent: Array<Mail> | undefined = undefined
+  /** Of it, what was sent to actors that are gone. */
+  lost: Array<Kept> | undefined = undefined
+  /** Mail between siblings that came too early. */
+  kept: Array<Kept> | undefined = undefined
+  acts: Array<Act> | undefined = undefined
+  /** Why nothing of it is written; and what that means for a teller's message. */
+  refused: unknown = undefined
+  why: "stale" | "illegal" | "refused" = "refused"
+  /** Whoever hears of it must wait until this id is durable. */
+  behind = 0
+
+  constructor(owner: CommitScope<never>, member: Member, item: unknown) {
+    this.owner = owner
+    this.member = member
+    this.item = item
+  }
+
+  get isRefused(): boolean {
+    return this.refused !== undefined
+  }
+
+  refuse(error: unknown, why: ScopeUnit["why"] = "refused"): void {
+    this.refused = error
+    this.why = why
+  }
+
+  touch(member: Member, after: unknown): void {
+    const known = this.touched?.find((touched) => touched.member === member)
+    if (known !== undefined) known.after = after
+    else if (after !== member.ahead) (this.touched ??= []).push(new Touched(member, member.ahead, after))
+    member.ahead = after
+  }
+
+  /** The states are as before the macrostep, and nothing is left of it but its refusal. */
+  drop(): void {
+    for (const { before, member } of this.touched ?? []) member.ahead = before
+    this.runes.length = 0
+    this.texts.length = 0
+    this.touched = undefined
+    this.settles = undefined
+    this.outbox = undefined
+    this.kept = undefined
+    this.acts = undefined
+  }
+
+  /** The macrostep never came to be: what it sent is void. */
+  takeBack(): void {
+    for (const mail of this.sent ?? []) mail.isGone = true
+    // sent again with the macrostep that sent it
+    for (const { mail } of this.kept ?? []) mail.isGone = true
+  }
+}

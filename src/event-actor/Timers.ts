@@ -1,0 +1,87 @@
+/**
+ * Timers: the timers of one actor, in line with its committed state.
+ *
+ * Guarantees: a timer counts on the monotonic clock from when its state was entered, also
+ * over a restart of the scope, so that no change of the wall clock touches it; after a
+ * restart of the process, as far as the wall clock can be believed: never longer than the
+ * whole. A timer fires once for a deadline; its message is void once the state, as
+ * stepped, no longer has that timer. A timer costs a fiber while it waits, none else.
+ */
+import type { System } from "./ActorSystem.ts"
+import type { Timer } from "./EventSourcedActor.ts"
+import { Due } from "./Mail.ts"
+import type { Member } from "./Member.ts"
+
+interface Entry {
+  readonly since: number
+  readonly after: number
+  /** `since` on the monotonic clock. */
+  readonly began: number
+  hasFired: boolean
+  cancel: (() => void) | undefined
+}
+
+export class Timers {
+  private readonly member: Member
+  private readonly system: System
+  private readonly entries = new Map<string, Entry>()
+
+  constructor(member: Member, system: System) {
+    this.member = member
+    this.system = system
+  }
+
+  /** These, and no others. */
+  set(timers: ReadonlyArray<Timer<unknown>>): void {
+    const before = [...this.entries]
+    for (const timer of timers) this.hold(timer)
+    for (const [key, entry] of before) {
+      if (timers.some((timer) => timer.key === key)) continue
+      entry.cancel?.()
+      this.entries.delete(key)
+    }
+  }
+
+  /** The incarnation ends; what has fired, and how long the others have run, is kept for the next. */
+  leave(): void {
+    for (const entry of this.entries.values()) {
+      entry.cancel?.()
+      entry.cancel = undefined
+    }
+  }
+
+  private hold(timer: Timer<unknown>): void {
+    const { after, key, since } = timer
+    const known = this.entries.get(key)
+    if (known !== undefined && known.since === since && known.after === after) {
+      if (known.cancel === undefined && !known.hasFired) this.arm(timer, known)
+      return
+    }
+    known?.cancel?.()
+    const entry: Entry = { since, after, began: this.beganAt(since), hasFired: false, cancel: undefined }
+    this.entries.set(key, entry)
+    this.arm(timer, entry)
+  }
+
+  /** The moment on the monotonic clock: as a timer that counts from it knows, else by the wall clock. */
+  private beganAt(since: number): number {
+    for (const entry of this.entries.values()) if (entry.since === since) return entry.began
+    const { clock, monotonic } = this.system
+    return monotonic() - Math.max(0, clock.currentTimeMillisUnsafe() - since)
+  }
+
+  private arm(timer: Timer<unknown>, entry: Entry): void {
+    if (entry.after === Number.POSITIVE_INFINITY) return
+    const wait = entry.began + entry.after - this.system.monotonic()
+    if (wait <= 0) return this.fire(timer, entry)
+    entry.cancel = this.system.after(Math.ceil(wait), () => this.fire(timer, entry))
+  }
+
+  private fire({ after, key, message, seq, since }: Timer<unknown>, entry: Entry): void {
+    entry.cancel = undefined
+    entry.hasFired = true
+    const { member } = this
+    const cause = seq === undefined || seq === 0 ? null : { stream: member.scope.stream, seq }
+    member.scope.push(member, new Due(message, cause, key, since, after))
+  }
+}

@@ -1,0 +1,97 @@
+/**
+ * TurnScheduler: who gets the next turn. Round robin among scopes that have mail, in
+ * slices of time and not of messages; after `PASS` ms the event loop gets its turn, so
+ * that sockets and timers never wait longer than that and one step, however heavy the
+ * steps are.
+ */
+import type { EventLoopShape } from "./EventLoop.ts"
+
+/** What can be given a turn. */
+export interface Turn {
+  /** Works until `until` (the loop's `now`), or until nothing is left. True: wants another turn. */
+  turn(until: number): boolean
+}
+
+/** ms that one scope works before another gets its turn. */
+export const SLICE = 0.5
+/** ms that scopes work before the event loop gets its turn. */
+export const PASS = 4
+/** From here on the emptied front of the row is given back. */
+const COMPACT_FROM = 1_024
+
+export class TurnScheduler {
+  /** A turn is under way on this stack: whatever wants one has to queue. */
+  isBusy = false
+  private readonly loop: EventLoopShape
+  private ready: Array<Turn> = []
+  private next = 0
+  private isPlanned = false
+  private readonly run = (): void => this.pass()
+
+  constructor(loop: EventLoopShape) {
+    this.loop = loop
+  }
+
+  /** Scopes that wait for a turn. */
+  get waiting(): number {
+    return this.ready.length - this.next
+  }
+
+  schedule(turn: Turn): void {
+    this.ready.push(turn)
+    if (!this.isBusy) this.plan()
+  }
+
+  /**
+   * Runs the task as a turn of its own: what it leads to has to queue, so that the task is
+   * not interrupted by what it answers or tells.
+   */
+  alone(task: () => void): void {
+    if (this.isBusy) return task()
+    this.isBusy = true
+    try {
+      task()
+    } finally {
+      this.isBusy = false
+      if (this.waiting > 0) this.plan()
+    }
+  }
+
+  private plan(): void {
+    if (this.isPlanned) return
+    this.isPlanned = true
+    this.loop.soon(this.run)
+  }
+
+  private pass(): void {
+    this.isPlanned = false
+    this.isBusy = true
+    try {
+      this.turns()
+    } finally {
+      this.isBusy = false
+      if (this.ready.length > 0 && !this.isPlanned) {
+        this.isPlanned = true
+        this.loop.later(this.run)
+      }
+    }
+  }
+
+  private turns(): void {
+    const end = this.loop.now() + PASS
+    while (this.next < this.ready.length) {
+      const turn = this.ready[this.next++]!
+      if (this.next > COMPACT_FROM && this.next * 2 > this.ready.length) {
+        this.ready = this.ready.slice(this.next)
+        this.next = 0
+      }
+      const now = this.loop.now()
+      if (turn.turn(Math.min(now + SLICE, end))) this.ready.push(turn)
+      if (now >= end) break
+    }
+    if (this.next === this.ready.length) {
+      this.ready = []
+      this.next = 0
+    }
+  }
+}

@@ -1,0 +1,65 @@
+/**
+ * LogRune: the shapes of runes that `Log` speaks of. They replace those of Rune.ts when
+ * the log in its final shape is there.
+ */
+import { Schema } from "effect"
+import { type Payload, Visibility } from "./Rune.ts"
+
+export { type Payload, Visibility }
+
+/** The rune that led here. */
+export const Cause = Schema.Struct({ stream: Schema.String, seq: Schema.Int })
+export type Cause = typeof Cause.Type
+
+/** The format that is written now. Runes of format 1 were hashed with their position and had no `seq`. */
+export const FORMAT = 2
+
+export const Rune = Schema.Struct({
+  /** How the rune is hashed: 1 or 2. */
+  format: Schema.Int,
+  /** Rises by one over the whole log, from 1; not hashed in format 2. */
+  eventId: Schema.Int,
+  /** Rises by one within the stream, from 1. */
+  seq: Schema.Int,
+  stream: Schema.String,
+  /** Milliseconds since the epoch. */
+  at: Schema.Finite,
+  kind: Schema.String,
+  /** The machine that moved first, as `<kind of machine>/<name>`: `turn/builder`. */
+  actor: Schema.String,
+  from: Schema.NullOr(Schema.String),
+  to: Schema.NullOr(Schema.String),
+  /** The machine event's tag, or the command. */
+  trigger: Schema.NullOr(Schema.String),
+  cause: Schema.NullOr(Cause),
+  /** Further machines of the scope that this fact moves: `agent/builder`. */
+  moves: Schema.Array(Schema.String),
+  visibility: Visibility,
+  payload: Schema.Record(Schema.String, Schema.Unknown)
+})
+export type Rune = typeof Rune.Type
+
+/** A rune before the log gave it its place and time. */
+export interface RuneDraft {
+  readonly stream: string
+  readonly kind: string
+  readonly actor: string
+  readonly from?: string | null
+  readonly to?: string | null
+  readonly trigger?: string | null
+  readonly cause?: Cause | null
+  readonly moves?: ReadonlyArray<string>
+  /** Left out: what the kind's entry in the registry says. */
+  readonly visibility?: Visibility
+  readonly payload: Payload
+}
+
+/** The rune as the cause of another. */
+export const causeOf = ({ seq, stream }: { readonly stream: string; readonly seq: number }): Cause => ({ stream, seq })
+
+/** `stream#seq`, as people see it. */
+export const causeText = ({ seq, stream }: Cause): string => `${stream}#${seq}`
+
+/** Whether two causes name one rune. */
+export const sameCause = (a: Cause | null, b: Cause | null): boolean =>
+  a === b || (a !== null && b !== null && a.seq === b.seq && a.stream === b.stream)

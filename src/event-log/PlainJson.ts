@@ -1,0 +1,31 @@
+/**
+ * PlainJson: whether a value is what its JSON text reads back as. Where it is, the value
+ * itself may be folded in place of the parsed text, at a tenth of the cost.
+ */
+
+/** False for NaN, -0, undefined, functions, dates, class instances and whatever else JSON changes or drops. */
+export const isPlainJson = (value: unknown): boolean => {
+  switch (typeof value) {
+    case "string":
+    case "boolean":
+      return true
+    case "number":
+      return Number.isFinite(value) && !Object.is(value, -0)
+    case "object":
+      return value === null || (Array.isArray(value) ? isPlainArray(value) : isPlainObject(value))
+    default:
+      return false
+  }
+}
+
+const isPlainArray = (values: ReadonlyArray<unknown>): boolean => {
+  // by index: a hole reads as undefined
+  for (let index = 0; index < values.length; index++) if (!isPlainJson(values[index])) return false
+  return true
+}
+
+const isPlainObject = (value: object): boolean => {
+  if (Object.getPrototypeOf(value) !== Object.prototype) return false
+  for (const key in value) if (!isPlainJson((value as { readonly [key: string]: unknown })[key])) return false
+  return true
+}

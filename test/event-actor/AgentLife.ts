@@ -1,0 +1,229 @@
+/**
+ * AgentLife: an agent's Inbox, Turn and Agent tables as one commit scope, its conversation
+ * as another, on the daemon's own tables: an example of what `follow` and `joins` are for.
+ *
+ *     send ─► inbox.received ─► turn.started ─► inbox.delivered ─► agent.busy   one append
+ *     the same, joined: inbox.received ─► turn.started (moves inbox and agent)  one append
+ *
+ * Nothing here asks, retries, sweeps or settles: what siblings hear of a move is durable
+ * together with it, or not at all.
+ */
+import * as Agent from "../../src/agents/AgentMachine.ts"
+import * as Conversation from "../../src/agents/ConversationMachine.ts"
+import * as Inbox from "../../src/agents/Inbox.ts"
+import * as Turn from "../../src/agents/TurnMachine.ts"
+import type { ActorHandle } from "../../src/event-actor/ActorHandle.ts"
+import type { System } from "../../src/event-actor/ActorSystem.ts"
+import { type Context, tell, type Tell } from "../../src/event-actor/EventSourcedActor.ts"
+import { fold, unheard } from "../../src/event-actor/ScopeFold.ts"
+import { type MachineState, type Moved, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+import { causeOf, type Rune } from "../../src/event-log/LogRune.ts"
+import { scopeIn } from "./Lab.ts"
+
+type InboxState = MachineState<"Open", Inbox.Data>
+type TurnState = MachineState<Turn.State, Turn.Data>
+type AgentState = MachineState<Agent.State, Agent.Data>
+type ConversationState = MachineState<Conversation.State, Conversation.Data>
+type ConversationHandle = ActorHandle<ConversationState, Conversation.Event>
+
+/** What the process is given; the only action of a plain turn. */
+export interface GiveInput {
+  readonly _tag: "GiveInput"
+  readonly turnId: string
+  readonly text: string
+}
+
+export interface Around {
+  readonly agent: string
+  /** Siblings join the runes of the turn in place of writing their own. */
+  readonly isJoined: boolean
+  readonly conversation: ConversationHandle
+  /** Writes to the process's input. */
+  readonly give: (input: GiveInput) => void
+}
+
+const namesOf = (agent: string) => ({ inbox: `inbox/${agent}`, turn: `turn/${agent}`, agent: `agent/${agent}` })
+
+/** The next turn, where there is something to do and nothing against it; its id comes from the rune that begins it. */
+const nextTurn = (
+  { agent, conversation }: Around,
+  inbox: Inbox.Data,
+  turn: TurnState,
+  { now, nextId, read, ref }: Context
+): ReadonlyArray<Tell> => {
+  const names = namesOf(agent)
+  if (turn.state !== "idle" || read<AgentState>(names.agent).state !== "idle") return []
+  // A hint: who pauses it meanwhile has the last word, by message.
+  const { state } = conversation.state
+  if (state !== "active" && state !== "created") return []
+  const waiting = [
+    ...inbox.carried.filter(({ messageId }) => turn.data.unfinished.includes(messageId)),
+    ...inbox.waiting
+  ]
+  if (waiting.length === 0) return []
+  return [
+    tell(ref<Turn.Event>(names.turn), {
+      _tag: "start_turn",
+      turnId: `turn-${nextId}`,
+      agentId: agent,
+      input: waiting.map(({ text }) => text).join("\n"),
+      source: turn.data.unfinished.length > 0 ? "resume" : "queue",
+      messageIds: waiting.map(({ messageId }) => messageId),
+      at: now
+    })
+  ]
+}
+
+const eventOf = (rune: Rune): Turn.Event => rune.payload["event"] as Turn.Event
+
+const inboxActor = (around: Around) =>
+  stateMachineActor<"Open", Inbox.Event, Inbox.Data, never>({
+    machine: Inbox.Inbox,
+    data: Inbox.initial,
+    joins: (rune) => {
+      const event = eventOf(rune)
+      if (rune.kind !== "turn.started" || event._tag !== "start_turn") return undefined
+      return { _tag: "Delivered", runId: event.turnId, messageIds: event.messageIds }
+    },
+    follow: ({ after, context, event }) =>
+      event._tag !== "Received"
+        ? undefined
+        : {
+            tells: nextTurn(around, after.data, context.read<TurnState>(namesOf(around.agent).turn), context),
+            reply: { eventId: context.nextId }
+          }
+  })
+
+const endings: { readonly [state in Turn.State]?: Agent.Event["_tag"] & `turn_${string}` } = {
+  completed: "turn_completed",
+  interrupted: "turn_interrupted",
+  error: "turn_error"
+}
+
+const endOf = (ending: `turn_${string}`, turnId: string, message: string): Agent.Event =>
+  (ending === "turn_error" ? { _tag: ending, turnId, message } : { _tag: ending, turnId }) as Agent.Event
+
+const began = (around: Around, { after, context, event }: Moved<Turn.State, Turn.Event, Turn.Data>) => {
+  const names = namesOf(around.agent)
+  const { messageIds } = after.data
+  const turnId = after.data.turnId!
+  const acts: ReadonlyArray<GiveInput> = [
+    { _tag: "GiveInput", turnId, text: event._tag === "start_turn" || event._tag === "steer" ? event.input : "" }
+  ]
+  const news = tell(around.conversation, { _tag: "new_turn", turnId, agentId: around.agent })
+  if (around.isJoined) return { moves: [names.inbox, names.agent], tells: [news], acts }
+  return {
+    tells: [
+      tell(context.ref<Inbox.Event>(names.inbox), { _tag: "Delivered", runId: turnId, messageIds }),
+      tell(context.ref<Agent.Event>(names.agent), { _tag: "turn_assigned", turnId }),
+      news
+    ],
+    acts
+  }
+}
+
+const ended = (around: Around, { after, context }: Moved<Turn.State, Turn.Event, Turn.Data>) => {
+  const names = namesOf(around.agent)
+  const { data, state } = after
+  const turnId = data.turnId!
+  const { outcome, reason } = data.ended!
+  const tells: Array<Tell> = [
+    tell(around.conversation, { _tag: "turn_completed", turnId, agentId: around.agent, outcome })
+  ]
+  // What was interrupted has its grace; the others are over.
+  if (state !== "interrupted") tells.push(tell(context.ref<Turn.Event>(names.turn), { _tag: "turn_finalized", turnId }))
+  if (around.isJoined) return { moves: [names.agent], tells }
+  return {
+    tells: [tell(context.ref<Agent.Event>(names.agent), endOf(endings[state]!, turnId, reason ?? "")), ...tells]
+  }
+}
+
+const turnActor = (around: Around) =>
+  stateMachineActor<Turn.State, Turn.Event, Turn.Data, Turn.Action, GiveInput>({
+    machine: Turn.Turn,
+    data: Turn.initial(),
+    follow: (move) => {
+      const { after, before, context, event } = move
+      if (before.state === "idle" && (event._tag === "start_turn" || event._tag === "steer")) return began(around, move)
+      if (endings[after.state] !== undefined && before.state !== after.state) return ended(around, move)
+      if (after.state !== "idle") return undefined
+      return {
+        tells: nextTurn(around, context.read<InboxState>(namesOf(around.agent).inbox).data, after, context)
+      }
+    },
+    perform: (action) => {
+      if (action._tag === "GiveInput") around.give(action)
+    }
+  })
+
+const agentActor = () =>
+  stateMachineActor<Agent.State, Agent.Event, Agent.Data, Agent.Action>({
+    machine: Agent.Agent,
+    data: Agent.initial(),
+    joins: ({ kind, payload, to }) => {
+      const turnId = String(payload["turn_id"])
+      if (kind === "turn.started") return { _tag: "turn_assigned", turnId }
+      const ending = endings[to as Turn.State]
+      return ending === undefined ? undefined : endOf(ending, turnId, "")
+    },
+    perform: () => {}
+  })
+
+const conversationActor = stateMachineActor<
+  Conversation.State,
+  Conversation.Event,
+  Conversation.Data,
+  Conversation.Action
+>({ machine: Conversation.Conversation, data: Conversation.initial(), perform: () => {} })
+
+/** What a log tells of the actors of one stream. */
+export const foldOf = (runes: ReadonlyArray<Rune>, agent: string) => {
+  const names = namesOf(agent)
+  const around = { agent, isJoined: false, conversation: undefined as never, give: () => {} }
+  const states = fold(
+    {
+      [names.inbox]: inboxActor(around),
+      [names.turn]: turnActor(around),
+      [names.agent]: agentActor(),
+      "conversation/c": conversationActor
+    },
+    runes
+  )
+  return {
+    inbox: states[names.inbox] as InboxState,
+    turn: states[names.turn] as TurnState,
+    agent: states[names.agent] as AgentState,
+    conversation: states["conversation/c"] as ConversationState
+  }
+}
+export type Folded = ReturnType<typeof foldOf>
+
+export const conversationScope = (system: System, from: ConversationState) => {
+  const scope = scopeIn(system, "c", { id: "conversation/c" })
+  return { scope, conversation: scope.add("conversation/c", conversationActor, from) }
+}
+
+export const agentScope = (system: System, around: Around, from: Folded) => {
+  const names = namesOf(around.agent)
+  const scope = scopeIn(system, "c", { id: names.agent })
+  return {
+    scope,
+    inbox: scope.add(names.inbox, inboxActor(around), from.inbox),
+    turn: scope.add(names.turn, turnActor(around), from.turn),
+    agent: scope.add(names.agent, agentActor(), from.agent)
+  }
+}
+
+/** The one repair that is left: what the conversation has not heard of is told again. */
+export const tellAgain = (runes: ReadonlyArray<Rune>, agentId: string, conversation: ConversationHandle): void => {
+  const said = runes.filter(({ actor, kind }) => actor === `turn/${agentId}` && kind !== "turn.finalized")
+  const received = runes.filter(({ actor }) => actor === "conversation/c")
+  for (const rune of unheard(said, received)) {
+    const { from, payload, to } = rune
+    const turnId = String(payload["turn_id"])
+    if (from === "idle") conversation.tellNow({ _tag: "new_turn", turnId, agentId }, causeOf(rune))
+    else if (to === "completed" || to === "interrupted" || to === "error") {
+      conversation.tellNow({ _tag: "turn_completed", turnId, agentId, outcome: to }, causeOf(rune))
+    }
+  }
+}
