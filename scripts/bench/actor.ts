@@ -14,7 +14,7 @@ import * as MachineActor from "../../src/event-actor/MachineActor.ts"
 import * as ServerActor from "../../src/event-actor/ServerActor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { define, to } from "../../src/event-actor/StateMachine.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { type Bench, heap, interleave, isOnPath, type Measure, quantile, type Subject } from "./Bench.ts"
 

@@ -16,7 +16,7 @@ import * as LiveChannels from "../../src/channels/LiveChannels.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { AgentPort, type AgentReport, type Member } from "../../src/domain/AgentPort.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { type Bench, heap, interleave, type Measure, type Subject } from "./Bench.ts"
 
@@ -57,7 +57,15 @@ const standIns = Effect.fnUntraced(function* (agents: ReadonlyArray<string>, ans
       Effect.gen(function* () {
         turns += 1
         const turnId = `t${turns}`
-        const base = { conversation: home.conversation, agent, eventId: turns, at: 0, turnId, messageIds: [messageId] }
+        const base = {
+          conversation: home.conversation,
+          agent,
+          eventId: turns,
+          cause: null,
+          at: 0,
+          turnId,
+          messageIds: [messageId]
+        }
         given += 1
         const output = given < answers ? `${given}\nTURN_COMPLETE` : "TURN_COMPLETE"
         yield* PubSub.publish(reports, { ...base, _tag: "TurnStarted" })

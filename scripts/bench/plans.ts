@@ -62,7 +62,8 @@ const workOff = (plan: Plan): number => {
 /** The runes of a goal in which every task is done. */
 const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Told> => {
   const told: Array<Told> = []
-  const say = (event: Told["event"]) => told.push({ eventId: told.length + 1, at: told.length, event })
+  const say = (event: Told["event"]) =>
+    told.push({ eventId: told.length + 1, seq: told.length + 1, at: told.length, event })
   say({ _tag: "goal_submitted", planId: "g1", goal: "all of it", by: "bench" })
   for (const [index, piece] of pieces(tasks).entries()) {
     say(

@@ -14,7 +14,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { type Bench, interleave, quantile, type Subject } from "./Bench.ts"
 
 const ROUNDS = 5
@@ -41,8 +41,7 @@ interface Disk {
 
 type Make = (folder: string) => Promise<Disk>
 
-const layer = (folder: string) =>
-  SqlEventLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
+const layer = (folder: string) => DaemonLog.layer({ file: join(folder, "runes.db") }).pipe(Layer.provide(Redact.layer))
 
 const runeLog: Make = async (folder) => {
   const runtime = ManagedRuntime.make(layer(folder))

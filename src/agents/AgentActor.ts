@@ -8,7 +8,7 @@
 import { Effect } from "effect"
 import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import * as MachineActor from "../event-actor/MachineActor.ts"
-import type { RuneDraft } from "../event-log/Rune.ts"
+import type { RuneRef, RuneDraft } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import { step } from "../event-actor/StateMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
@@ -24,13 +24,13 @@ export interface Life {
   readonly log: EventLog["Service"]
   readonly deadLetters: DeadLetters["Service"]
   /** It has nothing to do, and can be reached. */
-  readonly idle: (cause: number) => Effect.Effect<void>
+  readonly idle: (cause: RuneRef) => Effect.Effect<void>
   readonly interruptTurn: (turnId: string, reason: string) => Effect.Effect<void>
   readonly forceStop: (turnId: string) => Effect.Effect<void>
   /** How the turn that it is busy with has ended; undefined while it has not. */
   readonly ended: (turnId: string) => AgentMachine.Event | undefined
   /** It has ended: its worker ends, whoever watches is told. */
-  readonly release: (data: AgentMachine.Data, failed: boolean, cause: number) => Effect.Effect<void>
+  readonly release: (data: AgentMachine.Data, failed: boolean, cause: RuneRef) => Effect.Effect<void>
 }
 
 const perform = (life: Life, action: AgentMachine.Action, act: Act): Effect.Effect<void> => {

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import { type CallInfo, type Caller, CommandRefused, type Done, type Report } from "../domain/Messages.ts"
-import type { Rune, RuneDraft } from "../event-log/Rune.ts"
+import { causeOf, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { AgentCommands } from "./AgentCommands.ts"
 import type { Fleet, VoiceOf } from "./Fleet.ts"
@@ -89,7 +89,8 @@ const reporting = Effect.fnUntraced(function* (
     payload: { agent_id: agent, turn_id: turnId, parent_id: parent?.name ?? null, status, summary, evidence }
   })
   const { at, eventId } = rune
-  yield* around.report({ _tag: "Reported", conversation, agent, eventId, at, turnId, status, summary, evidence })
+  const cause = causeOf(rune)
+  yield* around.report({ _tag: "Reported", conversation, agent, eventId, cause, at, turnId, status, summary, evidence })
   yield* around.heard(of, rune)
   return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
 })

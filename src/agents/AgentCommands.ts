@@ -25,6 +25,7 @@ import { MAX_PROMPT_BYTES, said } from "./Prompt.ts"
 import { sweep } from "./Sweep.ts"
 import type { TurnActor } from "./TurnActor.ts"
 import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
+import type { Cause } from "../event-log/Rune.ts"
 
 type Command<A = Done> = Effect.Effect<A, CommandRefused | StorageError>
 
@@ -187,19 +188,19 @@ class Commands {
         })
       }
       const done = record.ended.get(messageId)
-      if (done !== undefined) return { eventId: done.eventId, isNew: false }
+      if (done !== undefined) return { eventId: done.eventId, cause: undefined }
       const received = yield* Effect.result(inbox.ask({ _tag: "Received", message }))
       if (Result.isFailure(received)) {
         const error = received.failure
-        if (error._tag === "Refused" && error.why === "stale") return { eventId: 0, isNew: false }
+        if (error._tag === "Refused" && error.why === "stale") return { eventId: 0, cause: undefined }
         return yield* refuse(error)
       }
-      const { eventId } = received.success
-      yield* around.home.firstMessage(messageId, eventId)
-      yield* worker?.tell({ _tag: "WorkArrived", messageId }, eventId) ?? Effect.void
+      const { cause, eventId } = received.success
+      yield* around.home.firstMessage(messageId, cause)
+      yield* worker?.tell({ _tag: "WorkArrived", messageId }, cause) ?? Effect.void
       // what is urgent ends the run, and is the next one's to carry
       if (!message.urgent) yield* live.wake
-      return { eventId, isNew: true }
+      return { eventId, cause }
       // what is in the inbox wakes its agent, even if the sender goes away meanwhile
     },
     Effect.uninterruptible
@@ -208,7 +209,7 @@ class Commands {
   /** Into the turn in progress, where there is one that takes it. */
   private readonly redirect = Effect.fnUntraced(
     { self: this },
-    function* (this: Commands, message: Inbox.Message, cause: number) {
+    function* (this: Commands, message: Inbox.Message, cause: Cause | undefined) {
       const { live, name, turn } = this.agent
       if (!live.turns || !isActive(turn.snapshot.state)) return false
       yield* turn.tell(
@@ -236,17 +237,15 @@ class Commands {
       const messageId = yield* Ids.messageId
       const at = yield* Clock.currentTimeMillis
       const message = { messageId, from: caller.by, text, urgent: how === "urgent", at }
-      const { eventId } = yield* this.receive(message)
+      const { cause, eventId } = yield* this.receive(message)
       if (worker === undefined || worker.snapshot.state === "Stopped") {
         return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
       }
       if (how === "urgent") {
-        const { runId } = worker.snapshot.data
-        // without a run the next one carries it
-        if (runId !== null) yield* worker.tell({ _tag: "UrgentMessage", messageId, runId }, eventId)
+        yield* worker.tell({ _tag: "UrgentMessage", messageId }, cause)
         return { eventId, message: `${fullName} is told now.` }
       }
-      if (how === "steer" && (yield* this.redirect(message, eventId))) {
+      if (how === "steer" && (yield* this.redirect(message, cause))) {
         return {
           eventId,
           message: `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
@@ -280,14 +279,13 @@ class Commands {
       return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
     }
     const state = worker?.snapshot.state ?? "Stopped"
-    const runId = worker?.snapshot.data.runId ?? ""
     if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
       return yield* new CommandRefused({
         message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
         remedy: `See what it does: agentd why ${fullName}`
       })
     }
-    const { eventId } = yield* Effect.catch(worker.ask({ _tag: "UrgentMessage", messageId: null, runId }), refuse)
+    const { eventId } = yield* Effect.catch(worker.ask({ _tag: "UrgentMessage", messageId: null }), refuse)
     return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
   })
 
@@ -331,7 +329,7 @@ class Commands {
       yield* this.withdraw(messageId)
       const now = worker?.snapshot
       if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
-        yield* worker!.tell({ _tag: "UrgentMessage", messageId: null, runId: now.data.runId! })
+        yield* worker!.tell({ _tag: "UrgentMessage", messageId: null })
       }
     }
   )
@@ -339,8 +337,8 @@ class Commands {
   readonly steer = Effect.fnUntraced({ self: this }, function* (this: Commands, of: AgentMessage) {
     yield* this.takes
     const message: Inbox.Message = { ...of, urgent: false, at: yield* Clock.currentTimeMillis }
-    const { eventId, isNew } = yield* this.receive(message)
-    if (isNew) yield* this.redirect(message, eventId)
+    const { cause } = yield* this.receive(message)
+    if (cause !== undefined) yield* this.redirect(message, cause)
   })
 
   readonly terminate: Tenant["terminate"] = ({ by, force, reason }) =>
@@ -367,7 +365,7 @@ export const of = (agent: AgentSupervisor): AgentCommands => {
   const { around } = agent
   const { conversation, log } = around
   const tenant: Tenant = {
-    announce: Effect.suspend(() => agent.announce(agent.life?.snapshot.entered ?? 0)),
+    announce: Effect.suspend(() => agent.announce(agent.standing)),
     wake: Effect.suspend(() =>
       Effect.andThen(agent.worker?.tell({ _tag: "WorkArrived" }) ?? Effect.void, agent.live.wake)
     ),

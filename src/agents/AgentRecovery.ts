@@ -70,8 +70,8 @@ export const kinds = [
 
 export const freshAgent = (name: string): AgentRecord => ({
   name,
-  inbox: { state: "Open", data: Inbox.initial, entered: 0, at: 0 },
-  turn: { state: "idle", data: TurnMachine.initial(), entered: 0, at: 0 },
+  inbox: { state: "Open", data: Inbox.initial, entered: 0, seq: 0, at: 0 },
+  turn: { state: "idle", data: TurnMachine.initial(), entered: 0, seq: 0, at: 0 },
   worker: undefined,
   life: undefined,
   incarnation: 0,
@@ -84,10 +84,11 @@ export const freshAgent = (name: string): AgentRecord => ({
 })
 
 /** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
-export const begun = (rune: Pick<Rune, "eventId" | "at" | "payload">): WorkerSnapshot => ({
+export const begun = (rune: Pick<Rune, "eventId" | "seq" | "at" | "payload">): WorkerSnapshot => ({
   state: WorkerMachine.Worker.initial,
   data: rune.payload["initial"] as WorkerMachine.Data,
   entered: rune.eventId,
+  seq: rune.seq,
   at: rune.at
 })
 

@@ -29,6 +29,7 @@ import * as RunSupervisor from "./RunSupervisor.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as WorkerActor from "./WorkerActor.ts"
 import type { WorktreeError } from "./Worktree.ts"
+import { refOf, type RuneRef } from "../event-log/Rune.ts"
 
 /** What the file of an open conversation says now. */
 export interface ConfigNews {
@@ -263,20 +264,26 @@ export class AgentSupervisor {
       ])
       const runes = yield* log.append(drafts)
       for (const rune of runes) apply(this.record, "agent", "", rune)
-      const { eventId } = runes.at(-1)!
-      yield* home.agentEnded(this.name, eventId)
-      return eventId
+      const last = runes.at(-1)!
+      yield* home.agentEnded(this.name, refOf(last))
+      return last.eventId
     },
     Effect.uninterruptible
   )
 
+  /** The rune that the agent stands on. */
+  get standing(): RuneRef {
+    const { entered = 0, seq = 0 } = this.life?.snapshot ?? {}
+    return { stream: this.around.conversation, seq, eventId: entered }
+  }
+
   /** Whether it is there for turns, and whether it has one. */
-  announce(eventId: number): Effect.Effect<void> {
+  announce(cause: RuneRef): Effect.Effect<void> {
     return Effect.gen({ self: this }, function* () {
       const { conversation, home } = this.around
       const life = this.life?.snapshot
       if (life?.state !== "idle" && life?.state !== "running_turn") return
-      const of = { conversation, agent: this.name, eventId, at: yield* Clock.currentTimeMillis }
+      const of = { conversation, agent: this.name, cause, eventId: cause.eventId, at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
       if (reason !== undefined) return yield* this.report({ ...of, _tag: "Offline", reason, crashed: false })
       yield* this.report({ ...of, _tag: "Online" })
@@ -316,7 +323,8 @@ export class AgentSupervisor {
             _tag: "Offline",
             conversation,
             agent: name,
-            eventId: cause,
+            cause,
+            eventId: cause.eventId,
             at: this.life!.snapshot.at,
             reason,
             crashed

@@ -20,6 +20,7 @@ import * as Budget from "./Budget.ts"
 import { conversationAddress, type Life } from "./ConversationRecovery.ts"
 import { standing } from "./ConversationRow.ts"
 import type { ConversationPort, Tenant } from "./ConversationPort.ts"
+import type { Cause as RuneCause, RuneRef } from "../event-log/Rune.ts"
 
 type Machine = MachineActor.MachineActor<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
 type Act = MachineActor.Context<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
@@ -47,7 +48,7 @@ export interface Around {
   /** An agent has ended: its sub-agents follow. */
   readonly ended: (agent: string) => Effect.Effect<void>
   /** A turn is completed, as the rune `cause` says; told until the turn is finalized. */
-  readonly answered: (agent: string, turnId: string, cause: number) => Effect.Effect<void, StorageError>
+  readonly answered: (agent: string, turnId: string, cause: RuneRef) => Effect.Effect<void, StorageError>
   /** The end of the log when this daemon took it over: what is older is in the life already. */
   readonly recoveredTo: number
 }
@@ -109,7 +110,7 @@ export class ConversationActor {
   private readonly life: Life
   private readonly scope: Scope.Scope
   actor!: Machine
-  private readonly recent: Array<{ readonly cause: number; readonly spent: Partial<Budget.Spent> }> = []
+  private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Partial<Budget.Spent> }> = []
   private readonly force = Deferred.makeUnsafe<void>()
   /** Agents that are being ended. */
   private readonly endings = new Map<string, Fiber.Fiber<void, StorageError>>()
@@ -155,7 +156,7 @@ export class ConversationActor {
   /** Answers what the event led to, or undefined where it is refused; waits while the actor is being restarted. */
   readonly ask = (
     event: ConversationMachine.Event,
-    cause?: number
+    cause?: RuneCause
   ): Effect.Effect<
     MachineActor.Committed<ConversationMachine.State, ConversationMachine.Data> | undefined,
     StorageError
@@ -173,12 +174,12 @@ export class ConversationActor {
         )
 
   /** One whose log does not fold is moved by nobody. */
-  private tell(event: ConversationMachine.Event, cause?: number): Effect.Effect<void> {
+  private tell(event: ConversationMachine.Event, cause?: RuneCause): Effect.Effect<void> {
     return this.life.broken === undefined ? this.actor.tell(event, cause) : Effect.void
   }
 
   /** The first sign of life; any later one changes nothing. */
-  private begin(event: ConversationMachine.Event, cause: number): Effect.Effect<void> {
+  private begin(event: ConversationMachine.Event, cause: RuneRef): Effect.Effect<void> {
     return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, cause) : Effect.void))
   }
 
@@ -209,22 +210,22 @@ export class ConversationActor {
 
   private readonly agentFailed: ConversationPort["agentFailed"] = (agentId, error, cause) =>
     Effect.suspend(() => {
-      if ((this.life.failures.get(agentId) ?? -1) >= cause) return Effect.void
-      this.life.failures.set(agentId, cause)
+      if ((this.life.failures.get(agentId) ?? -1) >= cause.seq) return Effect.void
+      this.life.failures.set(agentId, cause.seq)
       return this.tell({ _tag: "agent_failed", agentId, error }, cause)
     })
 
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
     Effect.suspend(() => {
       const { ended } = this.life
-      if ((ended.get(agent) ?? 0) >= cause) return Effect.void
-      ended.set(agent, cause)
+      if ((ended.get(agent) ?? 0) >= cause.eventId) return Effect.void
+      ended.set(agent, cause.eventId)
       return this.around.ended(agent)
     })
 
   private readonly used: ConversationPort["used"] = (_agent, spent, cause) =>
     Effect.suspend(() => {
-      if (cause <= this.around.recoveredTo) return Effect.void
+      if (cause.eventId <= this.around.recoveredTo) return Effect.void
       this.life.spent = Budget.add(this.life.spent, spent)
       this.recent.push({ cause, spent })
       if (this.recent.length > RECENT) this.recent.shift()
@@ -271,7 +272,7 @@ export class ConversationActor {
       case "ResetBudget":
         return Effect.sync(() => {
           // a usage that became durable after the reset counts already
-          const later = this.recent.filter((usage) => usage.cause > cause)
+          const later = this.recent.filter((usage) => usage.cause.eventId > cause.eventId)
           this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
         })
       case "DrainQueues":

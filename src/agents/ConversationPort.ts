@@ -6,28 +6,29 @@ import type { Effect } from "effect"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { Spent } from "./Budget.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
 
 /** The conversation, as its agents see it. `cause` is the rune that led there. */
 export interface ConversationPort {
   /** Why no turn may start now, in words; undefined when one may. A plain read. */
   readonly barred: () => string | undefined
   /** Durable when it answers true; false: it is not open to turns any more. */
-  readonly newTurn: (agent: string, turnId: string, cause: number) => Effect.Effect<boolean, StorageError>
+  readonly newTurn: (agent: string, turnId: string, cause: RuneRef) => Effect.Effect<boolean, StorageError>
   /** Durable when it answers; a turn it does not know (any more) changes nothing. */
   readonly turnEnded: (
     agent: string,
     turnId: string,
     outcome: TurnOutcome,
-    cause: number
+    cause: RuneRef
   ) => Effect.Effect<void, StorageError>
-  readonly firstMessage: (messageId: string, cause: number) => Effect.Effect<void>
-  readonly agentReady: (agent: string, cause: number) => Effect.Effect<void>
+  readonly firstMessage: (messageId: string, cause: RuneRef) => Effect.Effect<void>
+  readonly agentReady: (agent: string, cause: RuneRef) => Effect.Effect<void>
   /** An agent has stopped for good. */
-  readonly agentFailed: (agent: string, error: string, cause: number) => Effect.Effect<void>
+  readonly agentFailed: (agent: string, error: string, cause: RuneRef) => Effect.Effect<void>
   /** An agent is terminated or has failed, for whatever reason: its sub-agents end with it. Again for the same end: nothing. */
-  readonly agentEnded: (agent: string, cause: number) => Effect.Effect<void>
+  readonly agentEnded: (agent: string, cause: RuneRef) => Effect.Effect<void>
   /** Counted against the conversation's budget; enforced at once. The rune `agent.usage` of the agent is durable. */
-  readonly used: (agent: string, spent: Partial<Spent>, cause: number) => Effect.Effect<void>
+  readonly used: (agent: string, spent: Partial<Spent>, cause: RuneRef) => Effect.Effect<void>
 }
 
 /** An agent, as its conversation sees it. */

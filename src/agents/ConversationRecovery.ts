@@ -88,7 +88,7 @@ export const conversationAddress = (conversation: string): string => `conversati
 const unlimited: Spending = { tokens: null, toolCalls: null, wallTime: null, usd: null }
 
 export const fresh = (): Life => ({
-  snapshot: { state: "[*]", data: ConversationMachine.initial(), entered: 0, at: 0 },
+  snapshot: { state: "[*]", data: ConversationMachine.initial(), entered: 0, seq: 0, at: 0 },
   broken: undefined,
   spent: Budget.nothing,
   limits: unlimited,
@@ -140,7 +140,7 @@ const move = (life: Life, rune: Rune): void => {
       life.turns.delete(event.turnId)
       break
     case "agent_failed":
-      if (rune.cause !== null) life.failures.set(event.agentId, rune.cause)
+      if (rune.cause !== null) life.failures.set(event.agentId, rune.cause.seq)
       break
   }
 }
@@ -212,7 +212,7 @@ export interface Summary {
 export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
   if (rune.stream !== DAEMON_STREAM || rune.kind !== "session.archived") return undefined
   const summary = rune.payload["summary"] as Summary
-  const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, at: rune.at }
+  const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, seq: 0, at: rune.at }
   const { limits, spent } = summary
   const life: Life = { ...fresh(), spent, limits, archive: summary.file }
   life.snapshot = evolve(ConversationMachine.Conversation, closed, rune)

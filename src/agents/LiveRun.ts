@@ -5,6 +5,7 @@
 import { Effect, Latch } from "effect"
 import type { Run } from "../backends/Backend.ts"
 import * as Excerpt from "./Excerpt.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
 
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
@@ -21,7 +22,7 @@ export class LiveRun {
   /** The turn whose input it has. */
   given: string | undefined = undefined
   /** The rune that ended the turn which is being finalized. */
-  ended: number | undefined = undefined
+  ended: RuneRef | undefined = undefined
   /** What it has said in the turn since its last tool call; what comes after the limit is left out. */
   private said = ""
   /** It is being ended, and takes no turn any more. */

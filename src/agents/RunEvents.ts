@@ -348,7 +348,7 @@ export class RunEvents implements RunSink {
       if (now - this.signedAt < SIGN) return Effect.void
       this.signedAt = now
       return Effect.flatMap(log.head, (eventId) =>
-        report({ _tag: "Active", conversation, agent, eventId, at: now, turnId })
+        report({ _tag: "Active", conversation, agent, eventId, cause: null, at: now, turnId })
       )
     })
   })

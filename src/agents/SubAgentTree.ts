@@ -10,7 +10,7 @@ import { Effect, Schedule, type Scope } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { Caller, CommandRefused } from "../domain/Messages.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { RuneRef, Rune } from "../event-log/Rune.ts"
 import { AGENTS } from "./ConversationMachine.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type * as AgentCommands from "./AgentCommands.ts"
@@ -193,7 +193,7 @@ export class SubAgentTree {
   /** Its turn is completed: what its parent asked for there and no report told of is for the parent. Again for the same turn: nothing. */
   readonly answered = Effect.fnUntraced(
     { self: this },
-    function* (this: SubAgentTree, name: string, turnId: string, cause: number) {
+    function* (this: SubAgentTree, name: string, turnId: string, cause: RuneRef) {
       const { log, record, tree } = this.house
       const { news, spawned } = record.life
       const parent = this.parentOf(name)
@@ -253,8 +253,12 @@ export class SubAgentTree {
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
       const last = [...(record.agents.get(child)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
-      const said = ChildNews.isEnd(rune) ? last : rune.cause
-      const answer = said !== null && said > this.begins(child) ? outputOf(yield* log.get(said)) : ""
+      const said = ChildNews.isEnd(rune)
+        ? yield* log.get(last)
+        : rune.cause === null
+          ? undefined
+          : yield* log.find(rune.cause)
+      const answer = said !== undefined && said.eventId > this.begins(child) ? outputOf(said) : ""
       yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text: ChildNews.text(rune, child, answer) })
     }
   )

@@ -9,6 +9,7 @@ import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type { Decision } from "../backends/Backend.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
 
 export type ToolActor = MachineActor.MachineActor<ToolMachine.State, ToolMachine.Event, ToolMachine.Data>
 export type Snapshot = ToolActor["snapshot"]
@@ -25,7 +26,7 @@ export interface Bench {
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<Taken>
   readonly stop: (callId: string) => Effect.Effect<void>
   /** It has its result, which is durable. */
-  readonly ended: (callId: string, status: ToolMachine.Status, cause: number) => Effect.Effect<void>
+  readonly ended: (callId: string, status: ToolMachine.Status, cause: RuneRef) => Effect.Effect<void>
 }
 
 type Act = MachineActor.Context<ToolMachine.State, ToolMachine.Event, ToolMachine.Data>

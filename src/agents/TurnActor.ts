@@ -25,6 +25,7 @@ import type { UsageMeter } from "./UsageMeter.ts"
 import { followUp } from "./Prompt.ts"
 import type { RunSupervisor } from "./RunSupervisor.ts"
 import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
 
 export type TurnActor = MachineActor.MachineActor<TurnMachine.State, TurnMachine.Event, TurnMachine.Data>
 export type Snapshot = TurnActor["snapshot"]
@@ -67,7 +68,7 @@ const patiently = <A, E extends Failed>(asked: Effect.Effect<A, E>): Effect.Effe
   )
 
 /** Brings the inbox in line with the turn's own rune: what a turn carries is delivered. */
-const deliver = (desk: Desk, { messageIds, turnId }: TurnMachine.Data, cause: number) =>
+const deliver = (desk: Desk, { messageIds, turnId }: TurnMachine.Data, cause: RuneRef) =>
   turnId === null || desk.inbox.snapshot.data.runId === turnId
     ? Effect.void
     : Effect.catchTag(
@@ -96,7 +97,8 @@ const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
     _tag: "TurnStarted",
     conversation,
     agent,
-    eventId: act.cause,
+    cause: act.cause,
+    eventId: act.cause.eventId,
     at: yield* at,
     turnId,
     messageIds: data.messageIds
@@ -107,8 +109,8 @@ const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
 })
 
 /** What it was asked, as its rune says. */
-const inputOf = Effect.fnUntraced(function* (desk: Desk, cause: number) {
-  const event = (yield* desk.log.get(cause))?.payload["event"] as TurnMachine.Event | undefined
+const inputOf = Effect.fnUntraced(function* (desk: Desk, cause: RuneRef) {
+  const event = (yield* desk.log.get(cause.eventId))?.payload["event"] as TurnMachine.Event | undefined
   return event?._tag === "start_turn" || event?._tag === "steer" ? event.input : ""
 })
 
@@ -146,7 +148,7 @@ const streamResponse = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   }
   yield* desk.meter.start(turnId)
   if (isFirst) return
-  const text = yield* inputOf(desk, entered)
+  const text = yield* inputOf(desk, act.cause)
   live.given = turnId
   // interrupted meanwhile: the run has heard nothing of it, and never will
   if (act.self.snapshot.entered !== entered) return live.end()
@@ -173,21 +175,22 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
 }
 
 /** Everybody hears of the end. Safe to repeat. */
-const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: number) {
+const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: RuneRef) {
   const { agent, conversation, home, log, meter } = desk
   const { data } = act.snapshot
   const turnId = data.turnId!
   const ended = data.ended!
   yield* deliver(desk, data, rune)
   yield* meter.stop(turnId)
-  const last = yield* log.get(rune)
+  const last = yield* log.get(rune.eventId)
   yield* home.turnEnded(agent, turnId, last === undefined ? ended.outcome : countedAs(ended.outcome, last), rune)
   yield* desk.life()?.tell(endOf(data)!, rune) ?? Effect.void
   yield* desk.report({
     _tag: "TurnEnded",
     conversation,
     agent,
-    eventId: rune,
+    cause: rune,
+    eventId: rune.eventId,
     at: yield* at,
     turnId,
     messageIds: data.messageIds,
@@ -209,12 +212,12 @@ const finalizeTurn = Effect.fnUntraced(function* (desk: Desk, act: Act) {
   const { data, entered, state } = act.snapshot
   const turnId = data.turnId!
   live.unsettle()
-  live.ended = entered
+  live.ended = act.cause
   if (state === "interrupted") yield* live.turnOver(turnId)
   // over before anybody could be told that it began
   if (live.begun !== turnId && entered > recoveredTo) yield* begin(desk, act)
-  yield* settle(desk, act, entered)
-  yield* act.self.tell({ _tag: "turn_finalized", turnId }, entered)
+  yield* settle(desk, act, act.cause)
+  yield* act.self.tell({ _tag: "turn_finalized", turnId }, act.cause)
 })
 
 /** The next input for the live run; undefined while there is none. */

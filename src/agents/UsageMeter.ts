@@ -9,6 +9,7 @@ import { Clock, Duration, Effect, Fiber, Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import * as Budget from "./Budget.ts"
+import { refOf, type RuneRef } from "../event-log/Rune.ts"
 
 export interface Surroundings {
   readonly conversation: string
@@ -16,8 +17,8 @@ export interface Surroundings {
   readonly log: EventLog["Service"]
   readonly limits: () => BudgetConfig
   /** The conversation counts, too. */
-  readonly used: (spent: Partial<Budget.Spent>, cause: number) => Effect.Effect<void>
-  readonly exhausted: (what: Budget.Exhausted, cause: number) => Effect.Effect<void>
+  readonly used: (spent: Partial<Budget.Spent>, cause: RuneRef) => Effect.Effect<void>
+  readonly exhausted: (what: Budget.Exhausted, cause: RuneRef) => Effect.Effect<void>
 }
 
 /** The time of a turn is written this often, ms. */
@@ -63,9 +64,9 @@ export class UsageMeter {
         }
       ])
       this.spent = Budget.add(this.spent, spent)
-      yield* this.around.used(spent, rune!.eventId)
+      yield* this.around.used(spent, refOf(rune!))
       const { exhausted } = this
-      if (exhausted !== undefined) yield* this.around.exhausted(exhausted, rune!.eventId)
+      if (exhausted !== undefined) yield* this.around.exhausted(exhausted, refOf(rune!))
     }).pipe(
       // a log that takes nothing more ends the daemon by itself
       Effect.catch((error) => Effect.logWarning(`${this.around.agent}: what it spent is not written: ${error.message}`))

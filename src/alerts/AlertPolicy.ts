@@ -33,6 +33,8 @@ export const Alert = Schema.Struct({
   runId: Schema.NullOr(Schema.String),
   /** The rune that caused it, the newest where it is there several times. */
   cause: Schema.Int,
+  /** Its place in the stream; not there in alerts that an older agentd queued. */
+  seq: Schema.optionalKey(Schema.Int),
   /** Of the cause, ms since the epoch. */
   at: Schema.Finite,
   /** So many equal ones. */
@@ -172,6 +174,7 @@ export const alertOf = (rune: Rune): Alert | undefined => {
     errors: words.errors ?? null,
     runId: words.runId ?? null,
     cause: rune.eventId,
+    seq: rune.seq,
     at: rune.at,
     count: 1
   }

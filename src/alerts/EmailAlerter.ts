@@ -8,7 +8,7 @@
  * Message-ID); without a mail section nothing is tried, and what was queued goes
  * out once there is one.
  */
-import { createHash } from "node:crypto"
+import { createHash, hash } from "node:crypto"
 import { hostname } from "node:os"
 import { Clock, Duration, Effect, Result, Stream } from "effect"
 import type { MailConfig } from "../config/Config.ts"
@@ -54,6 +54,9 @@ interface Source {
   readonly hash: string
 }
 
+/** Tells the rune from those of other stores. */
+const hashOf = ({ at, kind, seq, stream }: Rune): string => hash("sha256", JSON.stringify([stream, seq, at, kind]))
+
 /** The alerts among runes, equal ones folded, in the order of their first. */
 const alertsOf = (runes: ReadonlyArray<Rune>): ReadonlyArray<Source> => {
   const byKey = new Map<string, Source>()
@@ -61,7 +64,7 @@ const alertsOf = (runes: ReadonlyArray<Rune>): ReadonlyArray<Source> => {
     const alert = alertOf(rune)
     if (alert === undefined) continue
     const before = byKey.get(alert.key)
-    byKey.set(alert.key, { hash: rune.hash, alert: before === undefined ? alert : together(before.alert, alert) })
+    byKey.set(alert.key, { hash: hashOf(rune), alert: before === undefined ? alert : together(before.alert, alert) })
   }
   return [...byKey.values()]
 }

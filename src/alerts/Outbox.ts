@@ -9,7 +9,7 @@
  */
 import { createHash } from "node:crypto"
 import { Effect, Option, Schema, Stream } from "effect"
-import { DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
+import { type Cause, DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog, type Selection } from "../event-log/EventLog.ts"
 import { Alert, together } from "./AlertPolicy.ts"
 import { delayAfter, FailureClass } from "./Retry.ts"
@@ -38,6 +38,9 @@ const Queued = Schema.Struct({
   alert: Alert
 })
 type Queued = typeof Queued.Type
+
+/** The alert's rune; an alert that an older agentd queued does not say. */
+const causeOf = ({ seq, stream }: Alert): Cause | null => (seq === undefined ? null : { stream, seq })
 
 const Sent = Schema.Struct({
   batch: Schema.String,
@@ -246,7 +249,7 @@ export const queue = (
     upTo,
     alert
   }
-  return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: alert.cause, payload }
+  return { stream: DAEMON_STREAM, kind: "alert.queued", actor: ACTOR, cause: causeOf(alert), payload }
 }
 
 /** When a batch may be tried (again), as far as time decides; undefined: another is before it. */
@@ -266,11 +269,16 @@ export interface Attempt {
   readonly messageId: string
 }
 
-const resolved = (kind: string, attempt: Attempt, payload: object): RuneDraft => ({
+const resolved = (
+  kind: string,
+  attempt: Attempt,
+  payload: object,
+  [first] = attempt.batch.alerts.values()
+): RuneDraft => ({
   stream: DAEMON_STREAM,
   kind,
   actor: ACTOR,
-  cause: [...attempt.batch.alerts.values()][0]?.alert.cause ?? null,
+  cause: first === undefined ? null : causeOf(first.alert),
   payload: {
     batch: attempt.batch.id,
     destination: attempt.destination,

@@ -49,7 +49,7 @@ import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-import * as SqlEventLog from "../event-log/SqlEventLog.ts"
+import * as DaemonLog from "./DaemonLog.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
 
@@ -182,7 +182,7 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
     ),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
-    Layer.provideMerge(SqlEventLog.layer({ file: join(options.state, "runes.db") })),
+    Layer.provideMerge(DaemonLog.layer({ file: join(options.state, "runes.db") })),
     Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
     Layer.provideMerge(NodeServices.layer)
   )

@@ -1,13 +1,12 @@
 /**
- * EventKinds: every kind of rune there is, with its payload's Schema, who may read it
- * by default, and whether it may be appended lazily.
- *
- * An unknown kind is refused when it is appended (somebody's bug) and tolerated
- * when it is read (a newer agentd wrote it); it is internal then.
+ * EventKinds: every kind of rune that agentd knows, with its payload's Schema, who may
+ * read it by default, and whether it may be appended lazily.
  */
-import { Cause, Exit, Schema } from "effect"
+import { Schema } from "effect"
 import { ChannelConfig, Order } from "../config/ChannelConfig.ts"
-import type { Visibility } from "../event-log/Rune.ts"
+import * as EventKinds from "../event-log/EventKinds.ts"
+import { kind } from "../event-log/EventKinds.ts"
+import { ownKinds } from "../event-log/LogRules.ts"
 import * as AgentMachine from "../agents/AgentMachine.ts"
 import * as GoalMachine from "../goals/GoalMachine.ts"
 import * as ConversationMachine from "../agents/ConversationMachine.ts"
@@ -17,52 +16,37 @@ import * as ToolMachine from "../agents/ToolMachine.ts"
 import * as TurnMachine from "../agents/TurnMachine.ts"
 import * as WorkerMachine from "../agents/WorkerMachine.ts"
 
-export interface Kind {
-  /** Of its JSON, as it is stored. */
-  readonly payload: Schema.Codec<unknown, unknown>
-  readonly visibility: Visibility
-  /** Nothing that a fold reads: may be appended without waiting, and dropped under load. */
-  readonly lazy: boolean
-}
-
-type Shape = Schema.Codec<unknown, unknown>
-
 const text = Schema.String
-
-const kind = (payload: Shape, options: { readonly visibility?: Visibility; readonly lazy?: boolean } = {}): Kind => ({
-  payload,
-  visibility: options.visibility ?? "public",
-  lazy: options.lazy ?? false
-})
 
 const settings = Schema.toType(ChannelConfig)
 
-/** A move of a machine: the whole event, and besides it the fields that the machine names. */
-const moved = (event: Shape): Shape => Schema.Struct({ event })
-
-/** All kinds of a machine. */
-const machine = (module: {
-  readonly kinds: ReadonlyArray<string>
-  readonly Event: Shape
+/** All kinds of a machine: a move is the whole event, and besides it the fields that the machine names. */
+const machine = <const K extends string, E>(module: {
+  readonly kinds: ReadonlyArray<K>
+  readonly Event: EventKinds.Shape<E>
   readonly lazy?: ReadonlyArray<string>
-}): { readonly [name: string]: Kind } => {
-  const payload = moved(module.Event)
+}): { readonly [P in K]: EventKinds.Kind<{ readonly event: E }> } => {
+  const payload = Schema.Struct({ event: module.Event })
   return Object.fromEntries(
     module.kinds.map((name) => [
       name,
       kind(payload, {
         visibility: INTERNAL.has(name) ? "internal" : "public",
-        lazy: module.lazy?.includes(name) ?? false
+        lazy: module.lazy?.includes(name) ?? false,
+        seals: SEALS.has(name)
       })
     ])
-  )
+  ) as { readonly [P in K]: EventKinds.Kind<{ readonly event: E }> }
 }
+
+/** Ends a conversation: its stream takes nothing more. */
+const SEALS = new Set(["session.closed"])
 
 /** Kinds of the machines that are of no use to who only watches. */
 const INTERNAL = new Set(["turn.finalized", "plan.critique"])
 
 /** Required is what a fold reads; whoever appends may say more. */
-const table: { readonly [name: string]: Kind } = {
+const table = {
   ...machine(WorkerMachine),
   ...machine(AgentMachine),
   ...machine(TurnMachine),
@@ -133,33 +117,8 @@ const table: { readonly [name: string]: Kind } = {
   "alert.sent": kind(Schema.Struct({ batch: text })),
   "alert.failed": kind(Schema.Struct({ batch: text })),
   "actor.dead_letter": kind(Schema.Struct({ reason: text }), { visibility: "internal", lazy: true }),
-  "invariant.violated": kind(
-    Schema.Struct({
-      rule: text,
-      severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
-      /** Of the rune that was refused. */
-      kind: text,
-      actor: text,
-      stream: text,
-      message: text
-    })
-  ),
-  "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" })
+  ...ownKinds
 }
 
-/** By name. */
-export const kinds: ReadonlyMap<string, Kind> = new Map(Object.entries(table))
-
-/** One cheap check a kind, made when the module is loaded. */
-const checks = new Map([...kinds].map(([name, { payload }]) => [name, Schema.is(payload)]))
-
-/** Whether the payload has its kind's shape; false for an unknown kind. */
-export const accepts = (name: string, payload: unknown): boolean => checks.get(name)?.(payload) ?? false
-
-/** What is wrong with it, in words: slow, for the message of a refusal. */
-export const explain = (name: string, payload: unknown): string => {
-  const entry = kinds.get(name)
-  if (entry === undefined) return `no kind of rune is named "${name}"`
-  const decoded = Schema.decodeUnknownExit(entry.payload)(payload)
-  return Exit.isFailure(decoded) ? String(Cause.squash(decoded.cause)) : "the payload does not have the kind's type"
-}
+/** Every kind, with the type of its payload. */
+export const kinds = EventKinds.make(table)

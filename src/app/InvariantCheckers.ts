@@ -4,27 +4,8 @@
  */
 import { HashMap, Option } from "effect"
 import type { InvariantId } from "../domain/Invariants.ts"
+import type { AnyChecker, Checker, Seen, Violation } from "../event-log/InvariantGuard.ts"
 import type { Payload } from "../event-log/Rune.ts"
-
-/** What a checker sees of a rune. */
-export interface Seen {
-  readonly kind: string
-  readonly actor: string
-  readonly to: string | null
-  readonly payload: Payload
-}
-
-export interface Violation {
-  readonly rule: InvariantId
-  readonly message: string
-}
-
-export interface Checker<S> {
-  readonly kinds: ReadonlyArray<string>
-  readonly initial: S
-  readonly check: (state: S, rune: Seen) => Violation | undefined
-  readonly apply: (state: S, rune: Seen) => S
-}
 
 const violation = (rule: InvariantId, message: string): Violation => ({ rule, message })
 
@@ -263,3 +244,8 @@ export const tasks: Checker<Tasks> = {
     return HashMap.set(state, rune.actor, owned(plan, taskId, rune))
   }
 }
+
+/** All of them, in the order in which a rune is held against them. */
+export const checkers: ReadonlyArray<AnyChecker> = [turns, tools, runs, floors, tasks].map(
+  (checker) => checker as unknown as AnyChecker
+)

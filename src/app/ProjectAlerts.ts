@@ -41,7 +41,7 @@ export const layer = (userConfig: string) =>
           Effect.map(fleet.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
         why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {
-            const goal = yield* GoalHistory.story(log, { stream, actor, cause })
+            const goal = yield* GoalHistory.story(log, { stream, actor, upTo: cause })
             if (goal.length > 0) return goal
             const agent = yield* agentOf(stream, actor)
             if (agent === undefined) return []

@@ -78,6 +78,7 @@ export interface Channel {
 /** What a fold reads of a rune. */
 export interface Recorded {
   readonly eventId: number
+  readonly seq: number
   readonly at: number
   readonly kind: string
   readonly payload: Payload
@@ -189,7 +190,7 @@ const assign = (channel: Channel, agent: string): Channel => {
   const assigned = { ...channel, assigned: HashSet.add(channel.assigned, agent) }
   if (HashMap.has(channel.seats, agent)) return assigned
   const data = SeatMachine.initial(agent, channel.name, limitsOf(channel.settings, agent))
-  const stand = { state: SeatMachine.Seat.initial, data, entered: 0, at: 0 }
+  const stand = { state: SeatMachine.Seat.initial, data, entered: 0, seq: 0, at: 0 }
   return withSeat(assigned, { agent, stand, told: 0, spoke: 0, prompt: null })
 }
 

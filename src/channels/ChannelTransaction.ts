@@ -99,9 +99,15 @@ export class ChannelTransaction {
 
   private append(draft: RuneDraft): void {
     this.drafts.push(draft)
-    // Its real id and time come from the log; until then it only has to be later than all before.
+    // Its real place and time come from the log; until then it only has to be later than all before.
     const eventId = this.channel.restsOn + 1
-    this.channel = apply(this.channel, { eventId, at: this.view.now, kind: draft.kind, payload: draft.payload })
+    this.channel = apply(this.channel, {
+      eventId,
+      seq: eventId,
+      at: this.view.now,
+      kind: draft.kind,
+      payload: draft.payload
+    })
   }
 
   /** A fact about the channel itself. */

@@ -248,7 +248,9 @@ class LiveChannels {
 const hear = Effect.fnUntraced(function* (crew: AgentPort["Service"], hall: ChannelRegistry, report: AgentReport) {
   const { agent, at, conversation } = report
   const tell = (input: Input) =>
-    Effect.forEach(hall.placesOf(conversation, agent), (actor) => actor.tell(input, report.eventId), { discard: true })
+    Effect.forEach(hall.placesOf(conversation, agent), (actor) => actor.tell(input, report.cause ?? undefined), {
+      discard: true
+    })
   switch (report._tag) {
     case "TurnStarted":
       hall.crowd.set(conversation, agent, { busy: true, aliveAt: at })

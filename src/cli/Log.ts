@@ -68,9 +68,9 @@ export const lineOf = (
 /** A kind that nobody writes is likely a slip; a newer agentd may know it, so it is asked for all the same. */
 const checkKinds = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
   const { kinds } = yield* Effect.promise(() => import("../app/EventKinds.ts"))
-  for (const kind of asked.filter((each) => !kinds.has(each))) {
-    const near = didYouMean(kind, [...kinds.keys()])
-    const family = [...kinds.keys()].filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
+  for (const kind of asked.filter((each) => kinds.get(each) === undefined)) {
+    const near = didYouMean(kind, kinds.names)
+    const family = kinds.names.filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
     const meant = near === undefined ? "" : ` Did you mean "${near}"?`
     const some = near !== undefined || family.length === 0 ? "" : ` There are: ${family.join(", ")}.`
     yield* Console.error(`agentd: no rune is of a kind "${plain(kind)}".${meant}${some}`)

@@ -7,7 +7,7 @@ import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
 import type { VerifyEvent } from "../rpc/Protocol.ts"
 import { EventLog, StorageError, type Verdict } from "../event-log/EventLog.ts"
-import * as SqlEventLog from "../event-log/SqlEventLog.ts"
+import * as DaemonLog from "../app/DaemonLog.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
@@ -39,7 +39,7 @@ const byHand = Effect.fnUntraced(function* (file: string) {
       remedy: "Name the state folder with --state DIR, or start the daemon once: agentd start"
     })
   }
-  return yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(SqlEventLog.layerReadOnly({ file })))
+  return yield* Effect.flatMap(EventLog, (log) => log.verify).pipe(Effect.provide(DaemonLog.layerReadOnly({ file })))
 })
 
 export const run = Effect.fnUntraced(function* () {

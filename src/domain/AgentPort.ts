@@ -8,6 +8,7 @@
  */
 import { Context, type Effect, type Stream } from "effect"
 import type { CommandRefused, Report } from "./Messages.ts"
+import type { Cause } from "../event-log/Rune.ts"
 
 /** One agent. */
 export interface Address {
@@ -57,6 +58,8 @@ export interface Member extends Address {
 /** A committed fact about an agent. */
 export type AgentReport = Address & {
   readonly eventId: number
+  /** The same rune, as the cause of what follows; null for a sign of life. */
+  readonly cause: Cause | null
   /** ms since the epoch */
   readonly at: number
 } & (

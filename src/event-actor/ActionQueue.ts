@@ -7,7 +7,7 @@
  * actions that are mere calls are still done.
  */
 import { Cause, Exit, type Effect } from "effect"
-import type { Cause as RuneCause } from "../event-log/LogRune.ts"
+import type { Cause as RuneCause } from "../event-log/Rune.ts"
 import type { CommitScope } from "./CommitScope.ts"
 import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"

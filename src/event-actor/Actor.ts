@@ -26,6 +26,7 @@ import {
 } from "../supervision/Child.ts"
 import type { DeadLetters, Reason } from "./DeadLetters.ts"
 import { Ask, Envelope, type Item, Mailbox } from "./Mailbox.ts"
+import type { Cause as RuneCause } from "../event-log/Rune.ts"
 
 /** Messages that an actor works off before it lets others have their turn. */
 export const TURN = 256
@@ -110,7 +111,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
 
   // --- ActorRef
 
-  tellNow(message: M, cause?: number): boolean {
+  tellNow(message: M, cause?: RuneCause): boolean {
     const item = cause === undefined ? message : new Envelope(message, cause)
     if (this.mailbox.push(item)) {
       if (!this.awake) this.wake()
@@ -120,7 +121,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     return false
   }
 
-  tell(message: M, cause?: number): Effect.Effect<void> {
+  tell(message: M, cause?: RuneCause): Effect.Effect<void> {
     return Effect.suspend(() => {
       const item = cause === undefined ? message : new Envelope(message, cause)
       if (this.mailbox.push(item)) {
@@ -131,7 +132,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     })
   }
 
-  offer(message: M, cause?: number): Effect.Effect<void, MailboxFull | ActorStopped> {
+  offer(message: M, cause?: RuneCause): Effect.Effect<void, MailboxFull | ActorStopped> {
     return Effect.suspend((): Effect.Effect<void, MailboxFull | ActorStopped> => {
       if (!this.mailbox.push(cause === undefined ? message : new Envelope(message, cause))) {
         return this.isClosed
@@ -143,7 +144,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
     })
   }
 
-  ask(message: M, cause?: number): Effect.Effect<A, E | MailboxFull | ActorStopped> {
+  ask(message: M, cause?: RuneCause): Effect.Effect<A, E | MailboxFull | ActorStopped> {
     return Effect.withFiber((fiber) => {
       if (this.status !== "running") return Effect.fail(actorStopped(this.address, this.status))
       if (this.working === fiber) return Effect.fail(actorStopped(this.address, "self"))

@@ -9,6 +9,7 @@
  * the mailbox, which outlives incarnations.
  */
 import { type Effect, Schema } from "effect"
+import type { Cause } from "../event-log/Rune.ts"
 
 export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopped", {
   address: Schema.String,
@@ -34,16 +35,16 @@ export interface ActorRef<in M, out A = void, out E = never> {
   /** `<stream>/<actor>`: unique in the registry. */
   readonly address: string
   /** Waits for room while the mailbox is full (back-pressure). */
-  tell(message: M, cause?: number): Effect.Effect<void>
+  tell(message: M, cause?: Cause): Effect.Effect<void>
   /** Refuses where `tell` would wait. */
-  offer(message: M, cause?: number): Effect.Effect<void, MailboxFull | ActorStopped>
+  offer(message: M, cause?: Cause): Effect.Effect<void, MailboxFull | ActorStopped>
   /** Answers once what the message led to is committed. */
-  ask(message: M, cause?: number): Effect.Effect<A, E | MailboxFull | ActorStopped>
+  ask(message: M, cause?: Cause): Effect.Effect<A, E | MailboxFull | ActorStopped>
   /**
    * `tell` for code that runs below Effect (a child's exit, a listener): does not
    * wait; a full mailbox dead-letters the message. True if the mailbox took it.
    */
-  tellNow(message: M, cause?: number): boolean
+  tellNow(message: M, cause?: Cause): boolean
 }
 
 const remedies = {

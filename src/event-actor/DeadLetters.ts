@@ -7,8 +7,7 @@
  * of the event loop.
  */
 import { Cause as EffectCause, Clock, Context, Effect, Layer, Scheduler } from "effect"
-import type { Cause } from "../event-log/LogRune.ts"
-import { DAEMON_STREAM, type Payload, type RuneDraft } from "../event-log/Rune.ts"
+import { type Cause, DAEMON_STREAM, type Payload, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
 export type Reason =
@@ -31,7 +30,7 @@ export interface DeadLetter {
   /** What broke or refused it. */
   readonly why?: unknown
   /** The rune that led to it. */
-  readonly cause?: number | Cause
+  readonly cause?: Cause
   /** ms since the epoch */
   readonly at: number
 }
@@ -66,8 +65,7 @@ const draft = (letter: DeadLetter): RuneDraft => ({
   kind: "actor.dead_letter",
   actor: letter.address,
   trigger: tagOf(letter.message),
-  // by stream and seq, once runes name their causes so
-  cause: typeof letter.cause === "number" ? letter.cause : null,
+  cause: letter.cause ?? null,
   payload: payload(letter)
 })
 

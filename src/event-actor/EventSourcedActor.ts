@@ -9,7 +9,7 @@
  * then answers, then acts. States are immutable plain data.
  */
 import type { Effect, Scope } from "effect"
-import type { Cause, Payload, Rune, Visibility } from "../event-log/LogRune.ts"
+import type { Cause, Payload, Rune, Visibility } from "../event-log/Rune.ts"
 import type { ActorHandle } from "./ActorHandle.ts"
 import type { Refused } from "./Refused.ts"
 

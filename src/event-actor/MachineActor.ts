@@ -9,7 +9,7 @@
  * at a time, that of the current state.
  */
 import { Cause, type Context as EffectContext, Effect, Exit, Fiber, type Scope } from "effect"
-import type { Rune } from "../event-log/Rune.ts"
+import { refOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import type { Machine, Snapshot, Tagged } from "./StateMachine.ts"
 import type { EventLog, RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import { Actor, type ActorOptions, Kind as ActorKind, makeKind } from "./Actor.ts"
@@ -23,6 +23,7 @@ import { type Refused, refused } from "./Refused.ts"
 export interface Committed<S, D> {
   /** The rune that the event led to. */
   readonly eventId: number
+  readonly cause: RuneRef
   readonly snapshot: Snapshot<S, D>
 }
 
@@ -32,8 +33,8 @@ export type AskError = Refused | RuneRefused | StorageError
 export interface Context<S extends string, E extends Tagged, D> {
   /** As the rune left it that this follows from. */
   readonly snapshot: Snapshot<S, D>
-  /** That rune's eventId; give it as `cause` with what you tell others. For an activity: the rune that entered the state. */
-  readonly cause: number
+  /** That rune; give it as `cause` with what you tell others. For an activity: the rune that entered the state. */
+  readonly cause: RuneRef
   readonly self: MachineRef<S, E, D>
 }
 
@@ -95,7 +96,7 @@ export interface MachineActor<S extends string, E extends Tagged, D>
 export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   data: D
-): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, at: 0 })
+): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, seq: 0, at: 0 })
 
 class MachineKind<S extends string, E extends Tagged, D, A extends Tagged, V extends string> extends ActorKind {
   readonly options: Options<S, E, D, A, V, never>
@@ -196,13 +197,14 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
           state: outcome.state,
           data: outcome.data,
           entered: leaves || outcome.reenter ? rune.eventId : snapshot.entered,
+          seq: leaves || outcome.reenter ? rune.seq : snapshot.seq,
           at: leaves ? rune.at : snapshot.at
         }
         for (const action of outcome.actions) {
-          ;(this.pending ??= []).push({ action, snapshot, cause: rune.eventId, self: this })
+          ;(this.pending ??= []).push({ action, snapshot, cause: refOf(rune), self: this })
         }
         if (envelope instanceof Ask) {
-          const answer: Committed<S, D> = { eventId: rune.eventId, snapshot }
+          const answer: Committed<S, D> = { eventId: rune.eventId, cause: refOf(rune), snapshot }
           answers.push(() => envelope.settle(Exit.succeed(answer)))
         }
       }
@@ -290,7 +292,8 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
     this.activity = undefined
     before?.interruptUnsafe()
     if (name === undefined) return
-    const context = { snapshot: this.snapshot, cause: entered, self: this }
+    const cause = { stream: this.stream, seq: this.snapshot.seq, eventId: entered }
+    const context = { snapshot: this.snapshot, cause, self: this }
     const activity = Effect.scoped(Effect.suspend(() => this.kind.options.activities[name](context)))
     const fiber = this.fork(before === undefined ? activity : Effect.andThen(Fiber.await(before), activity), (exit) =>
       this.left(name, entered, exit)
@@ -354,9 +357,10 @@ class Animated<S extends string, E extends Tagged, D, A extends Tagged, V extend
   private fire(name: string, timeout: number): void {
     if (this.timeout !== timeout || !this.running) return
     this.fired = true
-    const { data, entered } = this.snapshot
+    const { data, entered, seq } = this.snapshot
+    const cause = entered === 0 ? undefined : { stream: this.stream, seq }
     const event = this.kind.options.machine.timers[name]!.fires(data)
-    this.mailbox.force(new Envelope(event, entered === 0 ? undefined : entered, timeout))
+    this.mailbox.force(new Envelope(event, cause, timeout))
     this.wake()
   }
 }

@@ -8,7 +8,7 @@
  * one macrostep at a time on a thread, so one object serves all scopes of a system.
  */
 import type { Prepared } from "../event-log/Log.ts"
-import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/LogRune.ts"
+import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { RuneRefused } from "../event-log/EventLog.ts"
 import { Act } from "./ActionQueue.ts"
 import { actorStopped } from "./ActorRef.ts"

@@ -6,7 +6,7 @@
  * settled, when its actor stops, or after `PUT_OFF_AT_MOST` ms.
  */
 import { Context, Exit } from "effect"
-import type { Cause } from "../event-log/LogRune.ts"
+import type { Cause } from "../event-log/Rune.ts"
 import { actorStopped } from "./ActorRef.ts"
 import type { Member } from "./Member.ts"
 

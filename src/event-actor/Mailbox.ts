@@ -8,17 +8,18 @@
  * them before each batch, so they never wait behind work.
  */
 import { Effect, Exit } from "effect"
+import type { Cause } from "../event-log/Rune.ts"
 
 /** A message with what is known of it beside its text. A plain tell lies in the mailbox without one. */
 export class Envelope<M> {
   readonly message: M
   /** The eventId that led here. */
-  readonly cause: number | undefined
+  readonly cause: Cause | undefined
   /** Of a state timeout: which one; it is void when another has taken its place. */
   readonly timer: number
   crashes: number
 
-  constructor(message: M, cause: number | undefined, timer: number = 0) {
+  constructor(message: M, cause: Cause | undefined, timer: number = 0) {
     this.message = message
     this.cause = cause
     this.timer = timer

@@ -3,7 +3,7 @@
  * ask it. An actor without mail, timers and activities is this object and its state.
  */
 import { Cause, Effect, type Fiber } from "effect"
-import type { Cause as RuneCause } from "../event-log/LogRune.ts"
+import type { Cause as RuneCause } from "../event-log/Rune.ts"
 import { Activities } from "./Activities.ts"
 import type { ActorHandle, AskError } from "./ActorHandle.ts"
 import { type ActorStopped, actorStopped, type MailboxFull, mailboxFull } from "./ActorRef.ts"

@@ -7,7 +7,7 @@
  * one machine, folds as it did; runes of actors that are not asked for are passed over.
  * What is folded is what live actors of the same definitions had.
  */
-import type { Rune } from "../event-log/LogRune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 
 /** What a fold needs of an actor. */
 export interface Folding<S> {

@@ -3,7 +3,7 @@
  * actors that it moved, and what is due once they are on the disk.
  */
 import type { Unit } from "../event-log/Log.ts"
-import type { Cause, Rune } from "../event-log/LogRune.ts"
+import type { Cause, Rune } from "../event-log/Rune.ts"
 import type { Act } from "./ActionQueue.ts"
 import type { CommitScope } from "./CommitScope.ts"
 import type { Following, Tell } from "./EventSourcedActor.ts"

@@ -194,6 +194,8 @@ export interface Snapshot<S, D> {
   readonly data: D
   /** The eventId of the rune that entered the state; 0 before the first one. */
   readonly entered: number
+  /** That rune's seq in its stream. */
+  readonly seq: number
   /** When that was, ms since the epoch. */
   readonly at: number
 }
@@ -201,6 +203,7 @@ export interface Snapshot<S, D> {
 /** What a fold reads of a rune. */
 export interface Moved {
   readonly eventId: number
+  readonly seq: number
   readonly at: number
   readonly payload: Payload
 }
@@ -223,6 +226,7 @@ export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
     state: result.state,
     data: result.data,
     entered: same && !result.reenter ? snapshot.entered : rune.eventId,
+    seq: same && !result.reenter ? snapshot.seq : rune.seq,
     at: same ? snapshot.at : rune.at
   }
 }
@@ -233,7 +237,7 @@ export const fold = <S extends string, E extends Tagged, D, A extends Tagged>(
   initial: D,
   runes: Iterable<Moved>
 ): Snapshot<S, D> => {
-  let snapshot: Snapshot<S, D> = { state: machine.initial, data: initial, entered: 0, at: 0 }
+  let snapshot: Snapshot<S, D> = { state: machine.initial, data: initial, entered: 0, seq: 0, at: 0 }
   for (const rune of runes) snapshot = evolve(machine, snapshot, rune)
   return snapshot
 }

@@ -8,7 +8,7 @@
  * rune that entered the state.
  */
 import type { Effect, Scope } from "effect"
-import type { Rune } from "../event-log/LogRune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import {
   type Acting,
   actor,

@@ -1,16 +1,15 @@
 /**
- * AdmissionState: what the writer knows of the log, and the one place where a draft
- * becomes a rune: it gets the next id, the chain's next hash, and the guard's
- * consent. Pure: admitting runes yields a new ledger, and the old one is still
- * good if they are not committed after all.
+ * AdmissionState: what decides whether runes may be written: the position and each
+ * stream's seq given last, the guard's states, and the streams that take no more.
+ *
+ * The state of a stream is one immutable object; an append that is not durable yet
+ * keeps the objects that it replaced, so that a failed append puts them back.
  */
-import { HashMap, Option, Result } from "effect"
-import type { Rune } from "./Rune.ts"
-import type { ReadyDraft } from "./EventDraft.ts"
-import * as InvariantGuard from "./InvariantGuard.ts"
-import { GENESIS, hashRune } from "./HashChain.ts"
 import { RuneRefused } from "./EventLog.ts"
-import type { StoredRune } from "./Store.ts"
+import type { InvariantGuard, States } from "./InvariantGuard.ts"
+import type { Unit } from "./Log.ts"
+import type { KnownKinds } from "./EventKinds.ts"
+import type { Rune } from "./Rune.ts"
 
 /** Why nothing more is appended to a stream. */
 export interface Stop {
@@ -19,99 +18,171 @@ export interface Stop {
   readonly message: string
 }
 
-interface Chain {
-  readonly hash: string
-  readonly stop: Stop | undefined
+export interface StreamState {
+  /** Given last. */
+  readonly seq: number
+  readonly isSealed: boolean
+  readonly guard: States
 }
-
-export interface AdmissionState {
-  readonly head: number
-  readonly chains: HashMap.HashMap<string, Chain>
-  readonly guard: InvariantGuard.State
-}
-
-export const empty: AdmissionState = { head: 0, chains: HashMap.empty(), guard: InvariantGuard.initial }
-
-/** The kind that ends a conversation: its stream takes nothing more. */
-const SEALS = "session.closed"
 
 const SEALED: Stop = { rule: "sealed", message: "the conversation is closed, and its stream is sealed" }
 
-/** A rune, in the two forms in which it leaves the ledger. */
-export interface Admitted {
-  readonly rune: Rune
-  readonly stored: StoredRune
-}
+/** The streams that one unit moves, and their states after it. */
+type Moves = Map<string, StreamState>
 
-/** Folds in a rune that the log holds already: nothing is checked but the chain's last link is kept. */
-export const restore = (ledger: AdmissionState, stored: StoredRune): AdmissionState => ({
-  head: stored.eventId,
-  chains: HashMap.set(ledger.chains, stored.stream, {
-    hash: stored.hash,
-    stop: stored.kind === SEALS ? SEALED : undefined
-  }),
-  guard: InvariantGuard.apply(ledger.guard, stored.stream, InvariantGuard.seen(stored))
-})
+/** One append on its way: streams and the states that it replaced, in turn. */
+type Replaced = ReadonlyArray<string | StreamState | undefined>
 
-/** Nothing is appended to the stream from here on. */
-export const halt = (ledger: AdmissionState, stream: string, stop: Stop): AdmissionState => ({
-  ...ledger,
-  chains: HashMap.modifyAt(ledger.chains, stream, (chain) =>
-    Option.some({ hash: Option.match(chain, { onNone: () => GENESIS, onSome: ({ hash }) => hash }), stop })
-  )
-})
+const COMPACT_FROM = 1_024
 
-/** Whether the stream takes runes at all. */
-export const open = (ledger: AdmissionState, stream: string): boolean =>
-  Option.match(HashMap.get(ledger.chains, stream), { onNone: () => true, onSome: ({ stop }) => stop === undefined })
+export class AdmissionState {
+  head: number
+  readonly guard: InvariantGuard
+  private readonly kinds: KnownKinds
+  private readonly streams: Map<string, StreamState>
+  private readonly halted = new Map<string, Stop>()
+  /** Oldest first, as the appends are on their way. */
+  private ahead: Array<Replaced | undefined> = []
+  private first = 0
+  /** The unit that was checked last, and what it leads to. */
+  private checked: { readonly unit: Unit; readonly moves: Moves } | undefined = undefined
 
-/** Whether its conversation is closed. */
-export const sealed = (ledger: AdmissionState, stream: string): boolean =>
-  Option.match(HashMap.get(ledger.chains, stream), { onNone: () => false, onSome: ({ stop }) => stop === SEALED })
+  constructor(options: {
+    readonly guard: InvariantGuard
+    readonly kinds: KnownKinds
+    readonly head?: number
+    readonly streams?: Map<string, StreamState>
+  }) {
+    this.guard = options.guard
+    this.kinds = options.kinds
+    this.head = options.head ?? 0
+    this.streams = options.streams ?? new Map()
+  }
 
-export const admit = (
-  ledger: AdmissionState,
-  drafts: ReadonlyArray<ReadyDraft>,
-  at: number
-): Result.Result<readonly [AdmissionState, ReadonlyArray<Admitted>], RuneRefused> => {
-  let { head, chains, guard } = ledger
-  const admitted: Array<Admitted> = []
-  for (const draft of drafts) {
-    const chain = Option.getOrUndefined(HashMap.get(chains, draft.stream))
-    if (chain?.stop !== undefined) return refuse(draft, chain.stop.rule, chain.stop.message)
-    const violation = InvariantGuard.check(guard, draft.stream, draft)
-    if (violation !== undefined) return refuse(draft, violation.rule, violation.message)
-    guard = InvariantGuard.apply(guard, draft.stream, draft)
-    head += 1
-    const one = seal(draft, head, at, chain?.hash ?? GENESIS)
-    chains = HashMap.set(chains, draft.stream, {
-      hash: one.stored.hash,
-      stop: draft.kind === SEALS ? SEALED : undefined
+  seqOf(stream: string): number {
+    return this.streams.get(stream)?.seq ?? 0
+  }
+
+  isSealed(stream: string): boolean {
+    return this.streams.get(stream)?.isSealed === true
+  }
+
+  /** Whether its chain holds, as far as it was looked at. */
+  isWhole(stream: string): boolean {
+    return !this.halted.has(stream)
+  }
+
+  /** Whether the stream takes runes at all. */
+  isOpen(stream: string): boolean {
+    return !this.halted.has(stream) && !this.isSealed(stream)
+  }
+
+  /** The guard's state of a stream, as stepped. */
+  guardOf(stream: string): States {
+    return this.streams.get(stream)?.guard ?? this.guard.initial
+  }
+
+  /** Nothing is appended to the stream from here on. */
+  halt(stream: string, stop: Stop): void {
+    if (!this.halted.has(stream)) this.halted.set(stream, stop)
+  }
+
+  refuses(unit: Unit): RuneRefused | undefined {
+    const moves: Moves = new Map()
+    for (const rune of unit.runes) {
+      const refused = this.admit(rune, moves)
+      if (refused !== undefined) return refused
+    }
+    this.checked = { unit, moves }
+    return undefined
+  }
+
+  /** The unit is appended. `isDurable`: no failure can undo it. */
+  take(unit: Unit, isDurable: boolean): void {
+    this.inOrder(unit)
+    const moves = this.checked?.unit === unit ? this.checked.moves : this.movesOf(unit)
+    this.checked = undefined
+    const replaced: Array<string | StreamState | undefined> = []
+    for (const [stream, state] of moves) {
+      if (!isDurable) replaced.push(stream, this.streams.get(stream))
+      this.streams.set(stream, state)
+    }
+    if (!isDurable) this.ahead.push(replaced)
+    this.head += unit.runes.length
+  }
+
+  /** The oldest append on its way is durable. */
+  landed(): void {
+    this.ahead[this.first++] = undefined
+    if (this.first === this.ahead.length) {
+      this.ahead = []
+      this.first = 0
+    } else if (this.first > COMPACT_FROM && this.first * 2 > this.ahead.length) {
+      this.ahead = this.ahead.slice(this.first)
+      this.first = 0
+    }
+  }
+
+  /** All appends on their way are undone; `durable` is the position that stays. */
+  undo(durable: number): void {
+    for (let index = this.ahead.length - 1; index >= this.first; index--) {
+      const replaced = this.ahead[index]!
+      for (let at = 0; at < replaced.length; at += 2) {
+        const stream = replaced[at] as string
+        const state = replaced[at + 1] as StreamState | undefined
+        if (state === undefined) this.streams.delete(stream)
+        else this.streams.set(stream, state)
+      }
+    }
+    this.ahead = []
+    this.first = 0
+    this.head = durable
+    this.checked = undefined
+  }
+
+  private admit(rune: Rune, moves: Moves): RuneRefused | undefined {
+    const { stream } = rune
+    const state = moves.get(stream) ?? this.streams.get(stream)
+    const stop = this.halted.get(stream) ?? (state?.isSealed === true ? SEALED : undefined)
+    if (stop !== undefined) return refuse(rune, stop.rule, stop.message)
+    const violation = this.guard.check(state?.guard ?? this.guard.initial, rune)
+    if (violation !== undefined) return refuse(rune, violation.rule, violation.message)
+    this.move(rune, state, moves)
+    return undefined
+  }
+
+  private move(rune: Rune, state: StreamState | undefined, moves: Moves): void {
+    const isSealed = this.kinds.get(rune.kind)?.seals === true
+    const guard = state?.guard ?? this.guard.initial
+    moves.set(rune.stream, {
+      seq: rune.seq,
+      isSealed,
+      // nothing of a sealed stream is open any more
+      guard: isSealed ? this.guard.initial : this.guard.apply(guard, rune)
     })
-    admitted.push(one)
   }
-  return Result.succeed([{ head, chains, guard }, admitted] as const)
+
+  private movesOf(unit: Unit): Moves {
+    const moves: Moves = new Map()
+    for (const rune of unit.runes) this.move(rune, moves.get(rune.stream) ?? this.streams.get(rune.stream), moves)
+    return moves
+  }
+
+  /** A position or seq out of order is a bug of the caller, and would be a hole in the log. */
+  private inOrder({ runes }: Unit): void {
+    let others: Map<string, number> | undefined
+    let { head } = this
+    for (const [index, { eventId, seq, stream }] of runes.entries()) {
+      const before = runes[index - 1]
+      const last = before?.stream === stream ? before.seq : (others?.get(stream) ?? this.seqOf(stream))
+      if (before !== undefined && before.stream !== stream) (others ??= new Map()).set(before.stream, before.seq)
+      head += 1
+      if (eventId !== head || seq !== last + 1) {
+        throw new Error(`a rune came as ${eventId}, ${stream}#${seq}: ${head}, ${stream}#${last + 1} was next`)
+      }
+    }
+  }
 }
 
-const refuse = (draft: ReadyDraft, rule: string, message: string) =>
-  Result.fail(new RuneRefused({ kind: draft.kind, rule, message: `${draft.kind} (${draft.actor}): ${message}` }))
-
-const seal = (draft: ReadyDraft, eventId: number, at: number, previous: string): Admitted => {
-  const header = {
-    eventId,
-    stream: draft.stream,
-    at,
-    kind: draft.kind,
-    actor: draft.actor,
-    from: draft.from,
-    to: draft.to,
-    trigger: draft.trigger,
-    cause: draft.cause,
-    visibility: draft.visibility
-  }
-  const hash = hashRune(previous, header, draft.payloadHash)
-  return {
-    rune: { ...header, payload: draft.payload, hash },
-    stored: { ...header, payload: draft.text, payloadHash: draft.payloadHash, hash }
-  }
-}
+const refuse = ({ actor, kind }: Rune, rule: string, message: string) =>
+  new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })

@@ -15,10 +15,11 @@ import * as fs from "node:fs"
 import { join } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
-import * as InvariantGuard from "./InvariantGuard.ts"
+import { type InvariantGuard, type States } from "./InvariantGuard.ts"
 import { hashPayload } from "./HashChain.ts"
 import { StorageError } from "./EventLog.ts"
-import type { Store, StoredRune } from "./Store.ts"
+import type { LogReader } from "./LogReader.ts"
+import { parsePayload, type StoredRune } from "./StoredRune.ts"
 
 /** What lies in the file. */
 export interface Archived {
@@ -41,7 +42,8 @@ export interface Problem {
 
 /** One archive: where it is, and the part of the log that it holds. */
 export interface Volume {
-  readonly store: Store
+  readonly reader: LogReader
+  readonly guard: InvariantGuard
   /** Absolute. */
   readonly folder: string
   readonly stream: string
@@ -93,9 +95,9 @@ class Pages {
       this.next += 1
       return Effect.succeed(rune)
     }
-    const { head, store, stream } = this.of
+    const { head, reader, stream } = this.of
     if (this.cursor >= head) return Effect.succeed(undefined)
-    return Effect.flatMap(store.page({ stream }, this.cursor, head), ({ cursor, runes }) => {
+    return Effect.flatMap(reader.page({ stream }, this.cursor, head), ({ cursor, runes }) => {
       this.waiting = runes
       this.next = 0
       this.cursor = cursor
@@ -164,7 +166,7 @@ class Comparison {
   readonly problems: Array<Problem> = []
   private readonly of: Volume
   private readonly pages: Pages
-  private guard = InvariantGuard.initial
+  private states: States
   private lines = 0
   runes = 0
   first = 0
@@ -173,6 +175,7 @@ class Comparison {
   constructor(of: Volume) {
     this.of = of
     this.pages = new Pages(of)
+    this.states = of.guard.initial
   }
 
   report(eventId: number, rule: string, message: string): void {
@@ -205,10 +208,11 @@ class Comparison {
     if (!line.startsWith(prefix) || !line.endsWith("}") || hashPayload(payload) !== rune.payloadHash) {
       return this.report(rune.eventId, "INV-HASH-VALID", "the payload in its archive is not the one that was appended")
     }
-    const seen = InvariantGuard.seen({ ...rune, payload })
-    const violation = InvariantGuard.check(this.guard, rune.stream, seen)
+    const { guard } = this.of
+    const seen = { ...rune, payload: parsePayload({ ...rune, payload }) ?? {} }
+    const violation = guard.check(this.states, seen)
     if (violation !== undefined) this.report(rune.eventId, violation.rule, violation.message)
-    this.guard = InvariantGuard.apply(this.guard, rune.stream, seen)
+    this.states = guard.apply(this.states, seen)
   }
 
   readonly end: Effect.Effect<void, StorageError> = Effect.suspend(() =>
@@ -277,13 +281,17 @@ export const intact = (of: Volume): Effect.Effect<Archived, StorageError> =>
         )
   })
 
+/** Erases payloads of a stream with `after` < eventId ≤ `upTo`. */
+export type Erase = (stream: string, after: number, upTo: number) => Effect.Effect<void, StorageError>
+
 /** A bit at a time: the writer goes on meanwhile. */
 export const erase = Effect.fnUntraced(function* (
-  { store, stream }: Volume,
-  { firstEventId, lastEventId }: Archived
+  stream: string,
+  { firstEventId, lastEventId }: Archived,
+  eraseSpan: Erase
 ): Effect.fn.Return<void, StorageError> {
   for (let after = firstEventId - 1; after < lastEventId; after += ERASE_SPAN) {
-    yield* store.erase(stream, after, Math.min(after + ERASE_SPAN, lastEventId))
+    yield* eraseSpan(stream, after, Math.min(after + ERASE_SPAN, lastEventId))
     yield* Effect.yieldNow
   }
 })

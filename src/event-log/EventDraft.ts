@@ -1,31 +1,18 @@
 /**
- * EventDraft: a draft made ready for the writer, in the caller's own time: its kind is
+ * EventDraft: a draft made ready for the log, in the caller's own time: its kind is
  * known, its payload has the kind's shape and is free of known secrets, it is not
- * too large, and its payload is encoded and hashed. Pure but for `Redact`.
+ * too large, and its payload is encoded. What the caller folds is what is read back:
+ * the payload is parsed from the text that is stored.
  */
-import { Result } from "effect"
-import type { Payload, RuneDraft, Visibility } from "./Rune.ts"
-import { hashPayload } from "./HashChain.ts"
-import { accepts, explain, kinds } from "../app/EventKinds.ts"
+import type { KnownKinds } from "./EventKinds.ts"
 import { RuneRefused } from "./EventLog.ts"
+import type { Prepared } from "./Log.ts"
+import type { Payload, RuneDraft } from "./Rune.ts"
 
-/** Longest stream, kind, actor, state or trigger, in UTF-16 units. */
-const MAX_NAME = 512
-
-export interface ReadyDraft {
-  readonly stream: string
-  readonly kind: string
-  readonly actor: string
-  readonly from: string | null
-  readonly to: string | null
-  readonly trigger: string | null
-  readonly cause: number | null
-  readonly visibility: Visibility
-  /** As it will be read back. */
-  readonly payload: Payload
-  readonly text: string
-  readonly payloadHash: string
-}
+/** Longest stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
+export const MAX_NAME = 512
+/** Machines that one rune may move besides its actor. */
+export const MAX_MOVES = 64
 
 export interface Limits {
   /** Of one payload, UTF-8 bytes of its JSON. */
@@ -36,81 +23,95 @@ export interface Limits {
 
 export const defaultLimits: Limits = { maxRuneBytes: 1024 * 1024, maxDrafts: 4096 }
 
-type Scrub = (json: string) => string
+/** Takes known secrets out of JSON text. */
+export type Scrub = (json: string) => string
 
 /** Control characters and lone surrogates do not survive every store's text column. */
-// oxlint-disable-next-line no-control-regex
-const plain = (name: string): boolean => name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
+const plain = (name: string): boolean =>
+  // oxlint-disable-next-line no-control-regex
+  name.length <= MAX_NAME && name.isWellFormed() && !/[\u0000-\u001f]/.test(name)
 
-const names = (draft: RuneDraft): ReadonlyArray<string> =>
-  [draft.stream, draft.kind, draft.actor, draft.from, draft.to, draft.trigger].filter(
-    (name) => typeof name === "string"
-  )
+const isPlain = (name: string | null | undefined): boolean => name === null || name === undefined || plain(name)
 
-const encode = (draft: RuneDraft): Result.Result<string, RuneRefused> => {
+const hasPlainNames = ({ actor, cause, from, kind, moves, stream, to, trigger }: RuneDraft): boolean =>
+  stream !== "" &&
+  plain(stream) &&
+  plain(kind) &&
+  plain(actor) &&
+  isPlain(from) &&
+  isPlain(to) &&
+  isPlain(trigger) &&
+  isPlain(cause?.stream) &&
+  (moves === undefined || (moves.length <= MAX_MOVES && moves.every(plain)))
+
+const refuse = ({ actor, kind }: RuneDraft, rule: string, message: string): RuneRefused =>
+  new RuneRefused({ kind, rule, message: `${kind} (${actor}): ${message}` })
+
+/** Counts bytes only where the text might have too many. */
+const bytesOver = (text: string, most: number): number | undefined => {
+  if (text.length * 3 <= most) return undefined
+  const bytes = Buffer.byteLength(text)
+  return bytes > most ? bytes : undefined
+}
+
+const encode = (draft: RuneDraft): string | RuneRefused => {
   try {
-    return Result.succeed(JSON.stringify(draft.payload))
+    return JSON.stringify(draft.payload) ?? refuse(draft, "schema", "the payload is not JSON: it is undefined")
   } catch (error) {
     return refuse(draft, "schema", `the payload is not JSON: ${String(error)}`)
   }
 }
 
-const refuse = (draft: RuneDraft, rule: string, message: string) =>
-  Result.fail(new RuneRefused({ kind: draft.kind, rule, message: `${draft.kind} (${draft.actor}): ${message}` }))
+export class EventDraft {
+  private readonly kinds: KnownKinds
+  private readonly scrub: Scrub
+  private readonly limits: Limits
 
-export const ready = (draft: RuneDraft, scrub: Scrub, limits: Limits): Result.Result<ReadyDraft, RuneRefused> => {
-  const entry = kinds.get(draft.kind)
-  if (entry === undefined) return refuse(draft, "schema", explain(draft.kind, draft.payload))
-  if (draft.stream === "" || !names(draft).every(plain)) {
-    return refuse(draft, "schema", `a name is empty, longer than ${MAX_NAME} characters, or not plain text`)
+  constructor(kinds: KnownKinds, scrub: Scrub, limits: Limits = defaultLimits) {
+    this.kinds = kinds
+    this.scrub = scrub
+    this.limits = limits
   }
-  const encoded = encode(draft)
-  if (Result.isFailure(encoded)) return Result.fail(encoded.failure)
-  const text = scrub(encoded.success)
-  const bytes = Buffer.byteLength(text)
-  if (bytes > limits.maxRuneBytes) {
-    return refuse(draft, "size", `the payload has ${bytes} bytes; at most ${limits.maxRuneBytes} are kept`)
+
+  prepare(draft: RuneDraft): Prepared | RuneRefused {
+    const entry = this.kinds.get(draft.kind)
+    if (entry === undefined) return refuse(draft, "schema", this.kinds.explain(draft.kind, draft.payload))
+    if (!hasPlainNames(draft)) {
+      return refuse(draft, "schema", `a name is empty, longer than ${MAX_NAME} characters, or not plain text`)
+    }
+    const encoded = encode(draft)
+    if (typeof encoded !== "string") return encoded
+    const text = this.scrub(encoded)
+    const tooLarge = bytesOver(text, this.limits.maxRuneBytes)
+    if (tooLarge !== undefined) {
+      return refuse(draft, "size", `the payload has ${tooLarge} bytes; at most ${this.limits.maxRuneBytes} are kept`)
+    }
+    const payload = JSON.parse(text) as Payload
+    if (!this.kinds.accepts(draft.kind, payload)) {
+      return refuse(draft, "schema", this.kinds.explain(draft.kind, payload))
+    }
+    return { payload, text, visibility: draft.visibility ?? entry.visibility }
   }
-  const payload = JSON.parse(text) as Payload
-  if (!accepts(draft.kind, payload)) return refuse(draft, "schema", explain(draft.kind, payload))
-  return Result.succeed({
-    stream: draft.stream,
-    kind: draft.kind,
-    actor: draft.actor,
-    from: draft.from ?? null,
-    to: draft.to ?? null,
-    trigger: draft.trigger ?? null,
-    cause: draft.cause ?? null,
-    visibility: draft.visibility ?? entry.visibility,
-    payload,
-    text,
-    payloadHash: hashPayload(text)
-  })
+
+  /** All of one append, or the first refusal. */
+  prepareAll(drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Prepared> | RuneRefused {
+    const { maxDrafts } = this.limits
+    if (drafts.length > maxDrafts) {
+      return refuse(drafts[0]!, "size", `${drafts.length} runes in one append; at most ${maxDrafts} are taken`)
+    }
+    const all: Array<Prepared> = []
+    for (const draft of drafts) {
+      const one = this.prepare(draft)
+      if (one instanceof RuneRefused) return one
+      all.push(one)
+    }
+    return all
+  }
+
+  /** A draft that its writer does not wait for: no fold may read its kind. */
+  prepareLazy(draft: RuneDraft): Prepared | RuneRefused {
+    return this.kinds.get(draft.kind)?.lazy === false
+      ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")
+      : this.prepare(draft)
+  }
 }
-
-/** All of one append, or the first refusal. */
-export const readyAll = (
-  drafts: ReadonlyArray<RuneDraft>,
-  scrub: Scrub,
-  limits: Limits
-): Result.Result<ReadonlyArray<ReadyDraft>, RuneRefused> => {
-  if (drafts.length > limits.maxDrafts) {
-    return refuse(drafts[0]!, "size", `${drafts.length} runes in one append; at most ${limits.maxDrafts} are taken`)
-  }
-  const all: Array<ReadyDraft> = []
-  for (const draft of drafts) {
-    const one = ready(draft, scrub, limits)
-    if (Result.isFailure(one)) return Result.fail(one.failure)
-    all.push(one.success)
-  }
-  return Result.succeed(all)
-}
-
-/** One that nobody waits for: no fold may read its kind. */
-export const readyLazy = (draft: RuneDraft, scrub: Scrub, limits: Limits): Result.Result<ReadyDraft, RuneRefused> =>
-  kinds.get(draft.kind)?.lazy === false
-    ? refuse(draft, "schema", "the kind is not lazy: it is appended, and waited for")
-    : ready(draft, scrub, limits)
-
-/** A rune of the log's own making: it has its kind's shape and holds no secret. */
-export const readyOwn = (draft: RuneDraft): ReadyDraft => Result.getOrThrow(ready(draft, (json) => json, defaultLimits))

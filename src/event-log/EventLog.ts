@@ -6,8 +6,10 @@
  * see committed runes only, each once, without gaps.
  */
 import { Context, type Effect, Schema, type Stream } from "effect"
-import type { Rune, RuneDraft } from "./Rune.ts"
+import type { Cause, Rune, RuneDraft } from "./Rune.ts"
 import type { Archived } from "./Archive.ts"
+import type { Problem } from "./ChainWalk.ts"
+import type { Folds, RecoveredAll, StreamFold } from "./StreamFold.ts"
 
 /** The store does not take writes. `transient` ones were retried before this is seen. */
 export class StorageError extends Schema.TaggedError<StorageError>()("StorageError", {
@@ -20,7 +22,7 @@ export class StorageError extends Schema.TaggedError<StorageError>()("StorageErr
 /** A draft that may not be written: too large, of an unknown shape, or against an invariant. */
 export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused", {
   kind: Schema.String,
-  /** The INV-* id, or "schema", "size", "sealed". */
+  /** The id of an invariant, or "schema", "size", "sealed". */
   rule: Schema.String,
   message: Schema.String
 }) {}
@@ -36,22 +38,25 @@ export interface Selection {
   readonly since?: number
 }
 
+/** A stream, and its newest durable rune. */
+export interface StreamHead {
+  readonly stream: string
+  readonly eventId: number
+  /** Nothing is appended to it any more. */
+  readonly isSealed: boolean
+}
+
 export interface Verdict {
   readonly runes: number
   readonly streams: number
   /** Empty when all is well. */
-  readonly problems: ReadonlyArray<{
-    readonly eventId: number
-    readonly stream: string
-    readonly rule: string
-    readonly message: string
-  }>
+  readonly problems: ReadonlyArray<Problem>
 }
 
 export class EventLog extends Context.Service<
   EventLog,
   {
-    /** Appends in order and atomically; returns when they are durable, with their ids, times and hashes. */
+    /** Appends in order and atomically; returns when they are durable, with their positions, seqs and times. */
     readonly append: (
       drafts: ReadonlyArray<RuneDraft>
     ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
@@ -63,6 +68,8 @@ export class EventLog extends Context.Service<
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
     /** By id. */
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
+    /** By stream and seq, as a cause names it: quick for a rune near the end of its stream. */
+    readonly find: (cause: Cause) => Effect.Effect<Rune | undefined, StorageError>
     /** What is there, then what comes, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The highest eventId that is durable. */
@@ -78,7 +85,19 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<{ readonly archived: Archived; readonly rune: Rune | undefined }, StorageError | RuneRefused>
     /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
     readonly failed: Effect.Effect<StorageError>
+    /**
+     * The states of one stream, read once: from the folds' snapshots, and the runes after them. A stream that
+     * cannot be read fails alone.
+     */
+    readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
+    /** All streams, with their newest runes. */
+    readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
+    /**
+     * Keeps a snapshot of a fold's state at a durable rune of the stream, when the store has time: a saving
+     * of the next start, and never the truth.
+     */
+    readonly keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) => void
     /** Re-reads the whole store: hash chains, id order, INV-* rows that are checked by verify. */
     readonly verify: Effect.Effect<Verdict, StorageError>
   }
->()("agentd/runes/EventLog") {}
+>()("agentd/event-log/EventLog") {}

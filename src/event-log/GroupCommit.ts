@@ -1,69 +1,82 @@
 /**
- * GroupCommit: the appends that are committed together. A refused one takes no other
- * with it; where an invariant stood against it, the group says so. Pure.
+ * GroupCommit: appends that are written as one transaction, with one sync.
+ *
+ * Guarantees: appends become durable whole and in their order. An error that may pass
+ * is tried again; an append that the store does not take is found by committing the
+ * group's appends one by one: those before it are durable, it and those behind it are not.
  */
-import { Result } from "effect"
-import { severityOf } from "../domain/Invariants.ts"
-import { DAEMON_STREAM, type Rune } from "./Rune.ts"
-import { type ReadyDraft, readyOwn } from "./EventDraft.ts"
-import * as AdmissionState from "./AdmissionState.ts"
-import type { RuneRefused } from "./EventLog.ts"
+import type { Row } from "./Ring.ts"
+import type { SqliteStore } from "./SqliteStore.ts"
 
-export interface Group {
-  /** As it will be when the group is committed. */
-  readonly ledger: AdmissionState.AdmissionState
-  readonly admitted: ReadonlyArray<AdmissionState.Admitted>
-  /** One for each append, in their order. */
-  readonly results: ReadonlyArray<Result.Result<ReadonlyArray<Rune>, RuneRefused>>
+/** Rows of one transaction: with more, nothing gathers while the group is written. */
+export const MAX_GROUP = 128
+
+export interface Failure {
+  /** SQLite's extended result code, where there is one. */
+  readonly code: number | undefined
+  readonly message: string
+  /** The store takes nothing more. */
+  readonly isFatal: boolean
 }
 
-/** What is written down: in the rune's stream, or in the daemon's where that takes none. */
-const violated = (
-  ledger: AdmissionState.AdmissionState,
-  refused: RuneRefused,
-  drafts: ReadonlyArray<ReadyDraft>
-): ReadyDraft | undefined => {
-  const severity = severityOf(refused.rule)
-  const draft = drafts.find(({ kind }) => kind === refused.kind)
-  if (severity === undefined || draft === undefined) return undefined
-  const stream = [draft.stream, DAEMON_STREAM].find((name) => AdmissionState.open(ledger, name))
-  if (stream === undefined) return undefined
-  return readyOwn({
-    stream,
-    kind: "invariant.violated",
-    actor: "log/guard",
-    cause: draft.cause,
-    payload: {
-      rule: refused.rule,
-      severity,
-      kind: draft.kind,
-      actor: draft.actor,
-      stream: draft.stream,
-      message: refused.message
-    }
-  })
+export interface Outcome {
+  /** Appends that are durable, from the first on. */
+  readonly done: number
+  readonly failure: Failure | undefined
 }
 
-export const form = (
-  start: AdmissionState.AdmissionState,
-  appends: ReadonlyArray<ReadonlyArray<ReadyDraft>>,
-  at: number
-): Group => {
-  const admitted: Array<AdmissionState.Admitted> = []
-  let ledger = start
-  const admit = (drafts: ReadonlyArray<ReadyDraft>) =>
-    Result.map(AdmissionState.admit(ledger, drafts, at), ([next, runes]) => {
-      ledger = next
-      admitted.push(...runes)
-      return runes.map(({ rune }) => rune)
-    })
-  const results = appends.map((drafts) => {
-    const result = admit(drafts)
-    if (Result.isFailure(result)) {
-      const violation = violated(ledger, result.failure, drafts)
-      if (violation !== undefined) admit([violation])
+const codeOf = (error: unknown): number | undefined =>
+  error instanceof Error && "errcode" in error && typeof error.errcode === "number" ? error.errcode : undefined
+
+/** Busy, locked, I/O error, full: another moment may mend it. */
+const PASSING = new Set([5, 6, 10, 13])
+/** Too big, constraint, mismatch, range: the append's own fault. */
+const REFUSED = new Set([18, 19, 20, 25])
+/** A primary key, unique or rowid that is taken: another program writes to the store. */
+const TAKEN = new Set([1555, 2067, 2579])
+
+const mayPass = (error: unknown): boolean => PASSING.has((codeOf(error) ?? 0) & 0xff)
+
+export const failureOf = (error: unknown): Failure => {
+  const code = codeOf(error)
+  const isRefused =
+    code === undefined
+      ? error instanceof TypeError || error instanceof RangeError
+      : REFUSED.has(code & 0xff) && !TAKEN.has(code)
+  return { code, message: error instanceof Error ? error.message : String(error), isFatal: !isRefused }
+}
+
+/** The error that the error of another thread was. */
+export const errorOf = ({ code, message }: Failure): Error =>
+  Object.assign(new Error(message), code === undefined ? {} : { errcode: code })
+
+/** Yields where a pause may mend the error; false in return gives up. */
+function* attempt(
+  store: SqliteStore,
+  rows: ReadonlyArray<Row>
+): Generator<void, { readonly error: unknown } | undefined, boolean> {
+  for (;;) {
+    try {
+      store.commit(rows)
+      return undefined
+    } catch (error) {
+      if (!mayPass(error) || !(yield)) return { error }
     }
-    return result
-  })
-  return { ledger, admitted, results }
+  }
+}
+
+/** Yields for a pause; `next(true)` tries again, `next(false)` gives up. */
+export function* commit(
+  store: SqliteStore,
+  appends: ReadonlyArray<ReadonlyArray<Row>>
+): Generator<void, Outcome, boolean> {
+  const together = yield* attempt(store, appends.length === 1 ? appends[0]! : appends.flat())
+  if (together === undefined) return { done: appends.length, failure: undefined }
+  const failure = failureOf(together.error)
+  if (failure.isFatal || appends.length === 1) return { done: 0, failure }
+  for (const [index, rows] of appends.entries()) {
+    const alone = yield* attempt(store, rows)
+    if (alone !== undefined) return { done: index, failure: failureOf(alone.error) }
+  }
+  return { done: appends.length, failure: undefined }
 }

@@ -2,17 +2,25 @@
  * HashChain: one chain of hashes per stream, H(previous ‖ header ‖ H(payload)).
  *
  * The payload enters by its hash alone, so a payload can be erased or archived
- * and the chain stays whole. Detects damage and naive edits; whoever can rewrite
- * the whole file can rewrite its hashes too. Pure.
+ * and the chain stays whole. The chain detects damage and naive edits; a program that
+ * can rewrite the whole file can rewrite its hashes too.
+ *
+ * Two formats of header exist and always will: format 1 hashed the position in the
+ * log and the cause's position; format 2 hashes `seq`, the cause by stream and seq,
+ * and the machines that the rune moves, and leaves the position out. Pure, and free
+ * of imports at run time: the log's thread loads this file.
  */
 import { hash } from "node:crypto"
+import type { Cause } from "./Rune.ts"
 
 /** What precedes the first rune of a stream. */
 export const GENESIS = "0".repeat(64)
 
 /** Everything of a rune but its payload and its hash. */
 export interface Header {
+  readonly format: number
   readonly eventId: number
+  readonly seq: number
   readonly stream: string
   readonly at: number
   readonly kind: string
@@ -20,27 +28,68 @@ export interface Header {
   readonly from: string | null
   readonly to: string | null
   readonly trigger: string | null
-  readonly cause: number | null
+  readonly cause: Cause | null
+  /** The cause's position, as format 1 hashed it; null in format 2. */
+  readonly causeId: number | null
+  readonly moves: ReadonlyArray<string>
   readonly visibility: string
 }
 
 /** Of the payload's text exactly as it is stored. */
 export const hashPayload = (text: string): string => hash("sha256", text, "hex")
 
-/** A JSON array: no two headers have the same text. */
-const headerText = (header: Header): string =>
-  JSON.stringify([
-    header.eventId,
-    header.stream,
-    header.at,
-    header.kind,
-    header.actor,
-    header.from,
-    header.to,
-    header.trigger,
-    header.cause,
-    header.visibility
-  ])
+/** The header of format 2 from texts that are JSON already: names repeat, and are quoted once. */
+export const joinHeader = (
+  stream: string,
+  seq: number,
+  at: number,
+  kind: string,
+  actor: string,
+  from: string,
+  to: string,
+  trigger: string,
+  cause: string,
+  moves: string,
+  visibility: string
+): string =>
+  `["rune/2",${stream},${seq},${at},${kind},${actor},${from},${to},${trigger},${cause},${moves},${visibility}]`
+
+/** A name as JSON. */
+export const quote = (name: string | null): string => (name === null ? "null" : JSON.stringify(name))
+
+export const movesText = (moves: ReadonlyArray<string>): string => (moves.length === 0 ? "[]" : JSON.stringify(moves))
+
+/** A JSON array: no two headers, of whatever format, have the same text. */
+export const headerText = (header: Header): string =>
+  header.format === 1
+    ? JSON.stringify([
+        header.eventId,
+        header.stream,
+        header.at,
+        header.kind,
+        header.actor,
+        header.from,
+        header.to,
+        header.trigger,
+        header.causeId,
+        header.visibility
+      ])
+    : joinHeader(
+        quote(header.stream),
+        header.seq,
+        header.at,
+        quote(header.kind),
+        quote(header.actor),
+        quote(header.from),
+        quote(header.to),
+        quote(header.trigger),
+        header.cause === null ? "null" : `[${quote(header.cause.stream)},${header.cause.seq}]`,
+        movesText(header.moves),
+        quote(header.visibility)
+      )
+
+export const chain = (previous: string, header: string, payloadHash: string): string =>
+  hash("sha256", `${previous}\n${header}\n${payloadHash}`, "hex")
 
 export const hashRune = (previous: string, header: Header, payloadHash: string): string =>
-  hash("sha256", `${previous}\n${headerText(header)}\n${payloadHash}`, "hex")
+  chain(previous, headerText(header), payloadHash)

@@ -1,64 +1,78 @@
 /**
- * InvariantGuard: holds the checkers against every rune before it is appended. Its state
- * is immutable, so what was not committed leaves no trace, and kept per stream,
- * so that a stream that is closed takes no memory. Pure.
+ * InvariantGuard: holds checkers against every rune before it is appended. The
+ * checkers are given by the program; the guard knows none of its own.
+ *
+ * The state is immutable, so that runes that were not committed leave no trace, and
+ * one for each stream, so that a sealed stream takes no memory. Pure.
  */
-import { HashMap, Option } from "effect"
-import { type Checker, floors, runs, type Seen, tasks, tools, turns, type Violation } from "../app/InvariantCheckers.ts"
-import { parsePayload, type StoredRune } from "./Store.ts"
+import { type Payload, type Rune } from "./Rune.ts"
 
-/** One stream's: the states of the checkers, in their order. */
-type States = ReadonlyArray<unknown>
-
-export type State = HashMap.HashMap<string, States>
-
-export const initial: State = HashMap.empty()
-
-/** Checkers with their state's type forgotten: each sees only what it made itself. */
-const checkers: ReadonlyArray<Checker<unknown>> = [turns, tools, runs, floors, tasks].map(
-  (checker) => checker as Checker<unknown>
-)
-
-const fresh: States = checkers.map((checker) => checker.initial)
-
-/** Which checkers look at a kind. */
-const interested = new Map<string, ReadonlyArray<number>>()
-for (const [index, checker] of checkers.entries()) {
-  for (const kind of checker.kinds) interested.set(kind, [...(interested.get(kind) ?? []), index])
+/** What a checker sees of a rune. */
+export interface Seen {
+  readonly kind: string
+  readonly actor: string
+  readonly to: string | null
+  readonly payload: Payload
 }
 
-/** Whose payloads a restore must see. */
-export const kinds: ReadonlyArray<string> = [...interested.keys()]
+/** Which promise a rune would break, and how. */
+export interface Violation {
+  readonly rule: string
+  readonly message: string
+}
 
-/** The kind after which nothing of the stream is open. */
-const CLOSES = "session.closed"
+/** An invariant that can be seen broken by reading one stream's runes in order. */
+export interface Checker<S> {
+  readonly kinds: ReadonlyArray<string>
+  readonly initial: S
+  readonly check: (state: S, rune: Seen) => Violation | undefined
+  readonly apply: (state: S, rune: Seen) => S
+}
 
-const statesOf = (state: State, stream: string): States => Option.getOrElse(HashMap.get(state, stream), () => fresh)
+/** A checker whose state's type is forgotten: it sees only states that it made itself. */
+export type AnyChecker = Checker<never>
 
-export const check = (state: State, stream: string, rune: Seen): Violation | undefined => {
-  const indexes = interested.get(rune.kind)
-  if (indexes === undefined) return undefined
-  const states = statesOf(state, stream)
-  for (const index of indexes) {
-    const violation = checkers[index]!.check(states[index], rune)
-    if (violation !== undefined) return violation
+/** The states of the checkers over one stream, in their order. */
+export type States = ReadonlyArray<unknown>
+
+export class InvariantGuard {
+  /** Kinds whose payloads the guard reads. */
+  readonly kinds: ReadonlyArray<string>
+  /** Of a stream without runes. */
+  readonly initial: States
+  private readonly checkers: ReadonlyArray<Checker<unknown>>
+  /** Which checkers look at a kind. */
+  private readonly interested = new Map<string, ReadonlyArray<number>>()
+
+  constructor(checkers: ReadonlyArray<AnyChecker>) {
+    this.checkers = checkers as unknown as ReadonlyArray<Checker<unknown>>
+    this.initial = this.checkers.map(({ initial }) => initial)
+    for (const [index, { kinds }] of this.checkers.entries()) {
+      for (const kind of kinds) this.interested.set(kind, [...(this.interested.get(kind) ?? []), index])
+    }
+    this.kinds = [...this.interested.keys()]
   }
-  return undefined
+
+  check(states: States, rune: Seen): Violation | undefined {
+    for (const index of this.interested.get(rune.kind) ?? []) {
+      const violation = this.checkers[index]!.check(states[index], rune)
+      if (violation !== undefined) return violation
+    }
+    return undefined
+  }
+
+  /** The same states where no checker looks at the kind. */
+  apply(states: States, rune: Seen): States {
+    const indexes = this.interested.get(rune.kind)
+    if (indexes === undefined) return states
+    const next = states.slice()
+    for (const index of indexes) next[index] = this.checkers[index]!.apply(states[index], rune)
+    return next
+  }
 }
 
-export const apply = (state: State, stream: string, rune: Seen): State => {
-  if (rune.kind === CLOSES) return HashMap.remove(state, stream)
-  const indexes = interested.get(rune.kind)
-  if (indexes === undefined) return state
-  const states = statesOf(state, stream).slice()
-  for (const index of indexes) states[index] = checkers[index]!.apply(states[index], rune)
-  return HashMap.set(state, stream, states)
-}
+/** Of a program without invariants. */
+export const none = (): InvariantGuard => new InvariantGuard([])
 
-/** A stored rune as a checker sees it. A payload that was erased or damaged says nothing. */
-export const seen = (stored: StoredRune): Seen => ({
-  kind: stored.kind,
-  actor: stored.actor,
-  to: stored.to,
-  payload: parsePayload(stored) ?? {}
-})
+/** What the guard sees of a rune that was read. */
+export const seen = ({ actor, kind, payload, to }: Rune): Seen => ({ kind, actor, to, payload })

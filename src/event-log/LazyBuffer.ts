@@ -1,49 +1,66 @@
 /**
- * LazyBuffer: the runes that nobody waits for, until the writer takes them with
- * its next group. Bounded: when it is full the oldest is dropped, and a
- * `runes.dropped` rune in its stream says how many are missing.
+ * LazyBuffer: the runes that nothing waits for, until they go with the next group.
+ * Bounded: when it is full the oldest is dropped, and a `runes.dropped` rune in its
+ * stream says how many are missing.
  */
-import { DAEMON_STREAM } from "./Rune.ts"
-import { type ReadyDraft, readyOwn } from "./EventDraft.ts"
+import type { Prepared } from "./Log.ts"
+import * as LogRules from "./LogRules.ts"
+import type { RuneDraft } from "./Rune.ts"
 
-/** Streams whose losses are counted apart; those of further ones are told in the daemon's. */
+/** Streams whose losses are counted apart; those of further ones are told at home. */
 const MAX_STREAMS = 1_000
 
+/** A draft that is ready, and when it was given. */
+export interface Lazy {
+  readonly draft: RuneDraft
+  readonly prepared: Prepared
+  readonly at: number
+}
+
 export class LazyBuffer {
-  private waiting: Array<ReadyDraft> = []
+  private waiting: Array<Lazy> = []
   private first = 0
   private readonly dropped = new Map<string, number>()
   private readonly capacity: number
+  private readonly home: string
 
-  constructor(capacity: number) {
+  constructor(capacity: number, home: string) {
     this.capacity = capacity
+    this.home = home
   }
 
   get size(): number {
     return this.waiting.length - this.first
   }
 
-  push(draft: ReadyDraft): void {
-    this.waiting.push(draft)
+  push(lazy: Lazy): void {
+    this.waiting.push(lazy)
     if (this.size <= this.capacity) return
     const oldest = this.waiting[this.first]!
     this.first += 1
-    const stream = this.dropped.has(oldest.stream) || this.dropped.size < MAX_STREAMS ? oldest.stream : DAEMON_STREAM
-    this.dropped.set(stream, (this.dropped.get(stream) ?? 0) + 1)
+    this.count(oldest.draft.stream)
     if (this.first > this.capacity) this.compact()
   }
 
-  /** The oldest ones, at most so many, after a word on what is missing before them. */
-  take(most: number): ReadonlyArray<ReadyDraft> {
-    if (this.size === 0 && this.dropped.size === 0) return []
-    const losses = [...this.dropped].map(([stream, count]) =>
-      readyOwn({ stream, kind: "runes.dropped", actor: "log/writer", payload: { count } })
-    )
-    this.dropped.clear()
+  /** The oldest ones, at most so many. */
+  take(most: number): ReadonlyArray<Lazy> {
     const taken = this.waiting.slice(this.first, this.first + most)
     this.first += taken.length
     this.compact()
-    return [...losses, ...taken]
+    return taken
+  }
+
+  /** A word on what is missing before the oldest. */
+  losses(): ReadonlyArray<RuneDraft> {
+    if (this.dropped.size === 0) return []
+    const losses = [...this.dropped].map(([stream, count]) => LogRules.dropped(stream, count))
+    this.dropped.clear()
+    return losses
+  }
+
+  private count(of: string): void {
+    const stream = this.dropped.has(of) || this.dropped.size < MAX_STREAMS ? of : this.home
+    this.dropped.set(stream, (this.dropped.get(stream) ?? 0) + 1)
   }
 
   private compact(): void {

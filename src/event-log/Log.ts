@@ -13,7 +13,7 @@
  */
 import { Context } from "effect"
 import type { RuneRefused } from "./EventLog.ts"
-import type { Payload, Rune, RuneDraft, Visibility } from "./LogRune.ts"
+import type { Payload, Rune, RuneDraft, Visibility } from "./Rune.ts"
 
 /** One atomic append, from stepping until it is durable. */
 export interface Unit {

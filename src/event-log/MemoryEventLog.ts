@@ -1,43 +1,91 @@
 /**
- * MemoryEventLog: the rune log in memory, for tests and for trying things. Ids,
- * hashes, guard, subscriptions and refusals are the real ones; only the disk is
- * not there.
+ * MemoryEventLog: the log in memory, for tests and for trying things. Positions, seqs,
+ * hashes, guard, subscriptions and refusals are the real ones; only the disk is not there.
  */
-import { Effect, Layer } from "effect"
-import { defaultLimits } from "./EventDraft.ts"
-import * as AdmissionState from "./AdmissionState.ts"
-import { Redact } from "./Redact.ts"
+import { Effect, Layer, Context } from "effect"
+import { AdmissionState } from "./AdmissionState.ts"
+import { EventDraft } from "./EventDraft.ts"
 import { EventLog, type Selection } from "./EventLog.ts"
-import { matches, type Store, type StoredRune } from "./Store.ts"
+import { Log } from "./Log.ts"
+import type { LogReader } from "./LogReader.ts"
+import { LogRules } from "./LogRules.ts"
+import { MemoryLog } from "./MemoryLog.ts"
+import { Redact } from "./Redact.ts"
+import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
+import { sealOf } from "./Snapshot.ts"
+import { matches } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
+import type { Snapshots } from "./StreamFold.ts"
+import { walkHere } from "./Verify.ts"
 
-/** Runes are numbered from 1 without a gap: a rune's place is its id less one. */
-const makeStore = (): Store => {
-  const all: Array<StoredRune> = []
+/** Runes are numbered from 1 without a gap: a rune's place is its position less one. */
+const readerOf = (log: MemoryLog): LogReader => {
   const select = (selection: Selection, after: number, upTo: number) =>
-    all.slice(after, upTo).filter((rune) => matches(selection, rune))
+    log
+      .stored()
+      .slice(after, upTo)
+      .filter((rune) => matches(selection, rune))
   return {
-    persist: (runes) => Effect.sync(() => void all.push(...runes)),
     page: (selection, after, upTo) => Effect.sync(() => ({ runes: select(selection, after, upTo), cursor: upTo })),
     pageBack: (selection, before, downTo, count) =>
       Effect.sync(() => ({ runes: select(selection, downTo, before).slice(-count).toReversed(), cursor: downTo })),
-    scan: (after) => Effect.sync(() => all.slice(after)),
-    // without a file to move them to, none is ever erased
-    erase: () => Effect.void,
-    backlog: () => "none",
-    tidy: Effect.void,
-    lastCommitted: Effect.sync(() => all.length)
+    scan: (after) => Effect.sync(() => log.stored().slice(after)),
+    positions: (newest, after, count) =>
+      Effect.sync(() => {
+        const stream = log.stored()[newest - 1]?.stream
+        return stream === undefined
+          ? []
+          : select({ stream }, after, newest)
+              .slice(-count)
+              .map(({ eventId }) => eventId)
+      }),
+    at: (positions) => Effect.sync(() => positions.flatMap((position) => log.stored()[position - 1] ?? [])),
+    lastCommitted: Effect.sync(() => log.head)
   }
 }
 
-export const layerMemory: Layer.Layer<EventLog> = Layer.effect(
-  EventLog,
-  Effect.gen(function* () {
-    const redact = yield* Redact
-    const options = { ...defaultLimits, ...StoreEventLog.defaultOptions, scrub: redact.json }
-    return yield* StoreEventLog.make(makeStore(), AdmissionState.empty, options, {
-      folder: undefined,
-      streams: new Set()
-    })
-  })
-).pipe(Layer.provide(Redact.layer))
+/** Snapshots beside the runes, kept as they would be on disk. */
+const snapshotsOf = (log: MemoryLog): Snapshots & { readonly keep: (order: SnapshotOrder) => void } => {
+  const rows = new Map<string, SnapshotRow>()
+  const keyOf = (stream: string, name: string) => JSON.stringify([stream, name])
+  return {
+    get: (stream, name) => Effect.sync(() => rows.get(keyOf(stream, name))),
+    keep: (order) => {
+      const rune = log.stored()[order.eventId - 1]
+      if (rune === undefined || rune.stream !== order.stream) return
+      const row = { ...order, seq: rune.seq, hash: rune.hash }
+      rows.set(keyOf(order.stream, order.name), { ...row, seal: sealOf(row) })
+    }
+  }
+}
+
+const make = Effect.gen(function* () {
+  const rules = yield* LogRules
+  const redact = yield* Redact
+  const { guard, kinds } = rules
+  const log = new MemoryLog(new AdmissionState({ guard, kinds }), new EventDraft(kinds, redact.json))
+  const reader = readerOf(log)
+  const snapshots = snapshotsOf(log)
+  const service = yield* StoreEventLog.make(
+    {
+      log,
+      reader,
+      snapshots,
+      archives: { folder: undefined, streams: new Set() },
+      walk: walkHere(reader),
+      newest: new Map(),
+      failure: () => undefined,
+      failed: Effect.never,
+      keep: snapshots.keep,
+      // without a file to move them to, no payload is ever erased
+      erase: () => Effect.void,
+      settled: Effect.void
+    },
+    rules
+  )
+  return Context.make(EventLog, service).pipe(Context.add(Log, log))
+})
+
+export const layerMemory: Layer.Layer<EventLog | Log, never, LogRules> = Layer.effectContext(make).pipe(
+  Layer.provide(Redact.layer)
+)

@@ -47,7 +47,48 @@ const runes = Effect.gen(function* () {
     BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune is never deleted'); END`
 })
 
-const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [[1, "runes", Effect.succeed(runes)]]
+/**
+ * Format 2 of runes. Rows that are there keep their hashes, and are given their seq, the
+ * row before them in their stream, and their cause by stream and seq.
+ */
+const streams = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const column of [
+    "format INTEGER NOT NULL DEFAULT 1",
+    "seq INTEGER NOT NULL DEFAULT 0",
+    "prev INTEGER NOT NULL DEFAULT 0",
+    "cause_stream TEXT",
+    "cause_seq INTEGER",
+    "moves TEXT"
+  ]) {
+    yield* sql`ALTER TABLE runes ADD COLUMN ${sql.literal(column)}`
+  }
+  yield* sql`DROP TRIGGER runes_are_immutable`
+  yield* sql`
+    UPDATE runes SET seq = place.seq, prev = place.prev FROM (
+      SELECT event_id, row_number() OVER stream AS seq, lag(event_id, 1, 0) OVER stream AS prev
+      FROM runes WINDOW stream AS (PARTITION BY stream ORDER BY event_id)
+    ) AS place WHERE runes.event_id = place.event_id`
+  yield* sql`
+    UPDATE runes SET cause_seq = cause.seq,
+      cause_stream = CASE WHEN cause.stream = runes.stream THEN NULL ELSE cause.stream END
+    FROM runes AS cause WHERE cause.event_id = runes.cause`
+  yield* sql`
+    CREATE TRIGGER runes_are_immutable BEFORE UPDATE ON runes
+    WHEN NEW.payload IS NOT NULL
+      OR (NEW.event_id, NEW.stream, NEW.at, NEW.kind, NEW.actor, NEW.visibility, NEW.payload_hash, NEW.hash)
+        IS NOT (OLD.event_id, OLD.stream, OLD.at, OLD.kind, OLD.actor, OLD.visibility, OLD.payload_hash, OLD.hash)
+      OR (NEW.from_state, NEW.to_state, NEW.trigger_name, NEW.cause)
+        IS NOT (OLD.from_state, OLD.to_state, OLD.trigger_name, OLD.cause)
+      OR (NEW.format, NEW.seq, NEW.prev, NEW.cause_stream, NEW.cause_seq, NEW.moves)
+        IS NOT (OLD.format, OLD.seq, OLD.prev, OLD.cause_stream, OLD.cause_seq, OLD.moves)
+    BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune never changes'); END`
+})
+
+const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
+  [1, "runes", Effect.succeed(runes)],
+  [2, "streams", Effect.succeed(streams)]
+]
 
 /** The newest version that this agentd knows. */
 export const SCHEMA_VERSION = migrations.length

@@ -1,18 +1,20 @@
 /**
- * RecentEvents: the newest committed runes in memory, and the bell that rings when there
- * are more. A subscriber at the end of the log reads here; one that has fallen
- * behind reads the store, and costs the writer nothing.
+ * RecentEvents: the newest durable runes in memory, and the bell that rings when there
+ * are more. A subscriber at the end of the log reads here; one that has fallen behind
+ * reads the store, and costs the writer nothing.
  */
 import { Deferred, Effect } from "effect"
+import type { Unit } from "./Log.ts"
 import type { Rune } from "./Rune.ts"
-import type { Admitted } from "./AdmissionState.ts"
 
 /** What is kept: whichever limit is reached first. */
 const MAX_RUNES = 4096
 const MAX_CHARS = 16 * 1024 * 1024
 
 export class RecentEvents {
-  private recent: Array<Admitted> = []
+  private recent: Array<Rune> = []
+  /** Of each rune's payload, in characters. */
+  private sizes: Array<number> = []
   /** Where the kept ones begin in `recent`. */
   private first = 0
   private chars = 0
@@ -26,18 +28,23 @@ export class RecentEvents {
   }
 
   /** The ids follow on the head without a gap. */
-  publish(admitted: ReadonlyArray<Admitted>): void {
-    for (const one of admitted) {
-      this.recent.push(one)
-      this.chars += one.stored.payload?.length ?? 0
+  publish(units: ReadonlyArray<Unit>): void {
+    for (const { runes, texts } of units) {
+      for (let index = 0; index < runes.length; index++) {
+        this.recent.push(runes[index]!)
+        const size = texts[index]!.length
+        this.sizes.push(size)
+        this.chars += size
+      }
+      this.head += runes.length
     }
-    this.head += admitted.length
     while (this.recent.length - this.first > MAX_RUNES || this.chars > MAX_CHARS) {
-      this.chars -= this.recent[this.first]!.stored.payload?.length ?? 0
+      this.chars -= this.sizes[this.first]!
       this.first += 1
     }
     if (this.first > MAX_RUNES) {
       this.recent = this.recent.slice(this.first)
+      this.sizes = this.sizes.slice(this.first)
       this.first = 0
     }
     this.ring()
@@ -46,7 +53,7 @@ export class RecentEvents {
   /** All runes after a cursor, or undefined when the first of them is no longer kept. */
   since(after: number): ReadonlyArray<Rune> | undefined {
     const start = this.recent.length - (this.head - after)
-    return start < this.first ? undefined : this.recent.slice(start).map(({ rune }) => rune)
+    return start < this.first ? undefined : this.recent.slice(start)
   }
 
   /** Waits until there is a rune after the cursor; false when there will be none. */

@@ -1,28 +1,37 @@
 /**
- * SqlEventLog: the rune log in an SQLite file.
+ * SqlEventLog: the log in an SQLite file.
  *
- * Opening it brings the schema up to date, restores the ledger in one pass over
- * the headers, and halts each stream whose chain does not hold. What is wrong
- * with the file is said in a StorageError with a remedy.
+ * Opening it brings the schema up to date, and restores what appends are held against:
+ * each stream's newest rune, and the guard's state from its snapshot and the runes after
+ * it. The newest runes' chains are checked, and a stream whose chain does not hold is
+ * halted. What is wrong with the file is said in a StorageError with a remedy.
  */
-import { Duration, Effect, Layer } from "effect"
-import type { SqlError } from "effect/sql"
+import { Context, Duration, Effect, Layer, type Scope } from "effect"
+import type { SqlClient, SqlError } from "effect/sql"
 import { Reactivity } from "effect/reactivity"
 import { closeSync, mkdirSync, openSync } from "node:fs"
 import { dirname, join } from "node:path"
+import { AdmissionState, type StreamState } from "./AdmissionState.ts"
 import { FOLDER } from "./Archive.ts"
-import { defaultLimits, type Limits } from "./EventDraft.ts"
-import * as InvariantGuard from "./InvariantGuard.ts"
-import * as AdmissionState from "./AdmissionState.ts"
+import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
+import { EventLog, StorageError } from "./EventLog.ts"
+import type { States } from "./InvariantGuard.ts"
+import { Log } from "./Log.ts"
+import type { LogReader } from "./LogReader.ts"
+import { LogRules, type Rules } from "./LogRules.ts"
+import type { Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
-import { EventLog, StorageError } from "./EventLog.ts"
-import * as SqlStore from "./SqlStore.ts"
+import type { SnapshotRow } from "./Snapshot.ts"
+import { openInline, openThreaded, type OpenStore, type Options as LogOptions, type SqliteLog } from "./SqliteLog.ts"
+import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
-import type { Store, StoredRune } from "./Store.ts"
+import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
-import { archivedBy, Walk } from "./Verify.ts"
+import { noSnapshots, recover, snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
+import { indexFileOf } from "./StreamIndex.ts"
+import { walkThere } from "./Verify.ts"
 
 export interface Options extends Partial<Limits> {
   /** Absolute. Made with its folder where it is not there, readable for this user alone. */
@@ -33,6 +42,8 @@ export interface Options extends Partial<Limits> {
   readonly giveUpAfter?: Duration.Input
 }
 
+type Open = (options: LogOptions) => Effect.Effect<OpenStore, StorageError, Scope.Scope>
+
 /** Where the archives of a store are. */
 const archiveOf = (file: string): string => join(dirname(file), FOLDER)
 
@@ -40,7 +51,7 @@ const makeFile = (file: string) =>
   Effect.try({
     try: () => {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-      closeSync(openSync(file, "a", 0o600))
+      for (const path of [file, indexFileOf(file)]) closeSync(openSync(path, "a", 0o600))
     },
     catch: (cause) =>
       new StorageError({
@@ -50,81 +61,202 @@ const makeFile = (file: string) =>
       })
   })
 
-/** Each page of a pass over all headers, oldest first. */
-const passOver = Effect.fnUntraced(function* (store: Store, each: (rune: StoredRune) => void) {
-  let head = 0
-  while (true) {
-    const runes = yield* store.scan(head, InvariantGuard.kinds)
-    if (runes.length === 0) return
-    runes.forEach(each)
-    head = runes[runes.length - 1]!.eventId
-    yield* Effect.yieldNow
-  }
-})
-
-/** The ledger as the store's runes left it. A stream whose chain does not hold is halted. */
-const restore = Effect.fnUntraced(function* (store: Store) {
-  const walk = new Walk()
-  let ledger = AdmissionState.empty
-  const streams = new Set<string>()
-  yield* passOver(store, (rune) => {
-    walk.next(rune)
-    const archived = archivedBy(rune)
-    if (archived !== undefined) streams.add(archived)
-    ledger = AdmissionState.restore(ledger, rune)
-  })
-  for (const { stream, rule, message, eventId } of walk.problems) {
-    if (rule !== "INV-HASH-VALID") continue
-    yield* Effect.logError(`runes: stream ${stream} is halted at rune ${eventId}: ${message}`)
-    ledger = AdmissionState.halt(ledger, stream, {
-      rule,
-      message: `its chain is broken at rune ${eventId}: ${message}; \`agentd verify\` says more`
-    })
-  }
-  // Ids that were given out once are never given out again, even if their runes are gone.
-  return { ledger: { ...ledger, head: Math.max(ledger.head, yield* store.lastCommitted) }, streams }
-})
-
 const inOurWords = (file: string) =>
   Effect.mapError((error: SqlError.SqlError | StorageError) =>
     error instanceof StorageError ? error : fromSqlError(file, error)
   )
 
-const writable = Effect.fnUntraced(function* (options: Options) {
-  const { file } = options
-  const giveUpAfter = Duration.fromInputUnsafe(options.giveUpAfter ?? "10 seconds")
-  yield* makeFile(file)
-  const sql = yield* untilItPasses(giveUpAfter)(inOurWords(file)(NodeSqlite.make(options)))
-  yield* untilItPasses(giveUpAfter)(inOurWords(file)(Migrations.migrate(sql, file)))
-  const store = SqlStore.make(sql, { file, giveUpAfter })
-  const redact = yield* Redact
-  const { ledger, streams } = yield* restore(store)
-  const settings = {
-    ...StoreEventLog.defaultOptions,
-    maxRuneBytes: options.maxRuneBytes ?? defaultLimits.maxRuneBytes,
-    maxDrafts: options.maxDrafts ?? defaultLimits.maxDrafts,
-    scrub: redact.json
-  }
-  return yield* StoreEventLog.make(store, ledger, settings, { folder: archiveOf(file), streams })
+/** Snapshots out of the file beside the store; none where it cannot be read. */
+const snapshotsIn = (sql: SqlClient.SqlClient): Snapshots => ({
+  get: (stream, name) =>
+    sql<Omit<SnapshotRow, "eventId"> & { readonly event_id: number }>`
+      SELECT * FROM snapshots WHERE stream = ${stream} AND name = ${name}`.pipe(
+      Effect.map(([row]) => (row === undefined ? undefined : { ...row, eventId: row.event_id })),
+      Effect.orElseSucceed(() => undefined)
+    )
 })
 
-/** Opens the file, or makes it. One log per file: whoever opens it for writing holds the StoreLock. */
-export const layer = (options: Options): Layer.Layer<EventLog, StorageError, Redact> =>
-  Layer.effect(EventLog, writable(options)).pipe(Layer.provide(Reactivity.layer))
+/** The guard over one stream, as a fold of it. */
+const guardFold = ({ guard }: Rules): StreamFold<States> => ({
+  name: "guard",
+  version: 1,
+  initial: guard.initial,
+  apply: (states, rune) => guard.apply(states, rune)
+})
+
+/** The archived streams, as a fold of the home stream. */
+const archivesFold = ({ archives }: Rules): StreamFold<ReadonlyArray<string>> => ({
+  name: "archives",
+  version: 1,
+  initial: [],
+  apply: (streams, rune) => (rune.kind === archives.kind ? [...streams, archives.streamOf(rune)] : streams)
+})
+
+interface Restored {
+  readonly admission: AdmissionState
+  readonly newest: Map<string, number>
+  readonly archived: Set<string>
+}
+
+/** What appends are held against, as the store's runes left it. */
+const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
+  const { guard, home, kinds } = rules
+  const source = { reader, snapshots, shown: toRunes }
+  const streams = new Map<string, StreamState>()
+  const newest = new Map<string, number>()
+  let archived: ReadonlyArray<string> = []
+  for (const [stream, head] of opened.heads) {
+    newest.set(stream, head.eventId)
+    let states = guard.initial
+    if (!head.isSealed && head.guarded > 0) {
+      const folds = { guard: guardFold(rules) }
+      states = (yield* recover(source, { stream, newest: head.guarded }, folds)).guard.state
+    }
+    if (stream === home) {
+      const folds = { archives: archivesFold(rules) }
+      archived = (yield* recover(source, { stream, newest: head.eventId }, folds)).archives.state
+    }
+    streams.set(stream, { seq: head.seq, isSealed: head.isSealed, guard: states })
+  }
+  const admission = new AdmissionState({ guard, kinds, head: opened.head, streams })
+  for (const { eventId, message, rule, stream } of opened.problems) {
+    if (rule !== "INV-HASH-VALID") continue
+    yield* Effect.logError(`runes: stream ${stream} is halted at rune ${eventId}: ${message}`)
+    admission.halt(stream, {
+      rule,
+      message: `its chain is broken at rune ${eventId}: ${message}; \`agentd verify\` says more`
+    })
+  }
+  return { admission, newest, archived: new Set(archived) } satisfies Restored
+})
+
+/** Guarded runes of a stream after which its guard's state is kept anew. */
+const KEEP_EVERY = 512
+
+/** Keeps what a start would else read: at times, and at the end. Only a state at a durable rune is kept. */
+const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored): Effect.Effect<void> => {
+  const { archives, home } = rules
+  const guardedKinds = new Set(rules.guard.kinds)
+  /** Guarded runes since the guard was kept, and the newest of them. */
+  const changed = new Map<string, { count: number; eventId: number }>()
+  let isHomeChanged = false
+  const fold = guardFold(rules)
+  const keep = (stream: string, eventId: number) => {
+    changed.delete(stream)
+    const { guard } = rules
+    const states = log.admission.guardOf(stream)
+    if (states !== guard.initial) log.keep(snapshotOf(stream, fold, states, eventId))
+  }
+  log.watch({
+    landed: (units) => {
+      for (const { runes } of units) {
+        for (const { actor, eventId, kind, stream } of runes) {
+          if (stream === home) isHomeChanged = true
+          if (stream === home && kind === archives.kind) archived.add(archives.streamOf({ actor }))
+          if (!guardedKinds.has(kind)) continue
+          const count = (changed.get(stream)?.count ?? 0) + 1
+          changed.set(stream, { count, eventId })
+        }
+      }
+      queueMicrotask(() => {
+        if (log.flight.size > 0) return
+        for (const [stream, { count, eventId }] of changed) if (count >= KEEP_EVERY) keep(stream, eventId)
+      })
+    },
+    refused: () => {}
+  })
+  return Effect.sync(() => {
+    if (log.failure !== undefined) return
+    for (const [stream, { eventId }] of changed) keep(stream, eventId)
+    if (!isHomeChanged) return
+    log.keep(snapshotOf(home, archivesFold(rules), [...archived], newest.get(home)!))
+  })
+}
+
+const migrate = (options: Options, giveUpAfter: Duration.Duration) =>
+  Effect.scoped(
+    Effect.gen(function* () {
+      const { file } = options
+      const sql = yield* untilItPasses(giveUpAfter)(inOurWords(file)(NodeSqlite.make(options)))
+      yield* untilItPasses(giveUpAfter)(inOurWords(file)(Migrations.migrate(sql, file)))
+    })
+  )
+
+/** A connection for reading; small pieces, on this thread. */
+const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
+  Effect.map(inOurWords(file)(NodeSqlite.make({ file, readOnly: true })), (sql) =>
+    SqlReader.make(sql, { file, giveUpAfter })
+  )
+
+const writable = (open: Open) =>
+  Effect.fnUntraced(function* (options: Options) {
+    const { file, maxBytes } = options
+    const rules = yield* LogRules
+    const redact = yield* Redact
+    const giveUpAfter = Duration.fromInputUnsafe(options.giveUpAfter ?? "10 seconds")
+    yield* makeFile(file)
+    yield* migrate(options, giveUpAfter)
+    const seals = rules.kinds.sealing
+    const store = { file, seals, guarded: rules.guard.kinds, ...(maxBytes === undefined ? {} : { maxBytes }) }
+    const { log: logOver, opened } = yield* untilItPasses(giveUpAfter)(
+      open({ store, giveUpAfter: Duration.toMillis(giveUpAfter) })
+    )
+    const reader = yield* readerOf(file, giveUpAfter)
+    const index = yield* inOurWords(file)(NodeSqlite.make({ file: indexFileOf(file), readOnly: true }))
+    const snapshots = snapshotsIn(index)
+    const restored = yield* restore(rules, opened, reader, snapshots)
+    const limits = {
+      maxRuneBytes: options.maxRuneBytes ?? defaultLimits.maxRuneBytes,
+      maxDrafts: options.maxDrafts ?? defaultLimits.maxDrafts
+    }
+    const drafts = new EventDraft(rules.kinds, redact.json, limits)
+    const log = yield* logOver({ admission: restored.admission, drafts })
+    const keepLast = keepStates(log, rules, restored)
+    yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
+    const service = yield* StoreEventLog.make(
+      {
+        log,
+        reader,
+        snapshots,
+        archives: { folder: archiveOf(file), streams: restored.archived },
+        walk: walkThere(file),
+        newest: restored.newest,
+        failure: () => log.failure,
+        failed: log.failed,
+        keep: (order) => log.keep(order),
+        erase: (stream, after, upTo) => untilItPasses(giveUpAfter)(log.erase(stream, after, upTo)),
+        settled: log.settled
+      },
+      rules
+    )
+    return Context.make(EventLog, service).pipe(Context.add(Log, log))
+  })
+
+/** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
+export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
+  Layer.effectContext(writable(openThreaded)(options)).pipe(Layer.provide(Reactivity.layer))
+
+/** The same without a thread: for virtual time, and for places that have no threads. */
+export const layerInline = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
+  Layer.effectContext(writable(openInline)(options)).pipe(Layer.provide(Reactivity.layer))
 
 const readable = Effect.fnUntraced(function* (file: string) {
+  const rules = yield* LogRules
   const sql = yield* inOurWords(file)(NodeSqlite.make({ file, readOnly: true }))
   yield* inOurWords(file)(Migrations.requireCurrent(sql, file))
-  return StoreEventLog.makeReadOnly(
-    SqlStore.make(sql, { file, giveUpAfter: Duration.seconds(1) }),
-    file,
-    archiveOf(file)
-  )
+  const reader = SqlReader.make(sql, { file, giveUpAfter: Duration.seconds(1) })
+  const of = {
+    reader,
+    snapshots: noSnapshots,
+    archives: { folder: archiveOf(file), streams: new Set<string>() },
+    walk: walkThere(file)
+  }
+  return StoreEventLog.makeReadOnly(of, rules, file)
 })
 
 /**
  * Opens the file for reading alone, while a daemon writes to it or while there is
  * none: appends fail. The head is where the last commit ended, read anew each time.
  */
-export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>
+export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError, LogRules> =>
   Layer.effect(EventLog, readable(options.file)).pipe(Layer.provide(Reactivity.layer))

@@ -28,9 +28,9 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   ],
   14: ["cannot-open", "the file cannot be opened", "Check that the folder exists and belongs to this user."],
   19: [
-    "taken",
-    "INV-EVENTID-MONOTONIC: the next event id is taken, so somebody else writes to the store",
-    "End the other program that writes to the file, then start agentd again."
+    "refused",
+    "the store does not take a rune",
+    "This is a bug in agentd: report it with the output of `agentd verify`."
   ],
   23: ["read-only", "access is refused", "Make the file and its folder writable for this user."],
   26: [
@@ -40,16 +40,25 @@ const codes: { readonly [code: number]: readonly [reason: string, message: strin
   ]
 }
 
+/** Extended codes of a key that is there already. */
+const TAKEN = new Set([1555, 2067, 2579])
+const taken = [
+  "taken",
+  "INV-EVENTID-MONOTONIC: the next event id is taken, so somebody else writes to the store",
+  "End the other program that writes to the file, then start agentd again."
+] as const
+
 /** What another moment may mend: somebody else's lock, a full disk, a hiccup of the disk. */
 const passing = new Set(["locked", "full", "io"])
 
 const codeOf = (cause: unknown): number | undefined =>
-  cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode & 0xff : undefined
+  cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode : undefined
 
 /** The error in our words. `where` is the file, or whatever names the store. */
 export const storageError = (where: string, cause: unknown): StorageError => {
   const detail = cause instanceof Error ? cause.message : String(cause)
-  const known = codes[codeOf(cause) ?? -1]
+  const code = codeOf(cause) ?? -1
+  const known = TAKEN.has(code) ? taken : codes[code & 0xff]
   return known === undefined
     ? new StorageError({
         reason: "unknown",

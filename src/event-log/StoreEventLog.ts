@@ -1,113 +1,36 @@
 /**
- * StoreEventLog: the rune log over any store: what is written goes through the
- * one writer, what is read comes in pages, a subscription is both.
+ * StoreEventLog: the service over any log and store: what is written goes through the
+ * log, what is read comes in pages, a subscription is both.
  */
-import { Effect, Option, Semaphore, Stream } from "effect"
-import type { Rune } from "./Rune.ts"
-import type { AdmissionState } from "./AdmissionState.ts"
+import { Effect, Semaphore, Stream } from "effect"
+import type { AdmittingLog } from "./AdmittingLog.ts"
+import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
-import { EventLog, RuneRefused, type Selection, StorageError } from "./EventLog.ts"
-import { matches, type Store, type StoredRune, toRunes } from "./Store.ts"
-import { verify } from "./Verify.ts"
-import * as Writer from "./Writer.ts"
+import { EventLog, RuneRefused, type Selection, StorageError, type StreamHead } from "./EventLog.ts"
+import { type Archives, LogQueries } from "./LogQueries.ts"
+import type { LogReader } from "./LogReader.ts"
+import type { Rules } from "./LogRules.ts"
+import { RecentEvents } from "./RecentEvents.ts"
+import type { Rune } from "./Rune.ts"
+import type { SnapshotOrder } from "./Snapshot.ts"
+import { snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
+import type { Walk } from "./Verify.ts"
 
-/** One piece of a reader's way from a cursor to the head. */
-interface Section {
-  readonly runes: ReadonlyArray<Rune>
-  readonly cursor: number
-}
-
-/** Where the payloads of archived streams are. */
-export interface Archives {
-  /** Absolute; undefined where the log has no place for them. */
-  readonly folder: string | undefined
-  /** The streams that are archived, as far as the log says. */
-  readonly streams: Set<string>
-}
-
-/** All runes after a cursor that are still in memory, if the first of them is. */
-type Recent = (after: number) => ReadonlyArray<Rune> | undefined
-
-export const defaultOptions = { maxWaiting: 1024, maxGroup: 512, maxLazy: 4096 } as const
-
-/** Reading, given where the log ends. */
-const reading = (
-  store: Store,
-  head: Effect.Effect<number, StorageError>,
-  recent: Recent,
-  { folder, streams }: Archives
-) => {
-  const shown = (stored: ReadonlyArray<StoredRune>) =>
-    Effect.map(toRunes(stored), (runes) =>
-      runes.map((rune, index) =>
-        stored[index]!.payload === null && streams.has(rune.stream) ? { ...rune, payload: { archived: true } } : rune
-      )
-    )
-
-  const page = (selection: Selection, after: number, upTo: number): Effect.Effect<Section, StorageError> =>
-    Effect.suspend(() => {
-      const kept = recent(after)
-      return kept === undefined
-        ? Effect.flatMap(store.page(selection, after, upTo), ({ runes, cursor }) =>
-            Effect.map(shown(runes), (runes) => ({ runes, cursor }))
-          )
-        : Effect.succeed({
-            runes: kept.filter((rune) => rune.eventId <= upTo && matches(selection, rune)),
-            cursor: upTo
-          })
-    })
-
-  const read = (selection: Selection) =>
-    Stream.unwrap(
-      Effect.map(head, (end) =>
-        Stream.paginate(selection.after ?? 0, (after) =>
-          after >= end
-            ? Effect.succeed([[], Option.none()] as const)
-            : Effect.map(page(selection, after, end), ({ runes, cursor }) => [runes, Option.some(cursor)] as const)
-        )
-      )
-    )
-
-  const tail = Effect.fnUntraced(function* (selection: Selection, count: number) {
-    const downTo = selection.after ?? 0
-    const newest: Array<Rune> = []
-    let before = yield* head
-    while (newest.length < count && before > downTo) {
-      const { runes, cursor } = yield* store.pageBack(selection, before, downTo, count - newest.length)
-      newest.push(...(yield* shown(runes)))
-      before = cursor
-    }
-    return newest.toReversed()
-  })
-
-  const get = (eventId: number) => Effect.map(page({}, eventId - 1, eventId), ({ runes }) => runes[0])
-
-  return { page, read, tail, get, verify: verify(store, folder) }
-}
-
-/** One at a time: each step is durable before the next. */
-const archiving = (
-  store: Store,
-  { folder, streams }: Archives,
-  { append, isSealed, live }: Writer.Writer
-): EventLog["Service"]["archive"] => {
-  const lock = Semaphore.makeUnsafe(1)
-  return (stream, draft) =>
-    Effect.gen(function* () {
-      if (folder === undefined) return yield* nowhere
-      if (!isSealed(stream)) {
-        const message = `${stream} is no closed conversation with a whole log`
-        return yield* new RuneRefused({ kind: "session.archived", rule: "unsealed", message })
-      }
-      const volume = { store, folder, stream, head: live.head }
-      const isKnown = streams.has(stream)
-      if (!isKnown) yield* Archive.write(volume)
-      const archived = yield* Archive.intact(volume)
-      const rune = isKnown ? undefined : (yield* append([draft(archived)]))[0]
-      streams.add(stream)
-      yield* Archive.erase(volume, archived)
-      return { archived, rune }
-    }).pipe(Effect.uninterruptible, lock.withPermit)
+/** A store that is open for writing. */
+export interface Writable {
+  readonly log: AdmittingLog
+  readonly reader: LogReader
+  readonly snapshots: Snapshots
+  readonly archives: Archives
+  readonly walk: Walk
+  /** The newest rune of each stream. */
+  readonly newest: Map<string, number>
+  readonly failure: () => StorageError | undefined
+  readonly failed: Effect.Effect<StorageError>
+  readonly keep: (order: SnapshotOrder) => void
+  readonly erase: Archive.Erase
+  /** Until nothing is on its way. */
+  readonly settled: Effect.Effect<void>
 }
 
 const nowhere = new StorageError({
@@ -116,48 +39,117 @@ const nowhere = new StorageError({
   remedy: "Keep the log in a file."
 })
 
-export const make = Effect.fnUntraced(function* (
-  store: Store,
-  restored: AdmissionState,
-  options: Writer.Options,
-  archives: Archives
-) {
-  const writer = yield* Writer.make(store, restored, options)
-  const { append, appendLazy, failed, live } = writer
-  const head = Effect.sync(() => live.head)
-  const { page, ...reads } = reading(store, head, (after) => live.since(after), archives)
+/** One at a time: each step is durable before the next. */
+const archiving = (
+  { archives: { folder, streams }, erase, log, reader }: Writable,
+  append: Appender["append"],
+  head: Effect.Effect<number>
+): EventLog["Service"]["archive"] => {
+  const lock = Semaphore.makeUnsafe(1)
+  return (stream, draft) =>
+    Effect.gen(function* () {
+      if (folder === undefined) return yield* nowhere
+      if (!log.admission.isSealed(stream) || !log.admission.isWhole(stream)) {
+        const message = `${stream} is no closed conversation with a whole log`
+        return yield* new RuneRefused({ kind: "session.archived", rule: "unsealed", message })
+      }
+      const volume = { reader, guard: log.admission.guard, folder, stream, head: yield* head }
+      const isKnown = streams.has(stream)
+      if (!isKnown) yield* Archive.write(volume)
+      const archived = yield* Archive.intact(volume)
+      const rune = isKnown ? undefined : (yield* append([draft(archived)]))[0]
+      streams.add(stream)
+      yield* Archive.erase(stream, archived, erase)
+      return { archived, rune }
+    }).pipe(Effect.uninterruptible, lock.withPermit)
+}
 
-  const subscribe = (selection: Selection) =>
-    Stream.paginate(selection.after ?? 0, (after) =>
-      Effect.flatMap(live.beyond(after), (more) =>
-        more
-          ? Effect.map(page(selection, after, live.head), ({ runes, cursor }) => [runes, Option.some(cursor)] as const)
-          : Effect.succeed([[], Option.none()] as const)
-      )
+/** Follows what becomes durable: the newest runes in memory, and the newest rune of each stream. */
+const follow = ({ log, newest }: Writable, recent: RecentEvents, appender: Appender, now: () => number): void => {
+  log.watch({
+    landed: (units) => {
+      recent.publish(units)
+      for (const { runes } of units) for (const { eventId, stream } of runes) newest.set(stream, eventId)
+    },
+    refused: (unit, refused) => appender.violated(unit, refused, now())
+  })
+}
+
+export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
+  const { failed, failure, keep, log, newest, reader, settled } = of
+  const appender = new Appender(log, rules, options, failure)
+  const recent = new RecentEvents(log.head)
+  const clock = yield* Effect.clockWith(Effect.succeed)
+  follow(of, recent, appender, () => clock.currentTimeMillisUnsafe())
+  const head = Effect.sync(() => recent.head)
+  const streams = Effect.sync((): ReadonlyArray<StreamHead> =>
+    Array.from(newest, ([stream, eventId]) => ({ stream, eventId, isSealed: log.admission.isSealed(stream) }))
+  )
+  const queries = new LogQueries({
+    ...of,
+    rules,
+    head,
+    recent: (after) => recent.since(after),
+    newestOf: (stream) => newest.get(stream) ?? 0
+  })
+  const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
+  // what waits is still written, and told, before the end
+  yield* Effect.addFinalizer(() =>
+    Effect.andThen(
+      Effect.andThen(appender.close, settled),
+      Effect.sync(() => recent.close())
     )
-
-  const archive = archiving(store, archives, writer)
-  return EventLog.of({ ...reads, append, appendLazy, subscribe, head, archive, failed })
+  )
+  return EventLog.of({
+    ...queries.reads,
+    append: appender.append,
+    appendLazy: appender.appendLazy,
+    subscribe,
+    head,
+    archive: archiving({ ...of, reader }, appender.append, head),
+    failed,
+    streams,
+    keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) =>
+      keep(snapshotOf(stream, fold, state, eventId))
+  })
 })
 
 /** A log that another process writes: what is there now can be read, and nothing else. */
-export const makeReadOnly = (store: Store, where: string, folder: string) => {
+export const makeReadOnly = (
+  of: Pick<Writable, "archives" | "reader" | "snapshots" | "walk">,
+  rules: Rules,
+  where: string
+) => {
   const refused = new StorageError({
     reason: "read-only",
     message: `${where} is open for reading alone.`,
     remedy: "Send the command to the daemon, which writes it."
   })
-  const { page: _, ...reads } = reading(store, store.lastCommitted, () => undefined, {
-    folder,
-    streams: new Set()
+  const { reader } = of
+  const queries = new LogQueries({
+    ...of,
+    rules,
+    head: reader.lastCommitted,
+    recent: () => undefined,
+    newestOf: () => undefined
   })
+  const streamOf = ({ eventId, stream }: Rune): StreamHead => ({ stream, eventId, isSealed: false })
   return EventLog.of({
-    ...reads,
+    ...queries.reads,
     append: () => Effect.fail(refused),
     appendLazy: () => Effect.void,
     archive: () => Effect.fail(refused),
-    subscribe: reads.read,
-    head: Effect.orDie(store.lastCommitted),
-    failed: Effect.never
+    subscribe: queries.reads.read,
+    head: Effect.orDie(reader.lastCommitted),
+    failed: Effect.never,
+    streams: Effect.map(
+      Stream.runFold(
+        queries.reads.read({}),
+        () => new Map<string, StreamHead>(),
+        (all, rune) => all.set(rune.stream, streamOf(rune))
+      ),
+      (all) => [...all.values()]
+    ),
+    keep: () => {}
   })
 }

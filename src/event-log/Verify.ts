@@ -1,47 +1,89 @@
 /**
- * Verify: re-reads a whole store and names every rune that is not as it was
- * written: ids without a gap, hashes that follow from content and predecessor,
- * the payloads that lie in archives, and the invariants that the guard holds on
- * append.
+ * Verify: re-reads a whole store and names every rune that is not as it was written:
+ * positions and seqs without a gap, hashes that follow from content and predecessor,
+ * the payloads that lie in archives, and the invariants that the guard holds on append.
  */
 import { Effect } from "effect"
-import { DAEMON_STREAM } from "./Rune.ts"
+import { Worker } from "node:worker_threads"
 import * as Archive from "./Archive.ts"
-import * as InvariantGuard from "./InvariantGuard.ts"
-import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
+import type { Problem } from "./ChainWalk.ts"
 import type { StorageError, Verdict } from "./EventLog.ts"
-import type { Store, StoredRune } from "./Store.ts"
+import { errorOf } from "./GroupCommit.ts"
+import type { InvariantGuard, States } from "./InvariantGuard.ts"
+import type { LogReader } from "./LogReader.ts"
+import type { Rules } from "./LogRules.ts"
+import { parsePayload, type StoredRune } from "./StoredRune.ts"
+import { storageError } from "./StorageFailure.ts"
+import { type Looked, StoreWalk, type Walked } from "./StoreWalk.ts"
+import { verifyThread } from "./ThreadFile.ts"
+import type { FromVerify, VerifyData } from "./VerifyThread.ts"
 
 /** A store that is wrong all over is wrong; nobody reads more of it than this. */
 const MAX_PROBLEMS = 1_000
 
-type Problem = Verdict["problems"][number]
+/** Passes over a whole store; gives the runes of the relevant kinds to `each`. */
+export type Walk = (
+  relevant: ReadonlyArray<string>,
+  each: (looked: ReadonlyArray<Looked>) => void
+) => Effect.Effect<Walked, StorageError>
 
-/** One pass, in order. Used over headers when a store is opened, and over everything by `agentd verify`. */
-export class Walk {
-  private readonly hashes = new Map<string, string>()
+/** On this thread. */
+export const walkHere =
+  (reader: LogReader): Walk =>
+  (relevant, each) =>
+    Effect.gen(function* () {
+      const walk = new StoreWalk(relevant)
+      for (;;) {
+        const runes = yield* reader.scan(walk.head, "all")
+        if (runes.length === 0) return walk.end
+        each(walk.next(runes))
+        yield* Effect.yieldNow
+      }
+    })
+
+/** In a thread of its own, which lives as long as the walk. */
+export const walkThere =
+  (file: string): Walk =>
+  (relevant, each) =>
+    Effect.acquireUseRelease(
+      Effect.sync(() => {
+        const workerData: VerifyData = { file, relevant }
+        return new Worker(verifyThread, { workerData, name: "verify" })
+      }),
+      (worker) =>
+        Effect.callback<Walked, StorageError>((resume) => {
+          worker.on("error", (cause) => resume(Effect.fail(storageError(file, cause))))
+          worker.on("message", (message: FromVerify) => {
+            if (message._tag === "Failed") return resume(Effect.fail(storageError(file, errorOf(message.failure))))
+            if (message._tag === "End") return resume(Effect.succeed(message.walked))
+            each(message.looked)
+            worker.postMessage("more")
+          })
+          worker.postMessage("more")
+        }),
+      (worker) => Effect.promise(() => worker.terminate())
+    )
+
+/** The guard over all streams, and the streams that are archived. */
+class Look {
   readonly problems: Array<Problem> = []
-  runes = 0
-  head = 0
+  readonly archived = new Set<string>()
+  private readonly states = new Map<string, States>()
+  private readonly rules: Rules
 
-  get streams(): number {
-    return this.hashes.size
+  constructor(rules: Rules) {
+    this.rules = rules
   }
 
-  next(rune: StoredRune): void {
-    if (rune.eventId !== this.head + 1) {
-      const missing = rune.eventId - this.head - 1
-      this.report(rune, "INV-EVENTID-MONOTONIC", `${missing} runes are missing before it (after ${this.head})`)
-    }
-    if (hashRune(this.hashes.get(rune.stream) ?? GENESIS, rune, rune.payloadHash) !== rune.hash) {
-      this.report(rune, "INV-HASH-VALID", "its hash does not follow from its header and the rune before it")
-    }
-    if (rune.payload !== null && hashPayload(rune.payload) !== rune.payloadHash) {
-      this.report(rune, "INV-HASH-VALID", "its payload is not the one that was appended")
-    }
-    this.hashes.set(rune.stream, rune.hash)
-    this.head = rune.eventId
-    this.runes += 1
+  each(looked: Looked): void {
+    const { archives, guard, home } = this.rules
+    if (looked.kind === archives.kind && looked.stream === home) this.archived.add(archives.streamOf(looked))
+    if (looked.isErased) return
+    const seen = { ...looked, payload: parsePayload(looked as unknown as StoredRune) ?? {} }
+    const states = this.states.get(looked.stream) ?? guard.initial
+    const violation = guard.check(states, seen)
+    if (violation !== undefined) this.report(looked, violation.rule, violation.message)
+    this.states.set(looked.stream, guard.apply(states, seen))
   }
 
   report(rune: { readonly eventId: number; readonly stream: string }, rule: string, message: string): void {
@@ -51,46 +93,43 @@ export class Walk {
   }
 }
 
-/** The conversation whose payloads lie in an archive, by the rune that says so. */
-export const archivedBy = ({ actor, kind, stream }: StoredRune): string | undefined =>
-  stream === DAEMON_STREAM && kind === "session.archived" ? actor.slice(actor.indexOf("/") + 1) : undefined
+const relevantOf = (guard: InvariantGuard, { archives }: Rules): ReadonlyArray<string> => [
+  ...guard.kinds,
+  archives.kind
+]
 
 /** `folder`: where archives are. */
-export const verify = (store: Store, folder: string | undefined): Effect.Effect<Verdict, StorageError> =>
+export const verify = ({
+  folder,
+  reader,
+  rules,
+  walk
+}: {
+  readonly reader: LogReader
+  readonly rules: Rules
+  readonly walk: Walk
+  readonly folder: string | undefined
+}): Effect.Effect<Verdict, StorageError> =>
   Effect.gen(function* () {
-    const walk = new Walk()
-    const before = yield* store.lastCommitted
-    let guard = InvariantGuard.initial
-    const archived = new Set<string>()
-    /** Without all of its payloads a stream shows no invariant here; its archive does. */
-    const erased = new Set<string>()
-    while (true) {
-      const runes = yield* store.scan(walk.head, "all")
-      if (runes.length === 0) break
-      for (const rune of runes) {
-        walk.next(rune)
-        const stream = archivedBy(rune)
-        if (stream !== undefined) archived.add(stream)
-        if (rune.payload === null) erased.add(rune.stream)
-        if (erased.has(rune.stream)) continue
-        const seen = InvariantGuard.seen(rune)
-        const violation = InvariantGuard.check(guard, rune.stream, seen)
-        if (violation !== undefined) walk.report(rune, violation.rule, violation.message)
-        guard = InvariantGuard.apply(guard, rune.stream, seen)
-      }
-    }
-    for (const stream of folder === undefined ? [] : archived) {
-      const { problems } = yield* Archive.check({ store, folder: folder!, stream, head: walk.head })
-      for (const { eventId, message, rule } of problems) walk.report({ eventId, stream }, rule, message)
+    const { guard } = rules
+    const before = yield* reader.lastCommitted
+    const look = new Look(rules)
+    const walked = yield* walk(relevantOf(guard, rules), (looked) => looked.forEach((one) => look.each(one)))
+    const { head, runes, streams } = walked
+    const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
+    const rest = new Look(rules)
+    for (const stream of folder === undefined ? [] : look.archived) {
+      const { problems } = yield* Archive.check({ reader, guard, folder: folder!, stream, head })
+      for (const { eventId, message, rule } of problems) rest.report({ eventId, stream }, rule, message)
     }
     // A daemon may have gone on writing meanwhile: the end lies between the two.
-    const after = yield* store.lastCommitted
-    if (walk.head < before || walk.head > after) {
-      walk.report(
-        { eventId: walk.head, stream: "" },
+    const after = yield* reader.lastCommitted
+    if (head < before || head > after) {
+      rest.report(
+        { eventId: head, stream: "" },
         "INV-EVENTID-MONOTONIC",
-        `the last commit ended with rune ${after}, and the store ends with ${walk.head}`
+        `the last commit ended with rune ${after}, and the store ends with ${head}`
       )
     }
-    return { runes: walk.runes, streams: walk.streams, problems: walk.problems }
+    return { runes, streams, problems: [...found, ...rest.problems].slice(0, MAX_PROBLEMS) }
   })

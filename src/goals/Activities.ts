@@ -32,7 +32,7 @@ const asks = <A>(
     crew: goal.around.crew,
     to: { conversation: goal.around.conversation, agent },
     from: `plan:${goal.goalId}`,
-    key: `plan/${goal.goalId}/${what.key}/${entered.cause}`,
+    key: `plan/${goal.goalId}/${what.key}/${entered.cause.eventId}`,
     text: what.text,
     tries: goal.options.planTries,
     timeout: goal.options.taskTimeout,
@@ -41,7 +41,7 @@ const asks = <A>(
       goal.detail = goal.around.takesWork() ? detail : RESTS
       goal.asking = { agent, messageId }
     },
-    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.cause),
+    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.cause.eventId),
     read: what.read
   }).pipe(
     Effect.tap(() =>
@@ -173,7 +173,7 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
 const review = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
     yield* goal.around.crew.recovered
-    if (goal.book.reviewed < entered.cause) {
+    if (goal.book.reviewed < entered.cause.eventId) {
       const findings = yield* examine(goal, entered)
       if (findings === "spent") {
         const reason = `the budget of ${goal.options.critic} is spent`

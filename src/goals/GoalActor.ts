@@ -201,7 +201,12 @@ export class GoalActor {
     // as the log has it: without the secrets that it keeps to itself
     const rune = yield* log.get(committed.eventId)
     if (rune !== undefined) {
-      const told = { eventId: rune.eventId, at: rune.at, event: rune.payload["event"] as GoalMachine.Event }
+      const told = {
+        eventId: rune.eventId,
+        seq: rune.seq,
+        at: rune.at,
+        event: rune.payload["event"] as GoalMachine.Event
+      }
       this.book.apply(told)
     }
     this.wake()
@@ -339,8 +344,8 @@ export const readGoal = Effect.fnUntraced(function* (
   const selection = { stream: conversation, actor: actorOf(goalId), kinds: [...GoalMachine.kinds] }
   yield* Stream.runForEachArray(log.read(selection), (runes) =>
     Effect.sync(() => {
-      for (const { at, eventId, payload } of runes) {
-        const told = { eventId, at, event: payload["event"] as GoalMachine.Event }
+      for (const { at, eventId, payload, seq } of runes) {
+        const told = { eventId, seq, at, event: payload["event"] as GoalMachine.Event }
         if (!takes(told)) return
         stand = onward(stand, told)
         book.apply(told)

@@ -77,15 +77,15 @@ const works = (book: GoalState): ReadonlyArray<string> => {
 /** Up to that rune; empty for an actor that is no goal. */
 export const story = Effect.fnUntraced(function* (
   log: EventLog["Service"],
-  of: { readonly stream: string; readonly actor: string; readonly cause: number }
+  of: { readonly stream: string; readonly actor: string; readonly upTo: number }
 ) {
   const goalId = of.actor.slice(actorOf("").length)
   if (of.actor !== actorOf(goalId)) return []
   const steps: Array<Line> = []
   let left = 0
   const { book, stand } = yield* readGoal(log, of.stream, goalId, (told) => {
-    if (told.eventId > of.cause) return false
-    const text = told.eventId === of.cause ? undefined : stepOf(told)
+    if (told.eventId > of.upTo) return false
+    const text = told.eventId === of.upTo ? undefined : stepOf(told)
     if (text !== undefined && steps.push({ at: told.at, text: lineOf(text) }) > MAX_STEPS) {
       steps.shift()
       left++

@@ -15,6 +15,7 @@ export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>
 /** What is read of a rune. */
 export interface Told {
   readonly eventId: number
+  readonly seq: number
   readonly at: number
   readonly event: GoalMachine.Event
 }
@@ -25,12 +26,18 @@ export const startOf = (): Stand => ({
   state: GoalMachine.Autonomy.initial,
   data: GoalMachine.initial(),
   entered: 0,
+  seq: 0,
   at: 0
 })
 
 /** Where a rune of the goal leads; a rune that does not step throws. */
 export const onward = (stand: Stand, told: Told): Stand =>
-  evolve(GoalMachine.Autonomy, stand, { eventId: told.eventId, at: told.at, payload: { event: told.event } })
+  evolve(GoalMachine.Autonomy, stand, {
+    eventId: told.eventId,
+    seq: told.seq,
+    at: told.at,
+    payload: { event: told.event }
+  })
 
 const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null && name in value ? (value as { [key: string]: unknown })[name] : undefined

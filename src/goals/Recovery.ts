@@ -37,7 +37,7 @@ const leftOf = (stand: Stand, book: GoalState): GoalRecord["left"] =>
   })
 
 const apply = (records: Records, broken: Set<string>, archived: Set<string>, rune: Rune): void => {
-  const { actor, at, eventId, payload, stream } = rune
+  const { actor, at, eventId, payload, seq, stream } = rune
   const key = `${stream}/${actor}`
   if (broken.has(key)) return
   const goalId = actor.slice(PREFIX.length)
@@ -45,7 +45,7 @@ const apply = (records: Records, broken: Set<string>, archived: Set<string>, run
   const record = goals.get(goalId)
   const book = record?.book ?? new GoalState()
   try {
-    const told = { eventId, at, event: payload["event"] as GoalMachine.Event }
+    const told = { eventId, seq, at, event: payload["event"] as GoalMachine.Event }
     const stand = onward(record?.stand ?? startOf(), told)
     book.apply(told)
     const next: GoalRecord = record ?? { conversation: stream, goalId, stand, book, figures: figuresOf(book), left: [] }

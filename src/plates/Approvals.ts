@@ -18,6 +18,7 @@ import type { Heard } from "./HookEvent.ts"
 import { actorName, type PlateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
 import type { Decision } from "./Plates.ts"
+import { causeOf } from "../event-log/Rune.ts"
 
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
@@ -177,7 +178,7 @@ export class Approvals {
           ...(callId === null ? {} : { callId }),
           behavior: decision.behavior
         },
-        rune!.eventId
+        causeOf(rune!)
       )
       const done: Done = {
         eventId: rune!.eventId,

@@ -16,6 +16,7 @@ import * as SessionNote from "./SessionNote.ts"
 import { Transcript } from "./Transcript.ts"
 import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
+import type { Cause } from "../event-log/Rune.ts"
 
 export type Stand = Snapshot<PlateMachine.State, PlateMachine.Data>
 export type Animated = MachineActor.MachineActor<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
@@ -38,6 +39,7 @@ export const initial = (plateId: string): Stand => ({
   state: PlateMachine.Plate.initial,
   data: { ...PlateMachine.initial, plateId },
   entered: 0,
+  seq: 0,
   at: 0
 })
 
@@ -106,7 +108,7 @@ export class PlateActor {
   }
 
   /** It is in the mailbox, or dead-lettered, when this returns. */
-  tell(event: PlateMachine.Event, cause?: number): void {
+  tell(event: PlateMachine.Event, cause?: Cause): void {
     this.facts = Facts.after(this.facts, event)
     this.actor.tellNow(event, cause)
   }

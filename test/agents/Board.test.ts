@@ -21,10 +21,11 @@ type Snap = Snapshot<WorkerMachine.State, WorkerMachine.Data>
 
 /** Where the events lead; the n-th rune came n seconds after the first. */
 const after = (events: ReadonlyArray<WorkerMachine.Event>, options: WorkerMachine.Options = {}): Snap => {
-  let snapshot: Snap = { state: "Initializing", data: WorkerMachine.initial(options), entered: 1, at: 0 }
+  let snapshot: Snap = { state: "Initializing", data: WorkerMachine.initial(options), entered: 1, seq: 1, at: 0 }
   events.forEach((event, index) => {
     snapshot = evolve(WorkerMachine.Worker, snapshot, {
       eventId: index + 2,
+      seq: index + 2,
       at: (index + 1) * 1000,
       payload: { event }
     })
@@ -36,6 +37,7 @@ const turn = (state: TurnMachine.State, data: Partial<TurnMachine.Data> = {}) =>
   state,
   data: { ...TurnMachine.initial(), ...data },
   entered: 0,
+  seq: 0,
   at: 0
 })
 

@@ -7,8 +7,8 @@ import * as ConversationActor from "../../src/agents/ConversationActor.ts"
 import * as ConversationRecovery from "../../src/agents/ConversationRecovery.ts"
 import { leaving } from "../../src/agents/SubAgents.ts"
 import { ConversationConfig } from "../../src/config/Config.ts"
-import type { Rune } from "../../src/event-log/Rune.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import type { Rune, RuneRef } from "../../src/event-log/Rune.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { until } from "./World.ts"
 
@@ -119,7 +119,7 @@ class World {
           payload: { agent_id: "a", turn_id: "t", tokens, tool_calls: 0, wall_time: 0, usd: 0 }
         }
       ]),
-      ([rune]) => rune!.eventId
+      ([rune]) => rune!
     )
 }
 
@@ -134,6 +134,9 @@ const state = (of: ConversationActor.ConversationActor, wanted: string) =>
     (now) => now === wanted
   )
 
+/** The rune of the conversation at that position, which is its seq too. */
+const at = (eventId: number): RuneRef => ({ stream: STREAM, seq: eventId, eventId })
+
 const test = (title: string, body: (world: World) => Effect.Effect<void, unknown, Scope.Scope>) =>
   it.live(title, () => Effect.flatMap(world, body))
 
@@ -142,11 +145,11 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
     Effect.gen(function* () {
       const { home, snapshot } = yield* w.open
       assert.strictEqual(snapshot.state, "created")
-      assert.isTrue(yield* home.newTurn("a", "t1", 1))
-      assert.isFalse(yield* home.newTurn("a", "t1", 1))
-      yield* home.turnEnded("a", "t1", "completed", 2)
-      yield* home.turnEnded("a", "t1", "error", 2)
-      yield* home.turnEnded("a", "t9", "error", 2)
+      assert.isTrue(yield* home.newTurn("a", "t1", at(1)))
+      assert.isFalse(yield* home.newTurn("a", "t1", at(1)))
+      yield* home.turnEnded("a", "t1", "completed", at(2))
+      yield* home.turnEnded("a", "t1", "error", at(2))
+      yield* home.turnEnded("a", "t9", "error", at(2))
       const { snapshot: folded } = yield* w.life
       assert.deepInclude(folded.data, { turns: 1, turnIds: [], turnErrors: 0 })
       assert.strictEqual(folded.state, "active")
@@ -173,7 +176,7 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
             ["b", "goes on"],
             ["gone", "of nobody"]
           ] as const) {
-            yield* home.newTurn(agent, turnId, 1)
+            yield* home.newTurn(agent, turnId, at(1))
           }
           yield* w.log.append([
             started("ended", "turn/a"),
@@ -208,7 +211,7 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
       const early = yield* Effect.scoped(
         Effect.gen(function* () {
           const { home, spent: _ } = yield* w.open
-          yield* home.newTurn("a", "t1", 1)
+          yield* home.newTurn("a", "t1", at(1))
           const cause = yield* w.usage(60)
           yield* home.used("a", { tokens: 60 }, cause)
           return cause
@@ -222,7 +225,7 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
       yield* made.home.used("a", { tokens: 40 }, yield* w.usage(40))
       yield* state(made, "suspended")
       assert.match(made.home.barred() ?? "", /suspended: the budget of tokens is spent/)
-      assert.isFalse(yield* made.home.newTurn("a", "t2", 1))
+      assert.isFalse(yield* made.home.newTurn("a", "t2", at(1)))
       yield* until(
         Effect.sync(() => w.said),
         (said) => said.some((line) => /^a is interrupted by agentd: .*, kept$/.test(line))
@@ -239,20 +242,20 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
     Effect.gen(function* () {
       w.config = settings({ budget: { tokens: 10 } })
       const made = yield* w.open
-      yield* made.home.newTurn("a", "t1", 1)
+      yield* made.home.newTurn("a", "t1", at(1))
       yield* made.ask({ _tag: "pause_requested", by: "ada", reason: "", inFlight: "complete" })
       yield* made.home.used("a", { tokens: 10 }, yield* w.usage(10))
       assert.strictEqual(made.snapshot.state, "paused")
-      yield* made.home.turnEnded("a", "t1", "completed", 2)
+      yield* made.home.turnEnded("a", "t1", "completed", at(2))
       yield* made.resume("ada")
       yield* state(made, "suspended")
-      assert.isFalse(yield* made.home.newTurn("a", "t2", 1))
+      assert.isFalse(yield* made.home.newTurn("a", "t2", at(1)))
     }))
 
   test("a lower budget in the file holds at once; a higher one leads out of nothing", (w) =>
     Effect.gen(function* () {
       const made = yield* w.open
-      yield* made.home.newTurn("a", "t1", 1)
+      yield* made.home.newTurn("a", "t1", at(1))
       yield* made.home.used("a", { tokens: 10 }, yield* w.usage(10))
       w.config = settings({ budget: { tokens: 5 } })
       assert.match(made.home.barred() ?? "", /budget of tokens is spent/)
@@ -266,9 +269,9 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
   test("a failure counts once for its cause; an end is passed on once", (w) =>
     Effect.gen(function* () {
       const made = yield* w.open
-      yield* made.home.agentReady("a", 1)
+      yield* made.home.agentReady("a", at(1))
       yield* state(made, "active")
-      for (const cause of [50, 50, 40]) {
+      for (const cause of [at(50), at(50), at(40)]) {
         yield* made.home.agentFailed("a", "it broke", cause)
         yield* made.home.agentEnded("a", cause)
       }
@@ -286,7 +289,7 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
       a.stubborn = true
       b.broken = true
       const made = yield* w.open
-      yield* made.home.newTurn("a", "t1", 1)
+      yield* made.home.newTurn("a", "t1", at(1))
       yield* made.ask({ _tag: "close_requested", by: "ada", reason: "done" })
       assert.match(made.home.barred() ?? "", /is being closed by ada: done/)
       yield* Deferred.await(made.closed)
@@ -294,8 +297,8 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
       const [closed] = (yield* w.runes).slice(-1)
       assert.strictEqual(closed?.kind, "session.closed")
       assert.deepInclude(closed?.payload["final_stats"], { agents: 3, turns: 1 })
-      assert.isFalse(yield* made.home.newTurn("a", "t2", 1))
-      yield* made.home.turnEnded("a", "t1", "interrupted", 2)
+      assert.isFalse(yield* made.home.newTurn("a", "t2", at(1)))
+      yield* made.home.turnEnded("a", "t1", "interrupted", at(2))
     }))
 
   test("a crash in the middle of closing is begun again", (w) =>
@@ -322,9 +325,9 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
       const made = yield* w.open
       const before = (yield* w.runes).length
       assert.match(made.home.barred() ?? "", /does not fold.*resume_requested/)
-      assert.isFalse(yield* made.home.newTurn("a", "t1", 1))
-      yield* made.home.agentReady("a", 1)
-      yield* made.home.agentFailed("a", "x", 1)
+      assert.isFalse(yield* made.home.newTurn("a", "t1", at(1)))
+      yield* made.home.agentReady("a", at(1))
+      yield* made.home.agentFailed("a", "x", at(1))
       assert.strictEqual((yield* w.runes).length, before)
     }))
 })

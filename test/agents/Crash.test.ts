@@ -5,7 +5,7 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Queue, Stream } from "effect"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"

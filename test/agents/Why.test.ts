@@ -35,7 +35,10 @@ const moves = (
   ...steps: ReadonlyArray<readonly [from: string, to: string, event: Event, counts?: { row: number; all: number }]>
 ): ReadonlyArray<Rune> =>
   steps.map(([from, to, event, counts], index) => ({
+    format: 2,
     eventId: index + 1,
+    seq: index + 1,
+    moves: [],
     stream: "web-1a2b3c4d",
     at: T0 + index * 1000,
     kind: "worker.moved",

@@ -17,7 +17,7 @@ import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
 import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 

@@ -18,9 +18,11 @@ const rune = (rest: Partial<Rune>): Rune => ({
   to: "Stopped",
   trigger: "SessionExited",
   cause: null,
+  format: 2,
+  seq: 1,
+  moves: [],
   visibility: "public",
   payload: {},
-  hash: "",
   ...rest
 })
 

@@ -72,10 +72,17 @@ export class CrewDouble {
     return fresh
   }
 
-  private report(agent: string, report: Without<AgentReport, "eventId" | "at" | "conversation" | "agent">) {
+  private report(agent: string, report: Without<AgentReport, "eventId" | "cause" | "at" | "conversation" | "agent">) {
     return Effect.flatMap(Clock.currentTimeMillis, (at) => {
       this.eventId += 1
-      const whole = { ...report, conversation: this.conversation, agent, eventId: this.eventId, at } as AgentReport
+      const whole = {
+        ...report,
+        conversation: this.conversation,
+        agent,
+        eventId: this.eventId,
+        cause: null,
+        at
+      } as AgentReport
       return Effect.asVoid(PubSub.publish(this.reports, whole))
     })
   }

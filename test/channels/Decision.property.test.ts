@@ -12,8 +12,7 @@ import * as Deadlines from "../../src/channels/Deadlines.ts"
 import type { View } from "../../src/channels/ChannelTransaction.ts"
 import { decodeChannel, ORDERS } from "../../src/config/ChannelConfig.ts"
 import { CommandRefused } from "../../src/domain/Messages.ts"
-import { accepts } from "../../src/app/EventKinds.ts"
-import * as InvariantGuard from "../../src/event-log/InvariantGuard.ts"
+import { rules } from "../../src/app/DaemonLog.ts"
 
 const agents = ["a", "b", "c"]
 const modes = ["queue", "interrupt", "inject", "parallel"]
@@ -139,19 +138,19 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
   const outside: Outside = { online: new Set(), busy: new Set(), now: 1_000 }
   const settings = decodeChannel({ agents, turnConfig: { humanInterruptMode: mode, autoDetectTurnEnd } })
   let channel = unborn("web", "room", settings)
-  let guard = InvariantGuard.initial
+  let guard = rules.guard.initial
   let eventId = 10
   const happen = (input: Input, open: boolean) => {
     const before = channel
     const decision = decide(channel, viewOf(outside, open), input)
     for (const draft of decision.drafts) {
       const rune = { from: null, to: null, trigger: null, ...draft, payload: JSON.parse(JSON.stringify(draft.payload)) }
-      assert.isTrue(accepts(draft.kind, rune.payload), `${draft.kind} ${JSON.stringify(rune.payload)}`)
+      assert.isTrue(rules.kinds.accepts(draft.kind, rune.payload), `${draft.kind} ${JSON.stringify(rune.payload)}`)
       assert.include<string>(kinds, draft.kind)
-      assert.isUndefined(InvariantGuard.check(guard, "web", rune), `${draft.actor} ${draft.trigger}`)
-      guard = InvariantGuard.apply(guard, "web", rune)
+      assert.isUndefined(rules.guard.check(guard, rune), `${draft.actor} ${draft.trigger}`)
+      guard = rules.guard.apply(guard, rune)
       eventId += 3
-      channel = apply(channel, { eventId, at: outside.now, kind: draft.kind, payload: rune.payload })
+      channel = apply(channel, { eventId, seq: eventId, at: outside.now, kind: draft.kind, payload: rune.payload })
     }
     if (decision.reply instanceof CommandRefused) assert.strictEqual(channel, before, "a refusal changes nothing")
     // The answer of one who does not have the floor is not posted.

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { fold, empty } from "../../src/channels/Recovery.ts"
 import * as Double from "./CrewDouble.ts"

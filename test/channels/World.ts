@@ -12,7 +12,7 @@ import { Channels } from "../../src/channels/Channels.ts"
 import * as LiveChannels from "../../src/channels/LiveChannels.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
-import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as Double from "./CrewDouble.ts"
 

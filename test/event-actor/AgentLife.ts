@@ -17,7 +17,7 @@ import type { System } from "../../src/event-actor/ActorSystem.ts"
 import { type Context, tell, type Tell } from "../../src/event-actor/EventSourcedActor.ts"
 import { fold, unheard } from "../../src/event-actor/ScopeFold.ts"
 import { type MachineState, type Moved, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
-import { causeOf, type Rune } from "../../src/event-log/LogRune.ts"
+import { causeOf, type Rune } from "../../src/event-log/Rune.ts"
 import { scopeIn } from "./Lab.ts"
 
 type InboxState = MachineState<"Open", Inbox.Data>

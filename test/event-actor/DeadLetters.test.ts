@@ -3,7 +3,7 @@ import { Cause, Effect, Layer, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import { DAEMON_STREAM } from "../../src/event-log/Rune.ts"
-import { layerMemory as logMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory as logMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 
 describe("DeadLetters", () => {
@@ -35,14 +35,14 @@ describe("DeadLetters", () => {
         reason: "poison",
         message: { _tag: "Bang", id: 1 },
         why: Cause.die(new Error("boom")),
-        cause: 4
+        cause: { stream: "p", seq: 4 }
       })
       const runes = yield* log.subscribe({ stream: DAEMON_STREAM }).pipe(Stream.take(1), Stream.runCollect)
       const rune = Array.from(runes)[0]!
       assert.strictEqual(rune.kind, "actor.dead_letter")
       assert.strictEqual(rune.actor, "p/worker/a")
       assert.strictEqual(rune.trigger, "Bang")
-      assert.strictEqual(rune.cause, 4)
+      assert.deepStrictEqual(rune.cause, { stream: "p", seq: 4 })
       assert.strictEqual(rune.payload["reason"], "poison")
       assert.strictEqual(rune.payload["message"], `{"_tag":"Bang","id":1}`)
       assert.include(rune.payload["why"] as string, "boom")

@@ -10,7 +10,7 @@ import { EventLoop, type EventLoopShape, live } from "../../src/event-actor/Even
 import type { ScopeIncarnation } from "../../src/event-actor/ScopeIncarnation.ts"
 import type { RuneRefused } from "../../src/event-log/EventLog.ts"
 import { Flight, type Log, type Prepared, type Unit } from "../../src/event-log/Log.ts"
-import type { Payload, Rune, RuneDraft } from "../../src/event-log/LogRune.ts"
+import type { Payload, Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 import { isPlainJson } from "../../src/event-log/PlainJson.ts"
 import type { ChildHandle } from "../../src/supervision/Child.ts"
 import { ending, restarts } from "../../src/supervision/Restart.ts"

@@ -24,7 +24,7 @@ describe("MachineActor", () => {
       const { actor } = yield* make()
       yield* run(actor)
       const { eventId, snapshot } = yield* actor.ask(toggle)
-      assert.deepStrictEqual(snapshot, { state: "On", data: dark, entered: eventId, at: 0 })
+      assert.deepStrictEqual(snapshot, { state: "On", data: dark, entered: eventId, seq: 1, at: 0 })
       assert.strictEqual(actor.snapshot, snapshot)
       assert.strictEqual(yield* (yield* EventLog).head, eventId)
     }))
@@ -33,17 +33,18 @@ describe("MachineActor", () => {
     Effect.gen(function* () {
       const { actor } = yield* make()
       yield* run(actor)
-      const { eventId } = yield* actor.ask(toggle, 0)
-      yield* actor.ask(poke(7), eventId)
+      const before = { stream: "elsewhere", seq: 3 }
+      const { cause } = yield* actor.ask(toggle, before)
+      yield* actor.ask(poke(7), cause)
       const [first, second] = yield* runes
-      assert.deepInclude(first, { kind: "inbox.received", from: "Off", to: "On", trigger: "Toggle", cause: 0 })
+      assert.deepInclude(first, { kind: "inbox.received", from: "Off", to: "On", trigger: "Toggle", cause: before })
       assert.deepInclude(second, {
         actor: "lamp/a",
         stream: "p",
         from: "On",
         to: "On",
         trigger: "Poke",
-        cause: eventId
+        cause: { stream: "p", seq: 1 }
       })
       assert.deepStrictEqual(second!.payload, { event: poke(7) })
     }))
@@ -69,7 +70,7 @@ describe("MachineActor", () => {
     Effect.gen(function* () {
       const given: Array<unknown> = []
       const { actor } = yield* make({
-        perform: (_, { cause, snapshot }) => Effect.sync(() => void given.push([cause, snapshot.data.pokes]))
+        perform: (_, { cause, snapshot }) => Effect.sync(() => void given.push([cause.eventId, snapshot.data.pokes]))
       })
       yield* run(actor)
       for (const event of [toggle, poke(1), poke(2)]) actor.tellNow(event)
@@ -240,7 +241,13 @@ describe("MachineActor", () => {
         yield* Supervisor.make({ name: "top", intensity: 10, period: "30 seconds", children: [actor] })
         for (const event of [toggle, poke(1), { _tag: "Bang" }, poke(2)] as const) actor.tellNow(event)
         yield* until(() => actor.snapshot.data.pokes.length === 2)
-        assert.deepStrictEqual(actor.snapshot, { state: "On", data: { ...dark, pokes: [1, 2] }, entered: 1, at: 0 })
+        assert.deepStrictEqual(actor.snapshot, {
+          state: "On",
+          data: { ...dark, pokes: [1, 2] },
+          entered: 1,
+          seq: 1,
+          at: 0
+        })
         const [letter] = yield* (yield* DeadLetters).recent
         assert.deepInclude(letter, { reason: "poison", message: { _tag: "Bang" } })
         assert.deepStrictEqual(seen.activities, [
@@ -359,7 +366,7 @@ describe("MachineActor", () => {
         yield* actor.ask(toggle)
         yield* until(() => actor.snapshot.data.pokes.length === 2)
         assert.deepStrictEqual(
-          (yield* runes).map((rune) => rune.cause),
+          (yield* runes).map((rune) => rune.cause?.seq ?? null),
           [null, 1, 1]
         )
       }))
@@ -429,10 +436,10 @@ describe("MachineActor", () => {
     test("a timeout that passed meanwhile fires at once; a clock set back waits no longer than the whole", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(10_000)
-        const late = yield* make({ snapshot: { state: "On", data: dark, entered: 1, at: 1 } })
+        const late = yield* make({ snapshot: { state: "On", data: dark, entered: 1, seq: 1, at: 1 } })
         yield* run(late.actor)
         yield* until(() => late.actor.snapshot.state === "Off")
-        const early = yield* make({ snapshot: { state: "On", data: dark, entered: 1, at: 99_999_999 } })
+        const early = yield* make({ snapshot: { state: "On", data: dark, entered: 1, seq: 1, at: 99_999_999 } })
         yield* run(early.actor)
         yield* TestClock.adjust(1_000)
         yield* until(() => early.actor.snapshot.state === "Off")

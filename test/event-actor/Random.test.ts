@@ -10,7 +10,7 @@ import { Effect } from "effect"
 import { actor, later, type Tell, tell } from "../../src/event-actor/EventSourcedActor.ts"
 import { Ask, Mail } from "../../src/event-actor/Mail.ts"
 import type { Member } from "../../src/event-actor/Member.ts"
-import type { Rune } from "../../src/event-log/LogRune.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import { HeldLog, lab, quiet, random, Restarter, scopeIn } from "./Lab.ts"
 
 const SEEDS = Number(process.env["SEEDS"] ?? 200)

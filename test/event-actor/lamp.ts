@@ -8,7 +8,7 @@ import type { ChildHandle, ChildSpec } from "../../src/supervision/Child.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as MachineActor from "../../src/event-actor/MachineActor.ts"
 import { define, fold, illegal, postpone, stale, to } from "../../src/event-actor/StateMachine.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 
 export type State = "Off" | "On" | "Dim" | "Gone"
@@ -116,10 +116,10 @@ export const make = (options: LampOptions = {}) =>
     const seen: Seen = { said: [], activities: [] }
     const log = yield* EventLog
     const noted = (name: string, run?: LampOptions["shine"]) => (context: MachineActor.Context<State, Event, Data>) => {
-      seen.activities.push(`+${name} ${context.cause}`)
+      seen.activities.push(`+${name} ${context.cause.eventId}`)
       return Effect.ensuring(
         run === undefined ? Effect.never : run(context),
-        Effect.sync(() => seen.activities.push(`-${name} ${context.cause}`))
+        Effect.sync(() => seen.activities.push(`-${name} ${context.cause.eventId}`))
       )
     }
     const kind = yield* MachineActor.kind({

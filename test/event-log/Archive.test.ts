@@ -5,7 +5,7 @@ import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { meddle, note, output, storeFile, withLog } from "./Disk.ts"
 
@@ -73,7 +73,7 @@ describe("archive", () => {
             expect(other).toHaveLength(inOther)
             expect(other[0]).toMatchObject({ event: { n: 0 } })
             expect(yield* log.tail({ stream: STREAM }, 1)).toMatchObject([
-              { kind: "session.closed", hash: archived.lastHash }
+              { kind: "session.closed", eventId: archived.lastEventId, seq: inStream }
             ])
           })
         )

@@ -5,6 +5,7 @@ import { spawn } from "node:child_process"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { causeText } from "../../src/event-log/Rune.ts"
 import { folder, note, openLog, storeFile, withLog } from "./Disk.ts"
 import { long, seeded } from "./Seed.ts"
 
@@ -39,10 +40,10 @@ describe("kill -9", () => {
             yield* withLog({ file }, (log) =>
               Effect.gen(function* () {
                 const runes = yield* Stream.runCollect(log.read({}))
-                const hashes = new Map(runes.map(({ eventId, hash }) => [String(eventId), hash]))
+                const places = new Map(runes.map((rune) => [String(rune.eventId), causeText(rune)]))
                 for (const rune of said.flatMap((line) => line.split(" "))) {
-                  const [id, hash] = rune.split(":")
-                  expect(hashes.get(id!), `rune ${id} of round ${round}`).toBe(hash)
+                  const [id, place] = rune.split(":")
+                  expect(places.get(id!), `rune ${id} of round ${round}`).toBe(place)
                 }
                 expect(runes.length % 2).toBe(0)
                 expect(runes.length).toBeGreaterThanOrEqual(acknowledged)

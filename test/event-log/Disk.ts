@@ -9,7 +9,7 @@ import { DatabaseSync } from "node:sqlite"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 
 /** A folder that is gone when the test is over. */
 export const folder = Effect.acquireRelease(
@@ -20,14 +20,14 @@ export const folder = Effect.acquireRelease(
 /** Where a store goes that is not there yet. */
 export const storeFile = Effect.map(folder, (path) => join(path, "runes.db"))
 
-export const layer = (options: SqlEventLog.Options) => SqlEventLog.layer(options).pipe(Layer.provide(Redact.layer))
+export const layer = (options: DaemonLog.Options) => DaemonLog.layer(options).pipe(Layer.provide(Redact.layer))
 
 /** Opens the log, uses it, closes it. */
-export const withLog = <A, E>(options: SqlEventLog.Options, use: (log: EventLog["Service"]) => Effect.Effect<A, E>) =>
+export const withLog = <A, E>(options: DaemonLog.Options, use: (log: EventLog["Service"]) => Effect.Effect<A, E>) =>
   Effect.flatMap(EventLog, use).pipe(Effect.provide(layer(options), { local: true }))
 
 /** Opens the log in the test's scope: `Scope.close` is the daemon's end. */
-export const openLog = (options: SqlEventLog.Options) =>
+export const openLog = (options: DaemonLog.Options) =>
   Effect.map(Layer.build(Layer.fresh(layer(options))), (context) => Context.get(context, EventLog))
 
 /** A rune that no invariant looks at. */
@@ -59,3 +59,7 @@ export const meddle = (file: string, sql: string): void => {
 /** The same, past the triggers that forbid it. */
 export const force = (file: string, sql: string): void =>
   meddle(file, `DROP TRIGGER runes_are_immutable; DROP TRIGGER runes_are_kept; ${sql}`)
+
+/** All columns of a rune but its position. */
+export const OTHER_COLUMNS =
+  "stream, at, kind, actor, from_state, to_state, trigger_name, cause, visibility, payload, payload_hash, hash, format, seq, prev, cause_stream, cause_seq, moves"

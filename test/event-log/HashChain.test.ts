@@ -1,55 +1,59 @@
-/** What the chain binds together. */
+/** Both formats of header: what is hashed, and that old runes keep their hashes. */
 import { describe, expect, it } from "@effect/vitest"
-import { GENESIS, hashPayload, hashRune } from "../../src/event-log/HashChain.ts"
+import { GENESIS, hashPayload, hashRune, type Header, headerText } from "../../src/event-log/HashChain.ts"
 
-const header = {
+const header: Header = {
+  format: 2,
   eventId: 7,
-  stream: "a",
-  at: 1_000,
+  seq: 3,
+  stream: "shop",
+  at: 1_790_000_000_000,
   kind: "worker.moved",
   actor: "worker/builder",
-  from: "Spawning",
+  from: "Idle",
   to: "Running",
   trigger: "SessionStarted",
-  cause: 6,
+  cause: { stream: "daemon", seq: 2 },
+  causeId: null,
+  moves: ["agent/builder"],
   visibility: "public"
 }
+const payloadHash = hashPayload("{}")
+const hash = (change: Partial<Header>) => hashRune(GENESIS, { ...header, ...change }, payloadHash)
 
 describe("HashChain", () => {
-  it("is the same today as when the first store was written", () => {
-    expect(hashPayload('{"a":1}')).toBe("015abd7f5cc57a2dd94b7590f04ad8084273905ee33ec5cebeae62276a97f862")
-    expect(hashRune(GENESIS, header, hashPayload("{}"))).toBe(
-      "58faa3efea4e7967d881f25652194a4c709b14d069321a16a405e38660864376"
-    )
+  it("format 2 hashes all of a header but its position", () => {
+    const other: ReadonlyArray<Partial<Header>> = [
+      { seq: 4 },
+      { stream: "shop2" },
+      { at: 1 },
+      { kind: "worker.started" },
+      { actor: "worker/critic" },
+      { from: null },
+      { to: null },
+      { trigger: null },
+      { cause: null },
+      { cause: { stream: "shop", seq: 2 } },
+      { cause: { stream: "daemon", seq: 3 } },
+      { moves: [] },
+      { visibility: "secret" },
+      { format: 1 }
+    ]
+    expect(new Set([header, ...other].map(hash)).size).toBe(other.length + 1)
+    expect(hash({ eventId: 8 })).toBe(hash({}))
   })
 
-  it("changes with every part of the header, with the payload's hash and with what came before", () => {
-    const base = hashRune(GENESIS, header, hashPayload("{}"))
-    const changed = {
-      eventId: 8,
-      stream: "b",
-      at: 1_001,
-      kind: "x",
-      actor: "x",
-      from: null,
-      to: null,
-      trigger: null,
-      cause: null,
-      visibility: "secret"
-    }
-    for (const [field, value] of Object.entries(changed)) {
-      expect(hashRune(GENESIS, { ...header, [field]: value }, hashPayload("{}")), field).not.toBe(base)
-    }
-    expect(hashRune(GENESIS, header, hashPayload("[]"))).not.toBe(base)
-    expect(hashRune(base, header, hashPayload("{}"))).not.toBe(base)
+  it("format 1 hashes what it always did: the position and the cause's, and no seq", () => {
+    const old = { ...header, format: 1, causeId: 5 }
+    expect(headerText(old)).toBe(
+      '[7,"shop",1790000000000,"worker.moved","worker/builder","Idle","Running","SessionStarted",5,"public"]'
+    )
+    expect(hash({ ...old, seq: 4, cause: null, moves: [] })).toBe(hash(old))
+    expect(hash({ ...old, eventId: 8 })).not.toBe(hash(old))
   })
 
-  it("tells apart headers whose parts run together", () => {
-    const one = hashRune(GENESIS, { ...header, stream: "ab", kind: "c" }, "")
-    const two = hashRune(GENESIS, { ...header, stream: "a", kind: "bc" }, "")
-    expect(one).not.toBe(two)
-    expect(hashRune(GENESIS, { ...header, from: "null" }, "")).not.toBe(
-      hashRune(GENESIS, { ...header, from: null }, "")
-    )
+  it("names that look like JSON do not make two headers alike", () => {
+    expect(headerText({ ...header, actor: 'a","b' })).not.toBe(headerText({ ...header, actor: "a", kind: '","b' }))
+    expect(JSON.parse(headerText({ ...header, stream: 'ü "\u{1f642}' }))).toHaveLength(12)
   })
 })

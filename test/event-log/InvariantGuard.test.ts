@@ -6,7 +6,7 @@ import { step, type AnyMachine, type Tagged } from "../../src/event-actor/StateM
 import * as ToolMachine from "../../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { force, note, storeFile, withLog } from "./Disk.ts"
 

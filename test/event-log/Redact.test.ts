@@ -4,7 +4,7 @@ import { Effect, Layer, Schema, Stream } from "effect"
 import { readFileSync } from "node:fs"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { note, storeFile } from "./Disk.ts"
 
 const withRedact = <A, E>(use: (redact: Redact["Service"]) => Effect.Effect<A, E>) =>
@@ -112,7 +112,7 @@ describe("Redact", () => {
         expect((yield* Stream.runCollect(log.read({})))[0]).toEqual(rune)
         for (const path of [file, `${file}-wal`]) expect(readFileSync(path).includes("hunter2")).toBe(false)
       }).pipe(
-        Effect.provide(Layer.merge(SqlEventLog.layer({ file }), redacted).pipe(Layer.provide(Redact.layer)), {
+        Effect.provide(Layer.merge(DaemonLog.layer({ file }), redacted).pipe(Layer.provide(Redact.layer)), {
           local: true
         })
       )

@@ -8,7 +8,7 @@ import { type AnyMachine, evolve, type Snapshot } from "../../src/event-actor/St
 import * as ToolMachine from "../../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import * as Projection from "../../src/event-log/Projection.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { meddle, note, storeFile, withLog } from "./Disk.ts"
@@ -16,11 +16,17 @@ import { meddle, note, storeFile, withLog } from "./Disk.ts"
 type Any = Snapshot<string, unknown>
 
 const machine = (machine: AnyMachine, initial: unknown): Projection.Fold<Any> => ({
-  initial: { state: machine.initial, data: initial, entered: 0, at: 0 },
+  initial: { state: machine.initial, data: initial, entered: 0, seq: 0, at: 0 },
   apply: (snapshot, rune: Rune) => {
     if (rune.kind === "run.output") return snapshot
     if (rune.kind === "worker.started") {
-      return { state: machine.initial, data: rune.payload["initial"], entered: rune.eventId, at: rune.at }
+      return {
+        state: machine.initial,
+        data: rune.payload["initial"],
+        entered: rune.eventId,
+        seq: rune.seq,
+        at: rune.at
+      }
     }
     return evolve<string, { readonly _tag: string }, unknown, { readonly _tag: string }>(
       machine as never,

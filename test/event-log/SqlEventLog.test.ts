@@ -4,14 +4,14 @@ import { Deferred, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import { chmodSync, existsSync, mkdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { folder, meddle, note, openLog, output, storeFile, withLog } from "./Disk.ts"
+import { folder, meddle, OTHER_COLUMNS, note, openLog, output, storeFile, withLog } from "./Disk.ts"
 
 const readAll = (file: string) => withLog({ file }, (log) => Stream.runCollect(log.read({})))
 
 /** Opens a log that cannot be opened. */
-const refused = (options: SqlEventLog.Options) => Effect.flip(withLog(options, () => Effect.void))
+const refused = (options: DaemonLog.Options) => Effect.flip(withLog(options, () => Effect.void))
 
 const isRoot = process.getuid?.() === 0
 
@@ -143,7 +143,7 @@ describe("SqlRuneLog", () => {
 
 describe("SqlRuneLog, for reading alone", () => {
   const reading = <A, E>(file: string, use: (log: EventLog["Service"]) => Effect.Effect<A, E>) =>
-    Effect.flatMap(EventLog, use).pipe(Effect.provide(SqlEventLog.layerReadOnly({ file }), { local: true }))
+    Effect.flatMap(EventLog, use).pipe(Effect.provide(DaemonLog.layerReadOnly({ file }), { local: true }))
 
   it.effect("reads and verifies beside a daemon that writes, and after it", () =>
     Effect.gen(function* () {
@@ -210,7 +210,7 @@ describe("StorageError", () => {
       const error = yield* refused({ file })
       expect(error).toMatchObject({ reason: "newer-schema" })
       expect(error.message).toContain("99")
-      const reader = Effect.provide(EventLog, SqlEventLog.layerReadOnly({ file }), { local: true })
+      const reader = Effect.provide(EventLog, DaemonLog.layerReadOnly({ file }), { local: true })
       expect(yield* Effect.flip(reader)).toMatchObject({ reason: "newer-schema" })
     })
   )
@@ -309,10 +309,7 @@ describe("StorageError", () => {
       const scope = yield* Scope.make()
       const log = yield* Scope.provide(openLog({ file }), scope)
       yield* log.append([note("a", 1)])
-      meddle(
-        file,
-        "INSERT INTO runes SELECT 2, stream, at, kind, actor, from_state, to_state, trigger_name, cause, visibility, payload, payload_hash, hash FROM runes WHERE event_id = 1"
-      )
+      meddle(file, `INSERT INTO runes SELECT 2, ${OTHER_COLUMNS} FROM runes WHERE event_id = 1`)
       const error = yield* Effect.flip(log.append([note("a", 2)]))
       expect(error).toMatchObject({ _tag: "StorageError", reason: "taken" })
       expect(error.message).toContain("INV-EVENTID-MONOTONIC")

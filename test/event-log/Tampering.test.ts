@@ -3,7 +3,7 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { force, folder, note, storeFile, withLog } from "./Disk.ts"
+import { force, folder, note, OTHER_COLUMNS, storeFile, withLog } from "./Disk.ts"
 import { long, seeded } from "./Seed.ts"
 
 /** Twelve runes in two streams: `a` has the odd ids, `b` the even ones. */
@@ -29,6 +29,15 @@ const cases: ReadonlyArray<readonly [name: string, sql: string, said: ReadonlyAr
   ["INV-HASH-VALID: an actor", "UPDATE runes SET actor = 'inbox/x' WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
   ["INV-HASH-VALID: a visibility", "UPDATE runes SET visibility = 'secret' WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
   ["INV-HASH-VALID: a cause", "UPDATE runes SET cause = 1 WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
+  ["INV-HASH-VALID: a cause by its seq", "UPDATE runes SET cause_seq = 1 WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
+  ["INV-HASH-VALID: a moved machine", `UPDATE runes SET moves = '["a/b"]' WHERE event_id = 5`, ["5 a INV-HASH-VALID"]],
+  ["INV-HASH-VALID: a format", "UPDATE runes SET format = 1 WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
+  ["INV-HASH-VALID: the rune before it", "UPDATE runes SET prev = 1 WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
+  [
+    "INV-EVENTID-MONOTONIC: a seq",
+    "UPDATE runes SET seq = 4 WHERE event_id = 5",
+    ["5 a INV-EVENTID-MONOTONIC", "5 a INV-HASH-VALID", "7 a INV-EVENTID-MONOTONIC"]
+  ],
   ["INV-HASH-VALID: a state", "UPDATE runes SET to_state = 'Stopped' WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
   ["INV-HASH-VALID: a trigger", "UPDATE runes SET trigger_name = NULL WHERE event_id = 5", ["5 a INV-HASH-VALID"]],
   [
@@ -44,19 +53,32 @@ const cases: ReadonlyArray<readonly [name: string, sql: string, said: ReadonlyAr
   [
     "INV-HASH-VALID: a rune moved to another stream",
     "UPDATE runes SET stream = 'b' WHERE event_id = 5",
-    ["5 b INV-HASH-VALID", "6 b INV-HASH-VALID", "7 a INV-HASH-VALID"]
+    [
+      "5 b INV-HASH-VALID",
+      "6 b INV-EVENTID-MONOTONIC",
+      "6 b INV-HASH-VALID",
+      "7 a INV-EVENTID-MONOTONIC",
+      "7 a INV-HASH-VALID"
+    ]
   ],
   [
     "INV-HASH-VALID: two runes swapped",
     `UPDATE runes SET event_id = 100 WHERE event_id = 5;
      UPDATE runes SET event_id = 5 WHERE event_id = 7;
      UPDATE runes SET event_id = 7 WHERE event_id = 100`,
-    ["5 a INV-HASH-VALID", "7 a INV-HASH-VALID", "9 a INV-HASH-VALID"]
+    [
+      "5 a INV-EVENTID-MONOTONIC",
+      "5 a INV-HASH-VALID",
+      "7 a INV-EVENTID-MONOTONIC",
+      "7 a INV-HASH-VALID",
+      "9 a INV-EVENTID-MONOTONIC",
+      "9 a INV-HASH-VALID"
+    ]
   ],
   [
     "INV-EVENTID-MONOTONIC: a rune deleted from the middle",
     "DELETE FROM runes WHERE event_id = 5",
-    ["6 b INV-EVENTID-MONOTONIC", "7 a INV-HASH-VALID"]
+    ["6 b INV-EVENTID-MONOTONIC", "7 a INV-EVENTID-MONOTONIC", "7 a INV-HASH-VALID"]
   ],
   [
     "INV-EVENTID-MONOTONIC: the newest runes deleted",
@@ -65,9 +87,8 @@ const cases: ReadonlyArray<readonly [name: string, sql: string, said: ReadonlyAr
   ],
   [
     "INV-EVENTID-MONOTONIC: a rune slipped in at the end",
-    `INSERT INTO runes SELECT 13, stream, at, kind, actor, from_state, to_state, trigger_name, cause, visibility,
-       payload, payload_hash, hash FROM runes WHERE event_id = 12`,
-    ["13 b INV-HASH-VALID", "13  INV-EVENTID-MONOTONIC"]
+    `INSERT INTO runes SELECT 13, ${OTHER_COLUMNS} FROM runes WHERE event_id = 12`,
+    ["13 b INV-EVENTID-MONOTONIC", "13 b INV-HASH-VALID", "13  INV-EVENTID-MONOTONIC"]
   ]
 ]
 

@@ -46,7 +46,7 @@ class Agent {
   }
 }
 
-type Told = AgentReport extends infer R ? (R extends AgentReport ? Omit<R, "at" | "eventId"> : never) : never
+type Told = AgentReport extends infer R ? (R extends AgentReport ? Omit<R, "at" | "eventId" | "cause"> : never) : never
 
 export class CrewDouble {
   readonly agents = new Map<string, Agent>()
@@ -85,7 +85,7 @@ export class CrewDouble {
   }
 
   private tell(report: Told): void {
-    const full = { eventId: this.next++, at: 0, ...report } as AgentReport
+    const full = { eventId: this.next++, cause: null, at: 0, ...report } as AgentReport
     PubSub.publishUnsafe(this.hub, full)
   }
 

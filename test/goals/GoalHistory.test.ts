@@ -35,7 +35,7 @@ describe("Story", () => {
           yield* world.goals.retry("g1", null, caller)
           yield* world.state("g1", "goal_met")
           const blocked = (yield* world.runes).find(({ kind }) => kind === "plan.blocked")!
-          const lines = yield* story(world.log, { stream: "c", actor: "plan/g1", cause: blocked.eventId })
+          const lines = yield* story(world.log, { stream: "c", actor: "plan/g1", upTo: blocked.eventId })
           const error = "its turn ended with an error; it had said: no key"
           assert.deepStrictEqual(
             lines.map(({ text }) => text.replace(/at [0-9a-f]{12}/, "at HEAD")),
@@ -47,7 +47,7 @@ describe("Story", () => {
               "done, on agentd/ann at HEAD: a"
             ]
           )
-          assert.deepStrictEqual(yield* story(world.log, { stream: "c", actor: "worker/ann", cause: 9 }), [])
+          assert.deepStrictEqual(yield* story(world.log, { stream: "c", actor: "worker/ann", upTo: 9 }), [])
         }),
       { goals: { maxTaskErrors: 2 } }
     )
@@ -67,7 +67,7 @@ describe("Story", () => {
           world.crew.add("judge", says(JSON.stringify(found)))
           yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
           const goal = yield* world.state("g1", "blocked")
-          const lines = yield* story(world.log, { stream: "c", actor: "plan/g1", cause: goal.restsOn })
+          const lines = yield* story(world.log, { stream: "c", actor: "plan/g1", upTo: goal.restsOn })
           assert.deepStrictEqual(
             lines.slice(1).map(({ text }) => text),
             ["the review found: a: too short (and 1 more)", "1 of 3 tasks done, 2 pending, 0 errors"]
@@ -86,7 +86,7 @@ describe("Story", () => {
           const tasks = Array.from({ length: 20 }, (_, index) => ({ id: `t${index}`, title: "x", owner: "bob" }))
           yield* world.submit({ plan: world.file(...tasks, { id: "z", title: "x", dependsOn: ["t1"] }) })
           const goal = yield* world.state("g1", "blocked")
-          const lines = yield* story(world.log, { stream: "c", actor: "plan/g1", cause: goal.restsOn })
+          const lines = yield* story(world.log, { stream: "c", actor: "plan/g1", upTo: goal.restsOn })
           assert.strictEqual(lines[1]!.text, "… after 8 earlier steps")
           assert.lengthOf(lines, 15)
           assert.strictEqual(lines.at(-1)!.text, "0 of 21 tasks done, 20 failed, 1 blocked, 20 errors")

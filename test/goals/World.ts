@@ -19,7 +19,7 @@ import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
 import { Goals } from "../../src/goals/Goals.ts"
 import * as LiveGoals from "../../src/goals/LiveGoals.ts"
-import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { CrewDouble } from "./CrewDouble.ts"
 

@@ -56,7 +56,7 @@ const Counter = define<"Open" | "Full", Event, Data, Action, "counter.moved" | "
 })
 
 const add = (by: number): Event => ({ _tag: "Add", by })
-const rune = (eventId: number, event: Event) => ({ eventId, at: eventId * 10, payload: { event } })
+const rune = (eventId: number, event: Event) => ({ eventId, seq: eventId, at: eventId * 10, payload: { event } })
 
 describe("step", () => {
   it("runs the update first: guards, actions and fields see its result", () => {
@@ -101,13 +101,14 @@ describe("fold", () => {
       state: "Full",
       data: { sum: 6 },
       entered: 7,
+      seq: 7,
       at: 70
     }))
 
   it("a move to the same state enters nothing; one that enters again does, and restarts no timeout", () => {
-    const stood = { state: "Open", data: { sum: 0 }, entered: 2, at: 20 } as const
+    const stood = { state: "Open", data: { sum: 0 }, entered: 2, seq: 2, at: 20 } as const
     assert.deepStrictEqual(evolve(Counter, stood, rune(3, add(1))), { ...stood, data: { sum: 1 } })
-    assert.deepStrictEqual(evolve(Counter, stood, rune(3, { _tag: "Again" })), { ...stood, entered: 3 })
+    assert.deepStrictEqual(evolve(Counter, stood, rune(3, { _tag: "Again" })), { ...stood, entered: 3, seq: 3 })
   })
 
   it("a rune that does not step is a broken log: it throws, and says which", () =>

@@ -201,7 +201,7 @@ const walk = (subject: AnySubject, pool: ReadonlyMap<string, ReadonlyArray<Tagge
   )
   const tags = [...pool.keys()]
   return (numbers: ReadonlyArray<number>): true | string => {
-    let live: Snapshot<string, unknown> = { state: machine.initial, data: subject.initial, entered: 0, at: 0 }
+    let live: Snapshot<string, unknown> = { state: machine.initial, data: subject.initial, entered: 0, seq: 0, at: 0 }
     const runes: Array<Moved & Pick<Rune, "kind">> = []
     const draw = (tag: string, number: number) => {
       const samples = pool.get(tag)!
@@ -221,6 +221,7 @@ const walk = (subject: AnySubject, pool: ReadonlyMap<string, ReadonlyArray<Tagge
       if (result._tag === "Refused") continue
       const rune = {
         eventId: runes.length + 1,
+        seq: runes.length + 1,
         at: runes.length * 100,
         kind: result.kind,
         payload: json(result.payload)
@@ -231,7 +232,7 @@ const walk = (subject: AnySubject, pool: ReadonlyMap<string, ReadonlyArray<Tagge
       }
       const moved = result.state !== live.state
       const entered = moved || result.reenter ? rune.eventId : live.entered
-      live = { state: result.state, data: result.data, entered, at: moved ? rune.at : live.at }
+      live = { state: result.state, data: result.data, entered, seq: entered, at: moved ? rune.at : live.at }
       const verdict = subject.holds(live, runes)
       if (verdict !== true) return `in ${live.state}: ${verdict || "the invariant"} is broken, after ${trail(runes)}`
     }

@@ -15,7 +15,7 @@ import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import * as LivePlates from "../../src/plates/LivePlates.ts"
 import { type Origin, Plates } from "../../src/plates/Plates.ts"
-import * as MemoryEventLog from "../../src/event-log/MemoryEventLog.ts"
+import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 

@@ -18,7 +18,7 @@ import {
 } from "../../src/domain/Messages.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import type * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
-import { layerMemory } from "../../src/event-log/MemoryEventLog.ts"
+import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog, type Selection } from "../../src/event-log/EventLog.ts"
 import { Goals } from "../../src/goals/Goals.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"

@@ -6,7 +6,7 @@ import { Effect, Layer } from "effect"
 import { writeSync } from "node:fs"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 
 const [file, writers] = [process.argv[2]!, Number(process.argv[3])]
 
@@ -24,7 +24,7 @@ const append = (writer: number) =>
         }))
       )
       // Straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer.
-      writeSync(1, `${runes.map(({ eventId, hash }) => `${eventId}:${hash}`).join(" ")}\n`)
+      writeSync(1, `${runes.map(({ eventId, seq, stream }) => `${eventId}:${stream}#${seq}`).join(" ")}\n`)
     }
   })
 
@@ -34,4 +34,4 @@ const program = Effect.forEach(
   { concurrency: "unbounded" }
 )
 
-await Effect.runPromise(program.pipe(Effect.provide(SqlEventLog.layer({ file }).pipe(Layer.provide(Redact.layer)))))
+await Effect.runPromise(program.pipe(Effect.provide(DaemonLog.layer({ file }).pipe(Layer.provide(Redact.layer)))))

@@ -16,7 +16,7 @@ import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 import { DAEMON_STREAM, type RuneDraft } from "../../src/event-log/Rune.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
 
 const stream = "shop-1a2b3c4d"
 const fixture = new URL(`../fixtures/runes/v${process.argv[2]}.sql`, import.meta.url)
@@ -138,7 +138,7 @@ const folder = mkdtempSync(join(tmpdir(), "agentd-record-"))
 const file = join(folder, "runes.db")
 await Effect.runPromise(
   Effect.flatMap(EventLog, (log) => log.append(drafts)).pipe(
-    Effect.provide(SqlEventLog.layer({ file }).pipe(Layer.provide(Redact.layer)))
+    Effect.provide(DaemonLog.layer({ file }).pipe(Layer.provide(Redact.layer)))
   )
 )
 writeFileSync(fixture, dump(file))

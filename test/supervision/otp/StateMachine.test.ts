@@ -31,7 +31,7 @@ describe("gen_statem", () => {
   describe("state_enter", () => {
     test("the initial state is entered too", () =>
       Effect.gen(function* () {
-        const { actor, seen } = yield* make({ snapshot: { state: "On", data: dark, entered: 0, at: 0 } })
+        const { actor, seen } = yield* make({ snapshot: { state: "On", data: dark, entered: 0, seq: 0, at: 0 } })
         yield* run(actor)
         yield* settled
         assert.deepStrictEqual(seen.activities, ["+shine 0"])
@@ -110,7 +110,7 @@ describe("gen_statem", () => {
 
     test("an event that comes back may be postponed again, and keeps its place", () =>
       Effect.gen(function* () {
-        const { actor } = yield* make({ snapshot: { state: "Dim", data: dark, entered: 0, at: 0 } })
+        const { actor } = yield* make({ snapshot: { state: "Dim", data: dark, entered: 0, seq: 0, at: 0 } })
         // In Dim: Toggle waits. Timeout 0 leads to On, where it is taken and leads to Off; there Poke waits.
         for (const event of [toggle, poke(1)]) actor.tellNow(event)
         yield* run(actor)
@@ -121,7 +121,7 @@ describe("gen_statem", () => {
 
   test("next_events: what comes back is dealt with before what waits, also if it changes the state again", () =>
     Effect.gen(function* () {
-      const { actor } = yield* make({ snapshot: { state: "Dim", data: dark, entered: 0, at: 0 } })
+      const { actor } = yield* make({ snapshot: { state: "Dim", data: dark, entered: 0, seq: 0, at: 0 } })
       for (const event of [toggle, toggle]) actor.tellNow(event)
       yield* run(actor)
       yield* until(() => actor.snapshot.entered === 3)
@@ -143,7 +143,7 @@ describe("gen_statem", () => {
         yield* TestClock.adjust(1)
         yield* until(() => actor.snapshot.state === "Off")
         const last = (yield* runes).at(-1)!
-        assert.deepInclude(last, { trigger: "Timeout", cause: 1 })
+        assert.deepInclude(last, { trigger: "Timeout", cause: { stream: "p", seq: 1 } })
       }))
 
     test("is not started anew by a move to the same state", () =>

@@ -1,0 +1,42 @@
+/**
+ * DaemonLog: the event log with agentd's own kinds and invariants.
+ */
+import { Layer } from "effect"
+import { severityOf } from "../domain/Invariants.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { InvariantGuard } from "../event-log/InvariantGuard.ts"
+import type { Log } from "../event-log/Log.ts"
+import { LogRules, type Rules } from "../event-log/LogRules.ts"
+import * as MemoryEventLog from "../event-log/MemoryEventLog.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import * as SqlEventLog from "../event-log/SqlEventLog.ts"
+import { kinds } from "./EventKinds.ts"
+import { checkers } from "./InvariantCheckers.ts"
+
+export type Options = SqlEventLog.Options
+
+export const rules: Rules = {
+  kinds,
+  guard: new InvariantGuard(checkers),
+  home: DAEMON_STREAM,
+  severityOf,
+  archives: { kind: "session.archived", streamOf: ({ actor }) => actor.slice(actor.indexOf("/") + 1) }
+}
+
+const layerRules: Layer.Layer<LogRules> = Layer.succeed(LogRules, rules)
+
+/** In a file, with a thread of its own. */
+export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
+  SqlEventLog.layer(options).pipe(Layer.provide(layerRules))
+
+/** In a file, on this thread. */
+export const layerInline = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
+  SqlEventLog.layerInline(options).pipe(Layer.provide(layerRules))
+
+/** In a file that another process may write. */
+export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>
+  SqlEventLog.layerReadOnly(options).pipe(Layer.provide(layerRules))
+
+/** In memory. */
+export const layerMemory: Layer.Layer<EventLog | Log> = MemoryEventLog.layerMemory.pipe(Layer.provide(layerRules))

@@ -1,0 +1,252 @@
+/**
+ * Appender: appends drafts for callers that are no actors: each append is one unit, and
+ * its caller waits until the unit is durable. Lazy drafts ride along, and nothing waits
+ * for them.
+ *
+ * Guarantees: the runes of one append become durable together or not at all, in the order
+ * of the calls; an append that stood behind one that failed is appended again; an
+ * interrupted caller's append is still carried out. What waits is bounded.
+ */
+import { Deferred, Effect, Exit, Latch } from "effect"
+import type { AdmittingLog } from "./AdmittingLog.ts"
+import { RuneRefused, StorageError } from "./EventLog.ts"
+import { type Lazy, LazyBuffer } from "./LazyBuffer.ts"
+import type { Owner, Prepared, Unit } from "./Log.ts"
+import { type Rules, violation } from "./LogRules.ts"
+import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
+
+export interface Options {
+  /** Appends that may be on their way; a caller beyond them waits to get in. */
+  readonly maxWaiting: number
+  /** Lazy runes that may be on their way. */
+  readonly maxLazyAhead: number
+  /** Lazy runes that may wait; beyond them the oldest are dropped. */
+  readonly maxLazy: number
+}
+
+export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, maxLazy: 4096 }
+
+type Answer = Deferred.Deferred<ReadonlyArray<Rune>, StorageError | RuneRefused>
+
+/** One append, from its caller until it is durable. */
+interface Pending {
+  readonly drafts: ReadonlyArray<RuneDraft>
+  readonly prepared: ReadonlyArray<Prepared>
+  readonly at: number
+  /** None for lazy runes. */
+  readonly answer: Answer | undefined
+  /** Its caller hears this instead of the runes. */
+  readonly says: RuneRefused | undefined
+}
+
+const closed = new StorageError({
+  reason: "closed",
+  message: "The rune log is closed.",
+  remedy: "agentd is stopping: try again when it is up."
+})
+
+export class Appender implements Owner {
+  ahead = 0
+  private readonly log: AdmittingLog
+  private readonly rules: Rules
+  private readonly options: Options
+  private readonly failure: () => StorageError | undefined
+  private readonly lazies: LazyBuffer
+  private readonly room = Latch.makeUnsafe(true)
+  private readonly pending = new Map<Unit, Pending>()
+  private lazyAhead = 0
+  private again: Array<Pending> = []
+  private isPlanned = false
+  private isClosed = false
+
+  constructor(log: AdmittingLog, rules: Rules, options: Options, failure: () => StorageError | undefined) {
+    this.log = log
+    this.rules = rules
+    this.options = options
+    this.failure = failure
+    this.lazies = new LazyBuffer(options.maxLazy, rules.home)
+  }
+
+  readonly append = (
+    drafts: ReadonlyArray<RuneDraft>
+  ): Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused> =>
+    Effect.suspend(() => {
+      const failed = this.failure() ?? (this.isClosed ? closed : undefined)
+      if (failed !== undefined) return Effect.fail(failed)
+      if (drafts.length === 0) return Effect.succeed([])
+      const prepared = this.log.drafts.prepareAll(drafts)
+      if (prepared instanceof RuneRefused) return Effect.fail(prepared)
+      return this.ahead < this.options.maxWaiting
+        ? this.enter(drafts, prepared)
+        : Effect.andThen(this.room.await, this.append(drafts))
+    })
+
+  readonly appendLazy = (drafts: ReadonlyArray<RuneDraft>): Effect.Effect<void> =>
+    Effect.clockWith((clock) => {
+      const at = clock.currentTimeMillisUnsafe()
+      const refused: Array<string> = []
+      for (const draft of drafts) {
+        const prepared = this.log.drafts.prepareLazy(draft)
+        if (prepared instanceof RuneRefused) refused.push(prepared.message)
+        else this.lazies.push({ draft, prepared, at })
+      }
+      this.plan(at)
+      return refused.length === 0 ? Effect.void : Effect.logError("runes: lazy runes refused", ...refused)
+    })
+
+  /** An actor's append was refused: that is written down, once its step is over. */
+  violated(unit: Unit, refused: RuneRefused, at: number): void {
+    const rune = unit.runes.find(({ kind }) => kind === refused.kind) ?? unit.runes[0]!
+    queueMicrotask(() => {
+      const draft = violation(this.rules, refused, rune, (stream) => this.log.admission.isOpen(stream))
+      if (draft !== undefined) this.own(draft, at, undefined, undefined)
+    })
+  }
+
+  /** What waits is handed over, and nothing is taken after it. */
+  readonly close: Effect.Effect<void> = Effect.sync(() => {
+    this.isClosed = true
+    this.flushLazies(Number.MAX_SAFE_INTEGER, 0)
+  })
+
+  // --- as an owner of units
+
+  durable(unit: Unit): void {
+    const pending = this.settle(unit)
+    if (pending.answer === undefined) this.plan(pending.at)
+    else
+      Deferred.doneUnsafe(
+        pending.answer,
+        pending.says === undefined ? Exit.succeed(unit.runes) : Exit.fail(pending.says)
+      )
+  }
+
+  failed(unit: Unit, error: unknown, culprit: boolean): void {
+    const pending = this.settle(unit)
+    if (!culprit && this.failure() === undefined) return void this.again.push(pending)
+    if (pending.answer === undefined) return
+    Deferred.doneUnsafe(pending.answer, Exit.fail(pending.says ?? (error as StorageError)))
+  }
+
+  refold(): void {
+    const again = this.again
+    this.again = []
+    for (const { answer, at, drafts, prepared, says } of again) this.take(drafts, prepared, at, answer, says)
+  }
+
+  rest(): void {}
+
+  // --- units
+
+  private enter(
+    drafts: ReadonlyArray<RuneDraft>,
+    prepared: ReadonlyArray<Prepared>
+  ): Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused> {
+    return Effect.clockWith((clock) => {
+      const at = clock.currentTimeMillisUnsafe()
+      // lazy runes that were given before come before
+      this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
+      const answer: Answer = Deferred.makeUnsafe()
+      this.take(drafts, prepared, at, answer, undefined)
+      return Deferred.await(answer)
+    })
+  }
+
+  private take(
+    drafts: ReadonlyArray<RuneDraft>,
+    prepared: ReadonlyArray<Prepared>,
+    at: number,
+    answer: Answer | undefined,
+    says: RuneRefused | undefined
+  ): void {
+    const unit: Unit = {
+      owner: this,
+      runes: this.runesOf(drafts, prepared, at),
+      texts: prepared.map(({ text }) => text)
+    }
+    const refused = this.log.admission.refuses(unit)
+    if (refused !== undefined) return this.refuse(unit, refused, at, answer)
+    this.pending.set(unit, { drafts, prepared, at, answer, says })
+    if (answer === undefined) this.lazyAhead += 1
+    if (this.log.append(unit)) this.durable(unit)
+    else if (this.ahead >= this.options.maxWaiting) this.room.closeUnsafe()
+  }
+
+  /** Its caller hears of the refusal when that is written down. */
+  private refuse(unit: Unit, refused: RuneRefused, at: number, answer: Answer | undefined): void {
+    const rune = unit.runes.find(({ kind }) => kind === refused.kind)!
+    const draft = violation(this.rules, refused, rune, (stream) => this.log.admission.isOpen(stream))
+    if (draft !== undefined) this.own(draft, at, answer, refused)
+    else if (answer !== undefined) Deferred.doneUnsafe(answer, Exit.fail(refused))
+  }
+
+  /** A rune of the log's own making. */
+  private own(draft: RuneDraft, at: number, answer: Answer | undefined, says: RuneRefused | undefined): void {
+    const prepared = this.log.drafts.prepare(draft)
+    if (prepared instanceof RuneRefused) throw prepared
+    this.take([draft], [prepared], at, answer, says)
+  }
+
+  private settle(unit: Unit): Pending {
+    const pending = this.pending.get(unit)!
+    this.pending.delete(unit)
+    if (pending.answer === undefined) this.lazyAhead -= 1
+    if (this.ahead < this.options.maxWaiting) this.room.openUnsafe()
+    return pending
+  }
+
+  private runesOf(drafts: ReadonlyArray<RuneDraft>, prepared: ReadonlyArray<Prepared>, at: number): Array<Rune> {
+    const seqs = new Map<string, number>()
+    let eventId = this.log.head
+    return drafts.map((draft, index) => {
+      const { stream } = draft
+      const seq = (seqs.get(stream) ?? this.log.seqOf(stream)) + 1
+      seqs.set(stream, seq)
+      eventId += 1
+      const { payload, visibility } = prepared[index]!
+      return {
+        format: FORMAT,
+        eventId,
+        seq,
+        stream,
+        at,
+        kind: draft.kind,
+        actor: draft.actor,
+        from: draft.from ?? null,
+        to: draft.to ?? null,
+        trigger: draft.trigger ?? null,
+        cause: draft.cause == null ? null : causeOf(draft.cause),
+        moves: draft.moves ?? [],
+        visibility,
+        payload
+      }
+    })
+  }
+
+  // --- lazy runes
+
+  /** With the next group, also where nothing else is appended. */
+  private plan(at: number): void {
+    if (this.isPlanned || this.lazies.size === 0) return
+    this.isPlanned = true
+    queueMicrotask(() => {
+      this.isPlanned = false
+      this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
+    })
+  }
+
+  private flushLazies(most: number, at: number): void {
+    if (most <= 0 || this.failure() !== undefined) return
+    for (const draft of this.lazies.losses()) this.own(this.here(draft), at, undefined, undefined)
+    for (const { at, draft, prepared } of this.lazies.take(most)) {
+      this.take([this.here(draft)], [prepared], at, undefined, undefined)
+    }
+  }
+
+  /** What comes after a stream is sealed is told at home. */
+  private here(draft: Lazy["draft"]): RuneDraft {
+    return this.log.admission.isSealed(draft.stream)
+      ? { ...draft, stream: this.rules.home, actor: `${draft.stream}/${draft.actor}` }
+      : draft
+  }
+}

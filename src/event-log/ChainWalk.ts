@@ -1,0 +1,75 @@
+/**
+ * ChainWalk: one pass over runes in order, which names each that is not as it was
+ * written: positions and seqs without a gap, hashes that follow from content and
+ * predecessor. Pure, and free of imports at run time but the hash: the log's threads
+ * load this file.
+ */
+import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+export interface Problem {
+  readonly eventId: number
+  readonly stream: string
+  readonly rule: string
+  readonly message: string
+}
+
+/** A store that is wrong all over is wrong; nobody reads more of it than this. */
+const MAX_PROBLEMS = 1_000
+
+/** What the walk knows of a stream. */
+export interface Link {
+  readonly eventId: number
+  readonly seq: number
+  readonly hash: string
+}
+
+const START: Link = { eventId: 0, seq: 0, hash: GENESIS }
+
+export class ChainWalk {
+  private readonly links = new Map<string, Link>()
+  /** Of a stream that the walk meets in its middle. */
+  private readonly before: (rune: StoredRune) => Link | undefined
+  readonly problems: Array<Problem> = []
+  runes = 0
+  head: number
+
+  constructor(options: { readonly after?: number; readonly before?: (rune: StoredRune) => Link | undefined } = {}) {
+    this.head = options.after ?? 0
+    this.before = options.before ?? (() => undefined)
+  }
+
+  get streams(): number {
+    return this.links.size
+  }
+
+  next(rune: StoredRune): void {
+    if (rune.eventId !== this.head + 1) {
+      const missing = rune.eventId - this.head - 1
+      this.report(rune, "INV-EVENTID-MONOTONIC", `${missing} runes are missing before it (after ${this.head})`)
+    }
+    const last = this.links.get(rune.stream) ?? this.before(rune) ?? START
+    if (rune.seq !== last.seq + 1) {
+      this.report(rune, "INV-EVENTID-MONOTONIC", `it is #${rune.seq} of its stream, and comes after #${last.seq}`)
+    }
+    if (hashRune(last.hash, rune, rune.payloadHash) !== rune.hash) {
+      this.report(rune, "INV-HASH-VALID", "its hash does not follow from its header and the rune before it")
+    } else if (rune.prev !== last.eventId) {
+      this.report(rune, "INV-HASH-VALID", `it names rune ${rune.prev} as the one before it, which is ${last.eventId}`)
+    } else if (rune.format !== 1 && rune.causeId !== null) {
+      this.report(rune, "INV-HASH-VALID", "its cause was changed: only runes of format 1 have one by its position")
+    }
+    if (rune.payload !== null && hashPayload(rune.payload) !== rune.payloadHash) {
+      this.report(rune, "INV-HASH-VALID", "its payload is not the one that was appended")
+    }
+    this.links.set(rune.stream, { eventId: rune.eventId, seq: rune.seq, hash: rune.hash })
+    this.head = rune.eventId
+    this.runes += 1
+  }
+
+  report(rune: { readonly eventId: number; readonly stream: string }, rule: string, message: string): void {
+    if (this.problems.length < MAX_PROBLEMS) {
+      this.problems.push({ eventId: rune.eventId, stream: rune.stream, rule, message })
+    }
+  }
+}

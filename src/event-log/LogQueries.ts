@@ -1,0 +1,200 @@
+/**
+ * LogQueries: what is read of a log: from memory where the runes are recent, a stream by
+ * its own rows, everything else page by page.
+ */
+import { Effect, Option, Stream } from "effect"
+import type { EventLog, Selection, StorageError } from "./EventLog.ts"
+import type { LogReader, Page } from "./LogReader.ts"
+import type { Rules } from "./LogRules.ts"
+import type { RecentEvents } from "./RecentEvents.ts"
+import type { Cause, Rune } from "./Rune.ts"
+import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
+import { recover, type Snapshots } from "./StreamFold.ts"
+import { verify, type Walk } from "./Verify.ts"
+
+/** Where the payloads of archived streams are. */
+export interface Archives {
+  /** Absolute; undefined where the log has no place for them. */
+  readonly folder: string | undefined
+  /** The streams that are archived, as far as the log says. */
+  readonly streams: Set<string>
+}
+
+/** What is read, and where the log ends. */
+export interface Source {
+  readonly reader: LogReader
+  readonly rules: Rules
+  readonly archives: Archives
+  readonly snapshots: Snapshots
+  readonly walk: Walk
+  readonly head: Effect.Effect<number, StorageError>
+  /** All runes after a cursor that are still in memory, if the first of them is. */
+  readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
+  /** The newest durable rune of a stream, 0 for none; undefined where that is not known. */
+  readonly newestOf: (stream: string) => number | undefined
+}
+
+/** One piece of a reader's way from a cursor to the head. */
+interface Section {
+  readonly runes: ReadonlyArray<Rune>
+  readonly cursor: number
+}
+
+/** Runes of a stream that one look back finds. */
+const LOOK_BACK = 512
+const PAGE = 256
+const ALL = Number.MAX_SAFE_INTEGER
+
+export class LogQueries {
+  private readonly of: Source
+
+  constructor(of: Source) {
+    this.of = of
+  }
+
+  /** What needs no log that is open for writing. */
+  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "verify"> {
+    const { archives, reader, rules, walk } = this.of
+    return {
+      read: (selection) => this.read(selection),
+      tail: (selection, count) => this.tail(selection, count),
+      get: (eventId) => Effect.map(this.page({}, eventId - 1, eventId), ({ runes }) => runes[0]),
+      find: (cause) => this.find(cause),
+      recover: (stream, folds) =>
+        Effect.flatMap(this.newest(stream), (newest) =>
+          recover(
+            { reader, snapshots: this.of.snapshots, shown: (stored) => this.shown(stored) },
+            { stream, newest },
+            folds
+          )
+        ),
+      verify: verify({ reader, walk, rules, folder: archives.folder })
+    }
+  }
+
+  /** What is there, then what comes. */
+  subscribe(selection: Selection, recent: RecentEvents): Stream.Stream<Rune, StorageError> {
+    return Stream.paginate(selection.after ?? 0, (after) =>
+      Effect.flatMap(recent.beyond(after), (more) =>
+        more
+          ? Effect.map(
+              this.page(selection, after, recent.head),
+              ({ runes, cursor }) => [runes, Option.some(cursor)] as const
+            )
+          : Effect.succeed([[], Option.none()] as const)
+      )
+    )
+  }
+
+  private shown(stored: ReadonlyArray<StoredRune>): Effect.Effect<ReadonlyArray<Rune>, StorageError> {
+    const { streams } = this.of.archives
+    return Effect.map(toRunes(stored), (runes) =>
+      runes.map((rune, index) =>
+        stored[index]!.payload === null && streams.has(rune.stream) ? { ...rune, payload: { archived: true } } : rune
+      )
+    )
+  }
+
+  private at(positions: ReadonlyArray<number>): Effect.Effect<ReadonlyArray<Rune>, StorageError> {
+    return Effect.flatMap(this.of.reader.at(positions), (stored) => this.shown(stored))
+  }
+
+  private section(page: Effect.Effect<Page, StorageError>): Effect.Effect<Section, StorageError> {
+    return Effect.flatMap(page, ({ cursor, runes }) => Effect.map(this.shown(runes), (runes) => ({ runes, cursor })))
+  }
+
+  private page(selection: Selection, after: number, upTo: number): Effect.Effect<Section, StorageError> {
+    return Effect.suspend(() => {
+      const kept = this.of.recent(after)
+      return kept === undefined
+        ? this.section(this.of.reader.page(selection, after, upTo))
+        : Effect.succeed({
+            runes: kept.filter((rune) => rune.eventId <= upTo && matches(selection, rune)),
+            cursor: upTo
+          })
+    })
+  }
+
+  private newestOf({ stream }: Selection): number | undefined {
+    return stream === undefined ? undefined : this.of.newestOf(stream)
+  }
+
+  /** Of one stream, found where it is not known. */
+  private newest(stream: string): Effect.Effect<number, StorageError> {
+    return Effect.suspend(() => {
+      const newest = this.of.newestOf(stream)
+      return newest === undefined
+        ? Effect.map(this.tail({ stream }, 1), ([rune]) => rune?.eventId ?? 0)
+        : Effect.succeed(newest)
+    })
+  }
+
+  private read(selection: Selection): Stream.Stream<Rune, StorageError> {
+    return Stream.unwrap(
+      Effect.map(this.of.head, (end) => {
+        const newest = this.newestOf(selection)
+        if (newest !== undefined) return this.readStream(selection, newest)
+        return Stream.paginate(selection.after ?? 0, (after) =>
+          after >= end
+            ? Effect.succeed([[], Option.none()] as const)
+            : Effect.map(this.page(selection, after, end), ({ runes, cursor }) => [runes, Option.some(cursor)] as const)
+        )
+      })
+    )
+  }
+
+  /** A stream is read by its own rows, however far apart they lie. */
+  private readStream(selection: Selection, newest: number): Stream.Stream<Rune, StorageError> {
+    return Stream.unwrap(
+      Effect.map(this.of.reader.positions(newest, selection.after ?? 0, ALL), (positions) =>
+        Stream.paginate(0, (from) =>
+          from >= positions.length
+            ? Effect.succeed([[], Option.none()] as const)
+            : Effect.map(
+                this.at(positions.slice(from, from + PAGE)),
+                (runes) => [runes.filter((rune) => matches(selection, rune)), Option.some(from + PAGE)] as const
+              )
+        )
+      )
+    )
+  }
+
+  private readonly tail = Effect.fnUntraced(function* (this: LogQueries, selection: Selection, count: number) {
+    const downTo = selection.after ?? 0
+    const newest: Array<Rune> = []
+    let before = yield* this.of.head
+    while (newest.length < count && before > downTo) {
+      const { runes, cursor } = yield* this.back(selection, before, downTo, count - newest.length)
+      newest.push(...runes)
+      before = cursor
+    }
+    return newest.toReversed()
+  })
+
+  private readonly find = Effect.fnUntraced(function* (this: LogQueries, { seq, stream }: Cause) {
+    const [last] = yield* this.tail({ stream }, 1)
+    if (last === undefined || seq > last.seq || seq < 1) return undefined
+    const positions = yield* this.of.reader.positions(last.eventId, 0, last.seq - seq + 1)
+    const [rune] = yield* this.at(positions.slice(0, 1))
+    return rune?.seq === seq ? rune : undefined
+  })
+
+  /** The next piece of the way back, newest first. */
+  private back(
+    selection: Selection,
+    before: number,
+    downTo: number,
+    count: number
+  ): Effect.Effect<Section, StorageError> {
+    const newest = this.newestOf(selection)
+    if (newest === undefined) return this.section(this.of.reader.pageBack(selection, before, downTo, count))
+    return Effect.gen({ self: this }, function* () {
+      // one more than is read: where the next piece begins
+      const found = yield* this.of.reader.positions(Math.min(newest, before), downTo, LOOK_BACK + 1)
+      const isLast = found.length <= LOOK_BACK
+      const runes = yield* this.at(isLast ? found : found.slice(1))
+      const matching = runes.filter((rune) => matches(selection, rune))
+      return { runes: matching.slice(-count).toReversed(), cursor: isLast ? downTo : found[0]! }
+    })
+  }
+}

@@ -1,0 +1,82 @@
+/**
+ * LogRules: what the log is told of the program that uses it: its kinds, its invariants,
+ * and where the program speaks of itself. The log knows no kinds but its own.
+ */
+import { Context, Schema } from "effect"
+import { kind, type KnownKinds } from "./EventKinds.ts"
+import type { RuneRefused } from "./EventLog.ts"
+import type { InvariantGuard } from "./InvariantGuard.ts"
+import type { Rune, RuneDraft } from "./Rune.ts"
+
+/** FATAL halts a stream, ERROR refuses a rune, WARN is written down. */
+export type Severity = "FATAL" | "ERROR" | "WARN"
+
+/** Kinds that the log itself writes; a program's table holds them beside its own. */
+export const ownKinds = {
+  "invariant.violated": kind(
+    Schema.Struct({
+      rule: Schema.String,
+      severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
+      /** Of the rune that was refused. */
+      kind: Schema.String,
+      actor: Schema.String,
+      stream: Schema.String,
+      message: Schema.String
+    })
+  ),
+  "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" }),
+  /** The stream's whole state, in its chain: from here on it is the truth. */
+  "stream.checkpoint": kind(
+    Schema.Struct({
+      states: Schema.Record(Schema.String, Schema.Struct({ version: Schema.Int, state: Schema.Unknown }))
+    }),
+    { visibility: "internal" }
+  )
+}
+
+export interface Rules {
+  readonly kinds: KnownKinds
+  readonly guard: InvariantGuard
+  /** The stream of facts about the program itself: it takes what another stream takes no more. */
+  readonly home: string
+  /** Undefined for a rule that is no invariant (a rune's size, its schema). */
+  readonly severityOf: (rule: string) => Severity | undefined
+  /** The stream whose payloads lie in an archive, by the rune that says so in the home stream. */
+  readonly archives: { readonly kind: string; readonly streamOf: (rune: Pick<Rune, "actor">) => string }
+}
+
+export class LogRules extends Context.Service<LogRules, Rules>()("agentd/event-log/LogRules") {}
+
+/** What is written down of a refused rune: in the rune's stream, or at home where that takes none. */
+export const violation = (
+  rules: Rules,
+  refused: RuneRefused,
+  rune: Pick<Rune, "actor" | "cause" | "kind" | "stream">,
+  isOpen: (stream: string) => boolean
+): RuneDraft | undefined => {
+  const severity = rules.severityOf(refused.rule)
+  const stream = [rune.stream, rules.home].find(isOpen)
+  if (severity === undefined || stream === undefined) return undefined
+  return {
+    stream,
+    kind: "invariant.violated",
+    actor: "log/guard",
+    cause: rune.cause,
+    payload: {
+      rule: refused.rule,
+      severity,
+      kind: rune.kind,
+      actor: rune.actor,
+      stream: rune.stream,
+      message: refused.message
+    }
+  }
+}
+
+/** What is written down of lazy runes that had no room. */
+export const dropped = (stream: string, count: number): RuneDraft => ({
+  stream,
+  kind: "runes.dropped",
+  actor: "log/writer",
+  payload: { count }
+})

@@ -1,0 +1,87 @@
+/**
+ * LogStore: the store and the file beside it, as the one that owns them uses both: the
+ * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
+ */
+import type { Problem } from "./ChainWalk.ts"
+import * as GroupCommit from "./GroupCommit.ts"
+import type { Row } from "./Ring.ts"
+import type { SnapshotOrder } from "./Snapshot.ts"
+import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
+import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
+
+/** What the log is when it is opened. */
+export interface Opened {
+  /** The position given last. */
+  readonly head: number
+  readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
+  /** What is wrong with the newest runes. */
+  readonly problems: ReadonlyArray<Problem>
+}
+
+/** What is done between appends. */
+export type Order =
+  | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
+  | {
+      readonly _tag: "Erase"
+      readonly id: number
+      readonly stream: string
+      readonly after: number
+      readonly upTo: number
+    }
+
+export class LogStore {
+  private readonly store: SqliteStore
+  private readonly index: StreamIndex
+  readonly opened: Opened
+
+  constructor(options: StoreOptions) {
+    this.store = new SqliteStore(options)
+    this.index = new StreamIndex(indexFileOf(options.file))
+    const problems = this.index.restore(this.store)
+    let newest = this.store.lastCommitted
+    for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
+    this.opened = { head: newest, heads: [...this.store.heads], problems }
+  }
+
+  *commit(appends: ReadonlyArray<ReadonlyArray<Row>>): Generator<void, GroupCommit.Outcome, boolean> {
+    const outcome = yield* GroupCommit.commit(this.store, appends)
+    let rows = 0
+    const streams = new Set<string>()
+    for (let index = 0; index < outcome.done; index++) {
+      rows += appends[index]!.length
+      for (const { stream } of appends[index]!) streams.add(stream)
+    }
+    this.index.committed(streams, rows)
+    return outcome
+  }
+
+  /** What cannot wait for a rest. */
+  keepUp(): void {
+    if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
+    if (this.index.backlog === "much") this.index.flush(this.store)
+  }
+
+  /** Whether a rest is of use. */
+  get isUntidy(): boolean {
+    return this.store.bytes > SOME_BYTES || this.index.backlog !== "none"
+  }
+
+  /** Nothing is appended for a while. */
+  rest(): void {
+    if (this.store.bytes > SOME_BYTES) this.store.checkpoint()
+    this.index.flush(this.store)
+  }
+
+  /** A throw means that it was not done. */
+  carryOut(order: Order): void {
+    if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
+    else this.store.erase(order.stream, order.after, order.upTo)
+  }
+
+  close(): void {
+    this.index.flush(this.store)
+    this.index.close()
+    this.store.checkpoint()
+    this.store.close()
+  }
+}

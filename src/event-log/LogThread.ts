@@ -1,0 +1,173 @@
+/**
+ * LogThread: the thread that owns the database. It takes what the ring holds, commits
+ * it as one group, and says how many appends are durable. While it waits for the disk,
+ * the next group gathers by itself.
+ *
+ * It sleeps in `Atomics.wait`, so a message does not wake it: every order rings the bell
+ * of the control words, and is then read from the port.
+ */
+import { parentPort, receiveMessageOnPort, workerData } from "node:worker_threads"
+import { type Failure, failureOf, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
+import { LogStore, type Opened, type Order } from "./LogStore.ts"
+import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
+import type { StoreOptions } from "./SqliteStore.ts"
+
+/** What the thread is given. */
+export interface ThreadData {
+  readonly store: StoreOptions
+  readonly shared: SharedArrayBuffer
+  /** How long (ms) an error that may pass is waited out. */
+  readonly giveUpAfter: number
+}
+
+/** To the thread, beside the ring. */
+export type ToThread =
+  | Order
+  /** An append that is too large for the ring. */
+  | { readonly _tag: "Parcel"; readonly rows: ReadonlyArray<Row> }
+  /** Parcels before it are undone. */
+  | { readonly _tag: "Reset" }
+
+/** From the thread, beside the count of durable appends. */
+export type FromThread =
+  | { readonly _tag: "Up"; readonly opened: Opened }
+  | { readonly _tag: "NotUp"; readonly failure: Failure }
+  | { readonly _tag: "Failed"; readonly failure: Failure }
+  | { readonly _tag: "Carried"; readonly id: number; readonly failure: Failure | undefined }
+  | { readonly _tag: "Closed" }
+
+/** ms without an append, and there is time for housekeeping. */
+const QUIET = 200
+/** ms of the first and the longest pause before an error that may pass is met again. */
+const FIRST_PAUSE = 5
+const LONGEST_PAUSE = 500
+
+class LogThread {
+  private readonly data: ThreadData
+  private readonly port: NonNullable<typeof parentPort>
+  private readonly store: LogStore
+  private readonly ring: RingReader
+  private readonly orders: Array<Order> = []
+  private readonly parcels: Array<ReadonlyArray<Row>> = []
+  private readonly nothing = new Int32Array(new SharedArrayBuffer(4))
+  private hasFailed = false
+
+  constructor(data: ThreadData, port: NonNullable<typeof parentPort>) {
+    this.data = data
+    this.port = port
+    this.store = new LogStore(data.store)
+    this.ring = new RingReader(data.shared, () => this.parcel())
+    this.say({ _tag: "Up", opened: this.store.opened })
+  }
+
+  run(): void {
+    const { control } = this.ring
+    // it sleeps only after a look at everything that found nothing: the bell may have rung for two things
+    let isIdle = false
+    for (;;) {
+      const told = !isIdle || this.ring.wait(this.store.isUntidy ? QUIET : Number.POSITIVE_INFINITY)
+      isIdle = false
+      this.receive()
+      const appends = this.hasFailed ? [] : this.ring.take(MAX_GROUP)
+      if (appends.length > 0) this.write(appends)
+      else if (this.orders.length > 0) this.carryOut(this.orders.shift()!)
+      else if (Atomics.load(control, STOP) === 1) break
+      else {
+        if (!told) this.store.rest()
+        isIdle = true
+      }
+    }
+    this.store.close()
+    this.say({ _tag: "Closed" })
+  }
+
+  private say(message: FromThread): void {
+    this.port.postMessage(message)
+  }
+
+  private write(appends: ReadonlyArray<ReadonlyArray<Row>>): void {
+    const { done, failure } = this.patiently(appends)
+    if (done > 0) {
+      this.ring.free()
+      Atomics.add(this.ring.control, DONE, done)
+      Atomics.notify(this.ring.control, DONE)
+    }
+    if (failure !== undefined) this.fail(failure)
+    else this.store.keepUp()
+  }
+
+  private patiently(appends: ReadonlyArray<ReadonlyArray<Row>>): Outcome {
+    const writing = this.store.commit(appends)
+    let waited = 0
+    let pause = FIRST_PAUSE
+    for (let step = writing.next(true); ;) {
+      if (step.done === true) return step.value
+      const again = waited < this.data.giveUpAfter
+      if (again) Atomics.wait(this.nothing, 0, 0, Math.min(pause, this.data.giveUpAfter - waited))
+      waited += pause
+      pause = Math.min(pause * 2, LONGEST_PAUSE)
+      step = writing.next(again)
+    }
+  }
+
+  /** Until the actors' thread has undone what is not durable, nothing more is read. */
+  private fail(failure: Failure): void {
+    this.hasFailed = failure.isFatal
+    const epoch = Atomics.load(this.ring.control, EPOCH)
+    this.say({ _tag: "Failed", failure })
+    Atomics.wait(this.ring.control, EPOCH, epoch)
+    for (let message = this.next(); message !== undefined && message._tag !== "Reset"; message = this.next()) {
+      if (message._tag !== "Parcel") this.orders.push(message)
+    }
+    this.parcels.length = 0
+    this.ring.reset()
+  }
+
+  private next(): ToThread | undefined {
+    return (receiveMessageOnPort(this.port) as { readonly message: ToThread } | undefined)?.message
+  }
+
+  /** Orders that have come. A parcel is left to the record that names it: none comes without its record. */
+  private receive(): void {
+    while (this.parcels.length === 0) {
+      const message = this.next()
+      if (message === undefined) return
+      if (message._tag === "Parcel") this.parcels.push(message.rows)
+      else if (message._tag !== "Reset") this.orders.push(message)
+    }
+  }
+
+  /** Sent before its record was, so it is there. */
+  private parcel(): ReadonlyArray<Row> {
+    const known = this.parcels.shift()
+    if (known !== undefined) return known
+    for (;;) {
+      const message = this.next()
+      if (message === undefined) throw new Error("an append that was to come as a message did not come")
+      if (message._tag === "Parcel") return message.rows
+      if (message._tag !== "Reset") this.orders.push(message)
+    }
+  }
+
+  private carryOut(order: Order): void {
+    let failure: Failure | undefined
+    try {
+      this.store.carryOut(order)
+    } catch (error) {
+      failure = failureOf(error)
+    }
+    if (order._tag === "Erase") this.say({ _tag: "Carried", id: order.id, failure })
+  }
+}
+
+const start = (port: NonNullable<typeof parentPort>): void => {
+  let thread: LogThread
+  try {
+    thread = new LogThread(workerData as ThreadData, port)
+  } catch (error) {
+    return port.postMessage({ _tag: "NotUp", failure: failureOf(error) } satisfies FromThread)
+  }
+  thread.run()
+}
+
+if (parentPort !== null) start(parentPort)

@@ -1,0 +1,65 @@
+/**
+ * MemoryLog: the log in memory: durable at once, gone with the process. Positions,
+ * seqs, guard and refusals are the real ones; the hashes are made when they are read.
+ */
+import { AdmittingLog } from "./AdmittingLog.ts"
+import { chain, GENESIS, hashPayload, headerText } from "./HashChain.ts"
+import type { Unit } from "./Log.ts"
+import type { Rune } from "./Rune.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+interface Kept {
+  readonly rune: Rune
+  readonly text: string
+}
+
+export class MemoryLog extends AdmittingLog {
+  readonly flight = undefined
+  private readonly kept: Array<Kept> = []
+  /** As far as hashes have been made. */
+  private readonly sealed: Array<StoredRune> = []
+  private readonly newest = new Map<string, StoredRune>()
+  /** How many appends there were. */
+  appends = 0
+  /** For tests: an append for which this answers with an error fails with that error. */
+  breaks: ((unit: Unit) => unknown) | undefined = undefined
+
+  get durable(): number {
+    return this.head
+  }
+
+  share(): number {
+    return Number.MAX_SAFE_INTEGER
+  }
+
+  append(unit: Unit): boolean {
+    const error = this.breaks?.(unit)
+    if (error !== undefined) throw error
+    this.admission.take(unit, true)
+    this.appends += 1
+    for (const [index, rune] of unit.runes.entries()) this.kept.push({ rune, text: unit.texts[index]! })
+    this.tell([unit])
+    return true
+  }
+
+  /** All runes. */
+  get runes(): ReadonlyArray<Rune> {
+    return this.kept.map(({ rune }) => rune)
+  }
+
+  /** As a store on disk would have them: a rune's place is its position less one. */
+  stored(): ReadonlyArray<StoredRune> {
+    for (let index = this.sealed.length; index < this.kept.length; index++) {
+      const { rune, text } = this.kept[index]!
+      const { payload: _, ...header } = rune
+      const payloadHash = hashPayload(text)
+      const before = this.newest.get(rune.stream)
+      const of = { ...header, causeId: null, prev: before?.eventId ?? 0 }
+      const hash = chain(before?.hash ?? GENESIS, headerText(of), payloadHash)
+      const stored = { ...of, payload: text, payloadHash, hash }
+      this.newest.set(rune.stream, stored)
+      this.sealed.push(stored)
+    }
+    return this.sealed
+  }
+}

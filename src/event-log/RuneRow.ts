@@ -1,0 +1,72 @@
+/**
+ * RuneRow: a row of the table `runes`, and the stored rune that it is. Pure, and free of
+ * imports at run time: the log's threads load this file.
+ */
+import type { Cause, Visibility } from "./Rune.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+export interface RuneRow {
+  readonly event_id: number
+  readonly format: number
+  readonly seq: number
+  /** The rune before it in its stream; 0 for the first. */
+  readonly prev: number
+  readonly stream: string
+  readonly at: number
+  readonly kind: string
+  readonly actor: string
+  readonly from_state: string | null
+  readonly to_state: string | null
+  readonly trigger_name: string | null
+  /** The cause's position, in runes of format 1 alone: their hash has it. */
+  readonly cause: number | null
+  /** Null where the cause lies in the same stream, and where there is none. */
+  readonly cause_stream: string | null
+  readonly cause_seq: number | null
+  /** JSON; null for none. */
+  readonly moves: string | null
+  readonly visibility: Visibility
+  readonly payload: string | null
+  readonly payload_hash: string
+  readonly hash: string
+}
+
+/** Every column but the payload. */
+export const HEADER_COLUMNS =
+  "event_id, format, seq, prev, stream, at, kind, actor, from_state, to_state, trigger_name, cause, cause_stream, cause_seq, moves, visibility, payload_hash, hash"
+
+const NONE: ReadonlyArray<string> = []
+
+const causeOf = ({ cause_seq, cause_stream, stream }: RuneRow): Cause | null =>
+  cause_seq === null ? null : { stream: cause_stream ?? stream, seq: cause_seq }
+
+const movesOf = (moves: string | null): ReadonlyArray<string> => {
+  if (moves === null) return NONE
+  try {
+    return JSON.parse(moves) as ReadonlyArray<string>
+  } catch {
+    // damaged: the rune's hash says so
+    return NONE
+  }
+}
+
+export const fromRow = (row: RuneRow): StoredRune => ({
+  format: row.format,
+  eventId: row.event_id,
+  seq: row.seq,
+  prev: row.prev,
+  stream: row.stream,
+  at: row.at,
+  kind: row.kind,
+  actor: row.actor,
+  from: row.from_state,
+  to: row.to_state,
+  trigger: row.trigger_name,
+  cause: causeOf(row),
+  causeId: row.cause,
+  moves: movesOf(row.moves),
+  visibility: row.visibility,
+  payload: row.payload,
+  payloadHash: row.payload_hash,
+  hash: row.hash
+})

@@ -1,0 +1,116 @@
+/**
+ * SqlReader: runes out of a table, through a SqlClient and nothing else.
+ *
+ * A stream is read by the chain of its rows, each of which names the row before it: that
+ * costs the append one number, where an index would cost it a third of its speed.
+ */
+import { type Duration, Effect } from "effect"
+import type { SqlClient, SqlError, Statement } from "effect/sql"
+import type { Selection } from "./EventLog.ts"
+import type { LogReader, Page } from "./LogReader.ts"
+import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
+import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
+
+/** Rows of one page. */
+export const PAGE_ROWS = 256
+/** Ids that one query looks at. */
+const PAGE_SPAN = 10_000
+/** Rows of a stream that one query goes back. */
+const STEPS_BACK = 2_000
+
+export interface Options {
+  /** For messages. */
+  readonly file: string
+  /** How long a query that meets a lock is tried again. */
+  readonly giveUpAfter: Duration.Duration
+}
+
+const filters = (sql: SqlClient.SqlClient, selection: Selection): ReadonlyArray<Statement.Fragment> => [
+  ...(selection.stream === undefined ? [] : [sql`stream = ${selection.stream}`]),
+  ...(selection.actor === undefined ? [] : [sql`actor = ${selection.actor}`]),
+  ...(selection.kinds === undefined ? [] : [sql.in("kind", selection.kinds)]),
+  ...(selection.since === undefined ? [] : [sql`at >= ${selection.since}`])
+]
+
+/** The queries, as the database answers them. */
+const queries = (sql: SqlClient.SqlClient) => ({
+  page: (selection: Selection, after: number, upTo: number): Effect.Effect<Page, SqlError.SqlError> => {
+    const end = Math.min(upTo, after + PAGE_SPAN)
+    const where = sql.and([sql`event_id > ${after} AND event_id <= ${end}`, ...filters(sql, selection)])
+    return Effect.map(
+      sql<RuneRow>`SELECT * FROM runes WHERE ${where} ORDER BY event_id LIMIT ${PAGE_ROWS}`,
+      (rows) => ({
+        runes: rows.map(fromRow),
+        cursor: rows.length < PAGE_ROWS ? end : rows[PAGE_ROWS - 1]!.event_id
+      })
+    )
+  },
+
+  pageBack: (selection: Selection, before: number, downTo: number, count: number) => {
+    const start = Math.max(downTo, before - PAGE_SPAN)
+    const limit = Math.min(count, PAGE_ROWS)
+    const where = sql.and([sql`event_id > ${start} AND event_id <= ${before}`, ...filters(sql, selection)])
+    return Effect.map(
+      sql<RuneRow>`SELECT * FROM runes WHERE ${where} ORDER BY event_id DESC LIMIT ${limit}`,
+      (rows) => ({
+        runes: rows.map(fromRow),
+        cursor: rows.length < limit ? start : rows[limit - 1]!.event_id - 1
+      })
+    )
+  },
+
+  scan: (after: number, payloadOf: ReadonlyArray<string> | "all") => {
+    const payload =
+      payloadOf === "all" ? sql`payload` : sql`CASE WHEN ${sql.in("kind", payloadOf)} THEN payload END AS payload`
+    return Effect.map(
+      sql<RuneRow>`
+        SELECT ${sql.literal(HEADER_COLUMNS)}, ${payload}
+        FROM runes WHERE event_id > ${after} ORDER BY event_id LIMIT ${PAGE_ROWS}`,
+      (rows) => rows.map(fromRow)
+    )
+  },
+
+  /** Newest first; `next` is where to go on. */
+  back: (newest: number, after: number, count: number) =>
+    sql<{ readonly id: number; readonly prev: number }>`
+      WITH RECURSIVE back(id, prev) AS (
+        SELECT event_id, prev FROM runes WHERE event_id = ${newest}
+        UNION ALL
+        SELECT event_id, runes.prev FROM back JOIN runes ON event_id = back.prev WHERE back.prev > ${after}
+        LIMIT ${Math.min(count, STEPS_BACK)}
+      )
+      SELECT id, prev FROM back`,
+
+  at: (positions: ReadonlyArray<number>) =>
+    Effect.map(
+      sql<RuneRow>`
+        SELECT runes.* FROM json_each(${JSON.stringify(positions)}) AS place
+        CROSS JOIN runes ON runes.event_id = place.value`,
+      (rows) => rows.map(fromRow)
+    ),
+
+  lastCommitted: Effect.map(sql<{ event_id: number }>`SELECT event_id FROM head`, (rows) => rows[0]?.event_id ?? 0)
+})
+
+export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
+  const query = queries(sql)
+  const patiently = <A>(effect: Effect.Effect<A, SqlError.SqlError>) =>
+    untilItPasses(options.giveUpAfter)(Effect.mapError(effect, (error) => fromSqlError(options.file, error)))
+  return {
+    page: (selection, after, upTo) => patiently(query.page(selection, after, upTo)),
+    pageBack: (selection, before, downTo, count) => patiently(query.pageBack(selection, before, downTo, count)),
+    scan: (after, payloadOf) => patiently(query.scan(after, payloadOf)),
+    positions: Effect.fnUntraced(function* (newest, after, count) {
+      const back: Array<number> = []
+      for (let next = newest; next > after && back.length < count;) {
+        const rows = yield* patiently(query.back(next, after, count - back.length))
+        for (const { id } of rows) back.push(id)
+        next = rows.at(-1)?.prev ?? 0
+        if (next > after) yield* Effect.yieldNow
+      }
+      return back.toReversed()
+    }),
+    at: (positions) => patiently(query.at(positions)),
+    lastCommitted: patiently(query.lastCommitted)
+  }
+}

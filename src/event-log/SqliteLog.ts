@@ -1,0 +1,413 @@
+/**
+ * SqliteLog: the durable log as the actors' thread sees it. `ThreadedLog` has the
+ * database in a thread of its own; `InlineLog` commits on this one, by the same store
+ * code, for the simulator and for places without threads.
+ *
+ * Storage that does not come back within its time is fatal: `failure` says so once for
+ * all, and nothing becomes durable any more.
+ */
+import { Deferred, Effect, Exit, Latch, type Scope } from "effect"
+import { Worker } from "node:worker_threads"
+import type { AdmissionState } from "./AdmissionState.ts"
+import { AdmittingLog } from "./AdmittingLog.ts"
+import type { EventDraft } from "./EventDraft.ts"
+import { StorageError } from "./EventLog.ts"
+import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
+import { Flight, shareOf, type Unit } from "./Log.ts"
+import { LogStore, type Opened, type Order } from "./LogStore.ts"
+import type { FromThread, ThreadData, ToThread } from "./LogThread.ts"
+import { DONE, makeShared, RingWriter, rowOf, STOP } from "./Ring.ts"
+import type { SnapshotOrder } from "./Snapshot.ts"
+import type { StoreOptions } from "./SqliteStore.ts"
+import { storageError } from "./StorageFailure.ts"
+import { logThread } from "./ThreadFile.ts"
+
+/** What a log is made of once its store is open. */
+export interface Parts {
+  readonly admission: AdmissionState
+  readonly drafts: EventDraft
+}
+
+export interface Options {
+  readonly store: StoreOptions
+  /** How long (ms) a write that meets a lock or a full disk is tried again before the log gives up. */
+  readonly giveUpAfter: number
+}
+
+/** A store that is open, and the log over it as soon as its state is known. */
+export interface OpenStore {
+  readonly opened: Opened
+  readonly log: (parts: Parts) => Effect.Effect<SqliteLog, never, Scope.Scope>
+}
+
+export abstract class SqliteLog extends AdmittingLog {
+  readonly flight = new Flight()
+  durable: number
+  private readonly gaveUp = Deferred.makeUnsafe<StorageError>()
+  failure: StorageError | undefined = undefined
+  private readonly file: string
+  private idlers: Array<() => void> = []
+  private isFlushing = false
+  private readonly flushes = (): void => {
+    this.isFlushing = false
+    this.flush()
+  }
+
+  constructor({ admission, drafts }: Parts, file: string) {
+    super(admission, drafts)
+    this.durable = admission.head
+    this.file = file
+  }
+
+  share(ready: number): number {
+    return shareOf(this.flight.owners + ready)
+  }
+
+  append(unit: Unit): boolean {
+    this.admission.take(unit, false)
+    this.flight.push(unit)
+    if (this.failure !== undefined) return false
+    this.send(unit)
+    if (!this.isFlushing) {
+      // when the steps of this stack are done: what they append together is one group
+      this.isFlushing = true
+      queueMicrotask(this.flushes)
+    }
+    return false
+  }
+
+  /** Kept when the store has time; nobody waits. */
+  keep(order: SnapshotOrder): void {
+    if (this.failure === undefined) this.carryOut({ _tag: "Snapshot", order })
+  }
+
+  /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone when it returns; the rest of the runes stays. */
+  abstract erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError>
+
+  /** Completes when the storage has given up. */
+  readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
+
+  /** Until nothing is on its way. */
+  readonly settled: Effect.Effect<void> = Effect.callback<void>((resume) => {
+    if (this.flight.size === 0 || this.failure !== undefined) resume(Effect.void)
+    else this.idlers.push(() => resume(Effect.void))
+  })
+
+  /** After `settled`: the store is closed. */
+  abstract readonly close: Effect.Effect<void>
+
+  protected abstract send(unit: Unit): void
+  protected abstract flush(): void
+  protected abstract carryOut(order: Order): void
+
+  protected landed(appends: number): void {
+    this.tell(this.flight.peek(appends))
+    for (let n = 0; n < appends; n++) {
+      const unit = this.flight.shift()
+      this.admission.landed()
+      this.durable = unit.runes[unit.runes.length - 1]!.eventId
+      unit.owner.durable(unit)
+    }
+    this.flight.passed(this.durable)
+    this.settle()
+  }
+
+  protected undone(failure: Failure): void {
+    const error = this.inOurWords(failure)
+    if (failure.isFatal) this.giveUp(error)
+    this.undo(error, !failure.isFatal)
+  }
+
+  protected undo(error: StorageError, hasCulprit: boolean): void {
+    this.admission.undo(this.durable)
+    this.flight.fail(error, hasCulprit)
+    this.settle()
+  }
+
+  private settle(): void {
+    if (this.idlers.length === 0 || (this.flight.size > 0 && this.failure === undefined)) return
+    const idlers = this.idlers
+    this.idlers = []
+    for (const idler of idlers) idler()
+  }
+
+  protected giveUp(error: StorageError): void {
+    if (this.failure !== undefined) return
+    this.failure = error
+    Deferred.doneUnsafe(this.gaveUp, Exit.succeed(error))
+  }
+
+  protected inOurWords(failure: Failure): StorageError {
+    return storageError(this.file, errorOf(failure))
+  }
+}
+
+const broken = (reason: string) =>
+  new StorageError({
+    reason: "defect",
+    message: `The log's thread broke: ${reason}`,
+    remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
+  })
+
+/** A thread's life as this thread sees it. */
+class Thread {
+  readonly ring: RingWriter
+  readonly worker: Worker
+  private ended = false
+  private hear: (message: FromThread | { readonly _tag: "Broken"; readonly error: StorageError }) => void = () => {}
+
+  constructor(data: ThreadData) {
+    this.ring = new RingWriter(data.shared)
+    this.worker = new Worker(logThread, { workerData: data, name: "log" })
+    this.worker.on("message", (message: FromThread) => this.hear(message))
+    this.worker.on("error", (error) => this.hear({ _tag: "Broken", error: broken(String(error)) }))
+    this.worker.on("exit", () => {
+      this.ended = true
+      this.hear({ _tag: "Broken", error: broken("it ended") })
+    })
+  }
+
+  onMessage(hear: (message: FromThread | { readonly _tag: "Broken"; readonly error: StorageError }) => void): void {
+    this.hear = hear
+  }
+
+  say(message: ToThread): void {
+    this.worker.postMessage(message)
+    this.ring.ring()
+  }
+
+  /** Lets the thread finish what it has taken. */
+  get stop(): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (this.ended) return resume(Effect.void)
+      this.worker.once("exit", () => resume(Effect.void))
+      Atomics.store(this.ring.control, STOP, 1)
+      this.ring.publish()
+    })
+  }
+}
+
+class ThreadedLog extends SqliteLog {
+  private readonly thread: Thread
+  /** No room in the ring. */
+  private overflow: Array<Unit> = []
+  private seen = 0
+  private orders = 0
+  private readonly carried = new Map<number, (exit: Exit.Exit<void, StorageError>) => void>()
+  private isClosed = false
+
+  constructor(thread: Thread, parts: Parts, file: string) {
+    super(parts, file)
+    this.thread = thread
+    thread.onMessage((message) => {
+      switch (message._tag) {
+        case "Failed":
+          return this.notTaken(message.failure)
+        case "Carried":
+          return this.answer(
+            message.id,
+            message.failure === undefined ? Exit.void : Exit.fail(this.inOurWords(message.failure))
+          )
+        case "Broken":
+          return this.broke(message.error)
+        default:
+          return undefined
+      }
+    })
+    this.listen()
+  }
+
+  readonly close: Effect.Effect<void> = Effect.suspend(() => {
+    this.isClosed = true
+    return Effect.andThen(
+      this.thread.stop,
+      // what landed last is told before anybody hears of the end
+      Effect.sync(() => this.land())
+    )
+  })
+
+  erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError> {
+    return Effect.callback<void, StorageError>((resume) => {
+      if (this.failure !== undefined) return resume(Effect.fail(this.failure))
+      const id = ++this.orders
+      this.carried.set(id, resume)
+      this.carryOut({ _tag: "Erase", id, stream, after, upTo })
+    })
+  }
+
+  protected send(unit: Unit): void {
+    if (this.overflow.length > 0 || !this.enters(unit)) this.overflow.push(unit)
+  }
+
+  protected flush(): void {
+    this.thread.ring.publish()
+  }
+
+  protected carryOut(order: Order): void {
+    this.thread.say(order)
+  }
+
+  private enters(unit: Unit): boolean {
+    const room = this.thread.ring.append(unit)
+    if (room !== "too-large") return room === "taken"
+    if (!this.thread.ring.parcel(unit.runes.length)) return false
+    this.thread.say({ _tag: "Parcel", rows: unit.runes.map((rune, index) => rowOf(rune, unit.texts[index]!)) })
+    return true
+  }
+
+  private listen(): void {
+    const waited = Atomics.waitAsync(this.thread.ring.control, DONE, this.seen)
+    const next = () => {
+      this.land()
+      if (!this.isClosed) this.listen()
+    }
+    if (waited.async) void waited.value.then(next)
+    else queueMicrotask(next)
+  }
+
+  private land(): void {
+    const done = Atomics.load(this.thread.ring.control, DONE)
+    const appends = (done - this.seen) | 0
+    this.seen = done
+    if (appends > 0) this.landed(appends)
+    let index = 0
+    while (index < this.overflow.length && this.enters(this.overflow[index]!)) index += 1
+    if (index === 0) return
+    this.overflow = this.overflow.slice(index)
+    this.thread.ring.publish()
+  }
+
+  private notTaken(failure: Failure): void {
+    this.land()
+    this.overflow = []
+    this.thread.worker.postMessage({ _tag: "Reset" } satisfies ToThread)
+    this.thread.ring.reset()
+    this.undone(failure)
+  }
+
+  private answer(id: number, exit: Exit.Exit<void, StorageError>): void {
+    this.carried.get(id)?.(exit)
+    this.carried.delete(id)
+  }
+
+  private broke(error: StorageError): void {
+    if (this.isClosed) return
+    this.giveUp(error)
+    this.undo(error, false)
+    for (const id of this.carried.keys()) this.answer(id, Exit.fail(error))
+  }
+}
+
+/** Opens the store in a thread of its own. */
+export const openThreaded = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const { file } = options.store
+    const data: ThreadData = { ...options, shared: makeShared() }
+    const thread = yield* Effect.acquireRelease(
+      Effect.sync(() => new Thread(data)),
+      (thread) => thread.stop
+    )
+    const opened = yield* Effect.callback<Opened, StorageError>((resume) => {
+      thread.onMessage((message) => {
+        if (message._tag === "Up") resume(Effect.succeed(message.opened))
+        else if (message._tag === "NotUp") resume(Effect.fail(storageError(file, errorOf(message.failure))))
+        else if (message._tag === "Broken") resume(Effect.fail(message.error))
+      })
+    })
+    return { opened, log: (parts) => Effect.sync(() => new ThreadedLog(thread, parts, file)) }
+  })
+
+/** ms without an append, and there is time for housekeeping. */
+const QUIET = "200 millis"
+const PAUSE = "20 millis"
+
+class InlineLog extends SqliteLog {
+  private readonly store: LogStore
+  private readonly tries: number
+  private waiting: Array<Unit> = []
+  private readonly work = Latch.makeUnsafe()
+  private isClosed = false
+
+  constructor(store: LogStore, parts: Parts, { giveUpAfter, store: { file } }: Options) {
+    super(parts, file)
+    this.store = store
+    this.tries = Math.ceil(giveUpAfter / 20)
+  }
+
+  /** The fiber that stands in for the thread. */
+  readonly run: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    while (!this.isClosed || this.waiting.length > 0) {
+      yield* this.work.await
+      this.work.closeUnsafe()
+      while (this.waiting.length > 0 && this.failure === undefined) yield* this.write
+      if (!this.isClosed && this.store.isUntidy) {
+        const told = yield* Effect.timeoutOption(this.work.await, QUIET)
+        if (told._tag === "None") this.store.rest()
+      }
+    }
+  })
+
+  readonly close: Effect.Effect<void> = Effect.sync(() => {
+    this.isClosed = true
+    this.work.openUnsafe()
+  })
+
+  erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError> {
+    return Effect.try({
+      try: () => this.store.carryOut({ _tag: "Erase", id: 0, stream, after, upTo }),
+      catch: (cause) => storageError(stream, cause)
+    })
+  }
+
+  protected send(unit: Unit): void {
+    this.waiting.push(unit)
+  }
+
+  protected flush(): void {
+    this.work.openUnsafe()
+  }
+
+  protected carryOut(order: Order): void {
+    this.store.carryOut(order)
+  }
+
+  private readonly write: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    let rows = 0
+    let count = 0
+    while (count < this.waiting.length && rows < MAX_GROUP) rows += this.waiting[count++]!.runes.length
+    const appends = this.waiting
+      .slice(0, count)
+      .map(({ runes, texts }) => runes.map((rune, index) => rowOf(rune, texts[index]!)))
+    const writing = this.store.commit(appends)
+    let step: IteratorResult<void, Outcome> = writing.next(true)
+    for (let tries = 0; step.done !== true; tries++) {
+      if (tries < this.tries) yield* Effect.sleep(PAUSE)
+      step = writing.next(tries < this.tries)
+    }
+    const { done, failure } = step.value
+    this.waiting = failure === undefined ? this.waiting.slice(count) : []
+    if (done > 0) this.landed(done)
+    if (failure === undefined) this.store.keepUp()
+    else this.undone(failure)
+  })
+}
+
+/** Opens the store on this thread. */
+export const openInline = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
+  Effect.gen(function* () {
+    const store = yield* Effect.acquireRelease(
+      Effect.try({
+        try: () => new LogStore(options.store),
+        catch: (cause) => storageError(options.store.file, cause)
+      }),
+      (store) => Effect.sync(() => store.close())
+    )
+    return {
+      opened: store.opened,
+      log: (parts) =>
+        Effect.suspend(() => {
+          const log = new InlineLog(store, parts, options)
+          return Effect.as(Effect.forkScoped(log.run), log)
+        })
+    }
+  })

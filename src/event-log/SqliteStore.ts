@@ -1,0 +1,207 @@
+/**
+ * SqliteStore: where the log's runes are written: one table, fixed prepared statements
+ * of one row shape. Chains and hashes are made here, beside the insert, so that they
+ * cost the actors' thread nothing.
+ *
+ * `commit` is one transaction and one sync; after a failure nothing of it was written
+ * and the chains are as before. Each row names the row before it in its stream, so that
+ * a stream is read backwards from its newest rune without an index.
+ */
+import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { chain, GENESIS, hashPayload } from "./HashChain.ts"
+import type { Row } from "./Ring.ts"
+
+/** The newest rune of a stream, and what an append to the stream needs of it. */
+export interface Head {
+  readonly eventId: number
+  readonly seq: number
+  readonly hash: string
+  readonly isSealed: boolean
+  /** The newest rune whose kind the guard reads; 0 for none. */
+  readonly guarded: number
+}
+
+export interface StoreOptions {
+  readonly file: string
+  /** The file grows no larger than this. */
+  readonly maxBytes?: number
+  /** Kinds after which a stream takes nothing more. */
+  readonly seals: ReadonlyArray<string>
+  /** Kinds that the guard reads. */
+  readonly guarded: ReadonlyArray<string>
+}
+
+const COLUMNS = [
+  "event_id",
+  "format",
+  "seq",
+  "prev",
+  "stream",
+  "at",
+  "kind",
+  "actor",
+  "from_state",
+  "to_state",
+  "trigger_name",
+  "cause_stream",
+  "cause_seq",
+  "moves",
+  "visibility",
+  "payload",
+  "payload_hash",
+  "hash"
+] as const
+const WIDTH = COLUMNS.length
+const HOLES = `(${Array.from({ length: WIDTH }, () => "?").join(",")})`
+/** Rows of the longer one of the two INSERTs. */
+const MANY = 8
+
+const PAGE_BYTES = 4096
+/** Bytes of the write-ahead log after which it is folded into the file: when nobody writes, and whatever happens. */
+export const SOME_BYTES = 500_000
+export const MUCH_BYTES = 1_000_000
+/** What a row writes besides its payload, and a commit besides its rows. */
+const ROW_BYTES = 350
+const COMMIT_BYTES = 3 * PAGE_BYTES
+
+const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarded: 0 }
+
+export class SqliteStore {
+  readonly database: DatabaseSync
+  private readonly one: StatementSync
+  private readonly many: StatementSync
+  private readonly head: StatementSync
+  private readonly begin: StatementSync
+  private readonly end: StatementSync
+  private readonly seals: ReadonlySet<string>
+  private readonly guarded: ReadonlySet<string>
+  private readonly valuesOfOne: Array<SQLInputValue> = Array.from({ length: WIDTH }, () => null)
+  private readonly valuesOfMany: Array<SQLInputValue> = Array.from({ length: WIDTH * MANY }, () => null)
+  /** As the last commit left them. */
+  readonly heads = new Map<string, Head>()
+  /** Of the transaction under way. */
+  private readonly pending = new Map<string, Head>()
+  /** Written since the last checkpoint, about. */
+  bytes = 0
+
+  constructor({ file, guarded, maxBytes, seals }: StoreOptions) {
+    this.seals = new Set(seals)
+    this.guarded = new Set(guarded)
+    this.database = new DatabaseSync(file)
+    try {
+      this.database.exec(
+        `PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;` +
+          (maxBytes === undefined ? "" : `PRAGMA max_page_count=${Math.ceil(maxBytes / PAGE_BYTES)}`)
+      )
+      const insert = (rows: number) =>
+        this.database.prepare(
+          `INSERT INTO runes (${COLUMNS.join(",")}) VALUES ${Array.from({ length: rows }, () => HOLES).join(",")}`
+        )
+      this.one = insert(1)
+      this.many = insert(MANY)
+      this.head = this.database.prepare("UPDATE head SET event_id = ?")
+      this.begin = this.database.prepare("BEGIN IMMEDIATE")
+      this.end = this.database.prepare("COMMIT")
+    } catch (error) {
+      this.database.close()
+      throw error
+    }
+  }
+
+  /** All or none. */
+  commit(rows: ReadonlyArray<Row>): void {
+    let bytes = COMMIT_BYTES
+    try {
+      this.begin.run()
+      let index = 0
+      for (; index + MANY <= rows.length; index += MANY) {
+        for (let n = 0; n < MANY; n++) bytes += this.fill(rows[index + n]!, this.valuesOfMany, n * WIDTH)
+        this.many.run(...this.valuesOfMany)
+      }
+      for (; index < rows.length; index++) {
+        bytes += this.fill(rows[index]!, this.valuesOfOne, 0)
+        this.one.run(...this.valuesOfOne)
+      }
+      this.head.run(rows[rows.length - 1]!.eventId)
+      this.end.run()
+    } catch (error) {
+      this.pending.clear()
+      if (this.database.isTransaction) this.database.exec("ROLLBACK")
+      throw error
+    }
+    for (const [stream, head] of this.pending) this.heads.set(stream, head)
+    this.pending.clear()
+    this.bytes += bytes
+  }
+
+  /** The stream as a rune that is there already leaves it. */
+  restore(stream: string, kind: string, { eventId, hash, seq }: Pick<Head, "eventId" | "seq" | "hash">): void {
+    const guarded = this.guarded.has(kind) ? eventId : (this.heads.get(stream)?.guarded ?? 0)
+    this.heads.set(stream, { eventId, seq, hash, isSealed: this.seals.has(kind), guarded })
+  }
+
+  /** The eventId that the last commit ended with: ids that were given out once are never given out again. */
+  get lastCommitted(): number {
+    const row = this.database.prepare("SELECT event_id FROM head").get() as { readonly event_id: number } | undefined
+    return row?.event_id ?? 0
+  }
+
+  /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone; the rest of the runes stays. */
+  erase(stream: string, after: number, upTo: number): void {
+    this.database
+      .prepare(
+        "UPDATE runes SET payload = NULL WHERE event_id > ? AND event_id <= ? AND stream = ? AND payload IS NOT NULL"
+      )
+      .run(after, upTo, stream)
+    this.bytes += SOME_BYTES
+  }
+
+  /** Folds the write-ahead log into the file. What stands in its way is met by the next commit too, and said there. */
+  checkpoint(): void {
+    this.bytes = 0
+    try {
+      this.database.exec("PRAGMA wal_checkpoint(PASSIVE)")
+    } catch {
+      return
+    }
+  }
+
+  close(): void {
+    this.database.close()
+  }
+
+  private fill(row: Row, into: Array<SQLInputValue>, at: number): number {
+    const { eventId, kind, seq, stream, text } = row
+    const before = this.pending.get(stream) ?? this.heads.get(stream) ?? empty
+    if (seq !== before.seq + 1) throw new Error(`${stream}#${seq} came after ${stream}#${before.seq}`)
+    const payloadHash = hashPayload(text)
+    const hash = chain(before.hash, row.header, payloadHash)
+    this.pending.set(stream, {
+      eventId,
+      seq,
+      hash,
+      isSealed: this.seals.has(kind),
+      guarded: this.guarded.has(kind) ? eventId : before.guarded
+    })
+    into[at] = eventId
+    into[at + 1] = 2
+    into[at + 2] = seq
+    into[at + 3] = before.eventId
+    into[at + 4] = stream
+    into[at + 5] = row.at
+    into[at + 6] = kind
+    into[at + 7] = row.actor
+    into[at + 8] = row.from
+    into[at + 9] = row.to
+    into[at + 10] = row.trigger
+    // most causes lie in the rune's own stream
+    into[at + 11] = row.causeStream === stream ? null : row.causeStream
+    into[at + 12] = row.causeSeq
+    into[at + 13] = row.moves
+    into[at + 14] = row.visibility
+    into[at + 15] = text
+    into[at + 16] = payloadHash
+    into[at + 17] = hash
+    return text.length + ROW_BYTES
+  }
+}

@@ -1,0 +1,215 @@
+/**
+ * StreamIndex: a file beside the store with what a start would else read the whole store
+ * for: the newest rune of each stream, and the snapshots. Nothing in the file is the
+ * truth: in doubt it is discarded, and made anew from the runes.
+ *
+ * The file has a position of its own and is written when the store rests, without a wait
+ * for the disk: after a crash it is whole and at worst a little behind, and what it lacks
+ * is read from the runes.
+ */
+import { rmSync } from "node:fs"
+import { DatabaseSync, type StatementSync } from "node:sqlite"
+import { ChainWalk, type Link, type Problem } from "./ChainWalk.ts"
+import { GENESIS } from "./HashChain.ts"
+import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
+import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
+import type { Head, SqliteStore } from "./SqliteStore.ts"
+import type { StoredRune } from "./StoredRune.ts"
+
+export const indexFileOf = (file: string): string => `${file}.index`
+
+const VERSION = 1
+/** The newest runes whose chains are checked before the store is used. */
+const WINDOW = 5_000
+const PAGE = 1_000
+/** Streams that changed since the last flush: beyond them it does not wait for a rest. */
+export const MANY_CHANGED = 4_096
+/** Runes since the last flush, likewise. */
+export const MANY_RUNES = 16_384
+
+const SCHEMA = `
+  PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL;
+  CREATE TABLE IF NOT EXISTS place (
+    one INTEGER PRIMARY KEY CHECK (one = 1), version INTEGER NOT NULL, event_id INTEGER NOT NULL, hash TEXT NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS streams (
+    stream TEXT PRIMARY KEY, event_id INTEGER NOT NULL, seq INTEGER NOT NULL, hash TEXT NOT NULL,
+    sealed INTEGER NOT NULL, guarded INTEGER NOT NULL
+  ) STRICT;
+  CREATE TABLE IF NOT EXISTS snapshots (
+    stream TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, event_id INTEGER NOT NULL, seq INTEGER NOT NULL,
+    hash TEXT NOT NULL, seal TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (stream, name)
+  ) STRICT;
+  INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}')`
+
+interface Place {
+  readonly version: number
+  readonly event_id: number
+  readonly hash: string
+}
+
+const endings = ["", "-wal", "-shm"]
+
+export class StreamIndex {
+  private readonly file: string
+  private database!: DatabaseSync
+  private setHead!: StatementSync
+  private setPlace!: StatementSync
+  private setSnapshot!: StatementSync
+  private readonly changed = new Set<string>()
+  private runes = 0
+  /** It cannot be written: it stays as it is until the next start. */
+  private isBroken = false
+
+  constructor(file: string) {
+    this.file = file
+    try {
+      this.open()
+    } catch {
+      this.discard()
+    }
+  }
+
+  /** Brings the store's heads and the file up to the newest rune. What is wrong with the newest runes is the answer. */
+  restore(store: SqliteStore): ReadonlyArray<Problem> {
+    const place = this.load(store)
+    if (place === undefined) {
+      store.heads.clear()
+      this.discard()
+    }
+    const problems = this.walk(store, place ?? 0)
+    this.flush(store)
+    return problems
+  }
+
+  /** The rows are committed. */
+  committed(streams: Iterable<string>, runes: number): void {
+    for (const stream of streams) this.changed.add(stream)
+    this.runes += runes
+  }
+
+  get backlog(): "none" | "some" | "much" {
+    if (this.changed.size === 0 || this.isBroken) return "none"
+    return this.changed.size > MANY_CHANGED || this.runes > MANY_RUNES ? "much" : "some"
+  }
+
+  /** Writes what changed. A file that does not take it is left behind: its place says how far it is good. */
+  flush(store: SqliteStore): void {
+    if (this.changed.size === 0 || this.isBroken) return
+    this.attempt(() => {
+      let place: Head | undefined
+      for (const stream of this.changed) {
+        const head = store.heads.get(stream)!
+        this.setHead.run(stream, head.eventId, head.seq, head.hash, Number(head.isSealed), head.guarded)
+        if (place === undefined || head.eventId > place.eventId) place = head
+      }
+      this.setPlace.run(place!.eventId, place!.hash)
+    })
+    this.changed.clear()
+    this.runes = 0
+  }
+
+  /** Snapshots are kept behind the runes that they speak of; one that names no rune of its stream is dropped. */
+  keep(store: SqliteStore, { eventId, name, state, stream, version }: SnapshotOrder): void {
+    this.flush(store)
+    if (this.isBroken) return
+    const rune = store.database.prepare("SELECT stream, seq, hash FROM runes WHERE event_id = ?").get(eventId) as
+      | { readonly stream: string; readonly seq: number; readonly hash: string }
+      | undefined
+    if (rune === undefined || rune.stream !== stream) return
+    const { hash, seq } = rune
+    const seal = sealOf({ stream, name, version, eventId, seq, hash, state })
+    this.attempt(() => this.setSnapshot.run(stream, name, version, eventId, seq, hash, seal, state))
+  }
+
+  close(): void {
+    this.database.close()
+  }
+
+  private open(): void {
+    this.database = new DatabaseSync(this.file)
+    try {
+      this.database.exec(SCHEMA)
+      this.setHead = this.database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?)")
+      this.setPlace = this.database.prepare("UPDATE place SET event_id = ?, hash = ?")
+      this.setSnapshot = this.database.prepare("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+    } catch (error) {
+      this.database.close()
+      throw error
+    }
+  }
+
+  private discard(): void {
+    if (this.database !== undefined && this.database.isOpen) this.database.close()
+    for (const ending of endings) rmSync(`${this.file}${ending}`, { force: true })
+    this.open()
+  }
+
+  private attempt(write: () => void): void {
+    try {
+      this.database.exec("BEGIN IMMEDIATE")
+      write()
+      this.database.exec("COMMIT")
+    } catch {
+      this.isBroken = true
+      if (this.database.isTransaction) this.database.exec("ROLLBACK")
+    }
+  }
+
+  /** How far the file is good: its place must name a rune of this very store. Undefined in doubt. */
+  private load(store: SqliteStore): number | undefined {
+    let place: Place | undefined
+    try {
+      place = this.database.prepare("SELECT version, event_id, hash FROM place").get() as unknown as Place | undefined
+      for (const [stream, head] of this.headsOf()) store.heads.set(stream, head)
+    } catch {
+      return undefined
+    }
+    if (place === undefined || place.version !== VERSION) return undefined
+    if (place.event_id === 0) return 0
+    const there = store.database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(place.event_id) as
+      | { readonly hash: string }
+      | undefined
+    return there?.hash === place.hash ? place.event_id : undefined
+  }
+
+  private headsOf(): ReadonlyArray<readonly [stream: string, head: Head]> {
+    const rows = this.database.prepare("SELECT * FROM streams").all() as unknown as ReadonlyArray<
+      Omit<Head, "eventId" | "isSealed"> & {
+        readonly stream: string
+        readonly event_id: number
+        readonly sealed: number
+      }
+    >
+    return rows.map(({ event_id, guarded, hash, sealed, seq, stream }) => [
+      stream,
+      { eventId: event_id, seq, hash, isSealed: sealed === 1, guarded }
+    ])
+  }
+
+  /** Over the newest runes, and all that the file lacks. */
+  private walk(store: SqliteStore, place: number): ReadonlyArray<Problem> {
+    const { database } = store
+    const newest = database.prepare("SELECT max(event_id) AS last FROM runes").get() as { readonly last: number | null }
+    let cursor = Math.max(0, Math.min(place, (newest.last ?? 0) - WINDOW))
+    const page = database.prepare(
+      `SELECT ${HEADER_COLUMNS}, NULL AS payload FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${PAGE}`
+    )
+    const link = database.prepare("SELECT event_id AS eventId, seq, hash FROM runes WHERE event_id = ?")
+    const before = ({ prev }: StoredRune) => (prev === 0 ? undefined : (link.get(prev) as Link | undefined))
+    const walk = new ChainWalk({ after: cursor, before })
+    for (;;) {
+      const rows = page.all(cursor) as unknown as ReadonlyArray<RuneRow>
+      if (rows.length === 0) return walk.problems
+      for (const row of rows) {
+        const rune = fromRow(row)
+        walk.next(rune)
+        if (rune.eventId > place) {
+          store.restore(rune.stream, rune.kind, rune)
+          this.changed.add(rune.stream)
+        }
+      }
+      cursor = rows[rows.length - 1]!.event_id
+    }
+  }
+}

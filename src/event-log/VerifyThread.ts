@@ -1,0 +1,52 @@
+/**
+ * VerifyThread: a thread that reads and hashes a whole store for `verify`, beside the
+ * daemon that goes on writing. The guard's checkers are functions of the other side, so
+ * the runes that they are to see go there, a batch at a time, each when it is asked for.
+ */
+import { DatabaseSync } from "node:sqlite"
+import { parentPort, workerData } from "node:worker_threads"
+import { type Failure, failureOf } from "./GroupCommit.ts"
+import { fromRow, type RuneRow } from "./RuneRow.ts"
+import { type Looked, StoreWalk, type Walked } from "./StoreWalk.ts"
+
+export interface VerifyData {
+  readonly file: string
+  readonly relevant: ReadonlyArray<string>
+}
+
+/** Answers to "more". */
+export type FromVerify =
+  | { readonly _tag: "Looked"; readonly looked: ReadonlyArray<Looked> }
+  | { readonly _tag: "End"; readonly walked: Walked }
+  | { readonly _tag: "Failed"; readonly failure: Failure }
+
+/** Runes of one batch. */
+const BATCH = 1_000
+
+const walk = (data: VerifyData, say: (message: FromVerify) => void): (() => void) => {
+  const database = new DatabaseSync(data.file, { readOnly: true })
+  database.exec("PRAGMA query_only=ON")
+  const page = database.prepare(`SELECT * FROM runes WHERE event_id > ? ORDER BY event_id LIMIT ${BATCH}`)
+  const store = new StoreWalk(data.relevant)
+  return () => {
+    const rows = page.all(store.head) as unknown as ReadonlyArray<RuneRow>
+    if (rows.length > 0) return say({ _tag: "Looked", looked: store.next(rows.map(fromRow)) })
+    database.close()
+    say({ _tag: "End", walked: store.end })
+  }
+}
+
+const start = (port: NonNullable<typeof parentPort>): void => {
+  const say = (message: FromVerify) => port.postMessage(message)
+  const attempt = (work: () => void) => {
+    try {
+      work()
+    } catch (error) {
+      say({ _tag: "Failed", failure: failureOf(error) })
+    }
+  }
+  let more: (() => void) | undefined
+  port.on("message", () => attempt(() => (more ??= walk(workerData as VerifyData, say))()))
+}
+
+if (parentPort !== null) start(parentPort)

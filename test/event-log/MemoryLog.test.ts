@@ -1,0 +1,185 @@
+/** What every log does before it stores: positions, seqs, guard, stops; and what a failed append undoes. */
+import { describe, expect, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { AdmissionState } from "../../src/event-log/AdmissionState.ts"
+import { EventDraft } from "../../src/event-log/EventDraft.ts"
+import * as EventKinds from "../../src/event-log/EventKinds.ts"
+import { RuneRefused } from "../../src/event-log/EventLog.ts"
+import { GENESIS, hashRune } from "../../src/event-log/HashChain.ts"
+import { type Checker, InvariantGuard } from "../../src/event-log/InvariantGuard.ts"
+import { Flight, type Owner, type Unit } from "../../src/event-log/Log.ts"
+import { MemoryLog } from "../../src/event-log/MemoryLog.ts"
+import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
+
+const kinds = EventKinds.make({
+  said: EventKinds.kind(Schema.Struct({ n: Schema.Finite })),
+  closed: EventKinds.kind(Schema.Struct({}), { seals: true })
+})
+
+/** The numbers that are said rise. */
+const rising: Checker<number> = {
+  kinds: ["said"],
+  initial: 0,
+  check: (last, { payload }) =>
+    Number(payload["n"]) > last ? undefined : { rule: "INV-RISING", message: `${String(payload["n"])} after ${last}` },
+  apply: (_, { payload }) => Number(payload["n"])
+}
+
+const admission = () => new AdmissionState({ guard: new InvariantGuard([rising as never]), kinds })
+const open = () => new MemoryLog(admission(), new EventDraft(kinds, (json) => json))
+
+const nobody: Owner = { ahead: 0, durable: () => {}, failed: () => {}, refold: () => {}, rest: () => {} }
+
+/** Steps as an actor does: the next positions and seqs, on one stack. */
+const stepped = (
+  log: { readonly head: number; seqOf(stream: string): number; prepare(draft: RuneDraft): unknown },
+  drafts: ReadonlyArray<RuneDraft>,
+  owner: Owner = nobody
+): Unit => {
+  const seqs = new Map<string, number>()
+  const runes: Array<Rune> = []
+  const texts: Array<string> = []
+  for (const draft of drafts) {
+    const prepared = log.prepare(draft) as Exclude<ReturnType<EventDraft["prepare"]>, RuneRefused>
+    const seq = (seqs.get(draft.stream) ?? log.seqOf(draft.stream)) + 1
+    seqs.set(draft.stream, seq)
+    texts.push(prepared.text)
+    runes.push({
+      format: 2,
+      eventId: log.head + runes.length + 1,
+      seq,
+      at: 0,
+      from: null,
+      to: null,
+      trigger: null,
+      cause: null,
+      moves: [],
+      ...draft,
+      visibility: prepared.visibility,
+      payload: prepared.payload
+    } as Rune)
+  }
+  return { owner, runes, texts }
+}
+const said = (stream: string, n: number): RuneDraft => ({ stream, kind: "said", actor: "a/b", payload: { n } })
+const closed = (stream: string): RuneDraft => ({ stream, kind: "closed", actor: "a/b", payload: {} })
+
+describe("MemoryLog", () => {
+  it("positions rise over the log, seqs within their stream, and the chains hold", () => {
+    const log = open()
+    log.append(stepped(log, [said("a", 1), said("b", 1), said("a", 2)]))
+    log.append(stepped(log, [said("b", 2)]))
+    expect(log.stored().map(({ eventId, seq, stream }) => [eventId, stream, seq])).toEqual([
+      [1, "a", 1],
+      [2, "b", 1],
+      [3, "a", 2],
+      [4, "b", 2]
+    ])
+    expect([log.head, log.durable, log.seqOf("a"), log.seqOf("c")]).toEqual([4, 4, 2, 0])
+    const chains = new Map<string, string>()
+    for (const rune of log.stored()) {
+      expect(rune.hash).toBe(hashRune(chains.get(rune.stream) ?? GENESIS, rune, rune.payloadHash))
+      chains.set(rune.stream, rune.hash)
+    }
+  })
+
+  it("a position or a seq out of order is a throw, and nothing is taken", () => {
+    const log = open()
+    const unit = stepped(log, [said("a", 1)])
+    log.append(unit)
+    expect(() => log.append(unit)).toThrow("was next")
+    expect(log.head).toBe(1)
+  })
+
+  it("the guard is asked of the whole unit before any of it is taken", () => {
+    const log = open()
+    expect(log.refuses(stepped(log, [said("a", 1), said("a", 2)]))).toBeUndefined()
+    expect(log.refuses(stepped(log, [said("a", 2), said("a", 1)]))).toMatchObject({ rule: "INV-RISING" })
+    log.append(stepped(log, [said("a", 1)]))
+    expect(log.refuses(stepped(log, [said("a", 1)]))).toMatchObject({ rule: "INV-RISING", kind: "said" })
+    expect(log.refuses(stepped(log, [said("b", 1)]))).toBeUndefined()
+  })
+
+  it("a sealed stream and a halted one take nothing more", () => {
+    const log = open()
+    expect(log.refuses(stepped(log, [closed("a"), said("a", 1)]))).toMatchObject({ rule: "sealed" })
+    log.append(stepped(log, [said("a", 1), closed("a")]))
+    expect(log.refuses(stepped(log, [said("a", 2)]))).toMatchObject({ rule: "sealed" })
+    log.halt("b", { rule: "INV-HASH-VALID", message: "its chain is broken" })
+    expect(log.refuses(stepped(log, [said("b", 1)]))).toMatchObject({ rule: "INV-HASH-VALID" })
+  })
+
+  it("what is folded is what is stored: what JSON does not hold is not in the payload either", () => {
+    const log = open()
+    const payload = { n: 1, gone: () => 1, nothing: undefined, nan: Number.NaN }
+    expect(log.prepare({ ...said("a", 1), payload })).toMatchObject({ payload: { n: 1, nan: null } })
+    expect(log.prepare({ ...said("a", 1), payload: { n: Number.NaN } })).toBeInstanceOf(RuneRefused)
+    expect(log.prepare({ ...said("a", 1), moves: ["a\u0000"] })).toMatchObject({ rule: "schema" })
+  })
+})
+
+describe("AdmissionState", () => {
+  it("a failed append gives back positions, seqs, the guard's states and a seal", () => {
+    const state = admission()
+    const of = {
+      get head() {
+        return state.head
+      },
+      seqOf: (stream: string) => state.seqOf(stream),
+      prepare: (draft: RuneDraft) => new EventDraft(kinds, (json) => json).prepare(draft)
+    }
+    const take = (...drafts: ReadonlyArray<RuneDraft>) => {
+      const unit = stepped(of, drafts)
+      expect(state.refuses(unit)).toBeUndefined()
+      state.take(unit, false)
+    }
+    take(said("a", 5))
+    take(said("a", 6), said("b", 1))
+    state.landed()
+    take(closed("a"))
+    state.landed()
+    take(said("b", 9))
+    state.undo(3)
+    expect([state.head, state.seqOf("a"), state.seqOf("b"), state.isSealed("a")]).toEqual([3, 2, 1, false])
+    take(said("a", 7), said("b", 2))
+  })
+})
+
+describe("Flight", () => {
+  it("a failure undoes all behind it, in order; owners that append again meanwhile are not undone", () => {
+    const flight = new Flight()
+    const heard: Array<string> = []
+    const owner = (name: string): Owner => ({
+      ahead: 0,
+      durable: () => {},
+      failed: (unit, _, culprit) => {
+        heard.push(`${name} ${String(unit.runes.length)} ${String(culprit)}`)
+        flight.push(unit)
+      },
+      refold: () => heard.push(`${name} refold`),
+      rest: () => heard.push(`${name} rest`)
+    })
+    const [a, b] = [owner("a"), owner("b")]
+    const unit = (owner: Owner): Unit => ({ owner, runes: [], texts: [] })
+    for (const one of [unit(a), unit(b), unit(a)]) flight.push(one)
+    flight.wait(9, b)
+    flight.fail(new Error("no"))
+    expect(heard).toEqual(["a 0 true", "b 0 false", "a 0 false", "b refold", "a refold"])
+    expect([flight.size, flight.owners, a.ahead, b.ahead]).toEqual([3, 2, 2, 1])
+    flight.passed(10)
+    expect(heard).toHaveLength(5)
+  })
+})
+
+describe("EventKinds", () => {
+  it("a payload that was checked on writing has its type on reading", () => {
+    const log = open()
+    const [rune] = stepped(log, [said("a", 3)]).runes
+    const n: number | undefined = kinds.payload("said", rune!)?.n
+    expect(n).toBe(3)
+    expect(kinds.payload("closed", rune!)).toBeUndefined()
+    expect(kinds.payload("said", { ...rune!, payload: { archived: true } })).toBeUndefined()
+    if (kinds.is("said", rune!)) expect(rune.payload.n.toFixed(1)).toBe("3.0")
+    else expect.unreachable()
+  })
+})
