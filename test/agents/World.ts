@@ -3,7 +3,7 @@
  * files in a folder of their own. `open` is one daemon's life on that log.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, type FileSystem, Layer, type Scope } from "effect"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -29,6 +29,8 @@ export class World {
   readonly backends: Backends["Service"]["make"]
   /** What the daemon is told to take up at once. */
   project: string | undefined = undefined
+  /** Where the projects' files are read. */
+  fileSystem: Layer.Layer<FileSystem.FileSystem> = NodeFileSystem.layer
   /** Whether the supervisors of an open fleet have given up. */
   ended = false
 
@@ -79,7 +81,7 @@ export class World {
           backends,
           Redact.layer,
           ProcessTree.layer,
-          NodeFileSystem.layer
+          this.fileSystem
         )
       )
     )

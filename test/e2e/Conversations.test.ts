@@ -52,7 +52,7 @@ const mailed = (project: Stage.Project, smtp: SmtpStand.Stand, words: RegExp) =>
     (bodies) => bodies.some((text) => words.test(text))
   )
 
-layer(town, { excludeTestServices: true, timeout: "60 seconds" })("a conversation under the daemon", (it) => {
+layer(town, { excludeTestServices: true })("a conversation under the daemon", (it) => {
   it.effect("an agent that has spent its budget is interrupted at once and mailed; its start begins anew", () =>
     Effect.gen(function* () {
       const { smtp, stage } = yield* Town

@@ -10,6 +10,7 @@ import * as SmtpStand from "../alerts/SmtpStand.ts"
 import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 const long = process.env["LONG"] !== undefined
 /** A failing one is printed; `SEED=n` plays it again, as far as the machine is as fast. */
@@ -100,7 +101,7 @@ const world = Effect.fnUntraced(function* (
         ask((client) => {
           const log = client.Log({ after, kinds: [kind], follow: true, caller: { ...caller, config: null } })
           const told = Stream.filter(log, ({ actor, payload }) => tells.test(`${actor} ${JSON.stringify(payload)}`))
-          return Effect.timeout(Stream.runHead(told), "30 seconds")
+          return Effect.timeout(Stream.runHead(told), PATIENCE)
         }),
         (found) => (found?._tag === "Some" ? found.value.eventId : undefined)
       ),
@@ -232,7 +233,7 @@ const some = (from: number, count: number): ReadonlyArray<Moment> => {
 
 const together = long ? describe : describe.concurrent
 
-together("a goal under a daemon that is killed", { timeout: long ? 300_000 : 90_000 }, () => {
+together("a goal under a daemon that is killed", { timeout: 600_000 }, () => {
   const named = some(seed, 3)
   const rows = long ? [...MOMENTS.map((moment) => [moment]), MOMENTS] : [named]
   for (const moments of rows) {

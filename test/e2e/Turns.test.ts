@@ -38,7 +38,7 @@ const shop = Layer.effect(
   })
 )
 
-layer(shop, { excludeTestServices: true, timeout: "60 seconds" })("a turn under the daemon", (it) => {
+layer(shop, { excludeTestServices: true })("a turn under the daemon", (it) => {
   it.effect("a call waits for agentd approve, then runs; a denied one never does; both turns are one run's", () =>
     Effect.gen(function* () {
       const shop = yield* Shop

@@ -23,7 +23,7 @@ const alive = (pid: number) => {
   }
 }
 
-describe("an agent under the daemon", { timeout: 90_000 }, () => {
+describe("an agent under the daemon", () => {
   it.live("works through its inbox in a worktree of its own and commits there", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()

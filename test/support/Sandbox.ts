@@ -11,6 +11,7 @@ import { Effect, Schema } from "effect"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import { PATIENCE } from "./Patience.ts"
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
@@ -133,7 +134,7 @@ export class Sandbox {
   /** Polls until the condition holds; gives up after a generous time. */
   until<A>(what: string, read: Effect.Effect<A>, holds: (value: A) => boolean): Effect.Effect<A, NeverHappened> {
     return Effect.gen({ self: this }, function* () {
-      const deadline = Date.now() + 40_000
+      const deadline = Date.now() + PATIENCE
       for (;;) {
         const value = yield* read
         if (holds(value)) return value

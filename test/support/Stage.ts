@@ -10,6 +10,7 @@ import type { AgentInfo, CallInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import type { Provider } from "../backends/ModelStand.ts"
 import * as ModelCast from "./ModelCast.ts"
+import { PATIENCE } from "./Patience.ts"
 import * as Sandbox from "./Sandbox.ts"
 import { type Step, told } from "./Told.ts"
 
@@ -22,8 +23,8 @@ export type BackendName = (typeof BACKENDS)[number]
 const line = ({ actor, at, eventId, from, kind, payload, to, trigger }: Rune): string =>
   `${eventId} +${at % 100_000} ${actor} ${kind} ${from}→${to} ${trigger} ${String(payload["turn_id"] ?? "")}`
 
-/** Some 20 s. */
-const TRIES = 400
+const PAUSE = 40
+const TRIES = PATIENCE / PAUSE
 
 interface Config {
   readonly agents: { readonly [name: string]: object }
@@ -139,7 +140,7 @@ export class Project {
           const log = (yield* this.log()).slice(-60).map(line).join("\n")
           return yield* new Sandbox.NeverHappened({ message: `never: ${what}; last seen: ${seen}\n${log}` })
         }
-        yield* Effect.sleep(40)
+        yield* Effect.sleep(PAUSE)
       }
     })
   }

@@ -7,6 +7,7 @@ import { assert, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { afterEach, beforeEach, describe } from "vitest"
 import { detach, launch } from "../../src/systemd/Launch.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 let folder: string
 beforeEach(() => {
@@ -22,11 +23,11 @@ const options = (script: string) => ({
   log: join(folder, "state", "daemon.log")
 })
 
-/** Looks again and again, for up to 20 s. */
+/** Looks again and again, until the test is out of patience. */
 const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("20 millis") }),
-    Effect.timeout("20 seconds")
+    Effect.timeout(PATIENCE)
   )
 
 describe("detach", () => {

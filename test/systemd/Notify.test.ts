@@ -12,6 +12,7 @@ import { assert, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Fiber, Layer, Ref, Schedule } from "effect"
 import { afterEach, beforeEach, describe } from "vitest"
 import { Notify } from "../../src/systemd/Notify.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 let folder: string
 let log: string
@@ -49,7 +50,7 @@ const lines = () => (existsSync(log) ? readFileSync(log, "utf8").trim().split("\
 const until = (condition: Effect.Effect<boolean>) =>
   condition.pipe(
     Effect.repeat({ until: (met) => met, schedule: Schedule.spaced("20 millis") }),
-    Effect.timeout("20 seconds")
+    Effect.timeout(PATIENCE)
   )
 
 describe("outside systemd", () => {

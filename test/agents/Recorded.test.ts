@@ -1,0 +1,108 @@
+/**
+ * Lives that an older daemon wrote append by append, cut after each of their appends, also
+ * between two that belong together: the next daemon brings them to the end that was promised.
+ * `LONG=1` takes every cut, else a sample of them.
+ */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, FileSystem, Layer } from "effect"
+import { rmSync } from "node:fs"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import { withLogAt } from "../event-log/recorded/Replayed.ts"
+import * as Laws from "../support/Laws.ts"
+import { open, type Recording } from "../support/Recording.ts"
+import { AgentWorld } from "./AgentWorld.ts"
+import { drive, holds, obedient, settings } from "./Obedient.ts"
+import { until, World } from "./World.ts"
+
+/** Of the sample. */
+const EVERY = process.env["LONG"] === undefined ? 3 : 1
+
+/** What the older daemon's agent did outside by then: it paid once it heard of an approval. */
+const outsideAt = ({ runes }: Recording, after: number) => {
+  const approved = runes.filter(({ eventId, kind }) => eventId <= after && kind === "tool.approved").length
+  return { paid: approved, approvals: approved }
+}
+
+/** The next daemon's life on what there is of one agent. */
+const goesOn = (recording: Recording, after: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const outside = outsideAt(recording, after)
+    const world = new AgentWorld(log, [], settings)
+    world.puppet = obedient(outside)
+    yield* world.open
+    yield* Effect.ensuring(Effect.andThen(drive(world, outside), holds(world, log, outside)), world.lose)
+  })
+
+/** Files of the recorded folder, which is not there, are read from another one. */
+const moved = (from: string, to: string): Layer.Layer<FileSystem.FileSystem> =>
+  Layer.effect(
+    FileSystem.FileSystem,
+    Effect.map(FileSystem.FileSystem, (real) => {
+      const there = (given: unknown) => (typeof given === "string" ? given.replace(from, to) : given)
+      const methods = Object.entries(real).map(([name, method]: [string, unknown]) => [
+        name,
+        typeof method === "function"
+          ? (...given: ReadonlyArray<unknown>): unknown => method.apply(real, given.map(there))
+          : method
+      ])
+      return FileSystem.FileSystem.of(Object.fromEntries(methods))
+    })
+  ).pipe(Layer.provide(NodeFileSystem.layer))
+
+/** The next daemon's fleet on what there is; a person allows what asks, and interrupts what hangs. */
+const settles = (recording: Recording, after: number) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const outside = outsideAt(recording, after)
+    const world = new World(log, () => Effect.succeed(obedient(outside)))
+    const [[path, text]] = Object.entries(recording.configs) as [[string, string]]
+    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(world.folder, { recursive: true, force: true })))
+    world.configure(text)
+    world.fileSystem = moved(path.replace(/\/shop\/agentd\.jsonc$/, ""), world.folder)
+    const fleet = yield* world.open
+    const caller = { by: "ada", config: path }
+    if ((yield* fleet.projects).length === 0) return yield* Effect.asVoid(fleet.register(path, caller))
+    const look = Effect.gen(function* () {
+      for (const { callId } of yield* fleet.calls) {
+        outside.approvals++
+        yield* Effect.ignore(fleet.answerCall(callId, { behavior: "allow", reason: "" }, caller))
+      }
+      const runes = yield* log.tail({ stream: recording.runes[1]!.stream }, 10_000)
+      const open = Laws.turnsOf(runes).find(({ ends }) => ends.length === 0)
+      const begun = runes.find(({ kind, payload }) => kind === "turn.started" && payload["turn_id"] === open?.turnId)
+      if (/hang/.test(String(begun?.payload["input"]))) yield* Effect.ignore(fleet.interrupt("builder", caller))
+      const { turnsActive } = yield* fleet.conversation(recording.runes[1]!.stream, caller)
+      const rows = yield* fleet.agents
+      const isStopped = rows[0]?.state === "Stopped"
+      // what is not done when an agent is stopped waits for its next start
+      const broken = Laws.broken(runes).filter((line) => !isStopped || !line.startsWith("message"))
+      const began = runes.filter(({ kind }) => kind === "agent.busy").length
+      const idle = runes.filter(({ kind }) => kind === "agent.idle" || kind === "agent.terminated").length
+      const waits = isStopped || rows.every(({ inbox }) => inbox === 0)
+      return { broken, turnsActive, waits, settled: idle >= began, rows: rows.map(({ state }) => state) }
+    })
+    yield* until(
+      Effect.orDie(look),
+      ({ broken, rows, settled, turnsActive, waits }) =>
+        broken.length === 0 && turnsActive === 0 && waits && settled && !rows.includes("Spawning")
+    )
+    assert.deepStrictEqual((yield* log.verify).problems, [])
+  }).pipe(Effect.scoped)
+
+const lives = { life: goesOn, sends: settles }
+
+for (const [name, live] of Object.entries(lives)) {
+  const recording = open(name)
+  const cuts = recording.appends.filter((_, index) => index % EVERY === 0)
+  describe(`${name}, which an older daemon has begun`, { timeout: 300_000 }, () => {
+    assert.isAbove(cuts.length, 15)
+    for (const after of cuts) {
+      const { actor, kind } = recording.runes.find(({ eventId }) => eventId === after)!
+      it.live(`and has left after ${kind} of ${actor} (rune ${after}): all of it is done once`, () =>
+        withLogAt(recording, after, live(recording, after))
+      )
+    }
+  })
+}

@@ -1,0 +1,52 @@
+/** Logs that older daemons wrote, of every kind of rune: they verify, and fold to what they folded to then. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { linesOf, type Moment, names, open } from "../support/Recording.ts"
+import { kinds } from "./recorded/Folded.ts"
+import { foldedAt } from "./recorded/Replayed.ts"
+
+/** Kinds that came after the recording; each is recorded by the next one. */
+const LATER: ReadonlyArray<string> = []
+
+/** What is there, is not, or is another. */
+const compare = (
+  when: string,
+  states: { readonly [name: string]: unknown },
+  expected: ReadonlyMap<string, unknown>
+) => {
+  for (const [name, value] of expected) assert.deepStrictEqual(states[name], value, `${name} ${when}`)
+  const more = Object.keys(states).filter((name) => !expected.has(name))
+  assert.deepStrictEqual(more, [], `more than there was ${when}`)
+}
+
+describe("a recorded log", { timeout: 120_000 }, () => {
+  for (const name of names()) {
+    const recording = open(name)
+    const moments = linesOf(name, "states") as ReadonlyArray<Moment>
+    it.live(`${name}: folds at ${moments.length} moments to what it folded to when it was written`, () =>
+      Effect.gen(function* () {
+        const expected = new Map<string, unknown>()
+        for (const { after, gone, set, why } of moments) {
+          for (const one of gone) expected.delete(one)
+          for (const [one, value] of Object.entries(set)) expected.set(one, value)
+          const when = `after rune ${after} of ${name} (${why})`
+          const { problems, runes, states } = yield* foldedAt(recording, after)
+          assert.deepStrictEqual(problems, [], when)
+          assert.strictEqual(runes, recording.runes.filter(({ eventId }) => eventId <= after).length, when)
+          compare(when, JSON.parse(JSON.stringify(states)), expected)
+        }
+        assert.strictEqual(moments.at(-1)?.after, recording.runes.at(-1)?.eventId, "its end is among them")
+      })
+    )
+  }
+
+  it("there is every kind of rune in one of them, and none that nobody knows", () => {
+    const recorded = new Set(names().flatMap((name) => open(name).runes.map(({ kind }) => kind)))
+    const missing = [...kinds.keys()].filter((kind) => !recorded.has(kind) && !LATER.includes(kind))
+    assert.deepStrictEqual(missing, [])
+    assert.deepStrictEqual(
+      [...recorded].filter((kind) => !kinds.has(kind)),
+      []
+    )
+  })
+})

@@ -1,0 +1,224 @@
+/**
+ * Folded: what the daemon makes of a log, as plain data by name: the state of each actor,
+ * what is kept beside it, and the rows that people are shown.
+ *
+ * This file alone knows which modules recover what. A change of theirs is followed here,
+ * and what comes out stays: the recorded states are compared with it.
+ */
+import { Effect, HashMap, HashSet, Schema } from "effect"
+import type { AgentRecord } from "../../../src/agents/AgentRecovery.ts"
+import * as AgentRecovery from "../../../src/agents/Recovery.ts"
+import * as AgentView from "../../../src/agents/AgentView.ts"
+import { callRow } from "../../../src/agents/CallRow.ts"
+import type { Life } from "../../../src/agents/ConversationRecovery.ts"
+import * as ConversationRow from "../../../src/agents/ConversationRow.ts"
+import type { Recovered } from "../../../src/agents/OpenCall.ts"
+import type { ProjectRecord } from "../../../src/agents/Recovery.ts"
+import * as Outbox from "../../../src/alerts/Outbox.ts"
+import type { Channel, Seated } from "../../../src/channels/ChannelState.ts"
+import * as ChannelRecovery from "../../../src/channels/Recovery.ts"
+import * as ChannelView from "../../../src/channels/ChannelView.ts"
+import { AgentConfig } from "../../../src/config/AgentConfig.ts"
+import * as ConfigFile from "../../../src/config/ConfigFile.ts"
+import type { CallInfo } from "../../../src/domain/Messages.ts"
+import * as GoalRecovery from "../../../src/goals/Recovery.ts"
+import * as GoalView from "../../../src/goals/GoalView.ts"
+import * as PlateRecovery from "../../../src/plates/Recovery.ts"
+import * as PlateView from "../../../src/plates/PlateView.ts"
+import { EventLog } from "../../../src/event-log/EventLog.ts"
+
+/** The kinds of runes that there are. */
+export { kinds } from "../../../src/app/EventKinds.ts"
+
+/** By `STREAM ACTOR`, `STREAM ACTOR: facts` or `row: …`. JSON. */
+export type Folded = { readonly [name: string]: unknown }
+
+export interface Around {
+  /** The projects' files, by path. */
+  readonly configs: { readonly [path: string]: string }
+  /** ms since the epoch */
+  readonly now: number
+}
+
+type Put = (name: string, value: unknown) => void
+
+/** Maps and sets in an order of their own. */
+const plain = (value: unknown): unknown => {
+  if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
+  if (HashSet.isHashSet(value)) return [...value].map(String).toSorted()
+  if (value instanceof Set) return [...value].map(String).toSorted()
+  if (value instanceof Map) return plain(Object.fromEntries([...value].map(([key, one]) => [String(key), one])))
+  if (Array.isArray(value)) return value.map(plain)
+  if (typeof value === "number" && !Number.isFinite(value)) return String(value)
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(
+    Object.entries(value)
+      .filter(([, one]) => one !== undefined && typeof one !== "function")
+      .toSorted(([a], [b]) => (a < b ? -1 : 1))
+      .map(([key, one]) => [key, plain(one)])
+  )
+}
+
+const decodeAgent = Schema.decodeUnknownSync(AgentConfig)
+
+/** The config in force for an agent: the file's, or what it was spawned with. */
+const configOf = (project: ConfigFile.Project | undefined, life: Life, agent: string): AgentConfig | undefined => {
+  const spawned = life.spawned.get(agent)
+  if (spawned !== undefined) return decodeAgent(spawned.config)
+  return project?.agents[agent]
+}
+
+const rowOfCall = (
+  conversation: string,
+  project: string,
+  agent: string,
+  { arguments: input, callId, questions, reason, snapshot }: Recovered
+): CallInfo | undefined =>
+  callRow(
+    { conversation, project, agent },
+    {
+      callId,
+      turnId: snapshot.data.turnId ?? "",
+      tool: snapshot.data.toolName ?? "",
+      arguments: JSON.stringify(input ?? null),
+      reason,
+      questions
+    },
+    snapshot
+  )
+
+const putAgent = (
+  put: Put,
+  project: ProjectRecord,
+  record: AgentRecord,
+  config: AgentConfig | undefined,
+  now: number
+) => {
+  const { conversation } = project
+  const { calls, inbox, life, name, turn, worker } = record
+  put(`${conversation} inbox/${name}`, inbox)
+  put(`${conversation} turn/${name}`, turn)
+  put(`${conversation} worker/${name}`, worker)
+  put(`${conversation} agent/${name}`, life)
+  const { began, broken, ended, grants, incarnation, spent } = record
+  put(`${conversation} agent/${name}: facts`, { began, broken, ended, grants, incarnation, spent })
+  const rows: Array<CallInfo> = []
+  for (const call of calls.values()) {
+    const { snapshot, ...facts } = call
+    put(`${conversation} tool/${name}/${call.callId}`, snapshot)
+    put(`${conversation} tool/${name}/${call.callId}: facts`, facts)
+    const row = rowOfCall(conversation, project.name, name, call)
+    if (row !== undefined) rows.push(row)
+    put(`row: call ${conversation}/${call.callId}`, row)
+  }
+  if (config === undefined) return
+  const shown = { conversation, project: project.name, agent: name, config, worker, turn, calls: rows, broken, now }
+  put(`row: agent ${conversation}/${name}`, AgentView.row({ ...shown, inbox: inbox.data }))
+}
+
+const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Around) {
+  const projects = yield* AgentRecovery.recover
+  for (const project of projects.values()) {
+    const { agents, config, conversation, life, name } = project
+    put(`${conversation} conversation/${conversation}`, life.snapshot)
+    const { snapshot: _, ...facts } = life
+    put(`${conversation} conversation/${conversation}: facts`, { name, config, ...facts })
+    const { archive, broken, limits, snapshot, spent } = life
+    const who = [...agents.keys()]
+    const row = {
+      conversation,
+      project: name,
+      config,
+      snapshot,
+      broken,
+      agents: who,
+      queued: [],
+      spent,
+      limits,
+      archive
+    }
+    put(`row: conversation ${conversation}`, ConversationRow.row(row))
+    const text = configs[config]
+    const file = text === undefined ? undefined : yield* Effect.orDie(ConfigFile.parse(text, config))
+    for (const record of agents.values()) putAgent(put, project, record, configOf(file, life, record.name), now)
+  }
+  return projects
+})
+
+const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
+  const { conversation, name, seats, ...rest } = channel
+  put(`${conversation} channel/${name}`, rest)
+  for (const [agent, { stand, ...facts }] of seats as Iterable<[string, Seated]>) {
+    put(`${conversation} seat/${name}/${agent}`, stand)
+    put(`${conversation} seat/${name}/${agent}: facts`, facts)
+  }
+  const busy = (agent: string) => (agents.get(agent)?.turn.state ?? "idle") !== "idle"
+  const online = (agent: string) => ["idle", "running_turn"].includes(agents.get(agent)?.life?.state ?? "")
+  const idle = (agent: string) => online(agent) && !busy(agent)
+  const info = ChannelView.info(channel, project, { now, open: true, online, busy, idle, aliveAt: () => 0 }, () => null)
+  put(`row: channel ${conversation}/${name}`, ChannelView.view(channel, info))
+}
+
+const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
+  const { records } = yield* GoalRecovery.recover(yield* EventLog)
+  const options = {} as Parameters<typeof GoalView.infoOf>[0]["options"]
+  for (const [conversation, goals] of records) {
+    for (const { book, figures, goalId, left, stand } of goals.values()) {
+      put(`${conversation} plan/${goalId}`, stand)
+      const shown = book === undefined ? figures : GoalView.figuresOf(book)
+      put(`${conversation} plan/${goalId}: facts`, {
+        left,
+        rejected: book?.rejected,
+        findings: book?.findings,
+        followed: book?.followed,
+        revise: book?.revise,
+        reviewed: book?.reviewed,
+        loads: book?.loads,
+        used: book?.used,
+        known: book?.known
+      })
+      const of = { goalId, conversation, project: "", stand, figures: shown, detail: undefined }
+      put(`row: goal ${conversation}/${goalId}`, GoalView.infoOf({ ...of, options: figures.options ?? options }, now))
+      for (const node of book?.plan.nodes ?? []) {
+        put(`row: task ${conversation}/${goalId}/${node.task.id}`, GoalView.taskOf(node))
+        const { agent, attempts, base, began, broken, given, messageId, missing, notBefore, task } = node
+        const facts = { agent, attempts, base, began, broken, given, messageId, missing, notBefore, task }
+        put(`${conversation} plan/${goalId}: task ${task.id}`, facts)
+      }
+    }
+  }
+})
+
+const putPlates = Effect.fnUntraced(function* (put: Put, now: number) {
+  const { plates, used } = yield* PlateRecovery.recover
+  put("plates: used names", used)
+  for (const { facts, plateId, stand } of plates.values()) {
+    put(`${plateId} plate/${plateId}`, stand)
+    put(`${plateId} plate/${plateId}: facts`, facts)
+    const unread = { transcript: undefined, branch: undefined, heard: stand.at, watchable: false }
+    put(`row: plate ${plateId}`, PlateView.row({ plateId, stand, facts, ...unread }, null, now))
+  }
+})
+
+/** The whole log, folded by all that fold it. */
+export const folded = Effect.fnUntraced(function* (around: Around) {
+  const all: { [name: string]: unknown } = {}
+  const put: Put = (name, value) => {
+    if (value !== undefined) all[name] = plain(value)
+  }
+  const projects = yield* putProjects(put, around)
+  const { broken, channels, homes } = yield* ChannelRecovery.recover
+  put("channels: broken", broken)
+  put("channels: homes", homes)
+  for (const [conversation, own] of channels) {
+    const project = projects.get(conversation)
+    for (const channel of own.values())
+      putChannel(put, channel, project?.name ?? "", project?.agents ?? new Map(), around.now)
+  }
+  yield* putGoals(put, around.now)
+  yield* putPlates(put, around.now)
+  const outbox = yield* Outbox.load
+  put("daemon alerter", outbox)
+  put("row: outbox", Outbox.summary(outbox))
+  return all as Folded
+})

@@ -1,0 +1,35 @@
+/** Replayed: a recorded log, opened as the daemon opens it, as it was right after one of its runes. */
+import { Effect, Layer } from "effect"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { Redact } from "../../../src/event-log/Redact.ts"
+import { EventLog } from "../../../src/event-log/EventLog.ts"
+import * as SqlEventLog from "../../../src/event-log/SqlEventLog.ts"
+import { type Recording, restore } from "../../support/Recording.ts"
+import { folded } from "./Folded.ts"
+
+/** Uses the log of a daemon that died right after that rune; gone afterwards. */
+export const withLogAt = <A, E, R>(recording: Recording, after: number, use: Effect.Effect<A, E, R>) =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-replay-"))),
+    (folder) => {
+      const file = restore(recording, after, join(folder, "s"))
+      const log = SqlEventLog.layer({ file }).pipe(Layer.provide(Redact.layer))
+      return Effect.provide(use, Layer.fresh(log))
+    },
+    (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
+  )
+
+/** What is wrong with the log, and what it folds to. */
+export const foldedAt = (recording: Recording, after: number) =>
+  withLogAt(
+    recording,
+    after,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const { problems, runes } = yield* log.verify
+      const now = recording.runes.find(({ eventId }) => eventId === after)!.at
+      return { problems, runes, states: yield* folded({ configs: recording.configs, now }) }
+    })
+  )
