@@ -78,6 +78,8 @@ export interface Data {
   readonly pid: number | null
   /** The backend's own id of the last run, for those that can resume one. */
   readonly sessionId: string | null
+  /** What the run that is spawning is started with; null when none is. */
+  readonly prompt: string | null
   /** What the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
   readonly messageIds: ReadonlyArray<string>
   /** Why the newest run ended early, for the next prompt; null when it ended well. */
@@ -116,6 +118,7 @@ export const initial = (options: Options = {}): Data => ({
   runId: null,
   pid: null,
   sessionId: null,
+  prompt: null,
   messageIds: [],
   cutShort: null,
   lastRunAt: null,
@@ -141,7 +144,7 @@ const placed = (data: Data, event: { readonly cwd: string; readonly branch?: str
   branch: event.branch ?? null
 })
 
-const gone = (data: Data, cutShort: string | null): Data => ({ ...data, runId: null, pid: null, cutShort })
+const gone = (data: Data, cutShort: string | null): Data => ({ ...data, runId: null, pid: null, prompt: null, cutShort })
 
 const HOUR = 3_600_000
 
@@ -287,6 +290,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     prepare: update("PromptReady", (data, event) => ({
       ...data,
       runId: event.runId,
+      prompt: event.prompt,
       messageIds: event.messageIds,
       lastRunAt: event.at,
       recentRuns: recent(data, event.at)
@@ -297,6 +301,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     start: update("SessionStarted", (data, event) => ({
       ...data,
       sessionSeq: event.seq,
+      prompt: null,
       pid: event.pid ?? null,
       sessionId: event.sessionId ?? null,
       consecutiveErrors: 0

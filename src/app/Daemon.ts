@@ -18,7 +18,10 @@ import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from 
 import { Channels } from "../channels/Channels.ts"
 import * as LiveChannels from "../channels/LiveChannels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
+import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
+import * as EventLoop from "../event-actor/EventLoop.ts"
+import { Log } from "../event-log/Log.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
@@ -106,6 +109,9 @@ interface Nests {
 const nestOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
+/** What all actors share: the log that they append to, their turns. */
+const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
+
 /** The servers of agentd's own that a run is given: its voice. */
 const voiceOf =
   ({ command, socket, state }: Options): LiveFleet.Options["mcp"] =>
@@ -177,6 +183,7 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
         project: options.config
       })
     ),
+    Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })

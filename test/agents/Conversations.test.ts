@@ -8,7 +8,7 @@ import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { ConversationInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { openLog } from "../event-log/Disk.ts"
+import { openLog } from "./TestLog.ts"
 import * as World from "./World.ts"
 
 const hangs = { turns: [{ hang: true }] }

@@ -2,7 +2,6 @@
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
-import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { Fleet } from "../../src/agents/Fleet.ts"
@@ -41,7 +40,7 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
     Layer.provide(
       Layer.mergeAll(
         log,
-        DeadLetters.layer().pipe(Layer.provide(log)),
+        Agents.actorSystem(world.log),
         Layer.succeed(Backends, { make: world.backends }),
         Redact.layer,
         ProcessTree.layer,

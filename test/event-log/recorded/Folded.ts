@@ -95,12 +95,17 @@ const putAgent = (
   now: number
 ) => {
   const { conversation } = project
-  const { calls, inbox, life, name, turn, worker } = record
+  const { broken, inbox, name, tools } = record
+  const { began, incarnation, now: worker } = record.worker
+  const { ended, ...turn } = record.turn
+  const { countedTo: _, spent, ...lived } = record.life
+  const life = lived.entered === 0 ? undefined : lived
+  const grants = new Map(HashMap.entries(tools.grants))
+  const calls = new Map(HashMap.entries(tools.open))
   put(`${conversation} inbox/${name}`, inbox)
   put(`${conversation} turn/${name}`, turn)
   put(`${conversation} worker/${name}`, worker)
   put(`${conversation} agent/${name}`, life)
-  const { began, broken, ended, grants, incarnation, spent } = record
   put(`${conversation} agent/${name}: facts`, { began, broken, ended, grants, incarnation, spent })
   const rows: Array<CallInfo> = []
   for (const call of calls.values()) {
