@@ -16,11 +16,32 @@ const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
 const chunks = join(out, "chunks")
 
+/** A thread's code as a URL that holds it: a thread that starts late runs the code that its daemon was started with. */
+const threadOf = async (input: string): Promise<string> => {
+  const build = await rolldown({ cwd: root, input, platform: "node" })
+  const { output } = await build.generate({ format: "esm", minify: { mangle: false, compress: true, codegen: true } })
+  await build.close()
+  const [entry, ...others] = output
+  if (others.length > 0) throw new Error(`bundle: ${input} is not one chunk`)
+  return `new URL("data:text/javascript;base64,${Buffer.from(entry.code).toString("base64")}")`
+}
+
+/** The module that says where the code of the threads is, made of the code itself. */
+const threads = {
+  name: "threads",
+  load: async (id: string): Promise<string | null> =>
+    id === join(root, "src/event-log/ThreadFile.ts")
+      ? `export const logThread = ${await threadOf("src/event-log/LogThread.ts")}\n` +
+        `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n`
+      : null
+}
+
 const started = new Date()
 const build = await rolldown({
   cwd: root,
   input: { agentd: "src/main.ts" },
   platform: "node",
+  plugins: [threads],
   // What cannot be found must fail the build, not the first start.
   onLog: (level, log, defaultHandler) => {
     if (log.code === "UNRESOLVED_IMPORT") throw new Error(log.message)

@@ -10,6 +10,7 @@ import * as ConversationMachine from "../src/agents/ConversationMachine.ts"
 import { chapter, type Described } from "../src/event-actor/StateDiagram.ts"
 import type { AnyMachine } from "../src/event-actor/StateMachine.ts"
 import * as PlateMachine from "../src/plates/PlateMachine.ts"
+import * as PlateState from "../src/plates/PlateState.ts"
 import * as SeatMachine from "../src/channels/SeatMachine.ts"
 import * as ToolMachine from "../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../src/agents/TurnMachine.ts"
@@ -42,7 +43,7 @@ const described = (
 
 const machines = [
   described("agents/WorkerMachine.ts", WorkerMachine.Worker, WorkerMachine.kinds, WorkerMachine.initial()),
-  described("plates/PlateMachine.ts", PlateMachine.Plate, PlateMachine.kinds, PlateMachine.initial),
+  described("plates/PlateMachine.ts", PlateMachine.Plate, PlateMachine.kinds, PlateState.initial),
   described("agents/TurnMachine.ts", TurnMachine.Turn, TurnMachine.kinds, TurnMachine.initial()),
   described("agents/ToolMachine.ts", ToolMachine.Tool, ToolMachine.kinds, ToolMachine.initial()),
   described(

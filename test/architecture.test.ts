@@ -40,11 +40,14 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
 /** Libraries: each imports these folders of ours and no other, so that it can be used without agentd. */
 const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   supervision: [],
-  "event-log": [],
+  "event-log": ["supervision"],
   "event-actor": ["event-log", "supervision"],
-  backends: ["config"],
+  backends: ["config", "supervision"],
   config: []
 }
+
+/** Packages that a library may import, where it names them: others would have to be installed with it. */
+const needs: { readonly [folder: string]: RegExp } = { supervision: /^effect(\/|$)/ }
 
 /** Packages that one place wraps; everybody else asks that place. */
 const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; readonly because: string }> = [
@@ -92,6 +95,11 @@ const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; rea
     because: "it outlives its scope and the test's clock"
   },
   { name: "setInterval()", instead: "Schedule", because: "it outlives its scope and the test's clock" },
+  {
+    name: "Schedule.exponential",
+    instead: "Backoff.waits, with a policy",
+    because: "one value drives every wait-and-try-again, with a cap"
+  },
   { name: "process.env", instead: "Config", because: "a setting that no schema read is a setting that nobody checked" },
   { name: "process.exit", instead: "a typed failure", because: "it skips every finalizer; only main ends the process" },
   { name: "process.on", instead: "a scope's finalizer", because: "only main hears signals" },
@@ -131,6 +139,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     path: "src/app/Foreground.ts",
     rule: "node:child_process",
     because: "it stands between a shell and a program: effect/process tells only in words which signal ended it"
+  },
+  {
+    path: "src/supervision/Backoff.ts",
+    rule: "Schedule.exponential",
+    because: "it is the one value that all others are made of"
   },
   {
     path: "src/systemd/Notify.ts",
@@ -186,7 +199,7 @@ const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =
   ])
 
 const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
-  if (!from.startsWith(".")) return []
+  if (!from.startsWith(".")) return needProblem(path, from)
   const target = posix.join(posix.dirname(path), from)
   const [own, other] = [folderOf(path), folderOf(target)]
   if (own === other) return []
@@ -199,6 +212,12 @@ const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
   if (allowed !== undefined && !allowed.includes(other))
     return problem(`${own} is a library, and may import ${allowed.join(", ") || "nothing of ours"}`)
   return rankOf(own) < rankOf(other) ? [] : problem(layer?.because ?? `${other} has no place among the layers`)
+}
+
+const needProblem = (path: string, from: string): ReadonlyArray<Problem> => {
+  const folder = folderOf(path) ?? ""
+  if (needs[folder]?.test(from) !== false) return []
+  return [{ path, rule: from, message: `imports ${from}: ${folder} is a library that needs effect and nothing else` }]
 }
 
 const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
@@ -303,12 +322,9 @@ describe("the rules see a break", () => {
     ],
     ["a re-export upward", "src/event-log/A.ts", 'export { b } from "../event-actor/B.ts"', ["src/event-actor/B.ts"]],
     ["a library's import downward", "src/event-actor/A.ts", 'import { a } from "../event-log/B.ts"', []],
-    [
-      "a library's import of another",
-      "src/event-log/A.ts",
-      'import { a } from "../supervision/B.ts"',
-      ["src/supervision/B.ts"]
-    ],
+    ["a library's import of another", "src/event-log/A.ts", 'import { a } from "../config/B.ts"', ["src/config/B.ts"]],
+    ["a library's own package", "src/supervision/A.ts", 'import { Effect } from "effect"', []],
+    ["another package in it", "src/supervision/A.ts", 'import { join } from "node:path"', ["node:path"]],
     ["an import of a sibling", "src/agents/A.ts", 'import { a } from "../channels/B.ts"', ["src/channels/B.ts"]],
     ["an import of main", "src/cli/A.ts", 'import { a } from "../main.ts"', ["src/main.ts"]],
     ["an import of a test", "src/cli/A.ts", 'import { a } from "../../test/A.ts"', ["test/A.ts"]],

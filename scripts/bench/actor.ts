@@ -108,7 +108,7 @@ const server = Effect.fnUntraced(function* (onInit: () => void) {
 })
 
 const dynamic = (name: string) =>
-  Supervisor.make({ name, strategy: "dynamic", intensity: 1_000_000, period: "10 millis" })
+  Supervisor.make({ name, strategy: "dynamic", intensity: 1_000_000, period: "10 millis", backoff: "none" })
 
 const ours = Effect.gen(function* () {
   let up: Deferred.Deferred<void> | undefined

@@ -116,15 +116,10 @@ export const make = Effect.gen(function* () {
     ]
   }
 
-  const stops = (
-    action: AgentMachine.Action,
-    { data }: LifeState,
-    { toTurn }: Siblings
-  ): ReadonlyArray<Tell> => {
+  const stops = (action: AgentMachine.Action, { data }: LifeState, { toTurn }: Siblings): ReadonlyArray<Tell> => {
     const { turnId } = action
     if (turnId === null || action._tag === "StartTurn") return []
-    const reason =
-      action._tag === "InterruptTurn" ? `the budget of ${data.spent} is spent` : "the agent was killed"
+    const reason = action._tag === "InterruptTurn" ? `the budget of ${data.spent} is spent` : "the agent was killed"
     return [tell(toTurn, { _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial })]
   }
 
@@ -178,7 +173,11 @@ export const make = Effect.gen(function* () {
     if (typeof born === "string") return born
     const ended = move(AgentMachine.Agent, born.after, { _tag: "kill_forced", by, reason }, context, 1)
     if (typeof ended === "string") return ended
-    return { runes: [born.draft, ended.draft], state: { ...fresh, ...ended.after }, reply: { eventId: context.nextId + 1 } }
+    return {
+      runes: [born.draft, ended.draft],
+      state: { ...fresh, ...ended.after },
+      reply: { eventId: context.nextId + 1 }
+    }
   }
 
   const perform = (action: Act): Effect.Effect<void> => {
@@ -235,7 +234,14 @@ export const make = Effect.gen(function* () {
       const left = limit === undefined ? TICK : Duration.toMillis(limit) - spent.wallTime
       // clocks round: what is not quite over is looked at again
       const after = Math.max(1, Math.min(left, TICK))
-      return [{ key: `time/${data.turnId}/${countedTo}`, since: countedTo, after, message: { _tag: "Tick", turnId: data.turnId } }]
+      return [
+        {
+          key: `time/${data.turnId}/${countedTo}`,
+          since: countedTo,
+          after,
+          message: { _tag: "Tick", turnId: data.turnId }
+        }
+      ]
     },
     activities: ({ entered, state }) => {
       const name = AgentMachine.Agent.states[state].enter

@@ -27,10 +27,7 @@ const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
 /** The agent whose call it is, by its id or a unique beginning of it. */
-const owner = (
-  trees: ReadonlyArray<AgentScope>,
-  name: string
-): readonly [AgentScope, string] | CommandRefused => {
+const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentScope, string] | CommandRefused => {
   const exact = trees.find((tree) => tree.knows(name))
   if (exact !== undefined) return [exact, name]
   const found = trees.flatMap((tree) =>

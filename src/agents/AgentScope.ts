@@ -220,14 +220,18 @@ export class AgentScope {
     )
 
   /** Ends one that waits for a place: it never begins, and its log says so. */
-  private readonly forgo = Effect.fnUntraced({ self: this }, function* (this: AgentScope, by: string, reason: string) {
-    const spawn = WorkerActor.spawnRequested(this.setting)
-    const { eventId } = yield* Effect.catch(
-      this.actors.life.ask<{ readonly eventId: number }>({ _tag: "Forgo", by, reason, spawn }),
-      refuse
-    )
-    return { eventId, message: `${this.fullName} is stopped: it waited for a place and never began.` }
-  }, Effect.uninterruptible)
+  private readonly forgo = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentScope, by: string, reason: string) {
+      const spawn = WorkerActor.spawnRequested(this.setting)
+      const { eventId } = yield* Effect.catch(
+        this.actors.life.ask<{ readonly eventId: number }>({ _tag: "Forgo", by, reason, spawn }),
+        refuse
+      )
+      return { eventId, message: `${this.fullName} is stopped: it waited for a place and never began.` }
+    },
+    Effect.uninterruptible
+  )
 
   /** OperatorStop; answers when no process of it is left. */
   readonly stop = (caller: Caller, reason?: string): Command =>
@@ -353,20 +357,23 @@ export class AgentScope {
       // what is in the inbox is worked on, even if the sender goes away meanwhile
     }).pipe(Effect.uninterruptible)
 
-  readonly send = Effect.fnUntraced({ self: this }, function* (this: AgentScope, text: string, how: How, { by }: Caller) {
-    const { fullName } = this
-    yield* this.takes
-    const { eventId, heard } = yield* this.receive({ messageId: yield* Ids.messageId, from: by, text }, how)
-    if ((this.worker()?.state ?? "Stopped") === "Stopped") {
-      return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
+  readonly send = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentScope, text: string, how: How, { by }: Caller) {
+      const { fullName } = this
+      yield* this.takes
+      const { eventId, heard } = yield* this.receive({ messageId: yield* Ids.messageId, from: by, text }, how)
+      if ((this.worker()?.state ?? "Stopped") === "Stopped") {
+        return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
+      }
+      if (how === "urgent") return { eventId, message: `${fullName} is told now.` }
+      if (heard === "steered") {
+        const message = `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
+        return { eventId, message }
+      }
+      return { eventId, message: `In the inbox of ${fullName}.` }
     }
-    if (how === "urgent") return { eventId, message: `${fullName} is told now.` }
-    if (heard === "steered") {
-      const message = `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
-      return { eventId, message }
-    }
-    return { eventId, message: `In the inbox of ${fullName}.` }
-  })
+  )
 
   /** Takes what agentd itself has to say, also while its conversation takes no messages. */
   readonly hear = (message: Pick<AgentMessage, "messageId" | "from" | "text">): Command<void> =>
@@ -400,10 +407,12 @@ export class AgentScope {
         return Effect.succeed<Fate>(isDropped ? { _tag: "Dropped" } : { _tag: "Unknown" })
       }
       const { eventId, outcome, turnId } = ended
-      return Effect.map(
-        this.log.get(eventId),
-        (rune): Fate => ({ _tag: "Ended", turnId, outcome, output: TurnActor.outputOf(rune) })
-      )
+      return Effect.map(this.log.get(eventId), (rune): Fate => ({
+        _tag: "Ended",
+        turnId,
+        outcome,
+        output: TurnActor.outputOf(rune)
+      }))
     })
 
   // --- its turn

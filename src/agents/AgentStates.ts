@@ -151,7 +151,10 @@ export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => 
 })
 
 /** The rune that entered a state. */
-export const enteredBy = ({ entered, seq }: Pick<Snapshot<unknown, unknown>, "entered" | "seq">, stream: string): RuneRef => ({
+export const enteredBy = (
+  { entered, seq }: Pick<Snapshot<unknown, unknown>, "entered" | "seq">,
+  stream: string
+): RuneRef => ({
   stream,
   seq,
   eventId: entered

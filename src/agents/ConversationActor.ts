@@ -8,7 +8,7 @@
  * again; closing ends every agent in order, whatever crashes meanwhile, and then
  * seals the stream.
  */
-import { Deferred, Duration, Effect, Exit, Fiber, Schedule, type Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
 import type { ActorStopped, MailboxFull } from "../event-actor/ActorRef.ts"
 import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import * as MachineActor from "../event-actor/MachineActor.ts"
@@ -20,6 +20,7 @@ import * as Budget from "./Budget.ts"
 import { conversationAddress, type Life } from "./ConversationRecovery.ts"
 import { standing } from "./ConversationRow.ts"
 import type { ConversationPort, Tenant } from "./ConversationPort.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import type { Cause as RuneCause, RuneRef } from "../event-log/Rune.ts"
 
 type Machine = MachineActor.MachineActor<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
@@ -57,7 +58,7 @@ export interface Around {
 const ABANDONED_AFTER = "60 seconds"
 /** Usages whose runes may be newer than a reset that is being carried out. */
 const RECENT = 64
-const AGAIN = "100 millis"
+const AGAIN = Backoff.constant("100 millis")
 
 /** The actor is there again in a moment, or has room again. */
 const passes = (error: MachineActor.AskError | ActorStopped | MailboxFull): boolean =>
@@ -164,7 +165,7 @@ export class ConversationActor {
     this.life.broken !== undefined
       ? Effect.succeed(undefined)
       : this.actor.ask(event, cause).pipe(
-          Effect.retry({ while: passes, schedule: Schedule.spaced(AGAIN), times: 100 }),
+          Effect.retry({ while: passes, schedule: Backoff.waits(AGAIN), times: 100 }),
           Effect.catch((error) =>
             error instanceof StorageError
               ? Effect.fail(error)

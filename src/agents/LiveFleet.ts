@@ -38,9 +38,10 @@ import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 /** How often the file of a project that cannot be read is tried. */
-const READ_AGAIN = "5 seconds"
+const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class LiveFleet {
   readonly projects: Map<string, Project> = new Map()
@@ -187,7 +188,7 @@ export class LiveFleet {
     const { conversation, config, name } = lost.record
     const isWaiting = () => this.lost.get(conversation) === lost && !lost.isEnding
     return this.load(config).pipe(
-      Effect.retry({ schedule: Schedule.spaced(READ_AGAIN), while: isWaiting }),
+      Effect.retry({ schedule: Backoff.waits(READ_AGAIN), while: isWaiting }),
       Effect.flatMap((file) =>
         this.lock.withPermit(
           Effect.suspend(() => (isWaiting() ? Effect.asVoid(this.open(lost.record, file)) : Effect.void))

@@ -72,9 +72,7 @@ const nextTurn = (
   if (messageIds.length === 0) return []
   const graceMillis = Duration.toMillis(config().interruptGrace)
   const turnId = newId(now, nextId)
-  return [
-    tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })
-  ]
+  return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }
 
 /** What follows where nothing is under way. */

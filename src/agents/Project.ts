@@ -6,7 +6,7 @@
  * started, one that is gone is stopped (its inbox and log stay), a changed one
  * takes its new settings with its next run, its limits with its next start.
  */
-import { Deferred, Effect, FileSystem, Schedule, Scope, Semaphore, Stream } from "effect"
+import { Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
 import { basename, dirname } from "node:path"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
@@ -18,6 +18,7 @@ import type { ConfigNews } from "./Bus.ts"
 import * as Secrets from "./Secrets.ts"
 import { AgentRegistry, type ProjectServices } from "./AgentRegistry.ts"
 import type { ProjectRecord } from "./Recovery.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 const SUPERVISION = { intensity: 10, period: "30 seconds" } as const
 
@@ -198,7 +199,7 @@ export class Project {
   ).pipe(
     Effect.catchDefect((defect) => Effect.fail(defect)),
     Effect.tapCause((cause) => Effect.logWarning(`${this.path} is not watched for a moment`, cause)),
-    Effect.retry(Schedule.spaced("30 seconds"))
+    Effect.retry(Backoff.waits(Backoff.constant("30 seconds")))
   )
 
   private get changes() {

@@ -88,12 +88,7 @@ export class RunEvents implements RunSink {
   private spent: Partial<Budget.Spent> = {}
   private signedAt = Number.NEGATIVE_INFINITY
 
-  constructor(
-    setting: AgentSetting["Service"],
-    log: EventLog["Service"],
-    live: LiveRun,
-    hearers: () => Hearers
-  ) {
+  constructor(setting: AgentSetting["Service"], log: EventLog["Service"], live: LiveRun, hearers: () => Hearers) {
     this.setting = setting
     this.log = log
     this.live = live
@@ -151,7 +146,13 @@ export class RunEvents implements RunSink {
         const { output, turnId } = event
         const partialOutput = Excerpt.text(output, MAX_ANSWER)
         const reason = "the agent ended the turn"
-        return this.turnEnded(turnId, "cancelled", { _tag: "interrupt", turnId, by: "the agent", reason, partialOutput })
+        return this.turnEnded(turnId, "cancelled", {
+          _tag: "interrupt",
+          turnId,
+          by: "the agent",
+          reason,
+          partialOutput
+        })
       }
       case "TurnError": {
         const { errorType, message, retry, turnId } = event

@@ -6,7 +6,7 @@
  * in its grace; whoever is told that an agent is stopped finds no process of its
  * sub-agents; a parent hears of its sub-agents once, whatever crashes.
  */
-import { Effect, Schedule, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { Caller, CommandRefused } from "../domain/Messages.ts"
@@ -21,10 +21,11 @@ import { inboxName } from "./AgentStates.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf } from "./TurnActor.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 /** What a parent is to hear is offered to it for so long; then the next word, or the next daemon, offers it again. */
 const OFFERED = {
-  schedule: Schedule.spaced("100 millis"),
+  schedule: Backoff.waits(Backoff.constant("100 millis")),
   times: 50,
   // a log that takes nothing more ends the daemon by itself
   while: ({ _tag }: CommandRefused | StorageError) => _tag === "CommandRefused"
@@ -257,7 +258,8 @@ export class SubAgentTree {
       // an end is of no use to one that began later, or has ended itself
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
-      const last = [...((tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
+      const last =
+        [...((tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
       const said = ChildNews.isEnd(rune)
         ? yield* log.get(last)
         : rune.cause === null

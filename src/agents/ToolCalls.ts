@@ -95,7 +95,11 @@ type Spent = Partial<Budget.Spent>
 export type ToolsMessage =
   /** The calls of one answer, in order. */
   | { readonly _tag: "Called"; readonly turnId: string; readonly calls: ReadonlyArray<CallRequested> }
-  | { readonly _tag: "Asked"; readonly callId: string; readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }> }
+  | {
+      readonly _tag: "Asked"
+      readonly callId: string
+      readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }>
+    }
   /** Spent in the turn, which goes on. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
   /** It runs. */
@@ -113,7 +117,13 @@ export type ToolsMessage =
       readonly ending: Ending
     }
   /** The run is over, and its turn with it. */
-  | { readonly _tag: "Exited"; readonly runId: string; readonly outcome: Outcome; readonly spent: Spent; readonly ending: Ending }
+  | {
+      readonly _tag: "Exited"
+      readonly runId: string
+      readonly outcome: Outcome
+      readonly spent: Spent
+      readonly ending: Ending
+    }
   /** The turn was cut short: its calls end. */
   | { readonly _tag: "Cut"; readonly turnId: string; readonly reason: string }
   /** Questions of a turn that is being interrupted ask no more. */
@@ -167,7 +177,12 @@ const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined =>
 
 const callIdOf = (actorName: string): string => actorName.split("/").slice(2).join("/")
 
-const ends = (state: ToolsState, { callId, key, snapshot }: Call, event: ToolMachine.Event, status: ToolMachine.Status): ToolsState => {
+const ends = (
+  state: ToolsState,
+  { callId, key, snapshot }: Call,
+  event: ToolMachine.Event,
+  status: ToolMachine.Status
+): ToolsState => {
   const { toolName: tool, turnId } = snapshot.data
   const count = (get(state.counts, turnId ?? "") ?? 1) - 1
   const isGranted = event._tag === "execution_error" && event.grant !== undefined
@@ -298,7 +313,8 @@ class Moves {
     }
     this.acts.push(...made.actions)
     this.state = moved(this.state, callId, event, made.after, made.draft)
-    if (made.draft.kind === "tool.result" && before !== undefined) this.settled.push({ ...before, snapshot: made.after })
+    if (made.draft.kind === "tool.result" && before !== undefined)
+      this.settled.push({ ...before, snapshot: made.after })
     return true
   }
 
@@ -332,7 +348,8 @@ export const make = Effect.gen(function* () {
     const isOpen = get(moves.state.counts, turnId) !== undefined
     if (had.length > 0 && !isOpen) finish()
     const isSteered = isActive(turn) && live.turnId === turnId && inbox.data.waiting.some(({ steer }) => steer === true)
-    if (isSteered && isOpen && moves.runes.length > 0 && moves.of(turnId).every(waits)) tells.push(...boundary(moves, turnId, siblings))
+    if (isSteered && isOpen && moves.runes.length > 0 && moves.of(turnId).every(waits))
+      tells.push(...boundary(moves, turnId, siblings))
     return tells
   }
 
@@ -374,7 +391,11 @@ export const make = Effect.gen(function* () {
     ...(reply === undefined ? {} : { reply })
   })
 
-  const called = (state: ToolsState, { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>, context: Context) => {
+  const called = (
+    state: ToolsState,
+    { calls, turnId }: Extract<ToolsMessage, { _tag: "Called" }>,
+    context: Context
+  ) => {
     const { toLife, toTurn, turn } = new Siblings(agent, context)
     if (turn.data.turnId !== turnId || turn.state === "idle") return "stale" as const
     const moves = new Moves(agent, state, context)
@@ -386,7 +407,11 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  const asked = (state: ToolsState, { asked: event, callId }: Extract<ToolsMessage, { _tag: "Asked" }>, context: Context) => {
+  const asked = (
+    state: ToolsState,
+    { asked: event, callId }: Extract<ToolsMessage, { _tag: "Asked" }>,
+    context: Context
+  ) => {
     const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     if (call === undefined || call.snapshot.state !== "pending_call") return "stale" as const
@@ -434,7 +459,11 @@ export const make = Effect.gen(function* () {
     return true
   }
 
-  const answer = (state: ToolsState, { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>, context: Context) => {
+  const answer = (
+    state: ToolsState,
+    { by, callId, said }: Extract<ToolsMessage, { _tag: "Answer" }>,
+    context: Context
+  ) => {
     const moves = new Moves(agent, state, context)
     const call = moves.call(callId)
     const ended = state.ended.find(([id]) => id === callId)?.[1]
@@ -492,7 +521,10 @@ export const make = Effect.gen(function* () {
     return decided(moves, [
       ...told(moves, siblings),
       ...(isOpen
-        ? [tell(toLife, { _tag: "Used" as const, turnId, spent }), tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId } })]
+        ? [
+            tell(toLife, { _tag: "Used" as const, turnId, spent }),
+            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId } })
+          ]
         : []),
       tell(toWorker, { _tag: "SessionExited", runId, outcome })
     ])
@@ -567,7 +599,8 @@ export const make = Effect.gen(function* () {
       case "Withdraw":
         return callOff(
           state,
-          (call) => waits(call) && call.snapshot.data.turnId === message.turnId && live.origin(call.callId) !== undefined,
+          (call) =>
+            waits(call) && call.snapshot.data.turnId === message.turnId && live.origin(call.callId) !== undefined,
           "its turn was interrupted",
           context
         )

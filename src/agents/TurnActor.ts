@@ -49,15 +49,33 @@ export type TurnMessage =
 type Act =
   | TurnMachine.Action
   | { readonly _tag: "Give"; readonly turnId: string; readonly text: string }
-  | { readonly _tag: "Begun"; readonly turnId: string; readonly messageIds: ReadonlyArray<string>; readonly ref: RuneRef }
-  | { readonly _tag: "Ended"; readonly data: TurnMachine.Data; readonly counted: TurnOutcome; readonly output: string; readonly ref: RuneRef }
+  | {
+      readonly _tag: "Begun"
+      readonly turnId: string
+      readonly messageIds: ReadonlyArray<string>
+      readonly ref: RuneRef
+    }
+  | {
+      readonly _tag: "Ended"
+      readonly data: TurnMachine.Data
+      readonly counted: TurnOutcome
+      readonly output: string
+      readonly ref: RuneRef
+    }
 
 type Handle = ActorHandle<TurnState, TurnMessage>
 
 /** Messages whose end is remembered. */
 const MAX_ENDED = 1_000
 
-export const fresh: TurnState = { state: "idle", data: TurnMachine.initial(), entered: 0, seq: 0, at: 0, ended: new Map() }
+export const fresh: TurnState = {
+  state: "idle",
+  data: TurnMachine.initial(),
+  entered: 0,
+  seq: 0,
+  at: 0,
+  ended: new Map()
+}
 
 const OUTCOMES: { readonly [state in TurnMachine.State]?: TurnOutcome } = {
   completed: "completed",
@@ -172,7 +190,9 @@ export const make = Effect.gen(function* () {
     const turnId = data.turnId!
     return [
       tell(toTools, { _tag: "Cut", turnId, reason: "its turn was interrupted" }),
-      ...(run === undefined ? [] : [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)])
+      ...(run === undefined
+        ? []
+        : [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)])
     ]
   }
 
@@ -288,7 +308,15 @@ export const make = Effect.gen(function* () {
     const turnId = data.turnId!
     yield* home.turnEnded(agent, turnId, counted, ref)
     const { eventId } = ref
-    const of = { conversation, agent, eventId, cause: causeOf(ref), at: yield* Clock.currentTimeMillis, turnId, messageIds }
+    const of = {
+      conversation,
+      agent,
+      eventId,
+      cause: causeOf(ref),
+      at: yield* Clock.currentTimeMillis,
+      turnId,
+      messageIds
+    }
     yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
   })
 

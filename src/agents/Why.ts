@@ -20,11 +20,7 @@ const LONGEST = 24
 
 /** The runes that it reads, and the actors whose they are. */
 export const kinds: ReadonlyArray<string> = ["worker.started", ...WorkerMachine.kinds, ...WhyTurn.kinds]
-export const actorsOf = (agent: string): ReadonlyArray<string> => [
-  workerName(agent),
-  turnName(agent),
-  lifeName(agent)
-]
+export const actorsOf = (agent: string): ReadonlyArray<string> => [workerName(agent), turnName(agent), lifeName(agent)]
 
 /** One sentence of the chain. */
 export const WhyLine = Schema.Struct({

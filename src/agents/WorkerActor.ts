@@ -10,14 +10,7 @@
  * and names the run.
  */
 import { Duration, Effect } from "effect"
-import {
-  actor,
-  type Context,
-  type Decision,
-  type Refusal,
-  type Tell,
-  tell
-} from "../event-actor/EventSourcedActor.ts"
+import { actor, type Context, type Decision, type Refusal, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import { evolve } from "../event-actor/StateMachine.ts"
 import type { RunSpec } from "../backends/Backend.ts"
@@ -41,9 +34,7 @@ export type WorkerMessage =
   /** Its agent's life, which an older daemon began in an append of its own, may not have come to be. */
   | { readonly _tag: "Rise" }
 
-type Act =
-  | WorkerMachine.Action
-  | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
+type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
 
 type Handle = ActorHandle<WorkerState, WorkerMessage>
 
@@ -228,7 +219,9 @@ export const make = Effect.gen(function* () {
       tells: follow(event, now, after, actions, siblings, context),
       acts: [
         ...actions,
-        ...(isFailure ? [{ _tag: "AgentFailed" as const, message: fatal.message, ref: refOf(context, conversation) }] : [])
+        ...(isFailure
+          ? [{ _tag: "AgentFailed" as const, message: fatal.message, ref: refOf(context, conversation) }]
+          : [])
       ]
     }
   }
@@ -362,7 +355,9 @@ export const make = Effect.gen(function* () {
       const name = WorkerMachine.Worker.states[now.state].timeout
       if (name === undefined) return []
       const { after, fires } = WorkerMachine.Worker.timers[name]
-      return [{ key: `${name}/${now.entered}`, since: now.at, after: after(now.data, now.at), message: fires(now.data) }]
+      return [
+        { key: `${name}/${now.entered}`, since: now.at, after: after(now.data, now.at), message: fires(now.data) }
+      ]
     },
     activities: ({ began, now }) => {
       const name = now === undefined ? undefined : WorkerMachine.Worker.states[now.state].enter
@@ -372,6 +367,7 @@ export const make = Effect.gen(function* () {
       ]
     },
     perform,
-    run: ({ name }, { self, state }) => (state.now === undefined ? Effect.void : contained(run(name, self, state.now), self, state.now))
+    run: ({ name }, { self, state }) =>
+      state.now === undefined ? Effect.void : contained(run(name, self, state.now), self, state.now)
   })
 })

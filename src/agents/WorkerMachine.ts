@@ -144,7 +144,13 @@ const placed = (data: Data, event: { readonly cwd: string; readonly branch?: str
   branch: event.branch ?? null
 })
 
-const gone = (data: Data, cutShort: string | null): Data => ({ ...data, runId: null, pid: null, prompt: null, cutShort })
+const gone = (data: Data, cutShort: string | null): Data => ({
+  ...data,
+  runId: null,
+  pid: null,
+  prompt: null,
+  cutShort
+})
 
 const HOUR = 3_600_000
 

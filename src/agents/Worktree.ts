@@ -14,6 +14,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 /** What keeps an agent from having its worktree. */
 export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {
@@ -65,11 +66,12 @@ const ask = (folder: string, ...args: ReadonlyArray<string>) =>
 /** One that must succeed. */
 /** git trips over a worktree that another git is making beside it: that is over in a moment. */
 const RACE = /failed to read \S*commondir/
+const RACE_ENDS = Backoff.constant("50 millis")
 const settled = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
   for (let tries = 0; ; tries++) {
     const answer = yield* ask(folder, ...args)
     if (answer.code === 0 || tries >= 5 || !RACE.test(answer.stderr)) return answer
-    yield* Effect.sleep("50 millis")
+    yield* Effect.sleep(Backoff.wait(RACE_ENDS, tries + 1))
   }
 })
 

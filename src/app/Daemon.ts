@@ -37,8 +37,7 @@ import * as Server from "../http/Server.ts"
 import * as Spool from "../http/Spool.ts"
 import { Goals } from "../goals/Goals.ts"
 import * as LiveGoals from "../goals/LiveGoals.ts"
-import * as LivePlates from "../plates/LivePlates.ts"
-import type { Plates } from "../plates/Plates.ts"
+import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
@@ -109,9 +108,6 @@ interface Nests {
 const nestOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
-/** What all actors share: the log that they append to, their turns. */
-const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
-
 /** The servers of agentd's own that a run is given: its voice. */
 const voiceOf =
   ({ command, socket, state }: Options): LiveFleet.Options["mcp"] =>
@@ -121,10 +117,10 @@ const voiceOf =
       : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
 
 /** The board, told by the fleet which session is a run of which agent. */
-const platesOfRuns = (options: Omit<LivePlates.Options, "agentOf">) =>
+const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LivePlates.layer({
+      Plates.layer({
         ...options,
         agentOf: (runId) =>
           Effect.map(fleet.agents, (rows) => {
@@ -160,6 +156,9 @@ const furnish = Effect.gen(function* () {
     channels.configure({ conversation, project: config.name, config: config.path }, config.channels)
   )
 })
+
+/** What all actors share. */
+const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
 
 /** The services of the daemon, from the ground up. */
 const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
@@ -207,7 +206,7 @@ type Needs =
   | Goals
   | Listening.Listening
   | LiveOutbox
-  | Plates
+  | Plates.Plates
   | Redact
   | EventLog
 

@@ -7,7 +7,8 @@
 import { Clock, Effect, Stream } from "effect"
 import type { RunNews } from "../agents/Bus.ts"
 import { Fleet } from "../agents/Fleet.ts"
-import { Plates, type RunReport } from "../plates/Plates.ts"
+import type { RunReport } from "../plates/EventIntake.ts"
+import { Plates } from "../plates/Plates.ts"
 
 type Event = RunReport["event"]
 

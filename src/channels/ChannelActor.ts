@@ -24,6 +24,7 @@ import { decide, type Decision } from "./Decision.ts"
 import type { Input } from "./Input.ts"
 import * as Floor from "./Floor.ts"
 import type { Act, View } from "./ChannelTransaction.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 export type AskError = CommandRefused | RuneRefused | StorageError
 
@@ -52,7 +53,7 @@ class ChannelKind extends ActorKind {
 }
 
 /** To one that took no message. */
-const TRY_AGAIN = "60 seconds"
+const TRY_AGAIN = Backoff.constant("60 seconds")
 
 /** No shorter: what is due at once comes after the mail that is there. */
 const LEAST_WAIT = 1
@@ -240,7 +241,7 @@ export class ChannelActor extends Actor<Input, Done, AskError> implements Place 
     const { crowd } = this.kind.options
     const { conversation } = this.channel
     crowd.shut(conversation, agent, true)
-    this.fork(Effect.sleep(TRY_AGAIN), () => {
+    this.fork(Effect.sleep(Backoff.wait(TRY_AGAIN, 1)), () => {
       crowd.shut(conversation, agent, false)
       this.look()
     })

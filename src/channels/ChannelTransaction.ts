@@ -72,7 +72,7 @@ export const bounded = (text: string): string => {
     Buffer.from(text)
       .subarray(0, MAX_POST_BYTES)
       .toString("utf8")
-      .replace(/\uFFFD+$/, "") + CUT
+      .replace(/(?<!\uFFFD)\uFFFD+$/, "") + CUT
   )
 }
 

@@ -10,7 +10,7 @@
  * turns that were under way, before any floor is given; the layer is there at once.
  * A channel that fails touches no other.
  */
-import { Deferred, Effect, Fiber, Layer, Schedule, Stream } from "effect"
+import { Deferred, Effect, Fiber, Layer, Stream } from "effect"
 import { ActorStopped } from "../event-actor/ActorRef.ts"
 import { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
@@ -29,6 +29,7 @@ import { ChannelRegistry } from "./ChannelRegistry.ts"
 import { recover } from "./Recovery.ts"
 import * as ChannelView from "./ChannelView.ts"
 import { settle } from "./TurnRecovery.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 export interface Options {
   /** Where the channels belong in the supervision tree. */
@@ -36,7 +37,7 @@ export interface Options {
 }
 
 /** A channel that was only just made, or that crashed, answers within moments. */
-const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
+const SETTLES = { schedule: Backoff.waits(Backoff.constant("20 millis")), times: 250 }
 
 type Command = Effect.Effect<Done, CommandRefused | StorageError>
 
@@ -79,7 +80,7 @@ class LiveChannels {
   private asked(actor: ChannelActor.ChannelActor, input: Input): Command {
     return actor.ask(input).pipe(
       Effect.retry({
-        schedule: settles,
+        ...SETTLES,
         while: (error) =>
           error instanceof ActorStopped && (error.reason === "unstarted" || error.reason === "restarting")
       }),

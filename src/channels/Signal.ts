@@ -24,7 +24,7 @@ const MAX_WAIT_SECONDS = 86_400
 /** Longest last line that is looked at. */
 const MAX_LINE = 1_000
 const WAIT = /^\s*WAIT:(.*)$/
-const UNTIL = /[\s,;]*\buntil\s+(message|person|(?:in\s+)?\d{1,6}\s*s(?:econds)?|\S*\d\S*)\s*\.?$/
+const UNTIL = /(?<![\s,;])[\s,;]*\buntil\s+(message|person|(?:in\s+)?\d{1,6}\s*s(?:econds)?|(?=\S*\d)\S+)\s*\.?$/
 
 const untilOf = (word: string, now: number): "message" | "person" | number | undefined => {
   if (word === "message" || word === "person") return word

@@ -6,14 +6,15 @@
  * not kept is said at once; an answer or an interrupt is for what is on the screen now,
  * and never kept.
  */
-import { Effect, Schedule, Semaphore } from "effect"
+import { Effect, Semaphore } from "effect"
 import type { DaemonUnreachable } from "../rpc/ControlClient.ts"
 import type { Asked } from "./AttachInput.ts"
 import type { Line } from "./AttachView.ts"
 import { plain } from "./Output.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 const MAX_KEPT = 100
-const AGAIN = Schedule.spaced("1 second")
+const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 
 type Lines = ReadonlyArray<Line>
 

@@ -2,7 +2,7 @@
  * DaemonLife: the daemon's beginning and end, seen from outside: launch it and
  * wait until it answers; ask it to end and wait until its process is gone.
  */
-import { Clock, Console, Duration, Effect, Schedule } from "effect"
+import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
@@ -12,6 +12,7 @@ import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry, Invocation } from "./Invocation.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 /** From launch to answer; recovery goes on behind it. */
 const ANSWERS_WITHIN = Duration.seconds(30)
@@ -39,7 +40,7 @@ const alive = (pid: number) =>
 const untilItAnswers = (socket: string, where: string) =>
   status(socket).pipe(
     Effect.retry({
-      schedule: Schedule.spaced(POLL),
+      schedule: Backoff.waits(Backoff.constant(POLL)),
       while: (error) => error.reason === "not-running"
     }),
     Effect.timeoutOrElse({

@@ -5,7 +5,7 @@
  * it ends; elsewhere each change is a line; a daemon that goes away is waited for; the
  * exit code says whether the goal is met.
  */
-import { Clock, Console, Effect, Schedule, Terminal } from "effect"
+import { Clock, Console, Effect, Terminal } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { GoalPage } from "../domain/GoalMessages.ts"
 import { ExitCode } from "./ExitCode.ts"
@@ -13,10 +13,11 @@ import { VerbFailed } from "./Failure.ts"
 import * as GoalView from "./GoalView.ts"
 import { hint, Invocation, print } from "./Invocation.ts"
 import { clock, cut, plain } from "./Output.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 const EVERY = "500 millis"
 /** How soon a daemon that went away is looked for. */
-const AGAIN = Schedule.spaced("1 second")
+const AGAIN = Backoff.waits(Backoff.constant("1 second"))
 const ENTER = "\u001b[?1049h\u001b[?25l\u001b[?7l"
 const LEAVE = "\u001b[?7h\u001b[?25h\u001b[?1049l"
 const HOME = "\u001b[H"

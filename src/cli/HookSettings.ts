@@ -207,12 +207,23 @@ export const find = (settings: JsonObject): Installed => {
   }
 }
 
+/** Whether a pattern whose stars stand for any text fits all of a URL: each part at its first place after the last. */
+const covers = (pattern: string, url: string): boolean => {
+  const [first = "", ...rest] = pattern.split("*")
+  const last = rest.pop()
+  if (last === undefined) return first === url
+  let at = url.startsWith(first) ? first.length : -1
+  for (const part of rest) {
+    const found = at === -1 ? -1 : url.indexOf(part, at)
+    at = found === -1 ? -1 : found + part.length
+  }
+  return at !== -1 && url.length - last.length >= at && url.endsWith(last)
+}
+
 /** Settings under which no hook of ours runs, in words. */
 export const obstacles = (settings: JsonObject, port: number): ReadonlyArray<string> => {
   const allowed = own(settings, "allowedHttpHookUrls")
-  const reaches = (pattern: Json) =>
-    typeof pattern === "string" &&
-    new RegExp(`^${pattern.split("*").map(RegExp.escape).join(".*")}$`).test(`http://127.0.0.1:${port}${WATCH}`)
+  const reaches = (pattern: Json) => typeof pattern === "string" && covers(pattern, `http://127.0.0.1:${port}${WATCH}`)
   return [
     ...(own(settings, "disableAllHooks") === true ? ['"disableAllHooks" is on: no hook runs'] : []),
     ...(isList(allowed) && !allowed.some(reaches)
@@ -251,7 +262,7 @@ export const read = (text: string): Document | undefined => {
         indent: indent ?? (Object.keys(settings).length > 0 ? "" : "  "),
         newline: body.includes("\r\n") ? "\r\n" : "\n",
         bom,
-        end: /\s*$/.exec(body)?.[0] ?? ""
+        end: /(?<!\s)\s*$/.exec(body)?.[0] ?? ""
       }
     }
   } catch {

@@ -60,7 +60,7 @@ export const tool = <A, I>(spec: {
     run: ({ runId, socket }, args) => {
       const input = decode(args, { errors: "all" })
       if (Result.isFailure(input)) {
-        const message = `The arguments of ${spec.name} do not fit: ${input.failure.message.replaceAll(/\s*\n\s*/g, " ")}`
+        const message = `The arguments of ${spec.name} do not fit: ${input.failure.message.replaceAll(/(?<!\s)\s*\n\s*/g, " ")}`
         return Effect.fail(new BadInput({ message, remedy: "Call it again as its input schema says." }))
       }
       return call(socket, (client) => spec.run(client, runId, input.success))

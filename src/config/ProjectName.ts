@@ -15,7 +15,7 @@ export const slug = (text: string): string =>
     .replaceAll(/[^a-z0-9._-]+/g, "-")
     .replace(/^[^a-z0-9]+/, "")
     .slice(0, SLUG_CHARS)
-    .replace(/[^a-z0-9]+$/, "") || "project"
+    .replace(/(?<![^a-z0-9])[^a-z0-9]+$/, "") || "project"
 
 /** What a project is called that does not say so: after the folder of its config. */
 export const projectName = (configPath: string): string => slug(basename(dirname(configPath)))

@@ -109,7 +109,7 @@ export const PlateInfo = Schema.Struct({
   approval: Schema.NullOr(Schema.String),
   /** What that asks to choose: it takes an `answer`, and no approval. */
   questions: Schema.optionalKey(Schema.Array(Question)),
-  /** What the tool would be called with that it asks leave for, as JSON, bounded. */
+  /** What the tool is called with that it asks leave for, or that `/events` told the start of; as JSON, bounded. */
   arguments: Schema.optionalKey(Schema.String)
 })
 export type PlateInfo = typeof PlateInfo.Type

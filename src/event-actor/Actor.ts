@@ -20,11 +20,13 @@ import {
   type ChildHandle,
   type ChildSpec,
   type ExitObserver,
+  type Hold,
   ignore,
   type Ignore,
   type RestartType
 } from "../supervision/Child.ts"
 import type { DeadLetters, Reason } from "./DeadLetters.ts"
+import { Closed, ending } from "../supervision/Restart.ts"
 import { Ask, Envelope, type Item, Mailbox } from "./Mailbox.ts"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
 
@@ -70,6 +72,8 @@ export class Kind {
   }
 }
 
+const nobody: ReadonlyArray<ExitObserver> = []
+
 type Down = "unstarted" | "stopping" | "stopped" | "restarting"
 
 export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, ChildHandle {
@@ -87,7 +91,8 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   private working: Fiber.Fiber<void, unknown> | undefined = undefined
   /** What runs beside the mail: timers, activities. */
   private beside: Set<Fiber.Fiber<unknown, unknown>> | undefined = undefined
-  private observer: ExitObserver | undefined = undefined
+  supervisedBy: Hold | undefined = undefined
+  private observers: ReadonlyArray<ExitObserver> = nobody
   private end: Exit.Exit<void, unknown> | undefined = undefined
 
   constructor(address: string, kind: Kind) {
@@ -191,7 +196,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   }
 
   onExit(observer: ExitObserver): void {
-    this.observer = observer
+    this.observers = [...this.observers, observer]
     if (this.status !== "running" && this.status !== "stopping") this.report()
   }
 
@@ -203,7 +208,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
    * scope at the latest, and a temporary one when it ends.
    */
   close(): void {
-    this.stop("shutdown")
+    this.finish(Exit.fail(new Closed({ reason: `${this.address} is closed` })))
     this.mailbox.failAsks(() => Exit.fail(actorStopped(this.address, "stopped")))
     for (const item of this.mailbox.close()) this.bury(item, "closed")
     this.kind.open.delete(this)
@@ -307,7 +312,7 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   private open(): void {
     this.status = "running"
     this.end = undefined
-    this.observer = undefined
+    this.observers = nobody
     this.depth += 1
     try {
       this.work(this.begin())
@@ -382,16 +387,18 @@ export abstract class Actor<M, A, E> implements ActorRef<M, A, E>, ChildSpec, Ch
   }
 
   private report(): void {
-    const { observer, end } = this
-    if (observer === undefined || end === undefined) return
-    this.observer = undefined
-    observer.childExited(end)
+    const { end, observers } = this
+    if (end === undefined) return
+    this.observers = nobody
+    for (const observer of observers) observer.childExited(end)
   }
 }
 
 /** Only for what an asker is told: the supervisor decides. */
 const comesBack = (restart: RestartType, exit: Exit.Exit<unknown, unknown>): boolean =>
-  restart !== "temporary" && (Exit.isFailure(exit) ? !Cause.hasInterruptsOnly(exit.cause) : restart === "permanent")
+  restart !== "temporary" &&
+  ending(exit) !== "closed" &&
+  (Exit.isFailure(exit) ? !Cause.hasInterruptsOnly(exit.cause) : restart === "permanent")
 
 /** Makes a kind in the context that its actors run in, and closes them all when the scope ends. */
 export const makeKind = <K extends Kind, R>(

@@ -247,12 +247,14 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
   // --- a turn
 
   turn(until: number): boolean {
-    this.isQueued = false
     const { loop } = this.system
     for (let count = 0; this.mail !== undefined && this.status === "running"; count++) {
       if (count >= TURN || (count > 0 && loop.now() >= until)) break
       // Beyond its share it waits for the disk, and the others go on.
-      if (this.isBeyondShare) return false
+      if (this.isBeyondShare) {
+        this.isQueued = false
+        return false
+      }
       const { mail } = this
       mail.take()
       const { item, member } = mail

@@ -33,8 +33,8 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   /** Mail that waits or is on its way, postponed mail included. */
   waiting = 0
   postponed: Array<unknown> | undefined = undefined
-  /** When it was started first, ms since the epoch. */
-  began = 0
+  /** When it was started first, ms since the epoch; -1 before. */
+  began = -1
   isRemoved = false
   private beside: Beside | undefined = undefined
 
@@ -101,7 +101,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     if (definition.timers === undefined && definition.activities === undefined) return
     if (!this.isRunning) return
     const { system } = this.scope
-    if (this.began === 0) this.began = system.clock.currentTimeMillisUnsafe()
+    if (this.began < 0) this.began = system.clock.currentTimeMillisUnsafe()
     this.beside ??= { timers: new Timers(this as Member, system), activities: new Activities(this as Member) }
     try {
       if (definition.timers !== undefined) this.beside.timers.set(definition.timers(this.state, this.began))

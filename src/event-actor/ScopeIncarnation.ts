@@ -86,9 +86,10 @@ export class ScopeIncarnation implements ChildHandle {
     return this.life === undefined || this.life.fiber.pollUnsafe() !== undefined
   }
 
-  /** The end, told to all that watch; the fiber's own Exit where there was one. */
+  /** The end, told to all that watch; the fiber's own Exit where there was one. What still runs is left behind. */
   report(): void {
     if (this.exit !== undefined) return
+    this.life?.leave()
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()
     this.exit = exit
     const { observer, others } = this
@@ -108,6 +109,9 @@ class Life {
   private readonly runs = Scope.makeUnsafe("parallel")
   private resume: ((effect: Effect.Effect<void, unknown>) => void) | undefined = undefined
   private ending: Exit.Exit<void, unknown> | undefined = undefined
+  /** Lets the child's Scope close without it. */
+  private released: (() => void) | undefined = undefined
+  private isLeft = false
 
   constructor(context: Context.Context<never>) {
     this.context = context
@@ -116,8 +120,24 @@ class Life {
       else this.resume = resume
     })
     const fiber = Effect.runForkWith(context)(Effect.onExit(waiting, (exit) => Scope.close(this.runs, exit)))
+    this.fiber = fiber
     const scope = Context.getOrUndefined(context, Scope.Scope)
-    this.fiber = scope === undefined ? fiber : Fiber.runIn(fiber, scope)
+    if (scope !== undefined) Effect.runForkWith(context)(Scope.addFinalizer(scope, this.over))
+  }
+
+  /** With the child's Scope the fiber ends, too; it is waited for, unless it was left behind. */
+  private get over(): Effect.Effect<void> {
+    return Effect.callback<void>((resume) => {
+      if (this.isLeft) return resume(Effect.void)
+      this.released = () => resume(Effect.void)
+      this.fiber.addObserver(this.released)
+      this.fiber.interruptUnsafe()
+    })
+  }
+
+  leave(): void {
+    this.isLeft = true
+    this.released?.()
   }
 
   fork(effect: Effect.Effect<void, unknown>, context: Context.Context<never>): Fiber.Fiber<void, unknown> {

@@ -16,27 +16,44 @@ const MIN_LENGTH = 8
 /** More would slow down every append; the daemon's projects have a few each. */
 const MAX_SECRETS = 1_000
 
-const PATTERN = new RegExp(
-  [
-    // OpenAI, Anthropic and others that took up the form
-    String.raw`\bsk-[A-Za-z0-9_-]{20,}`,
-    // GitHub
-    String.raw`\bgh[pousr]_[A-Za-z0-9]{36,}`,
-    String.raw`\bgithub_pat_[A-Za-z0-9_]{22,}`,
-    // GitLab, Slack, AWS, Google
-    String.raw`\bglpat-[A-Za-z0-9_-]{20,}`,
-    String.raw`\bxox[abeprs]-[A-Za-z0-9-]{10,}`,
-    String.raw`\b(?:AKIA|ASIA)[A-Z0-9]{16}\b`,
-    String.raw`\bAIza[A-Za-z0-9_-]{35}`,
-    // a JSON web token
-    String.raw`\beyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}`,
-    String.raw`-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?-----END [A-Z ]*PRIVATE KEY-----`
-  ].join("|"),
-  "g"
-)
+/** OpenAI, Anthropic and others that took up the form; GitHub; GitLab; Slack; AWS; Google. */
+const KEYS =
+  /\bsk-[\w-]{20,}|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_\w{22,}|\bglpat-[\w-]{20,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{35}/g
+
+/**
+ * A JSON web token, with what its first word begins with. It starts where a word starts, and looks first
+ * whether two further parts follow: else text full of beginnings would be read to its end from each of them.
+ */
+const WEB_TOKEN =
+  /(?<![\w-])(?=[\w-]+\.eyJ[\w-]{10,}\.[\w-]{10})((?:[\w-]*?-)??)eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}/g
+
+const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/g
+const PRIVATE_KEY_END = /-----END [A-Z ]*PRIVATE KEY-----/g
+
+/**
+ * Where JSON text may hold one of the forms. An escape before it ends in a letter (`\n`), so that no word
+ * begins there: this asks for no beginning, and the walk through the values decides.
+ */
+const SUSPICIOUS =
+  /sk-[\w-]{20}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_|glpat-|xox[abeprs]-|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35}|\.eyJ[\w-]{10}|-----BEGIN /
+
+/** The first end behind a beginning; where there is none, no later beginning has one either. */
+const scrubPrivateKeys = (text: string): string => {
+  let [kept, from] = ["", 0]
+  for (const { index } of text.matchAll(PRIVATE_KEY)) {
+    if (index < from) continue
+    PRIVATE_KEY_END.lastIndex = index
+    const end = PRIVATE_KEY_END.exec(text)
+    if (end === null) break
+    kept += text.slice(from, index) + REDACTED
+    from = end.index + end[0].length
+  }
+  return kept + text.slice(from)
+}
 
 /** The forms, in one text. */
-const scrubPatterns = (text: string): string => text.replace(PATTERN, REDACTED)
+const scrubForms = (text: string): string =>
+  scrubPrivateKeys(text).replaceAll(WEB_TOKEN, `$1${REDACTED}`).replaceAll(KEYS, REDACTED)
 
 /** Values and names of fields, to any depth. */
 const walk = (value: unknown, scrub: (text: string) => string): unknown =>
@@ -75,13 +92,11 @@ export class Redact extends Context.Service<
     const text = (text: string): string => {
       let clean = text
       for (const { plain } of secrets) if (clean.includes(plain)) clean = clean.replaceAll(plain, REDACTED)
-      return scrubPatterns(clean)
+      return scrubForms(clean)
     }
     // Replacing inside JSON text could cut an escape in two: the text only tells whether it is worth a walk.
-    const suspicious = (json: string): boolean => {
-      PATTERN.lastIndex = 0
-      return PATTERN.test(json) || secrets.some(({ escaped }) => json.includes(escaped))
-    }
+    const suspicious = (json: string): boolean =>
+      SUSPICIOUS.test(json) || secrets.some(({ escaped }) => json.includes(escaped))
     return Redact.of({
       register: (values) =>
         Effect.sync(() => {

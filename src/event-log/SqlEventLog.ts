@@ -31,7 +31,7 @@ import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
 import { noSnapshots, recover, snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
 import { indexFileOf } from "./StreamIndex.ts"
-import { walkThere } from "./Verify.ts"
+import { type Walk, walkHere, walkThere } from "./Verify.ts"
 
 export interface Options extends Partial<Limits> {
   /** Absolute. Made with its folder where it is not there, readable for this user alone. */
@@ -188,7 +188,7 @@ const readerOf = (file: string, giveUpAfter: Duration.Duration) =>
     SqlReader.make(sql, { file, giveUpAfter })
   )
 
-const writable = (open: Open) =>
+const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =>
   Effect.fnUntraced(function* (options: Options) {
     const { file, maxBytes } = options
     const rules = yield* LogRules
@@ -219,7 +219,7 @@ const writable = (open: Open) =>
         reader,
         snapshots,
         archives: { folder: archiveOf(file), streams: restored.archived },
-        walk: walkThere(file),
+        walk: walk(file, reader),
         newest: restored.newest,
         failure: () => log.failure,
         failed: log.failed,
@@ -234,11 +234,13 @@ const writable = (open: Open) =>
 
 /** Opens the file, or makes it, with a thread of its own. One log per file: the program that opens it for writing holds the StoreLock. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
-  Layer.effectContext(writable(openThreaded)(options)).pipe(Layer.provide(Reactivity.layer))
+  Layer.effectContext(writable(openThreaded, walkThere)(options)).pipe(Layer.provide(Reactivity.layer))
 
 /** The same without a thread: for virtual time, and for places that have no threads. */
 export const layerInline = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
-  Layer.effectContext(writable(openInline)(options)).pipe(Layer.provide(Reactivity.layer))
+  Layer.effectContext(writable(openInline, (_, reader) => walkHere(reader))(options)).pipe(
+    Layer.provide(Reactivity.layer)
+  )
 
 const readable = Effect.fnUntraced(function* (file: string) {
   const rules = yield* LogRules

@@ -2,9 +2,10 @@
  * StorageFailure: what a database's errors mean to a person, and which of them
  * may pass by themselves.
  */
-import { Clock, Duration, Effect, Schedule } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import type { SqlError } from "effect/sql"
 import { StorageError } from "./EventLog.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 /** SQLite's primary result codes. */
 const codes: { readonly [code: number]: readonly [reason: string, message: string, remedy: string] } = {
@@ -71,13 +72,15 @@ export const storageError = (where: string, cause: unknown): StorageError => {
 export const fromSqlError = (where: string, error: SqlError.SqlError): StorageError =>
   storageError(where, error.reason.cause)
 
+const SOON: Backoff.Policy = { base: 5, factor: 2, cap: 250, jitter: 0 }
+
 /** Tries again what may pass, sooner at first, for so long and no longer. */
 export const untilItPasses =
   (giveUpAfter: Duration.Duration) =>
   <A, R>(effect: Effect.Effect<A, StorageError, R>): Effect.Effect<A, StorageError, R> =>
     Effect.flatMap(Clock.currentTimeMillis, (start) =>
       Effect.retry(effect, {
-        schedule: Schedule.min([Schedule.exponential("5 millis"), Schedule.spaced("250 millis")]),
+        schedule: Backoff.waits(SOON),
         while: (error) =>
           Effect.map(
             Clock.currentTimeMillis,

@@ -15,6 +15,7 @@ import * as ReviewGate from "./ReviewGate.ts"
 import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
 import { decide } from "./Scheduler.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 type Entered = Context<GoalMachine.State, GoalMachine.Event, GoalMachine.Data>
 
@@ -226,8 +227,8 @@ const watch = (goal: GoalActor) =>
     }
   })
 
-/** After what went wrong here, for the n-th time. */
-const stumbled = (n: number): number => Math.min(1_000 * 2 ** n, 60_000)
+/** After what went wrong here. */
+const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
  * What goes wrong in a goal is that goal's own: it is said, and tried again after a while. A log
@@ -243,10 +244,12 @@ const contained =
         if (error instanceof StorageError) return Effect.fail(error)
         goal.detail = `it cannot go on: ${error instanceof Error ? error.message : String(error)}`
         const then =
-          error instanceof RuneRefused ? Effect.never : Effect.andThen(Effect.sleep(stumbled(n)), attempt(n + 1))
+          error instanceof RuneRefused
+            ? Effect.never
+            : Effect.andThen(Effect.sleep(Backoff.wait(STUMBLED, n)), attempt(n + 1))
         return Effect.andThen(Effect.logError(`${goal.goalId}: ${goal.detail}`, cause), then)
       })
-    return attempt(0)
+    return attempt(1)
   }
 
 /** Of one goal, by the names in the machine's table. */

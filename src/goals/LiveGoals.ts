@@ -31,6 +31,7 @@ import * as GoalCommands from "./GoalCommands.ts"
 import { Goals } from "./Goals.ts"
 import { type GoalRecord, recover } from "./Recovery.ts"
 import { figuresOf } from "./GoalView.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 /** What its projects say, which this layer cannot know. */
 export interface Projects {
@@ -65,7 +66,7 @@ interface Alive {
 const STALE = 86_400_000
 
 /** A goal that was only just made, or that crashed, answers within moments. */
-const settles = Schedule.max([Schedule.spaced("20 millis"), Schedule.recurs(250)])
+const settles = Backoff.waits(Backoff.constant("20 millis")).pipe(Schedule.upTo({ times: 250 }))
 
 export class LiveGoals {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()

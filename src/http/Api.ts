@@ -18,7 +18,10 @@ import {
 import { inner } from "../backends/claude/ClaudeRecord.ts"
 import { answered } from "../backends/claude/ClaudeTools.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
-import { type Decision, type EventRefused, type Origin, Plates } from "../plates/Plates.ts"
+import type { Decision } from "../plates/Approvals.ts"
+import type { Origin } from "../plates/EventIntake.ts"
+import type { EventRefused } from "../plates/JsonReader.ts"
+import { Plates } from "../plates/Plates.ts"
 import { type Authorization, type Headers, type Needs, turnAway } from "./Authorization.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 

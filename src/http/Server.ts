@@ -10,13 +10,14 @@
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { createServer, type Server } from "node:http"
 import { dirname } from "node:path"
-import { Deferred, Effect, FileSystem, Layer, Schedule, Schema } from "effect"
+import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
 import type { HttpServerError } from "effect/http"
 import * as Api from "./Api.ts"
 import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
 import { quote } from "./Spool.ts"
 import * as Tokens from "./Tokens.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
 
@@ -30,7 +31,7 @@ const HEADER_BYTES = 16 * 1024
 /** What requests under way get when the daemon stops. */
 const GRACE = "500 millis"
 /** How often a port that somebody else has is tried. */
-const AGAIN = "2 seconds"
+const AGAIN = Backoff.constant("2 seconds")
 
 export interface Options<E, R> {
   /** The state folder, which holds the tokens. */
@@ -134,7 +135,7 @@ const onPort = Effect.fnUntraced(function* (
   })
   yield* Effect.scoped(once).pipe(
     Effect.tapError(refused),
-    Effect.retry(Schedule.spaced(AGAIN)),
+    Effect.retry(Backoff.waits(AGAIN)),
     Effect.catchTag("ServeError", () => Effect.void)
   )
 })

@@ -10,7 +10,9 @@
  */
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
-import { type EventRefused, type Origin, Plates } from "../plates/Plates.ts"
+import type { Origin } from "../plates/EventIntake.ts"
+import type { EventRefused } from "../plates/JsonReader.ts"
+import { Plates } from "../plates/Plates.ts"
 
 /** Like a hook's body over HTTP. */
 const MAX_BYTES = 1024 * 1024

@@ -9,22 +9,23 @@
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { chosen, type Question } from "../backends/Question.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
 import * as PlateMachine from "./PlateMachine.ts"
-import type { Prompt } from "./PlateData.ts"
+import type { Prompt } from "./PlateState.ts"
+import { shownInput } from "./ToolInput.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Heard } from "./HookEvent.ts"
-import { actorName, type PlateActor, type Stand } from "./PlateActor.ts"
+import { actorName, type PlateActor, plateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
-import type { Decision } from "./Plates.ts"
 import { causeOf } from "../event-log/Rune.ts"
+
+/** An answer to a permission request; `answers` to what it asks a person to choose. */
+export type Decision =
+  | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> | undefined }
+  | { readonly behavior: "deny"; readonly message: string }
 
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
-
-/** Characters of a tool's input that are kept. */
-const MAX_INPUT = 2_000
 
 /** One that can be answered. */
 export interface Request {
@@ -102,7 +103,7 @@ export class Approvals {
         plate,
         prompt,
         // what is cut in two is no secret any more that anybody knows
-        arguments: bounded(this.redact.json(input)),
+        arguments: shownInput(this.redact, input),
         questions,
         answer: yield* Deferred.make<Decision | undefined>(),
         taken: false
@@ -121,7 +122,7 @@ export class Approvals {
     let stand = from
     return this.log.subscribe({ stream: plate.plateId, kinds: PlateMachine.kinds, after }).pipe(
       Stream.takeUntil((rune) => {
-        stand = evolve(PlateMachine.Plate, stand, rune)
+        stand = plateActor.apply(stand, rune, false)
         return !isOpen(stand, prompt)
       }),
       Stream.runDrain,
@@ -195,12 +196,6 @@ export class Approvals {
 }
 
 type PermissionRequest = Extract<PlateMachine.Event, { readonly _tag: "HookPermissionRequest" }>
-
-const bounded = (json: string): string => {
-  if (json.length <= MAX_INPUT) return json
-  const half = MAX_INPUT / 2
-  return `${json.slice(0, half)}\n… ${json.length - MAX_INPUT} characters are left out …\n${json.slice(-half)}`
-}
 
 /** What asks, and not here, is answered where it asks. */
 const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {

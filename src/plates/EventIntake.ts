@@ -9,17 +9,47 @@ import { identify, type ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"
-import { EventRefused, type Origin, type RunReport } from "./Plates.ts"
+import { EventRefused } from "./JsonReader.ts"
 import type { ProcessLiveness } from "./ProcessLiveness.ts"
-import { goesOn, type PlateRegistry } from "./PlateRegistry.ts"
+import { type AgentOf, goesOn, type PlateRegistry } from "./PlateRegistry.ts"
+
+/** Where a hook came from, besides its body. */
+export interface Origin {
+  /** `AGENTD_PLATE` in the environment of the session, if it was started through us. */
+  readonly plate: string | undefined
+  /** `AGENTD_RUN`: the session is a run of ours. */
+  readonly run: string | undefined
+  /** The session's process, where the handler knows it. */
+  readonly pid: number | undefined
+  /** When it was said, ms since the epoch, where it was kept until we were up. */
+  readonly at?: number
+}
+
+/** What a run of ours tells of itself. */
+export interface RunReport {
+  readonly runId: string
+  /** `project/agent` */
+  readonly agent: string
+  readonly event:
+    | Extract<PlateMachine.Event, { readonly runId: string; readonly _tag: `Run${string}` }>
+    | RunBegun
+    | RunEnded
+}
+export interface RunBegun {
+  readonly _tag: "RunBegun"
+  readonly cwd: string
+  readonly pid?: number
+  /** The coding CLI's own id, where it is known already: its hooks go to the same plate. */
+  readonly sessionId?: string
+}
+export interface RunEnded {
+  readonly _tag: "RunEnded"
+}
 
 /** What is kept until the log is folded. */
 const MAX_WAITING = 4_096
 
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
-
-/** Undefined for a run that nobody knows. */
-export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
 
 export class EventIntake {
   private readonly roster: PlateRegistry

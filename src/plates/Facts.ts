@@ -14,15 +14,18 @@ export interface Facts {
   readonly prompt: string | null
   readonly lastTool: string | null
   readonly toolCalls: number
+  /** The tool that `/events` has told the start of, and not the end. */
+  readonly using: { readonly tool: string; readonly input: string | null } | null
 }
 
-export const none: Facts = { prompt: null, lastTool: null, toolCalls: 0 }
+export const none: Facts = { prompt: null, lastTool: null, toolCalls: 0, using: null }
 
 /** One event of the plate's. */
 export const after = (facts: Facts, event: PlateMachine.Event): Facts => {
   switch (event._tag) {
-    case "HookPreToolUse":
     case "ToolStart":
+      return { ...facts, lastTool: event.tool, using: { tool: event.tool, input: event.input ?? null } }
+    case "HookPreToolUse":
     case "RunToolCalled":
       return { ...facts, lastTool: event.tool }
     case "HookPostToolUse":
@@ -30,7 +33,13 @@ export const after = (facts: Facts, event: PlateMachine.Event): Facts => {
     case "RunToolEnded":
       return { ...facts, lastTool: event.tool, toolCalls: facts.toolCalls + 1 }
     case "ToolCall":
-      return { ...facts, toolCalls: facts.toolCalls + 1 }
+      return { ...facts, toolCalls: facts.toolCalls + 1, using: null }
+    case "SessionStart":
+    case "PromptSubmit":
+    case "Stop":
+    case "HealthCheckRecovery":
+    case "ProcessExited":
+      return { ...facts, using: null }
     case "HookSessionStart":
       return event.source === "clear" ? { ...facts, prompt: null } : facts
     default:

@@ -12,8 +12,7 @@ import { inner } from "../backends/claude/ClaudeRecord.ts"
 import { questionsOf } from "../backends/claude/ClaudeTools.ts"
 import type { Question } from "../backends/Question.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
-import { JsonReader, MAX_PATH } from "./JsonReader.ts"
-import type { EventRefused } from "./Plates.ts"
+import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
 
 /** A hook, or an event of `/events`, understood. */
 export interface Heard {
@@ -28,7 +27,7 @@ export interface Heard {
   readonly prompt?: string
   /** What it asks a person to choose. */
   readonly questions?: ReadonlyArray<Question>
-  /** What it asks leave for: the tool's input, as JSON. */
+  /** What the tool is called with that it asks leave for, or that `/events` tells of; as JSON, as it came. */
   readonly input?: string
 }
 

@@ -5,8 +5,14 @@
  * thing that is wrong is kept, with its field and a remedy, and what is read after
  * it is of no use. A field that nobody reads may hold anything.
  */
-import { Result } from "effect"
-import { EventRefused } from "./Plates.ts"
+import { Result, Schema } from "effect"
+
+/** The body is not an event. Its `field` and `remedy` make up the 400. */
+export class EventRefused extends Schema.TaggedError<EventRefused>()("EventRefused", {
+  field: Schema.String,
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
 
 type Json = { readonly [key: string]: unknown }
 

@@ -6,9 +6,10 @@
  * what is kept here can be lost and found again.
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
-import type * as MachineActor from "../event-actor/MachineActor.ts"
-import type { Snapshot } from "../event-actor/StateMachine.ts"
+import type { ActorHandle } from "../event-actor/ActorHandle.ts"
+import { type MachineState, start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
 import * as PlateMachine from "./PlateMachine.ts"
+import * as PlateState from "./PlateState.ts"
 import type { ProcessId } from "../backends/process/ProcessTable.ts"
 import * as Branch from "./Branch.ts"
 import * as Facts from "./Facts.ts"
@@ -18,8 +19,11 @@ import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
 import type { Cause } from "../event-log/Rune.ts"
 
-export type Stand = Snapshot<PlateMachine.State, PlateMachine.Data>
-export type Animated = MachineActor.MachineActor<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
+export type Stand = MachineState<PlateMachine.State, PlateState.Data>
+export type Handle = ActorHandle<Stand, PlateMachine.Event, never>
+
+/** The table, and nothing besides: it has no actions, no timers and no activities. */
+export const plateActor = stateMachineActor({ machine: PlateMachine.Plate, data: PlateState.initial })
 
 /** Subagents whose transcripts are followed while they ask. */
 const MAX_SIDES = 16
@@ -35,19 +39,13 @@ const sidePath = (transcript: string, agentId: string): string =>
 const isPlain = (agentId: string): boolean => /^[A-Za-z0-9_-]{1,128}$/.test(agentId)
 
 /** Where it stands before its first rune. */
-export const initial = (plateId: string): Stand => ({
-  state: PlateMachine.Plate.initial,
-  data: { ...PlateMachine.initial, plateId },
-  entered: 0,
-  seq: 0,
-  at: 0
-})
+export const initial = (plateId: string): Stand => start(PlateMachine.Plate, { ...PlateState.initial, plateId })
 
 export const actorName = (plateId: string): string => `plate/${plateId}`
 
 export class PlateActor {
   readonly plateId: string
-  readonly actor: Animated
+  readonly actor: Handle
   private readonly fs: FileSystem.FileSystem
   facts: Facts.Facts
   /** The newest hook or event, whatever it said; ms since the epoch. */
@@ -75,14 +73,14 @@ export class PlateActor {
   private next: "round" | "look" | undefined = undefined
 
   constructor(options: {
-    readonly actor: Animated
+    readonly actor: Handle
     readonly plateId: string
     readonly fs: FileSystem.FileSystem
     readonly facts: Facts.Facts
     readonly started: Effect.Effect<void>
   }) {
     const { actor, facts, fs, plateId, started } = options
-    const { data } = actor.snapshot
+    const { data } = actor.state
     this.started = started
     this.actor = actor
     this.plateId = plateId
@@ -94,11 +92,11 @@ export class PlateActor {
   }
 
   get stand(): Stand {
-    return this.actor.snapshot
+    return this.actor.state
   }
 
   get isOpen(): boolean {
-    return this.actor.snapshot.state !== "Closed"
+    return this.stand.state !== "Closed"
   }
 
   /** The newest process that is known beyond doubt. */

@@ -6,17 +6,19 @@
  * only inherited another session's environment is a session of its own; names are
  * known from when an event is received, not from when it is committed. Bounded.
  */
-import { Effect, Fiber, type FileSystem, Latch, type Scope } from "effect"
+import { Deferred, Effect, type FileSystem, Latch, type Scope } from "effect"
 import { dirname } from "node:path"
-import type * as MachineActor from "../event-actor/MachineActor.ts"
+import type { System } from "../event-actor/ActorSystem.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
+import type { ChildSpec } from "../supervision/Child.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { isAlive, type ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import * as Facts from "./Facts.ts"
 import type { Heard } from "./HookEvent.ts"
-import { actorName, initial, PlateActor, type Stand } from "./PlateActor.ts"
+import { actorName, initial, PlateActor, plateActor } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
-import { EventRefused } from "./Plates.ts"
+import { EventRefused } from "./JsonReader.ts"
 import type { PlateRecord, Records } from "./Recovery.ts"
 
 /** Plates that are alive as actors. */
@@ -33,8 +35,11 @@ export interface Speaker {
   readonly process: ProcessId | undefined
 }
 
+/** `project/agent` of a run of ours that is alive; undefined for a run that nobody knows. */
+export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
+
 export interface Options {
-  readonly kind: MachineActor.Kind<PlateMachine.State, PlateMachine.Event, PlateMachine.Data>
+  readonly system: System
   readonly nest: DynamicSupervisor.DynamicSupervisor
   readonly fs: FileSystem.FileSystem
   readonly scope: Scope.Scope
@@ -52,6 +57,20 @@ const GOES_ON_WITHIN = 30_000
 
 const sameProcess = (a: ProcessId | undefined, b: ProcessId | undefined): boolean =>
   a !== undefined && b !== undefined && a.pid === b.pid && a.start === b.start
+
+const scopeId = (plateId: string): string => `${plateId}/${actorName(plateId)}`
+
+/** The scope for its supervisor; says when it runs for the first time. */
+const reporting = (commits: CommitScope, started: Deferred.Deferred<void>): ChildSpec => ({
+  id: commits.id,
+  get restart() {
+    return commits.restart
+  },
+  get shutdown() {
+    return commits.shutdown
+  },
+  start: Effect.tap(commits.start, () => Deferred.succeed(started, undefined))
+})
 
 export class PlateRegistry {
   readonly plates = new Map<string, PlateActor>()
@@ -201,11 +220,13 @@ export class PlateRegistry {
 
   /** Alive from here on; its mail waits until its supervisor has started it. */
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, record: PlateRecord) {
-    const { fs, nest, scope } = this.options
+    const { fs, nest, scope, system } = this.options
     const { plateId, stand } = record
-    const actor = yield* this.animated(plateId, stand)
-    const starting = yield* Effect.forkIn(nest.add(actor), scope)
-    const plate = new PlateActor({ actor, plateId, fs, facts: record.facts, started: Fiber.await(starting) })
+    const commits = new CommitScope(system, { id: scopeId(plateId), stream: plateId })
+    const actor = commits.add(actorName(plateId), plateActor, stand)
+    const started = yield* Deferred.make<void>()
+    yield* Effect.forkIn(nest.add(reporting(commits, started)), scope)
+    const plate = new PlateActor({ actor, plateId, fs, facts: record.facts, started: Deferred.await(started) })
     this.archive.delete(plateId)
     this.plates.set(plateId, plate)
     const { formerIds, runId, sessionId } = stand.data
@@ -215,24 +236,19 @@ export class PlateRegistry {
     return plate
   })
 
-  private animated(plateId: string, snapshot: Stand) {
-    const actor = actorName(plateId)
-    return this.options.kind.make({ address: `${plateId}/${actor}`, actor, stream: plateId, snapshot })
-  }
-
   /** Its actor ends; what it was stays known. */
   readonly retire = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     const { facts, plateId, stand } = plate
     this.plates.delete(plateId)
     this.shelve({ plateId, stand, facts })
-    yield* this.options.nest.remove(plate.actor.id)
+    yield* this.options.nest.remove(scopeId(plate.plateId))
   })
 
   /** Nothing of it is left but its name, which is not used again. */
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
-    yield* this.options.nest.remove(plate.actor.id)
+    yield* this.options.nest.remove(scopeId(plate.plateId))
   })
 
   private readonly makeRoom = Effect.gen({ self: this }, function* () {

@@ -4,7 +4,7 @@
  */
 import type { PlateInfo } from "../domain/Messages.ts"
 import type { Request } from "./Approvals.ts"
-import type { Prompt } from "./PlateData.ts"
+import type { Prompt } from "./PlateState.ts"
 import * as Facts from "./Facts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
@@ -32,18 +32,25 @@ const asks = ({ agentId, kind, tool }: Prompt): string => {
   return tool === "*" ? `${who}asks for permission` : `${who}asks to use ${tool}`
 }
 
-const working = ({ calls, compacting }: Stand["data"], lastTold: number, now: number): string => {
-  const tools = [...new Set(calls.map(({ tool }) => tool))]
+interface Told {
+  readonly data: Stand["data"]
+  readonly facts: Facts.Facts
+}
+
+const working = ({ data, facts }: Told, lastTold: number, now: number): string => {
+  const { calls, compacting } = data
+  const tools = [...new Set([...calls.map(({ tool }) => tool), ...(facts.using === null ? [] : [facts.using.tool])])]
   const what = compacting ? "compacts its conversation" : tools.length > 0 ? `runs ${tools.join(", ")}` : "works"
   return now - lastTold > SILENCE ? `${what}; silent for ${Math.floor((now - lastTold) / 1_000)} s` : what
 }
 
-const detail = ({ data, state }: Stand, lastTold: number, now: number): string => {
+const detail = (stand: Stand, facts: Facts.Facts, lastTold: number, now: number): string => {
+  const { data, state } = stand
   switch (state) {
     case "Starting":
       return "waits for its session to start"
     case "Running":
-      return working(data, lastTold, now)
+      return working({ data, facts }, lastTold, now)
     case "Idle":
       return data.background.length > 0 ? `${data.background.length} in the background` : "waits for a prompt"
     case "AwaitingInput":
@@ -58,6 +65,10 @@ const detail = ({ data, state }: Stand, lastTold: number, now: number): string =
   }
 }
 
+/** What the tool is called with that `/events` tells of. */
+const usingOf = ({ facts, stand }: Shown) =>
+  stand.state === "Closed" || facts.using === null || facts.using.input === null ? {} : { arguments: facts.using.input }
+
 export const row = (plate: Shown, request: Request | null, now: number): PlateInfo => {
   const { stand, transcript } = plate
   const { data } = stand
@@ -70,7 +81,7 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
     // a plate that was only registered has not moved yet
     since: stand.at === 0 ? (data.signal?.at ?? 0) : stand.at,
     restsOn: data.signal === null ? null : { signal: data.signal.from, at: data.signal.at },
-    detail: detail(stand, Math.max(plate.heard, data.signal?.at ?? 0, written), now),
+    detail: detail(stand, plate.facts, Math.max(plate.heard, data.signal?.at ?? 0, written), now),
     cwd: data.cwd,
     branch: plate.branch ?? facts.branch ?? data.branch,
     title: facts.title,
@@ -83,7 +94,7 @@ export const row = (plate: Shown, request: Request | null, now: number): PlateIn
     watchable: plate.watchable,
     approval: request?.id ?? null,
     ...(request === null
-      ? {}
+      ? usingOf(plate)
       : request.questions.length > 0
         ? { questions: request.questions }
         : { arguments: request.arguments })

@@ -7,10 +7,9 @@
  */
 import type { Result } from "effect"
 import type * as PlateMachine from "./PlateMachine.ts"
-import { JsonReader, MAX_PATH } from "./JsonReader.ts"
+import { type EventRefused, JsonReader, MAX_PATH } from "./JsonReader.ts"
 import type { Heard } from "./HookEvent.ts"
 import * as PlateId from "./PlateId.ts"
-import type { EventRefused } from "./Plates.ts"
 
 interface Base {
   readonly at: number
@@ -68,7 +67,10 @@ export const parse = (raw: unknown, at: number): Result.Result<Posted, EventRefu
       cwd: body.text(["cwd", "project_path"], MAX_PATH),
       transcriptPath: body.maybe("transcript_path", MAX_PATH),
       event: read?.(body, base),
-      plate: body.maybe(PLATE)
+      plate: body.maybe(PLATE),
+      ...(type === "tool_start" && body.json["tool_input"] !== undefined
+        ? { input: JSON.stringify(body.json["tool_input"]) }
+        : {})
     }
   })
 

@@ -9,8 +9,7 @@
 import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
 import { isAlive, isAvailable } from "../backends/process/ProcessTable.ts"
 import type { PlateActor } from "./PlateActor.ts"
-import type { AgentOf } from "./EventIntake.ts"
-import type { PlateRegistry } from "./PlateRegistry.ts"
+import type { AgentOf, PlateRegistry } from "./PlateRegistry.ts"
 import * as Shells from "./Shells.ts"
 
 /** How often processes are looked at, ms. */

@@ -1,59 +1,82 @@
 /**
- * Recovery: what the log says of every plate, in one pass over it.
+ * Recovery: what the log says of every plate. Each plate is a stream of its own, read
+ * once: from its snapshot, and the runes after it.
  *
- * A pure fold, but for the reading. A plate whose runes do not fold (a log of a
- * newer agentd, a damaged one) is left out and touches no other; a forgotten one
+ * Guarantees: a plate whose runes do not fold (a log of a newer agentd, a damaged one),
+ * and one whose stream cannot be read, is left out and touches no other; a forgotten one
  * leaves its name only, which is not used again.
  */
-import { Effect, Stream } from "effect"
-import type { Rune } from "../event-log/Rune.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
-import * as PlateMachine from "./PlateMachine.ts"
+import { Effect } from "effect"
 import { EventLog } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as Facts from "./Facts.ts"
-import { initial, type Stand } from "./PlateActor.ts"
+import { initial, plateActor, type Stand } from "./PlateActor.ts"
+import * as PlateId from "./PlateId.ts"
+import * as PlateMachine from "./PlateMachine.ts"
 
 export interface PlateRecord {
   readonly plateId: string
-  stand: Stand
-  facts: Facts.Facts
+  readonly stand: Stand
+  readonly facts: Facts.Facts
 }
 
 export interface Records {
-  readonly plates: Map<string, PlateRecord>
+  readonly plates: ReadonlyMap<string, PlateRecord>
   /** Names that no new plate may have. */
-  readonly used: Set<string>
+  readonly used: ReadonlySet<string>
 }
 
-export const empty = (): Records => ({ plates: new Map(), used: new Set() })
+/** What a stream says: a plate, where it holds one. */
+interface Folded {
+  readonly stand: Stand | null
+  readonly facts: Facts.Facts
+  readonly isBroken: boolean
+}
 
-/** One rune, folded in. */
-export const apply = (records: Records, rune: Rune): void => {
-  const plateId = rune.stream
-  if (records.used.has(plateId)) return
-  const record = records.plates.get(plateId) ?? { plateId, stand: initial(plateId), facts: Facts.none }
+const kinds: ReadonlySet<string> = new Set(PlateMachine.kinds)
+
+const nothing: Folded = { stand: null, facts: Facts.none, isBroken: false }
+
+/** One rune, folded in. Pure. */
+export const apply = (before: Folded, rune: Rune): Folded => {
+  if (before.isBroken || !kinds.has(rune.kind)) return before
   try {
-    record.stand = evolve(PlateMachine.Plate, record.stand, rune)
-    record.facts = Facts.after(record.facts, rune.payload["event"] as PlateMachine.Event)
-    records.plates.set(plateId, record)
+    const stand = plateActor.apply(before.stand ?? initial(rune.stream), rune, false)
+    return { ...before, stand, facts: Facts.after(before.facts, rune.payload["event"] as PlateMachine.Event) }
   } catch {
-    records.plates.delete(plateId)
-    records.used.add(plateId)
-    return
-  }
-  if (record.stand.data.forgotten) {
-    records.plates.delete(plateId)
-    records.used.add(plateId)
+    return { ...before, isBroken: true }
   }
 }
+
+const fold: StreamFold<Folded> = { name: "plate", version: 1, initial: nothing, apply }
+
+/** A start that read so many runes of a plate keeps a snapshot, so that the next one reads fewer. */
+const WORTH_A_SNAPSHOT = 64
+/** Streams that are read side by side. */
+const CONCURRENCY = 8
 
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog
-  const records = empty()
-  yield* Stream.runForEachArray(log.read({ kinds: PlateMachine.kinds }), (runes) =>
-    Effect.sync(() => {
-      for (const rune of runes) apply(records, rune)
-    })
+  const plates = new Map<string, PlateRecord>()
+  const used = new Set<string>()
+  const one = Effect.fnUntraced(function* (plateId: string) {
+    const { eventId, read, state } = (yield* log.recover(plateId, { plate: fold })).plate
+    const { facts, isBroken, stand } = state
+    if (stand === null && !isBroken) return
+    if (stand === null || isBroken || stand.data.forgotten) return void used.add(plateId)
+    plates.set(plateId, { plateId, stand, facts })
+    if (read >= WORTH_A_SNAPSHOT) log.keep(plateId, fold, state, eventId)
+  })
+  const streams = (yield* log.streams).map(({ stream }) => stream).filter(PlateId.isValid)
+  yield* Effect.forEach(
+    streams,
+    (plateId) =>
+      Effect.catch(one(plateId), (error) => {
+        used.add(plateId)
+        return Effect.logWarning(`the plate ${plateId} cannot be read: ${error.message}`)
+      }),
+    { concurrency: CONCURRENCY, discard: true }
   )
-  return records
+  return { plates, used } satisfies Records
 })

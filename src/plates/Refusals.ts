@@ -8,7 +8,7 @@
 import { Clock, Effect } from "effect"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
-import type { EventRefused } from "./Plates.ts"
+import type { EventRefused } from "./JsonReader.ts"
 
 const MAX_A_MINUTE = 30
 const MINUTE = 60_000

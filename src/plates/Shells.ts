@@ -10,7 +10,7 @@
 import { Effect, type FileSystem } from "effect"
 import { type Process, snapshot } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
-import type { Prompt } from "./PlateData.ts"
+import type { Prompt } from "./PlateState.ts"
 import type { PlateActor } from "./PlateActor.ts"
 
 const TOOL = "Bash"

@@ -9,8 +9,9 @@
  * machine can refuse it where a hook knows better by then.
  */
 import * as PlateMachine from "./PlateMachine.ts"
-import type { Prompt } from "./PlateData.ts"
-import { past } from "./PlateChange.ts"
+import type * as PlateState from "./PlateState.ts"
+import type { Prompt } from "./PlateState.ts"
+import { past } from "./PlateMachine.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type { Noted } from "./SessionNote.ts"
 import type { Found } from "./Transcript.ts"
@@ -25,7 +26,7 @@ export const NOTE_SETTLES = 300
 const STALENESS = PlateMachine.STALENESS_SECONDS * 1_000
 
 export interface Case {
-  readonly snapshot: Snapshot<PlateMachine.State, PlateMachine.Data>
+  readonly snapshot: Snapshot<PlateMachine.State, PlateState.Data>
   /** The session's own transcript; undefined where none is known. */
   readonly found: Found | undefined
   readonly view: TranscriptView | undefined

@@ -1,10 +1,11 @@
 /**
  * Backoff: how long to wait before the next try, and when to try no more.
  *
- * The counters are the machine's, and durable; the Schedule only maps them to a
- * delay, so that a restart of the daemon neither resets nor repeats a wait. The
- * n-th error in a row waits min(base · factor^(n−1), cap); a counter at its
- * threshold ends the schedule.
+ * The Schedule is the policy: `min([exponential(base, factor), spaced(cap)])`, with
+ * jitter where the policy names some. Every wait-and-try-again is driven by one: a
+ * retry of the moment by `waits`, a durable one by `schedule`, which two counters
+ * end. A durable counter resumes its Schedule at step n, so that a restart of the
+ * program neither resets nor repeats a wait: `delay` is that one step, and pure.
  */
 import { Duration, Effect, Option, Pull, Schedule } from "effect"
 
@@ -31,6 +32,12 @@ export interface Counters {
 export const defaultPolicy: Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
 export const defaultLimits: Limits = { maxConsecutiveErrors: 5, maxTotalErrors: 20 }
 
+/** The policy that waits the same time before each try. */
+export const constant = (wait: Duration.Input): Policy => {
+  const millis = Duration.toMillis(Duration.fromInputUnsafe(wait))
+  return { base: millis, factor: 1, cap: millis, jitter: 0 }
+}
+
 /** True when a counter has reached its threshold. */
 export const exhausted = (limits: Limits, counters: Counters): boolean =>
   counters.consecutiveErrors >= limits.maxConsecutiveErrors || counters.totalErrors >= limits.maxTotalErrors
@@ -43,22 +50,50 @@ const chance = (key: string): number => {
   return ((hash ^ (hash >>> 16)) >>> 0) / 2 ** 32
 }
 
-/** The wait after the n-th error in a row, in ms; `key` picks the jitter. */
-const millis = (policy: Policy, n: number, key: string): number =>
-  Math.min(policy.base * policy.factor ** Math.max(0, n - 1), policy.cap) * (1 - policy.jitter * chance(`${key}#${n}`))
+/** The waits of a policy, without an end; `key` picks the jitter. */
+export const waits = (policy: Policy, key = ""): Schedule.Schedule<Duration.Duration> => {
+  const capped = Schedule.min([Schedule.exponential(policy.base, policy.factor), Schedule.spaced(policy.cap)])
+  if (policy.jitter === 0) return capped
+  return Schedule.modifyDelay(capped, ({ attempt, duration }) =>
+    Effect.succeed(Duration.times(duration, 1 - policy.jitter * chance(`${key}#${attempt}`)))
+  )
+}
 
-/** Counters in, delays out. It keeps no count of its own. */
-export const schedule = (policy: Policy, limits: Limits, key = ""): Schedule.Schedule<number, Counters> =>
-  Schedule.forever.pipe(
+/** The same waits, ended as soon as one of the counters that are fed to it has reached its threshold. */
+export const schedule = (policy: Policy, limits: Limits, key = ""): Schedule.Schedule<Duration.Duration, Counters> =>
+  waits(policy, key).pipe(
     Schedule.setInputType<Counters>(),
-    Schedule.while(({ input }) => !exhausted(limits, input)),
-    Schedule.modifyDelay(({ input }) => Effect.succeed(Duration.millis(millis(policy, input.consecutiveErrors, key))))
+    Schedule.while(({ input }) => !exhausted(limits, input))
   )
 
-/** One step of the schedule: ms to wait, or undefined when a threshold has ended it. */
+/** The Schedule as it stands after `steps` steps: the next one is number `steps` + 1. */
+export const resumed = <Output, Input>(
+  schedule: Schedule.Schedule<Output, Input>,
+  steps: number
+): Schedule.Schedule<Output, Input> =>
+  Schedule.fromStep(
+    Effect.map(Schedule.toStep(schedule), (step) => {
+      let behind = steps
+      return (now: number, input: Input) =>
+        Effect.gen(function* () {
+          for (; behind > 0; behind--) yield* step(now, input)
+          return yield* step(now, input)
+        })
+    })
+  )
+
+/** The schedule's step at a durable counter: ms to wait after the n-th error in a row, or undefined when it has ended. */
 export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined =>
-  Schedule.toStep(schedule(policy, limits, key)).pipe(
-    Effect.flatMap((step) => step(0, counters)),
+  nextOf(resumed(schedule(policy, limits, key), Math.max(0, counters.consecutiveErrors - 1)), counters)
+
+/** ms that the policy waits before its n-th repetition, the first being number 1. */
+export const wait = (policy: Policy, n: number): number =>
+  nextOf(resumed(waits(policy), Math.max(0, n - 1)), undefined) ?? 0
+
+/** The first wait of a schedule that needs no clock. */
+const nextOf = <Input>(schedule: Schedule.Schedule<unknown, Input>, input: Input): number | undefined =>
+  Schedule.toStep(schedule).pipe(
+    Effect.flatMap((step) => step(0, input)),
     Effect.map(([, duration]) => Option.some(Duration.toMillis(duration))),
     Pull.catchDone(() => Effect.succeedNone),
     Effect.runSync,

@@ -1,6 +1,7 @@
 /**
- * DynamicSupervisor: a place in the supervision tree that fills up over time: a supervisor
- * that, restarted by its parent, comes back with all that was added to it since.
+ * DynamicSupervisor: a place in the supervision tree that fills up over time: a
+ * supervisor that, restarted by its parent, comes back with all that was added to it
+ * since, without what was removed or closed by its owner.
  *
  * OTP's supervisors forget added children when they are restarted; here the
  * owner's list decides, so that a crash never leaves a project without agents.
@@ -9,11 +10,12 @@ import { Effect } from "effect"
 import type { ChildSpec } from "./Child.ts"
 import * as Supervisor from "./Supervisor.ts"
 import type { Options } from "./SupervisorOptions.ts"
+import type { TraceEvent } from "./SupervisorTrace.ts"
 
 export interface DynamicSupervisor {
   /** Give it to the parent. */
   readonly child: ChildSpec
-  /** Takes the child up, and starts it if the nest is alive. One with the same id is stopped and replaced. */
+  /** Takes the child up, and starts it if the supervisor runs. One with the same id is stopped and replaced. */
   readonly add: (spec: ChildSpec) => Effect.Effect<void>
   /** Stops it and forgets it; returns when it has ended. */
   readonly remove: (id: string) => Effect.Effect<void>
@@ -24,7 +26,7 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
   let supervisor: Supervisor.Supervisor | undefined
 
   const stop = (alive: Supervisor.Supervisor, id: string): Effect.Effect<void> =>
-    // a nest that has just ended has stopped it already
+    // a supervisor that has just ended has stopped it already
     Effect.ignore(Effect.andThen(alive.terminateChild(id), alive.deleteChild(id)))
 
   const startIn = (alive: Supervisor.Supervisor, spec: ChildSpec): Effect.Effect<void> =>
@@ -53,13 +55,18 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
       )
     })
 
+  const onTrace = (event: TraceEvent, name: string): void => {
+    if (event._tag === "Exited" && event.ending === "closed") specs.delete(event.child)
+    options.onTrace?.(event, name)
+  }
+
   return {
     child: {
       id: options.name,
       type: "supervisor",
       start: Effect.suspend(() => {
         const begun = [...specs.values()]
-        return Effect.tap(Supervisor.make({ ...options, children: begun }), (made) => catchUp(made, begun))
+        return Effect.tap(Supervisor.make({ ...options, onTrace, children: begun }), (made) => catchUp(made, begun))
       })
     },
     remove,

@@ -4,11 +4,12 @@
  * A restart makes a new Incarnation, so news from an old one can never be taken
  * for the new one's. Guarantees: its owner hears of its end once, after the
  * child's Scope is closed; a start that is given up leaves nothing behind but
- * what ignores interruption, and that is reported. An idle child costs this
- * object, its handle and an empty Scope.
+ * what ignores interruption, and that is reported; while it is not over, it holds
+ * its handle, so that no other supervisor can run the same. An idle child costs
+ * this object, its handle and, unless its start is a function, an empty Scope.
  */
 import { Cause, Context, Duration, Effect, Exit, type Fiber, Predicate, Scope } from "effect"
-import { type ChildHandle, type ChildSpec, type ExitObserver, ignore } from "./Child.ts"
+import { type ChildHandle, type ChildSpec, type ExitObserver, type Hold, ignore } from "./Child.ts"
 
 export type Status =
   | "running"
@@ -16,15 +17,16 @@ export type Status =
   | "stopping"
   /** Not running; its specification is kept. */
   | "down"
-  /** Its last restart failed; the next attempt waits in the owner's mailbox. */
+  /** Waits for its next start: its last one failed, its backoff runs, or its abandoned incarnation has not ended. */
   | "restarting"
   /** Ignored its kill and was left behind. */
   | "abandoned"
 
 /** What an incarnation needs of its supervisor. */
 export interface Owner<R> {
+  readonly name: string
   readonly context: Context.Context<R>
-  /** The child has ended; its status says whether anyone had asked for it. */
+  /** The child has ended; its status says whether a stop had been asked for. */
   ended(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void
 }
 
@@ -36,11 +38,16 @@ export interface Starting {
 
 export type Outcome = ChildHandle | typeof ignore | Exit.Failure<unknown, unknown>
 
-const isHandle = (u: unknown): u is ChildHandle =>
+export const isHandle = (u: unknown): u is ChildHandle =>
   Predicate.hasProperty(u, "stop") && Predicate.hasProperty(u, "onExit")
+
+/** The bound on a start. */
+export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeout" | "type">): Duration.Duration =>
+  Duration.fromInputUnsafe(initTimeout ?? (type === "supervisor" ? Duration.infinity : "30 seconds"))
 
 /** The default handle: a fiber that runs the loop which `start` answered. */
 class FiberHandle implements ChildHandle {
+  supervisedBy: Hold | undefined = undefined
   private readonly fiber: Fiber.Fiber<unknown, unknown>
   constructor(fiber: Fiber.Fiber<unknown, unknown>) {
     this.fiber = fiber
@@ -54,13 +61,14 @@ class FiberHandle implements ChildHandle {
   }
 }
 
-export class Incarnation<R> implements ExitObserver {
+export class Incarnation<R> implements ExitObserver, Hold {
   readonly owner: Owner<R>
   readonly spec: ChildSpec<R>
   status: Status = "down"
   handle: ChildHandle | undefined = undefined
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
+  private waiting: Array<() => void> | undefined = undefined
 
   constructor(owner: Owner<R>, spec: ChildSpec<R>) {
     this.owner = owner
@@ -71,12 +79,44 @@ export class Incarnation<R> implements ExitObserver {
     return this.spec.id
   }
 
+  // As the hold on its handle.
+
+  get supervisor(): string {
+    return this.owner.name
+  }
+
+  get isOver(): boolean {
+    return this.exit !== undefined
+  }
+
+  get isAbandoned(): boolean {
+    return this.status === "abandoned"
+  }
+
+  onOver(then: () => void): void {
+    if (this.isOver) return then()
+    this.waiting = [...(this.waiting ?? []), then]
+  }
+
+  // Its life.
+
+  /** A start that is a function: done on return. */
+  beginDirect(start: () => ChildHandle | typeof ignore): Outcome {
+    try {
+      const started = start.call(this.spec)
+      if (started === ignore || isHandle(started)) return started
+      return Exit.die(new TypeError(`the start of ${this.spec.id} answered no child`)) as Exit.Failure<never, never>
+    } catch (defect) {
+      return Exit.die(defect) as Exit.Failure<never, never>
+    }
+  }
+
   /**
    * Begin the start in a fiber of its own; a loop goes on in that fiber. `settled`
    * is called when there is an outcome; one that was known before `begin` returned
    * is not announced.
    */
-  begin(settled: () => void): Starting {
+  begin(start: Exclude<ChildSpec<R>["start"], () => unknown>, settled: () => void): Starting {
     const scope = Scope.makeUnsafe()
     this.scope = scope
     let outcome: Outcome | "loop" | undefined
@@ -84,7 +124,7 @@ export class Incarnation<R> implements ExitObserver {
       outcome ??= value
       settled()
     }
-    const program = Effect.flatMap(this.spec.start, (started): Effect.Effect<unknown, unknown, R> => {
+    const program = Effect.flatMap(start, (started): Effect.Effect<unknown, unknown, R> => {
       if (Effect.isEffect(started)) {
         settle("loop")
         return started
@@ -111,6 +151,7 @@ export class Incarnation<R> implements ExitObserver {
   run(handle: ChildHandle): void {
     this.status = "running"
     this.handle = handle
+    handle.supervisedBy = this
     try {
       handle.onExit(this)
     } catch (defect) {
@@ -125,9 +166,7 @@ export class Incarnation<R> implements ExitObserver {
   }
 
   get initTimeout(): Duration.Duration {
-    return Duration.fromInputUnsafe(
-      this.spec.initTimeout ?? (this.spec.type === "supervisor" ? Duration.infinity : "30 seconds")
-    )
+    return initTimeoutOf(this.spec)
   }
 
   ask(how: "shutdown" | "kill"): void {
@@ -142,8 +181,17 @@ export class Incarnation<R> implements ExitObserver {
     this.close(exit, (closed) => {
       if (this.exit !== undefined) return
       this.exit = closed
+      if (this.handle?.supervisedBy === this) this.handle.supervisedBy = undefined
       this.owner.ended(this, closed)
+      const { waiting } = this
+      this.waiting = undefined
+      for (const then of waiting ?? []) then()
     })
+  }
+
+  /** What it answered is not taken: its Scope is closed, and nothing else is done to the handle. */
+  discard(): void {
+    this.close(Exit.interrupt(), () => undefined)
   }
 
   /** Close the Scope, then go on with the exit; a finalizer that dies makes a success a failure. */

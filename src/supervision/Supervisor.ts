@@ -2,38 +2,36 @@
  * Supervisor: starts children in order, restarts those that crash, stops them in
  * reverse, and ends itself when restarting does not help. OTP's rules.
  *
- * Guarantees: one message at a time, in order of arrival, so nobody sees half a
- * restart; a failed restart is tried again behind the messages that wait, so a
- * stop gets through; a child that was stopped never counts as crashed; with a
- * finite grace no child can hang a stop: it is abandoned and the trace says so.
- * A supervisor has a fiber only while it has something to do, and is itself a
- * child: it ends by shutdown (an interruption) when stopped, when it escalates
- * and when it shuts itself down, by a defect only if it has a bug. Its mailbox
- * holds one message per child and one per waiting caller.
+ * Guarantees: one message at a time, in order of arrival, so that no caller sees half
+ * a restart; a failed restart is tried again behind the messages that wait, so that a
+ * stop gets through; a child that was stopped never counts as crashed, nor does one
+ * that its owner closed; with a finite grace no child can hang a stop: it is abandoned
+ * and the trace says so, and where it is exclusive its next incarnation waits for its
+ * end. A handle is run by one supervisor at a time: another refuses it, typed.
  *
- * It differs from OTP in four things: the window counts nanoseconds, not whole
- * seconds; a start is bounded by `initTimeout`; a stop of the supervisor cancels
- * a start that is under way; a dynamic supervisor knows its children by id, each
- * with a specification of its own, and counts those.
+ * A child that fails again within the period waits before its next start (`backoff`),
+ * as `restarting`, beside the mailbox: all calls are served meanwhile, and
+ * `terminateChild`, `stop` and a restart by a sibling's crash end the wait at once.
+ *
+ * A supervisor has a fiber only while it has something to do that takes time, and is
+ * itself a child: it ends by shutdown (an interruption) when stopped, when it escalates
+ * and when it shuts itself down, by a defect only if it has a bug. Its mailbox holds
+ * one message per child and one per waiting caller.
+ *
+ * It differs from OTP in five things: the window counts nanoseconds, not whole
+ * seconds; restarts are not at once but the first (unless `backoff` is none); a start
+ * is bounded by `initTimeout`; a stop of the supervisor cancels a start that is under
+ * way; a dynamic supervisor knows its children by id, each with a specification of its
+ * own, and counts those.
  */
-import { Effect, type Scope } from "effect"
-import type { ChildHandle, ChildSpec } from "./Child.ts"
-import type { Status } from "./Incarnation.ts"
-import {
-  type AlreadyPresent,
-  type AlreadyStarted,
-  InvalidSpec,
-  type NotFound,
-  type Restarting,
-  type Running,
-  type SimpleOneForOne,
-  type StartFailed,
-  type SupervisorEnded,
-  type TooManyChildren
-} from "./SupervisorError.ts"
-import { type Options, settings } from "./SupervisorOptions.ts"
-import { SupervisorProcess } from "./SupervisorProcess.ts"
-import type { EndReason, TraceEvent } from "./SupervisorTrace.ts"
+import { type Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
+import type { ChildHandle, ChildSpec, ExitObserver, Hold } from "./Child.ts"
+import { Children, type Listener } from "./Children.ts"
+import type { Incarnation, Status } from "./Incarnation.ts"
+import { addRestart, emptyWindow, ending, type Ending, exceeded, restarts, waitBefore, type Window } from "./Restart.ts"
+import * as Refused from "./SupervisorError.ts"
+import { type Options, problemOf, type Settings, settings } from "./SupervisorOptions.ts"
+import { type EndReason, type TraceEvent, TraceRing } from "./SupervisorTrace.ts"
 
 /** A row of `whichChildren`. */
 export interface ChildInfo {
@@ -56,24 +54,35 @@ export interface Ended {
   readonly child: string | undefined
 }
 
-export type StartChildError = AlreadyStarted | AlreadyPresent | InvalidSpec | TooManyChildren | StartFailed
-export type RestartChildError = NotFound | Running | Restarting | SimpleOneForOne | StartFailed
-export type DeleteChildError = NotFound | Running | Restarting | SimpleOneForOne
+export type StartChildError =
+  | Refused.AlreadyStarted
+  | Refused.AlreadyPresent
+  | Refused.AlreadySupervised
+  | Refused.InvalidSpec
+  | Refused.TooManyChildren
+  | Refused.StartFailed
+export type RestartChildError =
+  | Refused.NotFound
+  | Refused.Running
+  | Refused.Restarting
+  | Refused.SimpleOneForOne
+  | Refused.StartFailed
+export type DeleteChildError = Refused.NotFound | Refused.Running | Refused.Restarting | Refused.SimpleOneForOne
 
 export interface Supervisor<R = never> extends ChildHandle {
   readonly name: string
   /** Answers its handle, or undefined if it answered ignore. A start that fails leaves no specification. */
-  startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | SupervisorEnded>
+  startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded>
   /** Stops it, or ends the attempts to restart it. Its specification stays unless it is temporary or dynamic. */
-  terminateChild(id: string): Effect.Effect<void, NotFound | SupervisorEnded>
+  terminateChild(id: string): Effect.Effect<void, Refused.NotFound | Refused.SupervisorEnded>
   /** Starts a child that is down. A failure is neither counted nor tried again. */
-  restartChild(id: string): Effect.Effect<ChildHandle | undefined, RestartChildError | SupervisorEnded>
+  restartChild(id: string): Effect.Effect<ChildHandle | undefined, RestartChildError | Refused.SupervisorEnded>
   /** Forgets a child that is down. */
-  deleteChild(id: string): Effect.Effect<void, DeleteChildError | SupervisorEnded>
-  childSpec(id: string): Effect.Effect<ChildSpec<R>, NotFound | SupervisorEnded>
+  deleteChild(id: string): Effect.Effect<void, DeleteChildError | Refused.SupervisorEnded>
+  childSpec(id: string): Effect.Effect<ChildSpec<R>, Refused.NotFound | Refused.SupervisorEnded>
   /** In start order. */
-  readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, SupervisorEnded>
-  readonly countChildren: Effect.Effect<ChildCounts, SupervisorEnded>
+  readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, Refused.SupervisorEnded>
+  readonly countChildren: Effect.Effect<ChildCounts, Refused.SupervisorEnded>
   /** The newest events, oldest first. */
   readonly trace: Effect.Effect<ReadonlyArray<TraceEvent>>
   /** Waits for its end. */
@@ -82,13 +91,520 @@ export interface Supervisor<R = never> extends ChildHandle {
   readonly join: Effect.Effect<never>
 }
 
+type Message<R> =
+  | { readonly _tag: "Exited"; readonly child: Incarnation<R>; readonly exit: Exit.Exit<unknown, unknown> }
+  /** A start failed: one restart more. */
+  | { readonly _tag: "Retry"; readonly child: Incarnation<R> }
+  /** What a restart waited for is over: its backoff, or the end of an incarnation that was left behind. */
+  | { readonly _tag: "GoOn"; readonly child: Incarnation<R> }
+  | { readonly _tag: "Call"; readonly run: Effect.Effect<void>; readonly refuse: () => void }
+  | { readonly _tag: "Stop" }
+
+const refuse = <R>(message: Message<R>): void => {
+  if (message._tag === "Call") message.refuse()
+}
+
+class Process<R> implements Supervisor<R>, Listener<R> {
+  readonly context: Context.Context<R>
+  supervisedBy: Hold | undefined = undefined
+  private readonly options: Options<R>
+  private readonly settings: Settings
+  private readonly clock: Clock.Clock
+  private readonly children: Children<R> = new Children<R>(this)
+  private readonly ring: TraceRing
+  private window: Window = emptyWindow
+  /** The backoffs that run, by child. */
+  private readonly waits = new Map<string, Fiber.Fiber<void>>()
+  private mailbox: Array<Message<R>> = []
+  private draining = false
+  private stopAsked = false
+  private end: (Ended & { readonly exit: Exit.Exit<never> }) | undefined = undefined
+  private observers: ReadonlyArray<ExitObserver> = []
+
+  constructor(options: Options<R>, decided: Settings, context: Context.Context<R>) {
+    this.options = options
+    this.settings = decided
+    this.context = context
+    this.clock = Context.get(context, Clock.Clock)
+    this.ring = new TraceRing(options.traceCapacity ?? 64)
+  }
+
+  get name(): string {
+    return this.options.name
+  }
+
+  // As a child.
+
+  stop(how: "shutdown" | "kill"): void {
+    if (this.end !== undefined) return
+    this.children.cancelled = true
+    if (how === "kill") this.children.killed = true
+    if (!this.stopAsked) this.post({ _tag: "Stop" })
+    this.stopAsked = true
+    this.children.wake()
+  }
+
+  onExit(observer: ExitObserver): void {
+    if (this.end === undefined) this.observers = [...this.observers, observer]
+    else observer.childExited(this.end.exit)
+  }
+
+  private get exit(): Effect.Effect<Ended & { readonly exit: Exit.Exit<never> }> {
+    return Effect.callback((resume) => {
+      const observer: ExitObserver = { childExited: () => resume(Effect.succeed(this.end!)) }
+      this.onExit(observer)
+      return Effect.sync(() => {
+        this.observers = this.observers.filter((other) => other !== observer)
+      })
+    })
+  }
+
+  get ended(): Effect.Effect<Ended> {
+    return Effect.map(this.exit, ({ reason, child }) => ({ reason, child }))
+  }
+
+  get join(): Effect.Effect<never> {
+    return Effect.flatMap(this.exit, ({ exit }) => exit)
+  }
+
+  // The mailbox.
+
+  exited(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): void {
+    // A child that starts without a fiber restarts without one, too.
+    if (this.draining || this.end !== undefined || typeof child.spec.start !== "function") {
+      return this.post({ _tag: "Exited", child, exit })
+    }
+    this.draining = true
+    let rest: Effect.Effect<void> | undefined
+    try {
+      rest = this.childEnded(child, exit)
+    } catch (defect) {
+      rest = Effect.die(defect)
+    }
+    if (rest !== undefined) return this.run(Effect.andThen(rest, this.drain()))
+    this.draining = false
+    if (this.mailbox.length > 0) this.wake()
+  }
+
+  private post(message: Message<R>): void {
+    if (this.end !== undefined) return refuse(message)
+    this.mailbox.push(message)
+    if (!this.draining) this.wake()
+  }
+
+  /** The mail is worked off from the next turn on: what posted it goes on first. */
+  private wake(): void {
+    this.draining = true
+    this.run(Effect.andThen(Effect.yieldNow, this.drain()))
+  }
+
+  private run(work: Effect.Effect<void>): void {
+    Effect.runForkWith(this.context)(Effect.catchCause(work, (cause) => this.crash(cause)))
+  }
+
+  /** Lives to the empty mailbox. */
+  private drain(): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      while (this.mailbox.length > 0) {
+        const batch = this.mailbox
+        this.mailbox = []
+        for (const message of batch) {
+          if (this.end === undefined) yield* this.handle(message)
+          else refuse(message)
+        }
+      }
+      this.draining = false
+    })
+  }
+
+  private handle(message: Message<R>): Effect.Effect<void> {
+    switch (message._tag) {
+      case "Exited":
+        return this.childEnded(message.child, message.exit) ?? Effect.void
+      case "Retry":
+        // A turn for all other fibers: a child that fails at once must not keep the whole process busy.
+        return Effect.andThen(
+          Effect.yieldNow,
+          Effect.suspend(() => this.ifRestarting(message.child, (spec) => this.restart(spec)))
+        )
+      case "GoOn":
+        return this.ifRestarting(message.child, (spec) => this.comeBack(spec))
+      case "Call":
+        return message.run
+      case "Stop":
+        return this.terminate("stopped", undefined)
+    }
+  }
+
+  private call<A, E>(body: () => Effect.Effect<A, E>): Effect.Effect<A, E | Refused.SupervisorEnded> {
+    return Effect.callback<A, E | Refused.SupervisorEnded>((resume) => {
+      this.post({
+        _tag: "Call",
+        run: Effect.map(Effect.exit(Effect.suspend(body)), resume),
+        refuse: () =>
+          resume(
+            Effect.fail(new Refused.SupervisorEnded({ supervisor: this.name, reason: this.end?.reason ?? "stopped" }))
+          )
+      })
+    })
+  }
+
+  // A child's own end. What answers an Effect has something left to do that takes time.
+
+  private childEnded(child: Incarnation<R>, exit: Exit.Exit<unknown, unknown>): Effect.Effect<void> | undefined {
+    const stale = this.children.byId.get(child.id) !== child || child.status !== "running"
+    if (stale) return undefined
+    const how = ending(exit)
+    this.record({ _tag: "Exited", child: child.id, ending: how, exit })
+    const again = restarts[child.spec.restart ?? "permanent"][how]
+    this.release(child, how)
+    const rest = again ? this.restart(child.spec) : this.significantEnd(child.spec, how)
+    if (how === "abnormal" && Exit.isFailure(exit)) {
+      this.log(Effect.logWarning(`${this.name}: child ${child.id} crashed`, exit.cause))
+    }
+    return rest
+  }
+
+  /** A child that does not run keeps its specification, unless it is temporary, dynamic or closed by its owner. */
+  private release({ spec }: Incarnation<R>, how?: Ending): void {
+    this.endWait(spec.id)
+    if (how === "closed" || this.forgets(spec)) this.children.byId.delete(spec.id)
+    else this.children.setDown(spec)
+  }
+
+  private forgets(spec: ChildSpec<R>): boolean {
+    return this.settings.strategy === "dynamic" || spec.restart === "temporary"
+  }
+
+  /** Only a child's own end counts, not one by its owner. */
+  private significantEnd(spec: ChildSpec<R>, how: Ending): Effect.Effect<void> | undefined {
+    const { autoShutdown } = this.settings
+    if (spec.significant !== true || how === "closed" || autoShutdown === "never") return undefined
+    if (autoShutdown === "all_significant") {
+      for (const other of this.children.byId.values()) {
+        if (other.spec.significant === true && other.status !== "down") return undefined
+      }
+    }
+    return this.terminate("auto_shutdown", spec.id)
+  }
+
+  private log(entry: Effect.Effect<void>): void {
+    Effect.runForkWith(this.context)(entry)
+  }
+
+  // Restarting.
+
+  private ifRestarting(
+    child: Incarnation<R>,
+    then: (spec: ChildSpec<R>) => Effect.Effect<void> | undefined
+  ): Effect.Effect<void> {
+    const isRestarting = this.children.byId.get(child.id) === child && child.status === "restarting"
+    return (isRestarting ? then(child.spec) : undefined) ?? Effect.void
+  }
+
+  private restart(spec: ChildSpec<R>): Effect.Effect<void> | undefined {
+    const { backoff, intensity, period } = this.settings
+    const restart = { at: this.clock.monotonicTimeNanosUnsafe(), child: spec.id }
+    this.window = addRestart(this.window, restart, period, intensity)
+    if (exceeded(this.window, intensity)) {
+      const limit = `${intensity} restarts in ${period / 1_000_000n} ms`
+      const told = Effect.logError(`${this.name}: child ${spec.id} went over ${limit}, giving up`)
+      return Effect.andThen(told, this.terminate("escalated", spec.id))
+    }
+    const wait = backoff === "none" ? 0 : waitBefore(this.window, spec.id, backoff, period, intensity)
+    this.record({ _tag: "Restarting", child: spec.id, attempt: this.window.length, wait })
+    return wait === 0 ? this.comeBack(spec) : this.takeDown(spec, () => this.startLater(spec, wait))
+  }
+
+  /** The strategy at work: what goes down with the child comes up again with it. */
+  private comeBack(spec: ChildSpec<R>): Effect.Effect<void> | undefined {
+    return this.takeDown(spec, (affected) =>
+      this.startAgain(
+        this.settings.strategy === "dynamic" ? [spec] : affected.filter(({ id }) => this.children.byId.has(id))
+      )
+    )
+  }
+
+  private takeDown(
+    spec: ChildSpec<R>,
+    then: (affected: ReadonlyArray<ChildSpec<R>>) => Effect.Effect<void> | undefined
+  ): Effect.Effect<void> | undefined {
+    const affected = this.affectedBy(spec.id)
+    const goOn = () => {
+      for (const sibling of affected) this.release(sibling)
+      return then(affected.map((sibling) => sibling.spec))
+    }
+    if (affected.every(({ status }) => status !== "running")) return goOn()
+    return Effect.flatMap(this.children.stop(affected.toReversed()), () => goOn() ?? Effect.void)
+  }
+
+  /** What goes down with a child and comes up again, in start order; the child itself is among them. */
+  private affectedBy(id: string): ReadonlyArray<Incarnation<R>> {
+    const { byId } = this.children
+    if (this.settings.strategy === "one_for_all") return [...byId.values()]
+    if (this.settings.strategy === "rest_for_one") {
+      const all = [...byId.values()]
+      return all.slice(all.findIndex((child) => child.id === id))
+    }
+    const child = byId.get(id)
+    return child === undefined ? [] : [child]
+  }
+
+  /** The first that fails becomes the one that is restarting; those behind it stay down. */
+  private startAgain(specs: ReadonlyArray<ChildSpec<R>>, from = 0): Effect.Effect<void> | undefined {
+    for (let at = from; at < specs.length; at++) {
+      const spec = specs[at]!
+      const left = this.children.leftBehind(spec)
+      if (left !== undefined) return this.startAfter(spec, left)
+      if (typeof spec.start !== "function") {
+        return Effect.matchEffect(this.startOrIgnore(spec), {
+          onFailure: (failed) => Effect.sync(() => this.tryAgain(spec, failed)),
+          onSuccess: () => this.startAgain(specs, at + 1) ?? Effect.void
+        })
+      }
+      const started = this.children.startDirect(spec, spec.start)
+      if (started instanceof Refused.StartFailed) return this.tryAgain(spec, started)
+      if (started === undefined) this.stayDown(spec)
+    }
+    return undefined
+  }
+
+  private setRestarting(spec: ChildSpec<R>): Incarnation<R> {
+    const child = this.children.setDown(spec)
+    child.status = "restarting"
+    return child
+  }
+
+  /** Behind the messages that wait. */
+  private tryAgain(spec: ChildSpec<R>, failed: Refused.StartFailed): undefined {
+    this.log(Effect.logWarning(`${failed.message}; trying again`))
+    this.post({ _tag: "Retry", child: this.setRestarting(spec) })
+  }
+
+  /** When the backoff is over. */
+  private startLater(spec: ChildSpec<R>, wait: number): undefined {
+    const child = this.setRestarting(spec)
+    const waited = Effect.andThen(
+      Effect.sleep(wait),
+      Effect.sync(() => this.post({ _tag: "GoOn", child }))
+    )
+    this.waits.set(spec.id, Effect.runForkWith(this.context)(waited))
+  }
+
+  /** When the incarnation that was left behind has ended. */
+  private startAfter(spec: ChildSpec<R>, left: Hold): undefined {
+    const child = this.setRestarting(spec)
+    this.record({ _tag: "AwaitsEnd", child: spec.id })
+    left.onOver(() => this.post({ _tag: "GoOn", child }))
+  }
+
+  private endWait(id: string): void {
+    const wait = this.waits.get(id)
+    if (wait === undefined) return
+    this.waits.delete(id)
+    wait.interruptUnsafe()
+  }
+
+  private startOrIgnore(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, Refused.StartFailed> {
+    return Effect.map(this.children.start(spec), (handle) => {
+      if (handle === undefined) this.stayDown(spec)
+      return handle
+    })
+  }
+
+  /** A start that answered ignore leaves the specification, as `release` does. */
+  private stayDown(spec: ChildSpec<R>): void {
+    if (this.forgets(spec)) this.children.byId.delete(spec.id)
+    else this.children.setDown(spec)
+  }
+
+  // The end of the supervisor.
+
+  private terminate(reason: EndReason, child: string | undefined): Effect.Effect<void> {
+    return Effect.gen({ self: this }, function* () {
+      this.record({ _tag: "Ending", reason, child })
+      const newestFirst = [...this.children.byId.values()].toReversed()
+      const together = this.settings.strategy === "dynamic" || this.children.killed
+      yield* together ? this.children.stopTogether(newestFirst) : this.children.stop(newestFirst)
+      this.finish({ reason, child, exit: Exit.interrupt() })
+    })
+  }
+
+  private finish(end: Ended & { readonly exit: Exit.Exit<never> }): void {
+    this.record({ _tag: "Ended", reason: end.reason })
+    this.end = end
+    this.children.byId.clear()
+    for (const id of this.waits.keys()) this.endWait(id)
+    const { mailbox, observers } = this
+    this.mailbox = []
+    this.observers = []
+    for (const message of mailbox) refuse(message)
+    for (const observer of observers) observer.childExited(end.exit)
+  }
+
+  /** A defect of our own: nothing to be trusted any more, so no grace for the children. */
+  private crash(cause: Cause.Cause<never>): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (this.end !== undefined) return Effect.logError(`${this.name}: the supervisor crashed after its end`, cause)
+      this.children.killed = true
+      return Effect.logError(`${this.name}: the supervisor crashed; its children are killed`, cause).pipe(
+        Effect.andThen(this.children.stopTogether([...this.children.byId.values()])),
+        Effect.catchCause((again) => Effect.logError(`${this.name}: and crashed again while killing them`, again)),
+        Effect.ensuring(
+          Effect.sync(() => this.finish({ reason: "crashed", child: undefined, exit: Exit.failCause(cause) }))
+        )
+      )
+    })
+  }
+
+  // Administration.
+
+  /** The first start: all of them, or none. */
+  startAll(specs: ReadonlyArray<ChildSpec<R>>): Effect.Effect<void, Refused.StartFailed> {
+    const first = Effect.gen({ self: this }, function* () {
+      for (const spec of specs) yield* Effect.andThen(this.children.awaitLeft(spec), this.startOrIgnore(spec))
+    })
+    return this.call(() => Effect.tapError(first, (failed) => this.terminate("failed_to_start", failed.child))).pipe(
+      Effect.catchTag("SupervisorEnded", () => Effect.interrupt)
+    )
+  }
+
+  startChild(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError | Refused.SupervisorEnded> {
+    return Effect.suspend(() => {
+      const { start } = spec
+      const isLeft = this.children.leftBehind(spec) !== undefined
+      if (isLeft || typeof start !== "function" || this.draining || this.end !== undefined) {
+        const admitted = this.call(() => this.admit(spec))
+        return isLeft ? Effect.andThen(this.whenFree(spec), admitted) : admitted
+      }
+      // No mail waits, and the start takes no time: the caller's fiber does it.
+      const refusal = this.refusal(spec)
+      if (refusal !== undefined) return Effect.fail(refusal)
+      this.draining = true
+      const started = this.children.startDirect(spec, start)
+      if (started === undefined) this.stayDown(spec)
+      this.draining = false
+      if (this.mailbox.length > 0) this.wake()
+      return started instanceof Refused.StartFailed ? Effect.fail(named(started)) : Effect.succeed(started)
+    })
+  }
+
+  private admit(spec: ChildSpec<R>): Effect.Effect<ChildHandle | undefined, StartChildError> {
+    const refusal = this.refusal(spec)
+    return refusal === undefined ? Effect.mapError(this.startOrIgnore(spec), named) : Effect.fail(refusal)
+  }
+
+  private refusal(spec: ChildSpec<R>): StartChildError | undefined {
+    const problem = problemOf(spec, this.settings.autoShutdown)
+    const known = this.children.byId.get(spec.id)
+    const limit = this.settings.maxChildren
+    if (problem === undefined && known === undefined && this.children.byId.size < limit) return undefined
+    const refusal = { supervisor: this.name, child: String(spec.id) }
+    if (problem !== undefined) return new Refused.InvalidSpec({ ...refusal, problem })
+    if (known?.status === "running") return new Refused.AlreadyStarted(refusal)
+    if (known !== undefined) return new Refused.AlreadyPresent(refusal)
+    return new Refused.TooManyChildren({ ...refusal, limit })
+  }
+
+  /** As `awaitLeft`, in the caller's fiber: the mailbox is served meanwhile. */
+  private whenFree(spec: ChildSpec<R>): Effect.Effect<void, Refused.StartFailed> {
+    return this.children.awaitLeft(spec, (left, limit) => {
+      const over = Effect.callback<void>((resume) => left.onOver(() => resume(Effect.void)))
+      return Duration.isFinite(limit) ? Effect.asVoid(Effect.timeoutOption(over, limit)) : over
+    })
+  }
+
+  terminateChild(id: string) {
+    return this.call(() =>
+      Effect.flatMap(this.find(id), (child) => Effect.map(this.children.stop([child]), () => this.release(child)))
+    )
+  }
+
+  restartChild(id: string) {
+    const restart = this.call(() => Effect.flatMap(this.findDown(id), (child) => this.startOrIgnore(child.spec)))
+    return Effect.suspend(() => {
+      const known = this.children.byId.get(id)
+      return known?.status === "down" ? Effect.andThen(this.whenFree(known.spec), restart) : restart
+    })
+  }
+
+  deleteChild(id: string) {
+    return this.call(() => Effect.map(this.findDown(id), () => void this.children.byId.delete(id)))
+  }
+
+  childSpec(id: string) {
+    return this.call(() => Effect.map(this.find(id), (child) => child.spec))
+  }
+
+  private find(id: string): Effect.Effect<Incarnation<R>, Refused.NotFound> {
+    const child = this.children.byId.get(id)
+    return child === undefined
+      ? Effect.fail(new Refused.NotFound({ supervisor: this.name, child: id }))
+      : Effect.succeed(child)
+  }
+
+  private findDown(id: string) {
+    return Effect.suspend((): Effect.Effect<Incarnation<R>, DeleteChildError> => {
+      const refusal = { supervisor: this.name, child: id }
+      if (this.settings.strategy === "dynamic") return Effect.fail(new Refused.SimpleOneForOne(refusal))
+      const child = this.children.byId.get(id)
+      if (child === undefined) return Effect.fail(new Refused.NotFound(refusal))
+      if (child.status === "restarting") return Effect.fail(new Refused.Restarting(refusal))
+      return child.status === "down" ? Effect.succeed(child) : Effect.fail(new Refused.Running(refusal))
+    })
+  }
+
+  get whichChildren() {
+    return this.call(() =>
+      Effect.sync(() =>
+        Array.from(this.children.byId.values(), ({ id, status, spec, handle }): ChildInfo => ({
+          id,
+          status,
+          type: spec.type ?? "worker",
+          handle
+        }))
+      )
+    )
+  }
+
+  get countChildren() {
+    return this.call(() =>
+      Effect.sync((): ChildCounts => {
+        const children = [...this.children.byId.values()]
+        const supervisors = children.filter(({ spec }) => spec.type === "supervisor").length
+        const active = children.filter((child) => child.status === "running" && child.exit === undefined).length
+        return { specs: children.length, active, supervisors, workers: children.length - supervisors }
+      })
+    )
+  }
+
+  // The trace.
+
+  get trace(): Effect.Effect<ReadonlyArray<TraceEvent>> {
+    return Effect.sync(() => this.ring.toArray())
+  }
+
+  record(event: TraceEvent): void {
+    this.ring.push(event)
+    try {
+      this.options.onTrace?.(event, this.name)
+    } catch (defect) {
+      Effect.runForkWith(this.context)(Effect.logError(`${this.name}: onTrace threw`, defect))
+    }
+  }
+}
+
+/** A handle that another supervisor runs is refused by its own name. */
+const named = (failed: Refused.StartFailed): Refused.StartFailed | Refused.AlreadySupervised =>
+  failed.cause instanceof Refused.AlreadySupervised ? failed.cause : failed
+
 /** Start a supervisor and its children. It is stopped, and waited for, when the Scope closes. */
 export const make = Effect.fnUntraced(function* <R = never>(
   options: Options<R>
-): Effect.fn.Return<Supervisor<R>, InvalidSpec | StartFailed, R | Scope.Scope> {
+): Effect.fn.Return<Supervisor<R>, Refused.InvalidSpec | Refused.StartFailed, R | Scope.Scope> {
   const decided = settings(options)
-  if (decided instanceof InvalidSpec) return yield* decided
-  const supervisor = new SupervisorProcess(options, decided, yield* Effect.context<R>())
+  if (decided instanceof Refused.InvalidSpec) return yield* decided
+  const supervisor = new Process(options, decided, yield* Effect.context<R>())
   yield* Effect.addFinalizer(() => {
     supervisor.stop("shutdown")
     return supervisor.ended

@@ -55,6 +55,16 @@ export class TooManyChildren extends Schema.TaggedError<TooManyChildren>()("TooM
   }
 }
 
+/** A handle is run by one supervisor at a time. */
+export class AlreadySupervised extends Schema.TaggedError<AlreadySupervised>()("AlreadySupervised", {
+  ...refused,
+  by: Schema.String
+}) {
+  override get message() {
+    return `${this.supervisor}: child ${this.child} is supervised by ${this.by}; terminate it there first, or make another one`
+  }
+}
+
 /** A child's start failed, took too long, or was cancelled by a stop. */
 export class StartFailed extends Schema.TaggedError<StartFailed>()("StartFailed", {
   ...refused,

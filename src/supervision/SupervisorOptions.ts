@@ -3,6 +3,7 @@
  * before anything is started.
  */
 import { Duration, Effect } from "effect"
+import type * as Backoff from "./Backoff.ts"
 import type { ChildSpec } from "./Child.ts"
 import { InvalidSpec } from "./SupervisorError.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
@@ -27,6 +28,13 @@ export interface Options<R = never> {
   readonly intensity?: number
   /** Default 5 s. */
   readonly period?: Duration.Input
+  /**
+   * How long a child that fails again within `period` waits before its second restart
+   * and each further one. Each child waits by itself: nothing else waits with it but
+   * the siblings that the strategy took down. Default 20 ms doubling to 2 s; `none`
+   * restarts at once, as OTP does.
+   */
+  readonly backoff?: Backoff.Policy | "none"
   /** Default `never`. */
   readonly autoShutdown?: AutoShutdown
   /** Started left to right before `make` returns; the first that fails stops the others and fails `make`. */
@@ -44,9 +52,12 @@ export interface Settings {
   readonly strategy: Strategy
   readonly intensity: number
   readonly period: bigint
+  readonly backoff: Backoff.Policy | "none"
   readonly autoShutdown: AutoShutdown
   readonly maxChildren: number
 }
+
+export const defaultBackoff: Backoff.Policy = { base: 20, factor: 2, cap: 2_000, jitter: 0 }
 
 const strategies: ReadonlyArray<string> = ["one_for_one", "one_for_all", "rest_for_one", "dynamic"]
 const autoShutdowns: ReadonlyArray<string> = ["never", "any_significant", "all_significant"]
@@ -73,6 +84,9 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   if (period._tag === "None") return invalid(`period ${String(options.period)} is no duration`)
   const nanos = Duration.toNanos(period.value)
   if (nanos._tag === "None" || nanos.value <= 0n) return invalid("period must be finite and longer than nothing")
+  const { backoff = defaultBackoff } = options
+  const isPolicy = backoff === "none" || (backoff.base >= 0 && backoff.cap >= 0 && backoff.factor > 0)
+  if (!isPolicy) return invalid("backoff needs a base and a cap that are not negative, and a positive factor")
   const ids = new Set<string>()
   for (const child of options.children ?? []) {
     const problem = ids.has(child.id) ? "another child has this id; ids must be unique" : problemOf(child, autoShutdown)
@@ -80,14 +94,16 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
     ids.add(child.id)
   }
   if (ids.size > maxChildren) return invalid(`${ids.size} children are more than maxChildren, ${maxChildren}`)
-  return { strategy, intensity, period: nanos.value, autoShutdown, maxChildren }
+  return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
 /** What is wrong with a specification under this `autoShutdown`. */
 export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"
-  if (!Effect.isEffect(child.start)) return "start must be an effect that answers a loop, a handle or ignore"
+  if (!Effect.isEffect(child.start) && typeof child.start !== "function") {
+    return "start must be an effect that answers a loop, a handle or ignore, or a function that answers a handle"
+  }
   if (!restartTypes.includes(restart)) return `restart ${restart} is none of ${restartTypes.join(", ")}`
   if (type !== "worker" && type !== "supervisor") return `type ${String(type)} is neither worker nor supervisor`
   if (shutdown !== undefined && !isShutdown(shutdown)) {

@@ -24,15 +24,17 @@ export type TraceEvent =
   | { readonly _tag: "Started"; readonly child: string }
   | { readonly _tag: "Ignored"; readonly child: string }
   | { readonly _tag: "StartFailed"; readonly child: string; readonly cause: Cause.Cause<unknown> }
-  /** A child's own end: one that nobody had asked for. */
+  /** A child's own end, without a request. */
   | {
       readonly _tag: "Exited"
       readonly child: string
       readonly ending: Ending
       readonly exit: Exit.Exit<unknown, unknown>
     }
-  /** Counted against the intensity; `attempt` is the number of restarts in the window. */
-  | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number }
+  /** Counted against the intensity; `attempt` is the number of restarts in the window, `wait` the ms until the start. */
+  | { readonly _tag: "Restarting"; readonly child: string; readonly attempt: number; readonly wait: number }
+  /** An exclusive child starts when its incarnation that was left behind has ended. */
+  | { readonly _tag: "AwaitsEnd"; readonly child: string }
   | { readonly _tag: "Stopping"; readonly child: string; readonly how: "shutdown" | "kill" }
   | { readonly _tag: "Stopped"; readonly child: string; readonly exit: Exit.Exit<unknown, unknown> }
   /** Killed after its grace and still not ended: left behind. */

@@ -279,7 +279,10 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
       })
       yield* run.say(usage(Number.NaN, 10), usage(-1_000, 10), usage(Number.POSITIVE_INFINITY, 10), usage(70, 0))
       yield* world.kind("agent.budget_exhausted")
-      assert.deepStrictEqual({ ...world.tree.life().spent, wallTime: 0 }, { tokens: 100, toolCalls: 0, wallTime: 0, usd: 0 })
+      assert.deepStrictEqual(
+        { ...world.tree.life().spent, wallTime: 0 },
+        { tokens: 100, toolCalls: 0, wallTime: 0, usd: 0 }
+      )
     }).pipe(Effect.scoped)
   )
 
@@ -414,33 +417,35 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("there is nothing to interrupt before the turn is durable, and nobody has heard of it; the run lives on", () =>
-    Effect.gen(function* () {
-      const { gate, puppet, run, turnId, world } = yield* working({ interruptGrace: "5s" })
-      yield* run.say(completed(turnId))
-      yield* state(world, "idle")
-      gate.hold(({ kind }) => kind === "turn.started")
-      const sent = yield* Effect.forkChild(world.tree.send("more", "queue", caller))
-      yield* gate.caught
-      assert.match((yield* Effect.flip(world.tree.interrupt(caller))).message, /nothing to interrupt/)
-      assert.deepStrictEqual(run.sent, [])
-      yield* gate.free
-      yield* Fiber.join(sent)
-      yield* until(
-        Effect.sync(() => run.sent.length),
-        (count) => count === 1
-      )
-      yield* run.say(completed(run.sent[0]!.turnId))
-      yield* state(world, "idle")
-      yield* world.tree.send("other", "queue", caller)
-      yield* until(
-        Effect.sync(() => run.sent.length),
-        (count) => count === 2
-      )
-      assert.match(run.sent[1]!.text, /other/)
-      assert.lengthOf(puppet.runs, 1)
-      assert.strictEqual(run.kills, 0)
-    }).pipe(Effect.scoped)
+  it.live(
+    "there is nothing to interrupt before the turn is durable, and nobody has heard of it; the run lives on",
+    () =>
+      Effect.gen(function* () {
+        const { gate, puppet, run, turnId, world } = yield* working({ interruptGrace: "5s" })
+        yield* run.say(completed(turnId))
+        yield* state(world, "idle")
+        gate.hold(({ kind }) => kind === "turn.started")
+        const sent = yield* Effect.forkChild(world.tree.send("more", "queue", caller))
+        yield* gate.caught
+        assert.match((yield* Effect.flip(world.tree.interrupt(caller))).message, /nothing to interrupt/)
+        assert.deepStrictEqual(run.sent, [])
+        yield* gate.free
+        yield* Fiber.join(sent)
+        yield* until(
+          Effect.sync(() => run.sent.length),
+          (count) => count === 1
+        )
+        yield* run.say(completed(run.sent[0]!.turnId))
+        yield* state(world, "idle")
+        yield* world.tree.send("other", "queue", caller)
+        yield* until(
+          Effect.sync(() => run.sent.length),
+          (count) => count === 2
+        )
+        assert.match(run.sent[1]!.text, /other/)
+        assert.lengthOf(puppet.runs, 1)
+        assert.strictEqual(run.kills, 0)
+      }).pipe(Effect.scoped)
   )
 
   it.live("a conversation that closes its door as a turn begins costs the run nothing", () =>

@@ -59,7 +59,16 @@ const registered = (stream: string, config: string): RuneDraft => ({
 const numbered = (drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Rune> =>
   drafts.map(
     (draft, index) =>
-      ({ from: null, to: null, trigger: null, cause: null, ...draft, eventId: index + 1, seq: index + 1, at: 1000 + index }) as Rune
+      ({
+        from: null,
+        to: null,
+        trigger: null,
+        cause: null,
+        ...draft,
+        eventId: index + 1,
+        seq: index + 1,
+        at: 1000 + index
+      }) as Rune
   )
 
 const fold = (drafts: ReadonlyArray<RuneDraft>): Records => {
@@ -113,7 +122,10 @@ describe("Recovery", () => {
     const { moved, started: begin } = writer("c", "a")
     const records = fold([registered("c", "/p/agentd.jsonc"), begin(), moved(started), begin({}, 2), moved(place)])
     const agent = records.get("c")!.agents.get("a")!
-    assert.deepStrictEqual([agent.broken, agent.worker.incarnation, agent.worker.now?.state], [undefined, 2, "BuildingPrompt"])
+    assert.deepStrictEqual(
+      [agent.broken, agent.worker.incarnation, agent.worker.now?.state],
+      [undefined, 2, "BuildingPrompt"]
+    )
   })
 
   it("the newest name of a project counts, and runes of streams that no project has do not", () => {

@@ -18,10 +18,7 @@ const bothOf = (context: Context.Context<EventLog | Log>): TestLog => ({
   core: Context.get(context, Log)
 })
 
-export const memoryLog = Effect.map(
-  Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))),
-  bothOf
-)
+export const memoryLog = Effect.map(Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))), bothOf)
 
 /** On disk; it closes with the test's scope. */
 export const openLog = (options: Options) =>
@@ -221,4 +218,3 @@ export const mortal = Effect.fnUntraced(function* (log: TestLog, n: number, hear
     count: () => core.count
   }
 })
-

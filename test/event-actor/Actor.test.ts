@@ -30,14 +30,14 @@ const actor = (options: Partial<Options> = {}, address = "p/list") =>
 /** Starts it as a supervisor would and answers its end. */
 const run = (spec: ChildSpec) =>
   Effect.gen(function* () {
-    const handle = (yield* Effect.scoped(spec.start)) as ChildHandle
+    const handle = (yield* Effect.scoped(spec.start as Exclude<ChildSpec["start"], () => unknown>)) as ChildHandle
     const end = yield* Deferred.make<Exit.Exit<unknown, unknown>>()
     handle.onExit({ childExited: (exit) => Deferred.doneUnsafe(end, Effect.succeed(exit)) })
     return { handle, end: Deferred.await(end) }
   })
 
 const supervised = (spec: ChildSpec) =>
-  Supervisor.make({ name: "top", intensity: 10, period: "30 seconds", children: [spec] })
+  Supervisor.make({ name: "top", backoff: "none", intensity: 10, period: "30 seconds", children: [spec] })
 
 const test = (name: string, body: () => Effect.Effect<void, unknown, DeadLetters.DeadLetters | Scope.Scope>) =>
   it.effect(name, () => body().pipe(Effect.scoped, Effect.provide(DeadLetters.layerMemory())))
@@ -278,14 +278,42 @@ describe("Actor", () => {
       )
     }))
 
-  test("a supervisor finds nothing to start in a closed actor", () =>
+  test("11 of 20 closed at once are no restarts of their supervisor", () =>
+    Effect.gen(function* () {
+      const lists = yield* Effect.forEach(
+        Array.from({ length: 20 }, (_, n) => `a${n}`),
+        (id) => actor({}, id)
+      )
+      const top = yield* Supervisor.make({ name: "top", intensity: 0, children: lists })
+      for (const list of lists.slice(0, 11)) list.close()
+      yield* Effect.repeat(Effect.yieldNow, { times: 20 })
+      assert.strictEqual((yield* top.countChildren).active, 9)
+      assert.deepStrictEqual(yield* lists[19]!.ask("a"), ["a"])
+    }))
+
+  test("whoever else listens to its end takes it from nobody, and no second supervisor runs it", () =>
+    Effect.gen(function* () {
+      const list = yield* actor()
+      yield* supervised(list)
+      const heard: Array<string> = []
+      list.onExit({ childExited: (exit) => void heard.push(exit._tag) })
+      const other = yield* Supervisor.make({ name: "other" })
+      assert.strictEqual((yield* Effect.flip(other.startChild(list)))._tag, "AlreadySupervised")
+      list.tellNow("boom")
+      yield* Effect.repeat(Effect.yieldNow, { times: 20 })
+      assert.deepStrictEqual(heard, ["Failure"])
+      assert.strictEqual(yield* Effect.map(list.ask("a"), (said) => said.at(-1)), "a")
+    }))
+
+  test("a supervisor forgets a closed actor, and another one finds nothing to start in it", () =>
     Effect.gen(function* () {
       const list = yield* actor()
       const top = yield* supervised(list)
       list.close()
-      const children = yield* top.whichChildren
+      assert.deepStrictEqual(yield* top.whichChildren, [])
+      assert.isUndefined(yield* top.startChild(list))
       assert.deepStrictEqual(
-        children.map(({ id, status }) => [id, status]),
+        (yield* top.whichChildren).map(({ id, status }) => [id, status]),
         [["p/list", "down"]]
       )
     }))

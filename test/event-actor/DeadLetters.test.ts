@@ -63,4 +63,25 @@ describe("DeadLetters", () => {
       assert.lengthOf(second!.payload["message"] as string, 2_000)
     }).pipe(Effect.provide(Layer.provideMerge(DeadLetters.layer(), logMemory)))
   )
+
+  it.effect("200,000 at once cost no fiber each: one append of the first of them, all are counted", () =>
+    Effect.gen(function* () {
+      const appends: Array<number> = []
+      const log = EventLog.of({
+        ...(yield* EventLog),
+        appendLazy: (drafts) => Effect.sync(() => void appends.push(drafts.length))
+      })
+      const letters = yield* Effect.provide(
+        DeadLetters.DeadLetters,
+        DeadLetters.layer(256).pipe(Layer.provide(Layer.succeed(EventLog, log))),
+        { local: true }
+      )
+      for (let n = 0; n < 200_000; n++) letters.post({ address: "p/a", reason: "full", message: n })
+      assert.isEmpty(appends, "nothing runs on the sender's stack")
+      yield* Effect.yieldNow
+      yield* Effect.yieldNow
+      assert.deepStrictEqual(appends, [256])
+      assert.deepStrictEqual(yield* letters.counts, { full: 200_000 })
+    }).pipe(Effect.provide(logMemory))
+  )
 })

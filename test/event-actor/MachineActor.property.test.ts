@@ -46,7 +46,7 @@ const play = Effect.fnUntraced(function* (commands: ReadonlyArray<Command>) {
     ),
     perform: (action) => (action._tag === "Shout" && action.n >= SHOUT_BREAKS ? Effect.die("no voice") : Effect.void)
   })
-  const top = yield* Supervisor.make({ name: "top", intensity: 100_000, children: [actor] })
+  const top = yield* Supervisor.make({ name: "top", backoff: "none", intensity: 100_000, children: [actor] })
   const told: Array<number> = []
   const asked: Array<Asked> = []
   let next = 0

@@ -238,7 +238,7 @@ describe("MachineActor", () => {
     test("the supervisor restarts it where it stood, and its activity begins again", () =>
       Effect.gen(function* () {
         const { actor, seen } = yield* make()
-        yield* Supervisor.make({ name: "top", intensity: 10, period: "30 seconds", children: [actor] })
+        yield* Supervisor.make({ name: "top", backoff: "none", intensity: 10, period: "30 seconds", children: [actor] })
         for (const event of [toggle, poke(1), { _tag: "Bang" }, poke(2)] as const) actor.tellNow(event)
         yield* until(() => actor.snapshot.data.pokes.length === 2)
         assert.deepStrictEqual(actor.snapshot, {

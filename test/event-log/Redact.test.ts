@@ -49,6 +49,32 @@ describe("Redact", () => {
     )
   }
 
+  for (const [name, secret] of shaped) {
+    it.effect(`${name} is known behind an escape, and beside what may belong to words`, () =>
+      withRedact((redact) =>
+        Effect.sync(() => {
+          for (const before of ["\n", "\t", '"', "\\", "\u0001", "é", "token=", "x-y:"]) {
+            const json = redact.json(JSON.stringify({ text: `${before}${secret}\nafter` }))
+            expect(JSON.parse(json)).toEqual({ text: `${before}[redacted]\nafter` })
+          }
+        })
+      )
+    )
+  }
+
+  it.effect("a web token is taken out wherever in a word it begins; a private key that never ends hides no other", () =>
+    withRedact((redact) =>
+      Effect.sync(() => {
+        const token = shaped.find(([name]) => name === "a JSON web token")![1]
+        const key = shaped.find(([name]) => name === "a private key")![1]
+        expect(redact.text(`id-${token}, a-eyJ-b-${token} ${token}`)).toBe("id-[redacted], a-[redacted] [redacted]")
+        expect(redact.text(`${key}${key} and ${key.split("\n")[0]}`)).toBe(
+          `[redacted][redacted] and ${key.split("\n")[0]}`
+        )
+      })
+    )
+  )
+
   it.effect("of two secrets, one inside the other, nothing of the longer one remains", () =>
     withRedact((redact) =>
       Effect.gen(function* () {

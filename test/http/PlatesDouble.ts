@@ -4,7 +4,10 @@
  */
 import { Deferred, Effect, Layer } from "effect"
 import { CommandRefused, type PlateInfo } from "../../src/domain/Messages.ts"
-import { type Decision, EventRefused, type Origin, Plates } from "../../src/plates/Plates.ts"
+import type { Decision } from "../../src/plates/Approvals.ts"
+import type { Origin } from "../../src/plates/EventIntake.ts"
+import { EventRefused } from "../../src/plates/JsonReader.ts"
+import { Plates } from "../../src/plates/Plates.ts"
 
 const T0 = Date.parse("2026-11-20T09:12:00Z")
 

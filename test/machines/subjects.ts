@@ -8,6 +8,7 @@ import * as Backoff from "../../src/supervision/Backoff.ts"
 import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
 import type { Moved } from "../../src/event-actor/StateMachine.ts"
 import * as PlateMachine from "../../src/plates/PlateMachine.ts"
+import * as PlateState from "../../src/plates/PlateState.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import * as ToolMachine from "../../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
@@ -70,7 +71,7 @@ const fromNewestRun = (runes: ReadonlyArray<Moved>): boolean => {
 }
 
 /** What a plate's sets say, written down once more. */
-const standing = (data: PlateMachine.Data): PlateMachine.State => {
+const standing = (data: PlateState.Data): PlateMachine.State => {
   if (data.closed) return "Closed"
   if (data.prompts.some(({ kind }) => kind === "question")) return "AwaitingInput"
   if (data.prompts.length > 0) return "AwaitingApproval"
@@ -80,11 +81,11 @@ const standing = (data: PlateMachine.Data): PlateMachine.State => {
 
 const tools = ["AskUserQuestion", "ExitPlanMode", "Bash"]
 
-export const plate: Subject<PlateMachine.State, PlateMachine.Event, PlateMachine.Data> = {
+export const plate: Subject<PlateMachine.State, PlateMachine.Event, PlateState.Data> = {
   machine: PlateMachine.Plate,
   events: PlateMachine.Event.members,
   kinds: PlateMachine.kinds,
-  initial: PlateMachine.initial,
+  initial: PlateState.initial,
   rest: "Closed",
   aim: (data, event, pick) =>
     aimed(event, {

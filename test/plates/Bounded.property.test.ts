@@ -4,7 +4,7 @@ import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Clock, Effect, FileSystem, Layer, Schema } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_RECOVERY } from "../../src/plates/PlateMachine.ts"
-import type { EventRefused } from "../../src/plates/Plates.ts"
+import type { EventRefused } from "../../src/plates/JsonReader.ts"
 import { type Happening, Session, SESSION } from "./Session.ts"
 import { type Board, breathe, restart, run, T0, until, type World } from "./World.ts"
 

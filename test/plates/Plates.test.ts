@@ -3,7 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import type { EventRefused, RunReport } from "../../src/plates/Plates.ts"
+import type { RunReport } from "../../src/plates/EventIntake.ts"
+import type { EventRefused } from "../../src/plates/JsonReader.ts"
 import type { EventLog } from "../../src/event-log/EventLog.ts"
 import {
   Board,
@@ -416,6 +417,40 @@ describe("the five events of /events", () => {
       })
     )
   )
+
+  it.effect("a tool's input is kept, without secrets and bounded, and shown until the tool has ended", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const { board, log } = world
+        const shown = (from: Board) => Effect.map(from.plates.find("s1"), (row) => [row.detail, row.arguments])
+        const secret = `sk-${"a1B2".repeat(8)}`
+        yield* board.plates.event(post("session_start"))
+        yield* board.plates.event(post("tool_start", { tool_name: "Bash", tool_input: { command: `curl ${secret}` } }))
+        const kept = JSON.stringify({ command: "curl [redacted]" })
+        yield* until("it is shown", shown(board), ([detail]) => detail === "runs Bash")
+        assert.deepStrictEqual(yield* shown(board), ["runs Bash", kept])
+        const runes = yield* Stream.runCollect(log.read({ kinds: ["plate.moved"] }))
+        assert.include(JSON.stringify(runes), "[redacted]")
+        assert.notInclude(JSON.stringify(runes), secret)
+        const next = yield* restart(world)
+        assert.deepStrictEqual(yield* shown(next), ["runs Bash", kept])
+        yield* next.plates.event(post("tool_start", { tool_name: "Write", tool_input: { content: "x".repeat(9_000) } }))
+        yield* until("it is shown", shown(next), ([detail]) => detail === "runs Write")
+        const [, long = ""] = yield* shown(next)
+        assert.isBelow(long.length, 2_100)
+        assert.include(long, "characters are left out")
+        yield* next.plates.event(post("tool_start", { tool_name: "Read" }))
+        yield* until("it is shown", shown(next), ([detail]) => detail === "runs Read")
+        assert.deepStrictEqual(yield* shown(next), ["runs Read", undefined])
+        yield* next.plates.event(post("tool_start", { tool_name: "ExitPlanMode", tool_input: { plan: "1. go" } }))
+        yield* until("it is shown", shown(next), ([detail]) => detail === "asks to approve a plan")
+        assert.deepStrictEqual((yield* shown(next))[1], JSON.stringify({ plan: "1. go" }))
+        yield* next.plates.event(post("tool_call"))
+        yield* until("it is shown", shown(next), ([detail]) => detail === "works")
+        assert.deepStrictEqual(yield* shown(next), ["works", undefined])
+      })
+    )
+  )
 })
 
 describe("what is no event", () => {
@@ -525,9 +560,9 @@ describe("a restart", () => {
         const slow = yield* Deferred.make<void>()
         const late: EventLog["Service"] = {
           ...world.log,
-          read: (selection) => Stream.unwrap(Effect.as(Deferred.await(slow), world.log.read(selection)))
+          streams: Effect.andThen(Deferred.await(slow), world.log.streams)
         }
-        const next = yield* start(late, { awaitReady: false })
+        const next = yield* start(late, world.store, { awaitReady: false })
         const nextBoard = new Board(next.plates, next.stop, world.folder)
         yield* nextBoard.hook("UserPromptSubmit", "s1")
         yield* nextBoard.hook("Stop", "s1", { background_tasks: [] })

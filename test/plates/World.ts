@@ -13,9 +13,12 @@ import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
-import * as LivePlates from "../../src/plates/LivePlates.ts"
-import { type Origin, Plates } from "../../src/plates/Plates.ts"
+import type { Origin } from "../../src/plates/EventIntake.ts"
+import { layer, type Options, Plates } from "../../src/plates/Plates.ts"
 import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
+import { Log } from "../../src/event-log/Log.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 
@@ -51,9 +54,10 @@ export const captured: ReadonlyMap<string, Fields> = new Map(
 
 const setUp = Effect.gen(function* () {
   const log = yield* EventLog
+  const store = yield* Log
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "agentd-plates-" })
-  return { log, folder }
+  return { log, store, folder }
 })
 
 /** Lets what was started go on, in real time: the clock of the test does not move. */
@@ -70,7 +74,7 @@ export const until = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds
     return assert.fail(`never: ${what}; at last ${JSON.stringify(yield* read)}`)
   })
 
-export interface Setting extends Partial<LivePlates.Options> {
+export interface Setting extends Partial<Options> {
   /** Start is over once the log is folded; default true. */
   readonly awaitReady?: boolean
   readonly fileSystem?: Layer.Layer<FileSystem.FileSystem>
@@ -79,12 +83,15 @@ export interface Setting extends Partial<LivePlates.Options> {
 /** The daemon's plates, from their start to their stop. */
 export const start = Effect.fnUntraced(function* (
   log: EventLog["Service"],
+  store: Log,
   { awaitReady = true, fileSystem = NodeServices.layer, ...options }: Setting = {}
 ) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const nest = DynamicSupervisor.make({ name: "plates", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
   const context = yield* Layer.build(
-    LivePlates.layer({ nest, watch: false, ...options }).pipe(
+    layer({ nest, watch: false, ...options }).pipe(
+      Layer.provide(ActorSystem.layer({ log: store, strict: true })),
+      Layer.provide(EventLoop.layer),
       Layer.provide(DeadLetters.layerMemory()),
       Layer.provide(Layer.succeed(EventLog, log)),
       Layer.provide(Redact.layer),
@@ -99,6 +106,8 @@ export const start = Effect.fnUntraced(function* (
 
 export interface World {
   readonly log: EventLog["Service"]
+  /** The log as actors append to it. */
+  readonly store: Log
   /** Where transcripts lie. */
   readonly folder: string
   readonly board: Board
@@ -187,16 +196,16 @@ export const run = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scop
   Effect.scoped(
     Effect.gen(function* () {
       yield* TestClock.setTime(T0)
-      const { folder, log } = yield* setUp
-      const { plates, stop } = yield* start(log, options)
-      return yield* body({ log, folder, board: new Board(plates, stop, folder) })
+      const { folder, log, store } = yield* setUp
+      const { plates, stop } = yield* start(log, store, options)
+      return yield* body({ log, store, folder, board: new Board(plates, stop, folder) })
     })
   ).pipe(Effect.provide([MemoryEventLog.layerMemory, NodeServices.layer]))
 
 /** Another daemon on the same log. */
-export const restart = Effect.fnUntraced(function* ({ board, folder, log }: World, options: Setting = {}) {
+export const restart = Effect.fnUntraced(function* ({ board, folder, log, store }: World, options: Setting = {}) {
   yield* board.stop
-  const next = yield* start(log, options)
+  const next = yield* start(log, store, options)
   return new Board(next.plates, next.stop, folder)
 })
 

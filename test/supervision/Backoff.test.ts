@@ -80,4 +80,45 @@ describe("Backoff", () => {
       assert.deepStrictEqual(starts, [0, 2_000, 6_000, 14_000, 30_000])
     })
   )
+
+  it.effect("resumed at step n it stands where a schedule stands that has made n steps", () =>
+    Effect.gen(function* () {
+      for (const jitter of [0, 0.5]) {
+        const waits = Backoff.waits({ ...Backoff.defaultPolicy, jitter }, "agent")
+        const running = yield* Schedule.toStep(waits)
+        for (let n = 0; n < 8; n++) {
+          const resumed = yield* Schedule.toStep(Backoff.resumed(waits, n))
+          const twice = [yield* resumed(0, undefined), yield* resumed(0, undefined)].map(([, wait]) => wait)
+          const [, next] = yield* running(0, undefined)
+          assert.deepStrictEqual(twice[0], next)
+          const [, after] = yield* Effect.flatMap(Schedule.toStep(Backoff.resumed(waits, n + 1)), (step) =>
+            step(0, undefined)
+          )
+          assert.deepStrictEqual(twice[1], after)
+        }
+      }
+    })
+  )
+
+  it("resumed behind its end it has ended", () => {
+    const ended = Backoff.resumed(Schedule.upTo(Backoff.waits(Backoff.defaultPolicy), { times: 3 }), 4)
+    const next = Schedule.toStep(ended).pipe(
+      Effect.flatMap((step) => step(0, undefined)),
+      Effect.as("a wait"),
+      Pull.catchDone(() => Effect.succeed("ended"))
+    )
+    assert.strictEqual(Effect.runSync(next), "ended")
+  })
+
+  it("waits before its n-th repetition what the n-th step says", () => {
+    const policy = { base: 20, factor: 2, cap: 2_000, jitter: 0 }
+    assert.deepStrictEqual(
+      [1, 2, 3, 7, 8, 100].map((n) => Backoff.wait(policy, n)),
+      [20, 40, 80, 1_280, 2_000, 2_000]
+    )
+    assert.deepStrictEqual(
+      [1, 2, 3].map((n) => Backoff.wait(Backoff.constant("50 millis"), n)),
+      [50, 50, 50]
+    )
+  })
 })

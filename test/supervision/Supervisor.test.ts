@@ -152,7 +152,7 @@ describe("Supervisor: restarting", () => {
 
   fact("a restarted supervisor has a window of its own again", (lab) =>
     Effect.gen(function* () {
-      const inner = nested({ name: "inner", intensity: 1, children: lab.specs("a") })
+      const inner = nested({ backoff: "none", name: "inner", intensity: 1, children: lab.specs("a") })
       const outer = yield* start({ intensity: 10, children: [inner] })
       for (let crash = 0; crash < 6; crash++) yield* die(lab, "a", "abnormal")
       expect(lab.starts("a")).toBe(7)
@@ -205,8 +205,8 @@ describe("Supervisor: restarting", () => {
 describe("Supervisor: escalation", () => {
   fact("climbs three levels and ends every child on the way, newest first", (lab) =>
     Effect.gen(function* () {
-      const three = nested({ name: "three", intensity: 1, children: lab.specs("a b") })
-      const two = nested({ name: "two", intensity: 1, children: [three, lab.spec("c")] })
+      const three = nested({ backoff: "none", name: "three", intensity: 1, children: lab.specs("a b") })
+      const two = nested({ backoff: "none", name: "two", intensity: 1, children: [three, lab.spec("c")] })
       const one = yield* start({ intensity: 1, children: [two, lab.spec("d")] })
       lab.take()
       // 2 crashes end `three`, 2 of its ends end `two`, 2 of those end `one`: the eighth is one too many.
@@ -222,7 +222,7 @@ describe("Supervisor: escalation", () => {
   fact("is a shutdown: a permanent child supervisor is restarted, a transient one is not", (lab) =>
     Effect.gen(function* () {
       const failing = (name: string, restart: "permanent" | "transient") =>
-        nested({ name, intensity: 0, children: lab.specs(`in-${name}`) }, { restart })
+        nested({ backoff: "none", name, intensity: 0, children: lab.specs(`in-${name}`) }, { restart })
       const sup = yield* start({ children: [failing("p", "permanent"), failing("t", "transient")] })
       yield* die(lab, "in-p", "abnormal")
       yield* die(lab, "in-t", "abnormal")
@@ -497,7 +497,9 @@ describe("Supervisor: its own end", () => {
   /** A clock that breaks: the only thing of the supervisor's that a test can break. */
   const broken = Effect.map(Clock.clockWith(Effect.succeed), (clock): Clock.Clock => ({
     ...clock,
-    monotonicTimeNanos: Effect.die("no time")
+    monotonicTimeNanosUnsafe: () => {
+      throw new Error("no time")
+    }
   }))
 
   fact("a crash ends its children, is its exit, and its parent restarts it", (lab) =>
@@ -508,7 +510,7 @@ describe("Supervisor: its own end", () => {
         id: "inner",
         type: "supervisor",
         restart: "transient",
-        start: make({ name: "inner", children: lab.specs("a b") }).pipe(
+        start: make({ name: "inner", backoff: "none", children: lab.specs("a b") }).pipe(
           Effect.provideService(Clock.Clock, clock),
           Effect.tap((sup) => Effect.sync(() => started.push(sup)))
         )
@@ -526,7 +528,10 @@ describe("Supervisor: its own end", () => {
   fact("a kill gives nobody a grace", (lab) =>
     Effect.gen(function* () {
       const deaf = lab.spec("deaf", { shutdown: "infinity", onStop: Effect.never })
-      const inner = nested({ name: "inner", children: [lab.spec("a"), deaf] }, { shutdown: "1 second" })
+      const inner = nested(
+        { backoff: "none", name: "inner", children: [lab.spec("a"), deaf] },
+        { shutdown: "1 second" }
+      )
       const outer = yield* start({ children: [inner] })
       lab.take()
       yield* stop(outer, 1)
@@ -537,7 +542,10 @@ describe("Supervisor: its own end", () => {
 
   fact("a child's run loop may be a supervisor's join", (lab) =>
     Effect.gen(function* () {
-      const start_ = Effect.map(make({ name: "inner", children: lab.specs("a") }), (inner) => inner.join)
+      const start_ = Effect.map(
+        make({ name: "inner", backoff: "none", children: lab.specs("a") }),
+        (inner) => inner.join
+      )
       const outer = yield* start({ children: [{ id: "inner", type: "supervisor", start: start_ }] })
       yield* die(lab, "a", "abnormal")
       yield* die(lab, "a", "abnormal")

@@ -50,7 +50,10 @@ describe("Restart: how a child ended", () => {
 
 describe("Restart: the intensity window", () => {
   const after = (times: ReadonlyArray<number>, intensity: number, period: number): Window =>
-    times.reduce((window, at) => addRestart(window, BigInt(at), BigInt(period), intensity), emptyWindow)
+    times.reduce(
+      (window, at) => addRestart(window, { at: BigInt(at), child: "a" }, BigInt(period), intensity),
+      emptyWindow
+    )
 
   it("takes `intensity` restarts within the period and not one more", () => {
     expect(exceeded(after([0, 1], 2, 10), 2)).toBe(false)
@@ -73,7 +76,7 @@ describe("Restart: the intensity window", () => {
       for (const gap of gaps) {
         now += gap
         all.push(now)
-        window = addRestart(window, BigInt(now), BigInt(period), intensity)
+        window = addRestart(window, { at: BigInt(now), child: "a" }, BigInt(period), intensity)
         const recent = all.filter((at) => now - at <= period).length
         expect(exceeded(window, intensity)).toBe(recent > intensity)
         expect(window.length).toBeLessThanOrEqual(intensity + 1)

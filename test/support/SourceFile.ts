@@ -18,6 +18,10 @@ export interface SourceFile {
   readonly castsToAny: boolean
   /** `let` and `var` outside every function. */
   readonly moduleVariables: ReadonlyArray<string>
+  /** Regular expressions, as written. */
+  readonly patterns: ReadonlyArray<{ readonly source: string; readonly flags: string }>
+  /** Calls of `RegExp`: patterns that are composed at run time. */
+  readonly composes: number
 }
 
 interface Node {
@@ -32,18 +36,27 @@ const childrenOf = (node: Node): ReadonlyArray<Node> =>
     .flatMap((value) => (Array.isArray(value) ? value : [value]))
     .filter(isNode)
 
+const isPattern = (value: unknown): value is { readonly pattern: string; readonly flags: string } =>
+  typeof value === "object" && value !== null && "pattern" in value && "flags" in value
+
 export const parse = (path: string, text: string): SourceFile => {
   const { comments, errors, program } = parseSync(path, text)
   if (errors.length > 0) throw new Error(`${path}: ${errors[0]?.message}`)
 
   const imports: Array<{ from: string; lazy: boolean }> = []
   const names = new Set<string>()
+  const patterns: Array<{ source: string; flags: string }> = []
   let castsToAny = false
+  let composes = 0
   const visit = (node: Node): void => {
     const name = nameOf(node)
     if (name !== undefined) names.add(name)
     const from = importedBy(node)
     if (from !== undefined) imports.push({ from, lazy: node.type === "ImportExpression" })
+    if (node.type === "Literal" && isPattern(node["regex"]))
+      patterns.push({ source: node["regex"].pattern, flags: node["regex"].flags })
+    const callee = node["callee"]
+    if (isNode(callee) && callee["name"] === "RegExp") composes++
     castsToAny ||=
       node.type === "TSAsExpression" && isNode(node["typeAnnotation"]) && node["typeAnnotation"].type === "TSAnyKeyword"
     for (const child of childrenOf(node)) visit(child)
@@ -67,7 +80,9 @@ export const parse = (path: string, text: string): SourceFile => {
     imports,
     names,
     castsToAny,
-    moduleVariables: body.flatMap(variablesOf)
+    moduleVariables: body.flatMap(variablesOf),
+    patterns,
+    composes
   }
 }
 

@@ -25,7 +25,8 @@ export const BASE_URL = "https://api.anthropic.com"
 const VERSION = "2023-06-01"
 
 /** With or without the version at its end. */
-export const urlOf = (baseUrl: string): string => `${baseUrl.replace(/\/+$/, "").replace(/\/v1$/, "")}/v1/messages`
+export const urlOf = (baseUrl: string): string =>
+  `${baseUrl.replace(/(?<!\/)\/+$/, "").replace(/\/v1$/, "")}/v1/messages`
 
 type Block = JsonObject
 

@@ -11,6 +11,7 @@ import type * as Config from "../../config/BackendConfig.ts"
 import type { RunEvent } from "../Backend.ts"
 import { type ModelRequest, passes, type Provider, type ProviderError, type ProviderEvent } from "./Provider.ts"
 import { HistoryReplay, type Told } from "../HistoryReplay.ts"
+import * as Backoff from "../../supervision/Backoff.ts"
 
 export type Answer = Extract<ProviderEvent, { _tag: "Answer" }>
 
@@ -37,13 +38,13 @@ const eventOf = (told: Told): RunEvent =>
 
 /** Waits that grow, each told. The input is what went wrong. */
 const schedule = ({ retries, pause, emit }: AskOptions) =>
-  Schedule.exponential(pause).pipe(
+  Backoff.waits({ base: Duration.toMillis(pause), factor: 2, cap: CAP, jitter: 0 }).pipe(
     Schedule.setInputType<ProviderError>(),
     Schedule.while(({ input }) => passes(input) && (input.retryAfter ?? 0) <= LONGEST_WAIT),
     Schedule.upTo({ times: retries }),
     Schedule.jittered,
     Schedule.modifyDelay(({ duration, input }) =>
-      Effect.succeed(Duration.millis(Math.max(Math.min(Duration.toMillis(duration), CAP), input.retryAfter ?? 0)))
+      Effect.succeed(Duration.millis(Math.max(Duration.toMillis(duration), input.retryAfter ?? 0)))
     ),
     Schedule.tap(({ attempt, duration, input }) => {
       const wait = Math.ceil(Duration.toSeconds(duration))

@@ -26,7 +26,7 @@ export const BASE_URL = "https://api.openai.com/v1"
 
 /** A base without a path gets the usual one. */
 export const urlOf = (baseUrl: string): string => {
-  const base = baseUrl.replace(/\/+$/, "")
+  const base = baseUrl.replace(/(?<!\/)\/+$/, "")
   return `${/^https?:\/\/[^/]+$/.test(base) ? `${base}/v1` : base}/chat/completions`
 }
 

@@ -107,6 +107,25 @@ export const retryAfter = (headers: { readonly [name: string]: string | undefine
 const text = (value: unknown): string | undefined =>
   typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
 
+/** A page without its tags, styles and scripts. One pass: a body may be long, and full of tags that never end. */
+const withoutTags = (page: string): string => {
+  const endless = new Set<string>()
+  let [kept, from] = ["", 0]
+  for (let open = page.indexOf("<"); open !== -1; open = page.indexOf("<", from)) {
+    const name = ["style", "script"].find((one) => page.startsWith(one, open + 1) && !endless.has(one))
+    const end = name === undefined ? ">" : `</${name}>`
+    const close = page.indexOf(end, open)
+    if (close === -1 && name === undefined) break
+    if (close === -1) {
+      endless.add(name!)
+      continue
+    }
+    kept += `${page.slice(from, open)} `
+    from = close + end.length
+  }
+  return kept + page.slice(from)
+}
+
 /** What the body of a refusal says, in any of the forms in which APIs say it. */
 export const saidIn = (body: string, status?: number): Said => {
   const json = objectIn(body)
@@ -118,7 +137,7 @@ export const saidIn = (body: string, status?: number): Said => {
     const inner = status ?? (code !== undefined && /^[45]\d\d$/.test(code) ? Number(code) : undefined)
     return { status: inner, type, code, message }
   }
-  const plain = text(error) ?? body.replaceAll(/<(style|script)[\s\S]*?<\/\1>|<[^>]*>/g, " ")
+  const plain = text(error) ?? withoutTags(body)
   return { status, message: plain.trim() === "" ? "(nothing)" : plain }
 }
 

@@ -22,6 +22,7 @@
  * Without /proc (not Linux) only the run's process group is known; `note` says so.
  */
 import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import * as Backoff from "../../supervision/Backoff.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import type { Process, ProcessId } from "./ProcessTable.ts"
 
@@ -143,16 +144,18 @@ const killAll = ({ members, groups }: Found, alive: Alive) =>
 /** Milliseconds on a clock that nobody sets. */
 const now = Effect.map(Clock.monotonicTimeNanos, (nanos) => Number(nanos / 1_000_000n))
 
+const LOOKS: Backoff.Policy = { base: 5, factor: 2, cap: 200, jitter: 0 }
+
 /**
  * Returns when none of them lives any more, at the deadline at the latest. Cheap: no
  * search, one `stat` each, and less often as time goes on. It needs no interrupt to
  * end, since finalizers cannot be interrupted.
  */
 const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessId>, deadline: number, alive: Alive) {
-  for (let pause = 5; processes.some(alive); pause = Math.min(pause * 2, 200)) {
+  for (let look = 1; processes.some(alive); look++) {
     const left = deadline - (yield* now)
     if (left <= 0) return
-    yield* Effect.sleep(Math.min(pause, left))
+    yield* Effect.sleep(Math.min(Backoff.wait(LOOKS, look), left))
   }
 })
 

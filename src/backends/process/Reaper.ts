@@ -16,9 +16,10 @@
  * there is no /proc it finds none. It ignores SIGTERM: a service manager that stops
  * the whole control group must not end it before the daemon.
  */
-import { Context, Duration, Effect, Layer, Schedule, type Scope } from "effect"
+import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import { spawn } from "node:child_process"
 import type { Writable } from "node:stream"
+import * as Backoff from "../../supervision/Backoff.ts"
 
 /**
  * $1 is the store, $2 the grace in tenths of a second. The runs are the positional
@@ -116,6 +117,9 @@ export class Reaper extends Context.Service<
 }
 
 /** Starts one shell. It is not waited for when we stop: it must outlive us. */
+/** How long it is until the next one takes over. */
+const TAKES_OVER: Backoff.Policy = { base: 100, factor: 2, cap: 60_000, jitter: 0 }
+
 const startShell = ({ store, grace }: ReaperConfig) => {
   const tenths = Math.ceil(Duration.toMillis(grace) / 100)
   const shell = spawn("/bin/sh", ["-c", SCRIPT, "agentd-reaper", store, String(tenths)], {
@@ -161,9 +165,7 @@ const make = Effect.fnUntraced(function* (
   )
   yield* one.pipe(
     Effect.andThen(Effect.logWarning("the reaper has ended; the next one takes over")),
-    Effect.repeat(
-      Schedule.exponential("100 millis").pipe((delays) => Schedule.min([delays, Schedule.spaced("1 minute")]))
-    ),
+    Effect.repeat(Backoff.waits(TAKES_OVER)),
     Effect.forkScoped({ startImmediately: true })
   )
 

@@ -12,7 +12,7 @@ import * as AgentView from "../../../src/agents/AgentView.ts"
 import { callRow } from "../../../src/agents/CallRow.ts"
 import type { Life } from "../../../src/agents/ConversationRecovery.ts"
 import * as ConversationRow from "../../../src/agents/ConversationRow.ts"
-import type { Recovered } from "../../../src/agents/OpenCall.ts"
+import type { Call } from "../../../src/agents/ToolCalls.ts"
 import type { ProjectRecord } from "../../../src/agents/Recovery.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
 import type { Channel, Seated } from "../../../src/channels/ChannelState.ts"
@@ -42,6 +42,10 @@ export interface Around {
 
 type Put = (name: string, value: unknown) => void
 
+/** Where a machine stands. Its rune's seq came after the recording: the eventId, which was recorded, names the same rune. */
+const isSnapshot = (value: object): boolean =>
+  "state" in value && "data" in value && "entered" in value && "seq" in value
+
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
   if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
@@ -53,7 +57,7 @@ const plain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([, one]) => one !== undefined && typeof one !== "function")
+      .filter(([key, one]) => one !== undefined && typeof one !== "function" && !(key === "seq" && isSnapshot(value)))
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
   )
@@ -72,7 +76,7 @@ const rowOfCall = (
   conversation: string,
   project: string,
   agent: string,
-  { arguments: input, callId, questions, reason, snapshot }: Recovered
+  { arguments: input, callId, questions, reason, snapshot }: Call
 ): CallInfo | undefined =>
   callRow(
     { conversation, project, agent },
@@ -80,7 +84,7 @@ const rowOfCall = (
       callId,
       turnId: snapshot.data.turnId ?? "",
       tool: snapshot.data.toolName ?? "",
-      arguments: JSON.stringify(input ?? null),
+      arguments: input,
       reason,
       questions
     },
@@ -111,7 +115,7 @@ const putAgent = (
   for (const call of calls.values()) {
     const { snapshot, ...facts } = call
     put(`${conversation} tool/${name}/${call.callId}`, snapshot)
-    put(`${conversation} tool/${name}/${call.callId}: facts`, facts)
+    put(`${conversation} tool/${name}/${call.callId}: facts`, { ...facts, arguments: JSON.parse(call.arguments) })
     const row = rowOfCall(conversation, project.name, name, call)
     if (row !== undefined) rows.push(row)
     put(`row: call ${conversation}/${call.callId}`, row)
@@ -126,8 +130,14 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
   for (const project of projects.values()) {
     const { agents, config, conversation, life, name } = project
     put(`${conversation} conversation/${conversation}`, life.snapshot)
-    const { snapshot: _, ...facts } = life
-    put(`${conversation} conversation/${conversation}: facts`, { name, config, ...facts })
+    const { snapshot: _, failures, ...facts } = life
+    const log = yield* EventLog
+    // as it was recorded: each failure by its cause's eventId
+    const causes = yield* Effect.forEach(failures, ([agent, seq]) =>
+      Effect.map(log.find({ stream: conversation, seq }), (rune) => [agent, rune!.eventId] as const)
+    )
+    const told = { name, config, ...facts, failures: new Map(causes) }
+    put(`${conversation} conversation/${conversation}: facts`, told)
     const { archive, broken, limits, snapshot, spent } = life
     const who = [...agents.keys()]
     const row = {

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Redact } from "../../../src/event-log/Redact.ts"
 import { EventLog } from "../../../src/event-log/EventLog.ts"
-import * as SqlEventLog from "../../../src/event-log/SqlEventLog.ts"
+import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import { type Recording, restore } from "../../support/Recording.ts"
 import { folded } from "./Folded.ts"
 
@@ -15,7 +15,7 @@ export const withLogAt = <A, E, R>(recording: Recording, after: number, use: Eff
     Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-replay-"))),
     (folder) => {
       const file = restore(recording, after, join(folder, "s"))
-      const log = SqlEventLog.layer({ file }).pipe(Layer.provide(Redact.layer))
+      const log = DaemonLog.layerInline({ file }).pipe(Layer.provide(Redact.layer))
       return Effect.provide(use, Layer.fresh(log))
     },
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))

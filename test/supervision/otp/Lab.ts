@@ -119,8 +119,9 @@ export const tag = <A, E extends { readonly _tag: string }, R>(effect: Effect.Ef
 /** All that was under way is done: nothing is timed, so a bounded number of turns is enough. */
 export const settled = Effect.forEach(Array.from({ length: 200 }), () => Effect.yieldNow, { discard: true })
 
-/** A supervisor in a Scope of the test's own, to be stopped by hand. */
-export const start = (options: Partial<Options>) => make({ name: "sup", traceCapacity: 10_000, ...options })
+/** A supervisor in a Scope of the test's own, to be stopped by hand. It restarts at once, as OTP's. */
+export const start = (options: Partial<Options>) =>
+  make({ name: "sup", traceCapacity: 10_000, backoff: "none", ...options })
 
 /** A child that ends by itself, and the supervisor that has dealt with it. */
 export const die = (lab: Lab, id: string, how: End) => Effect.andThen(lab.end(id, how), settled)

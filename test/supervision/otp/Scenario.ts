@@ -1,42 +1,75 @@
 /**
- * Scenario: a random supervision tree and what happens to it, as data; how it
- * reads in Erlang, and how it runs through our supervisor.
+ * Scenario: a random supervision tree and what happens to it, as data, and how it
+ * reads in Erlang.
+ *
+ * A tree has up to three levels of supervisors, some of them dynamic
+ * (simple_one_for_one); its children obey, take their time or are deaf when they are
+ * asked to stop, with a grace, without an end of it, or killed at once; windows are
+ * seconds long, and time passes. Left out, because OTP promises no order there: the
+ * death of children of two supervisors at one moment, and the kill of a supervisor.
  */
-import { Effect, type Scope } from "effect"
-import type { ChildSpec, RestartType } from "../../../src/supervision/Child.ts"
-import { make, type Supervisor } from "../../../src/supervision/Supervisor.ts"
-import type { AutoShutdown, Options, Strategy } from "../../../src/supervision/SupervisorOptions.ts"
-import { type End, Lab, settled, type Start } from "./Lab.ts"
+import type { RestartType } from "../../../src/supervision/Child.ts"
+import type { AutoShutdown, Strategy } from "../../../src/supervision/SupervisorOptions.ts"
 
-interface Flags {
+/** What the next starts of a child do; `ok` where nothing is planned. */
+export type Start = "ok" | "error" | "ignore"
+
+/** How a child ends by itself; `kill` is done to it, and leaves it no last word. */
+export type End = "normal" | "shutdown" | "shutdown_term" | "abnormal" | "kill"
+
+export interface Flags {
   readonly strategy: Strategy
   readonly intensity: number
+  /** in seconds */
+  readonly period: number
   readonly autoShutdown: AutoShutdown
 }
 
-type Node =
-  | { readonly type: "worker"; readonly id: string; readonly restart: RestartType; readonly significant: boolean }
-  | {
-      readonly type: "supervisor"
-      readonly id: string
-      readonly restart: RestartType
-      readonly significant: boolean
-      readonly flags: Flags
-      readonly children: ReadonlyArray<Node>
-    }
+export interface Worker {
+  readonly type: "worker"
+  readonly id: string
+  readonly restart: RestartType
+  readonly significant: boolean
+  /** ms, where it is a number */
+  readonly shutdown: "default" | "infinity" | "brutal" | number
+  /** What a worker does that is asked to stop. */
+  readonly stops: "obeys" | "slowly" | "never"
+  /** Ours only: a loop in a fiber, a handle, or a handle that is started without a fiber. */
+  readonly made: "loop" | "handle" | "directly"
+}
 
-type Step =
-  | { readonly _tag: "plan"; readonly id: string; readonly starts: ReadonlyArray<Start> }
-  | { readonly _tag: "die"; readonly ends: ReadonlyArray<readonly [string, End]> }
-  | { readonly _tag: "add"; readonly supervisor: string; readonly child: Node }
-  | { readonly _tag: "terminate" | "restart" | "delete"; readonly supervisor: string; readonly id: string }
-
-export interface Scenario {
+export interface Team {
+  readonly type: "supervisor"
+  readonly id: string
+  readonly restart: RestartType
+  readonly significant: boolean
   readonly flags: Flags
+  /** None in a dynamic one. */
   readonly children: ReadonlyArray<Node>
   /** What the instances of a dynamic supervisor have in common. */
-  readonly template: { readonly restart: RestartType; readonly significant: boolean }
+  readonly template: Worker
+}
+
+export type Node = Worker | Team
+
+export type Step =
+  | { readonly _tag: "plan"; readonly id: string; readonly starts: ReadonlyArray<Start> }
+  /** At one moment: their supervisor hears of all before it acts on any. */
+  | { readonly _tag: "die"; readonly supervisor: string; readonly ends: ReadonlyArray<readonly [string, End]> }
+  | { readonly _tag: "add"; readonly supervisor: string; readonly child: Worker; readonly isInstance: boolean }
+  | {
+      readonly _tag: "terminate" | "restart" | "delete"
+      readonly supervisor: string
+      readonly id: string
+      readonly isInstance: boolean
+    }
+  | { readonly _tag: "pass"; readonly seconds: number }
+
+export interface Scenario {
+  readonly top: Team
   readonly steps: ReadonlyArray<Step>
+  /** The first letters of the ids of instances: which of several stops first is nobody's promise. */
+  readonly dynamic: ReadonlySet<string>
 }
 
 // Chance, from a seed that a failure prints.
@@ -58,80 +91,107 @@ const dice = (seed: number) => {
 }
 type Dice = ReturnType<typeof dice>
 
-const workers = ["a", "b", "c", "d", "e", "f"]
+const letters = ["a", "b", "c", "d", "e", "f"]
 const strategies: ReadonlyArray<Strategy> = ["one_for_one", "one_for_all", "rest_for_one"]
-const ends: ReadonlyArray<End> = ["normal", "shutdown", "shutdown_term", "abnormal", "abnormal", "abnormal"]
+const ends: ReadonlyArray<End> = ["normal", "shutdown", "shutdown_term", "abnormal", "abnormal", "abnormal", "kill"]
 const starts: ReadonlyArray<Start> = ["ok", "ok", "error", "error", "ignore"]
 /** OTP keeps an instance that answers ignore to its restart as a child without a pid; ours is forgotten. */
-const dynamicStarts = starts.filter((start) => start !== "ignore")
+const instanceStarts = starts.filter((start) => start !== "ignore")
 
-const flags = (roll: Dice, strategy: Strategy): Flags => ({
-  strategy,
-  intensity: roll.below(6),
-  autoShutdown: roll.pick(["never", "never", "any_significant", "all_significant"])
-})
+/** The first letter of the ids of its children names a supervisor. */
+interface Place {
+  readonly team: Team
+  readonly letter: string
+}
+
+const idsOf = (letter: string) => [1, 2, 3, 4].map((n) => `${letter}${n}`)
 
 const policy = (roll: Dice, autoShutdown: AutoShutdown) => {
   const restart = roll.pick<RestartType>(["permanent", "permanent", "transient", "temporary"])
   return { restart, significant: restart !== "permanent" && autoShutdown !== "never" && roll.chance(0.5) }
 }
 
-const step = (
-  roll: Dice,
-  supervisors: ReadonlyArray<string>,
-  starts: ReadonlyArray<Start>,
-  child: (id: string) => Node
-): Step => {
-  const kind = roll.below(10)
-  const id = roll.pick(workers)
-  const supervisor = roll.pick(supervisors)
-  if (kind < 3) return { _tag: "die", ends: [[id, roll.pick(ends)]] }
-  // At the same moment only under one supervisor: which of two acts first is nobody's promise.
-  if (kind < 4 && supervisors.length === 1) {
-    const others = workers.filter(() => roll.chance(0.4))
-    return { _tag: "die", ends: others.map((other) => [other, roll.pick(ends)] as const) }
+const worker = (roll: Dice, id: string, autoShutdown: AutoShutdown): Worker => {
+  const shutdown = roll.pick<Worker["shutdown"]>(["default", "default", "default", "infinity", "brutal", 1, 2])
+  const isPatient = shutdown === "default" || shutdown === "infinity"
+  const stops = roll.chance(0.6) ? "obeys" : isPatient ? "slowly" : "never"
+  const made = roll.pick<Worker["made"]>(["loop", "loop", "handle", "directly"])
+  // A fiber cannot tell a kill from an interruption.
+  const canLoop = stops === "obeys" && shutdown !== "brutal"
+  return {
+    type: "worker",
+    id,
+    ...policy(roll, autoShutdown),
+    shutdown,
+    stops,
+    made: made === "loop" && !canLoop ? "handle" : made
   }
-  if (kind < 7) return { _tag: "plan", id, starts: Array.from({ length: 1 + roll.below(4) }, () => roll.pick(starts)) }
-  if (kind < 8) return { _tag: "add", supervisor, child: child(id) }
+}
+
+const team = (roll: Dice, id: string, above: AutoShutdown, depth: number, places: Array<Place>): Team => {
+  const letter = letters[places.length]!
+  const flags: Flags = {
+    strategy: roll.chance(0.2) ? "dynamic" : roll.pick(strategies),
+    intensity: roll.below(6),
+    period: roll.pick([1, 2, 5, 10, 3600]),
+    autoShutdown: roll.pick(["never", "never", "any_significant", "all_significant"])
+  }
+  const template = worker(roll, "template", flags.autoShutdown)
+  const children: Array<Node> = []
+  const made: Team = { type: "supervisor", id, ...policy(roll, above), flags, children, template }
+  places.push({ team: made, letter })
+  if (flags.strategy === "dynamic") return made
+  for (const child of idsOf(letter).slice(0, 1 + roll.below(3))) children.push(worker(roll, child, flags.autoShutdown))
+  const tries = depth < 2 ? 2 : 0
+  for (let n = 0; n < tries; n++) {
+    if (places.length === letters.length || !roll.chance(0.4)) continue
+    const below = team(roll, `s${letter}${n}`, flags.autoShutdown, depth + 1, places)
+    children.splice(roll.below(children.length + 1), 0, below)
+  }
+  return made
+}
+
+const isDynamic = ({ team }: Place) => team.flags.strategy === "dynamic"
+
+const adding = (roll: Dice, { letter, team }: Place): Step => {
+  const id = roll.pick(idsOf(letter))
+  const isInstance = team.flags.strategy === "dynamic"
+  const child = isInstance ? { ...team.template, id } : worker(roll, id, roll.pick(["never", "any_significant"]))
+  return { _tag: "add", supervisor: team.id, child, isInstance }
+}
+
+const step = (roll: Dice, places: ReadonlyArray<Place>): Step => {
+  const kind = roll.below(20)
+  const place = roll.pick(places)
+  const ids = idsOf(place.letter)
+  const id = roll.pick(ids)
+  if (kind < 6) return { _tag: "die", supervisor: place.team.id, ends: [[id, roll.pick(ends)]] }
+  if (kind < 8) {
+    const some = ids.filter(() => roll.chance(0.5))
+    return { _tag: "die", supervisor: place.team.id, ends: some.map((other) => [other, roll.pick(ends)] as const) }
+  }
+  if (kind < 12) {
+    const planned = isDynamic(place) ? instanceStarts : starts
+    return { _tag: "plan", id, starts: Array.from({ length: 1 + roll.below(4) }, () => roll.pick(planned)) }
+  }
+  if (kind < 15) return adding(roll, place)
+  if (kind < 17) return { _tag: "pass", seconds: roll.pick([1, 1, 2, 3, 5, 11]) }
+  const below = place.team.children.flatMap((child) => (child.type === "supervisor" ? child.id : []))
   return {
     _tag: roll.pick(["terminate", "restart", "delete"] as const),
-    supervisor,
-    id: roll.pick([...workers, "inner"])
+    supervisor: place.team.id,
+    id: roll.pick([...ids, ...below]),
+    isInstance: isDynamic(place)
   }
 }
 
 export const scenario = (seed: number): Scenario => {
   const roll = dice(seed)
-  const dynamic = roll.chance(0.2)
-  const top = flags(roll, dynamic ? "dynamic" : roll.pick(strategies))
-  const template = policy(roll, top.autoShutdown)
-  const worker = (id: string, autoShutdown: AutoShutdown): Node => ({
-    type: "worker",
-    id,
-    ...(dynamic ? template : policy(roll, autoShutdown))
-  })
-  const inner = flags(roll, roll.pick(strategies))
-  const own = workers.slice(0, 1 + roll.below(3))
-  const below = workers.slice(own.length, own.length + roll.below(3))
-  const children: Array<Node> = dynamic ? [] : own.map((id) => worker(id, top.autoShutdown))
-  const nested = !dynamic && roll.chance(0.5)
-  if (nested) {
-    const at = roll.below(children.length + 1)
-    children.splice(at, 0, {
-      type: "supervisor",
-      id: "inner",
-      ...policy(roll, top.autoShutdown),
-      flags: inner,
-      children: below.map((id) => worker(id, inner.autoShutdown))
-    })
-  }
-  const steps = Array.from({ length: 14 }, (_, n) => {
-    if (dynamic && n < 4) return { _tag: "add", supervisor: "top", child: worker(workers[n]!, "never") } as const
-    return step(roll, nested ? ["top", "inner"] : ["top"], dynamic ? dynamicStarts : starts, (id) =>
-      worker(id, roll.pick(["never", top.autoShutdown]))
-    )
-  })
-  return { flags: top, children, template, steps }
+  const places: Array<Place> = []
+  const top = team(roll, "top", "never", 0, places)
+  const filling = places.filter(isDynamic).flatMap((place) => [adding(roll, place), adding(roll, place)])
+  const steps = [...filling, ...Array.from({ length: 16 }, () => step(roll, places))]
+  return { top, steps, dynamic: new Set(places.filter(isDynamic).map(({ letter }) => letter)) }
 }
 
 // In Erlang.
@@ -141,116 +201,56 @@ const reason: { readonly [end in End]: string } = {
   shutdown: "shutdown",
   shutdown_term: "{shutdown, some_info}",
   abnormal: "abnormal",
-  kill: "killed"
+  kill: "kill"
 }
 
 const list = (terms: ReadonlyArray<string>) => `[${terms.join(", ")}]`
 
-const erlangFlags = ({ strategy, intensity, autoShutdown }: Flags) =>
-  `#{strategy => ${strategy === "dynamic" ? "simple_one_for_one" : strategy}, intensity => ${intensity}, period => 3600, auto_shutdown => ${autoShutdown}}`
+const erlangFlags = ({ autoShutdown, intensity, period, strategy }: Flags) =>
+  `#{strategy => ${strategy === "dynamic" ? "simple_one_for_one" : strategy}, intensity => ${intensity}, period => ${period}, auto_shutdown => ${autoShutdown}}`
 
-const erlangNode = (node: Node): string => {
-  const common = `${node.type}, ${node.id}, ${node.restart}, ${node.significant}`
-  return node.type === "worker"
-    ? `{${common}}`
-    : `{${common}, ${erlangFlags(node.flags)}, ${list(node.children.map(erlangNode))}}`
+const erlangWorker = (node: Worker, id: string) => {
+  const shutdown = node.shutdown === "default" ? 5000 : node.shutdown === "brutal" ? "brutal_kill" : node.shutdown
+  return `{worker, ${id}, ${node.restart}, ${node.significant}, ${shutdown}, ${node.stops}}`
 }
 
-const erlangStep = (step: Step, dynamic: boolean): string => {
+const erlangChildren = ({ children, flags, template }: Team): string =>
+  list(flags.strategy === "dynamic" ? [erlangWorker(template, "template")] : children.map(erlangNode))
+
+const erlangNode = (node: Node): string =>
+  node.type === "worker"
+    ? erlangWorker(node, node.id)
+    : `{supervisor, ${node.id}, ${node.restart}, ${node.significant}, ${erlangFlags(node.flags)}, ${erlangChildren(node)}}`
+
+const erlangStep = (step: Step): string => {
   switch (step._tag) {
     case "plan":
       return `{plan, ${step.id}, ${list(step.starts)}}`
     case "die":
-      return `{die, ${list(step.ends.map(([id, end]) => `{${id}, ${reason[end]}}`))}}`
+      return `{die, ${step.supervisor}, ${list(step.ends.map(([id, end]) => `{${id}, ${reason[end]}}`))}}`
     case "add":
-      return `{add, ${step.supervisor}, ${dynamic ? step.child.id : erlangNode(step.child)}}`
-    case "terminate":
-      return `{${dynamic ? "terminate_instance" : "terminate"}, ${step.supervisor}, ${step.id}}`
+      return `{add, ${step.supervisor}, ${step.isInstance ? step.child.id : erlangWorker(step.child, step.child.id)}}`
+    case "pass":
+      return `{pass, ${step.seconds}}`
     default:
-      return `{${step._tag}, ${step.supervisor}, ${step.id}}`
+      return `{${step._tag === "terminate" && step.isInstance ? "terminate_instance" : step._tag}, ${step.supervisor}, ${step.id}}`
   }
 }
 
-export const toErlang = ({ flags, children, template, steps }: Scenario): string => {
-  const dynamic = flags.strategy === "dynamic"
-  const nodes = dynamic ? [`{template, ${template.restart}, ${template.significant}}`] : children.map(erlangNode)
-  return `{${erlangFlags(flags)},\n ${list(nodes)},\n ${list(steps.map((step) => erlangStep(step, dynamic)))}}.\n`
-}
+export const toErlang = ({ steps, top }: Scenario): string =>
+  `{${erlangFlags(top.flags)},\n ${erlangChildren(top)},\n ${list(steps.map(erlangStep))}}.\n`
 
-// Through ours.
-
-const results: { readonly [tag: string]: string } = {
-  AlreadyStarted: "already_started",
-  AlreadyPresent: "already_present",
-  Running: "running",
-  Restarting: "restarting",
-  NotFound: "not_found",
-  SimpleOneForOne: "simple_one_for_one",
-  StartFailed: "failed",
-  InvalidSpec: "invalid",
-  SupervisorEnded: "ended"
-}
-
-/** Runs a scenario and answers its lines, as the Erlang script prints them. */
-export const run = Effect.fnUntraced(function* (scenario: Scenario) {
-  const lab = new Lab()
-  const supervisors = new Map<string, Supervisor>()
-
-  const supervisor = (id: string, flags: Flags, children: ReadonlyArray<Node>) => {
-    const options: Options = { name: id, ...flags, period: "1 hour", children: children.map(spec) }
-    return Effect.tap(make(options), (made) => Effect.sync(() => supervisors.set(id, made)))
+/** A line in which the instances of one dynamic supervisor, which stop together, stand in the order of their names. */
+export const normal = ({ dynamic }: Scenario, line: string): string => {
+  const [result, lived = "", tree] = line.split(" | ")
+  const events = lived.split(", ")
+  const letterOf = (event: string) => (event.startsWith("stop ") && dynamic.has(event[5]!) ? event[5] : undefined)
+  let from = 0
+  for (let to = 1; to <= events.length; to++) {
+    const letter = letterOf(events[from]!)
+    if (letter !== undefined && to < events.length && letterOf(events[to]!) === letter) continue
+    events.splice(from, to - from, ...events.slice(from, to).toSorted())
+    from = to
   }
-  const spec = (node: Node): ChildSpec =>
-    node.type === "worker"
-      ? lab.spec(node.id, node)
-      : { ...node, start: Effect.suspend(() => supervisor(node.id, node.flags, node.children)) }
-
-  const tree = (id: string): Effect.Effect<string> =>
-    Effect.gen(function* () {
-      const rows: Array<string> = []
-      for (const child of yield* supervisors.get(id)!.whichChildren) {
-        const running = child.type === "supervisor" && child.status === "running"
-        rows.push(`${child.id}:${running ? yield* tree(child.id) : child.status}`)
-      }
-      const shown = scenario.flags.strategy === "dynamic" ? rows.toSorted() : rows
-      return `${id}(${shown.join(" ")})`
-    }).pipe(Effect.catchTag("SupervisorEnded", () => Effect.succeed("ended")))
-
-  const perform = (step: Step): Effect.Effect<string> => {
-    if (step._tag === "plan") return Effect.sync(() => (lab.plan(step.id, ...step.starts), "ok"))
-    if (step._tag === "die") {
-      return Effect.as(
-        Effect.forEach(step.ends, ([id, end]) => (lab.alive(id) ? lab.end(id, end) : Effect.void)),
-        "ok"
-      )
-    }
-    const target = supervisors.get(step.supervisor)
-    if (target === undefined) return Effect.succeed("ended")
-    const action = (): Effect.Effect<unknown, { readonly _tag: string }> => {
-      if (step._tag === "add") return target.startChild(spec(step.child))
-      if (step._tag === "terminate") return target.terminateChild(step.id)
-      return step._tag === "restart" ? target.restartChild(step.id) : target.deleteChild(step.id)
-    }
-    return Effect.match(action(), {
-      onSuccess: (handle) =>
-        handle === undefined && (step._tag === "add" || step._tag === "restart") ? "ignored" : "ok",
-      onFailure: (error) => results[error._tag] ?? error._tag
-    })
-  }
-
-  const lines: Array<string> = []
-  const show = (result: string) =>
-    Effect.gen(function* () {
-      yield* settled
-      lines.push(`${result} | ${lab.take().join(", ")} | ${supervisors.has("top") ? yield* tree("top") : "ended"}`)
-    })
-
-  const body: Effect.Effect<void, never, Scope.Scope> = Effect.gen(function* () {
-    const started = yield* Effect.exit(supervisor("top", scenario.flags, scenario.children))
-    yield* show(started._tag === "Success" ? "ok" : "failed")
-    for (const step of scenario.steps) yield* show(yield* perform(step))
-  })
-  yield* Effect.scoped(body)
-  yield* show("stopped")
-  return lines
-})
+  return [result, events.join(", "), tree].join(" | ")
+}

@@ -417,7 +417,7 @@ describe("OTP supervisor suite: policy", () => {
     Effect.gen(function* () {
       // A worker deep in the tree whose init crashes: all above it fail to start, with the reason on top.
       const faulty: ChildSpec = { id: "app_faulty", start: Effect.die(new Error("undef")) }
-      const inner = nested({ name: "inner", children: [lab.spec("first"), faulty] })
+      const inner = nested({ backoff: "none", name: "inner", children: [lab.spec("first"), faulty] })
       const failed = yield* Effect.flip(start({ name: "app", children: [lab.spec("zeroth"), inner] }))
       expect(failed).toMatchObject({ _tag: "StartFailed", supervisor: "app", child: "inner" })
       expect(failed.message).toContain("undef")
@@ -619,7 +619,7 @@ describe("OTP supervisor suite: robustness", () => {
 
   otp("tree", (lab) =>
     Effect.gen(function* () {
-      const flags = { intensity: 4, period: "1 hour" } as const
+      const flags = { backoff: "none", intensity: 4, period: "1 hour" } as const
       const sup1 = nested({ ...flags, name: "sup1", children: lab.specs("child1 child2") })
       const sup2 = nested({ ...flags, name: "sup2" })
       const top = yield* start({ ...flags, strategy: "one_for_all" })

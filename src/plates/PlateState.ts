@@ -1,10 +1,10 @@
 /**
- * PlateData: what a plate holds, and what can be done to its sets.
+ * PlateState: what a plate holds, and what can be done to its sets.
  *
  * A session is not one slot but several sets: a turn, the open prompts, the work
- * in the background, the process. Every set is bounded; all is pure.
+ * in the background, the process. Guarantees: every set is bounded; all is pure, and
+ * knows no event.
  */
-import type { Event } from "./PlateMachine.ts"
 
 /** A tool call that has begun and not ended. */
 export interface Call {
@@ -206,23 +206,6 @@ export const withProcess = (data: Data, { pid, pidStart }: Pid): Data =>
         ].slice(-MAX.processes),
         formerPids: data.formerPids.filter((former) => former !== pid)
       }
-
-/** A start that was kept somewhere until we were up, and is older than what we have heard since. */
-export const isLate = (data: Data, event: Event): boolean =>
-  event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
-
-/** A compaction goes on within its turn; every other start shows an idle screen. One that is told late only says whose it is. */
-export const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSessionStart" }>): Data => {
-  const late = isLate(data, event)
-  return {
-    ...withProcess(data, event),
-    ...(event.source === "compact" ? { compacting: false } : late ? {} : cleared),
-    closed: false,
-    cwd: event.cwd ?? data.cwd,
-    sessionId: event.sessionId,
-    formerIds: data.formerIds.filter((id) => id !== event.sessionId)
-  }
-}
 
 /** A dialog is open for so long, ms, before a notification tells of it. */
 const NOTIFIED_AFTER = 3_000

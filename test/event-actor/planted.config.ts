@@ -1,0 +1,25 @@
+/** The tests of this folder with one fault planted: `PLANT` is its place in the list. */
+import { join } from "node:path"
+import { defineConfig } from "vitest/config"
+import { faults } from "./Faults.ts"
+
+const fault = faults[Number(process.env["PLANT"])]!
+
+export default defineConfig({
+  root: join(import.meta.dirname, "../.."),
+  plugins: [
+    {
+      name: "plant",
+      enforce: "pre",
+      transform: (code, id) =>
+        id.endsWith(`/src/event-actor/${fault.file}`) ? code.replace(fault.from, () => fault.to) : undefined
+    }
+  ],
+  test: {
+    include: ["CommitScope", "Random", "Promises", "Timers", "StateMachineActor", "AgentLife", "Joining"].map(
+      (name) => `test/event-actor/${name}.test.ts`
+    ),
+    bail: 1,
+    testTimeout: 20_000
+  }
+})
