@@ -90,6 +90,8 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
   return { _tag: `turn_${ended.outcome}`, turnId }
 }
 
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace

@@ -69,6 +69,8 @@ const full = (name: string): CommandRefused =>
     remedy: `See what keeps it: agentd why ${name}`
   })
 
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace

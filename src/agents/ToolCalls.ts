@@ -328,6 +328,8 @@ class Moves {
   }
 }
 
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace

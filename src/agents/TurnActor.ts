@@ -114,6 +114,8 @@ export const outputOf = (rune: { readonly payload: { readonly [key: string]: unk
 /** A run that is being ended, and has not within its grace and this, is killed. */
 const PATIENCE = Duration.minutes(1)
 
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace

@@ -104,6 +104,8 @@ export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"
   return { _tag: "spawn_requested", agentId: agent, role: role ?? "", model, parentId: parent }
 }
 
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace

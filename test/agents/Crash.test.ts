@@ -1,17 +1,13 @@
 /**
  * The daemon dies at every rune: right after it is durable, before anybody has heard
  * of it, or once they have. What the next daemon makes of the log is what was asked,
- * done once. `LONG=1` takes every point, else a sample of them.
+ * done once.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { AgentWorld, STREAM } from "./AgentWorld.ts"
 import { drive, holds, obedient, type Outside, settings } from "./Obedient.ts"
 import { memoryLog, mortal, type TestLog } from "./TestLog.ts"
-
-const long = process.env["LONG"] !== undefined
-/** Of the sample. */
-const EVERY = 5
 
 const fresh = Effect.gen(function* () {
   const log = yield* memoryLog
@@ -64,9 +60,8 @@ describe("kill -9 at every rune", { timeout: 300_000 }, () => {
   for (const heard of [false, true]) {
     it.live(`${heard ? "once it has been heard of" : "before anybody hears of it"}: done once, nothing lost`, () =>
       Effect.gen(function* () {
-        const step = long ? 1 : EVERY
         let n = 1
-        while (yield* Effect.scoped(die(n, heard))) n += step
+        while (yield* Effect.scoped(die(n, heard))) n += 1
         assert.isAbove(n, 15)
       })
     )

@@ -7,7 +7,7 @@ import { layer, layerMemory, type Options } from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { Flight, Log, type Unit } from "../../src/event-log/Log.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
+import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 import { until } from "./World.ts"
 
 /** The service, with the log that actors append to. */
@@ -24,6 +24,16 @@ export const memoryLog = Effect.map(Layer.build(Layer.fresh(layerMemory.pipe(Lay
 export const openLog = (options: Options) =>
   Effect.map(Layer.build(Layer.fresh(layer(options).pipe(Layer.provide(Redact.layer)))), bothOf)
 
+/** What of a log is so, in a log of its own: as another daemon might have left it. */
+export const copyOf = Effect.fnUntraced(function* (log: TestLog, holds: (rune: Rune) => boolean) {
+  const copy = yield* memoryLog
+  for (const rune of yield* log.tail({}, 100_000)) {
+    const { actor, from, kind, payload, stream, to, trigger } = rune
+    if (holds(rune)) yield* copy.append([{ actor, from, kind, payload, stream, to, trigger }])
+  }
+  return copy
+})
+
 /** The one that is provided. */
 export const provided = Effect.map(Effect.context<EventLog | Log>(), bothOf)
 
@@ -37,6 +47,7 @@ class Between implements Log {
   protected readonly below: Log
   durable: number
   readonly units: Array<Unit> = []
+  isOver = false
 
   constructor(below: Log) {
     this.below = below
@@ -70,8 +81,16 @@ class Between implements Log {
     return isDurable
   }
 
+  /** Nothing that is on its way becomes durable any more, and nothing more is taken. */
+  end(): void {
+    this.isOver = true
+    this.units.length = 0
+    this.flight.fail(gone)
+  }
+
   /** It is on its way, for as long as the test likes. */
   protected keep(unit: Unit): false {
+    if (this.isOver) throw gone
     this.flight.push(unit)
     this.units.push(unit)
     return false
@@ -91,12 +110,11 @@ class Between implements Log {
 /** The kinds of what is kept back. */
 class Holding extends Between {
   held: (rune: Pick<RuneDraft, "kind" | "actor" | "trigger">) => boolean = () => false
-  isDead = false
   caught = 0
   private readonly waiting: Array<Held> = []
 
   override append(unit: Unit): boolean {
-    if (this.isDead) return this.keep(unit)
+    if (this.isOver) throw gone
     const isHeld = unit.runes.some((rune) => this.held(rune))
     if (isHeld) this.caught += 1
     if (!isHeld && this.waiting.length === 0) return super.append(unit)
@@ -107,18 +125,26 @@ class Holding extends Between {
   /** What is no actor's stands in the same line. */
   inLine<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
-      if (this.isDead) return Effect.never
+      if (this.isOver) return Effect.die(gone)
       if (this.waiting.length === 0) return effect
       const turn = Deferred.makeUnsafe<void>()
       this.waiting.push({ run: () => Deferred.doneUnsafe(turn, Effect.void) })
-      return Effect.andThen(Deferred.await(turn), effect)
+      return Effect.andThen(
+        Deferred.await(turn),
+        Effect.suspend(() => (this.isOver ? Effect.die(gone) : effect))
+      )
     })
   }
 
+  die(): void {
+    this.held = () => false
+    const { waiting } = this
+    this.end()
+    for (const next of waiting.splice(0)) if ("run" in next) next.run()
+  }
+
   rise(): void {
-    this.isDead = false
-    this.units.length = 0
-    this.waiting.length = 0
+    this.isOver = false
   }
 
   free(): void {
@@ -153,7 +179,7 @@ export const holding = (log: TestLog) => {
     free: Effect.sync(() => core.free()),
     /** This daemon writes nothing more, not even what waits. */
     die: Effect.sync(() => {
-      core.isDead = true
+      core.die()
       death.openUnsafe()
     }),
     dead: death.await,
@@ -214,7 +240,10 @@ export const mortal = Effect.fnUntraced(function* (log: TestLog, n: number, hear
   return {
     log: { ...log, core, append, appendLazy } satisfies TestLog as TestLog,
     dead: Deferred.await(dead),
-    bury: Deferred.fail(buried, gone),
+    bury: Effect.andThen(
+      Deferred.fail(buried, gone),
+      Effect.sync(() => core.end())
+    ),
     count: () => core.count
   }
 })
