@@ -126,12 +126,9 @@ describe("channels on real agents", () => {
       yield* daemon.fleet.resume("", world.caller)
       yield* daemon.channels.post("reviews", "Now?", world.caller)
       const texts = yield* Agents.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
-      assert.deepStrictEqual(texts, [
-        "ada: Hello?",
-        ": ⚠ No agents available in this channel",
-        "ada: Now?",
-        "pm: Here."
-      ])
+      // the notice may come as the last seat falls silent, or with the post that finds none
+      assert.sameMembers(texts.slice(0, 2), ["ada: Hello?", ": ⚠ No agents available in this channel"])
+      assert.deepStrictEqual(texts.slice(2), ["ada: Now?", "pm: Here."])
     }).pipe(Effect.scoped)
   )
 })

@@ -100,7 +100,9 @@ const putAgent = (
 ) => {
   const { conversation } = project
   const { broken, inbox, name, tools } = record
-  const { began, incarnation, now: worker } = record.worker
+  const { began, incarnation, now: stands } = record.worker
+  const worker = stands
+  // the prompt came into the data after the recording
   const { ended, ...turn } = record.turn
   const { countedTo: _, spent, ...lived } = record.life
   const life = lived.entered === 0 ? undefined : lived
@@ -108,7 +110,7 @@ const putAgent = (
   const calls = new Map(HashMap.entries(tools.open))
   put(`${conversation} inbox/${name}`, inbox)
   put(`${conversation} turn/${name}`, turn)
-  put(`${conversation} worker/${name}`, worker)
+  put(`${conversation} worker/${name}`, stands && { ...stands, data: { ...stands.data, prompt: undefined } })
   put(`${conversation} agent/${name}`, life)
   put(`${conversation} agent/${name}: facts`, { began, broken, ended, grants, incarnation, spent })
   const rows: Array<CallInfo> = []
