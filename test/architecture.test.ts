@@ -121,16 +121,6 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "`agentd verify` reads a stopped daemon's log by itself, with the daemon's own kinds and invariants"
   },
   {
-    path: "src/goals/LiveGoals.ts",
-    rule: "src/agents/ConversationMachine.ts",
-    because: "goals read from the log, not yet through a port, whether their conversation is open"
-  },
-  {
-    path: "src/goals/Recovery.ts",
-    rule: "src/agents/ConversationMachine.ts",
-    because: "goals read from the log, not yet through a port, whether their conversation is open"
-  },
-  {
     path: "src/systemd/Launch.ts",
     rule: "node:child_process",
     because: "the daemon is the one child that must outlive the scope that started it"

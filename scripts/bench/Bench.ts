@@ -3,9 +3,13 @@
  *
  * A bench file exports `bench: Bench`. Subjects are measured in turn within each
  * round, in changing order, so that whatever else the machine does meets all of
- * them; a figure is the median over the rounds.
+ * them. A figure is the median over the rounds; a ratio is taken within each round, and
+ * is the median of these, with the least and the most.
  */
 import { spawnSync } from "node:child_process"
+import { mkdtempSync, rmSync } from "node:fs"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 
 export interface Row {
   /** What was measured: "tell". */
@@ -14,22 +18,38 @@ export interface Row {
   readonly subject: string
   readonly unit: string
   readonly median: number
-  /** Of the rounds. */
-  readonly lowest: number
-  readonly highest: number
-  /** How many times better ours is than this subject; 1 for ours. */
-  readonly ratio: number
+  /** One a round. */
+  readonly samples: ReadonlyArray<number>
+  /** How many times better ours is than this subject, round by round; 1 for ours. */
+  readonly ratios: ReadonlyArray<number>
+}
+
+/** A figure of ours that is wanted: as a ratio to a peer's figure, or, without a peer, as it is. */
+export interface Aim {
+  readonly what: string
+  /** Who measures it; left out: the first subject. */
+  readonly of?: string
+  /** The peer, and which of its figures, where that is another one than `what`. */
+  readonly to?: { readonly subject: string; readonly what?: string }
+  readonly atLeast?: number
+  readonly atMost?: number
 }
 
 export interface Bench {
   readonly name: string
   readonly run: () => Promise<ReadonlyArray<Row>>
+  readonly aims?: ReadonlyArray<Aim>
 }
 
-/** One round of one subject: figures by what they measure. A subject leaves out what it cannot do. */
+/** Figures by what they measure. */
+export interface Figures {
+  readonly [what: string]: number
+}
+
+/** One round of one subject. A subject leaves out what it cannot do. */
 export interface Subject {
   readonly subject: string
-  readonly round: () => Promise<{ readonly [what: string]: number }>
+  readonly round: () => Promise<Figures>
 }
 
 /** What is measured: its unit, and which way is better. */
@@ -65,40 +85,70 @@ export const interleave = async (
     }
   }
   return measures.flatMap(({ better, unit, what }) => {
-    const ours = median(samples.get(`${what}\n${subjects[0]!.subject}`) ?? [])
+    const ours = samples.get(`${what}\n${subjects[0]!.subject}`) ?? []
     return subjects.flatMap(({ subject }) => {
       const figures = samples.get(`${what}\n${subject}`)
       if (figures === undefined) return []
-      const middle = median(figures)
+      const ratios = ratiosOf(ours, figures)
       return {
         what,
         subject,
         unit,
-        median: middle,
-        lowest: Math.min(...figures),
-        highest: Math.max(...figures),
-        ratio: better === "more" ? ours / middle : middle / ours
+        median: median(figures),
+        samples: figures,
+        ratios: better === "more" ? ratios : ratios.map((ratio) => 1 / ratio)
       }
     })
   })
 }
 
+/** Round by round. */
+const ratiosOf = (ours: ReadonlyArray<number>, theirs: ReadonlyArray<number>): ReadonlyArray<number> =>
+  ours.slice(0, theirs.length).map((figure, round) => figure / theirs[round]!)
+
 const figure = (value: number): string =>
   value >= 1000 ? Math.round(value).toLocaleString("en") : value >= 10 ? value.toFixed(1) : value.toPrecision(3)
 
-export const table = (rows: ReadonlyArray<Row>): string => {
-  const cells = [
-    ["what", "subject", "median", "unit", "lowest", "highest", "ours is better by"],
-    ...rows.map((row) => [
-      row.what,
-      row.subject,
-      figure(row.median),
-      row.unit,
-      figure(row.lowest),
-      figure(row.highest),
-      row.ratio === 1 || !Number.isFinite(row.ratio) ? "" : `${row.ratio.toFixed(2)}×`
+const spread = (samples: ReadonlyArray<number>, show: (value: number) => string): string =>
+  `${show(median(samples))} [${show(Math.min(...samples))}–${show(Math.max(...samples))}]`
+
+const times = (ratio: number): string => `${ratio.toFixed(2)}×`
+
+export const table = (rows: ReadonlyArray<Row>): string =>
+  lines([
+    ["what", "subject", "median", "unit", "least", "most", "ours is better by"],
+    ...rows.map(({ median, ratios, samples, subject, unit, what }) => [
+      what,
+      subject,
+      figure(median),
+      unit,
+      figure(Math.min(...samples)),
+      figure(Math.max(...samples)),
+      ratios.every((ratio) => ratio === 1) ? "" : spread(ratios, times)
     ])
-  ]
+  ])
+
+/** Which aims are reached; one whose peer was not measured says so. */
+export const verdicts = (aims: ReadonlyArray<Aim>, rows: ReadonlyArray<Row>): string =>
+  lines([
+    ["aim", "of", "to", "wanted", "is", ""],
+    ...aims.map(({ atLeast, atMost, of, to, what }) => {
+      const find = (subject: string | undefined, what: string) =>
+        rows.find((row) => row.what === what && (subject === undefined || row.subject === subject))
+      const ours = find(of, what)
+      const theirs = to && find(to.subject, to.what ?? what)
+      const peer = to === undefined ? "" : `${to.subject}${to.what === undefined ? "" : `, ${to.what}`}`
+      const show = to === undefined ? figure : times
+      const wanted = atLeast === undefined ? `≤ ${show(atMost!)}` : `≥ ${show(atLeast)}`
+      const named = [what, of ?? ours?.subject ?? "", peer, wanted]
+      if (ours === undefined || (to !== undefined && theirs === undefined)) return [...named, "not measured", ""]
+      const is = theirs === undefined ? ours.samples : ratiosOf(ours.samples, theirs.samples)
+      const isReached = atLeast === undefined ? median(is) <= atMost! : median(is) >= atLeast
+      return [...named, spread(is, show), isReached ? "reached" : "NOT reached"]
+    })
+  ])
+
+const lines = (cells: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = cells[0]!.map((_, column) => Math.max(...cells.map((row) => row[column]!.length)))
   return cells
     .map((row) =>
@@ -116,6 +166,15 @@ export const heap = (): number => {
   if (gc === undefined) throw new Error("run it with node --expose-gc")
   for (let n = 0; n < 4; n++) gc()
   return process.memoryUsage().heapUsed
+}
+
+export const perSecond = (count: number, since: number): number => (count * 1_000) / (performance.now() - since)
+
+/** A folder of its own, removed with the process. `BENCH_FOLDER` names the disk that is to be measured. */
+export const folder = (): string => {
+  const made = mkdtempSync(join(process.env["BENCH_FOLDER"] ?? tmpdir(), "agentd-bench-"))
+  process.once("exit", () => rmSync(made, { recursive: true, force: true }))
+  return made
 }
 
 export const isOnPath = (command: string): boolean => spawnSync("which", [command]).status === 0

@@ -4,7 +4,7 @@
  *     node --expose-gc scripts/bench/main.ts [NAME…]
  */
 import { readdirSync } from "node:fs"
-import { type Bench, table } from "./Bench.ts"
+import { type Bench, table, verdicts } from "./Bench.ts"
 
 const wanted = process.argv.slice(2)
 const files = readdirSync(import.meta.dirname).filter(
@@ -21,6 +21,8 @@ if (unknown.length > 0) {
 for (const bench of benches) {
   if (wanted.length > 0 && !wanted.includes(bench.name)) continue
   console.log(`${bench.name} (node ${process.versions.node})`)
-  console.log(table(await bench.run()))
+  const rows = await bench.run()
+  console.log(table(rows))
+  if (bench.aims !== undefined) console.log(`\n${verdicts(bench.aims, rows)}`)
   console.log()
 }

@@ -6,8 +6,10 @@
 import { Effect } from "effect"
 import type { Task } from "../../src/domain/GoalMessages.ts"
 import { pieces } from "../../src/goals/GoalActor.ts"
-import { GoalState, onward, startOf, type Told } from "../../src/goals/GoalState.ts"
+import type * as GoalMachine from "../../src/goals/GoalMachine.ts"
+import { apply, initial } from "../../src/goals/GoalState.ts"
 import { Plan } from "../../src/goals/Plan.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import * as PlanFile from "../../src/goals/PlanFile.ts"
 import { decide, type Worker } from "../../src/goals/Scheduler.ts"
 import { type Bench, heap, interleave, type Subject } from "./Bench.ts"
@@ -41,13 +43,14 @@ const workers = (busy: ReadonlySet<string>): ReadonlyArray<Worker> =>
   }))
 
 /** Gives out all that it can, ends the oldest, and so on to the end. */
-const workOff = (plan: Plan): number => {
+const workOff = (whole: Plan): number => {
+  let plan = whole
   const busy = new Map<string, string>()
   let assigned = 0
   for (;;) {
     const decision = decide(plan, workers(new Set(busy.keys())))
     if (decision._tag === "Assign") {
-      plan.assign(decision.task.task.id, { agent: decision.agent, messageId: "m", base: null }, assigned)
+      plan = plan.assign(decision.task.task.id, { agent: decision.agent, messageId: "m", base: null }, assigned)
       busy.set(decision.agent, decision.task.task.id)
       assigned++
       continue
@@ -55,15 +58,32 @@ const workOff = (plan: Plan): number => {
     const [oldest] = busy
     if (oldest === undefined) return assigned
     busy.delete(oldest[0])
-    plan.complete(oldest[1], { eventId: assigned, branch: null, cwd: null, head: null }, assigned)
+    plan = plan.complete(oldest[1], { eventId: assigned, branch: null, cwd: null, head: null }, assigned)
   }
 }
 
 /** The runes of a goal in which every task is done. */
-const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Told> => {
-  const told: Array<Told> = []
-  const say = (event: Told["event"]) =>
-    told.push({ eventId: told.length + 1, seq: told.length + 1, at: told.length, event })
+const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Rune> => {
+  const runes: Array<Rune> = []
+  const say = (event: GoalMachine.Event) => {
+    const eventId = runes.length + 1
+    runes.push({
+      format: 2,
+      eventId,
+      seq: eventId,
+      stream: "bench",
+      at: eventId,
+      kind: "plan.moved",
+      actor: "plan/g1",
+      from: null,
+      to: null,
+      trigger: event._tag,
+      cause: null,
+      moves: [],
+      visibility: "internal",
+      payload: { event }
+    })
+  }
   say({ _tag: "goal_submitted", planId: "g1", goal: "all of it", by: "bench" })
   for (const [index, piece] of pieces(tasks).entries()) {
     say(
@@ -78,7 +98,7 @@ const runesOf = (tasks: ReadonlyArray<Task>): ReadonlyArray<Told> => {
     say({ _tag: "task_started", taskId: id })
     say({ _tag: "task_completed", taskId: id, result: "done", evidence: null })
   }
-  return told
+  return runes
 }
 
 const time = async (size: number, run: () => unknown): Promise<number> => {
@@ -96,21 +116,15 @@ const subject = (size: number): Subject => ({
       tasks = await Effect.runPromise(PlanFile.check(value, { workers: [] }))
     })
     const before = heap()
-    const plan = new Plan()
-    plan.add(tasks, 0)
+    const plan = Plan.empty.add(tasks, 0)
     const bytes = (heap() - before) / size
     const schedule = await time(size, () => {
       if (workOff(plan) !== size) throw new Error("not every task was given out")
     })
     const runes = runesOf(tasks)
     const fold = await time(size, () => {
-      let stand = startOf()
-      const book = new GoalState()
-      for (const rune of runes) {
-        stand = onward(stand, rune)
-        book.apply(rune)
-      }
-      if (book.plan.counts.completed !== size) throw new Error("the fold lost a task")
+      const state = runes.reduce((before, rune) => apply(before, rune), initial)
+      if (state.plan.counts.completed !== size) throw new Error("the fold lost a task")
     })
     return { check, schedule, fold, memory: bytes }
   }

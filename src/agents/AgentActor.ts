@@ -33,6 +33,8 @@ export type LifeMessage =
   | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Partial<Budget.Spent> }
   /** The time of the turn is looked at. */
   | { readonly _tag: "Tick"; readonly turnId: string }
+  /** Who watches the agent is told whether it is there. */
+  | { readonly _tag: "Announce" }
   /** It waits for a place and is ended before it has begun. */
   | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
 
@@ -45,6 +47,7 @@ type Inner =
 type Act =
   | AgentMachine.Action
   | { readonly _tag: "Born" }
+  | { readonly _tag: "Announce" }
   | { readonly _tag: "CountUsage"; readonly spent: Partial<Budget.Spent>; readonly ref: RuneRef }
 
 /** The time of a turn is written this often, ms. */
@@ -182,8 +185,10 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  const perform = (action: Act): Effect.Effect<void> => {
+  const perform = (action: Act, state: LifeState): Effect.Effect<void> => {
     switch (action._tag) {
+      case "Announce":
+        return announce(state)
       case "Born":
         return Effect.sync(() => place.over.closeUnsafe())
       case "CountUsage":
@@ -204,7 +209,9 @@ export const make = Effect.gen(function* () {
       const ref = enteredBy(state, conversation)
       const of = { conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
-      if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, crashed: false })
+      if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, how: "stopped" })
+      // until its worker is ready for the next run
+      if (live.lost !== undefined) return
       yield* report({ ...of, _tag: "Online" })
       if (state.state === "idle") yield* report({ ...of, _tag: "Idle" })
     })
@@ -218,6 +225,8 @@ export const make = Effect.gen(function* () {
           return use(state, message, context)
         case "Tick":
           return use(state, { turnId: message.turnId, spent: {} }, context)
+        case "Announce":
+          return { runes: [], acts: [message] }
         case "Forgo":
           return forgo(message, context)
         case "Look":
@@ -249,7 +258,7 @@ export const make = Effect.gen(function* () {
       const name = AgentMachine.Agent.states[state].enter
       return name === undefined ? [] : [{ name, key: entered }]
     },
-    perform,
+    perform: (action, { state }) => perform(action, state),
     run: ({ name }, { self, state }) => {
       switch (name) {
         case "TakeWork":
@@ -278,9 +287,9 @@ export const make = Effect.gen(function* () {
     const { at, data, state } = life
     const ref = enteredBy(life, conversation)
     const reason = data.reason ?? "ended"
-    const crashed = state === "failed" || place.now().worker.now?.data.fatal != null
+    const how = state === "failed" || place.now().worker.now?.data.fatal != null ? "crashed" : "stopped"
     return Effect.andThen(
-      report({ _tag: "Offline", conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at, reason, crashed }),
+      report({ _tag: "Offline", conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at, reason, how }),
       Effect.andThen(
         home.agentEnded(agent, ref),
         Effect.sync(() => place.over.openUnsafe())

@@ -15,6 +15,7 @@ import { Backends } from "../backends/Backends.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import { type Address, AgentPort } from "../domain/AgentPort.ts"
+import { Conversations } from "../domain/Conversations.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import {
   type AgentInfo,
@@ -34,6 +35,7 @@ import { Fleet } from "./Fleet.ts"
 import * as FleetCommands from "./FleetCommands.ts"
 import type { ProjectServices } from "./AgentRegistry.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
+import * as LiveConversations from "./LiveConversations.ts"
 import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
 import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
@@ -76,6 +78,12 @@ export class LiveFleet {
     return [...this.projects.values()].flatMap((project) =>
       [...project.members.values()].map(({ tree }) => ({ project, tree }))
     )
+  }
+
+  /** Where the machine of a conversation stands. */
+  stateOf(conversation: string) {
+    const known = this.lost.get(conversation)?.record ?? this.closed.get(conversation)
+    return (this.projects.get(conversation)?.life ?? known?.life)?.snapshot.state
   }
 
   tree({ agent, conversation }: Address) {
@@ -315,6 +323,14 @@ export const layer = (options: Options) =>
         // a log that cannot be folded ends the daemon: nobody waits for it
         recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
       })
-      return Context.make(Fleet, FleetCommands.make(fleet, ready, bus)).pipe(Context.add(AgentPort, crew))
+      const conversations = LiveConversations.make({
+        log,
+        known: Effect.map(crew.recovered, () => fleet.entries.map(({ record }) => record.conversation)),
+        stateOf: (conversation) => fleet.stateOf(conversation)
+      })
+      return Context.make(Fleet, FleetCommands.make(fleet, ready, bus)).pipe(
+        Context.add(AgentPort, crew),
+        Context.add(Conversations, conversations)
+      )
     })
   )

@@ -319,6 +319,9 @@ export const make = Effect.gen(function* () {
       turnId,
       messageIds
     }
+    // its process died in it: the agent is gone before its turn is over
+    const why = reason ?? "its process died"
+    if (live.lost === turnId) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
     yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
   })
 

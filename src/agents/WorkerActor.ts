@@ -31,6 +31,8 @@ export type WorkerMessage =
   | { readonly _tag: "Look" }
   /** It has stopped: its agent ends with it, once its turn has. */
   | { readonly _tag: "Release" }
+  /** It is ready for the next run: where the last one's process died in a turn, the agent is back. */
+  | { readonly _tag: "Ready" }
   /** Its agent's life, which an older daemon began in an append of its own, may not have come to be. */
   | { readonly _tag: "Rise" }
 
@@ -237,6 +239,10 @@ export const make = Effect.gen(function* () {
         const isReady = life.state === "spawning" && state.now?.state === "BuildingPrompt"
         return { runes: [], tells: isReady ? [tell(toLife, { _tag: "init_complete" })] : next(setting, place, context) }
       }
+      case "Ready": {
+        const { toLife } = new Siblings(agent, context)
+        return { runes: [], tells: [tell(toLife, { _tag: "Announce" })] }
+      }
       case "Release":
         return release(state, context)
       case "Rise": {
@@ -284,6 +290,10 @@ export const make = Effect.gen(function* () {
 
   /** Says when the next run may begin; what comes later is looked at as it comes. */
   const buildPrompt = Effect.fnUntraced(function* (self: Handle, { data }: WorkerSnapshot) {
+    if (live.lost !== undefined) {
+      live.lost = undefined
+      yield* self.tell({ _tag: "Ready" })
+    }
     const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
     const wait = untilDue(data, Duration.toMillis(config().minRunInterval), now)
     if (wait > 0) yield* Effect.sleep(wait)

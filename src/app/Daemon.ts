@@ -35,8 +35,7 @@ import * as Endpoint from "../rpc/Endpoint.ts"
 import * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
 import * as Spool from "../http/Spool.ts"
-import { Goals } from "../goals/Goals.ts"
-import * as LiveGoals from "../goals/LiveGoals.ts"
+import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
@@ -135,7 +134,7 @@ const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
 const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
     Effect.map(Fleet, (fleet) =>
-      LiveGoals.layer({
+      Goals.layer({
         nest,
         store,
         environment: options.environment,
@@ -203,7 +202,7 @@ type Needs =
   | AlertContext
   | FileSystem.FileSystem
   | Fleet
-  | Goals
+  | Goals.Goals
   | Listening.Listening
   | LiveOutbox
   | Plates.Plates

@@ -93,6 +93,7 @@ const table = {
   "channel.withheld": kind(Schema.Struct({ agent: text, turnId: text, text })),
   "channel.signalled": kind(Schema.Struct({ agent: text, signal: Schema.Struct({ _tag: text }) })),
   "channel.read": kind(Schema.Struct({ agent: text, upTo: Schema.Int })),
+  "channel.stirred": kind(Schema.Struct({ agent: text, messageId: text })),
   "channel.ordered": kind(Schema.Struct({ order: Order, agents: Schema.Array(text) })),
   "channel.paused": kind(Schema.Struct({ by: text })),
   "channel.resumed": kind(Schema.Struct({ by: text })),

@@ -5,7 +5,6 @@
  * Guarantees: names are found from within the caller's project first; a name that
  * means nothing, or several things, is refused with what to say instead.
  */
-import { HashMap } from "effect"
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
@@ -35,7 +34,7 @@ export class ChannelRegistry {
     const { channel } = actor
     const own = this.channels.get(channel.conversation) ?? new Map<string, ChannelActor>()
     this.channels.set(channel.conversation, own.set(channel.name, actor))
-    for (const agent of HashMap.keys(channel.seats)) this.crowd.seat(channel.conversation, agent, actor)
+    for (const agent of Object.keys(channel.seats)) this.crowd.seat(channel.conversation, agent, actor)
     if (channel.queue.current !== null) this.crowd.floor(channel.conversation, channel.queue.current, undefined, actor)
   }
 
@@ -75,7 +74,7 @@ export class ChannelRegistry {
 
   /** Its agents are tried again. */
   forgive({ channel }: ChannelActor): void {
-    for (const agent of HashMap.keys(channel.seats)) this.crowd.shut(channel.conversation, agent, false)
+    for (const agent of Object.keys(channel.seats)) this.crowd.shut(channel.conversation, agent, false)
   }
 
   info(actor: ChannelActor): ChannelInfo {

@@ -6,11 +6,10 @@
  * Guarantees: bounded, however long it is in use; the seat that is ACTIVE is the
  * queue's current one.
  */
-import { HashMap, HashSet, Option } from "effect"
-import type { ChannelConfig } from "../config/ChannelConfig.ts"
+import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
 import type { ChannelPost } from "../domain/ChannelMessages.ts"
 import type { Payload } from "../event-log/Rune.ts"
-import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import { evolve, type Snapshot, step } from "../event-actor/StateMachine.ts"
 import * as SeatMachine from "./SeatMachine.ts"
 import type { Signal } from "./Signal.ts"
 import * as TurnQueue from "./TurnQueue.ts"
@@ -60,14 +59,17 @@ export interface Channel {
   readonly paused: boolean
   readonly closed: boolean
   /** Whom the channel wants in its cycle, there or not. */
-  readonly assigned: HashSet.HashSet<string>
-  readonly seats: HashMap.HashMap<string, Seated>
+  readonly assigned: ReadonlyArray<string>
+  /** Whose agent is there. */
+  readonly registered: ReadonlyArray<string>
+  /** By agent. */
+  readonly seats: { readonly [agent: string]: Seated }
   readonly queue: TurnQueue.TurnQueue
-  /** Those that are WAITING. */
-  readonly waiting: ReadonlyArray<string>
   readonly posts: ReadonlyArray<Post>
   /** Of the newest post. */
   readonly head: number
+  /** Posts of agents since a person, a task or a message from outside had its say. */
+  readonly amongAgents: number
   /** Turns granted so far. */
   readonly grants: number
   readonly floor: Floor | null
@@ -95,6 +97,7 @@ export const kinds = [
   "channel.withheld",
   "channel.signalled",
   "channel.read",
+  "channel.stirred",
   "channel.ordered",
   "channel.paused",
   "channel.resumed",
@@ -115,23 +118,41 @@ export const unborn = (conversation: string, name: string, settings: ChannelConf
   settings,
   paused: false,
   closed: false,
-  assigned: HashSet.empty(),
-  seats: HashMap.empty(),
+  assigned: [],
+  registered: [],
+  seats: {},
   queue: TurnQueue.empty,
-  waiting: [],
   posts: [],
   head: 0,
+  amongAgents: 0,
   grants: 0,
   floor: null,
   restsOn: 0
 })
 
 export const seatOf = (channel: Channel, agent: string): Seated | undefined =>
-  Option.getOrUndefined(HashMap.get(channel.seats, agent))
+  Object.hasOwn(channel.seats, agent) ? channel.seats[agent] : undefined
+
+export const seatsOf = (channel: Channel): ReadonlyArray<Seated> => Object.values(channel.seats)
 
 /** The one that has the floor. */
 export const holder = (channel: Channel): Seated | undefined =>
   channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
+
+/** Its agents have talked for long enough among themselves: a person is to say how it goes on. */
+export const isResting = ({ amongAgents, settings }: Channel): boolean =>
+  amongAgents >= settings.turnConfig.restAfterPosts
+
+/** Nobody is in the cycle, and an agent that is there has something to read: only a person sets it going. */
+export const isStranded = (channel: Channel): boolean =>
+  channel.queue.line.length === 0 &&
+  seatsOf(channel).some((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))
+
+/** What an agent may do from its seat now. */
+export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
+
+/** From outside of all channels: a person's or a task's, not what a channel tells an agent. */
+export const isFromOutside = (messageId: string): boolean => !/^(?:channel|note):/.test(messageId)
 
 /** All messages to agents that are this channel's. */
 export const isOfChannel = (name: string, messageId: string): boolean => messageId.startsWith(`channel:${name}:`)
@@ -160,9 +181,15 @@ export const limitsOf = (settings: ChannelConfig, agent: string): SeatMachine.Li
   waitTimeout: 1000 * settings.turnConfig.waitTimeoutSeconds
 })
 
+const withMember = (agents: ReadonlyArray<string>, agent: string): ReadonlyArray<string> =>
+  agents.includes(agent) ? agents : [...agents, agent]
+
+const without = (agents: ReadonlyArray<string>, agent: string): ReadonlyArray<string> =>
+  agents.includes(agent) ? agents.filter((other) => other !== agent) : agents
+
 const withSeat = (channel: Channel, seated: Seated): Channel => ({
   ...channel,
-  seats: HashMap.set(channel.seats, seated.agent, seated)
+  seats: { ...channel.seats, [seated.agent]: seated }
 })
 
 const withPost = (
@@ -187,8 +214,8 @@ const MAX_ANSWERED = 64
 const text = (payload: Payload, field: string): string => String(payload[field] ?? "")
 
 const assign = (channel: Channel, agent: string): Channel => {
-  const assigned = { ...channel, assigned: HashSet.add(channel.assigned, agent) }
-  if (HashMap.has(channel.seats, agent)) return assigned
+  const assigned = { ...channel, assigned: withMember(channel.assigned, agent) }
+  if (seatOf(channel, agent) !== undefined) return assigned
   const data = SeatMachine.initial(agent, channel.name, limitsOf(channel.settings, agent))
   const stand = { state: SeatMachine.Seat.initial, data, entered: 0, seq: 0, at: 0 }
   return withSeat(assigned, { agent, stand, told: 0, spoke: 0, prompt: null })
@@ -197,17 +224,20 @@ const assign = (channel: Channel, agent: string): Channel => {
 const configure = (channel: Channel, settings: ChannelConfig): Channel => ({
   ...channel,
   settings,
-  seats: HashMap.map(channel.seats, (seated, agent) => ({
-    ...seated,
-    stand: { ...seated.stand, data: { ...seated.stand.data, limits: limitsOf(settings, agent) } }
-  }))
+  seats: Object.fromEntries(
+    seatsOf(channel).map((seated) => {
+      const data = { ...seated.stand.data, limits: limitsOf(settings, seated.agent) }
+      return [seated.agent, { ...seated, stand: { ...seated.stand, data } }]
+    })
+  )
 })
 
 const posted = (channel: Channel, rune: Recorded): Channel => {
   const { payload } = rune
   const [by, messageId, from] = [text(payload, "by"), text(payload, "messageId"), text(payload, "from")]
   const kind = by === "agent" ? "agent" : "person"
-  const next = withPost(channel, rune, { kind, from, messageId, text: text(payload, "text") })
+  const amongAgents = kind === "agent" ? channel.amongAgents + 1 : 0
+  const next = withPost({ ...channel, amongAgents }, rune, { kind, from, messageId, text: text(payload, "text") })
   const [injected, turnId] = [payload["injected"], payload["turnId"]]
   return withFloor(next, (floor) => ({
     injected:
@@ -224,23 +254,37 @@ const read = (channel: Channel, agent: string, upTo: number): Channel => {
   return withFloor(next, (floor) => ({ injected: floor.injected.filter(({ seq }) => seq > upTo) }))
 }
 
-/** What a move does to the queue. */
-const queued = (
-  queue: TurnQueue.TurnQueue,
-  agent: string,
-  from: SeatMachine.State,
-  to: SeatMachine.State
-): TurnQueue.TurnQueue => {
-  if (to === from) return queue
-  switch (to) {
-    case "ACTIVE":
-      return TurnQueue.grant(queue, agent)
-    case "WAITING":
-      return TurnQueue.pause(queue, agent)
-    case "QUEUED":
-      return from === "IDLE" ? TurnQueue.join(queue, agent) : TurnQueue.rotate(queue, agent)
-    default:
-      return TurnQueue.leave(queue, agent)
+/** What an action of a move changes in the channel's own state. */
+const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Channel => {
+  const { assigned, queue, registered } = channel
+  switch (action._tag) {
+    case "RegisterSeat":
+      return { ...channel, registered: withMember(registered, agent) }
+    case "DeregisterSeat": {
+      const isKept = action.how === "stopped" || channel.settings.rejoin
+      return {
+        ...channel,
+        registered: without(registered, agent),
+        assigned: isKept ? assigned : without(assigned, agent)
+      }
+    }
+    case "JoinQueue":
+      return { ...channel, queue: TurnQueue.join(queue, agent) }
+    case "LeaveQueue":
+      return { ...channel, queue: TurnQueue.leave(queue, agent) }
+    case "NotifyAgent":
+    case "ResumeTurn":
+      return { ...channel, queue: TurnQueue.grant(queue, agent) }
+    case "AdvanceQueue":
+      return { ...channel, queue: TurnQueue.rotate(queue, agent) }
+    case "PauseTurn":
+      return { ...channel, queue: TurnQueue.pause(queue, agent) }
+    case "ClaimFloor":
+      return { ...channel, queue: TurnQueue.claim(queue, agent) }
+    // What is said and what the agent is told: ChannelTransaction.
+    case "InterruptTurn":
+    case "PostNotice":
+      return channel
   }
 }
 
@@ -265,23 +309,16 @@ const moved = (channel: Channel, rune: Recorded): Channel => {
   const event = rune.payload["event"] as SeatMachine.Event
   const before = seatOf(channel, text(rune.payload, "agentId"))
   if (before === undefined) throw new Error(`rune ${rune.eventId} moves a seat that ${channel.name} does not have`)
-  const from = before.stand.state
+  const { data, state: from } = before.stand
   const after = { ...before, stand: evolve(SeatMachine.Seat, before.stand, rune) }
   const to = after.stand.state
-  const next = withSeat(channel, { ...after, ...marked(channel, after, from, event) })
-  const gone = event._tag === "AgentLeft" && event.how !== "stopped"
+  const stepped = step(SeatMachine.Seat, from, data, event)
+  let next = withSeat(channel, { ...after, ...marked(channel, after, from, event) })
+  if (stepped._tag === "Moved") for (const action of stepped.actions) next = follow(next, before.agent, action)
   const begins = to === "ACTIVE" && from !== "ACTIVE"
   const ends = from === "ACTIVE" && to !== "ACTIVE"
   return {
     ...next,
-    assigned: gone ? HashSet.remove(channel.assigned, before.agent) : channel.assigned,
-    queue: queued(channel.queue, before.agent, from, to),
-    waiting:
-      to === "WAITING"
-        ? [...channel.waiting.filter((agent) => agent !== before.agent), before.agent]
-        : from === "WAITING"
-          ? channel.waiting.filter((agent) => agent !== before.agent)
-          : channel.waiting,
     grants: channel.grants + (event._tag === "TurnGranted" ? 1 : 0),
     floor: begins
       ? { agent: before.agent, injected: [], sent: [], answered: [], answeredAt: null, signal: null }
@@ -296,16 +333,16 @@ const changed = (channel: Channel, rune: Recorded): Channel => {
   switch (rune.kind as Kind) {
     case "channel.created":
       return {
-        ...unborn(channel.conversation, channel.name, payload["settings"] as ChannelConfig),
+        ...unborn(channel.conversation, channel.name, completed(payload["settings"] as ChannelConfig)),
         epoch: rune.eventId,
         origin: payload["origin"] === "config" ? "config" : "person"
       }
     case "channel.configured":
-      return configure(channel, payload["settings"] as ChannelConfig)
+      return configure(channel, completed(payload["settings"] as ChannelConfig))
     case "channel.assigned":
       return assign(channel, text(payload, "agent"))
     case "channel.unassigned":
-      return { ...channel, assigned: HashSet.remove(channel.assigned, text(payload, "agent")) }
+      return { ...channel, assigned: without(channel.assigned, text(payload, "agent")) }
     case "channel.posted":
       return posted(channel, rune)
     case "channel.notice":
@@ -327,7 +364,9 @@ const changed = (channel: Channel, rune: Recorded): Channel => {
     case "channel.paused":
       return { ...channel, paused: true }
     case "channel.resumed":
-      return { ...channel, paused: false }
+      return { ...channel, paused: false, amongAgents: 0 }
+    case "channel.stirred":
+      return { ...channel, amongAgents: 0 }
     case "channel.closed":
       return { ...channel, closed: true }
     case "channel.withheld":

@@ -6,7 +6,6 @@
  * Guarantees: a move that the seat's machine refuses leaves no rune; after it the
  * floor is with somebody, or there is nobody for it.
  */
-import { HashMap } from "effect"
 import { MAX_POST_BYTES } from "../domain/ChannelMessages.ts"
 import type { Payload, RuneDraft } from "../event-log/Rune.ts"
 import { step } from "../event-actor/StateMachine.ts"
@@ -16,10 +15,12 @@ import {
   type Channel,
   channelActor,
   hasUnread,
+  isResting,
   type Kind,
   seatActor,
   type Seated,
-  seatOf
+  seatOf,
+  seatsOf
 } from "./ChannelState.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
@@ -120,6 +121,16 @@ export class ChannelTransaction {
     if (isWanted) this.record("channel.notice", { text }, "notice")
   }
 
+  /** Agents that talk among themselves are bounded: it is said when the channel comes to rest. */
+  settleRest(before: Channel): void {
+    if (isResting(before) || !isResting(this.channel) || this.channel.closed) return
+    const { amongAgents, name } = this.channel
+    this.notice(
+      `⏸ ${amongAgents} posts without a person: the channel rests. Post something, or: agentd channel resume ${name}`,
+      true
+    )
+  }
+
   /** One event for one seat; false where its machine refuses it. */
   move(agent: string, event: SeatMachine.Event): boolean {
     const before = this.seat(agent)
@@ -150,6 +161,7 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
+  /** What an action of a move says or has the agent told; what it changes in the channel is in the fold: ChannelState. */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
@@ -166,12 +178,13 @@ export class ChannelTransaction {
 
   /** Something was said: who rests alone wakes, whose wait was for it goes on. */
   news(from: string | null, by: "person" | "agent", messageId: string): void {
-    for (const [agent, seated] of HashMap.entries(this.channel.seats)) {
+    for (const seated of seatsOf(this.channel)) {
+      const { agent } = seated
       if (seated.stand.state === "IDLE" && seated.stand.data.member && hasUnread(this.channel, seated)) {
         this.move(agent, { _tag: "MessageArrived", messageId })
       }
     }
-    for (const agent of this.channel.waiting) {
+    for (const agent of this.channel.queue.paused) {
       const until = this.seat(agent)?.stand.data.wait?.until._tag
       if (agent !== from && (until === "Message" || (until === "Person" && by === "person"))) this.resolve(agent)
     }
@@ -187,7 +200,7 @@ export class ChannelTransaction {
   }
 
   private get isGiving(): boolean {
-    return this.view.open && !this.channel.paused && !this.channel.closed
+    return this.view.open && !this.channel.paused && !this.channel.closed && !isResting(this.channel)
   }
 
   /** The floor goes to the next, where there is one that is idle and has something to read. */
@@ -197,8 +210,7 @@ export class ChannelTransaction {
     const agent = TurnQueue.next(this.channel.queue, {
       order: settings.order,
       priority: (one) => settings.priorities[one] ?? 0,
-      claims: (one) =>
-        this.channel.waiting.includes(one) && this.seat(one)?.stand.data.wait?.resolved === true && this.view.idle(one),
+      idle: this.view.idle,
       ready: (one) => {
         const seated = this.seat(one)
         return seated?.stand.state === "QUEUED" && this.view.idle(one) && hasUnread(this.channel, seated)

@@ -1,9 +1,17 @@
 /**
  * ChannelView: a channel as a person is shown it. Pure.
  */
-import { HashMap } from "effect"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
-import { type Channel, hasUnread, isFor, type Seated } from "./ChannelState.ts"
+import {
+  type Channel,
+  hasUnread,
+  isFor,
+  isResting,
+  isStranded,
+  propertiesOf,
+  type Seated,
+  seatsOf
+} from "./ChannelState.ts"
 import type { View } from "./ChannelTransaction.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
@@ -46,20 +54,35 @@ const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): S
   state: seated.stand.state,
   since: seated.stand.at,
   restsOn: seated.stand.entered,
-  position: TurnQueue.positionOf(channel.queue, seated.agent),
+  position: propertiesOf(seated).inQueue === "no" ? null : TurnQueue.positionOf(channel.queue, seated.agent),
   unread: unreadOf(channel, seated),
   until: endOf(seated.agent),
   detail: seatDetail(channel, seated, view)
 })
 
-const detail = (channel: Channel, seats: ReadonlyArray<SeatInfo>, view: View): string => {
+/** What only a person can set going again, with what to do; null where nothing of the kind is so. */
+const waitsOf = (channel: Channel, project: string): string | null => {
+  const { closed, paused } = channel
+  const name = `${project}/${channel.name}`
+  if (closed || paused) return null
+  if (isResting(channel)) {
+    return `rests after ${channel.amongAgents} posts without a person: agentd channel post ${name} "…", or agentd channel resume ${name}`
+  }
+  return isStranded(channel)
+    ? `what was said waits, and no agent is in the turn queue: agentd channel assign ${name} AGENT`
+    : null
+}
+
+const detail = (channel: Channel, project: string, seats: ReadonlyArray<SeatInfo>, view: View): string => {
   const { current, line } = channel.queue
   if (channel.closed) return "closed"
   if (current !== null) return `${current} has the floor${channel.paused ? "; paused after that" : ""}`
   if (channel.paused) return "paused: nobody gets the floor"
   if (!view.open) return "who is alive is being settled"
+  const waits = waitsOf(channel, project)
+  if (waits !== null) return waits
   if (seats.length === 0) return "nobody is assigned"
-  if (seats.every(({ state }) => state === "OFFLINE")) return "nobody is there; what is said is kept"
+  if (channel.registered.length === 0) return "nobody is there; what is said is kept"
   if (channel.settings.order === "manual") return "waits for a person to give the floor"
   const waiting = line.filter((agent) => seats.some((seat) => seat.agent === agent && seat.unread > 0))
   return waiting.length === 0 ? "nobody has anything new to read" : `waits for ${waiting[0]} to be idle`
@@ -67,7 +90,7 @@ const detail = (channel: Channel, seats: ReadonlyArray<SeatInfo>, view: View): s
 
 export const info = (channel: Channel, project: string, view: View, endOf: EndOf): ChannelInfo => {
   const place = ({ position }: SeatInfo) => position ?? Number.MAX_SAFE_INTEGER
-  const seats = [...HashMap.values(channel.seats)]
+  const seats = seatsOf(channel)
     .map((seated) => seatInfo(channel, seated, view, endOf))
     .toSorted((a, b) => place(a) - place(b) || a.agent.localeCompare(b.agent))
   return {
@@ -81,7 +104,8 @@ export const info = (channel: Channel, project: string, view: View, endOf: EndOf
     floor: channel.queue.current,
     seats,
     posts: channel.head,
-    detail: detail(channel, seats, view),
+    detail: detail(channel, project, seats, view),
+    waits: waitsOf(channel, project),
     restsOn: channel.restsOn
   }
 }

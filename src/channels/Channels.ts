@@ -45,6 +45,8 @@ export class Channels extends Context.Service<
     readonly order: (name: string, order: Order, agents: ReadonlyArray<string>, caller: Caller) => Command
     readonly grant: (name: string, agent: string, caller: Caller) => Command
     readonly skip: (name: string, caller: Caller) => Command
+    /** Who waits, or has the floor, forfeits its turn and goes to the end of the queue. */
+    readonly requeue: (name: string, agent: string, caller: Caller) => Command
     readonly pause: (name: string, paused: boolean, caller: Caller) => Command
     /**
      * An agent speaks through its tools; `channel` may be left out where it has one

@@ -4,9 +4,9 @@
  * Guarantees: a command that cannot be carried out is refused with a remedy, and
  * changes nothing.
  */
-import { HashMap, HashSet } from "effect"
+import { Equal } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { MAX_INJECTED } from "./ChannelState.ts"
+import { isResting, MAX_INJECTED, propertiesOf, seatOf } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
@@ -23,7 +23,7 @@ export const create = (sitting: ChannelTransaction, { by, origin, settings }: Ex
 
 export const configure = (sitting: ChannelTransaction, { by, settings }: Extract<Input, { _tag: "Configure" }>) => {
   const before = sitting.channel.settings
-  if (JSON.stringify(before) === JSON.stringify(settings)) return `#${sitting.channel.name} is as it was.`
+  if (Equal.equals(before, settings)) return `#${sitting.channel.name} is as it was.`
   sitting.record("channel.configured", { settings, by }, "configure")
   for (const agent of before.agents) if (!settings.agents.includes(agent)) remove(sitting, agent, by)
   for (const agent of settings.agents) if (!before.agents.includes(agent)) assign(sitting, agent, by)
@@ -34,7 +34,7 @@ export const assign = (sitting: ChannelTransaction, agent: string, by: string) =
   const { name } = sitting.channel
   const seated = sitting.seat(agent)
   if (seated?.stand.data.member === true) return no(`${agent} is in #${name} already.`, "Nothing is to be done.")
-  if (!HashSet.has(sitting.channel.assigned, agent)) sitting.record("channel.assigned", { agent, by }, "assign")
+  if (!sitting.channel.assigned.includes(agent)) sitting.record("channel.assigned", { agent, by }, "assign")
   if (sitting.view.online(agent)) came(sitting, agent)
   const offline = sitting.seat(agent)?.stand.state === "OFFLINE"
   return offline
@@ -45,7 +45,7 @@ export const assign = (sitting: ChannelTransaction, agent: string, by: string) =
 export const remove = (sitting: ChannelTransaction, agent: string, by: string) => {
   const { name } = sitting.channel
   const seated = sitting.seat(agent)
-  const isAssigned = HashSet.has(sitting.channel.assigned, agent)
+  const isAssigned = sitting.channel.assigned.includes(agent)
   if (!isAssigned && seated?.stand.data.member !== true) {
     return no(`${agent} is not in #${name}.`, `See who is: agentd channel show ${name}`)
   }
@@ -63,7 +63,8 @@ export const post = (sitting: ChannelTransaction, input: Extract<Input, { _tag: 
   const { holder } = sitting
   const isSent = mode === "inject" || mode === "parallel"
   const room = (sitting.channel.floor?.sent.length ?? 0) < MAX_INJECTED
-  const injected = isSent && room && holder !== undefined ? `${holder.prompt}/${sitting.channel.head + 1}` : undefined
+  const isHeard = holder !== undefined && propertiesOf(holder).receives === "yes"
+  const injected = isSent && room && isHeard ? `${holder.prompt}/${sitting.channel.head + 1}` : undefined
   sitting.record(
     "channel.posted",
     { messageId, by: "person", from, text, ...(injected === undefined ? {} : { injected }) },
@@ -85,7 +86,8 @@ export const post = (sitting: ChannelTransaction, input: Extract<Input, { _tag: 
 const tellOthers = (sitting: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = sitting.channel
   for (const agent of queue.line) {
-    if (agent === queue.current || !sitting.view.busy(agent)) continue
+    const seated = sitting.seat(agent)
+    if (seated === undefined || propertiesOf(seated).receives !== "observes" || !sitting.view.busy(agent)) continue
     const messageId = `note:${name}:${head}`
     sitting.acts.push({ _tag: "Steer", agent, messageId, from, text, floor: false })
   }
@@ -93,7 +95,7 @@ const tellOthers = (sitting: ChannelTransaction, from: string, text: string): vo
 
 export const arrange = (sitting: ChannelTransaction, { agents, by, order }: Extract<Input, { _tag: "Arrange" }>) => {
   const { name } = sitting.channel
-  const unknown = agents.find((agent) => !HashMap.has(sitting.channel.seats, agent))
+  const unknown = agents.find((agent) => seatOf(sitting.channel, agent) === undefined)
   if (unknown !== undefined) return no(`${unknown} is not in #${name}.`, `See who is: agentd channel show ${name}`)
   sitting.record("channel.ordered", { order, agents, by }, "order")
   return `#${name} goes by ${order}${agents.length === 0 ? "" : `, ${agents.join(", ")} first`}.`
@@ -133,19 +135,35 @@ export const skip = (sitting: ChannelTransaction, by: string) => {
   return `${holder.agent} has lost the floor of #${name}.`
 }
 
+/** Its turn, under way or paused, is forfeited: it has the last place of the queue. */
+export const requeue = (sitting: ChannelTransaction, agent: string, by: string) => {
+  const { name } = sitting.channel
+  const state = sitting.seat(agent)?.stand.state
+  if (state !== "WAITING" && state !== "ACTIVE") {
+    return no(
+      `${agent} neither waits in #${name} nor has its floor.`,
+      `See who does: agentd channel show ${name}; give it a seat: agentd channel assign ${name} ${agent}`
+    )
+  }
+  sitting.move(agent, { _tag: "HumanOverride", by, to: "QUEUED", at: sitting.view.now })
+  return state === "WAITING"
+    ? `${agent} waits no longer: it is in the queue of #${name} again.`
+    : `${agent} has lost the floor of #${name}.`
+}
+
 export const pause = (sitting: ChannelTransaction, { by, paused }: Extract<Input, { _tag: "Pause" }>) => {
   const { channel, holder } = sitting
-  const before = channel.paused
-  if (before !== paused)
+  const isHeld = channel.paused || isResting(channel)
+  if (paused ? !channel.paused : isHeld)
     sitting.record(paused ? "channel.paused" : "channel.resumed", { by }, paused ? "pause" : "resume")
-  if (!paused) return before ? `#${channel.name} goes on.` : `#${channel.name} is not paused.`
+  if (!paused) return isHeld ? `#${channel.name} goes on.` : `#${channel.name} is not paused.`
   return holder === undefined
     ? `#${channel.name} is paused.`
     : `#${channel.name} is paused; ${holder.agent} ends its turn.`
 }
 
 export const close = (sitting: ChannelTransaction, by: string) => {
-  for (const agent of HashMap.keys(sitting.channel.seats)) sitting.move(agent, { _tag: "Removed", by })
+  for (const agent of Object.keys(sitting.channel.seats)) sitting.move(agent, { _tag: "Removed", by })
   sitting.record("channel.closed", { by }, "close")
   return `#${sitting.channel.name} is closed.`
 }

@@ -47,9 +47,9 @@ export const isSilent = (channel: Channel, view: View): boolean => {
 }
 
 export const of = (channel: Channel, view: Pick<View, "aliveAt" | "busy">): ReadonlyArray<Deadline> => {
-  const { current } = channel.queue
+  const { current, paused } = channel.queue
   const found: Array<Deadline> = []
-  for (const agent of current === null ? channel.waiting : [...channel.waiting, current]) {
+  for (const agent of current === null ? paused : [...paused, current]) {
     const seated = seatOf(channel, agent)
     if (seated === undefined) continue
     const { limits, wait } = seated.stand.data

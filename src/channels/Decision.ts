@@ -24,7 +24,10 @@ export const decide = (channel: Channel, view: View, input: Input): Decision => 
         remedy: "Make a new one: agentd channel new NAME"
       })
     : run(sitting, input)
-  if (!(reply instanceof CommandRefused)) sitting.advance()
+  if (!(reply instanceof CommandRefused)) {
+    sitting.settleRest(channel)
+    sitting.advance()
+  }
   return { drafts: sitting.drafts, acts: sitting.acts, reply }
 }
 
@@ -46,6 +49,8 @@ const run = (sitting: ChannelTransaction, input: Input): string | CommandRefused
       return Commands.grant(sitting, input.agent, input.by)
     case "Skip":
       return Commands.skip(sitting, input.by)
+    case "Requeue":
+      return Commands.requeue(sitting, input.agent, input.by)
     case "Pause":
       return Commands.pause(sitting, input)
     case "Close":

@@ -5,9 +5,8 @@
  * Guarantees: an answer is posted once, and only while its agent has the floor;
  * what comes of an earlier turn moves nothing.
  */
-import { HashMap, HashSet } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { isOfChannel, isOfTurn, type Seated } from "./ChannelState.ts"
+import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
 import type { Ended, Fact, Input } from "./Input.ts"
 import * as Signal from "./Signal.ts"
@@ -23,6 +22,7 @@ export const told = (sitting: ChannelTransaction, input: Fact): void => {
     case "Left":
       return left(sitting, input)
     case "Carried":
+      stirred(sitting, input.agent, input.messageIds)
       return carried(sitting, input.agent, input.messageIds)
     case "Ended":
       return ended(sitting, input)
@@ -42,7 +42,8 @@ export const told = (sitting: ChannelTransaction, input: Fact): void => {
 
 export const say = (sitting: ChannelTransaction, { agent, messageId, utterance }: Extract<Input, { _tag: "Say" }>) => {
   const { name, posts } = sitting.channel
-  if (sitting.holder?.agent !== agent) {
+  const seated = sitting.seat(agent)
+  if (seated === undefined || !propertiesOf(seated).responds) {
     return no(`You do not have the floor of #${name}.`, "End your turn: you are called when the floor is yours.")
   }
   if (utterance._tag !== "Post") {
@@ -50,6 +51,12 @@ export const say = (sitting: ChannelTransaction, { agent, messageId, utterance }
     return `Noted: end your turn now; its last text is posted in #${name}.`
   }
   if (posts.some((other) => other.messageId === messageId)) return `It stands in #${name} already.`
+  if (isResting(sitting.channel)) {
+    return no(
+      `#${name} rests: its agents have talked for long among themselves.`,
+      "End your turn: a person has the word."
+    )
+  }
   sitting.record("channel.posted", { messageId, by: "agent", from: agent, text: bounded(utterance.text) }, "post")
   sitting.news(agent, "agent", messageId)
   return `Posted in #${name}.`
@@ -59,24 +66,32 @@ export const came = (sitting: ChannelTransaction, agent: string): void => {
   sitting.move(agent, { _tag: "AgentStarted" })
   const stand = sitting.seat(agent)?.stand
   // One that rests is a member already.
-  if (stand?.state === "IDLE" && !stand.data.member && HashSet.has(sitting.channel.assigned, agent)) {
+  if (stand?.state === "IDLE" && !stand.data.member && sitting.channel.assigned.includes(agent)) {
     sitting.move(agent, { _tag: "Assigned" })
   }
 }
 
-const left = (sitting: ChannelTransaction, { agent, crashed }: Extract<Input, { _tag: "Left" }>): void => {
-  if (!sitting.move(agent, { _tag: "AgentLeft", how: crashed ? "crashed" : "stopped" })) return
-  const isEmpty = [...HashMap.values(sitting.channel.seats)].every(({ stand }) => stand.state === "OFFLINE")
-  sitting.notice(
-    "⚠ No agents available in this channel",
-    isEmpty && sitting.channel.settings.turnConfig.announceDisconnects
-  )
+const left = (sitting: ChannelTransaction, { agent, how }: Extract<Input, { _tag: "Left" }>): void => {
+  if (!sitting.move(agent, { _tag: "AgentLeft", how })) return
+  const { registered, settings } = sitting.channel
+  const isEmpty = registered.length === 0
+  sitting.notice("⚠ No agents available in this channel", isEmpty && settings.turnConfig.announceDisconnects)
 }
 
-/** The seat, where these messages are of the turn that it has now. */
+/** The seat, where it may respond and these messages are of the turn that it has now. */
 const turnOf = (sitting: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): Seated | undefined => {
-  const { holder } = sitting
-  return holder?.agent === agent && messageIds.some((id) => isOfTurn(holder.prompt ?? "", id)) ? holder : undefined
+  const seated = sitting.seat(agent)
+  if (seated === undefined || !propertiesOf(seated).responds) return undefined
+  return messageIds.some((id) => isOfTurn(seated.prompt ?? "", id)) ? seated : undefined
+}
+
+/** A task or a message from outside has reached an agent of the cycle: what is said from here on is not among agents only. */
+const stirred = (sitting: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
+  const seated = sitting.seat(agent)
+  const messageId = messageIds.find(isFromOutside)
+  if (messageId === undefined || seated === undefined || propertiesOf(seated).inQueue === "no") return
+  const { channel } = sitting
+  if (channel.amongAgents > 0 && !isResting(channel)) sitting.record("channel.stirred", { agent, messageId }, "carried")
 }
 
 /** What a person said meanwhile has reached it. */

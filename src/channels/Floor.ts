@@ -5,8 +5,7 @@
  * Guarantees: bounded, the newest kept, and what is left out is said; what others
  * wrote is quoted, so that it cannot be taken for the channel's own words.
  */
-import { HashMap } from "effect"
-import type { Channel, Post, Seated } from "./ChannelState.ts"
+import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"
 
 /** Of all that is quoted, and of one post, in characters. */
 const MAX_QUOTED = 32 * 1024
@@ -43,7 +42,7 @@ const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {
 const words = { OFFLINE: "offline", IDLE: "resting", QUEUED: "listening", ACTIVE: "has the floor", WAITING: "waiting" }
 
 const others = (channel: Channel, agent: string): string => {
-  const seats = [...HashMap.values(channel.seats)].filter((seated) => seated.agent !== agent)
+  const seats = seatsOf(channel).filter((seated) => seated.agent !== agent)
   if (seats.length === 0) return "You are the only agent here."
   const named = seats
     .toSorted((a, b) => a.agent.localeCompare(b.agent))

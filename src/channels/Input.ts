@@ -4,7 +4,7 @@
  */
 import type { ChannelConfig, Order } from "../config/ChannelConfig.ts"
 import type { Utterance } from "../domain/ChannelMessages.ts"
-import type { TurnOutcome } from "../domain/AgentPort.ts"
+import type { Departure, TurnOutcome } from "../domain/AgentPort.ts"
 
 /** An agent's turn is over, whatever it was about. */
 export interface Ended {
@@ -32,12 +32,13 @@ export type Input =
   | { readonly _tag: "Arrange"; readonly order: Order; readonly agents: ReadonlyArray<string>; readonly by: string }
   | { readonly _tag: "Grant"; readonly agent: string; readonly by: string }
   | { readonly _tag: "Skip"; readonly by: string }
+  | { readonly _tag: "Requeue"; readonly agent: string; readonly by: string }
   | { readonly _tag: "Pause"; readonly paused: boolean; readonly by: string }
   | { readonly _tag: "Close"; readonly by: string }
   /** An agent speaks through its tools. */
   | { readonly _tag: "Say"; readonly agent: string; readonly messageId: string; readonly utterance: Utterance }
   | { readonly _tag: "Came"; readonly agent: string }
-  | { readonly _tag: "Left"; readonly agent: string; readonly crashed: boolean }
+  | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }
   | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
   | Ended
   /** It could not be told that the floor is its. */

@@ -239,6 +239,7 @@ class LiveChannels {
       order: (name, order, agents, caller) => this.on(name, caller, { _tag: "Arrange", order, agents, by: caller.by }),
       grant: (name, agent, caller) => this.on(name, caller, { _tag: "Grant", agent, by: caller.by }),
       skip: (name, caller) => this.on(name, caller, { _tag: "Skip", by: caller.by }),
+      requeue: (name, agent, caller) => this.on(name, caller, { _tag: "Requeue", agent, by: caller.by }),
       pause: (name, paused, caller) => this.on(name, caller, { _tag: "Pause", paused, by: caller.by }),
       voice: this.voice,
       ready: Effect.sync(() => this.hall.isSettled)
@@ -275,7 +276,7 @@ const hear = Effect.fnUntraced(function* (crew: AgentPort["Service"], hall: Chan
       for (const other of yield* crew.members(conversation)) {
         if (!other.online) hall.crowd.set(conversation, other.agent, { online: false })
       }
-      return yield* tell({ _tag: "Left", agent, crashed: report.crashed })
+      return yield* tell({ _tag: "Left", agent, how: report.how })
     case "Reported":
       return
   }

@@ -7,6 +7,7 @@
  * grants the floor.
  */
 import { Schema } from "effect"
+import type { Departure } from "../domain/AgentPort.ts"
 import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
@@ -57,20 +58,33 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
+/**
+ * What a move does besides. ChannelState carries out what concerns the channel's own state
+ * (who is registered, the turn queue), as part of the fold; ChannelTransaction what is said
+ * and what the agent is told.
+ */
 export type Action =
+  /** The agent is there: the channel counts on the seat. */
   | { readonly _tag: "RegisterSeat" }
-  | { readonly _tag: "DeregisterSeat"; readonly how: string }
+  /** The agent is gone. After a failure the channel assigns the agent no more, unless it says `rejoin`. */
+  | { readonly _tag: "DeregisterSeat"; readonly how: Departure }
+  /** The seat takes the last place of the queue. */
   | { readonly _tag: "JoinQueue" }
+  /** The seat gives up its place, and the floor if it has it. */
   | { readonly _tag: "LeaveQueue" }
-  /** The floor is this seat's: tell its agent what is unread. */
+  /** The seat is the queue's current one, and its agent is told what is unread. */
   | { readonly _tag: "NotifyAgent"; readonly turnId: string | null }
-  /** Where the floor is free, the next one takes it. */
+  /** The turn is over: the seat goes to the end of the queue, the floor is free for the next. */
   | { readonly _tag: "AdvanceQueue" }
-  /** The wait is over but the floor is taken: be the next. */
+  /** The wait is over but the floor is taken: the seat is the next. */
   | { readonly _tag: "ClaimFloor"; readonly turnId: string | null }
+  /** The seat keeps its place, and the floor is free for the next. */
   | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
+  /** The seat is the queue's current one again, and its agent is told what is unread. */
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
+  /** What the agent was told is taken back; a turn that carries it is ended. */
   | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
+  /** Said in the channel, where its config wants such notices. */
   | { readonly _tag: "PostNotice"; readonly text: string }
 
 export interface Data {
@@ -113,14 +127,24 @@ export const initial = (agentId: string, channel: string, limits: Limits = defau
 export const kinds = ["seat.moved"] as const
 export type Kind = (typeof kinds)[number]
 
-/** What an agent may do from its seat. */
+/**
+ * What an agent may do from its seat. `receives`: "yes" is told of what is said at once,
+ * "observes" hears of it with its next turn and may end its wait for it, "no" is told
+ * nothing. `responds`: what it says is posted. `inQueue`: its place in the turn queue.
+ */
 export const properties = {
   OFFLINE: { receives: "no", responds: false, inQueue: "no" },
   IDLE: { receives: "no", responds: false, inQueue: "no" },
   QUEUED: { receives: "observes", responds: false, inQueue: "yes" },
   ACTIVE: { receives: "yes", responds: true, inQueue: "current" },
   WAITING: { receives: "observes", responds: false, inQueue: "paused" }
-} as const satisfies { readonly [s in State]: object }
+} as const satisfies {
+  readonly [s in State]: {
+    readonly receives: "no" | "observes" | "yes"
+    readonly responds: boolean
+    readonly inQueue: "no" | "yes" | "current" | "paused"
+  }
+}
 
 /** What a person's message does to the turn in progress. */
 export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
@@ -181,7 +205,7 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
     solo: (_, event) => event._tag === "TURN_COMPLETE" && event.solo,
     floorFree: (_, event) => event._tag === "WaitResolved" && event.floorFree,
     toActive: (_, event) => event._tag === "HumanOverride" && event.to === "ACTIVE",
-    crashed: (_, event) => event._tag === "AgentLeft" && event.how !== "stopped"
+    failed: (_, event) => event._tag === "AgentLeft" && event.how !== "stopped"
   },
   updates: {
     join: (data) => ({ ...data, member: true }),
@@ -211,7 +235,7 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
     RegisterSeat: () => ({ _tag: "RegisterSeat" }),
     DeregisterSeat: (_, event) => ({
       _tag: "DeregisterSeat",
-      how: event._tag === "AgentLeft" ? event.how : "removed"
+      how: event._tag === "AgentLeft" ? event.how : "stopped"
     }),
     JoinQueue: () => ({ _tag: "JoinQueue" }),
     LeaveQueue: () => ({ _tag: "LeaveQueue" }),
@@ -288,13 +312,13 @@ export const Seat = define<State, Event, Data, Action, Kind>()({
           { to: "QUEUED", act: ["InterruptTurn", "AdvanceQueue"] }
         ]
       },
-      WaitRequested: to("WAITING", { set: "wait", act: ["PauseTurn", "AdvanceQueue"] }),
-      Removed: to("IDLE", { set: "leave", act: ["InterruptTurn", "LeaveQueue", "AdvanceQueue"] }),
+      WaitRequested: to("WAITING", { set: "wait", act: ["PauseTurn"] }),
+      Removed: to("IDLE", { set: "leave", act: ["InterruptTurn", "AdvanceQueue", "LeaveQueue"] }),
       AgentLeft: {
         set: "leave",
         then: [
-          { to: "OFFLINE", when: "crashed", act: ["LeaveQueue", "DeregisterSeat", "PostNotice", "AdvanceQueue"] },
-          { to: "OFFLINE", act: ["LeaveQueue", "DeregisterSeat", "AdvanceQueue"] }
+          { to: "OFFLINE", when: "failed", act: ["AdvanceQueue", "LeaveQueue", "DeregisterSeat", "PostNotice"] },
+          { to: "OFFLINE", act: ["AdvanceQueue", "LeaveQueue", "DeregisterSeat"] }
         ]
       }
     },

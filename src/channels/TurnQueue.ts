@@ -3,44 +3,59 @@
  *
  *     line: [pm, dev, qa]      the first is next; who has had its turn goes to the end
  *     current: pm              who has the floor; it stands in the line, too
+ *     paused: [dev]            who has paused its turn, and keeps its place in the line
+ *     claims: [dev]            paused ones that may go on: they are next, the first first
  *
- * Guarantees: nobody stands in it twice; at most one has the floor, and it stands
+ * Guarantees: no agent stands in it twice; at most one has the floor, and it stands
  * in the line; who joins stands at the end; who leaves moves those behind it up by
- * one and nobody else.
+ * one and no others; who claims the floor is paused, who is paused stands in the line.
  */
 import type { Order } from "../config/ChannelConfig.ts"
 
 export interface TurnQueue {
   readonly line: ReadonlyArray<string>
   readonly current: string | null
+  readonly paused: ReadonlyArray<string>
+  readonly claims: ReadonlyArray<string>
 }
 
-export const empty: TurnQueue = { line: [], current: null }
+export const empty: TurnQueue = { line: [], current: null, paused: [], claims: [] }
 
-const without = (line: ReadonlyArray<string>, agent: string) => line.filter((other) => other !== agent)
+const without = (line: ReadonlyArray<string>, agent: string) =>
+  line.includes(agent) ? line.filter((other) => other !== agent) : line
+
+/** Its turn is neither under way nor paused. */
+const over = (queue: TurnQueue, agent: string): TurnQueue => ({
+  ...queue,
+  current: queue.current === agent ? null : queue.current,
+  paused: without(queue.paused, agent),
+  claims: without(queue.claims, agent)
+})
 
 /** At the end: its turn comes after everybody else's. */
 export const join = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? queue : { ...queue, line: [...queue.line, agent] }
 
 export const leave = (queue: TurnQueue, agent: string): TurnQueue => ({
-  line: without(queue.line, agent),
-  current: queue.current === agent ? null : queue.current
+  ...over(queue, agent),
+  line: without(queue.line, agent)
 })
 
 /** The floor is taken by one at a time, and only from within the line. */
 export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
-  queue.current === null && queue.line.includes(agent) ? { ...queue, current: agent } : queue
+  queue.current === null && queue.line.includes(agent) ? { ...over(queue, agent), current: agent } : queue
 
-/** It has had its turn: it goes to the end. */
+/** It has had its turn, or forfeits the one that it has paused: it goes to the end. */
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
-  queue.line.includes(agent)
-    ? { line: [...without(queue.line, agent), agent], current: queue.current === agent ? null : queue.current }
-    : queue
+  queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
 /** It gives the floor to others and keeps its place. */
 export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
-  queue.current === agent ? { ...queue, current: null } : queue
+  queue.current === agent ? { ...queue, current: null, paused: [...queue.paused, agent] } : queue
+
+/** What it has paused its turn for is there. */
+export const claim = (queue: TurnQueue, agent: string): TurnQueue =>
+  queue.paused.includes(agent) && !queue.claims.includes(agent) ? { ...queue, claims: [...queue.claims, agent] } : queue
 
 /** Those that are named come first, in that order; the others after them as they stood. */
 export const arrange = (queue: TurnQueue, agents: ReadonlyArray<string>): TurnQueue => {
@@ -61,8 +76,8 @@ export interface Rule {
   readonly order: Order
   /** The higher, the sooner; read with order `priority` only. */
   readonly priority: (agent: string) => number
-  /** Its wait is over and it may go on: before anyone else, whatever the order. */
-  readonly claims: (agent: string) => boolean
+  /** It could take a turn at once: of those that claim the floor, before all others and whatever the order. */
+  readonly idle: (agent: string) => boolean
   /** It may take the floor, and would have something to do. */
   readonly ready: (agent: string) => boolean
 }
@@ -70,7 +85,7 @@ export interface Rule {
 /** Who takes the floor now; null while somebody has it, or when there is nobody for it. */
 export const next = (queue: TurnQueue, rule: Rule): string | null => {
   if (queue.current !== null) return null
-  const claiming = queue.line.find(rule.claims)
+  const claiming = queue.claims.find(rule.idle)
   if (claiming !== undefined) return claiming
   if (rule.order === "manual") return null
   if (rule.order === "round-robin") return queue.line.find(rule.ready) ?? null

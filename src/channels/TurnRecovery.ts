@@ -6,7 +6,7 @@
  * turn that goes on goes on with a fresh time limit; one that nobody knows of is
  * begun again under the same id.
  */
-import { Effect, HashMap } from "effect"
+import { Effect } from "effect"
 import type { AgentPort, Fate } from "../domain/AgentPort.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import { holder } from "./ChannelState.ts"
@@ -71,10 +71,12 @@ const settleChannel = Effect.fnUntraced(function* (crew: CrewService, hall: Chan
   const { conversation } = actor.channel
   // The turn first: what it came to is posted even if its agent has gone since.
   yield* settleTurn(crew, actor)
-  for (const agent of HashMap.keys(actor.channel.seats)) {
+  for (const agent of Object.keys(actor.channel.seats)) {
     const isOnline = hall.crowd.online(conversation, agent)
-    yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, crashed: false })
+    yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })
   }
+  // All of it is in the log before any floor is given.
+  yield* Effect.ignore(actor.ask({ _tag: "Look" }))
 })
 
 export const settle = Effect.fnUntraced(function* (crew: CrewService, hall: ChannelRegistry) {

@@ -20,7 +20,7 @@ export type Input =
   | { readonly action: "show"; readonly name: string }
   | { readonly action: "log"; readonly name: string; readonly lines: number }
   | { readonly action: "close" | "skip"; readonly name: string }
-  | { readonly action: "assign" | "remove" | "grant"; readonly name: string; readonly agent: string }
+  | { readonly action: "assign" | "remove" | "grant" | "requeue"; readonly name: string; readonly agent: string }
   | { readonly action: "post"; readonly name: string; readonly text: string | undefined }
   | { readonly action: "order"; readonly name: string; readonly order: Order; readonly agents: ReadonlyArray<string> }
   | { readonly action: "pause"; readonly name: string; readonly paused: boolean }
@@ -126,6 +126,8 @@ const doing = Effect.fnUntraced(function* (input: Exclude<Input, { action: "ls" 
         return client.GrantFloor({ name, agent: input.agent, caller })
       case "skip":
         return client.SkipFloor({ name, caller })
+      case "requeue":
+        return client.RequeueSeat({ name, agent: input.agent, caller })
       case "pause":
         return client.PauseChannel({ name, paused: input.paused, caller })
     }

@@ -4,7 +4,7 @@ export type Asked =
   | { readonly _tag: "Post"; readonly text: string }
   | { readonly _tag: "Pause"; readonly paused: boolean }
   | { readonly _tag: "Skip" }
-  | { readonly _tag: "Grant"; readonly agent: string }
+  | { readonly _tag: "Grant" | "Requeue"; readonly agent: string }
   | { readonly _tag: "Help" }
   | { readonly _tag: "Quit" }
   | { readonly _tag: "Nothing" }
@@ -14,8 +14,9 @@ export const HELP: ReadonlyArray<string> = [
   "text           say it to all",
   "/grant AGENT   give it the floor now",
   "/skip          take the floor from who has it",
+  "/requeue AGENT end its wait or its turn: it goes to the end of the queue",
   "/pause         give the floor to nobody",
-  "/resume        go on after a pause",
+  "/resume        go on after a pause or a rest",
   "//text         say a text that begins with /",
   "/quit          leave; the channel goes on"
 ]
@@ -30,6 +31,8 @@ export const parse = (line: string): Asked => {
   switch (verb) {
     case "grant":
       return agent === "" ? { _tag: "Wrong", message: "/grant needs an agent's name." } : { _tag: "Grant", agent }
+    case "requeue":
+      return agent === "" ? { _tag: "Wrong", message: "/requeue needs an agent's name." } : { _tag: "Requeue", agent }
     case "skip":
       return { _tag: "Skip" }
     case "pause":

@@ -136,6 +136,10 @@ const doing = Effect.fnUntraced(function* (asked: Asked, name: string) {
       return told(
         (yield* call(paths.socket, (client) => client.GrantFloor({ name, agent: asked.agent, caller }))).message
       )
+    case "Requeue":
+      return told(
+        (yield* call(paths.socket, (client) => client.RequeueSeat({ name, agent: asked.agent, caller }))).message
+      )
     case "Pause":
       return told(
         (yield* call(paths.socket, (client) => client.PauseChannel({ name, paused: asked.paused, caller }))).message

@@ -106,13 +106,23 @@ const skip = Command.make("skip", { name }, (input) => act({ action: "skip", ...
   Command.withExamples([{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }])
 )
 
+const requeue = Command.make("requeue", { name, agent }, (input) => act({ action: "requeue", ...input })).pipe(
+  Command.withDescription("End an agent's wait, or its turn: it goes to the end of the queue, like after its turn"),
+  Command.withExamples([
+    {
+      command: "agentd channel requeue reviews dev",
+      description: "dev waits no longer; grant gives it the floor instead"
+    }
+  ])
+)
+
 const pause = Command.make("pause", { name }, (input) => act({ action: "pause", paused: true, ...input })).pipe(
   Command.withDescription("Give the floor to nobody until it is resumed; the turn in progress ends by itself"),
   Command.withExamples([{ command: "agentd channel pause reviews", description: "What is said meanwhile is kept" }])
 )
 
 const resume = Command.make("resume", { name }, (input) => act({ action: "pause", paused: false, ...input })).pipe(
-  Command.withDescription("Go on after a pause"),
+  Command.withDescription("Go on after a pause, or where the channel rests since its agents only talked to each other"),
   Command.withExamples([{ command: "agentd channel resume reviews", description: "The next one gets the floor" }])
 )
 
@@ -153,7 +163,23 @@ const join = Command.make(
 
 const channel = Command.make("channel").pipe(
   Command.withDescription("Channels: rooms in which agents and people take turns"),
-  Command.withSubcommands([ls, show, join, post, log, begin, assign, remove, order, grant, skip, pause, resume, close])
+  Command.withSubcommands([
+    ls,
+    show,
+    join,
+    post,
+    log,
+    begin,
+    assign,
+    remove,
+    order,
+    grant,
+    skip,
+    requeue,
+    pause,
+    resume,
+    close
+  ])
 )
 
 export const daily = [channel] as const

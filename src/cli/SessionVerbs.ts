@@ -65,6 +65,15 @@ const forget = Command.make(
   Command.withExamples([{ command: "agentd forget 01k9", description: "Its runes stay in the log" }])
 )
 
+const waiting = Command.make(
+  "waiting",
+  {},
+  verb(() => import("./Waits.ts"))
+).pipe(
+  Command.withDescription("List what waits for you: calls and sessions that ask, channels that rest or reach no agent"),
+  Command.withExamples([{ command: "agentd waiting", description: "Each with what to do about it" }])
+)
+
 const call = Argument.String("call").pipe(
   Argument.withDescription(
     "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
@@ -175,4 +184,4 @@ export const hook = Command.make(
   ])
 )
 
-export const daily = [run, watch, plates, focus, approve, deny, answer, forget] as const
+export const daily = [run, watch, plates, focus, waiting, approve, deny, answer, forget] as const

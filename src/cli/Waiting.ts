@@ -1,11 +1,13 @@
 /**
- * Waiting: what waits for a person's yes, no or choice, each with what it would do. Pure;
- * `approve`, `deny` and `answer` show it when no call is named.
+ * Waiting: what waits for a person's yes, no or choice, each with what it would do, and the
+ * channels that only a person sets going again. Pure; `waiting` shows it all, `approve`,
+ * `deny` and `answer` what takes an answer, when no call is named.
  *
  * Guarantees: arguments are shown as they are, made harmless and bounded, and a
  * cut says how much it left out: nobody approves what they were not shown. A session
  * that asks in its own terminal only is listed with where that is.
  */
+import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Question } from "../backends/Question.ts"
 import { age, paint, plain } from "./Output.ts"
@@ -16,13 +18,20 @@ export interface Waiting {
   readonly sessions: ReadonlyArray<PlateInfo>
   /** Sessions that wait, and take no answer from here. */
   readonly elsewhere: ReadonlyArray<PlateInfo>
+  /** Those that rest, or in which what was said reaches no agent. */
+  readonly channels: ReadonlyArray<ChannelInfo>
 }
 
-export const waitingOf = (all: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>): Waiting => {
+export const waitingOf = (
+  all: ReadonlyArray<CallInfo>,
+  plates: ReadonlyArray<PlateInfo>,
+  channels: ReadonlyArray<ChannelInfo> = []
+): Waiting => {
   const calls = all.filter(({ state }) => state === "awaiting_approval")
   const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
   return {
     calls,
+    channels: channels.filter(({ waits }) => waits !== null),
     sessions: plates.filter(({ approval }) => approval !== null),
     // a run of ours waits for the call that is listed already
     elsewhere: plates.filter(
@@ -71,8 +80,8 @@ const whereOf = ({ agent }: PlateInfo, id: string): string =>
   agent === null ? `in its terminal: agentd focus ${id}` : `see what it does: agentd attach ${plain(agent)}`
 
 export const render = (waiting: Waiting, now: number, colour: boolean): ReadonlyArray<string> => {
-  const { calls, elsewhere, sessions } = waiting
-  if (calls.length + sessions.length + elsewhere.length === 0) return ["Nothing waits for an answer."]
+  const { calls, channels, elsewhere, sessions } = waiting
+  if (calls.length + sessions.length + elsewhere.length + channels.length === 0) return ["Nothing waits for an answer."]
   const short = shortener(waiting)
   const session = (plate: PlateInfo) =>
     `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`
@@ -96,7 +105,11 @@ export const render = (waiting: Waiting, now: number, colour: boolean): Readonly
       ...choices(plate.questions ?? []).map((line) => `    ${line}`),
       ...(plate.arguments === undefined ? [] : [`    ${argumentsOf(plate.arguments)}`])
     ]),
-    ...elsewhere.flatMap((plate) => [session(plate), `    ${whereOf(plate, short(plate.plateId))}`])
+    ...elsewhere.flatMap((plate) => [session(plate), `    ${whereOf(plate, short(plate.plateId))}`]),
+    ...channels.map(
+      ({ name, project, waits }) =>
+        `${paint(colour, "bold", `#${plain(name)}`)} of ${plain(project)} ${plain(waits ?? "")}`
+    )
   ]
 }
 

@@ -36,6 +36,12 @@ export const TurnConfig = Schema.Struct({
   autoDetectSilenceSeconds: seconds.pipe(withDefault(10, "That silence.")),
   waitTimeoutSeconds: seconds.pipe(
     withDefault(300, "An agent that waits for longer loses its turn, unless it named a time of its own.")
+  ),
+  restAfterPosts: whole(1, 100_000).pipe(
+    withDefault(
+      20,
+      "After so many posts of agents without a word of a person, a task or a message from outside the channel rests, until a person posts or resumes it."
+    )
   )
 })
 export type TurnConfig = typeof TurnConfig.Type
@@ -65,7 +71,13 @@ export const ChannelConfig = Schema.Struct({
   timeouts: Schema.Record(Name, seconds).pipe(
     withDefault({}, "By agent, in seconds, instead of turnConfig.defaultTimeoutSeconds.")
   ),
-  turnConfig: TurnConfig.pipe(withDefault({}, "How turns begin and end."))
+  turnConfig: TurnConfig.pipe(withDefault({}, "How turns begin and end.")),
+  rejoin: Schema.Boolean.pipe(
+    withDefault(
+      false,
+      "Whether an agent whose process died takes its place again by itself once it is back. Else a person assigns it again."
+    )
+  )
 })
 export type ChannelConfig = typeof ChannelConfig.Type
 
@@ -79,3 +91,12 @@ export type ChannelsConfig = typeof ChannelsConfig.Type
 
 /** As if a config said no more of it than this. */
 export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)
+
+const DEFAULTS = decodeChannel({})
+
+/** Settings as an older agentd kept them: what they do not say is as its default says. */
+export const completed = (settings: Partial<ChannelConfig>): ChannelConfig => ({
+  ...DEFAULTS,
+  ...settings,
+  turnConfig: { ...DEFAULTS.turnConfig, ...settings.turnConfig }
+})

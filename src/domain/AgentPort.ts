@@ -26,6 +26,12 @@ export interface AgentMessage {
   readonly alone: boolean
 }
 
+/**
+ * How an agent goes offline: a person stopped it or its conversation takes no work; its
+ * process died in a turn, and comes back by itself; its failures ended it for good.
+ */
+export type Departure = "stopped" | "disconnected" | "crashed"
+
 export type TurnOutcome = "completed" | "interrupted" | "error"
 
 /** What became of a message. */
@@ -79,8 +85,7 @@ export type AgentReport = Address & {
       }
     /** It is started, idle and reachable; comes again after a restart of the daemon. */
     | { readonly _tag: "Online" }
-    /** Stopped, terminated, failed, or its conversation takes no work. */
-    | { readonly _tag: "Offline"; readonly reason: string; readonly crashed: boolean }
+    | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
     /** What it says of its work, through `agentd mcp`; `turnId` is the turn in which it said so. */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
     /** It has nothing to do. */

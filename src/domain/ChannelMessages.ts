@@ -55,6 +55,8 @@ export const ChannelInfo = Schema.Struct({
   posts: Schema.Int,
   /** In plain words: what it does, or why nothing happens. */
   detail: Schema.String,
+  /** What waits for a person in it, with what to do; null while nothing does. */
+  waits: Schema.NullOr(Schema.String),
   /** The newest rune of the channel. */
   restsOn: Schema.Int
 })

@@ -16,14 +16,12 @@
  * outlive its incarnations. A scope without mail is some small objects and its states: no
  * fiber, no queue.
  */
-import { Cause, type Effect, Exit, type Scope } from "effect"
+import { Cause, Exit } from "effect"
 import type { Log, Owner } from "../event-log/Log.ts"
 import { StorageError } from "../event-log/EventLog.ts"
-import type { ChildHandle, ChildSpec, Ignore, RestartType } from "../supervision/Child.ts"
 import { ActionQueue, MAX_ACTIONS } from "./ActionQueue.ts"
 import type { Activities } from "./Activities.ts"
 import { actorStopped, mailboxFull } from "./ActorRef.ts"
-import type { System } from "./ActorSystem.ts"
 import type { Reason } from "./DeadLetters.ts"
 import { type Committed, type EventSourcedActor, LATER } from "./EventSourcedActor.ts"
 import { refusalOf } from "./Macrostep.ts"
@@ -31,8 +29,7 @@ import { Ask, Mail } from "./Mail.ts"
 import { MailQueue } from "./MailQueue.ts"
 import { Member } from "./Member.ts"
 import { RoomQueue } from "./RoomQueue.ts"
-import type { ScopeIncarnation } from "./ScopeIncarnation.ts"
-import { type Living, ScopeLife, type ScopeTaken, type Status } from "./ScopeLife.ts"
+import { ScopeLife } from "./ScopeLife.ts"
 import type { ScopeUnit } from "./ScopeUnit.ts"
 import type { Turn } from "./TurnScheduler.ts"
 import { Undone } from "./Undone.ts"
@@ -41,17 +38,6 @@ import { Undone } from "./Undone.ts"
 export const POISON_AFTER = 3
 /** Messages that a scope works off in one turn, however quick they are. */
 export const TURN = 4_096
-
-export interface ScopeOptions {
-  /** Its name among the children of its supervisor. */
-  readonly id: string
-  /** The log stream of its runes; scopes may share one. */
-  readonly stream: string
-  /** Default `permanent`. */
-  readonly restart?: RestartType
-  /** Grace after the request to stop; default 5 s. */
-  readonly shutdown?: ChildSpec["shutdown"]
-}
 
 /** What few scopes ever have at once. */
 class Rare {
@@ -64,9 +50,7 @@ class Rare {
   leftovers: Map<string, Activities> | undefined = undefined
 }
 
-export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R> {
-  readonly system: System
-  private readonly options: ScopeOptions
+export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner {
   members: ReadonlyArray<Member> = []
   /** Macrosteps that are not durable yet; kept by the log. */
   ahead = 0
@@ -77,16 +61,6 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
   private isQueued = false
   private mail: MailQueue | undefined = undefined
   private rare: Rare | undefined = undefined
-  private readonly life: ScopeLife = new ScopeLife(this)
-
-  constructor(system: System, options: ScopeOptions) {
-    this.system = system
-    this.options = options
-  }
-
-  get stream(): string {
-    return this.options.stream
-  }
 
   // --- its actors
 
@@ -98,7 +72,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
   ): Member<S, M, E> {
     if (this.find(name) !== undefined) throw new Error(`${this.stream}/${name} is there already`)
     const member = new Member(this.self, name, definition, state)
-    this.members = [...this.members, member]
+    this.members = this.members.length === 0 ? [member] : [...this.members, member]
     const leftover = this.rare?.leftovers?.get(name)
     if (leftover !== undefined) {
       this.rare!.leftovers!.delete(name)
@@ -134,15 +108,6 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
 
   // --- mail
 
-  get isRunning(): boolean {
-    return this.life.status === "running"
-  }
-
-  /** Takes mail. */
-  get isOpen(): boolean {
-    return this.life.isOpen
-  }
-
   /** `isFollowing`: it follows from mail that was taken, and is always taken. */
   offer(member: Member, item: unknown, isFollowing: boolean): "taken" | "full" | "gone" {
     if (!this.isOpen || member.isRemoved) {
@@ -159,7 +124,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     member.waiting += 1
     ;(this.mail ??= new MailQueue()).push(member, item)
     if (this.status === "running") this.wake()
-    else this.life.wait()
+    else this.wait()
   }
 
   /** The asker waits anyway, so it lends its own stack: where nothing is before it, it is served at once. */
@@ -212,7 +177,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
         resume()
       }
     })
-    if (this.status !== "running") this.life.wait()
+    if (this.status !== "running") this.wait()
     return leave
   }
 
@@ -280,6 +245,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
         if (!(item instanceof Ask) || item.isCounted) this.settle(member)
         return
       }
+      if (member.isRemoved) return this.lose(member, item)
       metrics.macrosteps += 1
       unit = macrostep.run(this.self, member, item)
       if (unit === undefined) return this.postpone(member, item)
@@ -291,6 +257,12 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     }
     if (item instanceof Ask) item.isStepped = true
     this.stand(unit, isDurable, log)
+  }
+
+  /** It came back from the log after its actor had left the scope. */
+  private lose(member: Member, item: unknown): void {
+    this.settle(member)
+    this.bury(member, item, "closed")
   }
 
   /** Its runes are on their way, and its mail is settled with them. */
@@ -390,7 +362,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     }
     if (count > 0 && this.rare !== undefined && this.rare.silent.length > 0) this.release(this.system.log.durable)
     if (this.mail !== undefined) this.wake()
-    if (this.status === "stopping") this.life.endIfQuiet()
+    if (this.status === "stopping") this.endIfQuiet()
   }
 
   /** To other scopes, before it is durable: who hears of it appends behind it, in the one order of the log. */
@@ -439,7 +411,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     if (silent === undefined) return
     while (silent.length > 0 && silent[0]!.behind <= upTo) this.landed(silent.shift()!)
     if (silent.length > 0 && this.ahead === 0) this.system.log.flight?.wait(silent[0]!.behind, this)
-    if (this.status === "stopping") this.life.endIfQuiet()
+    if (this.status === "stopping") this.endIfQuiet()
   }
 
   /** An action that took its time has ended. */
@@ -452,8 +424,10 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
   /** A member's state may say that the scope ends, once all is acted on. */
   private endWhenDone(): void {
     if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
-    for (const { definition, state } of this.members) {
-      if (definition.ends?.(state) === true) return this.life.finish(Exit.void)
+    try {
+      if (this.members.some(({ definition, state }) => definition.ends?.(state) === true)) this.finish(Exit.void)
+    } catch (defect) {
+      this.crashed(Cause.die(defect))
     }
   }
 
@@ -490,8 +464,8 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     if (mail.length > 0) this.putBack(mail)
     if (culprit !== undefined) this.poisoned(culprit.member, culprit.item, culprit.error)
     if (this.status === "running") this.wake()
-    else if (this.status === "stopping") this.life.endIfQuiet()
-    else this.life.wait()
+    else if (this.status === "stopping") this.endIfQuiet()
+    else this.wait()
   }
 
   /** A message broke a step, or its runes the log. A teller's is tried again, `POISON_AFTER` times in all. */
@@ -512,7 +486,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
   }
 
   bury(member: Member, item: unknown, reason: Reason, why?: unknown): void {
-    if (item instanceof Ask) return item.fail(actorStopped(member.address, this.life.downReason))
+    if (item instanceof Ask) return item.fail(actorStopped(member.address, this.downReason))
     const isMail = item instanceof Mail
     this.system.metrics.deadLetters += 1
     this.system.deadLetters.post({
@@ -524,30 +498,9 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     })
   }
 
-  // --- for its supervisor, and for its life
+  // --- for its life
 
-  get id(): string {
-    return this.options.id
-  }
-  /** A scope that is closed is nobody's to restart. */
-  get restart(): RestartType {
-    return this.life.isClosing ? "temporary" : (this.options.restart ?? "permanent")
-  }
-  get shutdown(): NonNullable<ChildSpec["shutdown"]> {
-    return this.options.shutdown ?? "5 seconds"
-  }
-  /** Begins an incarnation: the states are as committed, mail and askers have waited. */
-  get start(): Effect.Effect<ChildHandle | Ignore, ScopeTaken, R | Scope.Scope> {
-    return this.life.start
-  }
-  get status(): Status {
-    return this.life.status
-  }
-  get incarnation(): ScopeIncarnation | undefined {
-    return this.life.incarnation
-  }
-
-  begun(): void {
+  protected override begun(): void {
     this.system.scheduler.alone(() => {
       this.rare?.actions?.go()
       for (const member of this.members) member.settleIn()
@@ -556,29 +509,23 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     })
   }
 
-  /** A message, an action or an activity broke: the incarnation ends, and its supervisor hears of it. */
-  crashed(cause: Cause.Cause<unknown>): void {
-    this.life.crash(cause)
-  }
-
-  /** For good: stops it if it runs; its mail is dead-lettered, its asks fail, its supervisor restarts nothing. */
-  close(): void {
-    this.life.close()
-  }
-
-  leave(): void {
+  protected override leave(): void {
     for (const member of this.members) member.leave()
   }
 
-  get isOnTheWay(): boolean {
+  protected override get isOnTheWay(): boolean {
     return this.ahead > 0 || (this.rare?.silent.length ?? 0) > 0
   }
 
-  get hasMail(): boolean {
-    return this.mail !== undefined || this.rare?.room?.isEmpty === false
+  protected override get hasMail(): boolean {
+    return (
+      this.mail !== undefined ||
+      this.rare?.room?.isEmpty === false ||
+      this.members.some(({ postponed }) => postponed !== undefined && postponed.length > 0)
+    )
   }
 
-  stayDown(): void {
+  protected override stayDown(): void {
     const waiting = [...(this.mail?.all() ?? []), ...this.members.flatMap(({ postponed }) => postponed ?? [])]
     for (const item of waiting) {
       if (!(item instanceof Ask) || !item.isCounted) continue
@@ -588,7 +535,7 @@ export class CommitScope<R = never> implements Turn, Owner, Living, ChildSpec<R>
     this.system.putOff.stopped(this.members)
   }
 
-  giveUpMail(reason: "restarting" | "stopped"): void {
+  protected override giveUpMail(reason: "restarting" | "stopped"): void {
     this.empty(() => true, reason)
   }
 

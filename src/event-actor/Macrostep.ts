@@ -27,7 +27,7 @@ import { Ask, Mail } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 import { compare, freeze } from "./PlainState.ts"
 import { plainRefusal, type Refused } from "./Refused.ts"
-import { ScopeUnit } from "./ScopeUnit.ts"
+import { added, ScopeUnit } from "./ScopeUnit.ts"
 
 /** Steps of one macrostep; one that takes more goes round in a circle. */
 export const MAX_STEPS = 1_000
@@ -153,8 +153,10 @@ export class Macrostep implements Context {
       return undefined
     }
     if (!this.write(member, decided, cause)) return undefined
-    const follows = unit.runes.length === first ? cause : causeOf(unit.runes[unit.runes.length - 1]!)
-    this.follow(member, decided, follows)
+    if (hasFollowing(decided)) {
+      const last = unit.runes.length - 1
+      this.follow(member, decided, last < first ? cause : causeOf(unit.runes[last]!))
+    }
     for (let index = first; index < unit.runes.length && !unit.isRefused; index++) {
       const { moves } = decided.runes[index - first]!
       if (moves !== undefined && moves.length > 0) this.join(member, unit.runes[index]!, moves)
@@ -182,28 +184,27 @@ export class Macrostep implements Context {
         return false
       }
       isExact &&= prepared.payload === draft.payload
-      unit.texts.push(prepared.text)
-      unit.runes.push(this.rune(full, prepared))
+      unit.add(this.rune(full, prepared), prepared.text)
     }
-    const handed = isExact ? decided.state : undefined
-    this.arrive(member, handed, (state) => {
-      for (let index = first; index < unit.runes.length; index++) {
-        state = member.definition.apply(state, unit.runes[index]!, false)
-      }
-      return state
-    })
+    this.arrive(member, isExact ? decided.state : undefined, first, unit.runes.length, false)
     return true
   }
 
-  /** The member's next state: as handed over, or as folded. */
-  private arrive(member: Member, handed: unknown, fold: (state: unknown) => unknown): void {
+  /** The member's next state: as handed over, or as folded from these runes of the macrostep. */
+  private arrive(member: Member, handed: unknown, from: number, to: number, isJoined: boolean): void {
     const { isStrict } = this.system
-    const after = handed === undefined ? fold(member.ahead) : handed
+    const after = handed === undefined ? this.fold(member, from, to, isJoined) : handed
     if (isStrict) {
-      if (handed !== undefined) compare(member.address, handed, fold(member.ahead))
+      if (handed !== undefined) compare(member.address, handed, this.fold(member, from, to, isJoined))
       freeze(member.address, after)
     }
     this.unit.touch(member, after)
+  }
+
+  private fold({ ahead, definition }: Member, from: number, to: number, isJoined: boolean): unknown {
+    let state: unknown = ahead
+    for (let index = from; index < to; index++) state = definition.apply(state, this.unit.runes[index]!, isJoined)
+    return state
   }
 
   /** Each sibling that a rune names makes its own move of it, before any later rune is written. */
@@ -243,7 +244,8 @@ export class Macrostep implements Context {
       return NO_MOVES
     }
     moves.push(member.name)
-    this.arrive(member, joined.state, (state) => definition.apply(state, rune, true))
+    const at = rune.eventId - this.firstId
+    this.arrive(member, joined.state, at, at + 1, true)
     this.follow(member, joined, cause)
     return joined.moves ?? NO_MOVES
   }
@@ -252,16 +254,16 @@ export class Macrostep implements Context {
     const { unit } = this
     const { acts, reply, settles, tells } = following
     if (reply !== undefined) unit.reply ??= reply
-    if (settles !== undefined) for (const settled of settles) (unit.settles ??= []).push({ ...settled, member })
+    if (settles !== undefined) for (const settled of settles) unit.settles = added(unit.settles, { ...settled, member })
     if (tells !== undefined) {
       for (const told of tells) {
         const to = told.to as Member
         if (to.scope === this.scope && !told.later) this.inner.push({ member: to, message: told.message, cause })
-        else (unit.outbox ??= []).push({ tell: told, cause })
+        else unit.outbox = added(unit.outbox, { tell: told, cause })
       }
     }
     if (acts !== undefined) {
-      for (const action of acts) (unit.acts ??= []).push(new Act(action, member, member.ahead, cause))
+      for (const action of acts) unit.acts = added(unit.acts, new Act(action, member, member.ahead, cause))
     }
   }
 
@@ -270,7 +272,7 @@ export class Macrostep implements Context {
     if (actor !== undefined && actor !== member.name && member.definition.parts?.(actor) !== true) {
       throw new Error(`${member.address}: ${actor} is no part of it, so no fold would find its rune`)
     }
-    return {
+    const full: RuneDraft = {
       stream: this.scope.stream,
       kind: draft.kind,
       actor: actor ?? member.name,
@@ -279,9 +281,9 @@ export class Macrostep implements Context {
       trigger: draft.trigger ?? null,
       cause,
       moves: draft.moves === undefined ? NO_MOVES : [],
-      ...(draft.visibility !== undefined && { visibility: draft.visibility }),
       payload: draft.payload
     }
+    return draft.visibility === undefined ? full : { ...full, visibility: draft.visibility }
   }
 
   private rune(draft: RuneDraft, { payload, visibility }: Prepared): Rune {
@@ -305,5 +307,9 @@ export class Macrostep implements Context {
     }
   }
 }
+
+/** Anything besides runes and the state. */
+const hasFollowing = ({ acts, reply, settles, tells }: Following<unknown>): boolean =>
+  (acts !== undefined && acts.length > 0) || tells !== undefined || reply !== undefined || settles !== undefined
 
 const causeOf = ({ seq, stream }: Rune): Cause => ({ stream, seq })

@@ -33,8 +33,6 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   /** Mail that waits or is on its way, postponed mail included. */
   waiting = 0
   postponed: Array<unknown> | undefined = undefined
-  /** When it was started first, ms since the epoch; -1 before. */
-  began = -1
   isRemoved = false
   private beside: Beside | undefined = undefined
 
@@ -95,17 +93,22 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     return taken === "taken"
   }
 
+  /** When it was started first, ms since the epoch; 0 for an actor that never had a timer. */
+  get began(): number {
+    return this.beside?.timers.began ?? 0
+  }
+
   /** Brings timers and activities in line with the committed state. */
   settleIn(): void {
     const { definition } = this
     if (definition.timers === undefined && definition.activities === undefined) return
     if (!this.isRunning) return
     const { system } = this.scope
-    if (this.began < 0) this.began = system.clock.currentTimeMillisUnsafe()
     this.beside ??= { timers: new Timers(this as Member, system), activities: new Activities(this as Member) }
     try {
-      if (definition.timers !== undefined) this.beside.timers.set(definition.timers(this.state, this.began))
-      if (definition.activities !== undefined) this.beside.activities.set(definition.activities(this.state))
+      const { activities, timers } = this.beside
+      if (definition.timers !== undefined) timers.set(definition.timers(this.state, timers.began))
+      if (definition.activities !== undefined) activities.set(definition.activities(this.state))
     } catch (defect) {
       this.scope.crashed(Cause.die(defect))
     }

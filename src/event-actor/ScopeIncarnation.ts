@@ -2,51 +2,46 @@
  * ScopeIncarnation: a commit scope from one start to its end, as its supervisor sees it.
  *
  * Guarantees: as soon as the scope runs anything (an activity, an action that is an
- * Effect) the incarnation is a fiber in the supervisor's context, bound to the child's
- * Scope, and holds what it runs as fibers of its own: its Exit is what the supervisor
- * hears, and interrupting it ends them all. A scope that never ran anything has no fiber.
+ * Effect) the incarnation is a fiber in its supervisor's context, and holds what it runs
+ * as fibers of its own: its Exit is what the supervisor hears, and interrupting it ends
+ * them all. A scope that never ran anything has no fiber.
  * Every observer hears of the end, once. What ignores its interruption leaves the
  * incarnation behind: the supervisor says so, and the next one begins beside it.
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
-import type { ChildHandle, ExitObserver } from "../supervision/Child.ts"
+import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
 import type { ScopeLife } from "./ScopeLife.ts"
 
 export class ScopeIncarnation implements ChildHandle {
-  private readonly of: ScopeLife
-  /** The supervisor's, with the child's Scope. */
-  private readonly context: Context.Context<never>
+  private readonly of: ScopeLife<unknown>
+  private readonly by: Hold
+  supervisedBy: Hold | undefined = undefined
   private life: Life | undefined = undefined
   /** Why it ends. */
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
-  private others: Array<ExitObserver> | undefined = undefined
-  /** Its supervisor wants its end. */
-  isAsked = false
-  /** Asked to end at once, whatever is left undone. */
-  isKilled = false
+  /** Its supervisor wants its end; at once, whatever is left undone. */
+  wanted: "life" | "end" | "kill" = "life"
   /** How it ended; reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
-  constructor(of: ScopeLife, context: Context.Context<never>) {
+  constructor(of: ScopeLife<unknown>, by: Hold) {
     this.of = of
-    this.context = context
+    this.by = by
   }
 
   // --- for the supervisor
 
   stop(how: "shutdown" | "kill"): void {
     if (this.exit !== undefined) return
-    this.isAsked = true
-    if (how === "kill") this.isKilled = true
+    if (this.wanted !== "kill") this.wanted = how === "kill" ? "kill" : "end"
     this.of.stopped(this)
   }
 
   onExit(observer: ExitObserver): void {
     if (this.exit !== undefined) observer.childExited(this.exit)
-    else if (this.observer === undefined) this.observer = observer
-    else (this.others ??= []).push(observer)
+    else this.observer = this.observer === undefined ? observer : new Both(this.observer, observer)
   }
 
   // --- for the scope and its life
@@ -67,9 +62,9 @@ export class ScopeIncarnation implements ChildHandle {
 
   private begin(): Life {
     if (this.life === undefined) {
-      const { id } = this.of.scope
-      const annotations = { ...Context.get(this.context, References.CurrentLogAnnotations), scope: id }
-      this.life = new Life(Context.add(this.context, References.CurrentLogAnnotations, annotations))
+      const { context } = this.by
+      const annotations = { ...Context.get(context, References.CurrentLogAnnotations), scope: this.of.id }
+      this.life = new Life(Context.add(context, References.CurrentLogAnnotations, annotations))
       this.life.fiber.addObserver((exit) => this.of.fiberEnded(this, exit))
     }
     return this.life
@@ -89,14 +84,27 @@ export class ScopeIncarnation implements ChildHandle {
   /** The end, told to all that watch; the fiber's own Exit where there was one. What still runs is left behind. */
   report(): void {
     if (this.exit !== undefined) return
-    this.life?.leave()
     const exit = this.life?.fiber.pollUnsafe() ?? this.ending ?? Exit.interrupt()
     this.exit = exit
-    const { observer, others } = this
+    const { observer } = this
     this.observer = undefined
-    this.others = undefined
     observer?.childExited(exit)
-    for (const other of others ?? []) other.childExited(exit)
+  }
+}
+
+/** Another observer steals nothing from the first. */
+class Both implements ExitObserver {
+  private readonly first: ExitObserver
+  private readonly second: ExitObserver
+
+  constructor(first: ExitObserver, second: ExitObserver) {
+    this.first = first
+    this.second = second
+  }
+
+  childExited(exit: Exit.Exit<unknown, unknown>): void {
+    this.first.childExited(exit)
+    this.second.childExited(exit)
   }
 }
 
@@ -109,9 +117,6 @@ class Life {
   private readonly runs = Scope.makeUnsafe("parallel")
   private resume: ((effect: Effect.Effect<void, unknown>) => void) | undefined = undefined
   private ending: Exit.Exit<void, unknown> | undefined = undefined
-  /** Lets the child's Scope close without it. */
-  private released: (() => void) | undefined = undefined
-  private isLeft = false
 
   constructor(context: Context.Context<never>) {
     this.context = context
@@ -119,25 +124,7 @@ class Life {
       if (this.ending !== undefined) resume(this.ending)
       else this.resume = resume
     })
-    const fiber = Effect.runForkWith(context)(Effect.onExit(waiting, (exit) => Scope.close(this.runs, exit)))
-    this.fiber = fiber
-    const scope = Context.getOrUndefined(context, Scope.Scope)
-    if (scope !== undefined) Effect.runForkWith(context)(Scope.addFinalizer(scope, this.over))
-  }
-
-  /** With the child's Scope the fiber ends, too; it is waited for, unless it was left behind. */
-  private get over(): Effect.Effect<void> {
-    return Effect.callback<void>((resume) => {
-      if (this.isLeft) return resume(Effect.void)
-      this.released = () => resume(Effect.void)
-      this.fiber.addObserver(this.released)
-      this.fiber.interruptUnsafe()
-    })
-  }
-
-  leave(): void {
-    this.isLeft = true
-    this.released?.()
+    this.fiber = Effect.runForkWith(context)(Effect.onExit(waiting, (exit) => Scope.close(this.runs, exit)))
   }
 
   fork(effect: Effect.Effect<void, unknown>, context: Context.Context<never>): Fiber.Fiber<void, unknown> {

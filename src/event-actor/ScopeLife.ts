@@ -10,9 +10,16 @@
  * is gone; what ignores its interruption is left behind after the grace, and said; to
  * close is no crash and counts as no restart.
  */
-import { Cause, Duration, Effect, Exit, Schema } from "effect"
-import { type ChildHandle, type ChildSpec, ignore, type Ignore, type RestartType } from "../supervision/Child.ts"
-import { ending, restarts } from "../supervision/Restart.ts"
+import { Cause, Duration, Exit, Schema } from "effect"
+import {
+  type ChildHandle,
+  type ChildSpec,
+  type Hold,
+  ignore,
+  type Ignore,
+  type RestartType
+} from "../supervision/Child.ts"
+import { Closed, ending, restarts } from "../supervision/Restart.ts"
 import type { System } from "./ActorSystem.ts"
 import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 
@@ -40,38 +47,62 @@ export type Status =
   /** For good. */
   | "closed"
 
-/** What a life needs of its scope. */
-export interface Living {
+export interface ScopeOptions {
+  /** Its name among the children of its supervisor. */
   readonly id: string
-  readonly system: System
-  readonly restart: RestartType
-  readonly shutdown: NonNullable<ChildSpec["shutdown"]>
-  /** Macrosteps are on their way to the log. */
-  readonly isOnTheWay: boolean
-  /** Mail, or tellers, wait. */
-  readonly hasMail: boolean
-  /** An incarnation has begun. */
-  begun(): void
-  /** The incarnation ends: nothing new is begun. */
-  leave(): void
-  /** The scope stays down, unless it is started anew: asks fail. */
-  stayDown(): void
-  /** All mail is given up. */
-  giveUpMail(reason: "restarting" | "stopped"): void
+  /** The log stream of its runes; scopes may share one. */
+  readonly stream: string
+  /** Default `permanent`. */
+  readonly restart?: RestartType
+  /** Grace after the request to stop; default 5 s. */
+  readonly shutdown?: ChildSpec["shutdown"]
 }
 
-export class ScopeLife {
+/** How a scope starts: without a fiber. Where its actors need services, only a supervisor that has them takes it. */
+export type ScopeStart<R> = [R] extends [never] ? (by: Hold) => ChildHandle | Ignore : ChildSpec<R>["start"]
+
+export abstract class ScopeLife<R> {
+  readonly system: System
+  protected readonly options: ScopeOptions
   status: Status = "unstarted"
   incarnation: ScopeIncarnation | undefined = undefined
-  isClosing = false
-  readonly scope: Living
-  /** Ends the wait of mail for a scope that is down. */
-  private patience: (() => void) | undefined = undefined
-  /** Ends the wait for what ignores its interruption. */
-  private grace: (() => void) | undefined = undefined
+  private isClosing = false
+  /** Cancels what bounds a wait: of what ran, while it stops; of mail, while it is down. */
+  private alarm: (() => void) | undefined = undefined
 
-  constructor(scope: Living) {
-    this.scope = scope
+  constructor(system: System, options: ScopeOptions) {
+    this.system = system
+    this.options = options
+  }
+
+  /** An incarnation has begun. */
+  protected abstract begun(): void
+  /** The incarnation ends: nothing new is begun. */
+  protected abstract leave(): void
+  /** The scope stays down, unless it is started anew: asks fail. */
+  protected abstract stayDown(): void
+  /** All mail is given up. */
+  protected abstract giveUpMail(reason: "restarting" | "stopped"): void
+  /** Macrosteps are on their way to the log. */
+  protected abstract get isOnTheWay(): boolean
+  /** Mail, or tellers, wait. */
+  protected abstract get hasMail(): boolean
+
+  get id(): string {
+    return this.options.id
+  }
+  get stream(): string {
+    return this.options.stream
+  }
+  get restart(): RestartType {
+    return this.options.restart ?? "permanent"
+  }
+  get shutdown(): NonNullable<ChildSpec["shutdown"]> {
+    return this.options.shutdown ?? "5 seconds"
+  }
+
+  get isRunning(): boolean {
+    return this.status === "running"
   }
 
   /** Takes mail. */
@@ -80,37 +111,39 @@ export class ScopeLife {
   }
 
   /** Why mail waits or is given up. */
-  get downReason(): "restarting" | "stopped" {
+  protected get downReason(): "restarting" | "stopped" {
     return this.status === "restarting" ? "restarting" : "stopped"
   }
 
-  /** Begins an incarnation in the context of the fiber that asks for it. */
-  get start(): Effect.Effect<ChildHandle | Ignore, ScopeTaken> {
-    return Effect.withFiber((fiber): Effect.Effect<ChildHandle | Ignore, ScopeTaken> => {
-      if (this.isClosing) return Effect.succeed(ignore)
-      const before = this.incarnation
-      if (before !== undefined && before.exit === undefined && !before.isKilled) return Effect.fail(this.taken)
-      const incarnation = new ScopeIncarnation(this, fiber.context)
-      this.incarnation = incarnation
-      this.status = "running"
-      this.patience?.()
-      this.scope.begun()
-      return Effect.succeed(incarnation)
-    })
+  get start(): ScopeStart<R> {
+    return this.begin as ScopeStart<R>
+  }
+
+  /** Begins an incarnation, without a fiber: the states are as committed, mail and askers have waited. */
+  private begin(by: Hold): ChildHandle | Ignore {
+    if (this.isClosing) return ignore
+    const before = this.incarnation
+    if (before !== undefined && before.exit === undefined && before.wanted !== "kill") throw this.taken
+    const incarnation = new ScopeIncarnation(this as ScopeLife<unknown>, by)
+    this.incarnation = incarnation
+    this.status = "running"
+    this.disarm()
+    this.begun()
+    return incarnation
   }
 
   private get taken(): ScopeTaken {
-    const { id } = this.scope
     return new ScopeTaken({
-      scope: id,
-      message: `${id} runs already`,
+      scope: this.id,
+      message: `${this.id} runs already`,
       remedy: "a scope has one supervisor: stop it there first, or make another one"
     })
   }
 
-  crash(cause: Cause.Cause<unknown>): void {
+  /** A message, an action or an activity broke: the incarnation ends, and its supervisor hears of it. */
+  crashed(cause: Cause.Cause<unknown>): void {
     if (this.status !== "running") return
-    this.scope.system.metrics.crashes += 1
+    this.system.metrics.crashes += 1
     this.finish(Exit.failCause(cause))
   }
 
@@ -130,25 +163,33 @@ export class ScopeLife {
   }
 
   /** The incarnation ends; the first reason counts. */
-  finish(exit: Exit.Exit<void, unknown>): void {
+  protected finish(exit: Exit.Exit<void, unknown>): void {
     const incarnation = this.incarnation!
     this.status = "stopping"
-    this.scope.leave()
+    this.leave()
     incarnation.finish(exit)
     this.endIfQuiet()
     // of a scope that ends by itself, the supervisor counts no grace
-    if (this.status !== "stopping" || incarnation.isAsked) return
-    const { shutdown, system } = this.scope
-    if (shutdown === "infinity") return
-    const grace = shutdown === "brutal" ? 0 : Duration.toMillis(Duration.fromInputUnsafe(shutdown))
-    this.grace = system.after(grace, () => this.abandon(incarnation))
+    if (this.isEnding(incarnation) && incarnation.wanted === "life" && this.shutdown !== "infinity") {
+      const grace = this.shutdown === "brutal" ? 0 : Duration.toMillis(Duration.fromInputUnsafe(this.shutdown))
+      this.alarm = this.system.after(grace, () => this.abandon(incarnation))
+    }
+  }
+
+  /** A restart may have come meanwhile. */
+  private isEnding(incarnation: ScopeIncarnation): boolean {
+    return this.status === "stopping" && this.incarnation === incarnation
+  }
+
+  private disarm(): void {
+    this.alarm?.()
+    this.alarm = undefined
   }
 
   private abandon(incarnation: ScopeIncarnation): void {
-    if (incarnation !== this.incarnation || this.status !== "stopping" || incarnation.isQuiet) return
-    const { id, system } = this.scope
-    system.warn(`${id}: what it ran ignores its interruption and is left behind; make it interruptible`, Cause.empty)
-    incarnation.isKilled = true
+    if (!this.isEnding(incarnation) || incarnation.isQuiet) return
+    const message = `${this.id}: what it ran ignores its interruption and is left behind; make it interruptible`
+    this.system.warn(message, Cause.empty)
     this.beDown(incarnation)
     incarnation.report()
   }
@@ -157,54 +198,49 @@ export class ScopeLife {
   endIfQuiet(): void {
     const { incarnation } = this
     if (this.status !== "stopping" || incarnation === undefined) return
-    if (!incarnation.isKilled && (this.scope.isOnTheWay || !incarnation.isQuiet)) return
+    if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return
     this.beDown(incarnation)
     if (incarnation.isQuiet) incarnation.report()
   }
 
-  private beDown({ ending: end, isAsked }: ScopeIncarnation): void {
-    this.grace?.()
-    this.grace = undefined
-    const { restart } = this.scope
-    if (restart === "temporary") return this.beClosed()
+  private beDown({ ending: end, wanted }: ScopeIncarnation): void {
+    const isAsked = wanted !== "life"
+    this.disarm()
+    const { restart } = this
+    if (this.isClosing || restart === "temporary") return this.beClosed()
     const comesBack = !isAsked && end !== undefined && restarts[restart][ending(end)]
     this.status = comesBack ? "restarting" : "stopped"
-    if (!comesBack) this.scope.stayDown()
+    if (!comesBack) this.stayDown()
     // it has ended of itself, and stays down
     if (!comesBack && !isAsked) this.beGone()
     else this.wait()
   }
 
   /** Mail waits for a scope that is down, but not for ever. */
-  wait(): void {
+  protected wait(): void {
     if (this.status !== "restarting" && this.status !== "stopped") return
-    if (this.patience !== undefined || !this.scope.hasMail) return
-    const cancel = this.scope.system.after(DOWN_AT_MOST, () => this.beGone())
-    this.patience = () => {
-      this.patience = undefined
-      cancel()
-    }
+    if (this.alarm === undefined && this.hasMail) this.alarm = this.system.after(DOWN_AT_MOST, () => this.beGone())
   }
 
   private beGone(): void {
-    this.patience?.()
-    this.scope.giveUpMail(this.downReason)
+    this.disarm()
+    this.giveUpMail(this.downReason)
     this.status = "gone"
   }
 
-  /** For good. */
+  /** For good: stops it if it runs; its mail is dead-lettered, its asks fail, its supervisor restarts nothing. */
   close(): void {
     if (this.isClosing) return
     this.isClosing = true
-    if (this.status === "running") this.finish(Exit.interrupt())
+    if (this.status === "running") this.finish(Exit.fail(new Closed({ reason: `${this.id} is closed` })))
     else if (this.status !== "stopping") this.beClosed()
   }
 
   private beClosed(): void {
     this.isClosing = true
-    this.patience?.()
+    this.disarm()
     this.status = "closed"
-    this.scope.stayDown()
-    this.scope.giveUpMail("stopped")
+    this.stayDown()
+    this.giveUpMail("stopped")
   }
 }

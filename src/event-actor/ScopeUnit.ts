@@ -35,10 +35,22 @@ export interface Kept {
   readonly mail: Mail
 }
 
+const NONE: ReadonlyArray<never> = []
+
+/**
+ * The list with one more at its end: the list itself where there is one. A list of one is
+ * made as such, since one that is pushed to from empty takes room for 17.
+ */
+export const added = <A>(list: Array<A> | undefined, item: A): Array<A> => {
+  if (list === undefined) return [item]
+  list.push(item)
+  return list
+}
+
 export class ScopeUnit implements Unit {
   readonly owner: CommitScope<never>
-  readonly runes: Array<Rune> = []
-  readonly texts: Array<string> = []
+  runes: ReadonlyArray<Rune> = NONE
+  texts: ReadonlyArray<string> = NONE
   /** To whom the message from outside came that began it. */
   readonly member: Member
   /** That message. */
@@ -75,18 +87,25 @@ export class ScopeUnit implements Unit {
     this.why = why
   }
 
+  /** One rune more, with its payload as it is stored. */
+  add(rune: Rune, text: string): void {
+    const isFirst = this.runes.length === 0
+    this.runes = added(isFirst ? undefined : (this.runes as Array<Rune>), rune)
+    this.texts = added(isFirst ? undefined : (this.texts as Array<string>), text)
+  }
+
   touch(member: Member, after: unknown): void {
-    const known = this.touched?.find((touched) => touched.member === member)
+    const known = this.touched === undefined ? undefined : touchedOf(this.touched, member)
     if (known !== undefined) known.after = after
-    else if (after !== member.ahead) (this.touched ??= []).push(new Touched(member, member.ahead, after))
+    else if (after !== member.ahead) this.touched = added(this.touched, new Touched(member, member.ahead, after))
     member.ahead = after
   }
 
   /** The states are as before the macrostep, and nothing is left of it but its refusal. */
   drop(): void {
     for (const { before, member } of this.touched ?? []) member.ahead = before
-    this.runes.length = 0
-    this.texts.length = 0
+    this.runes = NONE
+    this.texts = NONE
     this.touched = undefined
     this.settles = undefined
     this.outbox = undefined
@@ -100,4 +119,9 @@ export class ScopeUnit implements Unit {
     // sent again with the macrostep that sent it
     for (const { mail } of this.kept ?? []) mail.isGone = true
   }
+}
+
+const touchedOf = (all: ReadonlyArray<Touched>, member: Member): Touched | undefined => {
+  for (const touched of all) if (touched.member === member) return touched
+  return undefined
 }

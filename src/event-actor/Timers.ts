@@ -25,10 +25,13 @@ export class Timers {
   private readonly member: Member
   private readonly system: System
   private readonly entries = new Map<string, Entry>()
+  /** When the actor was started first, ms since the epoch. */
+  readonly began: number
 
   constructor(member: Member, system: System) {
     this.member = member
     this.system = system
+    this.began = system.clock.currentTimeMillisUnsafe()
   }
 
   /** These, and no others. */

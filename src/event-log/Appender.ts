@@ -148,7 +148,10 @@ export class Appender implements Owner {
       this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
       const answer: Answer = Deferred.makeUnsafe()
       this.take(drafts, prepared, at, answer, undefined)
-      return Deferred.await(answer)
+      // where everything is durable at once the caller gives way all the same, as it does on a disk
+      return this.log.flight === undefined
+        ? Effect.andThen(Effect.yieldNow, Deferred.await(answer))
+        : Deferred.await(answer)
     })
   }
 

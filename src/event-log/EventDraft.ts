@@ -2,11 +2,12 @@
  * EventDraft: a draft made ready for the log, in the caller's own time: its kind is
  * known, its payload has the kind's shape and is free of known secrets, it is not
  * too large, and its payload is encoded. What the caller folds is what is read back:
- * the payload is parsed from the text that is stored.
+ * where the payload is not plain JSON, it is parsed from the text that is stored.
  */
 import type { KnownKinds } from "./EventKinds.ts"
 import { RuneRefused } from "./EventLog.ts"
 import type { Prepared } from "./Log.ts"
+import { isPlainJson } from "./PlainJson.ts"
 import type { Payload, RuneDraft } from "./Rune.ts"
 
 /** Longest stream, kind, actor, state, trigger or moved machine, in UTF-16 units. */
@@ -86,7 +87,7 @@ export class EventDraft {
     if (tooLarge !== undefined) {
       return refuse(draft, "size", `the payload has ${tooLarge} bytes; at most ${this.limits.maxRuneBytes} are kept`)
     }
-    const payload = JSON.parse(text) as Payload
+    const payload = text === encoded && isPlainJson(draft.payload) ? draft.payload : (JSON.parse(text) as Payload)
     if (!this.kinds.accepts(draft.kind, payload)) {
       return refuse(draft, "schema", this.kinds.explain(draft.kind, payload))
     }

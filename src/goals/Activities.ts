@@ -4,25 +4,27 @@
  * keeps it from going on. Each answers by a move that leads out of its state.
  */
 import { Cause, Effect, Result } from "effect"
-import type { Context } from "../event-actor/MachineActor.ts"
+import { ActorStopped } from "../event-actor/ActorRef.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
+import { type GoalState, knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
-import { Executing } from "./TaskRunner.ts"
+import { TaskRunner } from "./TaskRunner.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
 import { decide } from "./Scheduler.ts"
-import * as Backoff from "../supervision/Backoff.ts"
 
-type Entered = Context<GoalMachine.State, GoalMachine.Event, GoalMachine.Data>
+/** The goal as the rune left it that entered the state. */
+type Entered = GoalState
 
 /** Tasks whose evidence a review reads, the newest. */
 const MAX_EVIDENCE = 100
 
-/** An answer that could be used, or why there is none; a log that fails is neither. */
+/** Answers with a usable answer or with the reason for none; fails only where the log fails. */
 const asks = <A>(
   goal: GoalActor,
   entered: Entered,
@@ -30,10 +32,10 @@ const asks = <A>(
   what: { readonly key: string; readonly text: string; readonly read: Query.Query<A>["read"] }
 ) =>
   Query.ask({
-    crew: goal.around.crew,
+    agents: goal.around.agents,
     to: { conversation: goal.around.conversation, agent },
     from: `plan:${goal.goalId}`,
-    key: `plan/${goal.goalId}/${what.key}/${entered.cause.eventId}`,
+    key: `plan/${goal.goalId}/${what.key}/${entered.stand.entered}`,
     text: what.text,
     tries: goal.options.planTries,
     timeout: goal.options.taskTimeout,
@@ -42,7 +44,7 @@ const asks = <A>(
       goal.detail = goal.around.takesWork() ? detail : RESTS
       goal.asking = { agent, messageId }
     },
-    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.cause.eventId),
+    howEnded: (turnId, outcome) => goal.howEnded(turnId, outcome, entered.stand.entered),
     read: what.read
   }).pipe(
     Effect.tap(() =>
@@ -51,11 +53,18 @@ const asks = <A>(
       })
     ),
     Effect.map(Result.succeed),
-    Effect.catchTag("QueryFailed", (failed) => Effect.succeed(Result.fail(failed)))
+    Effect.catchTags({
+      BudgetSpent: (spent) => Effect.succeed(Result.fail(spent)),
+      QueryFailed: (failed) => Effect.succeed(Result.fail(failed))
+    })
   )
 
-const giveUp = (goal: GoalActor, error: Query.QueryFailed) =>
-  goal.moveIfStill({ _tag: "user_cancel", by: OURSELVES, reason: error.message })
+/** Ends the goal whose planner gives no plan: no answer is usable, or the budget is spent. */
+const giveUp = (goal: GoalActor, error: Query.BudgetSpent | Query.QueryFailed) =>
+  goal.moveIfStill({
+    _tag: error._tag === "BudgetSpent" ? "budget_exhausted" : "unresolvable",
+    reason: error.message
+  })
 
 const decompose = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
@@ -66,12 +75,12 @@ const decompose = (goal: GoalActor) =>
         : `it waits for a plan: agentd goal plan ${goal.goalId} FILE`
       return yield* Effect.never
     }
-    yield* goal.around.crew.recovered
+    yield* goal.around.agents.recovered
     const workers = yield* goal.members
-    const door = { workers: workers.map(({ agent }) => agent), known: goal.book.used }
+    const door = { workers: workers.map(({ agent }) => agent), known: usedBy(goal.state) }
     const tasks = yield* asks(goal, entered, planner, {
       key: "decompose",
-      text: Planner.decompose(goal.book, workers),
+      text: Planner.decompose(goal.state, workers),
       read: (output) =>
         Effect.filterOrFail(
           Planner.read(output, door),
@@ -90,27 +99,27 @@ const refine = (goal: GoalActor) =>
       return yield* goal.moveIfStill({ _tag: "plan_rejected", by: OURSELVES, reason })
     }
     const { autoStart, planner } = goal.options
-    if (goal.book.revise !== null && planner !== null) {
-      yield* goal.around.crew.recovered
+    if (goal.state.revise !== null && planner !== null) {
+      yield* goal.around.agents.recovered
       const workers = yield* goal.members
-      const door = { workers: workers.map(({ agent }) => agent), known: goal.book.known }
+      const door = { workers: workers.map(({ agent }) => agent), known: knownTo(goal.state) }
       const added = yield* asks(goal, entered, planner, {
         key: "revise",
-        text: Planner.revise(goal.book, workers),
+        text: Planner.revise(goal.state, workers),
         read: (output) => Planner.read(output, door)
       })
       if (added._tag === "Failure") return yield* giveUp(goal, added.failure)
       yield* goal.enterRevision(added.success)
     }
     if (autoStart) return yield* goal.moveIfStill({ _tag: "auto_start" })
-    goal.detail = `its plan of ${goal.book.plan.size === 1 ? "1 task" : `${goal.book.plan.size} tasks`} waits for approval: agentd goal approve ${goal.goalId}`
+    goal.detail = `its plan of ${goal.state.plan.size === 1 ? "1 task" : `${goal.state.plan.size} tasks`} waits for approval: agentd goal approve ${goal.goalId}`
     return yield* Effect.never
   })
 
-/** What the newest tasks show for themselves, from the log. */
+/** Reads the evidence of the newest completed tasks from the log. */
 const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
   const shown = new Map<string, Evidence>()
-  const done = goal.book.plan.nodes
+  const done = goal.state.plan.nodes
     .filter(({ result }) => result !== null)
     .toSorted((a, b) => b.result!.eventId - a.result!.eventId)
     .slice(0, MAX_EVIDENCE)
@@ -124,7 +133,7 @@ const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
 
 const isError = ({ severity }: Finding): boolean => severity === "error"
 
-/** The checks, then the critic where they found no error. */
+/** Runs the checks, then asks the critic where the checks found no error. */
 const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) {
   const { checks, checkTimeout, critic, target } = goal.options
   const project = yield* goal.around.project
@@ -139,9 +148,9 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
           }
         ]
       : yield* ReviewGate.check({
-          plan: goal.book.plan,
-          followed: goal.book.followed,
-          goal: goal.book.goal,
+          plan: goal.state.plan,
+          followed: goal.state.followed,
+          goal: goal.state.goal,
           checks,
           timeout: checkTimeout,
           root: project.root,
@@ -151,13 +160,12 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
           environment: goal.around.environment
         })
   if (critic === null || gate.some(isError)) return gate
-  const member = (yield* goal.around.crew.members(goal.around.conversation)).find(({ agent }) => agent === critic)
-  if (member?.spent === true) return "spent"
   const found = yield* asks(goal, entered, critic, {
     key: "review",
-    text: Critic.review(goal.book, yield* evidenceOf(goal), gate),
+    text: Critic.review(goal.state, yield* evidenceOf(goal), gate),
     read: Critic.read
   })
+  if (found._tag === "Failure" && found.failure._tag === "BudgetSpent") return found.failure
   const said: ReadonlyArray<Finding> =
     found._tag === "Success"
       ? found.success
@@ -173,18 +181,17 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
 
 const review = (goal: GoalActor) =>
   Effect.fnUntraced(function* (entered: Entered) {
-    yield* goal.around.crew.recovered
-    if (goal.book.reviewed < entered.cause.eventId) {
+    yield* goal.around.agents.recovered
+    if (goal.state.reviewed < entered.stand.entered) {
       const findings = yield* examine(goal, entered)
-      if (findings === "spent") {
-        const reason = `the budget of ${goal.options.critic} is spent`
-        return yield* goal.moveIfStill({ _tag: "budget_exhausted", reason })
+      if (findings instanceof Query.BudgetSpent) {
+        return yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: findings.message })
       }
       yield* goal.move({ _tag: "critique", findings: Critic.bounded(findings) })
     }
     const workers = (yield* goal.members).map(({ agent }) => agent)
-    const { data } = goal.stand
-    const verdict = Critic.verdict(goal.book, goal.book.findings, data.rounds + 1, workers)
+    const { data } = goal.state.stand
+    const verdict = Critic.verdict(goal.state, goal.state.findings, data.rounds + 1, workers)
     switch (verdict._tag) {
       case "Passed":
         return yield* goal.moveIfStill({ _tag: "critique_passed", summary: verdict.summary })
@@ -195,39 +202,43 @@ const review = (goal: GoalActor) =>
     }
   })
 
-/** Whether a task could be given out now. */
-const canGoOn = Effect.fnUntraced(function* (goal: GoalActor) {
-  const { data } = goal.stand
-  if (data.rounds >= data.maxRounds) return false
-  goal.book.plan.advance(yield* goal.now)
-  const { _tag } = decide(goal.book.plan, goal.workersOf(yield* goal.members))
-  return _tag === "Assign" || _tag === "Wait" || _tag === "Done"
+/** The event that leads a blocked plan on: a task could be given out now, or every able agent has spent its budget. */
+const wayOut = Effect.fnUntraced(function* (goal: GoalActor) {
+  const { data } = goal.state.stand
+  if (data.rounds >= data.maxRounds) return undefined
+  const decision = decide(goal.state.plan.advance(yield* goal.now), goal.workersOf(yield* goal.members))
+  const event: GoalMachine.Event | undefined =
+    decision._tag === "Blocked"
+      ? undefined
+      : decision._tag === "Exhausted"
+        ? { _tag: "budget_exhausted", reason: decision.reason }
+        : { _tag: "dependency_resolved", reason: "a task can be worked on again" }
+  return event
 })
 
 const watch = (goal: GoalActor) =>
-  Effect.fnUntraced(function* ({ snapshot }: Entered) {
-    yield* goal.around.crew.recovered
+  Effect.fnUntraced(function* ({ stand }: Entered) {
+    yield* goal.around.agents.recovered
     const { blockedTimeout } = goal.options
     const began = yield* goal.now
-    // a clock that was set back must not make it wait for ever
-    const until = Math.min(snapshot.at + blockedTimeout, began + blockedTimeout)
-    const { data } = snapshot
-    const again = data.rounds >= data.maxRounds || goal.book.plan.counts.failed > 0
+    // a clock that was set back must not prolong the wait for ever
+    const until = Math.min(stand.at + blockedTimeout, began + blockedTimeout)
+    const { data } = stand
+    const again = data.rounds >= data.maxRounds || goal.state.plan.counts.failed > 0
     goal.detail = `it waits: ${data.reason ?? "it is blocked"}${again ? `. Let it go on: agentd goal retry ${goal.goalId}` : ""}`
     for (;;) {
-      if (yield* canGoOn(goal)) {
-        return yield* goal.moveIfStill({ _tag: "dependency_resolved", reason: "a task can be worked on again" })
-      }
+      const event = yield* wayOut(goal)
+      if (event !== undefined) return yield* goal.moveIfStill(event)
       const now = yield* goal.now
       if (now >= until) {
-        const reason = `nobody resolved it in time: ${snapshot.data.reason ?? "it is blocked"}`
+        const reason = `nobody resolved it in time: ${data.reason ?? "it is blocked"}`
         return yield* goal.moveIfStill({ _tag: "unresolvable", reason })
       }
       yield* goal.news(until - now)
     }
   })
 
-/** After what went wrong here. */
+/** The pauses between attempts that fail. */
 const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
@@ -238,10 +249,12 @@ const contained =
   <E, R>(goal: GoalActor, activity: (entered: Entered) => Effect.Effect<void, E, R>) =>
   (entered: Entered): Effect.Effect<void, StorageError, R> => {
     const attempt = (n: number): Effect.Effect<void, StorageError, R> =>
-      Effect.catchCause(Effect.andThen(goal.settled, activity(entered)), (cause) => {
+      Effect.catchCause(activity(entered), (cause) => {
         const error = Cause.squash(cause)
         if (Cause.hasInterruptsOnly(cause)) return Effect.interrupt
         if (error instanceof StorageError) return Effect.fail(error)
+        // the actor ends, and the activity with the actor
+        if (error instanceof ActorStopped) return Effect.never
         goal.detail = `it cannot go on: ${error instanceof Error ? error.message : String(error)}`
         const then =
           error instanceof RuneRefused
@@ -252,19 +265,19 @@ const contained =
     return attempt(1)
   }
 
-/** Of one goal, by the names in the machine's table. */
+/** The activities of one goal, by the names in the machine's table. */
 export const of = (goal: GoalActor) => ({
   DecomposeGoal: contained(goal, decompose(goal)),
   RefinePlan: contained(goal, refine(goal)),
-  ScheduleTasks: contained(goal, () => Effect.suspend(() => new Executing(goal).run)),
+  ScheduleTasks: contained(goal, () => Effect.suspend(() => new TaskRunner(goal).run)),
   ReviewPlan: contained(goal, review(goal)),
   WatchDependencies: contained(goal, watch(goal))
 })
 
-/** What a goal that has ended leaves behind is taken away: its actor may be gone before it has taken back all tasks. */
+/** Takes away what an ended goal leaves behind: the actor may be gone before all tasks are taken back. */
 export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
-  yield* goal.cancelTasks(Object.keys(goal.stand.data.inFlight))
+  yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))
   const project = yield* goal.around.project
   if (project !== undefined) yield* ReviewGate.clear(project.root, goal.scratch)
 })

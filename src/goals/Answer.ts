@@ -14,10 +14,10 @@ const read = (text: string): Result.Result<unknown, string> => {
   }
 }
 
-/** What goes into a prompt: a NUL byte would end it in the kernel. */
+/** Text that a prompt can hold: a NUL byte would end an argument in the kernel. */
 export const sendable = (text: string): string => text.replaceAll("\u0000", "\uFFFD").toWellFormed()
 
-/** An object or a list; plain words that happen to be JSON are none. */
+/** True for an object or a list; plain words that happen to be JSON are no answer. */
 const isWhole = (value: unknown): boolean => typeof value === "object" && value !== null
 
 export const jsonIn = (text: string): Result.Result<unknown, string> => {

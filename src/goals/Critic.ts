@@ -6,14 +6,14 @@
 import { Effect, Result, Schema, Struct } from "effect"
 import { type Evidence, Finding, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
 import { jsonIn } from "./Answer.ts"
-import { type GoalState, mendable } from "./GoalState.ts"
+import { type GoalState, knownTo, mendable } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 
 const MAX_MESSAGE = 4_000
 const MAX_TASK = 100
-/** Of findings, or of the tasks that they become, as JSON. */
+/** Most bytes of findings, or of the tasks that findings become, as JSON. */
 const MAX_BYTES = 300_000
-/** What all evidence together may take of a prompt, in characters. */
+/** Most characters of a prompt that all evidence together may take. */
 const MAX_EVIDENCE = 120_000
 const MAX_ONE = 4_000
 
@@ -48,11 +48,11 @@ const evidenceText = ({ branch, commits, output, reported }: Evidence): string =
     MAX_ONE
   )
 
-/** Task by task, as long as there is room. */
-const results = (book: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
+/** The results task by task, as long as there is room. */
+const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string => {
   let text = ""
   let left = 0
-  for (const { error, state, task } of book.plan.nodes) {
+  for (const { error, state, task } of goal.plan.nodes) {
     const evidence = shown.get(task.id)
     const part = `\n## ${task.id}: ${task.title} (${state})\n${error === null ? "" : `${cut(error, MAX_ONE)}\n`}${evidence === undefined ? "" : evidenceText(evidence)}\n`
     if (text.length + part.length > MAX_EVIDENCE) left++
@@ -61,20 +61,20 @@ const results = (book: GoalState, shown: ReadonlyMap<string, Evidence>): string 
   return left === 0 ? text : `${text}\n… and ${left} more tasks`
 }
 
-export const review = (book: GoalState, shown: ReadonlyMap<string, Evidence>, gate: ReadonlyArray<Finding>): string =>
+export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, gate: ReadonlyArray<Finding>): string =>
   [
-    `Review whether this goal is met:\n\n${book.goal}`,
+    `Review whether this goal is met:\n\n${goal.goal}`,
     "What the agents say is a claim: look at the work itself before you believe it. Change nothing.",
     `What was checked already:\n${gate.map(({ message, severity }) => `- ${severity}: ${message}`).join("\n") || "- nothing"}`,
-    `The tasks, with what their agents show for them:\n${results(book, shown)}`,
+    `The tasks, with what their agents show for them:\n${results(goal, shown)}`,
     FORM
   ].join("\n\n")
 
-/** What is for a person to mend is not the critic's to say. */
+/** The critic cannot say that a finding is for a person to mend. */
 const Said = Schema.Struct(Struct.omit(Finding.fields, ["forPerson"]))
 const decode = Schema.decodeUnknownResult(Schema.Struct({ findings: Schema.Array(Said) }))
 
-/** An answer, as findings. */
+/** Reads an answer as findings. */
 export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { readonly message: string }> => {
   const found = jsonIn(output)
   if (Result.isFailure(found)) return Effect.fail({ message: found.failure })
@@ -84,14 +84,14 @@ export const read = (output: string): Effect.Effect<ReadonlyArray<Finding>, { re
     : Effect.succeed(decoded.success.findings)
 }
 
-/** As many as fit into a rune, which holds them twice; one at least. */
+/** The first entries that fit into a rune, which holds each twice; one at least. */
 const fitting = <A>(all: ReadonlyArray<A>): ReadonlyArray<A> => {
   let bytes = 0
   const end = all.findIndex((one, index) => (bytes += Buffer.byteLength(JSON.stringify(one))) > MAX_BYTES && index > 0)
   return end === -1 ? all : all.slice(0, end)
 }
 
-/** As they are kept: the errors first where there is no room for all. */
+/** The findings as the log keeps them: the errors first where there is no room for all. */
 export const bounded = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> => {
   const short = findings.map((finding) => ({
     ...finding,
@@ -113,9 +113,9 @@ export type Verdict =
 const titleOf = ({ fix, message }: Finding): string =>
   cut((fix ?? message).replaceAll(/\s+/g, " ").trim() || "Mend it", MAX_TITLE)
 
-/** One that failed may go to another agent; one that was done goes to whoever has the work in front of him. */
-const followUp = (book: GoalState, id: string, finding: Finding, workers: ReadonlyArray<string>): Task => {
-  const node = finding.task === undefined ? undefined : book.plan.find(finding.task)
+/** The follow-up of a failed task may go to any agent; that of a completed task goes to the agent that did the task. */
+const followUp = (goal: GoalState, id: string, finding: Finding, workers: ReadonlyArray<string>): Task => {
+  const node = finding.task === undefined ? undefined : goal.plan.find(finding.task)
   const had = node?.state === "completed" && node.agent !== null && workers.includes(node.agent) ? node.agent : null
   const about =
     node === undefined
@@ -133,9 +133,9 @@ const followUp = (book: GoalState, id: string, finding: Finding, workers: Readon
   }
 }
 
-/** What follows from the findings of a round. */
+/** The consequence of a round's findings. */
 export const verdict = (
-  book: GoalState,
+  goal: GoalState,
   findings: ReadonlyArray<Finding>,
   round: number,
   workers: ReadonlyArray<string>
@@ -146,16 +146,16 @@ export const verdict = (
     const warnings = findings.filter(({ severity }) => severity === "warning").length
     return {
       _tag: "Passed",
-      summary: `${book.plan.counts.completed === 1 ? "1 task is" : `${book.plan.counts.completed} tasks are`} done; ${checked} checks succeeded${warnings === 0 ? "" : `; ${warnings} warnings`}`
+      summary: `${goal.plan.counts.completed === 1 ? "1 task is" : `${goal.plan.counts.completed} tasks are`} done; ${checked} checks succeeded${warnings === 0 ? "" : `; ${warnings} warnings`}`
     }
   }
   const replan = errors.find(({ needsReplan }) => needsReplan === true)
-  if (replan !== undefined && book.options?.planner != null) return { _tag: "Replan", reason: replan.message }
-  const known = book.known
+  if (replan !== undefined && goal.options?.planner != null) return { _tag: "Replan", reason: replan.message }
+  const known = knownTo(goal)
   const tasks = mendable(findings).map((finding, index) => {
     let id = `fix-${round}-${index + 1}`
     while (known.has(id)) id = `${id}x`
-    return followUp(book, id, finding, workers)
+    return followUp(goal, id, finding, workers)
   })
   // what does not fit is found again by the next review
   return { _tag: "Issues", tasks: fitting(tasks) }

@@ -16,16 +16,16 @@ export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefus
   remedy: Schema.String
 }) {}
 
-/** Of a commit's subject, with its hash. */
+/** Most characters of a commit's subject with its hash. */
 const MAX_SUBJECT = 200
 
-/** What one branch has to give. */
+/** The work on one branch. */
 export interface Work {
   readonly branch: string
   /** The commit of its last done task. */
   readonly head: string
   readonly tasks: ReadonlyArray<string>
-  /** From where to where its tasks were worked on; where nobody knows from where, nothing counts as theirs. */
+  /** The commits between which the tasks were worked on; a span without a known beginning counts for nothing. */
   readonly spans: ReadonlyArray<{ readonly from: string | null; readonly to: string }>
 }
 
@@ -49,7 +49,7 @@ export const commitOf = (folder: string, name: string): Effect.Effect<string | u
     answer.code === 0 ? answer.stdout.trim() : undefined
   )
 
-/** Whose commits are made by nobody in particular. */
+/** The author of merge commits that no branch points to. */
 const AS_AGENTD = ["-c", "user.name=agentd", "-c", "user.email=agentd@localhost"] as const
 
 type Joined =
@@ -64,7 +64,7 @@ const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
   return [...new Set(lines.slice(0, end === -1 ? undefined : end))].filter((line) => line !== "")
 }
 
-/** Both together, as a commit that no branch points to. */
+/** The merge of two commits, as a commit that no branch points to. */
 const join = Effect.fnUntraced(function* (repository: string, into: string, head: string, message: string) {
   if ((yield* git(repository, "merge-base", "--is-ancestor", head, into)).code === 0) {
     return { _tag: "UpToDate" } as Joined
@@ -85,7 +85,7 @@ const join = Effect.fnUntraced(function* (repository: string, into: string, head
   return { _tag: "Merged", commit } as Joined
 })
 
-/** One that begins where another ends goes on with it: a thousand tasks in a row are one question to git. */
+/** Joins spans that begin where another ends: a thousand tasks in a row are one question to git. */
 const joined = (spans: Work["spans"]): Work["spans"] => {
   const open = new Map(spans.flatMap(({ from, to }) => (from === to ? [] : [[`${from} ${to}`, { from, to }] as const])))
   const next = new Map([...open.values()].map((span) => [span.from, span]))
@@ -123,7 +123,7 @@ export const foreign = Effect.fnUntraced(function* (
     .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
-/** One after the other; a conflict is left out and named. */
+/** Merges one work after the other; a conflict is left out and named. */
 export const combine = Effect.fnUntraced(function* (
   repository: string,
   base: string,
@@ -146,20 +146,20 @@ export const combine = Effect.fnUntraced(function* (
   return { commit, results }
 })
 
-/** Where a branch is checked out; undefined where nowhere. */
+/** The folder in which a branch is checked out; undefined where there is none. */
 const checkoutOf = Effect.fnUntraced(function* (repository: string, branch: string) {
   const list = yield* must(repository, "worktree", "list", "--porcelain")
   const block = list.split("\n\n").find((entry) => entry.split("\n").includes(`branch refs/heads/${branch}`))
   return block?.split("\n")[0]?.replace(/^worktree /, "")
 })
 
-/** The branch that work goes into where nobody says another. */
+/** The branch that work goes into by default. */
 export const currentBranch = Effect.fnUntraced(function* (repository: string) {
   const answer = yield* git(repository, "symbolic-ref", "--quiet", "--short", "HEAD")
   return answer.code === 0 ? answer.stdout.trim() : undefined
 })
 
-/** The branch and what is checked out of it go on together; git itself looks after local changes. */
+/** Moves the branch and its checkout together; git itself looks after local changes. */
 const advance = Effect.fnUntraced(function* (repository: string, branch: string, from: string, to: string) {
   const checkout = yield* checkoutOf(repository, branch)
   if (checkout === undefined) {
@@ -178,7 +178,7 @@ const advance = Effect.fnUntraced(function* (repository: string, branch: string,
   yield* must(checkout, "merge", "--ff-only", "--quiet", to)
 })
 
-/** Into a branch, as far as nothing conflicts. */
+/** Merges works into a branch, as far as nothing conflicts. */
 export const into = Effect.fn("Merge.into")(function* (
   repository: string,
   branch: string,
@@ -194,7 +194,7 @@ export const into = Effect.fn("Merge.into")(function* (
   return results
 })
 
-/** What was committed in a folder since a commit: `<hash> <subject>`, newest first. */
+/** The commits in a folder since a commit: `<hash> <subject>`, newest first. */
 export const commitsSince = Effect.fnUntraced(function* (folder: string, base: string, most: number) {
   const answer = yield* git(folder, "log", `--max-count=${most}`, "--format=%h %s", `${base}..HEAD`)
   return answer.code === 0

@@ -1,76 +1,80 @@
 /**
- * GoalActor: one goal, alive: its machine animated, its book kept beside it,
- * and what each of its states does.
+ * GoalActor: one goal as an event-sourced actor, and what is beside it while it is alive.
  *
- * Guarantees: every move is a rune before the book knows of it, and the book is the
- * fold of the runes at all times; moves come one after the other; what a state does is
- * found again after a crash by the keys of its messages, so no question is posed and
- * no task given out twice.
+ * The actor's state is the goal's: the table decides each move, and what each state does
+ * is an activity. Beside it there is only what no rune needs to tell: what the goal waits
+ * for, in words, and what agents said of the turns that they are in.
+ *
+ * Guarantees: what a state does is found again after a crash by the keys of its messages,
+ * so no question is posed and no task given out twice.
  */
-import { Clock, Effect, Fiber, Latch, type Schedule, type Scope, Semaphore, Stream } from "effect"
-import { ActorStopped } from "../event-actor/ActorRef.ts"
-import type * as MachineActor from "../event-actor/MachineActor.ts"
-import { Refused } from "../event-actor/Refused.ts"
+import { Clock, Effect, Fiber, Latch, type Scope, Semaphore, Stream } from "effect"
+import type { ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
+import { actor, type Committed, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
+import { Refused, refused } from "../event-actor/Refused.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment } from "../backends/process/RunProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
-import { actorOf, GoalState, onward, type Stand, startOf, type Told } from "./GoalState.ts"
+import { actorOf, apply, type GoalState, initial, isFinal, table } from "./GoalState.ts"
 import { DEFAULTS, isWorker } from "./Request.ts"
 import type { Worker } from "./Scheduler.ts"
 
 export interface Project {
   readonly name: string
-  /** Absolute: where its config lies. */
+  /** The absolute path of the folder that holds the config. */
   readonly root: string
 }
 
 /** What a goal needs of its surroundings. */
 export interface Surroundings {
   readonly conversation: string
-  readonly crew: AgentPort["Service"]
+  readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
   readonly project: Effect.Effect<Project | undefined>
-  /** Whether its conversation takes work; else a goal waits. */
+  /** Whether the conversation takes work; a goal waits where it does not. */
   readonly takesWork: () => boolean
-  /** The goal's own: it ends when it is no longer carried on. */
+  /** A plan is entered to its last piece in this scope, even if the caller goes away. */
   readonly scope: Scope.Scope
   /** A folder of agentd's own: checkouts for checks are made in it. */
   readonly scratch: string
   readonly store: string
   readonly environment: Environment
-  /** How an ask is repeated while its actor is only just being started. */
-  readonly settles: Schedule.Schedule<unknown>
+  /** Called after each move. */
+  readonly moved: () => void
 }
 
-export type Animated = MachineActor.MachineActor<GoalMachine.State, GoalMachine.Event, GoalMachine.Data>
+export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
+/** The actions of the table, and the goal's end. */
+export type Action = GoalMachine.Action | { readonly _tag: "Retire" }
 export type Needs = ProcessTree | Reaper
+/** The activities, by their names in the table. */
+export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
-/** Nothing that is told may be missed for longer. */
+/** Most ms between two looks, in case no report comes. */
 const LOOK_AGAIN = 30_000
-/** JSON of one piece of a plan: a rune holds it twice. */
+/** Most bytes of one piece of a plan, as JSON: a rune holds each piece twice. */
 const PIECE_BYTES = 300_000
 /** Reports of one turn that are kept. */
 const MAX_REPORTS = 16
-/** The newest ends of turns among which one is looked for. */
+/** Of the newest ends of turns so many are searched for one turn. */
 const MAX_ENDS = 256
-/** Whoever gives the word where no person does. */
+/** The author of moves that no person asked for. */
 export const OURSELVES = "agentd"
 
-/** What it says while its conversation takes no work. */
+/** The detail of a goal whose conversation takes no work. */
 export const RESTS = "the conversation takes no work: it goes on when that is resumed"
 
-/** In a folder of agentd's own, the one in which a goal's checks are made. */
+/** The folder of agentd's own in which a goal's checks are made. */
 export const scratchOf = (folder: string, conversation: string, goalId: string): string =>
   `${folder}/${conversation}/${goalId}`
 
-export const isFinal = (state: GoalMachine.State): boolean => GoalMachine.Autonomy.final.includes(state)
-
-/** As many as a rune holds. */
+/** Cuts tasks into pieces, each of which a rune holds. */
 export const pieces = (tasks: ReadonlyArray<Task>): ReadonlyArray<ReadonlyArray<Task>> => {
   const all: Array<Array<Task>> = [[]]
   let bytes = 0
@@ -91,47 +95,45 @@ export const pieces = (tasks: ReadonlyArray<Task>): ReadonlyArray<ReadonlyArray<
 export class GoalActor {
   readonly goalId: string
   readonly around: Surroundings
-  actor!: Animated
-  book: GoalState
-  /** What it does or waits for, in plain words. */
+  /** The actor's handle: events go in, the committed state is read. */
+  readonly self: Handle
+  /** What the goal does or waits for, in plain words. */
   detail = ""
-  /** A question that is open. */
+  /** The question to an agent that is open. */
   asking: { readonly agent: string; readonly messageId: string } | undefined = undefined
-  /** Told once it has ended. */
-  over: () => void = () => {}
   /** A plan is being entered, piece by piece. */
   entering = false
-  private readonly lock = Semaphore.makeUnsafe(1)
   private readonly cancelling = Semaphore.makeUnsafe(1)
   private readonly latch = Latch.makeUnsafe(false)
-  /** What agents said of the turn that they are in. */
+  /** What agents reported of their current turns. */
   private readonly reports = new Map<string, { readonly turnId: string; readonly said: ReadonlyArray<Report> }>()
 
-  constructor(goalId: string, around: Surroundings, book: GoalState) {
+  constructor(goalId: string, around: Surroundings, join: (goal: GoalActor) => Handle) {
     this.goalId = goalId
     this.around = around
-    this.book = book
+    this.self = join(this)
   }
 
-  /** Where its checks are made. */
+  /** The folder in which the goal's checks are made. */
   get scratch(): string {
     return scratchOf(this.around.scratch, this.around.conversation, this.goalId)
   }
 
-  get stand(): Stand {
-    return this.actor.snapshot
+  /** The committed state. */
+  get state(): GoalState {
+    return this.self.state
   }
 
   get options(): GoalOptions {
-    return this.book.options ?? DEFAULTS
+    return this.state.options ?? DEFAULTS
   }
 
-  /** Something that it may wait for has changed. */
+  /** Wakes the activity that waits in `news`. */
   wake(): void {
     this.latch.openUnsafe()
   }
 
-  /** Until something has changed, or so many ms have passed; never long. */
+  /** Waits until something has changed or so many ms have passed; never long. */
   news(atMost = LOOK_AGAIN): Effect.Effect<void> {
     return Effect.andThen(
       Effect.timeoutOption(this.latch.await, Math.max(0, Math.min(atMost, LOOK_AGAIN))),
@@ -139,7 +141,7 @@ export class GoalActor {
     )
   }
 
-  /** A fact about an agent of its conversation. */
+  /** Hears a fact about an agent of the conversation. */
   heard(report: AgentReport): void {
     if (report._tag === "Active") return
     if (report._tag === "Reported" && report.turnId !== null) {
@@ -156,7 +158,7 @@ export class GoalActor {
     return found?.turnId === turnId ? found.said : []
   }
 
-  /** How a turn ended that did not come to its end: as its last rune has it. */
+  /** Says how an interrupted or failed turn ended, as the turn's last rune has it. */
   readonly howEnded = (turnId: string, outcome: TurnOutcome, after: number) =>
     Effect.map(
       this.around.log.tail(
@@ -171,59 +173,17 @@ export class GoalActor {
       }
     )
 
-  /**
-   * One move: durable, and in the book, when it answers. Whoever waits may go away meanwhile, as an
-   * activity does whose state is left by it, or whose actor ends: the move itself goes on.
-   */
-  readonly move = (event: GoalMachine.Event) =>
-    Effect.flatMap(Effect.forkIn(this.moving(event), this.around.scope, { startImmediately: true }), (fiber) =>
-      Fiber.join(fiber)
-    )
-
-  /** Returns when every move that was begun is in the book. */
-  readonly settled = Effect.suspend(() => this.lock.withPermit(Effect.void))
-
-  private readonly moving = (event: GoalMachine.Event) =>
-    this.lock.withPermit(
-      Effect.retry(Effect.uninterruptible(this.commit(event)), {
-        schedule: this.around.settles,
-        while: (error) =>
-          error instanceof ActorStopped && (error.reason === "unstarted" || error.reason === "restarting")
+  /** Makes one move; the rune is durable, and `state` shows it, when the effect answers. */
+  move(event: GoalMachine.Event): Effect.Effect<Committed<GoalState>, AskError> {
+    return Effect.tap(this.self.ask(event), () =>
+      Effect.sync(() => {
+        this.wake()
+        this.around.moved()
       })
     )
+  }
 
-  private readonly commit = Effect.fnUntraced({ self: this }, function* (this: GoalActor, event: GoalMachine.Event) {
-    const { log } = this.around
-    const committed = yield* this.actor.ask(event).pipe(
-      // it may have been written before the actor ended
-      Effect.tapError((error) => (error instanceof ActorStopped ? this.refold : Effect.void))
-    )
-    // as the log has it: without the secrets that it keeps to itself
-    const rune = yield* log.get(committed.eventId)
-    if (rune !== undefined) {
-      const told = {
-        eventId: rune.eventId,
-        seq: rune.seq,
-        at: rune.at,
-        event: rune.payload["event"] as GoalMachine.Event
-      }
-      this.book.apply(told)
-    }
-    this.wake()
-    if (isFinal(committed.snapshot.state)) this.over()
-    return committed
-  })
-
-  /** The book anew from the log. */
-  private readonly refold = Effect.suspend(() =>
-    Effect.asVoid(
-      Effect.map(readGoal(this.around.log, this.around.conversation, this.goalId), ({ book }) => {
-        this.book = book
-      })
-    )
-  )
-
-  /** As `move`; one that came too late is no failure. */
+  /** Makes a move; a move that comes too late is no failure. */
   readonly moveIfStill = (event: GoalMachine.Event) =>
     Effect.catchIf(
       Effect.asVoid(this.move(event)),
@@ -231,7 +191,7 @@ export class GoalActor {
       (error) => Effect.logDebug(error.message)
     )
 
-  /** A whole plan, in pieces; the first of them ends the decomposition. */
+  /** Enters a whole plan in pieces; the first piece ends the decomposition. */
   readonly enterPlan = (tasks: ReadonlyArray<Task>) =>
     this.enter(tasks, (piece, index) =>
       index === 0
@@ -239,17 +199,17 @@ export class GoalActor {
         : { _tag: "plan_updated", added: piece, cancelled: [], total: tasks.length }
     )
 
-  /** What is added to a plan that is revised. */
+  /** Enters the tasks that a revision adds. */
   readonly enterRevision = (tasks: ReadonlyArray<Task>) => {
-    const total = this.book.plan.size + tasks.length
+    const total = this.state.plan.size + tasks.length
     return this.enter(tasks, (added) => ({ _tag: "plan_updated", added, cancelled: [], total }))
   }
 
-  /** To its last piece, whoever waits for it: the first one may end what began it. */
+  /** Each piece is a macrostep of its own, with other mail in between. Runs to the last piece even if the caller ends: the first piece may end the activity that began it. */
   private enter(tasks: ReadonlyArray<Task>, event: (piece: ReadonlyArray<Task>, index: number) => GoalMachine.Event) {
     const all = Effect.suspend(() => {
       this.entering = true
-      return Effect.forEach(pieces(tasks), (piece, index) => this.moving(event(piece, index)), { discard: true })
+      return Effect.forEach(pieces(tasks), (piece, index) => this.move(event(piece, index)), { discard: true })
     }).pipe(
       Effect.ensuring(
         Effect.sync(() => {
@@ -264,49 +224,49 @@ export class GoalActor {
   }
 
   get isComplete(): boolean {
-    return !this.entering && this.book.plan.size >= this.book.total
+    return !this.entering && this.state.plan.size >= this.state.total
   }
 
-  /** Those that may be given tasks. */
+  /** The agents that may be given tasks. */
   get members(): Effect.Effect<ReadonlyArray<Member>> {
-    return Effect.map(this.around.crew.members(this.around.conversation), (all) =>
+    return Effect.map(this.around.agents.members(this.around.conversation), (all) =>
       all.filter((member) => isWorker(this.options, member))
     )
   }
 
-  /** As the scheduler sees them. */
+  /** The agents as the scheduler sees them. */
   workersOf(members: ReadonlyArray<Member>): ReadonlyArray<Worker> {
-    const taken = new Set([...this.book.plan.inFlight.values()].map(({ agent }) => agent))
+    const taken = new Set(this.state.plan.inFlight.map(({ agent }) => agent))
     return members.map(({ agent, busy, can, online, spent }) => ({
       name: agent,
       can,
       online,
       busy: busy || taken.has(agent),
       spent,
-      load: this.book.loads.get(agent) ?? 0
+      load: this.state.loads.get(agent) ?? 0
     }))
   }
 
-  /** Takes an open question back; a plan that has ended needs no answer. */
+  /** Takes an open question back. */
   readonly silence = Effect.suspend(() => {
     const { asking } = this
     this.asking = undefined
     return asking === undefined ? Effect.void : this.takeBack(asking.agent, asking.messageId)
   })
 
-  /** A message that nobody waits for any more. */
+  /** Takes a message back that is not needed any more. */
   private takeBack(agent: string, messageId: string): Effect.Effect<void> {
-    const { conversation, crew } = this.around
-    return takeBack(crew, { conversation, agent }, messageId, this.goalId)
+    const { conversation, agents } = this.around
+    return takeBack(agents, { conversation, agent }, messageId, this.goalId)
   }
 
-  /** What was in flight when the plan stopped; again it changes nothing. */
+  /** Takes back the tasks that were in flight when the plan stopped; a repetition changes nothing. */
   readonly cancelTasks = (taskIds: ReadonlyArray<string>): Effect.Effect<void> =>
     this.cancelling.withPermit(
       Effect.forEach(
         taskIds,
         (id) => {
-          const node = this.book.plan.find(id)
+          const node = this.state.plan.find(id)
           return node?.agent == null || node.messageId === null
             ? Effect.void
             : this.takeBack(node.agent, node.messageId)
@@ -320,37 +280,59 @@ export class GoalActor {
   }
 }
 
-/** Out of the inbox, or its turn ended. */
+/** Withdraws a message from the inbox, or interrupts the turn that carries it. */
 export const takeBack = (
-  crew: AgentPort["Service"],
+  agents: AgentPort["Service"],
   to: Address,
   messageId: string,
   goalId: string
 ): Effect.Effect<void> =>
-  crew.withdraw(to, messageId).pipe(
-    Effect.flatMap((gone) => (gone ? Effect.void : crew.interrupt(to, messageId, `${goalId} does not need it`))),
+  agents.withdraw(to, messageId).pipe(
+    Effect.flatMap((gone) => (gone ? Effect.void : agents.interrupt(to, messageId, `${goalId} does not need it`))),
     Effect.catch((error) => Effect.logDebug(`${to.agent}: ${error.message}`))
   )
 
-/** One goal as its runes tell it; `takes` may leave out the last of them. */
+/** The goal, as its scope steps it. */
+export const definition = (of: {
+  readonly perform: (action: Action) => Effect.Effect<void>
+  readonly run: (activity: Doing, entered: GoalState) => Effect.Effect<void, StorageError>
+}): EventSourcedActor<GoalState, GoalMachine.Event, Action, never> =>
+  actor({
+    initial,
+    decide: ({ stand }, event, context) => {
+      const decided = table.decide(stand, event, context)
+      if (typeof decided === "string" || decided instanceof Refuse) return decided
+      const { acts = [], runes, state } = decided
+      // the goal's next state is what `apply` makes of the rune as it is stored
+      return { runes, acts: state !== undefined && isFinal(state) ? [...acts, { _tag: "Retire" }] : acts }
+    },
+    apply,
+    comesBack: (before, after) => before.stand.state !== after.stand.state,
+    refused: (name, { stand }, event, why) => refused(GoalMachine.Autonomy, name, stand.state, event._tag, why),
+    activities: ({ stand: { entered, seq, state } }) => {
+      const name = GoalMachine.Autonomy.states[state].enter
+      return name === undefined ? [] : [{ name, key: entered, seq }]
+    },
+    perform: of.perform,
+    run: ({ name }, { state }) => of.run(name as Doing, state)
+  })
+
+/** Folds one goal from the log, up to the first rune that `takes` refuses. */
 export const readGoal = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   conversation: string,
   goalId: string,
-  takes: (told: Told) => boolean = () => true
+  takes: (rune: Rune) => boolean = () => true
 ) {
-  const book = new GoalState()
-  let stand = startOf()
+  let state = initial
   const selection = { stream: conversation, actor: actorOf(goalId), kinds: [...GoalMachine.kinds] }
   yield* Stream.runForEachArray(log.read(selection), (runes) =>
     Effect.sync(() => {
-      for (const { at, eventId, payload, seq } of runes) {
-        const told = { eventId, seq, at, event: payload["event"] as GoalMachine.Event }
-        if (!takes(told)) return
-        stand = onward(stand, told)
-        book.apply(told)
+      for (const rune of runes) {
+        if (!takes(rune)) return
+        state = apply(state, rune)
       }
     })
   )
-  return { book, stand }
+  return state
 })

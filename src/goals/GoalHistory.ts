@@ -8,8 +8,9 @@
 import { Effect } from "effect"
 import type { Finding } from "../domain/GoalMessages.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import { readGoal } from "./GoalActor.ts"
-import { actorOf, type GoalState, type Told } from "./GoalState.ts"
+import { actorOf, eventOf, type GoalState } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 
@@ -19,15 +20,16 @@ export interface Line {
   readonly text: string
 }
 
-/** Of what went wrong, the newest; and branches that are named. */
+/** Most steps and branches that are named, the newest. */
 const MAX_STEPS = 12
 const MAX_BRANCHES = 10
 const MAX_TEXT = 300
 
 const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim(), MAX_TEXT)
 
-/** Undefined for what goes well, and for what its reader is told anyway. */
-const stepOf = ({ event }: Told): string | undefined => {
+/** The step in words; undefined for a step that goes well, and for one that the reader is told anyway. */
+const stepOf = (rune: Rune): string | undefined => {
+  const event = eventOf(rune)
   switch (event._tag) {
     case "plan_rejected":
       return `${event.by} sent the plan back: ${event.reason || "no reason"}`
@@ -62,9 +64,9 @@ const standing = ({ plan, total }: GoalState): string => {
   ].join(", ")
 }
 
-/** Where the work of done tasks lies. */
-const works = (book: GoalState): ReadonlyArray<string> => {
-  const all = ReviewGate.worksOf(book.plan)
+/** The branches that hold the work of completed tasks. */
+const works = (goal: GoalState): ReadonlyArray<string> => {
+  const all = ReviewGate.worksOf(goal.plan)
   const more = all.length > MAX_BRANCHES ? [`done, on ${all.length - MAX_BRANCHES} more branches`] : []
   return [
     ...all
@@ -74,7 +76,7 @@ const works = (book: GoalState): ReadonlyArray<string> => {
   ]
 }
 
-/** Up to that rune; empty for an actor that is no goal. */
+/** Tells the story up to a rune; empty for an actor that is no goal. */
 export const story = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   of: { readonly stream: string; readonly actor: string; readonly upTo: number }
@@ -83,21 +85,21 @@ export const story = Effect.fnUntraced(function* (
   if (of.actor !== actorOf(goalId)) return []
   const steps: Array<Line> = []
   let left = 0
-  const { book, stand } = yield* readGoal(log, of.stream, goalId, (told) => {
-    if (told.eventId > of.upTo) return false
-    const text = told.eventId === of.upTo ? undefined : stepOf(told)
-    if (text !== undefined && steps.push({ at: told.at, text: lineOf(text) }) > MAX_STEPS) {
+  const goal = yield* readGoal(log, of.stream, goalId, (rune) => {
+    if (rune.eventId > of.upTo) return false
+    const text = rune.eventId === of.upTo ? undefined : stepOf(rune)
+    if (text !== undefined && steps.push({ at: rune.at, text: lineOf(text) }) > MAX_STEPS) {
       steps.shift()
       left++
     }
     return true
   })
-  const now = (text: string): Line => ({ at: stand.at, text: lineOf(text) })
+  const now = (text: string): Line => ({ at: goal.stand.at, text: lineOf(text) })
   return [
-    { at: book.submittedAt, text: lineOf(`${book.by} gave this goal: ${book.goal}`) },
+    { at: goal.submittedAt, text: lineOf(`${goal.by} gave this goal: ${goal.goal}`) },
     ...(left === 0 ? [] : [{ at: steps[0]!.at, text: `… after ${left} earlier steps` }]),
     ...steps,
-    now(standing(book)),
-    ...works(book).map(now)
+    now(standing(goal)),
+    ...works(goal).map(now)
   ]
 })

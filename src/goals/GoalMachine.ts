@@ -8,7 +8,7 @@
  */
 import { Schema } from "effect"
 import { GoalOptions } from "../domain/GoalMessages.ts"
-import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
+import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State =
   /** Before the goal. */
@@ -30,35 +30,35 @@ export const Event = Schema.Union([
   /** The plan's first tasks, at most `FIRST_TASKS`; the rest come by `plan_updated`. */
   Schema.TaggedStruct("decompose_goal", {
     tasks,
-    /** So many tasks the plan has in all. */
+    /** The plan's tasks once all pieces are there. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_updated", {
     added: tasks,
     cancelled: Schema.Array(taskId),
-    /** With more pieces of the same change to come, so many tasks the plan has in the end. */
+    /** The plan's tasks once all pieces of the change are there. */
     total: Schema.optionalKey(Schema.Int)
   }),
   Schema.TaggedStruct("plan_approved", { by: Schema.String }),
   Schema.TaggedStruct("auto_start", {}),
-  /** Back to the planner, with what to revise. */
+  /** Sends the plan back to the planner. */
   Schema.TaggedStruct("plan_rejected", { by: Schema.String, reason: Schema.String }),
   Schema.TaggedStruct("task_assigned", {
     taskId,
     agentId: Schema.String,
-    /** The message that carries it: the same after a crash. */
+    /** The message that carries the task: the same after a crash. */
     messageId: Schema.optionalKey(Schema.String),
-    /** The commit that its agent stands at; null where that is not known yet. */
+    /** The commit that the agent's folder stands at; null where that is not known yet. */
     base: Schema.optionalKey(Schema.NullOr(Schema.String))
   }),
   Schema.TaggedStruct("task_started", { taskId, base: Schema.optionalKey(Schema.NullOr(Schema.String)) }),
-  /** One try is over, another may follow. */
+  /** A try has ended, another may follow. */
   Schema.TaggedStruct("task_retried", {
     taskId,
     error: Schema.String,
-    /** False where it was no error of the task's. */
+    /** False where the error was not the task's. */
     counts: Schema.Boolean,
-    /** Not before, ms since the epoch. */
+    /** The next try begins not before, ms since the epoch. */
     until: Schema.Finite
   }),
   Schema.TaggedStruct("task_completed", { taskId, result: Schema.Unknown, evidence: Schema.Unknown }),
@@ -70,6 +70,7 @@ export const Event = Schema.Union([
     /** Failed tasks that are to be tried again. */
     tasks: Schema.optionalKey(Schema.Array(taskId))
   }),
+  /** A blocked plan was not let go on in time, or the planner gives no plan that can be used. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
   /** What the gate and the critic found; the verdict follows. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Schema.Unknown) }),
@@ -77,6 +78,7 @@ export const Event = Schema.Union([
   /** `tasks` are the follow-ups that the errors became. */
   Schema.TaggedStruct("critique_found_issues", { tasks }),
   Schema.TaggedStruct("needs_replan", { reason: Schema.String }),
+  /** Every agent that could go on (a worker, the planner, the critic) has spent its budget. */
   Schema.TaggedStruct("budget_exhausted", { reason: Schema.String }),
   Schema.TaggedStruct("user_cancel", { by: Schema.String, reason: Schema.String })
 ])
@@ -95,11 +97,11 @@ export interface Data {
   /** Reviews since the start or the last unblocking that did not pass. */
   readonly rounds: number
   readonly maxRounds: number
-  /** Why it is blocked or stopped; null while it is neither. */
+  /** Why the goal is blocked or stopped; null in other states. */
   readonly reason: string | null
 }
 
-/** Most tasks of a plan, and those that the first rune of a plan carries. */
+/** Most tasks of a plan, and of the first rune of a plan. */
 export const MAX_TASKS = 200_000
 export const FIRST_TASKS = 1_000
 
@@ -140,7 +142,7 @@ const update = on<Event, Data>()
 
 const busy = (data: Data): boolean => Object.keys(data.inFlight).length > 0
 
-/** True for what was said of an older time: a task that is not where the event has it, a count that has moved on. */
+/** True for an event of the past: the task is not where the event has it, the count has moved on. */
 const past = (data: Data, event: Event): boolean => {
   switch (event._tag) {
     case "task_assigned":
@@ -298,18 +300,20 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     },
     goal_received: {
       ...illegal("goal_submitted", "plan_updated", "plan_approved", "auto_start", "plan_rejected"),
-      ...illegal(...work, ...findings, ...unblocking, ...verdicts),
-      ...postpone("budget_exhausted"),
+      ...illegal(...work, ...findings, "dependency_resolved", ...verdicts),
       decompose_goal: to("planning", { set: "plan", rune: "plan.created" }),
+      unresolvable: stop,
+      budget_exhausted: stop,
       user_cancel: stop
     },
     planning: {
-      ...illegal("goal_submitted", "decompose_goal", ...work, ...findings, ...unblocking, ...verdicts),
-      ...postpone("budget_exhausted"),
+      ...illegal("goal_submitted", "decompose_goal", ...work, ...findings, "dependency_resolved", ...verdicts),
       plan_updated: to("planning", { set: "revise", rune: "plan.updated" }),
       plan_approved: approve,
       auto_start: approve,
       plan_rejected: to("goal_received", { rune: "plan.rejected" }),
+      unresolvable: stop,
+      budget_exhausted: stop,
       user_cancel: stop
     },
     executing: {
@@ -349,10 +353,10 @@ export const Autonomy = define<State, Event, Data, Action, Kind>()({
     },
     blocked: {
       ...illegal("goal_submitted", ...plan, ...verdicts),
-      ...postpone("budget_exhausted"),
       ...stale(...work, ...findings),
       dependency_resolved: to("executing", { set: "unblock", rune: "plan.unblocked" }),
       unresolvable: stop,
+      budget_exhausted: stop,
       user_cancel: stop
     },
     goal_met: over,

@@ -1,43 +1,27 @@
 /**
- * GoalState: all that is known of one goal: a fold over its runes, beside the machine's
- * own small state.
+ * GoalState: all that is known of one goal: where its machine stands, and its plan. A
+ * fold over its runes.
  *
- * Guarantees: `apply` over a goal's runes, in order, gives the same book whether
- * they are read from the log or told one by one; a move costs what it touches.
+ * Guarantees: a state never changes: `apply` gives another one, and shares what is as
+ * it was; over a goal's runes, in order, it gives the same state whether they are read
+ * from the log or told one by one; a move costs what it touches.
  */
 import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
-import { Plan } from "./Plan.ts"
+import { type MachineState, stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { Plan, type Row } from "./Plan.ts"
 
-export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>
+export type Stand = MachineState<GoalMachine.State, GoalMachine.Data>
 
-/** What is read of a rune. */
-export interface Told {
-  readonly eventId: number
-  readonly seq: number
-  readonly at: number
-  readonly event: GoalMachine.Event
-}
+/** The goal's table, by which it moves. */
+export const table = stateMachineActor({ machine: GoalMachine.Autonomy, data: GoalMachine.initial() })
+
+export const isFinal = ({ state }: Stand): boolean => GoalMachine.Autonomy.final.includes(state)
+
+export const eventOf = ({ payload }: Pick<Rune, "payload">): GoalMachine.Event => payload["event"] as GoalMachine.Event
 
 export const actorOf = (goalId: string): string => `plan/${goalId}`
-
-export const startOf = (): Stand => ({
-  state: GoalMachine.Autonomy.initial,
-  data: GoalMachine.initial(),
-  entered: 0,
-  seq: 0,
-  at: 0
-})
-
-/** Where a rune of the goal leads; a rune that does not step throws. */
-export const onward = (stand: Stand, told: Told): Stand =>
-  evolve(GoalMachine.Autonomy, stand, {
-    eventId: told.eventId,
-    seq: told.seq,
-    at: told.at,
-    payload: { event: told.event }
-  })
 
 const field = (value: unknown, name: string): unknown =>
   typeof value === "object" && value !== null && name in value ? (value as { [key: string]: unknown })[name] : undefined
@@ -47,137 +31,192 @@ const textOf = (value: unknown, name: string): string | null => {
   return typeof found === "string" ? found : null
 }
 
-/** Those of which a task comes. */
+/** The findings of which follow-up tasks come. */
 export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
   findings.filter(({ forPerson, severity }) => severity === "error" && forPerson !== true)
 
-export class GoalState {
-  goal = ""
-  by = ""
-  submittedAt = 0
-  options: GoalOptions | undefined = undefined
-  plan: Plan = new Plan()
-  /** So many tasks the plan has once all of its pieces are there. */
-  total = 0
-  /** Tasks of plans that were replaced which somebody has worked on: their ids are used up. */
-  private readonly former = new Set<string>()
-  /** Why the newest plan was sent back; null where none was. */
-  rejected: string | null = null
-  /** Of the newest review. */
-  findings: ReadonlyArray<Finding> = []
-  /** Tasks that have a follow-up, which stands for them. */
-  readonly followed = new Set<string>()
-  /** Why a plan is to be revised; null where it is not. */
-  revise: string | null = null
-  /** The rune that holds them. */
-  reviewed = 0
+/** All that is known of one goal. */
+export interface GoalState {
+  /** Where the table stands. */
+  readonly stand: Stand
+  /** The newest rune that is folded in, by its eventId. */
+  readonly upTo: number
+  readonly goal: string
+  readonly by: string
+  readonly submittedAt: number
+  readonly options: GoalOptions | undefined
+  readonly plan: Plan
+  /** The plan's tasks once all pieces are there. */
+  readonly total: number
+  /** Ids of tasks in replaced plans that agents have worked on: not to be used again. */
+  readonly former: ReadonlySet<string>
+  /** Why the newest plan was sent back; null where it was not. */
+  readonly rejected: string | null
+  /** The findings of the newest review. */
+  readonly findings: ReadonlyArray<Finding>
+  /** Ids of tasks that have a follow-up in their place. */
+  readonly followed: ReadonlySet<string>
+  /** Why the plan is to be revised; null where it is not. */
+  readonly revise: string | null
+  /** The rune that holds the findings. */
+  readonly reviewed: number
   /** When tasks began to be worked on, ms since the epoch. */
-  executingSince = 0
+  readonly executingSince: number
   /** Tasks that each agent was given. */
-  readonly loads = new Map<string, number>()
+  readonly loads: ReadonlyMap<string, number>
+}
 
-  apply({ at, event, eventId }: Told): void {
-    const { plan } = this
-    switch (event._tag) {
-      case "goal_submitted":
-        this.goal = event.goal
-        this.by = event.by
-        this.submittedAt = at
-        this.options = event.options
-        return
-      case "decompose_goal":
-        for (const node of plan.nodes) if (node.attempts > 0) this.former.add(node.task.id)
-        this.plan = new Plan()
-        this.total = event.total ?? event.tasks.length
-        this.plan.add(event.tasks as ReadonlyArray<Task>, at)
-        return
-      case "plan_updated":
-        this.total = event.total ?? this.total + event.added.length
+export const initial: GoalState = {
+  stand: table.initial,
+  upTo: 0,
+  goal: "",
+  by: "",
+  submittedAt: 0,
+  options: undefined,
+  plan: Plan.empty,
+  total: 0,
+  former: new Set(),
+  rejected: null,
+  findings: [],
+  followed: new Set(),
+  revise: null,
+  reviewed: 0,
+  executingSince: 0,
+  loads: new Map()
+}
+
+/** The state after one more rune of the goal; throws where the rune does not fit the table. */
+export const apply = (before: GoalState, rune: Rune): GoalState => ({
+  ...before,
+  stand: table.apply(before.stand, rune, false),
+  upTo: rune.eventId,
+  ...changes(before, eventOf(rune), rune)
+})
+
+const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: Rune): Partial<GoalState> => {
+  const { plan } = before
+  switch (event._tag) {
+    case "goal_submitted":
+      return { goal: event.goal, by: event.by, submittedAt: at, options: event.options }
+    case "decompose_goal":
+      return {
+        former: new Set([...before.former, ...workedOn(plan)]),
+        plan: Plan.empty.add(event.tasks as ReadonlyArray<Task>, at),
+        total: event.total ?? event.tasks.length
+      }
+    case "plan_updated": {
+      const total = event.total ?? before.total + event.added.length
+      const next = event.cancelled.reduce(
+        (all, id) => all.cancel(id, at),
         plan.add(event.added as ReadonlyArray<Task>, at)
-        for (const id of event.cancelled) plan.cancel(id, at)
-        if (plan.size >= this.total) this.revise = null
-        return
-      case "plan_approved":
-      case "auto_start":
-        this.executingSince = at
-        this.revise = null
-        this.rejected = null
-        return
-      case "plan_rejected":
-        this.rejected = event.reason
-        this.revise = null
-        return
-      case "critique":
-        this.findings = event.findings as ReadonlyArray<Finding>
-        this.reviewed = eventId
-        return
-      case "critique_found_issues":
-        this.total += event.tasks.length
-        this.follow(event.tasks.length)
-        plan.add(event.tasks as ReadonlyArray<Task>, at)
-        return
-      case "needs_replan":
-        this.revise = event.reason
-        return
-      case "dependency_resolved":
-        for (const id of event.tasks ?? []) plan.reopen(id, at)
-        return
-      default:
-        this.applyToTask(event, eventId, at)
+      )
+      return { total, plan: next, revise: next.size >= total ? null : before.revise }
     }
-  }
-
-  /** Its follow-ups are in the order of the errors that they came of. */
-  private follow(count: number): void {
-    for (const { task } of mendable(this.findings).slice(0, count)) if (task !== undefined) this.followed.add(task)
-  }
-
-  private applyToTask(event: GoalMachine.Event, eventId: number, at: number): void {
-    const { plan } = this
-    switch (event._tag) {
-      case "task_assigned":
-        this.loads.set(event.agentId, (this.loads.get(event.agentId) ?? 0) + 1)
-        return plan.assign(
-          event.taskId,
-          { agent: event.agentId, messageId: event.messageId ?? "", base: event.base ?? null, eventId },
-          at
-        )
-      case "task_started":
-        return plan.start(event.taskId, event.base ?? null, at)
-      case "task_completed":
-        return plan.complete(
-          event.taskId,
-          {
-            eventId,
-            branch: textOf(event.evidence, "branch"),
-            cwd: textOf(event.evidence, "cwd"),
-            head: textOf(event.evidence, "head")
-          },
-          at
-        )
-      case "task_failed":
-        return plan.fail(event.taskId, event.error, at)
-      case "task_retried":
-        return plan.release(event.taskId, { error: event.error, counts: event.counts, until: event.until }, at)
-      case "user_cancel":
-      case "budget_exhausted":
-      case "unresolvable":
-        // what was in flight is no more
-        for (const id of plan.inFlight.keys()) plan.cancel(id, at)
+    case "plan_approved":
+    case "auto_start":
+      return { executingSince: at, revise: null, rejected: null }
+    case "plan_rejected":
+      return { rejected: event.reason, revise: null }
+    case "critique":
+      return { findings: event.findings as ReadonlyArray<Finding>, reviewed: eventId }
+    case "critique_found_issues":
+      return {
+        total: before.total + event.tasks.length,
+        followed: new Set([...before.followed, ...followedUp(before.findings, event.tasks.length)]),
+        plan: plan.add(event.tasks as ReadonlyArray<Task>, at)
+      }
+    case "needs_replan":
+      return { revise: event.reason }
+    case "dependency_resolved":
+      return { plan: (event.tasks ?? []).reduce((all, id) => all.reopen(id, at), plan) }
+    case "task_assigned": {
+      const loads = new Map(before.loads)
+      loads.set(event.agentId, (loads.get(event.agentId) ?? 0) + 1)
+      return { loads, plan: planAfter(plan, event, eventId, at) }
     }
-  }
-
-  /** Ids that a plan in the place of this one may not use again, nor build on. */
-  get used(): Map<string, boolean> {
-    const used = new Map([...this.former].map((id) => [id, false]))
-    for (const { attempts, task } of this.plan.nodes) if (attempts > 0) used.set(task.id, false)
-    return used
-  }
-
-  /** Ids that a revision of this plan may not use again: true for those that it may build on. */
-  get known(): Map<string, boolean> {
-    const known = new Map([...this.former].map((id) => [id, false]))
-    for (const { state, task } of this.plan.nodes) known.set(task.id, state !== "failed" && state !== "cancelled")
-    return known
+    default:
+      return { plan: planAfter(plan, event, eventId, at) }
   }
 }
+
+/** The tasks that the first `count` findings are about: follow-ups are in the order of their findings. */
+const followedUp = (findings: ReadonlyArray<Finding>, count: number): ReadonlyArray<string> =>
+  mendable(findings)
+    .slice(0, count)
+    .flatMap(({ task }) => task ?? [])
+
+const workedOn = (plan: Plan): ReadonlyArray<string> =>
+  plan.nodes.filter(({ attempts }) => attempts > 0).map(({ task }) => task.id)
+
+const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: number): Plan => {
+  switch (event._tag) {
+    case "task_assigned":
+      return plan.assign(
+        event.taskId,
+        { agent: event.agentId, messageId: event.messageId ?? "", base: event.base ?? null, eventId },
+        at
+      )
+    case "task_started":
+      return plan.start(event.taskId, event.base ?? null, at)
+    case "task_completed":
+      return plan.complete(
+        event.taskId,
+        {
+          eventId,
+          branch: textOf(event.evidence, "branch"),
+          cwd: textOf(event.evidence, "cwd"),
+          head: textOf(event.evidence, "head")
+        },
+        at
+      )
+    case "task_failed":
+      return plan.fail(event.taskId, event.error, at)
+    case "task_retried":
+      return plan.release(event.taskId, { error: event.error, counts: event.counts, until: event.until }, at)
+    case "user_cancel":
+    case "budget_exhausted":
+    case "unresolvable":
+      // tasks in flight end with the goal
+      return plan.inFlight.reduce((all, { task }) => all.cancel(task.id, at), plan)
+    default:
+      return plan
+  }
+}
+
+/** Ids that a plan in the place of this one may not use again, nor build on. */
+export const usedBy = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> =>
+  new Map([...former, ...workedOn(plan)].map((id) => [id, false]))
+
+/** Ids that a revision of this plan may not use again: true for those that it may build on. */
+export const knownTo = ({ former, plan }: GoalState): ReadonlyMap<string, boolean> => {
+  const known = new Map([...former].map((id) => [id, false]))
+  for (const { state, task } of plan.nodes) known.set(task.id, state !== "failed" && state !== "cancelled")
+  return known
+}
+
+/** The state as plain data, as a snapshot holds it. */
+export interface PlainGoal extends Omit<GoalState, "followed" | "former" | "loads" | "options" | "plan"> {
+  readonly options: GoalOptions | null
+  readonly plan: ReadonlyArray<Row>
+  readonly former: ReadonlyArray<string>
+  readonly followed: ReadonlyArray<string>
+  readonly loads: ReadonlyArray<readonly [agent: string, tasks: number]>
+}
+
+export const toPlain = (goal: GoalState): PlainGoal => ({
+  ...goal,
+  options: goal.options ?? null,
+  plan: goal.plan.rows(),
+  former: [...goal.former],
+  followed: [...goal.followed],
+  loads: [...goal.loads]
+})
+
+export const fromPlain = (plain: PlainGoal): GoalState => ({
+  ...plain,
+  options: plain.options ?? undefined,
+  plan: Plan.of(plain.plan),
+  former: new Set(plain.former),
+  followed: new Set(plain.followed),
+  loads: new Map(plain.loads)
+})

@@ -6,7 +6,7 @@ import type { GoalState, Stand } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import type { Node } from "./Plan.ts"
 
-/** What a row says that does not change any more once the goal has ended. */
+/** The part of a row that does not change once the goal has ended. */
 export interface Figures {
   readonly goal: string
   readonly by: string
@@ -17,17 +17,17 @@ export interface Figures {
   readonly executingSince: number
 }
 
-export const figuresOf = (book: GoalState): Figures => ({
-  goal: book.goal,
-  by: book.by,
-  submittedAt: book.submittedAt,
-  options: book.options,
-  total: Math.max(book.total, book.plan.size),
-  tasks: { ...book.plan.counts },
-  executingSince: book.executingSince
+export const figuresOf = (goal: GoalState): Figures => ({
+  goal: goal.goal,
+  by: goal.by,
+  submittedAt: goal.submittedAt,
+  options: goal.options,
+  total: Math.max(goal.total, goal.plan.size),
+  tasks: goal.plan.counts,
+  executingSince: goal.executingSince
 })
 
-/** As long again for each task that is left as for each that is done. */
+/** ms until the tasks are done, if each takes as long as the done ones did. */
 export const estimate = ({ executingSince, tasks }: Figures, now: number): number | null => {
   const done = tasks.completed + tasks.failed
   const left = tasks.pending + tasks.assigned + tasks.running

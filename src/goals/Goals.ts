@@ -1,23 +1,51 @@
 /**
  * Goals: what people ask of goals, and what they are shown.
  *
- * Guarantees: what a reply reports is durable; a plan that does not hold is refused
- * before anything is written; a goal is named from within its project (`g3`), else as
- * `project/g3`.
+ *     submit ─┐               ┌ decompose, refine, review ─► AgentPort
+ *     approve ┼─► GoalActor ──┤ TaskRunner ────────────────► AgentPort
+ *     reports ┘               └ ReviewGate, merge ─────────► git, commands
+ *
+ * Guarantees: what a reply reports is durable; what is asked is checked before anything
+ * is written, and a plan that does not hold is refused; what was begun comes to its end
+ * even if the caller goes away; a refusal says what to do next; a goal is named from
+ * within its project (`g3`), else as `project/g3`. A merge takes only reviewed work,
+ * unless a person says otherwise; what conflicts is named and left alone.
  */
-import { Context, type Effect } from "effect"
-import type { GoalInfo, GoalPage, GoalRequest, MergeReply } from "../domain/GoalMessages.ts"
-import type { Caller, CommandRefused, Done } from "../domain/Messages.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
+import { Clock, Context, Deferred, Effect, Layer } from "effect"
+import { services } from "../backends/Services.ts"
+import { AgentPort } from "../domain/AgentPort.ts"
+import { Conversations } from "../domain/Conversations.ts"
+import {
+  type GoalInfo,
+  type GoalOptions,
+  type GoalPage,
+  type GoalRequest,
+  type MergeReply,
+  TASKS_A_PAGE,
+  TASKS_NAMED
+} from "../domain/GoalMessages.ts"
+import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
+import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import * as GitMerge from "./GitMerge.ts"
+import { type GoalActor, type Needs, readGoal } from "./GoalActor.ts"
+import type * as GoalMachine from "./GoalMachine.ts"
+import { type GoalRecord, GoalRegistry, type Options } from "./GoalRegistry.ts"
+import { isFinal, usedBy } from "./GoalState.ts"
+import { figuresOf, infoOf, taskOf } from "./GoalView.ts"
+import type { Node, Plan } from "./Plan.ts"
+import * as PlanFile from "./PlanFile.ts"
+import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./Request.ts"
+import * as ReviewGate from "./ReviewGate.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
 export interface MergeHow {
-  /** The branch; null: the goal's own, else what is checked out. */
+  /** The target branch; null: the goal's own, else the branch that is checked out. */
   readonly into: string | null
-  /** Though the goal is not met. */
+  /** Merge also where the goal is not met. */
   readonly unreviewed: boolean
-  /** With what the branches hold of no task of the goal. */
+  /** Merge also commits that belong to no task of the goal. */
   readonly all: boolean
 }
 
@@ -25,23 +53,450 @@ export class Goals extends Context.Service<
   Goals,
   {
     readonly submit: (request: GoalRequest, caller: Caller) => Command<Done & { readonly goalId: string }>
-    /** Those of the caller's project, or of all; newest first. */
+    /** Goals of the caller's project, or of all projects; newest first. */
     readonly list: (options: { readonly all: boolean }, caller: Caller) => Effect.Effect<ReadonlyArray<GoalInfo>>
     /** The goal with some of its tasks, in the order of the plan. */
     readonly page: (name: string, from: number, caller: Caller) => Command<GoalPage>
     /** A plan for a goal that waits for one: the absolute path of its file. */
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
     readonly approve: (name: string, caller: Caller) => Command<Done>
-    /** Back to the planner, with what to change. */
+    /** Sends the plan back to the planner, with what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
-    /** A blocked goal goes on: with one failed task, or all of them, tried again. */
+    /** Lets a blocked goal go on: one failed task, or all of them, is tried again. */
     readonly retry: (name: string, task: string | null, caller: Caller) => Command<Done>
-    /** Done work, into a branch. */
+    /** Merges done work into a branch. */
     readonly merge: (name: string, options: MergeHow, caller: Caller) => Command<MergeReply>
-    /** Every goal of a conversation that is about to be closed is stopped. */
+    /** Stops every goal of a conversation that is about to be closed. */
     readonly stopAll: (conversation: string, by: string, reason: string) => Effect.Effect<void>
     /** Waits until the log is folded at start-up; fails if it cannot be. */
     readonly recovered: Effect.Effect<void, StorageError>
   }
->()("agentd/plans/Goals") {}
+>()("agentd/goals/Goals") {}
+
+/** Most characters of a goal's text. */
+const MAX_GOAL = 65_536
+/** Most goals of one conversation that have not ended. */
+const MAX_OPEN = 20
+/** Most failed tasks that one retry opens again: a rune names each. */
+const MAX_RETRIED = 2_000
+
+const refuse = (message: string, remedy: string) => new CommandRefused({ message, remedy })
+
+/** The refusal for a caller who stands in no project. */
+const nowhere = (name?: string): CommandRefused =>
+  name === undefined
+    ? refuse("There is no agentd.jsonc here, so nobody could work on it.", "Go to the project's folder, then again.")
+    : refuse(
+        `Which ${name}? There is no agentd.jsonc here.`,
+        "Name its project too: PROJECT/GOAL. See: agentd goal ls --all"
+      )
+
+interface Explained {
+  readonly _tag: string
+  readonly message: string
+  readonly remedy?: string
+}
+
+/** An error from below as a refusal. */
+const explained = (error: Explained): CommandRefused | StorageError =>
+  error instanceof StorageError || error instanceof CommandRefused
+    ? error
+    : refuse(error.message, error.remedy ?? "See agentd goal show for where it stands.")
+
+const carriedOut = <A, E extends Explained, R>(effect: Effect.Effect<A, E, R>) => Effect.mapError(effect, explained)
+
+/** The tasks that a person looks for first in a long plan: in flight, then failed. */
+const namedOf = ({ counts, inFlight, nodes }: Plan): ReadonlyArray<Node> => {
+  const failed = counts.failed === 0 ? [] : nodes.filter(({ state }) => state === "failed")
+  return [...inFlight, ...failed].slice(0, TASKS_NAMED)
+}
+
+class Commands {
+  private readonly registry: GoalRegistry
+  constructor(registry: GoalRegistry) {
+    this.registry = registry
+  }
+
+  /** Finds `g3` from within its project, else `project/g3` or `conversation/g3`. */
+  private readonly find = Effect.fnUntraced({ self: this }, function* (this: Commands, name: string, caller: Caller) {
+    yield* Deferred.await(this.registry.parts.ready)
+    const slash = name.lastIndexOf("/")
+    const goalId = name.slice(slash + 1)
+    const conversations =
+      slash === -1
+        ? [yield* Effect.mapError(this.registry.parts.options.projects.ofCaller(caller), () => nowhere(name))]
+        : yield* Effect.filter([...this.registry.records.keys()], (conversation) =>
+            conversation === name.slice(0, slash)
+              ? Effect.succeed(true)
+              : Effect.map(
+                  this.registry.parts.options.projects.config(conversation),
+                  (found) => found?.name === name.slice(0, slash)
+                )
+          )
+    const found = conversations.flatMap((conversation) => this.registry.records.get(conversation)?.get(goalId) ?? [])
+    if (found.length === 1) return found[0]!
+    return yield* refuse(
+      found.length === 0 ? `There is no goal "${name}".` : `"${name}" names ${found.length} goals.`,
+      found.length === 0
+        ? "See which there are: agentd goal ls --all"
+        : `Say which: ${found.map((one) => `${one.conversation}/${one.goalId}`).join(", ")}`
+    )
+  })
+
+  /** Finds a goal that has not ended. */
+  private readonly findOpen = Effect.fnUntraced(
+    { self: this },
+    function* (this: Commands, name: string, caller: Caller) {
+      const record = yield* this.find(name, caller)
+      const goal = this.registry.find(record)
+      if (goal !== undefined) return goal
+      const ended = isFinal(record.stand)
+      return yield* refuse(
+        ended
+          ? `${record.goalId} has ended: ${record.stand.state}.`
+          : `The conversation of ${record.goalId} is closed.`,
+        'Submit it anew: agentd goal "…"'
+      )
+    }
+  )
+
+  private readonly info = Effect.fnUntraced({ self: this }, function* (this: Commands, record: GoalRecord) {
+    const goal = this.registry.find(record)
+    const project = yield* this.registry.parts.options.projects.config(record.conversation)
+    const figures = goal === undefined ? record.figures : figuresOf(goal.state)
+    const closed = goal === undefined && !isFinal(record.stand)
+    return infoOf(
+      {
+        goalId: record.goalId,
+        conversation: record.conversation,
+        project: project?.name ?? record.conversation,
+        stand: goal?.state.stand ?? record.stand,
+        figures,
+        detail: closed ? "its conversation is closed" : goal?.detail,
+        options: figures.options ?? DEFAULTS
+      },
+      yield* Clock.currentTimeMillis
+    )
+  })
+
+  readonly submit: Goals["Service"]["submit"] = (request, caller) => carriedOut(this.submitting(request, caller))
+
+  private readonly submitting = Effect.fnUntraced(
+    { self: this },
+    function* (this: Commands, request: GoalRequest, caller: Caller) {
+      const { parts, records } = this.registry
+      const { agents, options: around, ready } = parts
+      yield* Deferred.await(ready)
+      if (request.goal.trim() === "") return yield* refuse("goal: it is empty.", "Say what is to be achieved.")
+      if (request.goal.length > MAX_GOAL) {
+        return yield* refuse(
+          `goal: it has ${request.goal.length} characters and may have ${MAX_GOAL}.`,
+          "Put the long part into a file, and name it."
+        )
+      }
+      const conversation = yield* Effect.mapError(around.projects.ofCaller(caller), () => nowhere())
+      const config = yield* around.projects.config(conversation)
+      if (this.registry.isSealed(conversation)) {
+        return yield* refuse("The conversation of this project is closed.", "Begin a new one: agentd conversation new")
+      }
+      if (config === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
+      if (this.registry.isUnread(conversation)) {
+        return yield* refuse(
+          "The goals that this project has cannot be read from the log.",
+          "See what is wrong with the log: agentd verify"
+        )
+      }
+      const options = optionsOf(request, config.goals)
+      if (request.plan === null && options.planner === null) {
+        return yield* refuse(
+          "planner: nobody makes a plan for it.",
+          "Name an agent (--planner NAME, or goals.planner in agentd.jsonc), or give a plan: --plan FILE"
+        )
+      }
+      const { target } = options
+      if (target !== null && (yield* GitMerge.commitOf(config.root, `refs/heads/${target}`)) === undefined) {
+        return yield* refuse(`target: there is no branch "${target}".`, "Make it, or name another: --target BRANCH")
+      }
+      yield* agents.recovered
+      const members = yield* agents.members(conversation)
+      const problem = checkAgents(options, members)
+      if (problem !== undefined) return yield* problem
+      const open = [...(records.get(conversation)?.values() ?? [])].filter(
+        (record) => !isFinal(record.stand) && this.registry.find(record) !== undefined
+      )
+      if (open.length >= MAX_OPEN) {
+        return yield* refuse(`${MAX_OPEN} goals are under way in this project.`, "Cancel one: agentd goal cancel GOAL")
+      }
+      const tasks =
+        request.plan === null ? undefined : yield* PlanFile.load(request.plan, { workers: workersOf(options, members) })
+      return yield* Effect.uninterruptible(
+        Effect.gen({ self: this }, function* () {
+          const record = this.registry.newRecord(conversation)
+          const { goalId } = record
+          const goal = yield* this.registry.animate(record)
+          goal.entering = tasks !== undefined
+          const { eventId } = yield* Effect.tapError(
+            goal.move({ _tag: "goal_submitted", planId: goalId, goal: request.goal, by: caller.by, options }),
+            () => this.registry.drop(record)
+          )
+          if (tasks !== undefined) yield* goal.enterPlan(tasks)
+          return { eventId, goalId, message: submitted(goalId, options, tasks?.length) }
+        })
+      )
+    }
+  )
+
+  /** Makes one move of a goal that has not ended. */
+  private move(
+    verb: string,
+    name: string,
+    caller: Caller,
+    event: (goal: GoalActor) => GoalMachine.Event | CommandRefused,
+    words: string
+  ) {
+    return carriedOut(
+      Effect.gen({ self: this }, function* () {
+        const goal = yield* this.findOpen(name, caller)
+        const next = event(goal)
+        if (next instanceof CommandRefused) return yield* next
+        const { eventId } = yield* Effect.catchTag(goal.move(next), "Refused", () =>
+          refuse(
+            `${goal.goalId} is ${goal.state.stand.state}: there is nothing to ${verb}.`,
+            `See where it stands: agentd goal show ${goal.goalId}`
+          )
+        )
+        return { eventId, message: `${goal.goalId} ${words}` }
+      })
+    )
+  }
+
+  readonly approve: Goals["Service"]["approve"] = (name, caller) =>
+    this.move(
+      "approve",
+      name,
+      caller,
+      (goal) =>
+        goal.isComplete && goal.state.revise === null
+          ? { _tag: "plan_approved", by: caller.by }
+          : refuse(`The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show"),
+      "is approved: its tasks are given out."
+    )
+
+  readonly reject: Goals["Service"]["reject"] = (name, reason, caller) =>
+    this.move(
+      "reject",
+      name,
+      caller,
+      () => ({ _tag: "plan_rejected", by: caller.by, reason }),
+      "needs another plan now."
+    )
+
+  readonly cancel: Goals["Service"]["cancel"] = (name, reason, caller) =>
+    this.move(
+      "cancel",
+      name,
+      caller,
+      () => ({ _tag: "user_cancel", by: caller.by, reason: reason || `cancelled by ${caller.by}` }),
+      "is stopped; what its agents have committed stays on their branches."
+    )
+
+  readonly retry: Goals["Service"]["retry"] = (name, task, caller) =>
+    this.move(
+      "retry",
+      name,
+      caller,
+      (goal) => {
+        const failed = goal.state.plan.nodes.filter(({ state }) => state === "failed")
+        const meant = task === null ? failed : failed.filter((node) => node.task.id === task)
+        if (task !== null && meant.length === 0) {
+          return refuse(
+            `There is no failed task "${task}" in ${goal.goalId}.`,
+            `See its tasks: agentd goal show ${goal.goalId}`
+          )
+        }
+        const tasks = meant.slice(0, MAX_RETRIED).map((node) => node.task.id)
+        return { _tag: "dependency_resolved", reason: `${caller.by} lets it go on`, tasks }
+      },
+      "goes on."
+    )
+
+  readonly plan: Goals["Service"]["plan"] = (name, path, caller) =>
+    carriedOut(
+      Effect.gen({ self: this }, function* () {
+        const goal = yield* this.findOpen(name, caller)
+        if (goal.state.stand.state !== "goal_received" || goal.entering) {
+          return yield* refuse(
+            `${goal.goalId} waits for no plan: it is ${goal.state.stand.state}.`,
+            `Send the plan that it has back first: agentd goal reject ${goal.goalId}`
+          )
+        }
+        const workers = (yield* goal.members).map(({ agent }) => agent)
+        const tasks = yield* PlanFile.load(path, { workers, known: usedBy(goal.state) })
+        if (tasks.length === 0) return yield* refuse("tasks: holds no task", "Give at least one.")
+        yield* goal.silence
+        yield* goal.enterPlan(tasks)
+        return { eventId: goal.state.stand.entered, message: submitted(goal.goalId, goal.options, tasks.length) }
+      })
+    )
+
+  readonly list: Goals["Service"]["list"] = ({ all }, caller) =>
+    Effect.gen({ self: this }, function* () {
+      const own = all
+        ? undefined
+        : yield* Effect.orElseSucceed(this.registry.parts.options.projects.ofCaller(caller), () => undefined)
+      const rows: Array<GoalInfo> = []
+      for (const [conversation, goals] of this.registry.records) {
+        if (own !== undefined && conversation !== own) continue
+        for (const record of goals.values()) rows.push(yield* this.info(record))
+      }
+      return rows
+        .toSorted((a, b) => b.submittedAt - a.submittedAt || (a.goalId < b.goalId ? 1 : -1))
+        .slice(0, TASKS_A_PAGE)
+    })
+
+  readonly page: Goals["Service"]["page"] = (name, from, caller) =>
+    carriedOut(
+      Effect.gen({ self: this }, function* () {
+        const record = yield* this.find(name, caller)
+        const state =
+          this.registry.find(record)?.state ??
+          (yield* readGoal(this.registry.parts.log, record.conversation, record.goalId))
+        const { nodes } = state.plan
+        const tasks = nodes.slice(from, from + TASKS_A_PAGE).map(taskOf)
+        const next = from + tasks.length < nodes.size ? from + tasks.length : null
+        const named = from === 0 && next !== null ? namedOf(state.plan).map(taskOf) : []
+        const page: GoalPage = { goal: yield* this.info(record), tasks, named, findings: state.findings, next }
+        return page
+      })
+    )
+
+  readonly merge: Goals["Service"]["merge"] = (name, options, caller) =>
+    carriedOut(
+      Effect.uninterruptible(
+        Effect.flatMap(this.find(name, caller), (record) =>
+          deliver(this.registry, record, { ...options, by: caller.by })
+        )
+      )
+    )
+}
+
+const submitted = (goalId: string, { autoStart, planner }: GoalOptions, tasks: number | undefined): string => {
+  if (tasks === undefined) return `${goalId} is submitted: ${planner} makes a plan. See: agentd goal show ${goalId}`
+  const next = autoStart
+    ? `It is carried out. Watch: agentd goal watch ${goalId}`
+    : `Look, then: agentd goal approve ${goalId}`
+  return `${goalId} has a plan of ${tasks} ${tasks === 1 ? "task" : "tasks"}. ${next}`
+}
+
+/** Most characters of the goal's text in the message of a merge. */
+const MAX_SUBJECT = 60
+
+const merged = (target: string, results: MergeReply["results"]): string => {
+  const of = (outcome: string) => results.filter((result) => result.outcome === outcome)
+  const conflicts = of("conflict").map(({ branch, conflicts }) => `${branch} conflicts in ${conflicts.join(", ")}`)
+  const done = `${of("merged").length} merged into ${target}, ${of("up-to-date").length} there already`
+  return conflicts.length === 0 ? `${done}.` : `${done}; ${conflicts.join("; ")}: nothing was forced.`
+}
+
+/** Refuses branches that also hold commits of no task of the goal: such commits were not reviewed. */
+const onlyItsOwn = Effect.fnUntraced(function* (
+  root: string,
+  target: string,
+  goalId: string,
+  works: ReadonlyArray<GitMerge.Work>
+) {
+  const tip = yield* GitMerge.commitOf(root, target)
+  if (tip === undefined) return
+  for (const work of works) {
+    const others = yield* GitMerge.foreign(root, tip, work)
+    if (others.length === 0) continue
+    return yield* refuse(
+      `${work.branch} holds ${ReviewGate.strangers(others)}.`,
+      `Take them along: agentd goal merge ${goalId} --all. Or merge the goal that they are of first: agentd goal ls --all`
+    )
+  }
+})
+
+/** Merges the done work of a goal into a branch, and writes that to the log. */
+const deliver = Effect.fnUntraced(function* (
+  registry: GoalRegistry,
+  { conversation, goalId }: GoalRecord,
+  how: MergeHow & { readonly by: string }
+) {
+  const { log, options } = registry.parts
+  const goal = yield* readGoal(log, conversation, goalId)
+  if (goal.stand.state !== "goal_met" && !how.unreviewed) {
+    return yield* refuse(
+      `${goalId} is not met: it is ${goal.stand.state}, and its work is not reviewed.`,
+      "Wait for it, or merge what is done all the same: --unreviewed"
+    )
+  }
+  const works = ReviewGate.worksOf(goal.plan)
+  if (works.length === 0) {
+    return yield* refuse(
+      `There is nothing to merge: no task of ${goalId} has left a commit on a branch of its own.`,
+      `See where its tasks were done: agentd goal show ${goalId}`
+    )
+  }
+  if (registry.isSealed(conversation)) {
+    return yield* refuse(
+      `The conversation of ${goalId} is closed: nothing can be written of it any more.`,
+      `Merge by hand: git merge ${works.map(({ head }) => head.slice(0, 12)).join(" ")}`
+    )
+  }
+  const project = yield* options.projects.config(conversation)
+  if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
+  const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(project.root))
+  if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
+  if (!how.all) yield* onlyItsOwn(project.root, target, goalId, works)
+  const results = yield* GitMerge.into(project.root, target, works, goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT))
+  const payload = { plan_id: goalId, target, by: how.by, results }
+  const [rune] = yield* log.append([
+    { stream: conversation, kind: "plan.merged", actor: `merge/${goalId}`, trigger: "merge", payload }
+  ])
+  const reply: MergeReply = { eventId: rune!.eventId, target, results, message: merged(target, results) }
+  return reply
+})
+
+const make = Effect.fnUntraced(function* (options: Options) {
+  const log = yield* EventLog
+  const scope = yield* Effect.scope
+  const ready = yield* Deferred.make<void, StorageError>()
+  const registry = new GoalRegistry({
+    options,
+    log,
+    system: yield* ActorSystem,
+    agents: yield* AgentPort,
+    conversations: yield* Conversations,
+    ready,
+    context: yield* services<Needs>(),
+    scope
+  })
+  yield* options.nest.add({ id: "reports", start: Effect.succeed(registry.listen) })
+  yield* options.nest.add({ id: "standings", start: Effect.succeed(registry.follow) })
+  yield* registry.recover.pipe(
+    Effect.onExit((exit) => Deferred.done(ready, exit)),
+    Effect.andThen(registry.afterwards),
+    Effect.tapCause((cause) => Effect.logError("the goals could not be recovered", cause)),
+    Effect.forkIn(scope)
+  )
+  yield* Effect.addFinalizer(() => registry.keepAll)
+  const commands = new Commands(registry)
+  return Goals.of({
+    submit: commands.submit,
+    list: commands.list,
+    page: commands.page,
+    plan: commands.plan,
+    approve: commands.approve,
+    reject: commands.reject,
+    cancel: commands.cancel,
+    retry: commands.retry,
+    merge: commands.merge,
+    stopAll: registry.stopAll,
+    recovered: Deferred.await(ready)
+  })
+})
+
+/** Goals, kept alive. The nest belongs under a supervisor, beside the conversations and after them. */
+export const layer = (options: Options) => Layer.effect(Goals, make(options))

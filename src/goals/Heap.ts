@@ -1,51 +1,34 @@
 /**
- * Heap: a binary heap: the least of many in logarithmic time. Pure but for itself.
+ * Heap: an immutable priority queue: the first of many in constant time, one more or
+ * one less in logarithmic time. A leftist tree: the way down its right side is short.
  */
-export class Heap<A> {
-  private readonly items: Array<A> = []
-  private readonly before: (a: A, b: A) => boolean
-
-  /** `before`: a strict order. */
-  constructor(before: (a: A, b: A) => boolean) {
-    this.before = before
-  }
-
-  get size(): number {
-    return this.items.length
-  }
-
-  peek(): A | undefined {
-    return this.items[0]
-  }
-
-  push(item: A): void {
-    const { before, items } = this
-    let at = items.length
-    items.push(item)
-    while (at > 0) {
-      const parent = (at - 1) >> 1
-      if (!before(item, items[parent]!)) break
-      items[at] = items[parent]!
-      at = parent
-    }
-    items[at] = item
-  }
-
-  pop(): A | undefined {
-    const { before, items } = this
-    const least = items[0]
-    const last = items.pop()
-    if (last === undefined || items.length === 0) return least
-    let at = 0
-    for (;;) {
-      let child = 2 * at + 1
-      if (child >= items.length) break
-      if (child + 1 < items.length && before(items[child + 1]!, items[child]!)) child++
-      if (!before(items[child]!, last)) break
-      items[at] = items[child]!
-      at = child
-    }
-    items[at] = last
-    return least
-  }
+export interface Heap<A> {
+  readonly item: A
+  readonly left: Heap<A> | undefined
+  readonly right: Heap<A> | undefined
+  /** Steps down the right side to the end. */
+  readonly rank: number
 }
+
+/** True where `a` goes before `b`: a strict order. */
+export type Before<A> = (a: A, b: A) => boolean
+
+const join = <A>(item: A, one: Heap<A> | undefined, other: Heap<A> | undefined): Heap<A> => {
+  const [a, b] = [one?.rank ?? 0, other?.rank ?? 0]
+  return a >= b ? { item, left: one, right: other, rank: b + 1 } : { item, left: other, right: one, rank: a + 1 }
+}
+
+/** Recursion goes down right sides only: as deep as the logarithm of the size. */
+const merge = <A>(a: Heap<A> | undefined, b: Heap<A> | undefined, before: Before<A>): Heap<A> | undefined => {
+  if (a === undefined) return b
+  if (b === undefined) return a
+  return before(b.item, a.item)
+    ? join(b.item, b.left, merge(a, b.right, before))
+    : join(a.item, a.left, merge(a.right, b, before))
+}
+
+export const push = <A>(heap: Heap<A> | undefined, item: A, before: Before<A>): Heap<A> =>
+  merge(heap, { item, left: undefined, right: undefined, rank: 1 }, before)!
+
+/** The heap without its first item. */
+export const pop = <A>(heap: Heap<A>, before: Before<A>): Heap<A> | undefined => merge(heap.left, heap.right, before)

@@ -1,19 +1,20 @@
 /**
  * Plan: the tasks of one goal as a dependency graph, and where each of them stands.
  *
- * Guarantees: a change costs what it touches, never the size of the plan; a task is
- * ready exactly when all that it depends on is completed and nobody has it; one that
- * depends, however far, on a task that failed or was cancelled is blocked; nothing
- * recurses, so a chain may be as long as it likes. No clock, no I/O: the same changes
- * in the same order give the same plan.
- *
- * It changes in place, since a goal may have 200,000 tasks: who needs one to keep
- * folds it again from the log.
+ * Guarantees: a plan never changes: a change gives another one and shares with it what
+ * it did not touch, so that a change costs what it touches and never the size of the
+ * plan; a task is ready exactly when all that it depends on is completed and nobody has
+ * it; one that depends, however far, on a task that failed or was cancelled is blocked;
+ * nothing recurses along the graph, so a chain may be as long as it likes. No clock, no
+ * I/O: the same changes in the same order give the same plan.
  */
 import type { Task, TaskCounts, TaskState } from "../domain/GoalMessages.ts"
-import { Heap } from "./Heap.ts"
+import * as Heap from "./Heap.ts"
+import { Links } from "./Links.ts"
+import { Places } from "./Places.ts"
+import { type Edit, Vector } from "./Vector.ts"
 
-/** What is kept of a completed task; the whole of it is in the log. */
+/** The result of a completed task as the plan keeps it; the whole is in the log. */
 export interface Result {
   /** The rune that holds result and evidence. */
   readonly eventId: number
@@ -22,245 +23,259 @@ export interface Result {
   readonly head: string | null
 }
 
-/** One task and where it stands. Only its plan changes it. */
-export interface Node {
+/** One task and where it stands, as a snapshot holds it. */
+export interface Row {
   readonly task: Task
-  /** Its age: its place in the plan. */
-  readonly index: number
-  state: TaskState
-  /** The agent that has it, or had it last. */
-  agent: string | null
-  /** The message by which it was given out; the same after a restart. */
-  messageId: string | null
-  /** Times that it was given out, and how many of them ended with an error. */
-  attempts: number
-  errors: number
-  /** When its state was entered, ms since the epoch. */
-  since: number
-  /** Not to be given out before, ms since the epoch. */
-  notBefore: number
-  error: string | null
-  result: Result | null
-  /** The rune by which it was given out last; 0 before. */
-  given: number
-  /** Where its agent stood when it began its newest try, and when it was given the task first. */
-  base: string | null
-  began: string | null
-  /** Dependencies that are not completed. */
-  missing: number
-  /** Dependencies that are failed, cancelled or blocked. */
-  broken: number
-  readonly dependents: Array<Node>
-  /** Its place in the queue; null where it is in none. */
-  entry: Entry | null
+  readonly state: TaskState
+  /** The agent that has the task, or had it last. */
+  readonly agent: string | null
+  /** The message by which the task was given out; the same after a restart. */
+  readonly messageId: string | null
+  /** How often the task was given out, and how often that ended with an error. */
+  readonly attempts: number
+  readonly errors: number
+  /** When the state was entered, ms since the epoch. */
+  readonly since: number
+  /** The task is not given out before, ms since the epoch. */
+  readonly notBefore: number
+  readonly error: string | null
+  readonly result: Result | null
+  /** The rune by which the task was given out last; 0 before. */
+  readonly given: number
+  /** The agent's commit at the beginning of the newest try, and when the agent was given the task first. */
+  readonly base: string | null
+  readonly began: string | null
 }
 
-/** A ready task that was queued; one that is not its node's any more counts for nothing. */
-export interface Entry {
-  readonly node: Node
-  /** As its node said then, so that the order of a heap stands. */
+/** A row within its plan. */
+export interface Node extends Row {
+  /** The task's place in the plan, which is its age. */
+  readonly index: number
+  /** The lane's place. */
+  readonly lane: number
+  /** A dependency is not completed. */
+  readonly waits: boolean
+  /** Dependencies that are failed, cancelled or blocked. */
+  readonly broken: number
+  /** The number of the task's entry in a queue; 0 where it is in none. */
+  readonly entry: number
+}
+
+const rowOf = (task: Task, at: number): Row => ({
+  task,
+  state: "pending",
+  agent: null,
+  messageId: null,
+  attempts: 0,
+  errors: 0,
+  since: at,
+  notBefore: 0,
+  error: null,
+  result: null,
+  given: 0,
+  base: null,
+  began: null
+})
+
+/** A ready task in a queue. An entry whose number is not its node's any more is void. */
+interface Entry {
+  readonly number: number
+  readonly index: number
+  readonly priority: number
   readonly notBefore: number
 }
 
-/** Ready tasks that the same agents are able to do, the first one first. */
+/** Ready tasks that the same agents are able to do, in order. */
 export interface Lane {
   readonly owner: string | null
   readonly needs: ReadonlyArray<string>
-  readonly heap: Heap<Entry>
+  readonly heap: Heap.Heap<Entry> | undefined
 }
 
-/** Priority, then age. */
+/** Priority goes first, then age. */
 export const goesFirst = (a: Node, b: Node): boolean =>
   a.task.priority === b.task.priority ? a.index < b.index : a.task.priority > b.task.priority
 
+const first: Heap.Before<Entry> = (a, b) => (a.priority === b.priority ? a.index < b.index : a.priority > b.priority)
+const sooner: Heap.Before<Entry> = (a, b) =>
+  a.notBefore === b.notBefore ? a.index < b.index : a.notBefore < b.notBefore
+
 const TERMINAL: ReadonlySet<TaskState> = new Set(["completed", "failed", "cancelled"])
+const FLIES: ReadonlySet<TaskState> = new Set(["assigned", "running"])
 const BREAKS: ReadonlySet<TaskState> = new Set(["failed", "cancelled", "blocked"])
 
 export const isTerminal = (node: Node): boolean => TERMINAL.has(node.state)
 
+/** True where the task waits for nothing but time and agents. */
+export const isReady = ({ state, waits }: Node): boolean => state === "pending" && !waits
+
 const laneKey = ({ needs, owner }: Task): string => JSON.stringify([owner, needs.toSorted()])
 
+/** A list of tasks that wait for one task. */
+interface Waiting {
+  readonly index: number
+  /** The links that were known when the search began, and where the search is: what it has passed is completed. */
+  readonly known: number
+  readonly link: number
+  readonly place: number
+  readonly beside: Waiting | undefined
+}
+
+/** A piece of a plan while it is entered. */
+interface Piece {
+  readonly rows: ReadonlyArray<Row>
+  /** The place of the first task, and of each by id. */
+  readonly from: number
+  readonly added: ReadonlyMap<string, number>
+  readonly awaited: Map<string, Array<number>>
+  /** Pairs of places: `dependents[n]` depends on `dependencies[n]`. */
+  readonly dependencies: Array<number>
+  readonly dependents: Array<number>
+}
+
+/** All that a plan is. */
+interface Parts {
+  readonly nodes: Vector<Node>
+  /** By id. */
+  readonly places: Places
+  readonly links: ReadonlyArray<Links>
+  /**
+   * By the place of a task: those that are looked at again when it is completed. A task that waits
+   * stands with one of those that it waits for; so one of many dependencies is not touched by the
+   * end of each.
+   */
+  readonly waiting: Vector<Waiting | undefined>
+  /** Ids that come with a later piece of the plan, and the tasks that depend on them: one map for each piece. */
+  readonly awaited: ReadonlyArray<ReadonlyMap<string, ReadonlyArray<number>>>
+  /** How many awaited ids have not come yet. */
+  readonly missing: number
+  readonly lanes: Vector<Lane>
+  /** By key. */
+  readonly laneOf: Places
+  /** Ready tasks that wait for time. The first entry of this heap and of each lane is never void; entries below may be. */
+  readonly later: Heap.Heap<Entry> | undefined
+  readonly counts: TaskCounts
+  readonly flying: ReadonlySet<number>
+  readonly errors: number
+  /** How many entries were made so far. */
+  readonly entries: number
+}
+
 export class Plan {
-  readonly nodes: Array<Node> = []
-  private readonly byId = new Map<string, Node>()
-  readonly lanes = new Map<string, Lane>()
-  private readonly later = new Heap<Entry>((a, b) => a.notBefore < b.notBefore)
-  readonly counts: { -readonly [state in keyof TaskCounts]: number } = {
-    pending: 0,
-    assigned: 0,
-    running: 0,
-    completed: 0,
-    failed: 0,
-    blocked: 0,
-    cancelled: 0
+  private readonly parts: Parts
+
+  private constructor(parts: Parts) {
+    this.parts = parts
   }
-  /** Assigned or running. */
-  readonly inFlight = new Map<string, Node>()
+
+  static readonly empty = new Plan({
+    nodes: Vector.empty,
+    places: Places.none,
+    links: [],
+    waiting: Vector.empty,
+    awaited: [],
+    missing: 0,
+    lanes: Vector.empty,
+    laneOf: Places.none,
+    later: undefined,
+    counts: { pending: 0, assigned: 0, running: 0, completed: 0, failed: 0, blocked: 0, cancelled: 0 },
+    flying: new Set(),
+    errors: 0,
+    entries: 0
+  })
+
+  /** All tasks in the order of their age. */
+  get nodes(): Vector<Node> {
+    return this.parts.nodes
+  }
+
+  get lanes(): Iterable<Lane> {
+    return this.parts.lanes
+  }
+
+  get counts(): TaskCounts {
+    return this.parts.counts
+  }
+
+  /** The tasks that are assigned or running. */
+  get inFlight(): ReadonlyArray<Node> {
+    return [...this.parts.flying].map((index) => this.parts.nodes.get(index)!)
+  }
+
   /** Errors of all tasks. */
-  errors = 0
+  get errors(): number {
+    return this.parts.errors
+  }
 
   get size(): number {
-    return this.nodes.length
+    return this.parts.nodes.size
   }
 
   get terminal(): number {
-    return this.counts.completed + this.counts.failed + this.counts.cancelled
+    const { cancelled, completed, failed } = this.parts.counts
+    return completed + failed + cancelled
   }
 
   find(id: string): Node | undefined {
-    return this.byId.get(id)
-  }
-
-  /** Tasks that were checked: ids are new, dependencies are in the plan or among them, and there is no cycle. */
-  add(tasks: ReadonlyArray<Task>, at: number): void {
-    const added = tasks.map((task) => this.enter(task, at))
-    for (const node of added) this.link(node)
-    for (const node of added) this.settle(node, at)
-  }
-
-  private enter(task: Task, at: number): Node {
-    const node: Node = {
-      task,
-      index: this.nodes.length,
-      state: "pending",
-      agent: null,
-      messageId: null,
-      attempts: 0,
-      errors: 0,
-      since: at,
-      notBefore: 0,
-      error: null,
-      result: null,
-      given: 0,
-      base: null,
-      began: null,
-      missing: 0,
-      broken: 0,
-      dependents: [],
-      entry: null
-    }
-    this.nodes.push(node)
-    this.byId.set(task.id, node)
-    this.counts.pending++
-    return node
-  }
-
-  /** One that is not there yet comes with a later piece of the plan: it is missing until then. */
-  private readonly awaited = new Map<string, Array<Node>>()
-
-  private link(node: Node): void {
-    for (const id of node.task.dependsOn) {
-      const dependency = this.byId.get(id)
-      node.missing++
-      if (dependency === undefined) {
-        const waiting = this.awaited.get(id)
-        if (waiting === undefined) this.awaited.set(id, [node])
-        else waiting.push(node)
-      } else this.depend(node, dependency)
-    }
-    const waiting = this.awaited.get(node.task.id)
-    if (waiting === undefined) return
-    this.awaited.delete(node.task.id)
-    for (const other of waiting) this.depend(other, node)
-  }
-
-  private depend(node: Node, dependency: Node): void {
-    dependency.dependents.push(node)
-    if (dependency.state === "completed") node.missing--
-    if (BREAKS.has(dependency.state)) node.broken++
-  }
-
-  /** Pending or blocked, by what it depends on, and so on to all that follow from it. */
-  private settle(first: Node, at: number): void {
-    const open = [first]
-    for (let node = open.pop(); node !== undefined; node = open.pop()) {
-      if (node.state !== "pending" && node.state !== "blocked") continue
-      const state = node.broken > 0 ? "blocked" : "pending"
-      if (state !== node.state) this.move(node, state, at, open)
-      this.queue(node)
-    }
-  }
-
-  /** To another state; what depends on it is put on `open` where it may have changed by that. */
-  private move(node: Node, state: TaskState, at: number, open: Array<Node>): void {
-    const broke = BREAKS.has(node.state)
-    const breaks = BREAKS.has(state)
-    const done = state === "completed"
-    this.counts[node.state]--
-    this.counts[state]++
-    node.state = state
-    node.since = at
-    if (broke === breaks && !done) return
-    for (const other of node.dependents) {
-      if (broke !== breaks) other.broken += breaks ? 1 : -1
-      // for good: what is completed stays so
-      if (done) other.missing--
-      open.push(other)
-    }
-  }
-
-  private to(node: Node, state: TaskState, at: number): void {
-    const open: Array<Node> = []
-    this.move(node, state, at, open)
-    if (state === "assigned" || state === "running") this.inFlight.set(node.task.id, node)
-    else this.inFlight.delete(node.task.id)
-    this.queue(node)
-    for (const other of open) this.settle(other, at)
-  }
-
-  /** In the queue when it is ready, and only then. */
-  private queue(node: Node): void {
-    if (!this.isReady(node)) node.entry = null
-    else if (node.entry === null) {
-      node.entry = { node, notBefore: node.notBefore }
-      const heap = node.notBefore > 0 ? this.later : this.laneOf(node.task).heap
-      heap.push(node.entry)
-    }
-  }
-
-  private laneOf(task: Task): Lane {
-    const key = laneKey(task)
-    let lane = this.lanes.get(key)
-    if (lane === undefined) {
-      lane = { owner: task.owner, needs: task.needs, heap: new Heap((a, b) => goesFirst(a.node, b.node)) }
-      this.lanes.set(key, lane)
-    }
-    return lane
-  }
-
-  /** Nothing keeps it but time and agents. */
-  isReady(node: Node): boolean {
-    return node.state === "pending" && node.missing === 0
-  }
-
-  /** The first that counts; those before it are taken off. */
-  private first(heap: Heap<Entry>): Entry | undefined {
-    let entry = heap.peek()
-    for (; entry !== undefined && entry.node.entry !== entry; entry = heap.peek()) heap.pop()
-    return entry
+    const index = this.parts.places.find(id)
+    return index === undefined ? undefined : this.parts.nodes.get(index)
   }
 
   /** The first ready task of a lane. */
-  head(lane: Lane): Node | undefined {
-    return this.first(lane.heap)?.node
-  }
-
-  /** Those whose wait is over are ready from now on. */
-  advance(now: number): void {
-    for (
-      let next = this.first(this.later);
-      next !== undefined && next.notBefore <= now;
-      next = this.first(this.later)
-    ) {
-      next.node.notBefore = 0
-      next.node.entry = null
-      this.queue(next.node)
-    }
+  head({ heap }: Lane): Node | undefined {
+    return heap === undefined ? undefined : this.parts.nodes.get(heap.item.index)
   }
 
   /** When the next wait is over; undefined where none waits for time. */
   get nextAt(): number | undefined {
-    return this.first(this.later)?.notBefore
+    return this.parts.later?.item.notBefore
+  }
+
+  private changed(change: (draft: Draft) => void): Plan {
+    const draft = new Draft(this.parts)
+    change(draft)
+    return new Plan(draft.done())
+  }
+
+  /** Adds tasks that were checked: ids are new, dependencies are in the plan or among the tasks (of a later piece, too), and there is no cycle. */
+  add(tasks: ReadonlyArray<Task>, at: number): Plan {
+    return tasks.length === 0 ? this : this.changed((draft) => draft.add(tasks.map((task) => rowOf(task, at))))
+  }
+
+  /** The plan of which `rows` were taken. */
+  static of(rows: ReadonlyArray<Row>): Plan {
+    return rows.length === 0 ? Plan.empty : Plan.empty.changed((draft) => draft.add(rows))
+  }
+
+  /** All that the plan is, as plain data, in the order of age. */
+  rows(): ReadonlyArray<Row> {
+    return Array.from(this.parts.nodes, (node) => ({
+      task: node.task,
+      state: node.state,
+      agent: node.agent,
+      messageId: node.messageId,
+      attempts: node.attempts,
+      errors: node.errors,
+      since: node.since,
+      notBefore: node.notBefore,
+      error: node.error,
+      result: node.result,
+      given: node.given,
+      base: node.base,
+      began: node.began
+    }))
+  }
+
+  /** Makes the tasks ready whose wait is over. */
+  advance(now: number): Plan {
+    const next = this.nextAt
+    return next === undefined || next > now ? this : this.changed((draft) => draft.advance(now))
+  }
+
+  private with(id: string, change: (draft: Draft, node: Node) => void): Plan {
+    const node = this.find(id)
+    if (node === undefined) throw new Error(`the plan has no task ${id}`)
+    return this.changed((draft) => change(draft, node))
   }
 
   assign(
@@ -272,69 +287,313 @@ export class Plan {
       readonly eventId?: number
     },
     at: number
-  ) {
-    const node = this.byId.get(id)!
-    node.began = node.agent === by.agent ? (node.began ?? by.base) : by.base
-    node.agent = by.agent
-    node.messageId = by.messageId
-    node.base = by.base
-    node.given = by.eventId ?? 0
-    node.attempts++
-    node.notBefore = 0
-    this.to(node, "assigned", at)
+  ): Plan {
+    return this.with(id, (draft, node) => {
+      const { agent, base, eventId = 0, messageId } = by
+      const began = node.agent === agent ? (node.began ?? base) : base
+      const attempts = node.attempts + 1
+      draft.to({ ...node, agent, messageId, base, began, given: eventId, attempts, notBefore: 0 }, "assigned", at)
+    })
   }
 
-  start(id: string, base: string | null, at: number): void {
-    const node = this.byId.get(id)!
-    node.base ??= base
-    node.began ??= base
-    this.to(node, "running", at)
+  start(id: string, base: string | null, at: number): Plan {
+    return this.with(id, (draft, node) =>
+      draft.to({ ...node, base: node.base ?? base, began: node.began ?? base }, "running", at)
+    )
   }
 
-  complete(id: string, result: Result, at: number): void {
-    const node = this.byId.get(id)!
-    node.result = result
-    node.error = null
-    this.to(node, "completed", at)
+  complete(id: string, result: Result, at: number): Plan {
+    return this.with(id, (draft, node) => draft.to({ ...node, result, error: null }, "completed", at))
   }
 
-  /** For good, or until a person lets it be tried again. */
-  fail(id: string, error: string, at: number): void {
-    const node = this.byId.get(id)!
-    node.error = error
-    node.errors++
-    this.errors++
-    this.to(node, "failed", at)
+  /** Fails the task for good, or until a person lets it be tried again. */
+  fail(id: string, error: string, at: number): Plan {
+    return this.with(id, (draft, node) => {
+      draft.errors++
+      draft.to({ ...node, error, errors: node.errors + 1 }, "failed", at)
+    })
   }
 
-  /** One try is over, another follows. */
+  /** Ends a try; another follows. */
   release(
     id: string,
     why: { readonly error: string; readonly counts: boolean; readonly until: number },
     at: number
-  ): void {
-    const node = this.byId.get(id)!
-    node.error = why.error
-    if (why.counts) {
-      node.errors++
-      this.errors++
+  ): Plan {
+    return this.with(id, (draft, node) => {
+      const { counts, error, until } = why
+      if (counts) draft.errors++
+      draft.to({ ...node, error, errors: node.errors + (counts ? 1 : 0), notBefore: until }, "pending", at)
+    })
+  }
+
+  cancel(id: string, at: number): Plan {
+    const node = this.find(id)
+    return node === undefined || isTerminal(node) ? this : this.changed((draft) => draft.to(node, "cancelled", at))
+  }
+
+  /** Makes a failed task pending again, without its errors. */
+  reopen(id: string, at: number): Plan {
+    const node = this.find(id)
+    if (node?.state !== "failed") return this
+    return this.changed((draft) => {
+      draft.errors -= node.errors
+      draft.to({ ...node, errors: 0, notBefore: 0 }, "pending", at)
+    })
+  }
+}
+
+/** The changes from one plan to the next. */
+class Draft {
+  private readonly nodes: Edit<Node>
+  private readonly waiting: Edit<Waiting | undefined>
+  private readonly lanes: Edit<Lane>
+  private readonly counts: { -readonly [state in keyof TaskCounts]: number }
+  private places: Places
+  private links: ReadonlyArray<Links>
+  private awaited: Parts["awaited"]
+  private missing: number
+  private laneOf: Places
+  private later: Heap.Heap<Entry> | undefined
+  private flying: ReadonlySet<number>
+  private entries: number
+  /** Lanes of which an entry may have become void. */
+  private readonly worn = new Set<number>()
+  errors: number
+
+  constructor(before: Parts) {
+    this.nodes = before.nodes.edit()
+    this.waiting = before.waiting.edit()
+    this.lanes = before.lanes.edit()
+    this.counts = { ...before.counts }
+    this.places = before.places
+    this.links = before.links
+    this.awaited = before.awaited
+    this.missing = before.missing
+    this.laneOf = before.laneOf
+    this.later = before.later
+    this.flying = before.flying
+    this.entries = before.entries
+    this.errors = before.errors
+  }
+
+  done(): Parts {
+    if (this.worn.size > 0) this.later = this.inForce(this.later, sooner)
+    for (const index of this.worn) {
+      const lane = this.lanes.get(index)
+      const heap = this.inForce(lane.heap, first)
+      if (heap !== lane.heap) this.lanes.set(index, { ...lane, heap })
     }
-    node.notBefore = why.until
-    this.to(node, "pending", at)
+    return {
+      nodes: this.nodes.done(),
+      places: this.places,
+      links: this.links,
+      waiting: this.waiting.done(),
+      awaited: this.missing === 0 ? [] : this.awaited,
+      missing: this.missing,
+      lanes: this.lanes.done(),
+      laneOf: this.laneOf,
+      later: this.later,
+      counts: this.counts,
+      flying: this.flying,
+      errors: this.errors,
+      entries: this.entries
+    }
   }
 
-  cancel(id: string, at: number): void {
-    const node = this.byId.get(id)
-    if (node !== undefined && !isTerminal(node)) this.to(node, "cancelled", at)
+  /** The heap without void entries at its front. */
+  private inForce(heap: Heap.Heap<Entry> | undefined, before: Heap.Before<Entry>): Heap.Heap<Entry> | undefined {
+    let left = heap
+    while (left !== undefined && this.nodes.get(left.item.index).entry !== left.item.number) {
+      left = Heap.pop(left, before)
+    }
+    return left
   }
 
-  /** One that failed is tried again, with a clean slate. */
-  reopen(id: string, at: number): void {
-    const node = this.byId.get(id)
-    if (node === undefined || node.state !== "failed") return
-    this.errors -= node.errors
-    node.errors = 0
-    node.notBefore = 0
-    this.to(node, "pending", at)
+  add(rows: ReadonlyArray<Row>): void {
+    const from = this.nodes.size
+    const piece: Piece = {
+      rows,
+      from,
+      added: new Map(rows.map(({ task }, index) => [task.id, from + index])),
+      awaited: new Map(),
+      dependencies: [],
+      dependents: []
+    }
+    for (const row of rows) this.enter(row, piece)
+    const arrived = this.arrive(piece)
+    this.places = this.places.with(piece.added)
+    if (piece.awaited.size > 0) {
+      this.missing += piece.awaited.size
+      this.awaited = [...this.awaited, piece.awaited]
+    }
+    if (piece.dependencies.length > 0) this.links = [...this.links, new Links(piece.dependencies, piece.dependents)]
+    for (const index of arrived) this.wait(index)
+    for (let index = from; index < this.nodes.size; index++) {
+      if (this.nodes.get(index).waits) this.wait(index)
+      this.settle(index, rows[index - from]!.since)
+    }
+  }
+
+  /** Enters one task; a dependency that is not there yet comes with a later piece. */
+  private enter(row: Row, { added, awaited, dependencies, dependents, from, rows }: Piece): void {
+    const { state, task } = row
+    const index = this.nodes.size
+    let waits = false
+    let broken = 0
+    for (const id of task.dependsOn) {
+      const beside = added.get(id)
+      const place = beside ?? this.places.find(id)
+      if (place === undefined) {
+        waits = true
+        const waiting = awaited.get(id)
+        if (waiting === undefined) awaited.set(id, [index])
+        else waiting.push(index)
+        continue
+      }
+      dependencies.push(place)
+      dependents.push(index)
+      const { state } = beside === undefined ? this.nodes.get(place) : rows[place - from]!
+      if (state !== "completed") waits = true
+      if (BREAKS.has(state)) broken++
+    }
+    this.counts[state]++
+    this.errors += row.errors
+    if (FLIES.has(state)) this.flying = new Set([...this.flying, index])
+    this.nodes.push({ ...row, index, lane: this.laneFor(task), waits, broken, entry: 0 })
+    this.waiting.push(undefined)
+  }
+
+  /** Links the tasks that awaited tasks of this piece; answers with their places. */
+  private arrive({ added, dependencies, dependents }: Piece): ReadonlyArray<number> {
+    const arrived: Array<number> = []
+    for (const earlier of this.awaited) {
+      for (const [id, index] of added) {
+        const waiting = earlier.get(id)
+        if (waiting === undefined) continue
+        this.missing--
+        for (const other of waiting) {
+          dependencies.push(index)
+          dependents.push(other)
+          arrived.push(other)
+        }
+      }
+    }
+    return arrived
+  }
+
+  /** Lets the task wait for one open dependency, searching on from where the last search ended; false where none is open. */
+  private wait(index: number, from?: Waiting): boolean {
+    let { known, link, place } = from ?? { known: this.links.length, link: this.links.length - 1, place: Infinity }
+    const isOpen = (dependency: number) => this.nodes.get(dependency).state !== "completed"
+    for (let last = 0; ;) {
+      for (; link >= last; link--, place = Infinity) {
+        const links = this.links[link]!
+        place = links.youngest(index, place, isOpen)
+        if (place === -1) continue
+        const dependency = links.at(place)
+        this.waiting.set(dependency, { index, known, link, place, beside: this.waiting.get(dependency) })
+        return true
+      }
+      if (known === this.links.length) break
+      // awaited dependencies have come since
+      last = known
+      known = this.links.length
+      link = known - 1
+    }
+    return this.missing > 0 && this.nodes.get(index).task.dependsOn.some((id) => this.places.find(id) === undefined)
+  }
+
+  private laneFor(task: Task): number {
+    const key = laneKey(task)
+    const known = this.laneOf.find(key)
+    if (known !== undefined) return known
+    const lane = this.lanes.push({ owner: task.owner, needs: task.needs, heap: undefined })
+    this.laneOf = this.laneOf.with(new Map([[key, lane]]))
+    return lane
+  }
+
+  /** Makes a task pending or blocked by its dependencies, and then all tasks that this changes. */
+  private settle(first: number, at: number): void {
+    const open = [first]
+    for (let index = open.pop(); index !== undefined; index = open.pop()) {
+      const node = this.nodes.get(index)
+      if (node.state !== "pending" && node.state !== "blocked") continue
+      const state = node.broken > 0 ? "blocked" : "pending"
+      if (state !== node.state) this.move(node, state, at, open)
+      this.queue(index)
+    }
+  }
+
+  /** Moves a task to another state; dependents that may change by that are put on `open`. */
+  private move(node: Node, state: TaskState, at: number, open: Array<number>): void {
+    const { index } = node
+    const before = this.nodes.get(index).state
+    this.counts[before]--
+    this.counts[state]++
+    // only a pending task is in a queue
+    if (node.entry > 0) this.worn.add(node.lane)
+    this.nodes.set(index, { ...node, state, since: at, entry: 0 })
+    if (state === "completed") this.release(index, open)
+    const change = Number(BREAKS.has(state)) - Number(BREAKS.has(before))
+    if (change === 0) return
+    for (const links of this.links) {
+      links.dependents(index, (dependent) => {
+        const other = this.nodes.get(dependent)
+        this.nodes.set(dependent, { ...other, broken: other.broken + change })
+        open.push(dependent)
+      })
+    }
+  }
+
+  /** Lets the tasks that waited for a completed task wait for another dependency, or for none. */
+  private release(index: number, open: Array<number>): void {
+    let waiting = this.waiting.get(index)
+    if (waiting === undefined) return
+    this.waiting.set(index, undefined)
+    for (; waiting !== undefined; waiting = waiting.beside) {
+      const node = this.nodes.get(waiting.index)
+      if (!node.waits || this.wait(waiting.index, waiting)) continue
+      this.nodes.set(waiting.index, { ...node, waits: false })
+      open.push(waiting.index)
+    }
+  }
+
+  /** Puts a changed task into another state, and settles all that depends on it. */
+  to(node: Node, state: TaskState, at: number): void {
+    const open: Array<number> = []
+    this.move(node, state, at, open)
+    const flies = FLIES.has(state)
+    if (flies !== this.flying.has(node.index)) {
+      const flying = new Set(this.flying)
+      if (flies) flying.add(node.index)
+      else flying.delete(node.index)
+      this.flying = flying
+    }
+    this.queue(node.index)
+    for (const other of open) this.settle(other, at)
+  }
+
+  /** Queues a task that is ready. */
+  private queue(index: number): void {
+    const node = this.nodes.get(index)
+    if (!isReady(node) || node.entry > 0) return
+    const entry = { number: ++this.entries, index, priority: node.task.priority, notBefore: node.notBefore }
+    this.nodes.set(index, { ...node, entry: entry.number })
+    if (node.notBefore > 0) {
+      this.later = Heap.push(this.later, entry, sooner)
+      return
+    }
+    const lane = this.lanes.get(node.lane)
+    this.lanes.set(node.lane, { ...lane, heap: Heap.push(lane.heap, entry, first) })
+  }
+
+  advance(now: number): void {
+    while (this.later !== undefined && this.later.item.notBefore <= now) {
+      const { index } = this.later.item
+      this.later = this.inForce(Heap.pop(this.later, sooner), sooner)
+      this.nodes.set(index, { ...this.nodes.get(index), notBefore: 0, entry: 0 })
+      this.queue(index)
+    }
   }
 }

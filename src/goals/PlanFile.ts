@@ -24,7 +24,7 @@ export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused"
 export interface Door {
   /** Agents that a task may name as its owner. */
   readonly workers: ReadonlyArray<string>
-  /** Tasks that are there already: not to be named again; true for one that may still be completed or is. */
+  /** Ids that are taken; true for a task that may be depended on. */
   readonly known?: ReadonlyMap<string, boolean>
 }
 
@@ -33,13 +33,13 @@ interface Problem {
   readonly message: string
 }
 
-/** More of them help nobody. */
+/** Most problems that are named. */
 const MAX_PROBLEMS = 20
 /** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
 export const MAX_LANES = 1_000
 /** Bytes of one read of its file. */
 const A_READ = 1_048_576
-/** So many tasks are checked before others have their turn. */
+/** Tasks that are checked before other fibers have their turn. */
 const A_PIECE = 2_000
 
 export const refuse = (
@@ -68,7 +68,7 @@ export const jsonSchema = (): { readonly [key: string]: unknown } => {
 const decodeTask = Schema.decodeUnknownResult(PlannedTask)
 const format = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** The schema's words, in a person's. */
+/** Messages of the schema in plainer words. */
 const WORDS: { readonly [message: string]: string } = {
   "Expected no excess property": "is no field of a task",
   "Expected object": "must be an object: a task"
@@ -91,7 +91,7 @@ const taskOf = (planned: PlannedTask): Task => ({
   timeout: planned.timeout === undefined ? null : Duration.toMillis(planned.timeout)
 })
 
-/** Each by itself: its fields. */
+/** Decodes each task by itself. */
 const decoded = Effect.fnUntraced(function* (raw: ReadonlyArray<unknown>) {
   const tasks: Array<Task> = []
   const problems: Array<Problem> = []
@@ -115,7 +115,7 @@ const decoded = Effect.fnUntraced(function* (raw: ReadonlyArray<unknown>) {
   return tasks
 })
 
-/** What they say of each other. */
+/** Problems between tasks: ids, owners, dependencies. */
 const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): ReadonlyArray<Problem> => {
   const problems: Array<Problem> = []
   const say = (index: number, field: string, message: string) =>
@@ -162,7 +162,7 @@ const related = (tasks: ReadonlyArray<Task>, { known, workers }: Door): Readonly
   return problems
 }
 
-/** One cycle, as its ids; undefined where there is none. Takes away what depends on nothing, again and again. */
+/** The ids of one cycle; undefined where there is none. Removes tasks that depend on nothing, again and again. */
 export const cycle = (tasks: ReadonlyArray<Pick<Task, "dependsOn" | "id">>): ReadonlyArray<string> | undefined => {
   const place = new Map(tasks.map(({ id }, index) => [id, index]))
   // by place, for there may be millions of dependencies
@@ -207,7 +207,7 @@ const cycleProblem = (tasks: ReadonlyArray<Task>): ReadonlyArray<Problem> => {
   return [{ field: `tasks[${index}].dependsOn`, message: `a cycle: ${shown} → ${found[0]}` }]
 }
 
-/** Tasks out of anything that JSON can say. */
+/** Checks a JSON value and answers with its tasks. */
 export const check = Effect.fnUntraced(function* (value: unknown, door: Door) {
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return yield* one("", 'a plan is an object: { "tasks": [ … ] }')
@@ -249,7 +249,7 @@ const readError = (path: string) => (error: unknown) => {
   return refuse([{ field: "plan", message: `${path} cannot be read: ${why}` }], remedy)
 }
 
-/** No more than may be taken, and one byte: what says that it is short may be endless. */
+/** Reads no more than may be taken, and one byte: a file that says that it is short may be endless. */
 const readBounded = async (file: FileHandle): Promise<Buffer> => {
   const parts: Array<Buffer> = []
   for (let bytes = 0; bytes <= MAX_PLAN_BYTES;) {
@@ -261,14 +261,14 @@ const readBounded = async (file: FileHandle): Promise<Buffer> => {
   return Buffer.concat(parts)
 }
 
-/** Of its text; a byte order mark is none of it. */
+/** Decodes UTF-8 without a byte order mark. */
 const decodeText = (bytes: Buffer): Effect.Effect<string, PlanRefused> =>
   Effect.try({
     try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
     catch: () => one("plan", "is not UTF-8")
   })
 
-/** From a file, by its absolute path. Opening it waits for nobody, as it would at a pipe. */
+/** Loads a plan from a file by its absolute path. Opening does not wait, as it would at a pipe. */
 export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {
   if (!isAbsolute(path)) return yield* one("plan", `${path} is not an absolute path`)
   const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: readError(path) })

@@ -6,11 +6,11 @@ import { Effect, Result } from "effect"
 import type { Member } from "../domain/AgentPort.ts"
 import { MAX_DESCRIPTION, MAX_NEEDS, type Task } from "../domain/GoalMessages.ts"
 import { jsonIn } from "./Answer.ts"
-import type { GoalState } from "./GoalState.ts"
+import { type GoalState, usedBy } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import * as PlanFile from "./PlanFile.ts"
 
-/** A plan that an agent writes is one that a person can read. */
+/** Tasks of a plan that a person can read. */
 const ADVICE = 50
 /** Tasks that a prompt names. */
 const MAX_LISTED = 300
@@ -37,39 +37,39 @@ const memberLine = ({ agent, can, role }: Member): string =>
 const team = (workers: ReadonlyArray<Member>): string =>
   workers.length === 0 ? "There are no agents yet." : `The agents:\n${workers.map(memberLine).join("\n")}`
 
-const standing = (book: GoalState): string => {
-  const { nodes } = book.plan
+const standing = (goal: GoalState): string => {
+  const { nodes } = goal.plan
   const lines = nodes.slice(0, MAX_LISTED).map(({ error, state, task }) => {
     const why = error === null ? "" : ` (${cut(error, 200)})`
     return `- ${task.id}: ${state}${why}: ${task.title}`
   })
-  return `${lines.join("\n")}${nodes.length > MAX_LISTED ? `\n… and ${nodes.length - MAX_LISTED} more` : ""}`
+  return `${lines.join("\n")}${nodes.size > MAX_LISTED ? `\n… and ${nodes.size - MAX_LISTED} more` : ""}`
 }
 
-export const decompose = (book: GoalState, workers: ReadonlyArray<Member>): string => {
-  const used = [...book.used.keys()]
+export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): string => {
+  const used = [...usedBy(goal).keys()]
   const sections = [
-    `Make a plan for this goal:\n\n${book.goal}`,
+    `Make a plan for this goal:\n\n${goal.goal}`,
     `Break it into tasks that one agent each can do by itself, in a checkout of its own. Let tasks that do not need each other run side by side. At most ${ADVICE} tasks is a good size.`,
     team(workers),
-    ...(book.rejected === null ? [] : [`The plan before was sent back: ${book.rejected}`]),
+    ...(goal.rejected === null ? [] : [`The plan before was sent back: ${goal.rejected}`]),
     ...(used.length === 0 ? [] : [`These ids are used up, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
     FORM
   ]
   return sections.join("\n\n")
 }
 
-export const revise = (book: GoalState, workers: ReadonlyArray<Member>): string =>
+export const revise = (goal: GoalState, workers: ReadonlyArray<Member>): string =>
   [
-    `The plan for this goal was carried out, and the review says that the plan must change:\n\n${book.goal}`,
-    `The review:\n${book.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${message}`).join("\n") || book.revise}`,
-    `The tasks so far; what is completed stays:\n${standing(book)}`,
+    `The plan for this goal was carried out, and the review says that the plan must change:\n\n${goal.goal}`,
+    `The review:\n${goal.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${message}`).join("\n") || goal.revise}`,
+    `The tasks so far; what is completed stays:\n${standing(goal)}`,
     team(workers),
     "Give only the tasks that are to be added, with new ids. They may depend on completed ones.",
     FORM
   ].join("\n\n")
 
-/** An answer, as tasks. */
+/** Reads an answer as tasks. */
 export const read = (
   output: string,
   door: PlanFile.Door

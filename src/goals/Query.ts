@@ -11,17 +11,20 @@ import type { StorageError } from "../event-log/EventLog.ts"
 import { sendable } from "./Answer.ts"
 import { tail } from "./Excerpt.ts"
 
-/** Of the last answer, for the person who is told that none could be used. */
+/** Most characters of the last answer in the message of a failure. */
 const MAX_SAID = 300
 
-/** No answer that can be used. */
+/** The agent has spent its budget before it took the question up: no answer will come. */
+export class BudgetSpent extends Schema.TaggedError<BudgetSpent>()("BudgetSpent", { message: Schema.String }) {}
+
+/** None of the answers can be used. */
 export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
 
 export interface Query<A> {
-  readonly crew: AgentPort["Service"]
+  readonly agents: AgentPort["Service"]
   readonly to: Address
   readonly from: string
-  /** The same for the same matter. */
+  /** The same key for the same matter. */
   readonly key: string
   readonly text: string
   readonly tries: number
@@ -29,33 +32,36 @@ export interface Query<A> {
   readonly timeout: number
   /** Returns when something has changed, or after a while. */
   readonly news: Effect.Effect<void>
-  /** Says what it waits for. */
+  /** Is told what the query waits for. */
   readonly waits: (detail: string, messageId: string) => void
-  /** How a turn ended that gave no answer. */
+  /** Says how a turn ended that gave no answer. */
   readonly howEnded: (turnId: string, outcome: TurnOutcome) => Effect.Effect<string, StorageError>
-  /** What is wrong with an answer, in words that its author can mend it by. */
+  /** Reads an answer; fails with what is wrong, in words for the answer's author. */
   readonly read: (output: string) => Effect.Effect<A, { readonly message: string }>
 }
 
 const again = (text: string, problem: string): string =>
   `${text}\n\nYour last answer could not be used:\n${problem}\n\nAnswer again, the whole of it.`
 
-/** The end of one try; undefined where nobody takes messages now. */
+/** Poses the question and answers with the end of the turn. */
 const pose = <A>(query: Query<A>, messageId: string, text: string) =>
   Effect.gen(function* () {
-    const { crew, from, to } = query
+    const { agents, from, to } = query
     const began = yield* Clock.currentTimeMillis
     let interrupted = false
     for (;;) {
-      const members = yield* crew.members(to.conversation)
+      const members = yield* agents.members(to.conversation)
       const member = members.find(({ agent }) => agent === to.agent)
       if (member === undefined) {
         return yield* new QueryFailed({ message: `there is no agent ${to.agent} in this project` })
       }
-      const fate: Fate = yield* Effect.catch(crew.fate(to, messageId), () =>
+      const fate: Fate = yield* Effect.catch(agents.fate(to, messageId), () =>
         Effect.succeed({ _tag: "Waiting" } as const)
       )
       if (fate._tag === "Ended" || fate._tag === "Dropped") return fate
+      if (member.spent && fate._tag !== "Carried") {
+        return yield* new BudgetSpent({ message: `the budget of ${to.agent} is spent` })
+      }
       query.waits(
         member.online
           ? `${to.agent} is asked`
@@ -64,11 +70,11 @@ const pose = <A>(query: Query<A>, messageId: string, text: string) =>
       )
       if (fate._tag === "Unknown") {
         // refused while its conversation takes no work: asked again with the next news
-        yield* Effect.ignore(crew.post(to, { messageId, from, text: sendable(text), alone: true }))
+        yield* Effect.ignore(agents.post(to, { messageId, from, text: sendable(text), alone: true }))
       }
       if (!interrupted && fate._tag === "Carried" && (yield* Clock.currentTimeMillis) - began > query.timeout) {
         interrupted = true
-        yield* Effect.ignore(crew.interrupt(to, messageId, "it took too long"))
+        yield* Effect.ignore(agents.interrupt(to, messageId, "it took too long"))
       }
       yield* query.news
     }
@@ -89,8 +95,8 @@ export const ask = Effect.fnUntraced(function* <A>(query: Query<A>) {
       said = tail(fate.output.trim(), MAX_SAID)
     }
   }
-  const times = query.tries === 1 ? "its answer" : `none of ${query.tries} answers`
+  const none = query.tries === 1 ? "its answer could not be used" : `none of ${query.tries} answers could be used`
   return yield* new QueryFailed({
-    message: `${query.to.agent}: ${times} could be used: ${problem}${said === "" ? "" : `; it had said: ${said}`}`
+    message: `${query.to.agent}: ${none}: ${problem}${said === "" ? "" : `; it had said: ${said}`}`
   })
 })

@@ -7,7 +7,7 @@ import { GoalConfig } from "../config/GoalConfig.ts"
 import type { GoalOptions, GoalRequest } from "../domain/GoalMessages.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 
-/** The project's word, unless the request says otherwise. */
+/** The request's options, and the project's where the request says none. */
 export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions => ({
   planner: request.planner ?? config.planner ?? null,
   critic: request.critic ?? config.critic ?? null,
@@ -29,7 +29,7 @@ export const optionsOf = (request: GoalRequest, config: GoalConfig): GoalOptions
   blockedTimeout: Duration.toMillis(config.blockedTimeout)
 })
 
-/** A planner or a critic that there is not. */
+/** Refuses a planner or a critic that is no agent. */
 export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>): CommandRefused | undefined => {
   const names = members.map(({ agent }) => agent)
   for (const [role, name] of [
@@ -46,10 +46,10 @@ export const checkAgents = (options: GoalOptions, members: ReadonlyArray<Member>
   return undefined
 }
 
-/** Of a goal whose first rune says none. */
+/** The options of a goal whose first rune says none. */
 export const DEFAULTS: GoalOptions = optionsOf({ goal: "", plan: null }, Schema.decodeSync(GoalConfig)({}))
 
-/** Whether it may be given tasks. */
+/** Whether an agent may be given tasks. */
 export const isWorker = ({ critic, planner, workers }: GoalOptions, { agent, parent }: Member): boolean =>
   workers === null ? agent !== planner && agent !== critic && parent === null : workers.includes(agent)
 

@@ -20,15 +20,15 @@ import type { Finding } from "../domain/GoalMessages.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node, Plan } from "./Plan.ts"
 
-/** The end of what a command printed. */
+/** Characters that are kept of a command's output, from its end. */
 const KEPT = 4_000
 const GRACE = Duration.seconds(5)
-/** Failed tasks that are told one by one. */
+/** Most failed tasks that are named. */
 const MAX_FAILED = 100
 
 export interface Spec {
   readonly plan: Plan
-  /** Failed tasks that others stand for. */
+  /** Ids of failed tasks that have a follow-up in their place. */
   readonly followed: ReadonlySet<string>
   readonly goal: string
   readonly checks: ReadonlyArray<string>
@@ -59,7 +59,7 @@ export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cw
   }
   return [...works].map(([branch, { cwd, head, nodes }]) => {
     const agents = new Set(nodes.map(({ agent }) => agent))
-    // what was tried in vain lies on the branch, too
+    // commits of failed tries lie on the branch, too
     const given = plan.nodes.filter(({ agent, attempts }) => attempts > 0 && agents.has(agent))
     const spans = given.map(({ began, result }) => ({
       from: began,
@@ -140,7 +140,7 @@ const checkOut = Effect.fnUntraced(function* (spec: Spec, commit: string) {
   return added.code === 0 ? undefined : error(`the merged work could not be checked out: ${added.stderr}`)
 })
 
-/** Takes the checkout away, if it was made. */
+/** Removes the checkout, if there is one. */
 export const clear = (root: string, scratch: string): Effect.Effect<void> =>
   Effect.suspend(() =>
     existsSync(scratch) ? Effect.ignore(git(root, "worktree", "remove", "--force", "--force", scratch)) : Effect.void
@@ -209,7 +209,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   return { cwd: spec.scratch, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
-/** What it finds, in order; without an `error` the work may go to the critic. */
+/** Answers with the findings in order; without an `error` the work may go to the critic. */
 export const check = (spec: Spec): Effect.Effect<ReadonlyArray<Finding>, never, ProcessTree | Reaper> =>
   Effect.gen(function* () {
     const { cwd, findings } = yield* placeOf(spec)

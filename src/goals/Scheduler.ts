@@ -11,20 +11,20 @@
  */
 import { goesFirst, type Lane, type Node, type Plan } from "./Plan.ts"
 
-/** An agent as it may be given work. */
+/** An agent that may be given tasks. */
 export interface Worker {
   readonly name: string
   readonly can: ReadonlyArray<string>
   readonly online: boolean
   readonly busy: boolean
   readonly spent: boolean
-  /** Tasks that it was given so far. */
+  /** Tasks that the agent was given so far. */
   readonly load: number
 }
 
 export type Decision =
   | { readonly _tag: "Assign"; readonly task: Node; readonly agent: string }
-  /** Something is under way, or will be at `until`. */
+  /** A task is under way, or can be given out at `until`. */
   | { readonly _tag: "Wait"; readonly reason: string; readonly until: number | undefined }
   /** Every task is terminal. */
   | { readonly _tag: "Done" }
@@ -32,7 +32,7 @@ export type Decision =
   | {
       readonly _tag: "Blocked"
       readonly reason: string
-      /** Only because agents are offline that may be back in a moment. */
+      /** True where only offline agents are missing, which may be back in a moment. */
       readonly passing: boolean
     }
   /** Every agent that could go on has spent its budget. */
@@ -43,7 +43,7 @@ export const isAble = (lane: Pick<Lane, "needs" | "owner">, worker: Pick<Worker,
 
 export const isFree = ({ busy, online, spent }: Worker): boolean => online && !busy && !spent
 
-/** Who takes it: the least used, then the one who can do the least else, then by name. */
+/** Agents in order: the least loaded, then the one with the fewest abilities, then by name. */
 const before = (a: Worker, b: Worker): boolean =>
   a.load !== b.load ? a.load < b.load : a.can.length !== b.can.length ? a.can.length < b.can.length : a.name < b.name
 
@@ -70,7 +70,7 @@ const assignment = (heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker
   return best === undefined ? undefined : { _tag: "Assign", task: best.head, agent: best.agent.name }
 }
 
-/** What the tasks of a lane lack, and how they come by it. */
+/** What the tasks of a lane lack, with the remedy. */
 const lack = ({ lane, head }: Waiting, workers: ReadonlyArray<Worker>): string => {
   const able = workers.filter((worker) => isAble(lane, worker))
   const task = `task ${head.task.id}`
@@ -101,7 +101,7 @@ const failures = (plan: Plan): string => {
     : `${tasks(plan.counts.blocked, "depends", "depend")} on ${named.join(", ")}${more}, which failed`
 }
 
-/** Nothing is in flight, nothing can be given out. */
+/** The decision where nothing is in flight and nothing can be given out. */
 const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker>): Decision => {
   if (heads.length === 0) return { _tag: "Blocked", reason: failures(plan), passing: false }
   const ables = heads.map(({ lane }) => workers.filter((worker) => isAble(lane, worker)))
@@ -121,19 +121,19 @@ const standstill = (plan: Plan, heads: ReadonlyArray<Waiting>, workers: Readonly
   }
 }
 
-/** What to do next. */
+/** The next step of the plan. */
 export const decide = (plan: Plan, workers: ReadonlyArray<Worker>): Decision => {
   if (plan.terminal === plan.size) return { _tag: "Done" }
   const heads: Array<Waiting> = []
-  for (const lane of plan.lanes.values()) {
+  for (const lane of plan.lanes) {
     const head = plan.head(lane)
     if (head !== undefined) heads.push({ lane, head })
   }
   const assign = assignment(heads, workers)
   if (assign !== undefined) return assign
   const until = plan.nextAt
-  if (plan.inFlight.size > 0) {
-    return { _tag: "Wait", reason: `${tasks(plan.inFlight.size, "is", "are")} being worked on`, until }
+  if (plan.inFlight.length > 0) {
+    return { _tag: "Wait", reason: `${tasks(plan.inFlight.length, "is", "are")} being worked on`, until }
   }
   if (until !== undefined) return { _tag: "Wait", reason: "a task that failed waits to be tried again", until }
   return standstill(plan, heads, workers)

@@ -9,7 +9,7 @@ import type { Node, Plan } from "./Plan.ts"
 const MAX_BEFORE = 50
 const MAX_ERROR = 2_000
 
-/** What is done already, and where its work lies. */
+/** The completed dependencies, and the branches with their work. */
 const before = (plan: Plan, { task }: Node): string => {
   const lines = task.dependsOn.slice(0, MAX_BEFORE).map((id) => {
     const node = plan.find(id)
@@ -24,13 +24,13 @@ const before = (plan: Plan, { task }: Node): string => {
   return `Done before this, merge what you need of it into your branch:\n${[...lines, ...more].join("\n")}`
 }
 
-export const text = (book: GoalState, node: Node): string => {
+export const text = (goal: GoalState, node: Node): string => {
   const { error, task } = node
   return [
     `Task ${task.id}: ${task.title}`,
     ...(task.description === "" ? [] : [task.description]),
-    `It is part of this goal: ${book.goal}`,
-    ...(task.dependsOn.length === 0 ? [] : [before(book.plan, node)]),
+    `It is part of this goal: ${goal.goal}`,
+    ...(task.dependsOn.length === 0 ? [] : [before(goal.plan, node)]),
     ...(error === null ? [] : [`The last try ended like this: ${cut(error, MAX_ERROR)}`]),
     "Do this task and no other. Where you work in git, commit what you did. End with what you did and how you know that it works."
   ].join("\n\n")

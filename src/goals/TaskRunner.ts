@@ -21,16 +21,16 @@ import type { Node } from "./Plan.ts"
 import { decide, type Decision } from "./Scheduler.ts"
 import * as TaskPrompt from "./TaskPrompt.ts"
 
-/** How long agents that are only offline may be so before the plan is blocked. */
+/** ms for which a plan waits for offline agents before it is blocked. */
 const PATIENCE = 60_000
-/** How long the agent of a task may be so, as it is while it is restarted or its conversation resumed. */
+/** ms for which a task waits for its own offline agent, which may be restarting. */
 const GRACE = 1_000
 const MAX_COMMITS = 100
-/** Of an answer, its end. */
+/** Characters that are kept of an answer, from its end. */
 const MAX_OUTPUT = 2_000
 const MAX_SUMMARY = 500
 const MAX_ERROR = 2_000
-/** Pieces of evidence of one task, and how long each may be. */
+/** Most pieces of evidence of one task, and most characters of each. */
 const MAX_PIECES = 32
 const MAX_PIECE = 2_000
 
@@ -50,15 +50,15 @@ const headOf = (cwd: string | null): Effect.Effect<string | null> =>
 
 const isReport = Schema.is(Report)
 
-export class Executing {
+export class TaskRunner {
   private readonly goal: GoalActor
-  /** Messages that this daemon posted: what their agents said was heard. */
+  /** Messages that this daemon posted: reports on them were heard. */
   private readonly posted = new Set<string>()
-  /** Tries that were told to end. */
+  /** Messages of tries that were interrupted for taking too long. */
   private readonly interrupted = new Set<string>()
   /** Messages whose agents are offline, and since when. */
   private readonly away = new Map<string, number>()
-  /** Since when only agents that are offline keep it from going on. */
+  /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
   constructor(goal: GoalActor) {
@@ -69,14 +69,14 @@ export class Executing {
     return { conversation: this.goal.around.conversation, agent }
   }
 
-  /** Until the state is left. */
+  /** Runs until the state is left. */
   get run() {
     const { goal } = this
     return Effect.gen({ self: this }, function* () {
-      yield* goal.around.crew.recovered
+      yield* goal.around.agents.recovered
       for (;;) {
         const members = yield* goal.members
-        for (const node of goal.book.plan.inFlight.values()) yield* this.look(node, members)
+        for (const node of goal.state.plan.inFlight) yield* this.look(node, members)
         const wait = yield* this.assign
         if (wait === undefined) return
         yield* goal.news(wait)
@@ -84,17 +84,20 @@ export class Executing {
     })
   }
 
-  /** What has become of a task that was given out. */
+  /** Looks at a task that was given out, and moves it on. */
   private readonly look = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, members: ReadonlyArray<Member>) {
-      const { crew } = this.goal.around
+    function* (this: TaskRunner, node: Node, members: ReadonlyArray<Member>) {
+      const { agents } = this.goal.around
       const agent = node.agent!
       const messageId = node.messageId!
       const member = members.find((one) => one.agent === agent)
       const away = this.away.get(messageId)
       this.away.delete(messageId)
-      const fate: Fate | undefined = yield* Effect.orElseSucceed(crew.fate(this.to(agent), messageId), () => undefined)
+      const fate: Fate | undefined = yield* Effect.orElseSucceed(
+        agents.fate(this.to(agent), messageId),
+        () => undefined
+      )
       if (fate === undefined) {
         return yield* this.again(node, `${agent} is no agent of this project any more`, false)
       }
@@ -117,29 +120,29 @@ export class Executing {
     }
   )
 
-  /** It waits for an agent that is not there: somebody else may do it. */
+  /** Takes a task back from an agent that is offline: another agent may do it. */
   private readonly recall = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, member: Member | undefined, away: number | undefined) {
+    function* (this: TaskRunner, node: Node, member: Member | undefined, away: number | undefined) {
       if (member?.online === true || !this.goal.around.takesWork()) return
       const messageId = node.messageId!
       const now = yield* this.goal.now
       const since = away ?? now
       if (now - since < GRACE) return void this.away.set(messageId, since)
-      const gone = yield* quietly(this.goal.around.crew.withdraw(this.to(node.agent!), messageId), false)
+      const gone = yield* quietly(this.goal.around.agents.withdraw(this.to(node.agent!), messageId), false)
       const when = node.state === "running" ? "while it worked on it" : "before it began"
       if (gone) yield* this.again(node, `${node.agent} went offline ${when}`, false)
     }
   )
 
-  /** A try that takes too long is ended; how it ended is seen by its fate. */
-  private readonly limit = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
+  /** Interrupts a try that takes too long; the next look sees how it ended. */
+  private readonly limit = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const messageId = node.messageId!
     if (node.state !== "running" || this.interrupted.has(messageId)) return
     if ((yield* this.goal.now) < this.deadline(node)) return
     this.interrupted.add(messageId)
     yield* quietly(
-      this.goal.around.crew.interrupt(this.to(node.agent!), messageId, "the task took too long"),
+      this.goal.around.agents.interrupt(this.to(node.agent!), messageId, "the task took too long"),
       undefined
     )
   })
@@ -150,7 +153,7 @@ export class Executing {
 
   private readonly ended = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, fate: Fate & { readonly _tag: "Ended" }, member: Member | undefined) {
+    function* (this: TaskRunner, node: Node, fate: Fate & { readonly _tag: "Ended" }, member: Member | undefined) {
       const { outcome, output, turnId } = fate
       const said = yield* this.reportsOf(node, turnId)
       const bad = said.findLast(({ status }) => status !== "done")
@@ -187,10 +190,10 @@ export class Executing {
     }
   )
 
-  /** What its agent said of the turn: as it was told, else as the log has it. */
+  /** The agent's reports on the turn: as heard, else as the log has them. */
   private readonly reportsOf = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, { agent, given, messageId }: Node, turnId: string) {
+    function* (this: TaskRunner, { agent, given, messageId }: Node, turnId: string) {
       const told = this.goal.said(agent!, turnId)
       if (told.length > 0 || this.posted.delete(messageId!)) return told
       const { conversation, log } = this.goal.around
@@ -201,13 +204,13 @@ export class Executing {
     }
   )
 
-  /** An error: another try after a while, as long as there are any. */
-  private readonly failed = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node, error: string) {
+  /** Counts an error: another try follows after a while, as long as there are tries left. */
+  private readonly failed = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node, error: string) {
     const { backoff, maxErrors, maxTaskErrors } = this.goal.options
     const wait = Backoff.delay(
       { ...backoff, factor: 2 },
       { maxConsecutiveErrors: maxTaskErrors, maxTotalErrors: maxErrors },
-      { consecutiveErrors: node.errors + 1, totalErrors: this.goal.book.plan.errors + 1 },
+      { consecutiveErrors: node.errors + 1, totalErrors: this.goal.state.plan.errors + 1 },
       `${this.goal.goalId}/${node.task.id}`
     )
     const words = cut(error, MAX_ERROR)
@@ -218,43 +221,42 @@ export class Executing {
 
   private readonly again = Effect.fnUntraced(
     { self: this },
-    function* (this: Executing, node: Node, error: string, counts: boolean, wait = 0) {
+    function* (this: TaskRunner, node: Node, error: string, counts: boolean, wait = 0) {
       const until = wait === 0 ? 0 : (yield* this.goal.now) + wait
       yield* this.goal.moveIfStill({ _tag: "task_retried", taskId: node.task.id, error, counts, until })
     }
   )
 
-  private readonly post = Effect.fnUntraced({ self: this }, function* (this: Executing, node: Node) {
-    const { book, goalId } = this.goal
+  private readonly post = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
+    const { goalId, state } = this.goal
     this.posted.add(node.messageId!)
     const message = {
       messageId: node.messageId!,
       from: `plan:${goalId}`,
-      text: sendable(TaskPrompt.text(book, node)),
+      text: sendable(TaskPrompt.text(state, node)),
       alone: true
     }
-    yield* this.goal.around.crew.post(this.to(node.agent!), message).pipe(
+    yield* this.goal.around.agents.post(this.to(node.agent!), message).pipe(
       Effect.asVoid,
       Effect.catch((refused) => this.failed(node, `${node.agent} does not take it: ${refused.message}`))
     )
   })
 
-  /** All that can be given out now; then how long to wait for more, or undefined where the state is left. */
+  /** Gives out all that can be given out; answers with the ms to wait for more, or undefined where the state is left. */
   private get assign() {
     return Effect.gen({ self: this }, function* () {
       const { goal } = this
       for (;;) {
         const now = yield* goal.now
         const members = yield* goal.members
-        goal.book.plan.advance(now)
-        const decision = decide(goal.book.plan, goal.workersOf(members))
+        const decision = decide(goal.state.plan.advance(now), goal.workersOf(members))
         if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
         const messageId = `plan/${goal.goalId}/${node.task.id}/${node.attempts + 1}`
         const base = yield* headOf(member?.cwd ?? null)
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
-        yield* this.post(node)
+        yield* this.post(goal.state.plan.find(node.task.id)!)
       }
     })
   }
@@ -262,7 +264,7 @@ export class Executing {
   private readonly settle = Effect.fnUntraced(
     { self: this },
     function* (
-      this: Executing,
+      this: TaskRunner,
       decision: Exclude<Decision, { readonly _tag: "Assign" }>,
       members: ReadonlyArray<Member>,
       now: number
@@ -278,7 +280,7 @@ export class Executing {
           return undefined
         case "Wait": {
           goal.detail = goal.around.takesWork() ? decision.reason : RESTS
-          const deadlines = [...goal.book.plan.inFlight.values()]
+          const deadlines = goal.state.plan.inFlight
             .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
             .map((node) => this.deadline(node))
           const returns = [...this.away.values()].map((since) => since + GRACE)

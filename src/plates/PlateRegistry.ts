@@ -69,7 +69,11 @@ const reporting = (commits: CommitScope, started: Deferred.Deferred<void>): Chil
   get shutdown() {
     return commits.shutdown
   },
-  start: Effect.tap(commits.start, () => Deferred.succeed(started, undefined))
+  start: (by) => {
+    const handle = commits.start(by)
+    Deferred.doneUnsafe(started, Effect.void)
+    return handle
+  }
 })
 
 export class PlateRegistry {

@@ -152,6 +152,8 @@ export const layer = group.toLayer(
       GrantFloor: ({ agent, ...input }) =>
         on(input, (channels) => channels.grant(input.name, agent, input.caller), checkAgent(agent)),
       SkipFloor: (input) => on(input, (channels) => channels.skip(input.name, input.caller)),
+      RequeueSeat: ({ agent, ...input }) =>
+        on(input, (channels) => channels.requeue(input.name, agent, input.caller), checkAgent(agent)),
       PauseChannel: ({ paused, ...input }) => on(input, (channels) => channels.pause(input.name, paused, input.caller)),
       VoiceChannel: ({ channel, runId, utterance }) =>
         admit.call(

@@ -24,6 +24,8 @@ export const group = RpcGroup.make(
   Rpc.make("OrderChannel", { payload: { ...named, order: Order, agents }, success: Done, error }),
   Rpc.make("GrantFloor", { payload: { ...named, agent: Schema.String }, success: Done, error }),
   Rpc.make("SkipFloor", { payload: named, success: Done, error }),
+  /** `agent`, which waits or has the floor, goes to the end of the queue. */
+  Rpc.make("RequeueSeat", { payload: { ...named, agent: Schema.String }, success: Done, error }),
   Rpc.make("PauseChannel", { payload: { ...named, paused: Schema.Boolean }, success: Done, error }),
   /** An agent in its own turn; `channel` may be empty where it has one floor only. */
   Rpc.make("VoiceChannel", {

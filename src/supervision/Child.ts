@@ -7,7 +7,7 @@
  * end, however the child ended and however many listen; an `exclusive` child reports
  * its end only when nothing of it runs any more.
  */
-import type { Duration, Effect, Exit, Scope } from "effect"
+import type { Context, Duration, Effect, Exit, Scope } from "effect"
 
 /** Hears of a child's end; the supervisor's record of the child implements it itself. */
 export interface ExitObserver {
@@ -18,6 +18,8 @@ export interface ExitObserver {
 export interface Hold {
   /** The name of the supervisor. */
   readonly supervisor: string
+  /** What the supervisor runs in: one object for all its children. */
+  readonly context: Context.Context<never>
   /** The incarnation has ended and its resources are released. */
   readonly isOver: boolean
   /** The incarnation ignored its kill: its supervisor has left it behind. */
@@ -74,7 +76,7 @@ export interface ChildSpec<R = never> {
    * A start that takes no time and needs no Scope may be a function: the child then
    * starts, and restarts after a crash, without a fiber. A throw is a failed start.
    */
-  readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | (() => ChildHandle | Ignore)
+  readonly start: Effect.Effect<Started<R>, unknown, R | Scope.Scope> | ((by: Hold) => ChildHandle | Ignore)
   /** Default `permanent`. */
   readonly restart?: RestartType
   /** Grace after the request to stop; default 5 s for a worker, `infinity` for a supervisor. */

@@ -10,7 +10,15 @@
  */
 import { Cause, Clock, type Context, Duration, Effect, Exit } from "effect"
 import { type ChildHandle, type ChildSpec, type Hold, ignore } from "./Child.ts"
-import { Incarnation, initTimeoutOf, isHandle, type Outcome, type Owner, type Starting } from "./Incarnation.ts"
+import {
+  type DirectStart,
+  Incarnation,
+  initTimeoutOf,
+  isHandle,
+  type Outcome,
+  type Owner,
+  type Starting
+} from "./Incarnation.ts"
 import { AlreadySupervised, StartFailed, StartTimeout } from "./SupervisorError.ts"
 import type { TraceEvent } from "./SupervisorTrace.ts"
 
@@ -103,7 +111,7 @@ export class Children<R> implements Owner<R> {
   }
 
   /** A start that is a function: done on return. As `start` in all else. */
-  startDirect(spec: ChildSpec<R>, begin: () => ChildHandle | typeof ignore): ChildHandle | undefined | StartFailed {
+  startDirect(spec: ChildSpec<R>, begin: DirectStart): ChildHandle | undefined | StartFailed {
     const refused = this.heldElsewhere(spec, spec)
     if (refused !== undefined) return refused
     const child = new Incarnation(this, spec)

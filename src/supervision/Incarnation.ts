@@ -41,6 +41,9 @@ export type Outcome = ChildHandle | typeof ignore | Exit.Failure<unknown, unknow
 export const isHandle = (u: unknown): u is ChildHandle =>
   Predicate.hasProperty(u, "stop") && Predicate.hasProperty(u, "onExit")
 
+/** A start that is a function. */
+export type DirectStart = (by: Hold) => ChildHandle | typeof ignore
+
 /** The bound on a start. */
 export const initTimeoutOf = ({ initTimeout, type }: Pick<ChildSpec, "initTimeout" | "type">): Duration.Duration =>
   Duration.fromInputUnsafe(initTimeout ?? (type === "supervisor" ? Duration.infinity : "30 seconds"))
@@ -85,6 +88,10 @@ export class Incarnation<R> implements ExitObserver, Hold {
     return this.owner.name
   }
 
+  get context(): Context.Context<never> {
+    return this.owner.context as Context.Context<never>
+  }
+
   get isOver(): boolean {
     return this.exit !== undefined
   }
@@ -101,9 +108,9 @@ export class Incarnation<R> implements ExitObserver, Hold {
   // Its life.
 
   /** A start that is a function: done on return. */
-  beginDirect(start: () => ChildHandle | typeof ignore): Outcome {
+  beginDirect(start: DirectStart): Outcome {
     try {
-      const started = start.call(this.spec)
+      const started = start.call(this.spec, this)
       if (started === ignore || isHandle(started)) return started
       return Exit.die(new TypeError(`the start of ${this.spec.id} answered no child`)) as Exit.Failure<never, never>
     } catch (defect) {
@@ -116,7 +123,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
    * is called when there is an outcome; one that was known before `begin` returned
    * is not announced.
    */
-  begin(start: Exclude<ChildSpec<R>["start"], () => unknown>, settled: () => void): Starting {
+  begin(start: Exclude<ChildSpec<R>["start"], DirectStart>, settled: () => void): Starting {
     const scope = Scope.makeUnsafe()
     this.scope = scope
     let outcome: Outcome | "loop" | undefined

@@ -9,6 +9,7 @@ import {
   AgentPort,
   type AgentMessage,
   type AgentReport,
+  type Departure,
   type Fate,
   type Member,
   type TurnOutcome
@@ -94,12 +95,19 @@ export class CrewDouble {
     return Effect.andThen(this.report(name, { _tag: "Online" }), this.begin(name))
   }
 
+  /** Its process dies in its turn, which is over with that; it is back when it comes. */
+  readonly die = Effect.fnUntraced({ self: this }, function* (this: CrewDouble, name: string) {
+    const reason = "exit code 1"
+    yield* this.report(name, { _tag: "Offline", how: "disconnected", reason })
+    yield* this.finish(name, "error", "half", reason, false)
+  })
+
   /** A turn that is under way is lost with it, and its messages wait again. */
-  readonly leave = Effect.fnUntraced({ self: this }, function* (this: CrewDouble, name: string, crashed: boolean) {
+  readonly leave = Effect.fnUntraced({ self: this }, function* (this: CrewDouble, name: string, how: Departure) {
     const agent = this.of(name)
     agent.online = false
     if (agent.turn !== undefined) yield* this.finish(name, "error", "", "the run is gone", true)
-    yield* this.report(name, { _tag: "Offline", crashed, reason: crashed ? "its run died" : "stopped" })
+    yield* this.report(name, { _tag: "Offline", how, reason: how })
   })
 
   /** The conversation takes no work any more: that holds for all at once, and is told of one after the other. */
@@ -107,7 +115,7 @@ export class CrewDouble {
     const here = [...this.agents].filter(([, { online }]) => online)
     for (const [, agent] of here) agent.online = false
     const moment = Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 5)))
-    return Effect.forEach(here, ([name]) => Effect.andThen(this.leave(name, false), moment), { discard: true })
+    return Effect.forEach(here, ([name]) => Effect.andThen(this.leave(name, "stopped"), moment), { discard: true })
   })
 
   active(name: string): Effect.Effect<void> {

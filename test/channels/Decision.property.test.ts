@@ -4,11 +4,21 @@
  * be true of a channel at all times.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Arbitrary, HashMap, Schema } from "effect"
-import { apply, type Channel, hasUnread, kinds, unborn } from "../../src/channels/ChannelState.ts"
+import { Arbitrary, Schema } from "effect"
+import {
+  apply,
+  type Channel,
+  hasUnread,
+  isResting,
+  kinds,
+  seatOf,
+  seatsOf,
+  unborn
+} from "../../src/channels/ChannelState.ts"
 import { decide } from "../../src/channels/Decision.ts"
 import type { Input } from "../../src/channels/Input.ts"
 import * as Deadlines from "../../src/channels/Deadlines.ts"
+import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import type { View } from "../../src/channels/ChannelTransaction.ts"
 import { decodeChannel, ORDERS } from "../../src/config/ChannelConfig.ts"
 import { CommandRefused } from "../../src/domain/Messages.ts"
@@ -46,8 +56,7 @@ const viewOf = (outside: Outside, open: boolean): View => ({
 const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number): Input => {
   const agent = agents[pick % agents.length]!
   const floor = channel.queue.current ?? agent
-  const prompt =
-    (HashMap.has(channel.seats, floor) ? HashMap.getUnsafe(channel.seats, floor).prompt : null) ?? "channel:room:0"
+  const prompt = seatOf(channel, floor)?.prompt ?? "channel:room:0"
   const by = "ada"
   switch (kind % 16) {
     case 0:
@@ -56,7 +65,7 @@ const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number)
     case 1:
       outside.online.delete(agent)
       outside.busy.delete(agent)
-      return { _tag: "Left", agent, crashed: pick % 2 === 0 }
+      return { _tag: "Left", agent, how: (["stopped", "disconnected", "crashed"] as const)[pick % 3]! }
     case 2:
       return { _tag: "Assign", agent, by }
     case 3:
@@ -106,11 +115,11 @@ const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number)
   }
 }
 
-const active = (channel: Channel) => [...HashMap.values(channel.seats)].filter(({ stand }) => stand.state === "ACTIVE")
+const active = (channel: Channel) => seatsOf(channel).filter(({ stand }) => stand.state === "ACTIVE")
 
 /** What holds of a channel between any two things that happen. */
 const check = (channel: Channel, outside: Outside, open: boolean) => {
-  const seats = [...HashMap.values(channel.seats)]
+  const seats = seatsOf(channel)
   assert.isAtMost(active(channel).length, 1, "one floor")
   assert.strictEqual(
     active(channel)[0]?.agent ?? null,
@@ -120,13 +129,21 @@ const check = (channel: Channel, outside: Outside, open: boolean) => {
   assert.strictEqual(channel.floor?.agent ?? null, channel.queue.current)
   for (const { agent, stand } of seats) {
     const inLine = channel.queue.line.includes(agent)
-    assert.strictEqual(inLine, ["QUEUED", "ACTIVE", "WAITING"].includes(stand.state), `${agent} ${stand.state}`)
-    assert.strictEqual(channel.waiting.includes(agent), stand.state === "WAITING")
+    assert.strictEqual(inLine, SeatMachine.properties[stand.state].inQueue !== "no", `${agent} ${stand.state}`)
+    assert.strictEqual(channel.registered.includes(agent), stand.state !== "OFFLINE")
+    assert.strictEqual(channel.queue.claims.includes(agent), stand.data.wait?.resolved === true)
+    assert.strictEqual(channel.queue.paused.includes(agent), stand.state === "WAITING")
   }
   const ids = channel.posts.filter(({ kind }) => kind !== "notice").map(({ messageId }) => messageId)
   assert.strictEqual(new Set(ids).size, ids.length, "nothing is posted twice")
   // Whoever could take the floor and has something to read is not kept waiting.
-  if (open && !channel.paused && channel.queue.current === null && channel.settings.order !== "manual") {
+  if (
+    open &&
+    !channel.paused &&
+    !isResting(channel) &&
+    channel.queue.current === null &&
+    channel.settings.order !== "manual"
+  ) {
     for (const seated of seats) {
       const could = seated.stand.state === "QUEUED" && viewOf(outside, open).idle(seated.agent)
       assert.isFalse(could && hasUnread(channel, seated), `${seated.agent} could have the floor`)
@@ -198,7 +215,7 @@ describe("INV-FLOOR-SINGLE: whatever happens in a channel", () => {
       const next = random(seed)
       const path = Array.from({ length: 120 }, () => [next(), next()] as const)
       const channel = walk(path, modes[seed % 4]!, true)
-      for (const { stand } of HashMap.values(channel.seats)) seen.add(stand.state)
+      for (const { stand } of seatsOf(channel)) seen.add(stand.state)
       if (channel.grants > 3) seen.add("granted")
     }
     for (const state of ["OFFLINE", "QUEUED", "ACTIVE", "WAITING", "granted"]) assert.isTrue(seen.has(state), state)

@@ -23,7 +23,7 @@ describe("edge cases of a channel", () => {
           yield* world.come("pm", "dev", "qa")
           yield* world.post("Look at #42")
           yield* world.speaking("pm")
-          yield* world.crew.leave("pm", true)
+          yield* world.crew.leave("pm", "crashed")
           yield* world.speaking("dev")
           assert.strictEqual((yield* world.states())["pm"], "OFFLINE")
           assert.include(yield* world.texts(), "⚠ pm disconnected, skipping turn")
@@ -43,6 +43,77 @@ describe("edge cases of a channel", () => {
       )
   )
 
+  it.effect("1. its process dies in its turn: disconnected, skipped, and IDLE once it is back", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev", "qa")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.crew.die("pm")
+        yield* world.speaking("dev")
+        yield* world.quiet
+        assert.strictEqual((yield* world.states())["pm"], "OFFLINE")
+        assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42", "⚠ pm disconnected, skipping turn"])
+        const left = (yield* world.runes("seat.moved")).find(({ to }) => to === "OFFLINE")
+        assert.deepInclude(left?.payload["event"] as object, { _tag: "AgentLeft", how: "disconnected" })
+        yield* world.come("pm")
+        yield* world.state("pm", "IDLE")
+        // what is said meanwhile is not for it, and it waits for a person
+        yield* world.turn("dev", "Fine.\nTURN_COMPLETE")
+        yield* world.turn("qa", "TURN_COMPLETE")
+        yield* world.quiet
+        assert.strictEqual((yield* world.states())["pm"], "IDLE")
+      })
+    )
+  )
+
+  it.effect(
+    "1. with rejoin it takes its place again once it is back, and is told again what it had not dealt with",
+    () =>
+      run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure(reviews({ rejoin: true }))
+          yield* world.come("pm", "dev", "qa")
+          yield* world.post("Look at #42")
+          for (const gone of ["die", "crash"] as const) {
+            yield* world.speaking("pm")
+            yield* gone === "die" ? world.crew.die("pm") : world.crew.leave("pm", "crashed")
+            yield* world.state("pm", "OFFLINE")
+            yield* world.come("pm")
+            yield* world.state("pm", "QUEUED")
+            yield* world.turn("dev", "TURN_COMPLETE")
+            yield* world.turn("qa", "TURN_COMPLETE")
+            yield* world.speaking("pm")
+            assert.include(world.heard("pm"), "> Look at #42")
+            yield* world.post("More")
+          }
+        })
+      )
+  )
+
+  it.effect("1. a channel whose agents all came back from a crash waits for a person, and says so", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev")
+        yield* world.post("Look at #42")
+        for (const agent of ["pm", "dev"]) {
+          yield* world.speaking(agent)
+          yield* world.crew.die(agent)
+        }
+        yield* world.state("dev", "OFFLINE")
+        assert.isNull((yield* world.show()).channel.waits)
+        yield* world.come("pm", "dev")
+        yield* world.state("dev", "IDLE")
+        assert.match((yield* world.show()).channel.waits ?? "", /no agent is in the turn queue: agentd channel assign/)
+        yield* world.channels.assign("reviews", "dev", ada)
+        yield* world.speaking("dev")
+        assert.isNull((yield* world.show()).channel.waits)
+      })
+    )
+  )
+
   it.effect("1. a crash that is not to be announced is not", () =>
     run((world) =>
       Effect.gen(function* () {
@@ -50,7 +121,7 @@ describe("edge cases of a channel", () => {
         yield* world.come("pm", "dev", "qa")
         yield* world.post("Look at #42")
         yield* world.speaking("pm")
-        yield* world.crew.leave("pm", true)
+        yield* world.crew.leave("pm", "crashed")
         yield* world.speaking("dev")
         assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42"])
       })
@@ -155,8 +226,8 @@ describe("edge cases of a channel", () => {
           yield* world.configure(reviews())
           yield* world.come("pm", "dev")
           yield* world.quiet
-          yield* world.crew.leave("pm", true)
-          yield* world.crew.leave("dev", true)
+          yield* world.crew.leave("pm", "crashed")
+          yield* world.crew.leave("dev", "crashed")
           yield* world.quiet
           yield* world.post("Is anybody there?")
           yield* world.quiet

@@ -1,7 +1,7 @@
 /** Channels on the fleet's own agents: the real Crew, on backends that play turns. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Effect, Exit, Layer, Scope } from "effect"
+import { Context, Effect, Exit, Layer, Scope, Stream } from "effect"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { Fleet } from "../../src/agents/Fleet.ts"
@@ -17,12 +17,16 @@ import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as Agents from "../agents/World.ts"
 
-const agent = (name: string) => ({ backend: { type: "command", argv: [name] }, minRunInterval: "0ms" })
+const agent = (name: string) => ({
+  backend: { type: "command", argv: [name] },
+  minRunInterval: "0ms",
+  backoff: { base: "50 millis" }
+})
 
 const nestOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
-type Scripts = { readonly [agent: string]: ReadonlyArray<TurnScript> }
+type Scripts = { readonly [agent: string]: ReadonlyArray<TurnScript> | ScriptedBackend.ScriptedBackend }
 
 /** A daemon's fleet and channels on the world's log, until it is stopped. */
 const open = Effect.fnUntraced(function* (world: Agents.World) {
@@ -60,9 +64,11 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
   return { fleet, channels, texts, stop: Scope.close(scope, Exit.void) }
 })
 
-const setUp = Effect.fnUntraced(function* (scripts: Scripts) {
+const setUp = Effect.fnUntraced(function* (scripts: Scripts, settings: object = {}) {
   const backends = new Map(
-    Object.entries(scripts).map(([name, turns]) => [name, ScriptedBackend.make([{ turns }])] as const)
+    Object.entries(scripts).map(
+      ([name, of]) => [name, "played" in of ? of : ScriptedBackend.make([{ turns: of }])] as const
+    )
   )
   const world = yield* Agents.make(backends.values().next().value!, (config) =>
     Effect.succeed(backends.get("argv" in config ? config.argv[0]! : "")!)
@@ -71,7 +77,7 @@ const setUp = Effect.fnUntraced(function* (scripts: Scripts) {
   const daemon = yield* open(world)
   const { conversation } = yield* daemon.fleet.register(world.config, world.caller)
   const home = { conversation, project: "shop", config: world.config }
-  const reviews = decodeChannel({ agents: Object.keys(scripts) })
+  const reviews = decodeChannel({ agents: Object.keys(scripts), ...settings })
   yield* daemon.channels.configure(home, { reviews })
   return { world, daemon, home, reviews }
 })
@@ -131,4 +137,38 @@ describe("channels on real agents", () => {
       assert.deepStrictEqual(texts.slice(2), ["ada: Now?", "pm: Here."])
     }).pipe(Effect.scoped)
   )
+
+  for (const rejoin of [false, true]) {
+    const then = rejoin ? "it takes its place again" : "it waits for a person to assign it"
+    it.live(`a process that dies in its turn takes its agent offline; back, with rejoin ${rejoin}, ${then}`, () =>
+      Effect.gen(function* () {
+        const dies = ScriptedBackend.make([
+          {
+            steps: [{ _tag: "Started" }],
+            exitAfter: "100 millis",
+            outcome: { _tag: "Error", detail: "exit code 1" }
+          },
+          { steps: [{ _tag: "Started" }, { _tag: "Delta", stream: "stdout", text: "TURN_COMPLETE" }] }
+        ])
+        const { daemon, world } = yield* setUp({ pm: dies, dev: [done] }, { rejoin })
+        yield* daemon.channels.post("reviews", "Look at #42", world.caller)
+        yield* Agents.until(daemon.texts, (all) => all.includes(": ⚠ pm disconnected, skipping turn"))
+        yield* Agents.until(daemon.channels.show("reviews", world.caller), ({ channel }) =>
+          rejoin
+            ? dies.played()[1]?.outcome !== undefined && channel.floor === null
+            : channel.waits?.startsWith("what was said waits, and no agent is in the turn queue") === true
+        )
+        const moves = (yield* Stream.runCollect(world.log.read({ kinds: ["seat.moved"] })))
+          .filter(({ actor }) => actor === "seat/reviews/pm")
+          .map(({ payload, to }) => [to, (payload["event"] as { readonly how?: string }).how ?? ""].join(" ").trim())
+        assert.deepStrictEqual(moves.slice(moves.indexOf("ACTIVE")), [
+          "ACTIVE",
+          "OFFLINE disconnected",
+          "IDLE",
+          ...(rejoin ? ["QUEUED", "ACTIVE", "IDLE"] : [])
+        ])
+        assert.strictEqual(dies.played().length, rejoin ? 2 : 1)
+      }).pipe(Effect.scoped)
+    )
+  }
 })

@@ -75,8 +75,8 @@ describe("after a restart in the middle of a turn", () => {
       Effect.gen(function* () {
         yield* begun(world)
         yield* world.stop
-        yield* world.crew.leave("pm", true)
-        yield* world.crew.leave("dev", true)
+        yield* world.crew.leave("pm", "crashed")
+        yield* world.crew.leave("dev", "crashed")
         const settle = yield* Double.slowRecovery(world.crew)
         const next = yield* start(world.log, world.crew)
         yield* next.post("Hello?")

@@ -3,9 +3,9 @@ import { Arbitrary, Schema } from "effect"
 import * as TurnQueue from "../../src/channels/TurnQueue.ts"
 
 const agents = ["a", "b", "c", "d", "e"]
-const all = { priority: () => 0, claims: () => false, ready: () => true }
+const all = { priority: () => 0, idle: () => true, ready: () => true }
 const robin = { ...all, order: "round-robin" } as const
-const of = (...line: ReadonlyArray<string>): TurnQueue.TurnQueue => ({ line, current: null })
+const of = (...line: ReadonlyArray<string>): TurnQueue.TurnQueue => ({ ...TurnQueue.empty, line })
 
 /** Who has the floor gives it back. */
 const end = (queue: TurnQueue.TurnQueue) => TurnQueue.rotate(queue, queue.current!)
@@ -24,24 +24,35 @@ describe("TurnQueue", () => {
 
   it("who joins has its turn after everybody else's", () => {
     const queue = TurnQueue.join(TurnQueue.grant(end(TurnQueue.grant(of("a", "b", "c"), "a")), "b"), "d")
-    assert.deepStrictEqual(queue, { line: ["b", "c", "a", "d"], current: "b" })
+    assert.deepStrictEqual(queue, { ...of("b", "c", "a", "d"), current: "b" })
     assert.strictEqual(TurnQueue.join(queue, "a"), queue)
   })
 
   it("who leaves moves those behind it up; who had the floor leaves it free", () => {
-    assert.deepStrictEqual(TurnQueue.leave({ line: ["a", "b", "c"], current: "a" }, "b"), {
-      line: ["a", "c"],
+    assert.deepStrictEqual(TurnQueue.leave({ ...of("a", "b", "c"), current: "a" }, "b"), {
+      ...of("a", "c"),
       current: "a"
     })
-    assert.deepStrictEqual(TurnQueue.leave({ line: ["a", "b"], current: "a" }, "a"), of("b"))
+    assert.deepStrictEqual(TurnQueue.leave({ ...of("a", "b"), current: "a" }, "a"), of("b"))
   })
 
   it("who waits keeps its place, and goes first when it claims the floor, whatever the order", () => {
-    const queue = TurnQueue.pause(TurnQueue.grant(of("a", "b"), "a"), "a")
-    assert.deepStrictEqual(queue, of("a", "b"))
+    let queue = of("a", "b", "c")
+    for (const agent of ["b", "a"]) queue = TurnQueue.pause(TurnQueue.grant(queue, agent), agent)
+    assert.deepStrictEqual(queue, { ...of("a", "b", "c"), paused: ["b", "a"] })
+    assert.strictEqual(TurnQueue.claim(queue, "c"), queue)
+    for (const agent of ["b", "a"]) queue = TurnQueue.claim(queue, agent)
     for (const order of ["round-robin", "priority", "manual"] as const) {
-      assert.strictEqual(TurnQueue.next(queue, { ...all, order, claims: (agent) => agent === "b" }), "b")
+      assert.strictEqual(TurnQueue.next(queue, { ...all, order }), "b")
+      assert.strictEqual(TurnQueue.next(queue, { ...all, order, idle: (agent) => agent !== "b" }), "a")
     }
+    assert.deepStrictEqual(TurnQueue.rotate(queue, "b"), { ...of("a", "c", "b"), paused: ["a"], claims: ["a"] })
+    assert.deepStrictEqual(TurnQueue.grant(queue, "b"), {
+      ...of("a", "b", "c"),
+      current: "b",
+      paused: ["a"],
+      claims: ["a"]
+    })
   })
 
   it("priority: the highest that is ready, in turn among equals; manual: nobody by itself", () => {
@@ -54,14 +65,14 @@ describe("TurnQueue", () => {
   })
 
   it("nobody is next while somebody has the floor", () => {
-    assert.isNull(TurnQueue.next({ line: ["a", "b"], current: "a" }, { ...robin, claims: () => true }))
-    assert.strictEqual(TurnQueue.grant({ line: ["a", "b"], current: "a" }, "b").current, "a")
+    assert.isNull(TurnQueue.next({ ...of("a", "b"), current: "a" }, robin))
+    assert.strictEqual(TurnQueue.grant({ ...of("a", "b"), current: "a" }, "b").current, "a")
   })
 
   it("those named come first, the others as they stood", () =>
     assert.deepStrictEqual(TurnQueue.arrange(of(...agents), ["d", "x", "b", "d"]).line, ["d", "b", "a", "c", "e"]))
 
-  const operations = ["join", "leave", "grant", "rotate", "pause", "next"] as const
+  const operations = ["join", "leave", "grant", "rotate", "pause", "claim", "next"] as const
   const Step = Schema.Struct({ operation: Schema.Literals(operations), agent: Schema.Literals(agents) })
 
   it.prop(
@@ -83,6 +94,9 @@ describe("TurnQueue", () => {
         assert.deepStrictEqual(others(queue.line), others(before.line))
         if (operation === "join") assert.include(queue.line, agent)
         if (operation === "leave") assert.notInclude(queue.line, agent)
+        assert.includeMembers([...queue.line], [...queue.paused])
+        assert.includeMembers([...queue.paused], [...queue.claims])
+        assert.notInclude(queue.paused, queue.current)
       }
     }
   )

@@ -18,7 +18,8 @@ describe("turns", () => {
       announceDisconnects: true,
       autoDetectTurnEnd: false,
       autoDetectSilenceSeconds: 10,
-      waitTimeoutSeconds: 300
+      waitTimeoutSeconds: 300,
+      restAfterPosts: 20
     }))
 
   it.effect("go round with what is new to each, until nobody has anything new to read; then all is silent", () =>

@@ -91,6 +91,33 @@ describe("agentd channel", () => {
     )
   )
 
+  it.live("requeue ends a wait; waiting names a channel that rests, with what to do; resume lets it go on", () =>
+    withCli((agentd, world, state) =>
+      Effect.gen(function* () {
+        yield* world.configure({ reviews: { agents: ["pm", "dev"], turnConfig: { restAfterPosts: 2 } } })
+        yield* world.come("pm", "dev")
+        assert.strictEqual((yield* agentd("waiting")).out, "Nothing waits for an answer.\n")
+        yield* world.post("Look at #42")
+        yield* world.turn("pm", "WAIT: for ada, until person")
+        const requeued = yield* agentd("channel", "requeue", "reviews", "pm")
+        assert.strictEqual(requeued.out, "pm waits no longer: it is in the queue of #reviews again.\n")
+        const refused = yield* agentd("channel", "requeue", "reviews", "pm")
+        assert.deepInclude(refused, { code: 1, out: "" })
+        assert.include(refused.err, "pm neither waits in #reviews nor has its floor.")
+        for (const agent of ["dev", "pm"]) yield* world.turn(agent, `${agent} has a word.\nTURN_COMPLETE`)
+        const { code, out } = yield* agentd("waiting")
+        assert.strictEqual(code, 0)
+        assert.include(out, "#reviews of web rests after 2 posts without a person")
+        assert.include(out, `agentd --state ${state} channel resume web/reviews`)
+        assert.lengthOf(JSON.parse((yield* agentd("waiting", "--json")).out).channels, 1)
+        assert.include((yield* agentd("channel", "resume", "web/reviews")).out, "#reviews goes on.")
+        yield* world.speaking("dev")
+        assert.strictEqual((yield* agentd("waiting")).out, "Nothing waits for an answer.\n")
+        assert.match((yield* agentd("channel", "--help")).out, /requeue +End an agent's wait/)
+      })
+    )
+  )
+
   it.live("join, off a terminal: each line typed is posted, and all that is said is shown once", () =>
     withCli((_, world, state) =>
       Effect.gen(function* () {
@@ -139,6 +166,7 @@ const channel = (seats: ReadonlyArray<SeatInfo>, more: Partial<ChannelInfo> = {}
   seats,
   posts: 0,
   detail: "nobody has anything new to read",
+  waits: null,
   restsOn: 1,
   ...more
 })
@@ -179,6 +207,8 @@ describe("how a channel looks", () => {
     [" //etc is full", { _tag: "Post", text: "/etc is full" }],
     ["/grant  pm now", { _tag: "Grant", agent: "pm" }],
     ["/grant", { _tag: "Wrong" }],
+    ["/requeue dev", { _tag: "Requeue", agent: "dev" }],
+    ["/requeue", { _tag: "Wrong" }],
     ["/skip", { _tag: "Skip" }],
     ["/pause", { _tag: "Pause", paused: true }],
     ["/resume", { _tag: "Pause", paused: false }],

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { Effect, Random } from "effect"
+import { Effect, Queue, Random } from "effect"
 import * as Sandbox from "../support/Sandbox.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 
@@ -56,6 +56,7 @@ describe("the daemon", () => {
         }
       })
       const acknowledged: Array<string> = []
+      const heard = yield* Queue.unbounded<string>()
       let count = 0
       for (let kill = 0; kill < KILLS; kill++) {
         yield* box.up()
@@ -64,11 +65,15 @@ describe("the daemon", () => {
             Effect.gen(function* () {
               const text = `message ${++count}`
               const { code } = yield* box.cli("send", "a", text)
-              if (code === 0) acknowledged.push(text)
+              if (code !== 0) return
+              acknowledged.push(text)
+              yield* Queue.offer(heard, text)
             })
           )
         )
-        yield* Effect.sleep(yield* Random.nextIntBetween(300, 1500))
+        // Each life acknowledges something; then it ends at any moment, on a slow machine, too.
+        yield* Queue.take(heard)
+        yield* Effect.sleep(yield* Random.nextIntBetween(0, 1200))
         yield* box.kill9
         sending.interruptUnsafe()
       }

@@ -30,7 +30,9 @@ const actor = (options: Partial<Options> = {}, address = "p/list") =>
 /** Starts it as a supervisor would and answers its end. */
 const run = (spec: ChildSpec) =>
   Effect.gen(function* () {
-    const handle = (yield* Effect.scoped(spec.start as Exclude<ChildSpec["start"], () => unknown>)) as ChildHandle
+    const handle = (yield* Effect.scoped(
+      spec.start as Exclude<ChildSpec["start"], (by: never) => unknown>
+    )) as ChildHandle
     const end = yield* Deferred.make<Exit.Exit<unknown, unknown>>()
     handle.onExit({ childExited: (exit) => Deferred.doneUnsafe(end, Effect.succeed(exit)) })
     return { handle, end: Deferred.await(end) }

@@ -164,9 +164,9 @@ export const faults: ReadonlyArray<Fault> = [
   },
   {
     what: "to close is a restart",
-    file: "CommitScope.ts",
-    from: 'this.life.isClosing ? "temporary" : ',
-    to: ""
+    file: "ScopeLife.ts",
+    from: "this.finish(Exit.fail(new Closed({ reason: `${this.id} is closed` })))",
+    to: "this.finish(Exit.die(new Closed({ reason: `${this.id} is closed` })))"
   },
   {
     what: "an activity begins while the one before ends",
@@ -195,14 +195,14 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "a scope may have two supervisors",
     file: "ScopeLife.ts",
-    from: "if (before !== undefined && before.exit === undefined && !before.isKilled) return Effect.fail(this.taken)",
-    to: "if (before === undefined && this.isClosing) return Effect.fail(this.taken)"
+    from: 'if (before !== undefined && before.exit === undefined && before.wanted !== "kill") throw this.taken',
+    to: "if (before === undefined && this.isClosing) throw this.taken"
   },
   {
     what: "an end is reported while appends are on their way",
     file: "ScopeLife.ts",
-    from: "if (!incarnation.isKilled && (this.scope.isOnTheWay || !incarnation.isQuiet)) return",
-    to: "if (!incarnation.isKilled && !incarnation.isQuiet) return"
+    from: 'if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return',
+    to: 'if (incarnation.wanted !== "kill" && !incarnation.isQuiet) return'
   },
   {
     what: "what is decided is folded in place of what is stored",

@@ -2,17 +2,18 @@
  * Lab: what the tests of commit scopes share: a log in memory, a log that becomes durable
  * when the test says so, a system around either, and a supervisor that restarts at once.
  */
-import { Cause, Clock, Context, Effect, Exit, Scope } from "effect"
+import { Cause, Clock, Context, Effect, Exit } from "effect"
 import { type Options, System } from "../../src/event-actor/ActorSystem.ts"
-import { CommitScope, type ScopeOptions } from "../../src/event-actor/CommitScope.ts"
+import { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { type DeadLetter, DeadLetters } from "../../src/event-actor/DeadLetters.ts"
 import { EventLoop, type EventLoopShape, live } from "../../src/event-actor/EventLoop.ts"
 import type { ScopeIncarnation } from "../../src/event-actor/ScopeIncarnation.ts"
+import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
 import type { RuneRefused } from "../../src/event-log/EventLog.ts"
 import { Flight, type Log, type Prepared, type Unit } from "../../src/event-log/Log.ts"
 import type { Payload, Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 import { isPlainJson } from "../../src/event-log/PlainJson.ts"
-import type { ChildHandle } from "../../src/supervision/Child.ts"
+import type { ChildHandle, Hold } from "../../src/supervision/Child.ts"
 import { ending, restarts } from "../../src/supervision/Restart.ts"
 
 abstract class LabLog implements Log {
@@ -175,6 +176,12 @@ export const lab = <L extends Log>(
 
 export const memory = (options: Partial<Options> = {}) => lab(new MemoryLog(), options)
 
+/** Starts a scope as a supervisor with this context does; throws where the scope refuses. */
+export const begin = (scope: CommitScope, context = Context.empty() as Context.Context<never>): ScopeIncarnation => {
+  const hold: Hold = { supervisor: "lab", context, isOver: false, isAbandoned: false, onOver: () => {} }
+  return scope.start(hold) as ScopeIncarnation
+}
+
 /** A supervisor that restarts on the very stack: the hardest one for a scope. */
 export class Restarter {
   readonly handles = new Map<CommitScope, ChildHandle>()
@@ -190,8 +197,7 @@ export class Restarter {
   }
 
   startChild(scope: CommitScope): void {
-    const context = Context.add(this.context, Scope.Scope, Scope.makeUnsafe())
-    const handle = Effect.runSyncWith(context)(scope.start) as ScopeIncarnation
+    const handle = begin(scope, this.context)
     this.handles.set(scope, handle)
     handle.onExit({
       childExited: (exit) => {

@@ -3,14 +3,14 @@
  * an enter activity, two timeouts, postponed, stale and illegal events, a move to the same
  * state, a reenter, a step that crashes, a final state; alone in a scope on a log in memory.
  */
-import { Context, Deferred, Effect, type Exit, Scope } from "effect"
+import { Deferred, Effect, type Exit, type Scope } from "effect"
 import { type Acting } from "../../src/event-actor/EventSourcedActor.ts"
 import { type MachineState, start, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 import { define, illegal, postpone, stale, to } from "../../src/event-actor/StateMachine.ts"
 import { fold } from "../../src/event-actor/ScopeFold.ts"
-import type { ScopeOptions } from "../../src/event-actor/CommitScope.ts"
-import type { ChildHandle, ChildSpec } from "../../src/supervision/Child.ts"
-import { HeldLog, lab, MemoryLog, scopeIn } from "./Lab.ts"
+import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import { begin, HeldLog, lab, MemoryLog, scopeIn } from "./Lab.ts"
 
 export type State = "Off" | "On" | "Dim" | "Gone"
 export type Event =
@@ -149,15 +149,13 @@ export const make = (options: LanternOptions = {}) => makeOn(new MemoryLog(), op
 /** A lantern on a log that lands when the test says so. */
 export const makeHeld = (options: LanternOptions = {}) => makeOn(new HeldLog(), options)
 
-/** Starts it as a supervisor would, in a Scope that stays open. */
-export const run = (spec: ChildSpec) =>
+/** Starts it as a supervisor would. */
+export const run = (scope: CommitScope) =>
   Effect.gen(function* () {
-    const scope = yield* Scope.make()
-    const start = typeof spec.start === "function" ? Effect.sync(spec.start) : spec.start
-    const handle = (yield* Effect.provideContext(start, Context.make(Scope.Scope, scope))) as ChildHandle
+    const handle = begin(scope, yield* Effect.context<never>())
     const end = yield* Deferred.make<Exit.Exit<unknown, unknown>>()
     handle.onExit({ childExited: (exit) => Deferred.doneUnsafe(end, Effect.succeed(exit)) })
-    return { handle, scope, end: Deferred.await(end) }
+    return { handle, end: Deferred.await(end) }
   })
 
 /** Lets everything run until it is so; the test's own limit ends what never is. */

@@ -3,7 +3,7 @@
  * which actors were seen to break it.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Cause, Context, Deferred, Effect, Exit, Fiber, References, Scope } from "effect"
+import { Cause, Context, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
 import type { ActorStopped } from "../../src/event-actor/ActorRef.ts"
 import type { System } from "../../src/event-actor/ActorSystem.ts"
@@ -15,7 +15,7 @@ import type { Options } from "../../src/event-actor/ActorSystem.ts"
 import { PASS, SLICE } from "../../src/event-actor/TurnScheduler.ts"
 import { StorageError } from "../../src/event-log/EventLog.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import { HeldLog, lab, MemoryLog, memory, quiet, Restarter, scopeIn } from "./Lab.ts"
+import { begin, HeldLog, lab, MemoryLog, memory, quiet, Restarter, scopeIn } from "./Lab.ts"
 import { settled, until } from "./Lantern.ts"
 
 const run = Effect.runPromise
@@ -150,8 +150,7 @@ describe("asks end", () => {
       const { letters, system } = yield* memoryIn()
       const scope = scopeIn(system, "down")
       const member = scope.add("a", crashing())
-      const handle = yield* Effect.scoped(Effect.provideService(scope.start, Scope.Scope, Scope.makeUnsafe()))
-      assert.isTrue("stop" in (handle as object))
+      begin(scope)
       member.tellNow({ _tag: "Crash" })
       yield* settled
       assert.strictEqual(scope.status, "restarting")
@@ -166,6 +165,30 @@ describe("asks end", () => {
       // its supervisor may still bring it back
       new Restarter().startChild(scope)
       assert.strictEqual((yield* member.ask(one)).state, 1)
+    })
+  )
+
+  it.effect("also one that was postponed, where nothing brings the scope back", () =>
+    Effect.gen(function* () {
+      const { system } = yield* memoryIn()
+      const scope = scopeIn(system, "late")
+      const member = scope.add(
+        "a",
+        actor<number, Counted>({
+          initial: 0,
+          decide: (_, { _tag }) => {
+            if (_tag === "Crash") throw new Error("crash")
+            return "postpone"
+          },
+          apply: (n) => n
+        })
+      )
+      begin(scope)
+      const asking = yield* Effect.forkChild(Effect.flip(member.ask(one)), { startImmediately: true })
+      yield* Effect.flip(member.ask({ _tag: "Crash" }))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(((yield* Fiber.join(asking)) as ActorStopped).reason, "restarting")
+      assert.deepStrictEqual([member.waiting, scope.status], [0, "gone"])
     })
   )
 
@@ -357,6 +380,7 @@ describe("poison", () => {
         const member = scope.add("a", crashing())
         const supervisor = yield* Supervisor.make({
           name: "top",
+          backoff: "none",
           intensity: 10,
           period: "30 seconds",
           children: [scope]
@@ -532,6 +556,7 @@ describe("incarnations", () => {
       const supervisor = yield* Supervisor.make({
         name: "top",
         strategy: "one_for_all",
+        backoff: "none",
         intensity: 10,
         children: [deaf, sibling]
       })
@@ -557,7 +582,7 @@ describe("incarnations", () => {
         const gate = yield* Deferred.make<void>()
         const scope = scopeIn(system, "deaf", { shutdown: "1 second" })
         const member = scope.add("a", shining(Deferred.await(gate)))
-        yield* Supervisor.make({ name: "top", intensity: 10, children: [scope] })
+        yield* Supervisor.make({ name: "top", backoff: "none", intensity: 10, children: [scope] })
         const crashed = yield* Effect.flip(member.ask({ _tag: "Crash" }))
         assert.strictEqual((crashed as ActorStopped).reason, "crashed")
         const asking = yield* Effect.forkChild(member.ask({ _tag: "Go" }), { startImmediately: true })
@@ -577,6 +602,7 @@ describe("incarnations", () => {
       const supervisor = yield* Supervisor.make({
         name: "top",
         strategy: "dynamic",
+        backoff: "none",
         intensity: 10,
         period: "30 seconds"
       })
@@ -620,7 +646,7 @@ describe("incarnations", () => {
       const { system } = yield* memoryIn()
       const scope = scopeIn(system, "watched")
       const member = scope.add("a", crashing())
-      yield* Supervisor.make({ name: "top", intensity: 10, children: [scope] })
+      yield* Supervisor.make({ name: "top", backoff: "none", intensity: 10, children: [scope] })
       const heard: Array<Exit.Exit<unknown, unknown>> = []
       scope.incarnation!.onExit({ childExited: (exit) => void heard.push(exit) })
       member.tellNow({ _tag: "Crash" })
@@ -679,7 +705,7 @@ describe("incarnations", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.effect("the end of the child's Scope ends what it runs, and the supervisor hears the fiber's Exit", () =>
+  it.effect("interrupted, the incarnation's fiber ends what it runs, and its Exit is what the supervisor hears", () =>
     Effect.gen(function* () {
       const { system } = yield* memoryIn()
       const scope = scopeIn(system, "interrupted")
@@ -694,11 +720,11 @@ describe("incarnations", () => {
           run: () => Effect.onInterrupt(Effect.never, () => Effect.sync(() => (isInterrupted = true)))
         })
       )
-      const held = yield* Scope.make()
-      yield* Effect.provideService(scope.start, Scope.Scope, held)
+      const incarnation = begin(scope)
       const heard: Array<Exit.Exit<unknown, unknown>> = []
-      scope.incarnation!.onExit({ childExited: (exit) => void heard.push(exit) })
-      yield* Scope.close(held, Exit.void)
+      incarnation.onExit({ childExited: (exit) => void heard.push(exit) })
+      const { life } = incarnation as unknown as { readonly life: { readonly fiber: Fiber.Fiber<void, unknown> } }
+      yield* Fiber.interrupt(life.fiber)
       assert.isTrue(isInterrupted && heard.length === 1 && Exit.hasInterrupts(heard[0]!))
     })
   )
@@ -732,7 +758,7 @@ describe("incarnations", () => {
           run: () => run_
         })
       )
-      await run(Effect.provideService(scope.start, Scope.Scope, Scope.makeUnsafe()))
+      begin(scope)
       scope.incarnation!.onExit({ childExited: (exit) => void exits.push(exit) })
       await quiet()
       assert.include(String(Exit.isFailure(exits[0]!) && Cause.squash(exits[0]!.cause)), expected)
@@ -819,6 +845,28 @@ describe("actors that come and go", () => {
     assert.strictEqual(letters.length, 1, "not before it is durable")
     log.land()
     assert.strictEqual(letters.length, 2)
+  })
+
+  it("what a failed append brings back for an actor that was removed is dead-lettered, or fails typed", async () => {
+    const { letters, log, system } = lab(new HeldLog())
+    const scope = scopeIn(system, "back")
+    const parent = scope.add("parent", crashing())
+    const member = scope.add("child", crashing())
+    new Restarter().startChild(scope)
+    parent.tellNow(one)
+    member.tellNow(one)
+    await quiet()
+    const asked = run(Effect.flip(member.ask(one)))
+    scope.remove("child")
+    log.break()
+    await quiet()
+    log.land()
+    assert.strictEqual(((await asked) as ActorStopped).reason, "stopped")
+    assert.deepStrictEqual([parent.state, member.state, member.waiting], [1, 0, 0])
+    assert.deepStrictEqual(
+      letters.map(({ reason }) => reason),
+      ["closed"]
+    )
   })
 
   it("parts of an actor write runes of their own name, and no others", async () => {

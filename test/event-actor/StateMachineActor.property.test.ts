@@ -45,7 +45,7 @@ const play = Effect.fnUntraced(function* (commands: ReadonlyArray<Command>) {
     runes.some(({ payload }) => ((payload["event"] as Event & { n?: number }).n ?? 0) % (2 * REFUSED) >= REFUSED)
       ? new RuneRefused({ kind: "lamp.moved", rule: "schema", message: "no" })
       : undefined
-  const top = yield* Supervisor.make({ name: "top", intensity: 100_000, children: [scope] })
+  const top = yield* Supervisor.make({ name: "top", backoff: "none", intensity: 100_000, children: [scope] })
   const told: Array<number> = []
   const asked: Array<Asked> = []
   let next = 0

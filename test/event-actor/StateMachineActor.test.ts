@@ -187,7 +187,7 @@ describe("crashes", () => {
   test("the supervisor restarts it where it stood, and its activity begins again", () =>
     Effect.gen(function* () {
       const { actor, letters, scope, seen } = yield* make()
-      yield* Supervisor.make({ name: "top", intensity: 10, period: "30 seconds", children: [scope] })
+      yield* Supervisor.make({ name: "top", backoff: "none", intensity: 10, period: "30 seconds", children: [scope] })
       for (const event of [toggle, poke(1), { _tag: "Bang" }, poke(2)] as const) actor.tellNow(event)
       yield* until(() => actor.state.data.pokes.length === 2)
       assert.deepStrictEqual(actor.state, { state: "On", data: { ...dark, pokes: [1, 2] }, entered: 1, at: 0, seq: 1 })

@@ -149,7 +149,9 @@ export const make = (options: LampOptions = {}) =>
 /** Starts it as a supervisor would. */
 export const run = (spec: ChildSpec) =>
   Effect.gen(function* () {
-    const handle = (yield* Effect.scoped(spec.start as Exclude<ChildSpec["start"], () => unknown>)) as ChildHandle
+    const handle = (yield* Effect.scoped(
+      spec.start as Exclude<ChildSpec["start"], (by: never) => unknown>
+    )) as ChildHandle
     const end = yield* Deferred.make<Exit.Exit<unknown, unknown>>()
     handle.onExit({ childExited: (exit) => Deferred.doneUnsafe(end, Effect.succeed(exit)) })
     return { handle, end: Deferred.await(end) }

@@ -6,7 +6,7 @@ import { kinds } from "./recorded/Folded.ts"
 import { foldedAt } from "./recorded/Replayed.ts"
 
 /** Kinds that came after the recording; each is recorded by the next one. */
-const LATER: ReadonlyArray<string> = ["stream.checkpoint"]
+const LATER: ReadonlyArray<string> = ["channel.stirred", "stream.checkpoint"]
 
 /** What is there, is not, or is another. */
 const compare = (

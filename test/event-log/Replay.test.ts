@@ -9,7 +9,7 @@ import * as ToolMachine from "../../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
-import * as Projection from "../../src/event-log/Projection.ts"
+import * as Projection from "../support/Projection.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { meddle, note, storeFile, withLog } from "./Disk.ts"
 

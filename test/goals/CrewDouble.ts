@@ -13,6 +13,7 @@ import type {
   Member,
   TurnOutcome
 } from "../../src/domain/AgentPort.ts"
+import type { Conversations, Standing } from "../../src/domain/Conversations.ts"
 import { CommandRefused, type Report } from "../../src/domain/Messages.ts"
 
 export interface Reply {
@@ -54,6 +55,8 @@ export class CrewDouble {
   /** Each turn, by the message that it carried. */
   readonly carried: Array<string> = []
   private readonly hub = Effect.runSync(PubSub.unbounded<AgentReport>())
+  private readonly changes = Effect.runSync(PubSub.unbounded<Standing>())
+  private standing: Standing = "working"
   private next = 1
   /** How long a turn takes to be interrupted, ms. */
   grace = 0
@@ -80,8 +83,14 @@ export class CrewDouble {
     found.member = { ...found.member, ...more }
     if (more.online === true) this.tell({ _tag: "Online", conversation: "c", agent })
     if (more.online === false)
-      this.tell({ _tag: "Offline", conversation: "c", agent, reason: "stopped", crashed: false })
+      this.tell({ _tag: "Offline", conversation: "c", agent, reason: "stopped", how: "stopped" })
     this.offer(agent)
+  }
+
+  /** Where their conversation stands from now on. */
+  stand(standing: Standing): void {
+    this.standing = standing
+    PubSub.publishUnsafe(this.changes, standing)
   }
 
   private tell(report: Told): void {
@@ -122,6 +131,12 @@ export class CrewDouble {
       this.tell({ _tag: "TurnEnded", ...about, outcome, reason: null, output, again: false })
       this.offer(name)
     })
+
+  readonly conversations: Conversations["Service"] = {
+    known: Effect.succeed(["c"]),
+    standing: () => this.standing,
+    changes: Stream.map(Stream.fromPubSub(this.changes), (standing) => ({ conversation: "c", standing }))
+  }
 
   readonly service: AgentPort["Service"] = {
     post: (to, message) =>

@@ -58,17 +58,11 @@ describe("a goal", () => {
       Effect.gen(function* () {
         world.crew.add("bob", done)
         world.crew.set("bob", { online: false })
-        const paused = {
-          stream: "c",
-          actor: "conversation",
-          payload: { event: { _tag: "pause_requested", reason: "lunch", by: "ada", inFlight: "complete" } }
-        }
-        yield* world.log.append([{ ...paused, kind: "session.paused", to: "paused" }])
+        world.crew.stand("resting")
         yield* world.restart
         yield* world.submit({ plan: world.file({ id: "a", title: "x" }) })
         yield* world.until("g1", "it says so", ({ detail }) => detail.includes("takes no work"))
-        const resumed = { ...paused, payload: { event: { _tag: "resume_requested", by: "ada" } } }
-        yield* world.log.append([{ ...resumed, kind: "session.resumed", to: "active" }])
+        world.crew.stand("working")
         world.crew.set("bob", { online: true })
         yield* world.state("g1", "goal_met")
         assert.notInclude(yield* world.kinds, "blocked")
@@ -185,6 +179,7 @@ describe("a goal", () => {
         yield* world.log.append([
           { stream: "c", kind: "session.closed", actor: "conversation", to: "closed", payload: { event } }
         ])
+        world.crew.stand("sealed")
         yield* world.until("g1", "it says so", ({ detail }) => detail === "its conversation is closed")
         yield* world.restart
         const { goal } = yield* world.goals.page("g1", 0, caller)

@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 
 import type { Task } from "../../src/domain/GoalMessages.ts"
-import { type Node, Plan } from "../../src/goals/Plan.ts"
+import { isReady, type Node, Plan, type Row } from "../../src/goals/Plan.ts"
 import { decide, type Decision, type Worker } from "../../src/goals/Scheduler.ts"
 import { task } from "./Tasks.ts"
 
@@ -44,7 +44,8 @@ interface Agent {
   online: boolean
   spent: boolean
   load: number
-  task: Node | undefined
+  /** The id of the task that it has. */
+  task: string | undefined
 }
 
 const workersOf = (agents: ReadonlyArray<Agent>): ReadonlyArray<Worker> =>
@@ -74,7 +75,7 @@ const consistent = (plan: Plan): void => {
     counted[node.state] = (counted[node.state] ?? 0) + 1
     if (node.state === "pending") holds(`${id} is pending, and depends on what is broken`, !trulyBlocked(plan, node))
     if (node.state === "blocked") holds(`${id} is blocked by nothing`, trulyBlocked(plan, node))
-    holds(`${id} is ready or not`, plan.isReady(node) === trulyReady(plan, node))
+    holds(`${id} is ready or not`, isReady(node) === trulyReady(plan, node))
   }
   for (const [state, count] of Object.entries(plan.counts))
     holds(`${state} is counted`, (counted[state] ?? 0) === count)
@@ -82,9 +83,9 @@ const consistent = (plan: Plan): void => {
 
 /** A plan, those who work on it, and all that was done to it, as the log keeps it. */
 class World {
-  plan = new Plan()
+  plan = Plan.empty
   readonly agents: ReadonlyArray<Agent>
-  private readonly log: Array<(plan: Plan) => void> = []
+  private readonly log: Array<(plan: Plan) => Plan> = []
   /** Tasks that are not to be given out before. */
   private readonly notBefore = new Map<string, number>()
 
@@ -92,9 +93,12 @@ class World {
     this.agents = agents
   }
 
-  do(change: (plan: Plan) => void): void {
-    this.log.push(change)
-    change(this.plan)
+  do(change: (plan: Plan) => Plan): void {
+    const before = this.plan
+    // now and then: it costs more than all the rest
+    const said = this.log.push(change) % 16 === 0 ? JSON.stringify(before.rows()) : undefined
+    this.plan = change(before)
+    holds("a plan never changes", said === undefined || JSON.stringify(before.rows()) === said)
   }
 
   release(id: string, until: number, now: number): void {
@@ -107,6 +111,13 @@ class World {
     const other = new World(this.agents.map((agent) => ({ ...agent })))
     for (const change of this.log) other.do(change)
     for (const [id, until] of this.notBefore) other.notBefore.set(id, until)
+    return other
+  }
+
+  /** As a daemon finds it that begins with a snapshot. */
+  get restored(): World {
+    const other = this.refolded
+    other.plan = Plan.of(JSON.parse(JSON.stringify(this.plan.rows())) as ReadonlyArray<Row>)
     return other
   }
 
@@ -138,7 +149,7 @@ const checked = (node: Node, agent: Agent, world: World, now: number): void => {
   holds("never an unready task", trulyReady(plan, node))
   holds(
     "never two owners",
-    agents.every(({ task }) => task !== node)
+    agents.every(({ task }) => task !== node.task.id)
   )
   holds("never before its wait is over", world.waits(node, now))
   holds("never an agent that is not free", trulyFree(agent))
@@ -146,7 +157,7 @@ const checked = (node: Node, agent: Agent, world: World, now: number): void => {
   const first = plan.nodes
     .filter((other) => world.waits(other, now) && agents.some((one) => trulyFree(one) && trulyAble(other, one)))
     .toSorted((a, b) => b.task.priority - a.task.priority || a.index - b.index)[0]
-  holds("the highest priority first, then the oldest", first === node)
+  holds("the highest priority first, then the oldest", first?.task.id === node.task.id)
   holds(
     "the work is spread",
     agents.every((one) => !trulyFree(one) || !trulyAble(node, one) || one.load >= agent.load)
@@ -155,10 +166,10 @@ const checked = (node: Node, agent: Agent, world: World, now: number): void => {
 
 /** Everything that can be given out now, each checked. */
 const schedule = (world: World, now: number): ReadonlyArray<string> => {
-  const { agents, plan } = world
+  const { agents } = world
   const given: Array<string> = []
-  plan.advance(now)
   for (;;) {
+    const plan = world.plan.advance(now)
     const decision = decide(plan, workersOf(agents))
     if (decision._tag !== "Assign") {
       rightly(decision, world, now)
@@ -173,12 +184,12 @@ const schedule = (world: World, now: number): ReadonlyArray<string> => {
     checked(decision.task, agent, world, now)
     const { id } = decision.task.task
     world.do((each) => each.assign(id, { agent: agent.name, messageId: "m", base: null }, now))
-    agent.task = decision.task
+    agent.task = id
     agent.load++
     given.push(`${id}→${agent.name}`)
   }
   for (const agent of agents.filter(trulyFree)) {
-    const idle = plan.nodes.find((node) => world.waits(node, now) && trulyAble(node, agent))
+    const [idle] = world.plan.nodes.filter((node) => world.waits(node, now) && trulyAble(node, agent))
     holds(`work-conserving: ${agent.name} idles beside ${idle?.task.id}`, idle === undefined)
   }
   return given
@@ -198,13 +209,12 @@ const happen = (world: World, luck: Luck, now: number): void => {
       return
     case 2: {
       // a person tries again what failed; of what did not fail it changes nothing
-      const { id } = plan.nodes[luck.below(plan.size)]!.task
+      const { id } = plan.nodes.get(luck.below(plan.size))!.task
       return world.do((each) => each.reopen(id, now))
     }
     default: {
-      const { task } = agent
-      if (task === undefined) return
-      const { id } = task.task
+      const id = agent.task
+      if (id === undefined) return
       const what = luck.below(8)
       if (what > 6) return world.do((each) => each.start(id, null, now))
       agent.task = undefined
@@ -228,7 +238,7 @@ const run = (seed: number): ReadonlyArray<string> => {
       task: undefined
     }))
   )
-  const { agents, plan } = world
+  const { agents } = world
   const tasks = tasksOf(luck, 1 + luck.below(24))
   // In two pieces, as a long plan comes; the first may name what is in the second.
   const cut = luck.below(tasks.length + 1)
@@ -236,39 +246,40 @@ const run = (seed: number): ReadonlyArray<string> => {
   world.do((each) => each.add(tasks.slice(0, cut), 0))
   const trail: Array<string> = []
   for (let now = 1; now < 60; now++) {
-    const other = now % 6 === 0 ? world.refolded : undefined
+    const other = now % 6 === 0 ? world.refolded : now % 6 === 3 ? world.restored : undefined
     const given = schedule(world, now)
     if (other !== undefined) {
-      // its agents hold tasks of this plan: by their ids they are the other's
-      for (const agent of other.agents) agent.task &&= other.plan.find(agent.task.task.id)
-      holds("folded again from the log, it goes on as before", String(schedule(other, now)) === String(given))
+      consistent(other.plan)
+      holds("found again, it goes on as before", String(schedule(other, now)) === String(given))
+      holds("found again, it is the same", JSON.stringify(other.plan.rows()) === JSON.stringify(world.plan.rows()))
     }
     trail.push(...given)
-    consistent(plan)
+    consistent(world.plan)
     happen(world, luck, now)
     // what nobody has yet is taken out of the plan
     if (luck.below(30) === 0) {
-      const open = plan.nodes.find(({ state }) => state === "pending")?.task.id
+      const open = world.plan.nodes.filter(({ state }) => state === "pending")[0]?.task.id
       if (open !== undefined) world.do((each) => each.cancel(open, now))
     }
     // what a review adds depends on tasks that have long ended, one way or the other
     if (now % 20 === 0) {
-      const before = plan.nodes[luck.below(plan.size)]!.task.id
+      const before = world.plan.nodes.get(luck.below(world.plan.size))!.task.id
       const more = task(`u${now}`, { dependsOn: [before], needs: luck.below(2) === 0 ? ["rust"] : [] })
       world.do((each) => each.add([more], now))
     }
-    consistent(plan)
+    consistent(world.plan)
   }
   // No starvation: with all agents there and nothing that fails, every task that can end does.
   for (const agent of agents) Object.assign(agent, { online: true, spent: false })
   for (let now = 100; now < 200; now++) {
     for (const agent of agents) {
-      const id = agent.task?.task.id
+      const id = agent.task
       agent.task = undefined
       if (id !== undefined) world.do((each) => each.complete(id, done(now), now))
     }
     trail.push(...schedule(world, now))
   }
+  const { plan } = world
   const left = plan.nodes.filter((node) => trulyReady(plan, node) && agents.some((agent) => trulyAble(node, agent)))
   assert.deepStrictEqual(
     left.map(({ task }) => task.id),

@@ -4,11 +4,7 @@ import { Plan } from "../../src/goals/Plan.ts"
 import { decide, type Worker } from "../../src/goals/Scheduler.ts"
 import { task } from "./Tasks.ts"
 
-const planOf = (...tasks: ReadonlyArray<Task>): Plan => {
-  const plan = new Plan()
-  plan.add(tasks, 0)
-  return plan
-}
+const planOf = (...tasks: ReadonlyArray<Task>): Plan => Plan.empty.add(tasks, 0)
 const worker = (name: string, more: Partial<Worker> = {}): Worker => ({
   name,
   can: [],
@@ -27,9 +23,9 @@ const done = { eventId: 1, branch: null, cwd: null, head: null }
 
 describe("Scheduler", () => {
   it("priority goes first, then age", () => {
-    const plan = planOf(task("old"), task("young"), task("urgent", { priority: 5 }))
+    let plan = planOf(task("old"), task("young"), task("urgent", { priority: 5 }))
     assert.strictEqual(assigned(plan, [worker("a")]), "urgent→a")
-    give(plan, "urgent")
+    plan = give(plan, "urgent")
     assert.strictEqual(assigned(plan, [worker("a")]), "old→a")
   })
 
@@ -53,11 +49,11 @@ describe("Scheduler", () => {
     assert.match(reason(planOf(task("t")), worker("a", { online: false })), /waits for a to be online: agentd start a$/)
     assert.match(reason(planOf(task("t", { needs: ["rust"] })), worker("a")), /needs rust, which no agent can/)
     assert.match(reason(planOf(task("t", { owner: "x" })), worker("a")), /belongs to x, which is no agent/)
-    const plan = planOf(task("first"), task("second", { dependsOn: ["first"] }))
-    give(plan, "first")
-    plan.fail("first", "it broke", 2)
+    let plan = planOf(task("first"), task("second", { dependsOn: ["first"] }))
+    plan = give(plan, "first")
+    plan = plan.fail("first", "it broke", 2)
     assert.match(reason(plan, worker("a")), /1 task depends on first \(it broke\), which failed/)
-    plan.reopen("first", 3)
+    plan = plan.reopen("first", 3)
     assert.strictEqual(assigned(plan, [worker("a")]), "first→a")
     assert.strictEqual(plan.find("second")!.state, "pending")
   })
@@ -71,39 +67,38 @@ describe("Scheduler", () => {
   })
 
   it("a task that waits to be tried again is given out when its wait is over", () => {
-    const plan = planOf(task("t"))
-    give(plan, "t")
-    plan.release("t", { error: "no", counts: true, until: 5_000 }, 3_000)
+    let plan = planOf(task("t"))
+    plan = give(plan, "t")
+    plan = plan.release("t", { error: "no", counts: true, until: 5_000 }, 3_000)
     const decision = decide(plan, [worker("a")])
     assert.deepInclude(decision, { _tag: "Wait", until: 5_000 })
-    plan.advance(5_000)
+    plan = plan.advance(5_000)
     assert.strictEqual(assigned(plan, [worker("a")]), "t→a")
   })
 
   it("it is done when every task is terminal", () => {
-    const plan = planOf(task("a"), task("b"))
-    give(plan, "a")
-    plan.complete("a", done, 2)
+    let plan = planOf(task("a"), task("b"))
+    plan = give(plan, "a")
+    plan = plan.complete("a", done, 2)
     assert.strictEqual(assigned(plan, [worker("x")]), "b→x")
-    plan.cancel("b", 3)
+    plan = plan.cancel("b", 3)
     assert.strictEqual(assigned(plan, [worker("x")]), "Done")
   })
 
   it("a chain of 10,000 that breaks at its root is blocked to its end, and mended from there", () => {
-    const plan = new Plan()
-    plan.add(
+    let plan = Plan.empty.add(
       Array.from({ length: 10_000 }, (_, index) =>
         task(`t${index}`, index === 0 ? {} : { dependsOn: [`t${index - 1}`] })
       ),
       0
     )
-    give(plan, "t0")
-    plan.fail("t0", "no", 1)
+    plan = give(plan, "t0")
+    plan = plan.fail("t0", "no", 1)
     assert.strictEqual(plan.counts.blocked, 9_999)
-    plan.reopen("t0", 2)
+    plan = plan.reopen("t0", 2)
     assert.strictEqual(plan.counts.blocked, 0)
-    give(plan, "t0")
-    plan.complete("t0", done, 3)
+    plan = give(plan, "t0")
+    plan = plan.complete("t0", done, 3)
     assert.strictEqual(assigned(plan, [worker("x")]), "t1→x")
   })
 })

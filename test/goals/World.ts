@@ -9,18 +9,21 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
+import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
-import { Goals } from "../../src/goals/Goals.ts"
-import * as LiveGoals from "../../src/goals/LiveGoals.ts"
+import * as Goals from "../../src/goals/Goals.ts"
 import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
+import { Log } from "../../src/event-log/Log.ts"
 import { CrewDouble } from "./CrewDouble.ts"
 
 export const caller = { by: "ada", config: null }
@@ -45,19 +48,42 @@ export interface Setting {
 
 const defaults: typeof GoalConfig.Encoded = { autoStart: true, maxTaskErrors: 3, backoff: { base: 5, cap: 20 } }
 
+/** `breaks`: how an append fails; one that is untold is written, and its actor never hears of it. */
+const frail = (store: Log, breaks: () => "lost" | "untold" | undefined): Log => ({
+  get head() {
+    return store.head
+  },
+  get durable() {
+    return store.durable
+  },
+  flight: undefined,
+  seqOf: (stream) => store.seqOf(stream),
+  prepare: (draft) => store.prepare(draft),
+  refuses: (unit) => store.refuses(unit),
+  share: (ready) => store.share(ready),
+  append: (unit) => {
+    const how = breaks()
+    if (how !== "lost") store.append(unit)
+    if (how !== undefined) throw new StorageError({ message: "the disk is gone", remedy: "None.", reason: "io" })
+    return true
+  }
+})
+
 export class World {
   readonly crew = new CrewDouble()
   readonly log: EventLog["Service"]
+  private readonly store: Log
   /** So many appends work; the next one is lost, or written and not told. Then none works until the restart. */
   appends = Number.POSITIVE_INFINITY
   lastWord: "lost" | "untold" = "lost"
   readonly folder: string
   readonly setting: Setting
-  goals!: Goals["Service"]
+  goals!: Goals.Goals["Service"]
   private running: Scope.Closeable | undefined
 
-  constructor(log: EventLog["Service"], folder: string, setting: Setting) {
+  constructor(log: EventLog["Service"], store: Log, folder: string, setting: Setting) {
     this.log = log
+    this.store = store
     this.folder = folder
     this.setting = setting
   }
@@ -84,7 +110,7 @@ export class World {
     const nest = DynamicSupervisor.make({ name: "plans", strategy: "one_for_one", intensity: 10, period: "30 seconds" })
     const goals = Schema.decodeUnknownSync(GoalConfig)({ ...defaults, ...this.setting.goals })
     const context = yield* Layer.build(
-      LiveGoals.layer({
+      Goals.layer({
         nest,
         scratch: join(this.folder, "scratch"),
         store: "test-plans",
@@ -94,32 +120,28 @@ export class World {
           config: () => Effect.succeed({ name: "web", root: this.root, goals })
         }
       }).pipe(
+        Layer.provide(ActorSystem.layer({ log: this.frail })),
+        Layer.provide(EventLoop.layer),
         Layer.provide(DeadLetters.layerMemory()),
-        Layer.provide(Layer.succeed(EventLog, this.frail)),
+        Layer.provide(Layer.succeed(EventLog, this.log)),
         Layer.provide(Layer.succeed(AgentPort, this.crew.service)),
+        Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
         Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),
         Layer.provide(ProcessTree.layer),
         Layer.provide(NodeServices.layer)
       )
     ).pipe(Scope.provide(scope))
     yield* Supervisor.make({ name: "root", children: [nest.child] }).pipe(Scope.provide(scope))
-    this.goals = Context.get(context, Goals)
+    this.goals = Context.get(context, Goals.Goals)
     this.running = scope
     yield* this.goals.recovered
   })
 
-  private get frail(): EventLog["Service"] {
-    const gone = Effect.fail(new StorageError({ message: "the disk is gone", remedy: "None.", reason: "io" }))
-    return EventLog.of({
-      ...this.log,
-      append: (drafts) =>
-        Effect.suspend(() => {
-          this.appends--
-          if (this.appends >= 0) return this.log.append(drafts)
-          return this.appends === -1 && this.lastWord === "untold"
-            ? Effect.andThen(this.log.append(drafts), gone)
-            : gone
-        })
+  /** The log as actors append to it. */
+  private get frail(): Log {
+    return frail(this.store, () => {
+      this.appends--
+      return this.appends >= 0 ? undefined : this.appends === -1 ? this.lastWord : "lost"
     })
   }
 
@@ -177,7 +199,7 @@ export const run = <A, E>(body: (world: World) => Effect.Effect<A, E>, setting: 
   Effect.acquireUseRelease(
     Effect.gen(function* () {
       const log = yield* EventLog
-      const world = new World(log, mkdtempSync(join(tmpdir(), "agentd-plans-")), setting)
+      const world = new World(log, yield* Log, mkdtempSync(join(tmpdir(), "agentd-plans-")), setting)
       mkdirSync(world.root)
       yield* world.start
       return world

@@ -154,9 +154,15 @@ describe("Autonomy", () => {
     assert.deepInclude(stopped.payloads.at(-1), { reason: "changed my mind" })
   })
 
-  it("a spent budget stops the execution and the review, and waits elsewhere", () => {
-    assert.strictEqual(after([spent], executing).state, "stopped")
-    assert.strictEqual(after([spent], reviewing).state, "stopped")
-    assert.strictEqual(after([spent], planned).refused, "postpone")
+  it("a spent budget stops it in every state, a planner without a plan before the first task", () => {
+    const stuck = after([blocked], executing)
+    for (const stand of [after([goal]), planned, executing, reviewing, stuck]) {
+      assert.strictEqual(after([spent], stand).state, "stopped")
+    }
+    const hopeless: Event = { _tag: "unresolvable", reason: "no plan" }
+    for (const stand of [after([goal]), planned, stuck]) {
+      assert.deepInclude(after([hopeless], stand).payloads.at(-1), { reason: "no plan" })
+    }
+    assert.strictEqual(after([hopeless], reviewing).refused, "illegal")
   })
 })

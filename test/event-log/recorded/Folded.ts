@@ -15,13 +15,14 @@ import * as ConversationRow from "../../../src/agents/ConversationRow.ts"
 import type { Call } from "../../../src/agents/ToolCalls.ts"
 import type { ProjectRecord } from "../../../src/agents/Recovery.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
-import type { Channel, Seated } from "../../../src/channels/ChannelState.ts"
+import type { Channel } from "../../../src/channels/ChannelState.ts"
 import * as ChannelRecovery from "../../../src/channels/Recovery.ts"
 import * as ChannelView from "../../../src/channels/ChannelView.ts"
 import { AgentConfig } from "../../../src/config/AgentConfig.ts"
 import * as ConfigFile from "../../../src/config/ConfigFile.ts"
 import type { CallInfo } from "../../../src/domain/Messages.ts"
-import * as GoalRecovery from "../../../src/goals/Recovery.ts"
+import * as GoalRegistry from "../../../src/goals/GoalRegistry.ts"
+import { knownTo, usedBy } from "../../../src/goals/GoalState.ts"
 import * as GoalView from "../../../src/goals/GoalView.ts"
 import * as PlateRecovery from "../../../src/plates/Recovery.ts"
 import * as PlateView from "../../../src/plates/PlateView.ts"
@@ -46,6 +47,13 @@ type Put = (name: string, value: unknown) => void
 const isSnapshot = (value: object): boolean =>
   "state" in value && "data" in value && "entered" in value && "seq" in value
 
+/** Fields that states have had only since the recording. */
+const ADDED = new Set(["amongAgents", "claims", "registered", "rejoin", "restAfterPosts", "using", "waits"])
+
+/** The seats that pause, of a turn queue; a channel's own `paused` was there. */
+const isAdded = (field: string, value: unknown): boolean =>
+  ADDED.has(field) || (field === "paused" && Array.isArray(value))
+
 /** Maps and sets in an order of their own. */
 const plain = (value: unknown): unknown => {
   if (HashMap.isHashMap(value)) return plain(new Map(HashMap.toEntries(value)))
@@ -57,7 +65,10 @@ const plain = (value: unknown): unknown => {
   if (typeof value !== "object" || value === null) return value
   return Object.fromEntries(
     Object.entries(value)
-      .filter(([key, one]) => one !== undefined && typeof one !== "function" && !(key === "seq" && isSnapshot(value)))
+      .filter(
+        ([key, one]) =>
+          one !== undefined && typeof one !== "function" && !isAdded(key, one) && !(key === "seq" && isSnapshot(value))
+      )
       .toSorted(([a], [b]) => (a < b ? -1 : 1))
       .map(([key, one]) => [key, plain(one)])
   )
@@ -164,8 +175,13 @@ const putProjects = Effect.fnUntraced(function* (put: Put, { configs, now }: Aro
 
 const putChannel = (put: Put, channel: Channel, project: string, agents: ProjectRecord["agents"], now: number) => {
   const { conversation, name, seats, ...rest } = channel
-  put(`${conversation} channel/${name}`, rest)
-  for (const [agent, { stand, ...facts }] of seats as Iterable<[string, Seated]>) {
+  // once kept beside the seats: who waits, in the order in which the waits began
+  const waiting = Object.values(seats)
+    .filter(({ stand }) => stand.state === "WAITING")
+    .toSorted((a, b) => a.stand.entered - b.stand.entered)
+    .map(({ agent }) => agent)
+  put(`${conversation} channel/${name}`, { ...rest, assigned: new Set(rest.assigned), waiting })
+  for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
   }
@@ -177,28 +193,35 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
 }
 
 const putGoals = Effect.fnUntraced(function* (put: Put, now: number) {
-  const { records } = yield* GoalRecovery.recover(yield* EventLog)
+  const log = yield* EventLog
+  const streams = yield* log.streams
+  const found = yield* GoalRegistry.recover(
+    log,
+    streams.map(({ stream }) => stream)
+  )
+  const records = [...found].map(([stream, goals]) => [stream, GoalRegistry.recordsOf(goals)] as const)
   const options = {} as Parameters<typeof GoalView.infoOf>[0]["options"]
   for (const [conversation, goals] of records) {
-    for (const { book, figures, goalId, left, stand } of goals.values()) {
+    for (const { figures, goalId, left, stand, state } of goals.values()) {
       put(`${conversation} plan/${goalId}`, stand)
-      const shown = book === undefined ? figures : GoalView.figuresOf(book)
+      const shown = state === undefined ? figures : GoalView.figuresOf(state)
       put(`${conversation} plan/${goalId}: facts`, {
         left,
-        rejected: book?.rejected,
-        findings: book?.findings,
-        followed: book?.followed,
-        revise: book?.revise,
-        reviewed: book?.reviewed,
-        loads: book?.loads,
-        used: book?.used,
-        known: book?.known
+        rejected: state?.rejected,
+        findings: state?.findings,
+        followed: state?.followed,
+        revise: state?.revise,
+        reviewed: state?.reviewed,
+        loads: state?.loads,
+        used: state && usedBy(state),
+        known: state && knownTo(state)
       })
       const of = { goalId, conversation, project: "", stand, figures: shown, detail: undefined }
       put(`row: goal ${conversation}/${goalId}`, GoalView.infoOf({ ...of, options: figures.options ?? options }, now))
-      for (const node of book?.plan.nodes ?? []) {
+      for (const node of state?.plan.nodes ?? []) {
         put(`row: task ${conversation}/${goalId}/${node.task.id}`, GoalView.taskOf(node))
-        const { agent, attempts, base, began, broken, given, messageId, missing, notBefore, task } = node
+        const { agent, attempts, base, began, broken, given, messageId, notBefore, task } = node
+        const missing = task.dependsOn.filter((id) => state?.plan.find(id)?.state !== "completed").length
         const facts = { agent, attempts, base, began, broken, given, messageId, missing, notBefore, task }
         put(`${conversation} plan/${goalId}: task ${task.id}`, facts)
       }
@@ -213,7 +236,9 @@ const putPlates = Effect.fnUntraced(function* (put: Put, now: number) {
     put(`${plateId} plate/${plateId}`, stand)
     put(`${plateId} plate/${plateId}: facts`, facts)
     const unread = { transcript: undefined, branch: undefined, heard: stand.at, watchable: false }
-    put(`row: plate ${plateId}`, PlateView.row({ plateId, stand, facts, ...unread }, null, now))
+    // what a posted tool is called with was not kept when these were recorded
+    const known = { ...facts, using: null }
+    put(`row: plate ${plateId}`, PlateView.row({ plateId, stand, facts: known, ...unread }, null, now))
   }
 })
 

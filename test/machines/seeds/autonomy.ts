@@ -41,10 +41,16 @@ export const autonomy: Seed = {
       because: "a person can stop a plan that has not ended in any state"
     },
     {
-      from: ["reviewing"],
+      from: ["goal_received", "planning", "reviewing", "blocked"],
       event: ["budget_exhausted"],
       to: "stopped",
-      because: "the critic costs, too"
+      because: "the planner and the critic cost, too, and who is blocked may have spent what is left"
+    },
+    {
+      from: ["goal_received", "planning"],
+      event: ["unresolvable"],
+      to: "stopped",
+      because: "a planner that gives no plan is no person's cancel"
     },
     {
       from: ["executing"],

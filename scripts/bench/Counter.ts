@@ -1,0 +1,87 @@
+/**
+ * Counter: the actors that the benches of the core measure. Each message is one rune of
+ * some 40 bytes of payload, as a worker's or an inbox's plain move makes it.
+ */
+import { Effect } from "effect"
+import { actor, later, type EventSourcedActor, type Ref } from "../../src/event-actor/EventSourcedActor.ts"
+import { define, to } from "../../src/event-actor/StateMachine.ts"
+import { type MachineState, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+
+interface Hello {
+  readonly _tag: "Hello"
+}
+
+export type Message =
+  | Hello
+  /** Goes on to the next one of the ring until nothing is left. */
+  | {
+      readonly _tag: "Hop"
+      readonly left: number
+      readonly ring: ReadonlyArray<Ref<Message>>
+      readonly end: () => void
+    }
+  /** Works a little, and tells itself to go on. */
+  | { readonly _tag: "Busy" }
+  | { readonly _tag: "Crash" }
+
+export const hello: Hello = { _tag: "Hello" }
+const busy: Message = { _tag: "Busy" }
+/** Made once: what an Error costs to make is not what a restart costs. */
+const crash = new Error("crash")
+
+const spin = (turns: number): number => {
+  let sum = 0
+  for (let n = 0; n < turns; n++) sum += n
+  return sum
+}
+
+const decide: Counter["decide"] = (count, message, { self }) => {
+  if (message._tag === "Crash") throw crash
+  const event = { _tag: "Hello", n: count }
+  const runes = [{ kind: "inbox.received", from: "Open", to: "Open", trigger: "Hello", payload: { event } }]
+  const state = count + 1
+  if (message._tag === "Hello") return { runes, state }
+  if (message._tag === "Busy") {
+    spin(100)
+    return { runes, state, tells: [later(self as Ref<Message>, busy)] }
+  }
+  const { end, left, ring } = message
+  if (left === 0) return { runes, state, acts: [end] }
+  return { runes, state, tells: [later(ring[left % ring.length]!, { ...message, left: left - 1 })] }
+}
+
+type Counter = EventSourcedActor<number, Message, () => void>
+
+/** By functions. */
+export const counter = actor<number, Message, () => void>({
+  initial: 0,
+  decide,
+  apply: (count) => count + 1,
+  perform: (end) => end()
+})
+
+/** One whose incarnation is a fiber: it runs something all its life. */
+export const running = actor<number, Message, () => void>({
+  ...counter,
+  activities: () => [{ name: "stays", key: 0 }],
+  run: () => Effect.never
+})
+
+const machine = define<"Open", Hello, number, never, "inbox.received">()({
+  name: "counter",
+  initial: "Open",
+  final: [],
+  rune: "inbox.received",
+  guards: {},
+  updates: { count: (count) => count + 1 },
+  actions: {},
+  timers: {},
+  fields: {},
+  states: { Open: {} },
+  table: { Open: { Hello: to("Open", { set: "count" }) } }
+})
+
+export type Table = MachineState<"Open", number>
+
+/** By a table. */
+export const table = stateMachineActor({ machine, data: 0 })

@@ -1,0 +1,404 @@
+/**
+ * GoalRegistry: every goal of the log: recovers them at the start, keeps those alive
+ * that have not ended, and tells them what happens to agents and conversations.
+ *
+ * Guarantees: a goal that fails touches no other; a goal whose runes do not fold (a log
+ * of a newer agentd, an archived conversation) is named and left out; of a goal that
+ * has ended a row stays.
+ */
+import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Stream } from "effect"
+import { existsSync } from "node:fs"
+import type { System } from "../event-actor/ActorSystem.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import type { Environment } from "../backends/process/RunProcess.ts"
+import type { AgentPort } from "../domain/AgentPort.ts"
+import type { Conversations, Standing } from "../domain/Conversations.ts"
+import type { GoalConfig } from "../config/GoalConfig.ts"
+import type { Caller, CommandRefused } from "../domain/Messages.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import * as GoalMachine from "./GoalMachine.ts"
+import * as Activities from "./Activities.ts"
+import { definition, GoalActor, type Needs, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
+import {
+  actorOf,
+  apply as applyTo,
+  fromPlain,
+  type GoalState,
+  initial,
+  isFinal,
+  type PlainGoal,
+  type Stand,
+  toPlain
+} from "./GoalState.ts"
+import * as ReviewGate from "./ReviewGate.ts"
+import { type Figures, figuresOf } from "./GoalView.ts"
+
+/** What its projects say, which this layer cannot know. */
+export interface Projects {
+  /** The conversation that a caller stands in. */
+  readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
+  /** Undefined for a project whose config cannot be read. */
+  readonly config: (conversation: string) => Effect.Effect<(Project & { readonly goals: GoalConfig }) | undefined>
+}
+
+export interface Options {
+  /** Where the goals belong in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  readonly projects: Projects
+  /** A folder of agentd's own: checkouts for checks are made in it. */
+  readonly scratch: string
+  /** Marks the processes of this store's checks. */
+  readonly store: string
+  /** What checks inherit. */
+  readonly environment: Environment
+}
+
+/** What is known of a goal besides the goal itself, where it is alive. */
+export interface GoalRecord {
+  readonly conversation: string
+  readonly goalId: string
+  readonly stand: Stand
+  /** The newest rune of the goal, by its eventId. */
+  readonly upTo: number
+  /** Undefined once the goal has ended. */
+  readonly state: GoalState | undefined
+  readonly figures: Figures
+  /** The tasks in flight when the goal was stopped. */
+  readonly left: ReadonlyArray<{ readonly agent: string; readonly messageId: string }>
+}
+
+const recordOf = (conversation: string, goalId: string, state: GoalState): GoalRecord => {
+  const { stand, upTo } = state
+  const ended = isFinal(stand)
+  const of = { conversation, goalId, stand, upTo, figures: figuresOf(state) }
+  return { ...of, state: ended ? undefined : state, left: ended ? leftOf(state) : [] }
+}
+
+const leftOf = ({ plan, stand }: GoalState): GoalRecord["left"] =>
+  Object.keys(stand.data.inFlight).flatMap((id) => {
+    const node = plan.find(id)
+    return node?.agent == null || node.messageId === null ? [] : [{ agent: node.agent, messageId: node.messageId }]
+  })
+
+/** The goals of one conversation by name, as far as their runes fold. */
+type Goals = HashMap.HashMap<string, GoalRecord | "archived" | "broken">
+
+const PREFIX = actorOf("")
+const kinds: ReadonlySet<string> = new Set(GoalMachine.kinds)
+
+const apply = (goals: Goals, rune: Rune): Goals => {
+  if (!rune.actor.startsWith(PREFIX) || !kinds.has(rune.kind)) return goals
+  const goalId = rune.actor.slice(PREFIX.length)
+  const known = Option.getOrUndefined(HashMap.get(goals, goalId))
+  if (typeof known === "string") return goals
+  try {
+    if (known !== undefined && known.state === undefined) throw new Error(`${goalId} has ended`)
+    return HashMap.set(goals, goalId, recordOf(rune.stream, goalId, applyTo(known?.state ?? initial, rune)))
+  } catch {
+    // an archive takes payloads in order
+    return HashMap.set(goals, goalId, rune.payload["event"] === undefined ? "archived" : "broken")
+  }
+}
+
+type PlainRecord = Omit<GoalRecord, "state"> & { readonly state: PlainGoal | null }
+
+/** What a conversation's runes say of its goals. */
+export const fold: StreamFold<Goals> = {
+  name: "goals",
+  version: 1,
+  initial: HashMap.empty(),
+  apply,
+  toPlain: (goals) =>
+    Array.from(goals, ([goalId, record]) => [
+      goalId,
+      typeof record === "string"
+        ? record
+        : { ...record, state: record.state === undefined ? null : toPlain(record.state) }
+    ]),
+  fromPlain: (plain) =>
+    HashMap.fromIterable(
+      (plain as ReadonlyArray<[string, PlainRecord | "archived" | "broken"]>).map(([goalId, record]) => [
+        goalId,
+        typeof record === "string"
+          ? record
+          : { ...record, state: record.state === null ? undefined : fromPlain(record.state) }
+      ])
+    )
+}
+
+/** Reads the goals of each conversation by itself; one that cannot be read is left out, and said. */
+export const recover = Effect.fnUntraced(function* (log: EventLog["Service"], conversations: ReadonlyArray<string>) {
+  const found = new Map<string, Goals>()
+  const broken: Array<string> = []
+  for (const conversation of conversations) {
+    const recovered = yield* Effect.result(log.recover(conversation, { goals: fold }))
+    if (recovered._tag === "Failure") {
+      yield* Effect.logWarning(`the goals of ${conversation} cannot be read: ${recovered.failure.message}`)
+      continue
+    }
+    const { state } = recovered.success.goals
+    found.set(conversation, state)
+    for (const [goalId, record] of state) if (record === "broken") broken.push(`${conversation}/${goalId}`)
+  }
+  if (broken.length > 0) yield* Effect.logWarning(`goals that the log no longer tells: ${broken.join(", ")}`)
+  return found as ReadonlyMap<string, Goals>
+})
+
+/** The goals that fold, by name. */
+export const recordsOf = (goals: Goals): ReadonlyMap<string, GoalRecord> =>
+  new Map([...goals].flatMap(([goalId, record]) => (typeof record === "string" ? [] : [[goalId, record] as const])))
+
+interface Alive {
+  readonly goal: GoalActor
+  readonly scope: CommitScope
+}
+
+/** Tasks of a goal that was stopped longer ago have been taken back, or have ended by themselves. */
+const STALE = 86_400_000
+
+/** What the registry is made of. */
+export interface Parts {
+  readonly options: Options
+  readonly log: EventLog["Service"]
+  readonly system: System
+  readonly agents: AgentPort["Service"]
+  readonly conversations: Conversations["Service"]
+  readonly ready: Deferred.Deferred<void, StorageError>
+  /** What goals run in. */
+  readonly context: Context.Context<Needs>
+  readonly scope: Scope.Scope
+}
+
+/** Moves of a conversation's goals after which their states are kept anew. */
+const KEEP_EVERY = 512
+/** Tasks of the open goals of a conversation beyond which their states are not kept: it would hold others up. */
+const MAX_KEPT = 5_000
+
+export class GoalRegistry {
+  readonly records: Map<string, Map<string, GoalRecord>> = new Map()
+  /** Goals by conversation as the log was found, those that do not fold included: their names are taken. */
+  private found: ReadonlyMap<string, Goals> = new Map()
+  private readonly unread = new Set<string>()
+  /** Moves by conversation since its goals were kept. */
+  private readonly moves = new Map<string, number>()
+  private readonly alive = new Map<string, Alive>()
+  /** Where conversations stand whose standing has changed since the start. */
+  private readonly standings = new Map<string, Standing>()
+  readonly parts: Parts
+
+  constructor(parts: Parts) {
+    this.parts = parts
+  }
+
+  /** The live goal; undefined where the goal has ended or is parked. */
+  find(record: Named): GoalActor | undefined {
+    return this.alive.get(keyOf(record))?.goal
+  }
+
+  private standing(conversation: string): Standing {
+    return this.standings.get(conversation) ?? this.parts.conversations.standing(conversation)
+  }
+
+  /** True where the conversation's log takes nothing more. */
+  isSealed(conversation: string): boolean {
+    return this.standing(conversation) === "sealed"
+  }
+
+  private goalsOf(conversation: string): Map<string, GoalRecord> {
+    const known = this.records.get(conversation)
+    if (known !== undefined) return known
+    const fresh = new Map<string, GoalRecord>()
+    this.records.set(conversation, fresh)
+    return fresh
+  }
+
+  /** Hands reports of agents to the goals of their conversation. */
+  readonly listen = Effect.suspend(() =>
+    Stream.runForEach(this.parts.agents.reports, (report) =>
+      Effect.sync(() => {
+        for (const record of this.records.get(report.conversation)?.values() ?? []) this.find(record)?.heard(report)
+      })
+    )
+  ).pipe(Effect.andThen(Effect.never))
+
+  /** Follows the conversations: goals of a resumed one go on, goals of a sealed one are parked. */
+  readonly follow = Effect.suspend(() =>
+    Stream.runForEach(this.parts.conversations.changes, ({ conversation, standing }) =>
+      Effect.sync(() => {
+        this.standings.set(conversation, standing)
+        for (const record of this.records.get(conversation)?.values() ?? []) {
+          this.find(record)?.wake()
+          if (standing === "sealed") Effect.runForkWith(this.parts.context)(this.park(record))
+        }
+      })
+    )
+  ).pipe(Effect.andThen(Effect.never))
+
+  /** A record under the next free name of the conversation. */
+  newRecord(conversation: string): GoalRecord {
+    const goals = this.goalsOf(conversation)
+    const names = [...goals.keys(), ...HashMap.keys(this.found.get(conversation) ?? fold.initial)]
+    const numbers = names.map((goalId) => Number(goalId.slice(1)))
+    const record = recordOf(conversation, `g${Math.max(0, ...numbers.filter(Number.isInteger)) + 1}`, initial)
+    goals.set(record.goalId, record)
+    return record
+  }
+
+  /** Starts the goal's actor from the record's state. */
+  readonly animate = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
+    const { agents, context, log, options, scope: around, system } = this.parts
+    const { conversation, goalId, state } = record
+    const name = actorOf(goalId)
+    const scope = new CommitScope(system, { id: `${conversation}/${name}`, stream: conversation })
+    const surroundings = {
+      conversation,
+      agents,
+      log,
+      project: options.projects.config(conversation),
+      takesWork: () => this.standing(conversation) === "working",
+      scope: around,
+      scratch: options.scratch,
+      store: options.store,
+      environment: options.environment,
+      moved: () => this.moved(conversation)
+    }
+    const goal = new GoalActor(goalId, surroundings, (of) => {
+      const activities = Activities.of(of)
+      const actor = definition({
+        perform: (action) =>
+          action._tag === "CancelTasks"
+            ? of.cancelTasks(action.taskIds)
+            : Effect.sync(() => void Effect.runForkWith(context)(this.retire(record))),
+        run: (name, entered) => Effect.provideContext(activities[name](entered), context)
+      })
+      return scope.add(name, actor, state ?? initial)
+    })
+    this.alive.set(keyOf(record), { goal, scope })
+    yield* options.nest.add(scope)
+    return goal
+  })
+
+  /** Ends the goal's actor; the record keeps the last state. */
+  private readonly leave = Effect.fnUntraced(
+    { self: this },
+    function* (this: GoalRegistry, record: Named, before: (goal: GoalActor) => Effect.Effect<void>) {
+      const { conversation, goalId } = record
+      const found = this.alive.get(keyOf(record))
+      if (found === undefined || !this.alive.delete(keyOf(record))) return
+      const { goal, scope } = found
+      const goals = this.goalsOf(conversation)
+      if (goals.has(goalId)) goals.set(goalId, recordOf(conversation, goalId, goal.state))
+      yield* before(goal)
+      yield* this.parts.options.nest.remove(scope.id)
+      scope.close()
+    }
+  )
+
+  /** Ends the actor of a goal that has ended. */
+  private retire(record: Named) {
+    return this.leave(record, Activities.tidy)
+  }
+
+  /** Ends the actor of a goal that cannot go on; the goal stays as it stands. */
+  private park(record: Named) {
+    return this.leave(record, () => Effect.void)
+  }
+
+  /** Forgets a goal that could not be submitted. */
+  readonly drop = (record: Named) =>
+    Effect.suspend(() => {
+      this.records.get(record.conversation)?.delete(record.goalId)
+      return this.park(record)
+    })
+
+  /** Starts the open goals of a conversation that is not sealed. */
+  private readonly revive = Effect.fnUntraced(
+    { self: this },
+    function* (this: GoalRegistry, conversation: string, goals: ReadonlyMap<string, GoalRecord>) {
+      if (this.isSealed(conversation)) return
+      for (const record of goals.values()) if (record.state !== undefined) yield* this.animate(record)
+    }
+  )
+
+  /** Completes the end of a goal that an earlier daemon may have left half done; a repetition changes nothing. */
+  private readonly finish = Effect.fnUntraced({ self: this }, function* (this: GoalRegistry, record: GoalRecord) {
+    const { agents, options } = this.parts
+    const { conversation, goalId, left, stand } = record
+    if (!isFinal(stand)) return
+    const scratch = scratchOf(options.scratch, conversation, goalId)
+    if (existsSync(scratch)) {
+      const project = yield* options.projects.config(conversation)
+      if (project !== undefined) yield* ReviewGate.clear(project.root, scratch)
+    }
+    if ((yield* Clock.currentTimeMillis) - stand.at > STALE) return
+    for (const { agent, messageId } of left) yield* takeBack(agents, { conversation, agent }, messageId, goalId)
+  })
+
+  readonly recover = Effect.gen({ self: this }, function* () {
+    const known = yield* this.parts.conversations.known
+    this.found = yield* recover(this.parts.log, known)
+    for (const conversation of known) if (!this.found.has(conversation)) this.unread.add(conversation)
+    for (const [conversation, goals] of this.found) this.records.set(conversation, new Map(recordsOf(goals)))
+    for (const [conversation, goals] of this.records) yield* this.revive(conversation, goals)
+  })
+
+  /** True where the conversation's goals could not be read: which names are taken is not known. */
+  isUnread(conversation: string): boolean {
+    return this.unread.has(conversation)
+  }
+
+  private moved(conversation: string): void {
+    const moves = (this.moves.get(conversation) ?? 0) + 1
+    this.moves.set(conversation, moves)
+    if (moves >= KEEP_EVERY) this.keep(conversation)
+  }
+
+  /** Keeps the states of a conversation's goals, so that the next start reads only later runes. */
+  private keep(conversation: string): void {
+    this.moves.delete(conversation)
+    let goals = this.found.get(conversation) ?? fold.initial
+    let [upTo, open] = [0, 0]
+    for (const record of this.goalsOf(conversation).values()) {
+      const goal = this.find(record)
+      const now = goal === undefined ? record : recordOf(conversation, record.goalId, goal.state)
+      upTo = Math.max(upTo, now.upTo)
+      open += now.state?.plan.size ?? 0
+      // a goal without a rune may still come to nothing
+      if (now.upTo > 0) goals = HashMap.set(goals, now.goalId, now)
+    }
+    // runes land in the order of their ids: what is older than the newest is in the states, too
+    if (upTo > 0 && open <= MAX_KEPT) this.parts.log.keep(conversation, fold, goals, upTo)
+  }
+
+  /** Keeps what has changed since. */
+  readonly keepAll = Effect.sync(() => {
+    for (const conversation of this.moves.keys()) this.keep(conversation)
+  })
+
+  /** Completes the ends of all goals that had ended when the daemon began. */
+  readonly afterwards = Effect.suspend(() => {
+    const ended = [...this.records.values()].flatMap((goals) => [...goals.values()])
+    return Effect.forEach(ended, (record) => this.finish(record), { discard: true })
+  })
+
+  readonly stopAll = (conversation: string, by: string, reason: string): Effect.Effect<void> =>
+    Effect.forEach(
+      [...(this.records.get(conversation)?.values() ?? [])],
+      (record) => {
+        const goal = this.find(record)
+        return goal === undefined
+          ? Effect.void
+          : Effect.catch(goal.moveIfStill({ _tag: "user_cancel", by: by || OURSELVES, reason }), (error) =>
+              Effect.logWarning(`${conversation}/${record.goalId}: ${error.message}`)
+            )
+      },
+      { discard: true }
+    )
+}
+
+type Named = Pick<GoalRecord, "conversation" | "goalId">
+
+const keyOf = ({ conversation, goalId }: Named): string => `${conversation}/${goalId}`
