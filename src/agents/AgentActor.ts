@@ -1,100 +1,301 @@
 /**
- * AgentActor: the Agent machine of one agent, animated: its life from the spawn to
- * its end, one actor for each incarnation.
+ * AgentActor: the life of one agent, as an actor: its incarnations, one after the other,
+ * and what the present one has spent.
  *
- * The worker makes it ready and the turns make it busy; it says when it ends, which
- * ends the worker. It decides nothing that its table does not.
+ * Guarantees: what was spent is durable with what was done about it: a budget that is
+ * spent ends the turn, then the agent; the time of a turn is counted while it runs; a
+ * crash loses no more than a minute of it. An end is told to the worker in the append
+ * that states it.
  */
-import { Effect } from "effect"
-import type { DeadLetters } from "../event-actor/DeadLetters.ts"
-import * as MachineActor from "../event-actor/MachineActor.ts"
-import type { RuneRef, RuneDraft } from "../event-log/Rune.ts"
+import { Clock, Duration, Effect } from "effect"
+import {
+  actor,
+  type Context,
+  type Decision,
+  type Draft,
+  type Refusal,
+  type Tell,
+  tell
+} from "../event-actor/EventSourcedActor.ts"
+import { evolve } from "../event-actor/StateMachine.ts"
+import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
-import { step } from "../event-actor/StateMachine.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import { enteredBy, isActive, type LifeState, meterName, move, refOf, Siblings } from "./AgentStates.ts"
+import * as Budget from "./Budget.ts"
+import { next } from "./NextTurn.ts"
+import { RunPlace } from "./RunPlace.ts"
+import type * as TurnMachine from "./TurnMachine.ts"
 
-export type AgentActor = MachineActor.MachineActor<AgentMachine.State, AgentMachine.Event, AgentMachine.Data>
-export type Snapshot = AgentActor["snapshot"]
-type Act = MachineActor.Context<AgentMachine.State, AgentMachine.Event, AgentMachine.Data>
+export type LifeMessage =
+  | AgentMachine.Event
+  /** Spent in the turn, besides its time. */
+  | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Partial<Budget.Spent> }
+  /** The time of the turn is looked at. */
+  | { readonly _tag: "Tick"; readonly turnId: string }
+  /** Who watches the agent is told whether it is there. */
+  | { readonly _tag: "Announce" }
+  /** It waits for a place and is ended before it has begun. */
+  | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
 
-/** What its life moves. */
-export interface Life {
-  readonly agent: string
-  readonly conversation: string
-  readonly log: EventLog["Service"]
-  readonly deadLetters: DeadLetters["Service"]
-  /** It has nothing to do, and can be reached. */
-  readonly idle: (cause: RuneRef) => Effect.Effect<void>
-  readonly interruptTurn: (turnId: string, reason: string) => Effect.Effect<void>
-  readonly forceStop: (turnId: string) => Effect.Effect<void>
-  /** How the turn that it is busy with has ended; undefined while it has not. */
-  readonly ended: (turnId: string) => AgentMachine.Event | undefined
-  /** It has ended: its worker ends, whoever watches is told. */
-  readonly release: (data: AgentMachine.Data, failed: boolean, cause: RuneRef) => Effect.Effect<void>
-}
+type Inner =
+  /** Something has changed that may give it work. */
+  | { readonly _tag: "Look" }
+  /** It has ended, and an older daemon may not have told its worker. */
+  | { readonly _tag: "HasEnded" }
 
-const perform = (life: Life, action: AgentMachine.Action, act: Act): Effect.Effect<void> => {
-  const { turnId } = action
-  if (turnId === null) return Effect.void
-  switch (action._tag) {
-    case "StartTurn": // its TurnActor has started it, and says so here
-      return Effect.void
-    case "InterruptTurn":
-      return life.interruptTurn(turnId, `the budget of ${act.snapshot.data.spent} is spent`)
-    case "ForceStopTurn":
-      return life.forceStop(turnId)
+type Act =
+  | AgentMachine.Action
+  | { readonly _tag: "Born" }
+  | { readonly _tag: "Announce" }
+  | { readonly _tag: "CountUsage"; readonly spent: Partial<Budget.Spent>; readonly ref: RuneRef }
+
+/** The time of a turn is written this often, ms. */
+const TICK = 60_000
+
+const unborn = { state: "[*]", data: AgentMachine.initial(), entered: 0, seq: 0, at: 0 } as const
+export const fresh: LifeState = { ...unborn, spent: Budget.nothing, countedTo: 0 }
+
+const number = (value: unknown): number => (typeof value === "number" ? value : 0)
+
+const used = (state: LifeState, { at, payload }: Pick<Rune, "at" | "payload">): LifeState => {
+  const wallTime = number(payload["wall_time"])
+  const spent = {
+    tokens: number(payload["tokens"]),
+    toolCalls: number(payload["tool_calls"]),
+    wallTime,
+    usd: number(payload["usd"])
   }
+  return { ...state, spent: Budget.add(state.spent, spent), countedTo: wallTime > 0 ? at : state.countedTo }
 }
 
-export const make = (life: Life, snapshot: Snapshot) =>
-  Effect.flatMap(
-    MachineActor.kind({
-      machine: AgentMachine.Agent,
-      log: life.log,
-      deadLetters: life.deadLetters,
-      perform: (action: AgentMachine.Action, act: Act) => perform(life, action, act),
-      activities: {
-        // its worker tells when there is a place to work in, or that there cannot be one
-        InitAgent: () => Effect.void,
-        TakeWork: (act: Act) => life.idle(act.cause),
-        WatchTurn: (act: Act) => {
-          const ended = life.ended(act.snapshot.data.turnId ?? "")
-          return ended === undefined ? Effect.void : act.self.tell(ended, act.cause)
-        },
-        ReleaseAgent: (act: Act) => life.release(act.snapshot.data, act.snapshot.state === "failed", act.cause)
-      }
-    }),
-    (kind) => {
-      const actor = addressOf(life.agent)
-      return kind.make({ address: `${life.conversation}/${actor}`, actor, stream: life.conversation, snapshot })
+/** An incarnation begins anew: with nothing spent. */
+const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
+  event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo } : state
+
+/** A turn begins: its time counts from here. */
+const after = (moved: Omit<LifeState, "spent" | "countedTo">, of: LifeState, at: number): LifeState => ({
+  ...moved,
+  spent: of.spent,
+  countedTo: moved.state === "running_turn" && of.state !== "running_turn" ? at : of.countedTo
+})
+
+export const apply = (state: LifeState, rune: Rune): LifeState => {
+  if (rune.kind === "agent.usage") return used(state, rune)
+  const of = before(state, rune.payload["event"] as AgentMachine.Event)
+  return after(evolve(AgentMachine.Agent, of, rune), of, rune.at)
+}
+
+/** How the agent hears of a turn's end. */
+export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event | undefined => {
+  if (ended === null || turnId === null) return undefined
+  if (ended.outcome === "error") return { _tag: "turn_error", turnId, message: ended.reason ?? "" }
+  return { _tag: `turn_${ended.outcome}`, turnId }
+}
+
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, config, conversation, home, recoveredTo, report } = setting
+  const { live, slot } = place
+
+  /** An end ends the worker, unless that has ended first. */
+  const ends = ({ data, state }: LifeState, { toWorker, worker }: Siblings): ReadonlyArray<Tell> => {
+    if ((state !== "terminated" && state !== "failed") || worker.now === undefined || worker.now.state === "Stopped") {
+      return []
     }
-  )
-
-export const addressOf = (agent: string): string => `agent/${agent}`
-
-/** Where an incarnation's machine stands before its first rune. */
-export const fresh: Snapshot = MachineActor.start(AgentMachine.Agent, AgentMachine.initial())
-
-/** The whole life of one that ends before anything of it lives: its runes, without an actor. */
-export const unlived = (
-  { agent, conversation }: Pick<Life, "agent" | "conversation">,
-  events: ReadonlyArray<AgentMachine.Event>
-): ReadonlyArray<RuneDraft> => {
-  const drafts: Array<RuneDraft> = []
-  let { data, state }: { data: AgentMachine.Data; state: AgentMachine.State } = fresh
-  for (const event of events) {
-    const moved = step(AgentMachine.Agent, state, data, event)
-    if (moved._tag === "Refused") continue
-    drafts.push({
-      stream: conversation,
-      kind: moved.kind,
-      actor: addressOf(agent),
-      from: state,
-      to: moved.state,
-      trigger: event._tag,
-      payload: moved.payload
-    })
-    ;({ data, state } = moved)
+    const reason = data.reason ?? "ended"
+    return [
+      tell(
+        toWorker,
+        data.spent === null
+          ? { _tag: "OperatorStop", by: "agentd", reason }
+          : {
+              _tag: "FatalError",
+              message: reason,
+              remedy: `Raise its budget in agentd.jsonc, or start it again with a fresh one: agentd start ${setting.project()}/${agent}`
+            }
+      )
+    ]
   }
-  return drafts
-}
+
+  const stops = (action: AgentMachine.Action, { data }: LifeState, { toTurn }: Siblings): ReadonlyArray<Tell> => {
+    const { turnId } = action
+    if (turnId === null || action._tag === "StartTurn") return []
+    const reason = action._tag === "InterruptTurn" ? `the budget of ${data.spent} is spent` : "the agent was killed"
+    return [tell(toTurn, { _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial })]
+  }
+
+  const step = (state: LifeState, event: AgentMachine.Event, context: Context): Decision<LifeState, Act> | Refusal => {
+    const of = before(state, event)
+    const moved = move(AgentMachine.Agent, of, event, context)
+    if (typeof moved === "string") return moved
+    const result = after(moved.after, of, context.now)
+    const siblings = new Siblings(agent, context)
+    return {
+      runes: [moved.draft],
+      state: result,
+      tells: [
+        ...moved.actions.flatMap((action) => stops(action, result, siblings)),
+        ...ends(result, siblings),
+        ...(result.state === "idle" ? [tell(context.self as never, { _tag: "Look" })] : [])
+      ],
+      acts: event._tag === "spawn_requested" ? [{ _tag: "Born" }] : moved.actions
+    }
+  }
+
+  /** What was spent, the time of the turn up to now with it; where a budget is spent by that, the end. */
+  const use = (
+    state: LifeState,
+    { spent, turnId }: { readonly turnId: string; readonly spent: Partial<Budget.Spent> },
+    context: Context
+  ): Decision<LifeState, Act> => {
+    const { turn } = new Siblings(agent, context)
+    // what an earlier daemon ran is not counted up to now
+    const runs = state.state === "running_turn" && state.data.turnId === turnId && state.entered > recoveredTo
+    const isLive = runs && (isActive(turn) || turn.data.turnId === turnId)
+    const wallTime = isLive ? Math.max(0, context.now - state.countedTo) : 0
+    const all = { ...spent, wallTime }
+    const { tokens = 0, toolCalls = 0, usd = 0 } = all
+    if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
+    const payload = { agent_id: agent, turn_id: turnId, tokens, tool_calls: toolCalls, wall_time: wallTime, usd }
+    const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
+    const counted = used(state, { at: context.now, payload })
+    const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", spent: all, ref: refOf(context, conversation) }]
+    const exhausted = Budget.exhausted(config().budget, counted.spent)
+    const tells =
+      exhausted === undefined ? [] : [tell(context.self as never, { _tag: "budget_exhausted", ...exhausted })]
+    return { runes: [usage], state: counted, tells, acts }
+  }
+
+  const forgo = (
+    { by, reason, spawn }: Extract<LifeMessage, { _tag: "Forgo" }>,
+    context: Context
+  ): Decision<LifeState, Act> | Refusal => {
+    const born = move(AgentMachine.Agent, unborn, spawn, context)
+    if (typeof born === "string") return born
+    const ended = move(AgentMachine.Agent, born.after, { _tag: "kill_forced", by, reason }, context, 1)
+    if (typeof ended === "string") return ended
+    return {
+      runes: [born.draft, ended.draft],
+      state: { ...fresh, ...ended.after },
+      reply: { eventId: context.nextId + 1 }
+    }
+  }
+
+  const perform = (action: Act, state: LifeState): Effect.Effect<void> => {
+    switch (action._tag) {
+      case "Announce":
+        return announce(state)
+      case "Born":
+        return Effect.sync(() => place.over.closeUnsafe())
+      case "CountUsage":
+        return home.used(agent, action.spent, action.ref)
+      case "ForceStopTurn":
+        return live.run === undefined ? Effect.void : slot.kill(live.run.runId)
+      // the turn is told in the same macrostep
+      case "StartTurn":
+      case "InterruptTurn":
+        return Effect.void
+    }
+  }
+
+  /** Whether it is there for turns, and whether it has one. */
+  const announce = (state: LifeState) =>
+    Effect.gen(function* () {
+      if (state.state !== "idle" && state.state !== "running_turn") return
+      const ref = enteredBy(state, conversation)
+      const of = { conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at: yield* Clock.currentTimeMillis }
+      const reason = home.barred()
+      if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, how: "stopped" })
+      // until its worker is ready for the next run
+      if (live.lost !== undefined) return
+      yield* report({ ...of, _tag: "Online" })
+      if (state.state === "idle") yield* report({ ...of, _tag: "Idle" })
+    })
+
+  const definition = actor<LifeState, LifeMessage | Inner, Act>({
+    initial: fresh,
+    parts: (name) => name === meterName(agent),
+    decide: (state, message, context) => {
+      switch (message._tag) {
+        case "Used":
+          return use(state, message, context)
+        case "Tick":
+          return use(state, { turnId: message.turnId, spent: {} }, context)
+        case "Announce":
+          return { runes: [], acts: [message] }
+        case "Forgo":
+          return forgo(message, context)
+        case "Look":
+          return { runes: [], tells: next(setting, place, context) }
+        case "HasEnded":
+          return { runes: [], tells: ends(state, new Siblings(agent, context)) }
+        default:
+          return step(state, message, context)
+      }
+    },
+    apply,
+    comesBack: (old, now) => old.state !== now.state,
+    timers: ({ countedTo, data, spent, state }) => {
+      if (state !== "running_turn" || data.turnId === null) return []
+      const limit = config().budget.wallTime
+      const left = limit === undefined ? TICK : Duration.toMillis(limit) - spent.wallTime
+      // clocks round: what is not quite over is looked at again
+      const after = Math.max(1, Math.min(left, TICK))
+      return [
+        {
+          key: `time/${data.turnId}/${countedTo}`,
+          since: countedTo,
+          after,
+          message: { _tag: "Tick", turnId: data.turnId }
+        }
+      ]
+    },
+    activities: ({ entered, state }) => {
+      const name = AgentMachine.Agent.states[state].enter
+      return name === undefined ? [] : [{ name, key: entered }]
+    },
+    perform: (action, { state }) => perform(action, state),
+    run: ({ name }, { self, state }) => {
+      switch (name) {
+        case "TakeWork":
+          return Effect.andThen(home.agentReady(agent, enteredBy(state, conversation)), announce(state))
+        case "ReleaseAgent":
+          return state.entered > recoveredTo
+            ? release(state)
+            : Effect.andThen(release(state), self.tell({ _tag: "HasEnded" }))
+        case "WatchTurn": {
+          // an older daemon told of a turn's end in an append of its own, which may not have come to be
+          const { turn } = place.now()
+          if (isActive(turn)) return Effect.void
+          const turnId = state.data.turnId ?? ""
+          const ended = turn.data.turnId === turnId ? endOf(turn.data) : ({ _tag: "turn_interrupted", turnId } as const)
+          return ended === undefined ? Effect.void : self.tell(ended)
+        }
+        default:
+          // its worker tells when there is a place to work in, or that there cannot be one
+          return Effect.void
+      }
+    }
+  })
+
+  /** Safe to repeat. */
+  const release = (life: LifeState) => {
+    const { at, data, state } = life
+    const ref = enteredBy(life, conversation)
+    const reason = data.reason ?? "ended"
+    const how = state === "failed" || place.now().worker.now?.data.fatal != null ? "crashed" : "stopped"
+    return Effect.andThen(
+      report({ _tag: "Offline", conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at, reason, how }),
+      Effect.andThen(
+        home.agentEnded(agent, ref),
+        Effect.sync(() => place.over.openUnsafe())
+      )
+    )
+  }
+
+  return { definition, announce }
+})

@@ -7,15 +7,15 @@ import type { AgentReport } from "../domain/AgentPort.ts"
 import { type CallInfo, type Caller, CommandRefused, type Done, type Report } from "../domain/Messages.ts"
 import { causeOf, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
-import type { AgentCommands } from "./AgentCommands.ts"
+import type { AgentScope } from "./AgentScope.ts"
 import type { Fleet, VoiceOf } from "./Fleet.ts"
 import { MAX_WAITING } from "./Inbox.ts"
 
 export interface Surroundings {
   readonly log: EventLog["Service"]
   /** All that are alive. */
-  readonly trees: () => ReadonlyArray<AgentCommands>
-  readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentCommands | undefined
+  readonly trees: () => ReadonlyArray<AgentScope>
+  readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
   /** What it has said: its parent hears of it. */
   readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
   readonly report: (report: AgentReport) => Effect.Effect<void>
@@ -27,10 +27,7 @@ const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
 
 /** The agent whose call it is, by its id or a unique beginning of it. */
-const owner = (
-  trees: ReadonlyArray<AgentCommands>,
-  name: string
-): readonly [AgentCommands, string] | CommandRefused => {
+const owner = (trees: ReadonlyArray<AgentScope>, name: string): readonly [AgentScope, string] | CommandRefused => {
   const exact = trees.find((tree) => tree.knows(name))
   if (exact !== undefined) return [exact, name]
   const found = trees.flatMap((tree) =>
@@ -61,7 +58,7 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
   )
 
 /** Who is to hear its report: its parent, unless a channel or a plan gave it what it works on. */
-const hearer = ({ find }: Surroundings, of: VoiceOf): AgentCommands | undefined => {
+const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
   const speaker = find(of)
   const parent = speaker?.member().parent
   const isTheirs = of.turnId !== null && speaker?.inbox().data.carried.some(({ alone }) => alone === true) === true

@@ -7,20 +7,23 @@
  * parent has ended; once the conversation is being closed nobody comes.
  */
 import { Clock, Deferred, Effect, Exit, type FileSystem, Result, Scope, Semaphore } from "effect"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import type { Backends } from "../backends/Backends.ts"
+import type { RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
 import type { Redact } from "../event-log/Redact.ts"
-import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { freshAgent } from "./AgentRecovery.ts"
-import * as AgentCommands from "./AgentCommands.ts"
+import { AgentScope } from "./AgentScope.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import type { Bus } from "./Bus.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
-import type { Outside } from "./AgentSupervisor.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
@@ -34,7 +37,10 @@ export interface ProjectServices {
   /** Where worktrees are made: `<state>/worktrees`. */
   readonly worktrees: string
   readonly recoveredTo: number
-  readonly outside: Outside
+  readonly system: ActorSystem["Service"]
+  readonly bus: Bus
+  /** Servers of agentd's own for a run, by name. */
+  readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
 }
 
 /** The project that they belong to. */
@@ -58,7 +64,7 @@ const MAX_ENDED = 20
 const THE_FILE = "the project's file"
 
 interface Member {
-  readonly tree: AgentCommands.AgentCommands
+  readonly tree: AgentScope
   readonly scope: Scope.Closeable
 }
 
@@ -137,31 +143,38 @@ export class AgentRegistry {
   private readonly adopt = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
-      const { backends, deadLetters, log, outside, recoveredTo } = this.of.services
+      const { backends, bus, log, mcp, recoveredTo, system } = this.of.services
       const { agents } = this.of.record
       const settings = this.settings(agent, config)
       const record = agents.get(agent) ?? freshAgent(agent)
       agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
-      const around = {
+      const project = () => this.of.file().name
+      const setting = AgentSetting.of({
+        agent,
         conversation: this.conversation,
-        project: () => this.of.file().name,
+        project,
         parent: this.family.parentOf(agent) ?? null,
         queued: () => this.family.isQueued(agent),
-        log,
-        deadLetters,
         home: this.of.life().home,
         config: settings,
         backend: Effect.suspend(() => backends.make(settings().backend)),
         place: Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings()))),
         recoveredTo,
-        outside
-      }
-      const tree = yield* AgentCommands.make(around, record).pipe(Scope.provide(scope))
+        report: bus.report,
+        watched: (runId, event) => bus.watched({ agent: `${project()}/${agent}`, runId }, event),
+        mcp: (runId) => mcp(runId, settings())
+      })
+      const tree = yield* AgentScope.make(record).pipe(
+        Effect.provideService(AgentSetting, setting),
+        Effect.provideService(ActorSystem, system),
+        Effect.provideService(EventLog, log),
+        Scope.provide(scope)
+      )
       yield* this.of.nest.add(tree.child)
       this.members.set(agent, { tree, scope })
       // never started, or stopped only because the file did not name it for a while
-      const due = record.worker === undefined || record.worker.data.stoppedBy === THE_FILE
+      const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
       if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return
       if (this.family.named(agent) !== undefined) yield* tree.start(this.theFile)
     }

@@ -4,8 +4,14 @@
  */
 import { Effect, PubSub, Stream } from "effect"
 import type { AgentReport } from "../domain/AgentPort.ts"
-import type { ConfigNews } from "./AgentSupervisor.ts"
-import type { Watched } from "./RunEvents.ts"
+import type { Project } from "../config/ConfigFile.ts"
+import type { Watched } from "./AgentSetting.ts"
+
+/** What the file of an open conversation says now. */
+export interface ConfigNews {
+  readonly conversation: string
+  readonly config: Project
+}
 
 /** One event of a run, for whoever watches runs. */
 export interface RunNews {

@@ -6,9 +6,16 @@ import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import { chosen, type Question } from "../backends/Question.ts"
 import { text } from "./Excerpt.ts"
-import type { Answer } from "./OpenCall.ts"
 
 const MAX_SHOWN = 2_000
+
+/** What a person says to a call. */
+export interface Answer {
+  readonly behavior: "allow" | "deny"
+  readonly reason: string
+  /** To its questions, as they were typed. */
+  readonly answers?: ReadonlyArray<string> | undefined
+}
 
 /** What the machine does not hold. */
 export interface Shown {

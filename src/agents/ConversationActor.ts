@@ -67,7 +67,7 @@ const passes = (error: MachineActor.AskError | ActorStopped | MailboxFull): bool
 
 /** What a rune says of the limits in force. */
 const limitsOf = (config: ConversationConfig) => ({
-  limits: { maxFatalStops: config.maxFatalStops, maxTurnErrors: config.maxTurnErrors },
+  limits: { maxFatalStops: config.maxFatalStops, maxTurnErrors: config.maxTurnErrors ?? null },
   budget: Budget.limitsShown(config.budget)
 })
 
@@ -233,12 +233,14 @@ export class ConversationActor {
       return this.enforce
     })
 
-  /** Suspends it where its budget is spent: after each usage, after a resume, and when the file has changed. */
+  /** Suspends it where its budget is spent, or errors reach what the file allows now: after each usage, after a resume, and when the file has changed. */
   readonly enforce: Effect.Effect<void> = Effect.suspend(() => {
+    const { data, state } = this.snapshot
+    if (state !== "active") return Effect.void
     const exhausted = this.exhausted()
-    return exhausted === undefined || this.snapshot.state !== "active"
-      ? Effect.void
-      : this.tell({ _tag: "budget_exhausted", ...exhausted })
+    if (exhausted !== undefined) return this.tell({ _tag: "budget_exhausted", ...exhausted })
+    const reason = ConversationMachine.erringBy(data, limitsOf(this.around.config()).limits)
+    return reason === undefined ? Effect.void : this.tell({ _tag: "error_threshold", reason })
   })
 
   /** Of the turns that are given: those whose agent is alive. What was asked is offered again. */

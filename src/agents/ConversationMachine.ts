@@ -59,10 +59,11 @@ export type Action =
 
 export interface Limits {
   readonly maxFatalStops: number
-  /** In a row. */
-  readonly maxTurnErrors: number
+  /** In a row; null: so many errors as there are suspend nothing, since they count against their agents. */
+  readonly maxTurnErrors: number | null
 }
 
+/** What holds where the log does not say: runes of before that name no limits. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
 /** How many agents a conversation runs: above `soft` they queue, above `hard` they are refused. */
@@ -111,23 +112,24 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-const erring = (data: Data): boolean =>
-  data.turnErrors >= data.limits.maxTurnErrors || data.fatalStops >= data.limits.maxFatalStops
+/** Which threshold the counters have reached, in words; undefined while none is. */
+export const erringBy = (
+  { fatalStops, turnErrors }: Pick<Data, "fatalStops" | "turnErrors">,
+  limits: Limits
+): string | undefined => {
+  if (limits.maxTurnErrors !== null && turnErrors >= limits.maxTurnErrors) {
+    return `${turnErrors} turns in a row ended with an error`
+  }
+  return fatalStops >= limits.maxFatalStops ? `${fatalStops} agents stopped for good` : undefined
+}
+
+const erring = (data: Data): boolean => erringBy(data, data.limits) !== undefined
 
 /** The counters are the machine's own: where one reaches its threshold, that is the reason. */
-const counted = (data: Data): Data =>
-  erring(data)
-    ? {
-        ...data,
-        suspension: {
-          reason:
-            data.turnErrors >= data.limits.maxTurnErrors
-              ? `${data.turnErrors} turns in a row ended with an error`
-              : `${data.fatalStops} agents stopped for good`,
-          budgetInfo: null
-        }
-      }
-    : data
+const counted = (data: Data): Data => {
+  const reason = erringBy(data, data.limits)
+  return reason === undefined ? data : { ...data, suspension: { reason, budgetInfo: null } }
+}
 
 const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (n: number) => n + 1 } as const
 
@@ -141,7 +143,8 @@ const limitsIn = (config: unknown, { limits }: Data): Limits => {
       : {}
   return {
     maxFatalStops: isCount(said.maxFatalStops) ? said.maxFatalStops : limits.maxFatalStops,
-    maxTurnErrors: isCount(said.maxTurnErrors) ? said.maxTurnErrors : limits.maxTurnErrors
+    maxTurnErrors:
+      isCount(said.maxTurnErrors) || said.maxTurnErrors === null ? said.maxTurnErrors : limits.maxTurnErrors
   }
 }
 

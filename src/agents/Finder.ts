@@ -6,7 +6,7 @@
  */
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
-import type { AgentCommands } from "./AgentCommands.ts"
+import type { AgentScope } from "./AgentScope.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import type { LostProject } from "./LostProject.ts"
 import type { Project } from "./Project.ts"
@@ -19,7 +19,7 @@ export type Entry =
 
 export interface Found {
   readonly project: Project
-  readonly tree: AgentCommands
+  readonly tree: AgentScope
 }
 
 const MAX_LISTED = 20

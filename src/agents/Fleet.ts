@@ -20,9 +20,8 @@ import type {
   SpawnRequest
 } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
-import type { RunNews } from "./Bus.ts"
-import type { ConfigNews } from "./AgentSupervisor.ts"
-import type { Answer } from "./OpenCall.ts"
+import type { ConfigNews, RunNews } from "./Bus.ts"
+import type { Answer } from "./CallRow.ts"
 
 /** An agent that speaks for itself. */
 export interface VoiceOf {

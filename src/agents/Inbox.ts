@@ -19,6 +19,8 @@ export const Message = Schema.Struct({
   urgent: Schema.Boolean,
   /** A channel's or a plan's: a turn of its own; after an error its sender asks again, not agentd. */
   alone: Schema.optional(Schema.Boolean),
+  /** It goes before what waits, and steers the turn away that is under way. */
+  steer: Schema.optional(Schema.Boolean),
   /** ms since the epoch */
   at: Schema.Finite
 })

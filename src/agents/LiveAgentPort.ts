@@ -6,11 +6,11 @@ import { Effect, type Stream } from "effect"
 import { type Address, AgentPort, type AgentReport } from "../domain/AgentPort.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
-import type { AgentCommands } from "./AgentCommands.ts"
+import type { AgentScope } from "./AgentScope.ts"
 
 export interface Agents {
-  readonly find: (address: Address) => AgentCommands | undefined
-  readonly of: (conversation: string) => ReadonlyArray<AgentCommands>
+  readonly find: (address: Address) => AgentScope | undefined
+  readonly of: (conversation: string) => ReadonlyArray<AgentScope>
   readonly reports: Stream.Stream<AgentReport>
   readonly recovered: Effect.Effect<void>
 }
@@ -19,7 +19,7 @@ export interface Agents {
 const refused = ({ message, remedy }: StorageError | CommandRefused) => new CommandRefused({ message, remedy })
 
 export const make = ({ find, of, recovered, reports }: Agents): AgentPort["Service"] => {
-  const on = <A>(to: Address, act: (tree: AgentCommands) => Effect.Effect<A, CommandRefused | StorageError>) =>
+  const on = <A>(to: Address, act: (tree: AgentScope) => Effect.Effect<A, CommandRefused | StorageError>) =>
     Effect.andThen(
       recovered,
       Effect.suspend(() => {

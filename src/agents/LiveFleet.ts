@@ -8,6 +8,7 @@
  */
 import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
@@ -33,7 +34,6 @@ import * as Finder from "./Finder.ts"
 import { Fleet } from "./Fleet.ts"
 import * as FleetCommands from "./FleetCommands.ts"
 import type { ProjectServices } from "./AgentRegistry.ts"
-import type { Outside } from "./AgentSupervisor.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "./LiveConversations.ts"
 import { LostProject } from "./LostProject.ts"
@@ -267,7 +267,7 @@ export interface Options {
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
   readonly sweep: Effect.Effect<void, never, ProcessTree>
   /** Servers of agentd's own that a run is given: its voice. */
-  readonly mcp: Outside["mcp"]
+  readonly mcp: ProjectServices["mcp"]
   /** The file of a project to take up at once: whoever finds the daemon up finds its agents. What is wrong with it, `register` says. */
   readonly project?: string | undefined
 }
@@ -293,7 +293,9 @@ export const layer = (options: Options) =>
         fileSystem: yield* FileSystem.FileSystem,
         worktrees: options.worktrees,
         recoveredTo: yield* log.head,
-        outside: { report: bus.report, watched: bus.watched, configured: bus.configured, mcp: options.mcp }
+        system: yield* ActorSystem,
+        bus,
+        mcp: options.mcp
       }
       const fleet = new LiveFleet(services, options.nest, scope)
       const ready = yield* Deferred.make<void, StorageError>()

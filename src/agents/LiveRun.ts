@@ -1,43 +1,71 @@
 /**
- * LiveRun: what is known of the run of an agent that is alive now. In memory only:
- * a turn that this does not know was lost with the daemon that knew it.
+ * LiveRun: what is known of the run of an agent that is alive now: its handle, whether
+ * it takes turns, the turn that it works on, what it has said, its names for its calls.
+ *
+ * In memory only, and a hint for decisions: a turn that this does not know was lost
+ * with the daemon that knew it.
  */
-import { Effect, Latch } from "effect"
-import type { Run } from "../backends/Backend.ts"
+import type { Decision, Run } from "../backends/Backend.ts"
 import * as Excerpt from "./Excerpt.ts"
-import type { RuneRef } from "../event-log/Rune.ts"
 
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
+
+/** A call as its run knows it. */
+export interface Origin {
+  readonly run: Run
+  /** Its id there. */
+  readonly id: string
+  readonly readOnly: boolean
+}
 
 export class LiveRun {
   /** Once it has said that it is up. */
   run: Run | undefined = undefined
   /** Whether it takes one turn after the other. */
   turns = false
-  /** The turn that it works on. */
+  /** The turn whose input it has been given and has not ended. */
   turnId: string | undefined = undefined
-  /** The turn that inbox, agent and conversation have been told of. */
-  begun: string | undefined = undefined
-  /** The turn whose input it has. */
-  given: string | undefined = undefined
-  /** The rune that ended the turn which is being finalized. */
-  ended: RuneRef | undefined = undefined
-  /** What it has said in the turn since its last tool call; what comes after the limit is left out. */
-  private said = ""
-  /** It is being ended, and takes no turn any more. */
-  ending = false
+  /** The run that is being ended; it takes no turn any more. */
+  private endingId: string | undefined = undefined
   /** The turn in which its process died, until its worker is ready for the next run: the agent is disconnected. */
   lost: string | undefined = undefined
-  /** Something has changed that may give it work. */
-  private readonly work = Latch.makeUnsafe(false)
-  private readonly over = Latch.makeUnsafe(true)
-  private readonly idle = Latch.makeUnsafe(false)
+  /** What it has said in the turn since its last tool call; what comes after the limit is left out. */
+  private said = ""
+  /** By our id. */
+  private readonly origins = new Map<string, Origin>()
+  /** By the run's own id; the first where it uses one twice. */
+  private readonly named = new Map<string, string>()
+  private count = 0
 
-  begin(turnId: string): void {
+  up(run: Run, turns: boolean, turnId: string): void {
+    this.run = run
+    this.turns = turns
+    this.give(turnId)
+  }
+
+  /** Its input is on its way to the run. */
+  give(turnId: string): void {
     this.turnId = turnId
     this.said = ""
-    this.over.closeUnsafe()
+  }
+
+  /** The run is done with its turn. */
+  end(): void {
+    this.turnId = undefined
+  }
+
+  ending(runId: string): void {
+    this.endingId = runId
+  }
+
+  isEnding(runId: string | null): boolean {
+    return runId !== null && this.endingId === runId
+  }
+
+  /** It takes a further turn now. */
+  isFree(runId: string | null): boolean {
+    return this.run?.runId === runId && this.turns && this.turnId === undefined && !this.isEnding(runId)
   }
 
   say(text: string): void {
@@ -54,45 +82,43 @@ export class LiveRun {
     return this.said === "" ? {} : { partialOutput: Excerpt.text(this.said, MAX_SAID) }
   }
 
-  end(): void {
-    this.turnId = undefined
-    this.over.openUnsafe()
-  }
-
   gone(): void {
     this.end()
     this.run = undefined
     this.turns = false
-    this.ending = false
-    this.work.openUnsafe()
+    this.said = ""
+    this.origins.clear()
+    this.named.clear()
   }
 
-  /** Waits until the turn is not worked on any more. */
-  readonly turnOver = (turnId: string): Effect.Effect<void> =>
-    Effect.suspend(() =>
-      this.turnId === turnId ? Effect.andThen(this.over.await, this.turnOver(turnId)) : Effect.void
-    )
-
-  /** No turn is active, and everybody has heard of the last one's end. */
-  settle(): void {
-    this.idle.openUnsafe()
+  /** A name of ours for a call of the run. */
+  called(run: Run, id: string, readOnly: boolean): string {
+    const callId = `${run.runId.slice(-8)}-${++this.count}`
+    this.origins.set(callId, { run, id, readOnly })
+    if (!this.named.has(id)) this.named.set(id, callId)
+    return callId
   }
 
-  /** A turn is, from here on. */
-  unsettle(): void {
-    this.idle.closeUnsafe()
+  /** Our name for a call of the run that has no result yet. */
+  callOf(run: Run, id: string): string | undefined {
+    return this.run === run ? this.named.get(id) : undefined
   }
 
-  get settled(): Effect.Effect<void> {
-    return this.idle.await
+  /** Undefined: the run that made the call is over. */
+  origin(callId: string): Origin | undefined {
+    return this.origins.get(callId)
   }
 
-  /** Look for work again. */
-  readonly wake: Effect.Effect<void> = Effect.sync(() => void this.work.openUnsafe())
+  /** The call has its result. */
+  settled(callId: string): void {
+    const origin = this.origins.get(callId)
+    this.origins.delete(callId)
+    if (origin !== undefined && this.named.get(origin.id) === callId) this.named.delete(origin.id)
+  }
 
-  /** To be called before looking for work: what comes later ends `changed`. */
-  attend(): Effect.Effect<void> {
-    this.work.closeUnsafe()
-    return this.work.await
+  /** What the call's run is told; nobody waits for it where that is over. */
+  answerer(callId: string): ((decision: Decision) => ReturnType<Run["answer"]>) | undefined {
+    const origin = this.origins.get(callId)
+    return origin === undefined ? undefined : (decision) => origin.run.answer(origin.id, decision)
   }
 }

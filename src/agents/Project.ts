@@ -14,7 +14,7 @@ import type { CommandRefused, ConversationInfo, ProjectInfo } from "../domain/Me
 import * as Budget from "./Budget.ts"
 import * as ConversationActor from "./ConversationActor.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import type { ConfigNews } from "./AgentSupervisor.ts"
+import type { ConfigNews } from "./Bus.ts"
 import * as Secrets from "./Secrets.ts"
 import { AgentRegistry, type ProjectServices } from "./AgentRegistry.ts"
 import type { ProjectRecord } from "./Recovery.ts"
@@ -129,7 +129,7 @@ export class Project {
     this.life = yield* Scope.provide(ConversationActor.make(around, life), this.scope)
     yield* this.nest.add(this.life.actor)
     yield* this.nest.add(this.agents.child)
-    yield* this.services.outside.configured(this.news)
+    yield* this.services.bus.configured(this.news)
   })
 
   /** For those outside who have a part of the file to follow. */
@@ -184,7 +184,7 @@ export class Project {
       this.config = config
       this.name = config.name
       yield* this.life.enforce
-      yield* this.services.outside.configured(this.news)
+      yield* this.services.bus.configured(this.news)
     },
     Effect.uninterruptible
   )

@@ -7,13 +7,18 @@
  * wait for the next run, urgent ones last of all; what a run has carried already is
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
-import type * as TurnMachine from "./TurnMachine.ts"
+import * as TurnMachine from "./TurnMachine.ts"
 import { sizeOf } from "./Excerpt.ts"
 import type * as Inbox from "./Inbox.ts"
 import { known, type Message } from "./Inbox.ts"
 
 /** In the log, where it is written whole: well under the size that a rune may have. */
 export const MAX_PROMPT_BYTES = 512 * 1024
+/** No prompt is longer, whatever its agent's instructions are: its rune would be refused. */
+export const MAX_KEPT_BYTES = 960 * 1024
+
+/** Bytes that it takes in the log. */
+export const sizeOfText = sizeOf
 
 export interface Parts {
   readonly agent: string
@@ -89,15 +94,28 @@ export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): Readonl
 export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
   known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
 
+/** What was to steer goes first among what waits; `left`: what a steer of an older log left. */
+const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>): ReadonlyArray<Message> =>
+  waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
+
 /** The input of a further turn of a run: its agent knows who it is. */
 export const followUp = (
   inbox: Inbox.Data,
-  turn: Turned
-): Prompt & { readonly input: string; readonly resumed: boolean } => {
-  const again = unfinishedOf(inbox, turn)
-  const resumed = again.length > 0
-  const messages = resumed ? again : chosen(queued(inbox, turn), 0, true)
-  const head = resumed ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
-  const text = [...head, ...messages.map(said)].join("\n\n") + "\n"
-  return { text, input: text, messageIds: messages.map(({ messageId }) => messageId), resumed }
+  turn: Turned & Pick<TurnMachine.Data, "steer">
+): { readonly input: string; readonly messageIds: ReadonlyArray<string>; readonly source: TurnMachine.Source } => {
+  const waiting = queued(inbox, turn)
+  const source = TurnMachine.nextOf([
+    { source: "resume", messages: unfinishedOf(inbox, turn) },
+    { source: "steer", messages: steering(waiting, turn.steer?.messageIds ?? []) },
+    { source: "queue", messages: waiting }
+  ])
+  if (source === undefined) return { input: "", messageIds: [], source: "queue" }
+  const isAgain = source.source === "resume"
+  const messages = isAgain ? source.messages : chosen(source.messages, 0, true)
+  const head = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
+  return {
+    input: [...head, ...messages.map(said)].join("\n\n") + "\n",
+    messageIds: messages.map(({ messageId }) => messageId),
+    source: source.source
+  }
 }

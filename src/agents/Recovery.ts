@@ -75,12 +75,12 @@ export const apply = (records: Records, rune: Rune): void => {
     project.name = String(rune.payload["name"] ?? project.name)
     return
   }
-  const [machine = "", name = "", ...rest] = rune.actor.split("/")
+  const [machine = "", name = ""] = rune.actor.split("/")
   if (ConversationRecovery.apply(project.life, rune)) return
   if (AgentRecovery.machines.includes(machine)) {
     const agent = agentOf(project, name)
     try {
-      AgentRecovery.apply(agent, machine, rest.join("/"), rune)
+      AgentRecovery.apply(agent, machine, rune)
     } catch (cause) {
       agent.broken = cause instanceof Error ? cause.message : String(cause)
     }
@@ -92,11 +92,11 @@ export const apply = (records: Records, rune: Rune): void => {
 }
 
 const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>
-  agents.get(name)?.life?.data.parentId ?? null
+  agents.get(name)?.life.data.parentId ?? null
 
 /** The rune with which an agent's newest incarnation begins: its spawn, while it waits for a place. */
 export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
-  Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.began ?? 0)
+  Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.worker.began ?? 0)
 
 /** The whole log, folded. */
 export const recover = Effect.gen(function* () {

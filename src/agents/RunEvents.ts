@@ -1,61 +1,45 @@
 /**
- * RunEvents: what a run tells, handed to whom it concerns: worker, turn, calls,
- * meter, the log's lazy kinds, and whoever watches.
+ * RunEvents: what a run tells, handed to whom it concerns: its agent's actors, the log's
+ * lazy kinds, and whoever watches.
  *
- * Guarantees: a turn ends only when each of its calls has its result; the worker
- * hears of a run's end only when its turn has ended; where a backend knows no
- * turns, its whole run is one.
+ * Guarantees: everything goes the one way of the calls' actor, in its order; the end of
+ * a turn takes what is open with it, the end of a run takes its turn; where a backend
+ * knows no turns, its whole run is one.
  */
 import { Clock, Duration, Effect } from "effect"
+import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import type { Run, RunEvent } from "../backends/Backend.ts"
-import type { AgentConfig } from "../config/AgentConfig.ts"
-import type { AgentReport } from "../domain/AgentPort.ts"
 import type { Outcome } from "../backends/Outcome.ts"
-import type * as TurnMachine from "./TurnMachine.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
-import type { Calls } from "./Calls.ts"
-import { NOT_ITS_FAULT } from "./ConversationRecovery.ts"
+import type { AgentSetting } from "./AgentSetting.ts"
+import { turnName, type WorkerState, workerName } from "./AgentStates.ts"
+import * as Approval from "./Approval.ts"
+import type * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
-import { known } from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
-import type { UsageMeter } from "./UsageMeter.ts"
 import { Output } from "./Output.ts"
-import { workerAddress } from "./AgentRecovery.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
-import type { TurnActor } from "./TurnActor.ts"
-import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
+import { toolName } from "./AgentStates.ts"
+import type { CallRequested, ToolsMessage, ToolsState } from "./ToolCalls.ts"
+import type { Ending } from "./TurnActor.ts"
+import type { WorkerMessage } from "./WorkerActor.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
-/** Whoever watches runs from outside: the board. */
-export type Watched =
-  | RunEvent
-  | {
-      readonly _tag: "Begun"
-      readonly cwd: string
-      readonly turns: boolean
-      readonly pid?: number | undefined
-      readonly sessionId?: string | undefined
-    }
-
-export interface Surroundings {
-  readonly agent: string
-  readonly conversation: string
-  readonly log: EventLog["Service"]
-  readonly config: () => AgentConfig
-  readonly live: LiveRun
-  readonly calls: Calls
-  readonly meter: UsageMeter
-  readonly turn: () => TurnActor
-  readonly inbox: () => InboxActor
-  readonly worker: () => WorkerActor | undefined
-  readonly report: (report: AgentReport) => Effect.Effect<void>
-  readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
+/** The actors that hear of a run. */
+export interface Hearers {
+  readonly tools: ActorHandle<ToolsState, ToolsMessage>
+  readonly worker: ActorHandle<WorkerState, WorkerMessage>
 }
 
 /** Longest answer of a turn that is kept, bytes. */
 const MAX_ANSWER = 256 * 1024
 const MAX_LINES = 128 * 1024
+const MAX_ARGUMENTS = 128 * 1024
+const MAX_NAME = 200
+const MAX_CHUNK = 128 * 1024
+/** Calls that one append begins. */
+const AT_ONCE = 100
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000
 
@@ -91,19 +75,28 @@ interface Usage {
 const NONE: Usage = { inputTokens: 0, outputTokens: 0, usd: 0 }
 
 export class RunEvents implements RunSink {
-  private readonly around: Surroundings
+  private readonly setting: AgentSetting["Service"]
+  private readonly log: EventLog["Service"]
+  private readonly live: LiveRun
+  private readonly hearers: () => Hearers
   private output: Output | undefined = undefined
   /** The lines of a command, from the first: its answer. */
   private lines = ""
+  /** Of the turn. */
   private usage = NONE
+  /** What was spent and has not been told. */
+  private spent: Partial<Budget.Spent> = {}
   private signedAt = Number.NEGATIVE_INFINITY
 
-  constructor(around: Surroundings) {
-    this.around = around
+  constructor(setting: AgentSetting["Service"], log: EventLog["Service"], live: LiveRun, hearers: () => Hearers) {
+    this.setting = setting
+    this.log = log
+    this.live = live
+    this.hearers = hearers
   }
 
-  private tellTurn(event: TurnMachine.Event): Effect.Effect<void> {
-    return Effect.suspend(() => this.around.turn().tell(event))
+  private tell(message: ToolsMessage): Effect.Effect<void> {
+    return Effect.suspend(() => this.hearers().tools.tell(message))
   }
 
   readonly events = Effect.fnUntraced(
@@ -117,196 +110,219 @@ export class RunEvents implements RunSink {
         if (event._tag === "Delta") deltas.push(event)
         else if (event._tag === "ToolCall") made.push(event)
         else yield* this.take(run, request, event)
-        if (event._tag !== "Delta") yield* this.around.watched(run.runId, event)
+        if (event._tag !== "Delta") yield* this.setting.watched(run.runId, event)
       }
       if (deltas.length > 0) yield* this.write(run, deltas)
       if (made.length > 0) yield* this.called(run, request, made)
+      // a turn's end has told of it
+      yield* this.paid
       yield* this.sign
     }
   )
 
   private take(run: Run, request: RunRequest, event: RunEvent): Effect.Effect<void> {
-    const { calls, meter } = this.around
     switch (event._tag) {
       case "Started":
         return this.started(run, request, event)
       case "ApprovalRequested":
-        return calls.asked(run, event)
+        return this.asked(run, event)
       case "ToolStarted":
+        return this.ran(run, event.callId)
       case "ToolProgress":
-        return calls.progress(run, event)
+        return this.progress(run, event)
       case "ToolResult":
-        return calls.result(run, event)
-      case "Usage": {
-        const inputTokens = amount(event.inputTokens)
-        const outputTokens = amount(event.outputTokens)
-        const usd = amount(event.usd ?? 0)
-        this.usage = {
-          inputTokens: this.usage.inputTokens + inputTokens,
-          outputTokens: this.usage.outputTokens + outputTokens,
-          usd: this.usage.usd + usd
-        }
-        return meter.use(this.around.live.turnId ?? "", { tokens: inputTokens + outputTokens, usd })
-      }
+        return this.result(run, event)
+      case "Usage":
+        return this.used(event)
       case "Notice":
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
-      case "TurnCompleted":
-        return this.turnEnded(event.turnId, "unknown", (usage) => ({
-          _tag: "response_done",
-          turnId: event.turnId,
-          finalOutput: Excerpt.text(event.output, MAX_ANSWER),
-          usage
-        }))
-      case "TurnInterrupted":
-        return this.turnEnded(event.turnId, "cancelled", () => ({
+      case "TurnCompleted": {
+        const { output, turnId } = event
+        const usage = this.usage
+        const finalOutput = Excerpt.text(output, MAX_ANSWER)
+        return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })
+      }
+      case "TurnInterrupted": {
+        const { output, turnId } = event
+        const partialOutput = Excerpt.text(output, MAX_ANSWER)
+        const reason = "the agent ended the turn"
+        return this.turnEnded(turnId, "cancelled", {
           _tag: "interrupt",
-          turnId: event.turnId,
+          turnId,
           by: "the agent",
-          reason: "the agent ended the turn",
-          partialOutput: Excerpt.text(event.output, MAX_ANSWER)
-        }))
-      case "TurnError":
+          reason,
+          partialOutput
+        })
+      }
+      case "TurnError": {
+        const { errorType, message, retry, turnId } = event
         // its run is about to end for it
-        if (this.around.live.turnId === event.turnId) this.around.live.ending = true
-        return this.turnEnded(event.turnId, "unknown", () => ({
-          _tag: "stream_error",
-          turnId: event.turnId,
-          errorType: event.errorType,
-          message: event.message,
-          retry: event.retry && this.isOffered(event.errorType)
-        }))
+        if (this.live.turnId === turnId) this.live.ending(run.runId)
+        return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry })
+      }
       default: // the turn began when it was given to the run
         return Effect.void
     }
   }
 
-  /** The first turn is durable before the worker counts the run as started. */
+  private used(event: Event<"Usage">): Effect.Effect<void> {
+    return Effect.sync(() => {
+      const inputTokens = amount(event.inputTokens)
+      const outputTokens = amount(event.outputTokens)
+      const usd = amount(event.usd ?? 0)
+      const { usage } = this
+      this.usage = {
+        inputTokens: usage.inputTokens + inputTokens,
+        outputTokens: usage.outputTokens + outputTokens,
+        usd: usage.usd + usd
+      }
+      const { tokens = 0, usd: before = 0 } = this.spent
+      this.spent = { tokens: tokens + inputTokens + outputTokens, usd: before + usd }
+    })
+  }
+
+  /** What was spent is told with the end of the turn, or with the end of what came with it. */
+  private get paid(): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { tokens = 0, usd = 0 } = this.spent
+      if (tokens + usd === 0) return Effect.void
+      return this.tell({ _tag: "Paid", turnId: this.live.turnId ?? "", spent: this.takeSpent() })
+    })
+  }
+
+  private takeSpent(): Partial<Budget.Spent> {
+    const { spent } = this
+    this.spent = {}
+    return spent
+  }
+
   private readonly started = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, { pid, sessionId }: Event<"Started">) {
-      const { agent, live, watched } = this.around
+      const { live, setting } = this
       if (live.run === run) return
-      const worker = this.around.worker()
-      const data = worker?.snapshot.data
-      live.run = run
-      live.turns = backend.turns
-      live.begin(spec.turnId)
+      live.up(run, backend.turns, spec.turnId)
       this.usage = NONE
-      yield* watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
-      const event: TurnMachine.Event = {
-        _tag: "start_turn",
-        turnId: spec.turnId,
-        agentId: agent,
-        input: spec.prompt,
-        source: "queue",
-        messageIds: data?.runId === run.runId ? data.messageIds : [],
-        graceMillis: Duration.toMillis(this.around.config().interruptGrace),
-        at: yield* Clock.currentTimeMillis
-      }
-      yield* this.around
-        .turn()
-        .ask(event)
-        .pipe(
-          Effect.catchTags({
-            RuneRefused: ({ message }) =>
-              worker?.tell({
-                _tag: "FatalError",
-                message: `the turn cannot be kept: ${message}`,
-                remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
-              }) ?? Effect.void,
-            Refused: () => Effect.void,
-            // a log that takes nothing more ends the daemon by itself
-            StorageError: () => Effect.void
-          }),
-          Effect.catch(() => this.tellTurn(event))
-        )
-      yield* (
-        worker?.tell({
-          _tag: "SessionStarted",
-          runId: run.runId,
-          seq: Math.max(1, data?.sessionSeq ?? 1),
-          pid,
-          sessionId
-        }) ?? Effect.void
-      )
+      yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
+      const { worker } = this.hearers()
+      const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
+      // the first turn is durable before anything that the run says of it
+      yield* Effect.ignore(worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId }))
     }
   )
 
+  /** The calls of one answer, in order. */
   private readonly called = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, run: Run, { backend }: RunRequest, events: ReadonlyArray<Event<"ToolCall">>) {
-      const { calls, live, meter } = this.around
+      const { live } = this
       const { turnId } = live
       if (turnId === undefined) return
       live.pause()
-      const callIds = yield* calls.begin(run, turnId, events, backend.runsTools === true)
-      yield* this.tellTurn({ _tag: "tool_calls_received", turnId, callIds })
-      yield* meter.use(turnId, { toolCalls: callIds.length })
+      const { approvals, maxToolTimeout, toolTimeout } = this.setting.config()
+      const timeout = Duration.toMillis(backend.runsTools === true ? toolTimeout : maxToolTimeout)
+      const approvalTimeout = Duration.toMillis(approvals.timeout)
+      const calls = events.map((event): CallRequested => {
+        return {
+          _tag: "call_requested",
+          callId: live.called(run, event.callId, event.readOnly),
+          turnId,
+          toolName: Excerpt.text(event.tool, MAX_NAME),
+          arguments: Excerpt.excerpt(event.arguments, MAX_ARGUMENTS),
+          digest: Approval.keyOf(event.tool, event.arguments),
+          timeout,
+          approvalTimeout
+        }
+      })
+      for (let from = 0; from < calls.length; from += AT_ONCE) {
+        yield* this.tell({ _tag: "Called", turnId, calls: calls.slice(from, from + AT_ONCE) })
+      }
     }
   )
 
-  /** Whether what an error ended is offered again by agentd: what a channel or a plan asked is theirs to ask again. */
-  private isOffered(errorType: string): boolean {
-    const { messageIds } = this.around.turn().snapshot.data
-    const asked = known(this.around.inbox().snapshot.data).filter(({ messageId }) => messageIds.includes(messageId))
-    return NOT_ITS_FAULT.has(errorType) || !asked.some(({ alone }) => alone === true)
+  private asked(run: Run, asked: Event<"ApprovalRequested">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, asked.callId)
+      return callId === undefined
+        ? run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
+        : this.tell({ _tag: "Asked", callId, asked })
+    })
   }
 
-  /** The calls first, then the turn: no result comes after its end. */
-  private readonly turnEnded = Effect.fnUntraced(
-    { self: this },
-    function* (
-      this: RunEvents,
-      turnId: string,
-      calls: "cancelled" | "unknown",
-      eventOf: (usage: Usage) => TurnMachine.Event
-    ) {
-      const { live } = this.around
-      if (live.turnId !== turnId) return
-      yield* this.around.calls.close(
-        turnId,
-        calls,
-        calls === "cancelled" ? "its turn was interrupted" : "no result came"
-      )
-      yield* this.tellTurn(eventOf(this.usage))
-      this.usage = NONE
+  private ran(run: Run, id: string): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      return callId === undefined ? Effect.void : this.tell({ _tag: "Ran", callId })
+    })
+  }
+
+  private progress(run: Run, { callId: id, chunk: whole, stream }: Event<"ToolProgress">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      if (callId === undefined) return Effect.void
+      const { agent, conversation } = this.setting
+      const chunk = Excerpt.text(whole, MAX_CHUNK)
+      const event = { _tag: "progress_update", callId, stream, chunk }
+      const draft = {
+        stream: conversation,
+        kind: "tool.progress",
+        actor: toolName(agent, callId),
+        from: "executing",
+        to: "executing",
+        trigger: "progress_update",
+        payload: { call_id: callId, stream, chunk, event }
+      }
+      return Effect.andThen(this.tell({ _tag: "Ran", callId }), this.log.appendLazy([draft]))
+    })
+  }
+
+  private result(run: Run, { callId: id, output, status }: Event<"ToolResult">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const callId = this.live.callOf(run, id)
+      return callId === undefined ? Effect.void : this.tell({ _tag: "Result", callId, status, output })
+    })
+  }
+
+  /** The run has ended its turn. */
+  private turnEnded(turnId: string, how: "cancelled" | "unknown", ending: Ending): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { live } = this
+      if (live.turnId !== turnId) return Effect.void
       live.end()
-    }
-  )
+      this.usage = NONE
+      const reason = how === "cancelled" ? "its turn was interrupted" : "no result came"
+      return this.tell({ _tag: "Close", turnId, how, reason, spent: this.takeSpent(), ending })
+    })
+  }
 
   readonly exited = Effect.fnUntraced(
     { self: this },
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
-      const { live, watched } = this.around
-      const { turnId } = live
+      const { live } = this
+      const { runId } = spec
       const rest = this.output?.end() ?? []
       this.output = undefined
-      if (rest.length > 0) yield* this.around.log.appendLazy(rest)
-      if (turnId !== undefined) {
-        const done = outcome._tag === "Success" && !live.turns
-        if (!done && outcome._tag !== "Uncounted" && !live.ending) live.lost = turnId
-        yield* this.turnEnded(turnId, "unknown", (usage) =>
-          done
-            ? { _tag: "response_done", turnId, finalOutput: Excerpt.text(this.lines, MAX_ANSWER), usage }
-            : {
-                _tag: "stream_error",
-                turnId,
-                errorType: WHY[outcome._tag],
-                message: wordsOf(outcome),
-                retry: this.isOffered(WHY[outcome._tag])
-              }
-        )
-      }
+      if (rest.length > 0) yield* this.log.appendLazy(rest)
+      const isDone = outcome._tag === "Success" && live.run !== undefined && !live.turns
+      const turnId = live.turnId ?? ""
+      const ending: Ending = isDone
+        ? { _tag: "response_done", turnId, finalOutput: Excerpt.text(this.lines, MAX_ANSWER), usage: this.usage }
+        : { _tag: "stream_error", turnId, errorType: WHY[outcome._tag], message: wordsOf(outcome), retry: true }
+      const isDead = live.turnId !== undefined && !isDone && outcome._tag !== "Uncounted" && !live.isEnding(runId)
+      if (isDead) live.lost = live.turnId
       // not where a run starts: what it says first comes before it counts as started
       this.lines = ""
+      const exit: ToolsMessage = { _tag: "Exited", runId, outcome, spent: this.takeSpent(), ending }
+      // what is asked of it until then may still find the run
+      yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), () => this.tell(exit))
       live.gone()
-      yield* watched(spec.runId, { _tag: "Exited", outcome })
-      yield* this.around.worker()?.tell({ _tag: "SessionExited", runId: spec.runId, outcome }) ?? Effect.void
+      yield* this.setting.watched(runId, { _tag: "Exited", outcome })
     }
   )
 
   private write(run: Run, deltas: ReadonlyArray<Event<"Delta">>): Effect.Effect<void> {
-    const { agent, config, conversation, live, log } = this.around
+    const { live, log } = this
+    const { agent, config, conversation } = this.setting
     const said = deltas.filter(({ stream }) => stream === "assistant")
     const lines = deltas.filter(({ stream }) => stream !== "assistant")
     if (!live.turns) {
@@ -315,7 +331,7 @@ export class RunEvents implements RunSink {
     }
     const drafts = []
     if (lines.length > 0) {
-      this.output ??= new Output(conversation, workerAddress(agent), run.runId, config().output)
+      this.output ??= new Output(conversation, workerName(agent), run.runId, config().output)
       drafts.push(...this.output.take(lines))
     }
     if (said.length > 0 && live.turnId !== undefined) {
@@ -325,7 +341,7 @@ export class RunEvents implements RunSink {
       drafts.push({
         stream: conversation,
         kind: "turn.assistant_delta",
-        actor: `turn/${agent}`,
+        actor: turnName(agent),
         from: "streaming",
         to: "streaming",
         trigger: "assistant_delta",
@@ -336,19 +352,19 @@ export class RunEvents implements RunSink {
   }
 
   private lazily(kind: string, payload: { readonly [key: string]: unknown }): Effect.Effect<void> {
-    const { agent, conversation, log } = this.around
-    return log.appendLazy([{ stream: conversation, kind, actor: workerAddress(agent), payload }])
+    const { agent, conversation } = this.setting
+    return this.log.appendLazy([{ stream: conversation, kind, actor: workerName(agent), payload }])
   }
 
   /** At most one sign of life a second. */
   private readonly sign: Effect.Effect<void> = Effect.suspend(() => {
-    const { agent, conversation, live, log, report } = this.around
-    const { turnId } = live
+    const { agent, conversation, report } = this.setting
+    const { turnId } = this.live
     if (turnId === undefined) return Effect.void
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       if (now - this.signedAt < SIGN) return Effect.void
       this.signedAt = now
-      return Effect.flatMap(log.head, (eventId) =>
+      return Effect.flatMap(this.log.head, (eventId) =>
         report({ _tag: "Active", conversation, agent, eventId, cause: null, at: now, turnId })
       )
     })

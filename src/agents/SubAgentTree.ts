@@ -13,12 +13,12 @@ import type { Caller, CommandRefused } from "../domain/Messages.ts"
 import type { RuneRef, Rune } from "../event-log/Rune.ts"
 import { AGENTS } from "./ConversationMachine.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
-import type * as AgentCommands from "./AgentCommands.ts"
+import type { AgentScope } from "./AgentScope.ts"
 import * as ChildNews from "./ChildNews.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
 import { known, MAX_WAITING, type Message } from "./Inbox.ts"
-import { inboxAddress } from "./AgentRecovery.ts"
-import { begins, type ProjectRecord } from "./Recovery.ts"
+import { inboxName } from "./AgentStates.ts"
+import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf } from "./TurnActor.ts"
 import * as Backoff from "../supervision/Backoff.ts"
@@ -38,7 +38,7 @@ export interface House {
   /** As the last good file says. */
   readonly file: () => ConfigFile.Project
   readonly life: () => ConversationActor
-  readonly tree: (agent: string) => AgentCommands.AgentCommands | undefined
+  readonly tree: (agent: string) => AgentScope | undefined
   /** In the order in which they began. */
   readonly residents: () => ReadonlyArray<Resident>
   /** Waits for whoever comes or goes just now. */
@@ -72,10 +72,10 @@ export class SubAgentTree {
     const { record } = this.house
     const { ended, spawned } = record.life
     // its life ends before its worker does
-    if ((ended.get(agent) ?? 0) > begins(record, agent)) return "ended"
+    if ((ended.get(agent) ?? 0) > this.begins(agent)) return "ended"
     const worker = this.house.tree(agent)?.worker()
     // what an earlier one of its name has left is not this one's
-    const isOld = record.agents.get(agent)!.began < (spawned.get(agent)?.eventId ?? 0)
+    const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
     if (worker === undefined || isOld) return "queued"
     return worker.state === "Stopped" ? "ended" : "running"
   }
@@ -117,8 +117,13 @@ export class SubAgentTree {
     return this.isRunning(agent) || this.isQueued(agent)
   }
 
+  /** The first rune of its newest incarnation. */
+  private incarnationOf(agent: string): number {
+    return this.house.tree(agent)?.began() ?? this.house.record.agents.get(agent)?.worker.began ?? 0
+  }
+
   begins(agent: string): number {
-    return begins(this.house.record, agent)
+    return Math.max(this.house.record.life.spawned.get(agent)?.eventId ?? 0, this.incarnationOf(agent))
   }
 
   /** Ends those that belong to one that ends, and began before; answers when nothing of them is left. */
@@ -139,7 +144,7 @@ export class SubAgentTree {
   /** Ends an agent and all that belong to it; answers when no process of any of them is left. */
   readonly stop = Effect.fnUntraced(
     { self: this },
-    function* (this: SubAgentTree, agent: AgentCommands.AgentCommands, caller: Caller, reason?: string) {
+    function* (this: SubAgentTree, agent: AgentScope, caller: Caller, reason?: string) {
       const { name } = agent
       const count = this.offspring(name).filter((one) => this.lives(one.name)).length
       const children = this.endChildren(name, Infinity)
@@ -168,7 +173,7 @@ export class SubAgentTree {
     return Effect.suspend(() => {
       const { log, record } = this.house
       const end = record.life.ended.get(agent) ?? 0
-      const ofIt = { stream: record.conversation, actor: inboxAddress(agent), kinds: ["inbox.received"] }
+      const ofIt = { stream: record.conversation, actor: inboxName(agent), kinds: ["inbox.received"] }
       return Effect.all([log.tail({ ...ofIt, after: this.begins(agent) }, MAX_WAITING), log.get(end)]).pipe(
         Effect.flatMap(([asked, rune]) => {
           for (const one of asked) this.note(agent, one)
@@ -253,7 +258,8 @@ export class SubAgentTree {
       // an end is of no use to one that began later, or has ended itself
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
-      const last = [...(record.agents.get(child)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
+      const last =
+        [...((tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
       const said = ChildNews.isEnd(rune)
         ? yield* log.get(last)
         : rune.cause === null

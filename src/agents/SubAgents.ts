@@ -12,7 +12,7 @@ import { CommandRefused, type SpawnRequest } from "../domain/Messages.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import { AGENTS } from "./ConversationMachine.ts"
 import type * as Inbox from "./Inbox.ts"
-import { inboxAddress } from "./AgentRecovery.ts"
+import { inboxName } from "./AgentStates.ts"
 
 /** The order in which they end, from the order in which they began. */
 export const leaving = (
@@ -135,7 +135,7 @@ export const drafts = (of: {
   {
     stream: of.conversation,
     kind: "inbox.received",
-    actor: inboxAddress(of.name),
+    actor: inboxName(of.name),
     trigger: "Received",
     payload: { event: { _tag: "Received", message: of.task } }
   }

@@ -1,208 +1,109 @@
 /**
- * TurnActor: the Turn machine of one agent, animated.
+ * TurnActor: the turn of one agent, as an actor.
  *
- * It gives the live run its next input, tells inbox, agent and conversation of the
- * turn, and sees a turn to its end. What the run says of the turn comes by the
- * RunRouter. A turn that the live run does not know was lost with an earlier daemon:
- * it ends with an error, and what it was asked is offered again.
+ * A turn that begins or ends is stated in one append with all that follows from it in its
+ * agent: what it carries is delivered, the agent is busy or idle, the next turn begins.
+ * Its run is given the input when that is durable.
+ *
+ * Guarantees: a run is given an input once, and none of a turn that has ended by then; a
+ * turn that the live run does not know was lost with an earlier daemon: it ends with an
+ * error, its calls before it, and what it was asked is offered again.
  */
 import { Clock, Duration, Effect } from "effect"
-import type { DeadLetters } from "../event-actor/DeadLetters.ts"
-import * as MachineActor from "../event-actor/MachineActor.ts"
-import type { AgentConfig } from "../config/AgentConfig.ts"
-import type { AgentReport } from "../domain/AgentPort.ts"
-import * as Ids from "../domain/Ids.ts"
-import type * as AgentMachine from "./AgentMachine.ts"
+import {
+  type Activity,
+  actor,
+  type Context,
+  type Decision,
+  type Refusal,
+  type Tell,
+  tell
+} from "../event-actor/EventSourcedActor.ts"
+import type { ActorHandle } from "../event-actor/ActorHandle.ts"
+import { evolve } from "../event-actor/StateMachine.ts"
+import type { TurnOutcome } from "../domain/AgentPort.ts"
+import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
+import { endOf } from "./AgentActor.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import { type Ended, isActive, move, refOf, Siblings, type TurnState } from "./AgentStates.ts"
+import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
+import { known } from "./Inbox.ts"
+import { next } from "./NextTurn.ts"
+import { RunPlace } from "./RunPlace.ts"
 import * as TurnMachine from "./TurnMachine.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
-import type { AgentActor } from "./AgentActor.ts"
-import type { Calls } from "./Calls.ts"
-import { countedAs, LOST } from "./ConversationRecovery.ts"
-import type { ConversationPort } from "./ConversationPort.ts"
-import { isWithdrawn } from "./Inbox.ts"
-import type { LiveRun } from "./LiveRun.ts"
-import type { UsageMeter } from "./UsageMeter.ts"
-import { followUp } from "./Prompt.ts"
-import type { RunSupervisor } from "./RunSupervisor.ts"
-import type { InboxActor, WorkerActor } from "./WorkerActor.ts"
-import * as Backoff from "../supervision/Backoff.ts"
-import type { RuneRef } from "../event-log/Rune.ts"
 
-export type TurnActor = MachineActor.MachineActor<TurnMachine.State, TurnMachine.Event, TurnMachine.Data>
-export type Snapshot = TurnActor["snapshot"]
-type Act = MachineActor.Context<TurnMachine.State, TurnMachine.Event, TurnMachine.Data>
+/** What a run says of its turn's end. */
+export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>
 
-/** What a turn moves, and what moves it. */
-export interface Desk {
-  readonly agent: string
-  readonly conversation: string
-  readonly log: EventLog["Service"]
-  readonly deadLetters: DeadLetters["Service"]
-  readonly config: () => AgentConfig
-  readonly home: ConversationPort
-  readonly inbox: InboxActor
-  readonly slot: RunSupervisor
-  readonly live: LiveRun
-  readonly calls: Calls
-  readonly meter: UsageMeter
-  readonly life: () => AgentActor | undefined
-  readonly worker: () => WorkerActor | undefined
-  readonly report: (report: AgentReport) => Effect.Effect<void>
-  /** What became durable at or before this eventId is of an earlier daemon. */
-  readonly recoveredTo: number
+export type TurnMessage =
+  | TurnMachine.Event
+  /** The run is done with the turn, as it says; it has ended before where it was interrupted. */
+  | { readonly _tag: "Over"; readonly turnId: string; readonly ending: Ending }
+  /** No live run works on it. */
+  | { readonly _tag: "Orphaned"; readonly turnId: string }
+  /** So it is, and its calls have their results. */
+  | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
+  /** Something has changed that may give it work. */
+  | { readonly _tag: "Look" }
+
+type Act =
+  | TurnMachine.Action
+  | { readonly _tag: "Give"; readonly turnId: string; readonly text: string }
+  | {
+      readonly _tag: "Begun"
+      readonly turnId: string
+      readonly messageIds: ReadonlyArray<string>
+      readonly ref: RuneRef
+    }
+  | {
+      readonly _tag: "Ended"
+      readonly data: TurnMachine.Data
+      readonly counted: TurnOutcome
+      readonly output: string
+      readonly ref: RuneRef
+    }
+
+type Handle = ActorHandle<TurnState, TurnMessage>
+
+/** Messages whose end is remembered. */
+const MAX_ENDED = 1_000
+
+export const fresh: TurnState = {
+  state: "idle",
+  data: TurnMachine.initial(),
+  entered: 0,
+  seq: 0,
+  at: 0,
+  ended: new Map()
 }
 
-const PATIENTLY = Backoff.constant("20 millis")
-
-type Failed = { readonly _tag: string; readonly reason?: string }
-
-const isDown = ({ _tag, reason }: Failed): boolean =>
-  _tag === "ActorStopped" && reason !== "self" && reason !== "crashed"
-
-/** What is asked was brought down beside it, and is there again in a moment: no reason to crash, too. Ends with whoever asks. */
-const patiently = <A, E extends Failed>(asked: Effect.Effect<A, E>): Effect.Effect<A, E> =>
-  Effect.catchIf(asked, isDown, () =>
-    Effect.interruptible(
-      Effect.andThen(
-        Effect.sleep(Backoff.wait(PATIENTLY, 1)),
-        Effect.retry(asked, { while: isDown, schedule: Backoff.waits(PATIENTLY), times: 50 })
-      )
-    )
-  )
-
-/** Brings the inbox in line with the turn's own rune: what a turn carries is delivered. */
-const deliver = (desk: Desk, { messageIds, turnId }: TurnMachine.Data, cause: RuneRef) =>
-  turnId === null || desk.inbox.snapshot.data.runId === turnId
-    ? Effect.void
-    : Effect.catchTag(
-        patiently(desk.inbox.ask({ _tag: "Delivered", runId: turnId, messageIds }, cause)),
-        "Refused",
-        () => Effect.void
-      )
-
-const at = Clock.currentTimeMillis
-
-/** Inbox, conversation and agent hear of the turn. Answers why it may not go on, if so. */
-const begin = Effect.fnUntraced(function* (desk: Desk, act: Act) {
-  const { agent, conversation, home, live } = desk
-  const { data } = act.snapshot
-  const turnId = data.turnId!
-  yield* deliver(desk, data, act.cause)
-  live.begun = turnId
-  const taken = data.messageIds.some((messageId) => isWithdrawn(desk.inbox.snapshot.data, messageId))
-  if (!(yield* home.newTurn(agent, turnId, act.cause))) return home.barred() ?? "its conversation takes no turns"
-  const assign = Effect.suspend(() => desk.life()?.ask({ _tag: "turn_assigned", turnId }, act.cause) ?? Effect.void)
-  const assigned = yield* patiently(assign).pipe(
-    Effect.as(true),
-    Effect.catchTag("Refused", ({ why }) => Effect.succeed(why === "stale"))
-  )
-  yield* desk.report({
-    _tag: "TurnStarted",
-    conversation,
-    agent,
-    cause: act.cause,
-    eventId: act.cause.eventId,
-    at: yield* at,
-    turnId,
-    messageIds: data.messageIds
-  })
-  if (!assigned) return "the agent has ended"
-  // while the turn's first rune was being written: no turn carried it yet
-  return taken ? "what it was asked was taken back" : undefined
-})
-
-/** What it was asked, as its rune says. */
-const inputOf = Effect.fnUntraced(function* (desk: Desk, cause: RuneRef) {
-  const event = (yield* desk.log.get(cause.eventId))?.payload["event"] as TurnMachine.Event | undefined
-  return event?._tag === "start_turn" || event?._tag === "steer" ? event.input : ""
-})
-
-/** A turn that no live run works on: its calls have their results by then, and it is offered again. */
-const lost = (desk: Desk, act: Act): Effect.Effect<void> => {
-  const turnId = act.snapshot.data.turnId!
-  // whoever had heard of it hears of its end, and nobody of its beginning
-  desk.live.begun = turnId
-  const event: TurnMachine.Event =
-    act.snapshot.state === "streaming"
-      ? { _tag: "stream_error", turnId, errorType: "lost", message: LOST, retry: true }
-      : { _tag: "tool_crash", turnId, callId: null, message: LOST, retry: true }
-  return Effect.andThen(desk.calls.orphans(turnId), act.self.tell(event, act.cause))
+const OUTCOMES: { readonly [state in TurnMachine.State]?: TurnOutcome } = {
+  completed: "completed",
+  interrupted: "interrupted",
+  error: "error"
 }
 
-/** Begins the turn with the live run, or finds that it goes on there, or that it is lost. */
-const streamResponse = Effect.fnUntraced(function* (desk: Desk, act: Act) {
-  const { live } = desk
-  const { data, entered } = act.snapshot
-  const turnId = data.turnId!
-  live.unsettle()
-  if (live.given === turnId) return
-  const { run } = live
-  // a run begins with its first turn, and has the input of that one
-  const isFirst = run?.runId === turnId
-  const isFree = live.turns && !live.ending && (live.turnId === undefined || live.turnId === turnId)
-  if (run === undefined || !(isFirst || isFree)) return yield* lost(desk, act)
-  if (entered <= desk.recoveredTo) return yield* lost(desk, act)
-  if (!isFirst) live.begin(turnId)
-  const barred = yield* begin(desk, act)
-  if (isFirst) live.given = turnId
-  if (barred !== undefined) {
-    if (!isFirst) live.end()
-    return yield* act.self.tell({ _tag: "interrupt", turnId, by: "agentd", reason: barred, keep: true }, act.cause)
+/** How a turn's end is remembered by what it carried. */
+const remember = (
+  before: TurnState,
+  { data, state }: Pick<TurnState, "data" | "state">,
+  eventId: number
+): ReadonlyMap<string, Ended> => {
+  const outcome = OUTCOMES[state]
+  if (outcome === undefined || state === before.state || data.messageIds.length === 0) return before.ended
+  const ended = new Map(before.ended)
+  for (const messageId of data.messageIds) {
+    ended.delete(messageId)
+    ended.set(messageId, { turnId: data.turnId ?? "", outcome, eventId })
   }
-  yield* desk.meter.start(turnId)
-  if (isFirst) return
-  const text = yield* inputOf(desk, act.cause)
-  live.given = turnId
-  // interrupted meanwhile: the run has heard nothing of it, and never will
-  if (act.self.snapshot.entered !== entered) return live.end()
-  yield* run.send({ turnId, text }).pipe(
-    Effect.catch(({ message }) => {
-      live.end()
-      // one that takes no turns is of no more use
-      live.ending = true
-      const event: TurnMachine.Event = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
-      return Effect.andThen(act.self.tell(event, act.cause), desk.slot.stop(run.runId))
-    })
-  )
-}, Effect.uninterruptible)
-
-/** Calls that it waits for go on in the live run, or are lost with it. */
-const runTools = (desk: Desk, act: Act): Effect.Effect<void> =>
-  desk.live.turnId === act.snapshot.data.turnId ? Effect.void : lost(desk, act)
-
-/** How the agent hears of a turn's end. */
-export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event | undefined => {
-  if (ended === null || turnId === null) return undefined
-  if (ended.outcome === "error") return { _tag: "turn_error", turnId, message: ended.reason ?? "" }
-  return { _tag: `turn_${ended.outcome}`, turnId }
+  while (ended.size > MAX_ENDED) ended.delete(ended.keys().next().value!)
+  return ended
 }
 
-/** Everybody hears of the end. Safe to repeat. */
-const settle = Effect.fnUntraced(function* (desk: Desk, act: Act, rune: RuneRef) {
-  const { agent, conversation, home, log, meter } = desk
-  const { data } = act.snapshot
-  const turnId = data.turnId!
-  const ended = data.ended!
-  yield* deliver(desk, data, rune)
-  yield* meter.stop(turnId)
-  const last = yield* log.get(rune.eventId)
-  yield* home.turnEnded(agent, turnId, last === undefined ? ended.outcome : countedAs(ended.outcome, last), rune)
-  yield* desk.life()?.tell(endOf(data)!, rune) ?? Effect.void
-  const of = { conversation, agent, cause: rune, eventId: rune.eventId, at: yield* at }
-  // its process died in it: the agent is gone before its turn is over
-  const reason = ended.reason ?? "its process died"
-  if (desk.live.lost === turnId) yield* desk.report({ ...of, _tag: "Offline", reason, how: "disconnected" })
-  yield* desk.report({
-    ...of,
-    _tag: "TurnEnded",
-    turnId,
-    messageIds: data.messageIds,
-    outcome: ended.outcome,
-    reason: ended.reason,
-    output: outputOf(last),
-    again: data.unfinished.length > 0
-  })
-})
+export const apply = (state: TurnState, rune: Rune): TurnState => {
+  const moved = evolve(TurnMachine.Turn, state, rune)
+  return { ...moved, ended: remember(state, moved, rune.eventId) }
+}
 
 /** What a turn's last rune says that it answered. */
 export const outputOf = (rune: { readonly payload: { readonly [key: string]: unknown } } | undefined): string => {
@@ -210,114 +111,300 @@ export const outputOf = (rune: { readonly payload: { readonly [key: string]: unk
   return typeof output === "string" ? output : ""
 }
 
-const finalizeTurn = Effect.fnUntraced(function* (desk: Desk, act: Act) {
-  const { live, recoveredTo } = desk
-  const { data, entered, state } = act.snapshot
-  const turnId = data.turnId!
-  live.unsettle()
-  live.ended = act.cause
-  if (state === "interrupted") yield* live.turnOver(turnId)
-  // over before anybody could be told that it began
-  if (live.begun !== turnId && entered > recoveredTo) yield* begin(desk, act)
-  yield* settle(desk, act, act.cause)
-  yield* act.self.tell({ _tag: "turn_finalized", turnId }, act.cause)
-})
-
-/** The next input for the live run; undefined while there is none. */
-const nextOf = Effect.fnUntraced(function* (desk: Desk, data: TurnMachine.Data) {
-  const graceMillis = Duration.toMillis(desk.config().interruptGrace)
-  const base = { _tag: "start_turn" as const, agentId: desk.agent, graceMillis, at: yield* at }
-  const { steer } = data
-  const waits = ({ messageId }: { readonly messageId: string }) => steer!.messageIds.includes(messageId)
-  if (steer !== null && desk.inbox.snapshot.data.waiting.some(waits))
-    return { ...base, ...steer, source: "steer" as const }
-  const { input, messageIds, resumed } = followUp(desk.inbox.snapshot.data, data)
-  if (messageIds.length === 0) return undefined
-  const source = resumed ? ("resume" as const) : ("queue" as const)
-  return { ...base, turnId: yield* Ids.turnId, input, messageIds, source }
-})
-
 /** A run that is being ended, and has not within its grace and this, is killed. */
 const PATIENCE = Duration.minutes(1)
 
-const outlasts = Effect.fnUntraced(function* ({ config, slot }: Desk, runId: string) {
-  yield* Effect.sleep(Duration.sum(config().interruptGrace, PATIENCE))
-  yield* Effect.logWarning(`run ${runId} does not end: it is killed`)
-  yield* slot.kill(runId)
-  yield* Effect.sleep(PATIENCE)
-  yield* slot.end(runId)
-})
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, config, conversation, home, recoveredTo, report } = setting
+  const { live, slot } = place
 
-/** Waits for something to do, as long as the live run takes turns; a run that has long had none is ended in order. */
-const takeNext = Effect.fnUntraced(function* (desk: Desk, act: Act) {
-  const { home, live, slot } = desk
-  const began = yield* at
-  live.settle()
-  for (;;) {
+  /** The live run works on it, or is about to be given it. */
+  const isHeld = ({ entered }: TurnState): boolean => live.run !== undefined && entered > recoveredTo
+
+  /** What a channel or a plan asked is theirs to ask again; errors that say nothing of the work are ours. */
+  const isOffered = (errorType: string, { inbox, turn }: Siblings): boolean => {
+    const asked = known(inbox.data).filter(({ messageId }) => turn.data.messageIds.includes(messageId))
+    return NOT_ITS_FAULT.has(errorType) || !asked.some(({ alone }) => alone === true)
+  }
+
+  const began = (
+    { data }: TurnState,
+    input: string,
+    { toInbox, toLife, worker }: Siblings,
+    context: Context
+  ): { readonly tells: ReadonlyArray<Tell>; readonly acts: ReadonlyArray<Act> } => {
+    const { messageIds } = data
+    const turnId = data.turnId!
+    // a run begins with its first turn, and has the input of that one
+    const isFirst = worker.now?.data.runId === turnId
+    return {
+      tells: [
+        tell(toInbox, { _tag: "Delivered", runId: turnId, messageIds }),
+        tell(toLife, { _tag: "turn_assigned", turnId })
+      ],
+      acts: [
+        ...(isFirst ? [] : [{ _tag: "Give" as const, turnId, text: input }]),
+        { _tag: "Begun", turnId, messageIds, ref: refOf(context, conversation) }
+      ]
+    }
+  }
+
+  /** Whoever has a part in the turn hears of its end. */
+  const ended = (
+    before: TurnState,
+    { data, state }: TurnState,
+    payload: Rune["payload"],
+    { toLife, toTools, toTurn, toWorker, worker }: Siblings,
+    context: Context
+  ): { readonly tells: ReadonlyArray<Tell>; readonly acts: ReadonlyArray<Act> } => {
+    const turnId = data.turnId!
+    const waits = state === "interrupted" && isHeld(before)
+    const { run, turns } = live
+    const isDropped = waits && !turns && run !== undefined && worker.now?.state === "Running"
+    return {
+      tells: [
+        ...(isHeld(before) ? [tell(toLife, { _tag: "Used", turnId, spent: {} } as const)] : []),
+        ...(state === "interrupted" ? [tell(toTools, { _tag: "Withdraw", turnId } as const)] : []),
+        tell(toLife, endOf(data)!),
+        ...(isDropped ? [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)] : []),
+        // what was interrupted has its grace; others are over
+        ...(waits ? [] : [tell(toTurn, { _tag: "turn_finalized", turnId } as const)])
+      ],
+      acts: [
+        {
+          _tag: "Ended",
+          data,
+          counted: countedAs(data.ended!.outcome, { payload }),
+          output: outputOf({ payload }),
+          ref: refOf(context, conversation)
+        }
+      ]
+    }
+  }
+
+  /** The run has not ended its turn in time: it goes, and takes nothing more with it. */
+  const forced = ({ data }: TurnState, { toTools, toWorker }: Siblings): ReadonlyArray<Tell> => {
     const { run } = live
-    if (run === undefined || !live.turns) return
-    if (live.ending) return yield* outlasts(desk, run.runId)
-    const changed = live.attend()
-    const { exhausted } = desk.meter
-    // by a file that says less than it did
-    if (exhausted !== undefined) yield* desk.life()?.tell({ _tag: "budget_exhausted", ...exhausted }) ?? Effect.void
-    const isFree = home.barred() === undefined && exhausted === undefined
-    const next = isFree ? yield* nextOf(desk, act.snapshot.data) : undefined
-    if (next !== undefined) {
-      return yield* Effect.catchTag(act.self.ask(next), "Refused", () => Effect.void)
-    }
-    const { idleTimeout, mode } = desk.config()
-    const left = mode === "loop" ? 0 : began + Duration.toMillis(idleTimeout) - (yield* at)
-    if (left <= 0) {
-      live.ending = true
-      yield* slot.stop(run.runId)
-      continue
-    }
-    yield* Effect.raceFirst(changed, Effect.sleep(left))
+    const turnId = data.turnId!
+    return [
+      tell(toTools, { _tag: "Cut", turnId, reason: "its turn was interrupted" }),
+      ...(run === undefined
+        ? []
+        : [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)])
+    ]
   }
-})
 
-const perform = (desk: Desk, action: TurnMachine.Action, act: Act): Effect.Effect<void, unknown> => {
-  const { calls, live, slot } = desk
-  const turnId = action.turnId ?? ""
-  const drop = desk.worker()?.tell({ _tag: "UrgentMessage", messageId: null }) ?? Effect.void
-  switch (action._tag) {
-    case "StopWork":
-      if (live.run === undefined || live.turnId !== turnId) return Effect.void
-      return live.turns ? Effect.andThen(calls.withdraw(turnId), live.run.interruptTurn) : drop
-    case "ForceStopWork": {
-      const { run } = live
-      live.end()
-      // it is about to be killed, and takes nothing more with it
-      live.ending = run !== undefined
-      return calls
-        .close(turnId, "cancelled", "its turn was interrupted")
-        .pipe(
-          Effect.andThen(settle(desk, act, live.ended ?? act.cause)),
-          Effect.andThen(run === undefined ? Effect.void : Effect.andThen(drop, slot.kill(run.runId)))
-        )
+  const step = (state: TurnState, event: TurnMachine.Event, context: Context): Decision<TurnState, Act> | Refusal => {
+    const moved = move(TurnMachine.Turn, state, event, context)
+    if (typeof moved === "string") return moved
+    const siblings = new Siblings(agent, context)
+    const now: TurnState = { ...moved.after, ended: remember(state, moved.after, context.nextId) }
+    const decided = { runes: [moved.draft], state: now }
+    if (now.state === "streaming" && state.state === "idle") {
+      const input = event._tag === "start_turn" || event._tag === "steer" ? event.input : ""
+      return { ...decided, ...began(now, input, siblings, context) }
     }
+    if (OUTCOMES[now.state] !== undefined && state.state !== now.state) {
+      const { acts, tells } = ended(state, now, moved.draft.payload, siblings, context)
+      return { ...decided, tells, acts: [...moved.actions, ...acts] }
+    }
+    if (now.state !== "idle") return { ...decided, acts: moved.actions }
+    const cut = event._tag === "turn_finalized" && event.forced === true ? forced(now, siblings) : []
+    return { ...decided, tells: [...cut, tell(siblings.toTurn, { _tag: "Look" })], acts: moved.actions }
   }
-}
 
-export const addressOf = (agent: string): string => `turn/${agent}`
+  const over = (
+    state: TurnState,
+    { ending, turnId }: Extract<TurnMessage, { _tag: "Over" }>,
+    context: Context
+  ): Decision<TurnState, Act> | Refusal => {
+    if (state.data.turnId !== turnId) return "stale"
+    if (state.state === "interrupted") return step(state, { _tag: "turn_finalized", turnId }, context)
+    if (ending._tag !== "stream_error") return step(state, ending, context)
+    const retry = ending.retry === true && isOffered(ending.errorType, new Siblings(agent, context))
+    return step(state, { ...ending, retry }, context)
+  }
 
-export const make = (desk: Desk, snapshot: Snapshot) =>
-  Effect.flatMap(
-    MachineActor.kind({
-      machine: TurnMachine.Turn,
-      log: desk.log,
-      deadLetters: desk.deadLetters,
-      perform: (action: TurnMachine.Action, act: Act) => perform(desk, action, act),
-      activities: {
-        TakeNext: (act: Act) => takeNext(desk, act),
-        StreamResponse: (act: Act) => streamResponse(desk, act),
-        RunTools: (act: Act) => runTools(desk, act),
-        FinalizeTurn: (act: Act) => finalizeTurn(desk, act)
+  const lost = (
+    state: TurnState,
+    { message, turnId }: Extract<TurnMessage, { _tag: "Lost" }>,
+    context: Context
+  ): Decision<TurnState, Act> | Refusal => {
+    if (state.data.turnId !== turnId) return "stale"
+    const event: TurnMachine.Event =
+      state.state === "tool_executing"
+        ? { _tag: "tool_crash", turnId, callId: null, message, retry: true }
+        : { _tag: "stream_error", turnId, errorType: "lost", message, retry: true }
+    return step(state, event, context)
+  }
+
+  const decide = (state: TurnState, message: TurnMessage, context: Context): Decision<TurnState, Act> | Refusal => {
+    switch (message._tag) {
+      case "Look":
+        return { runes: [], tells: next(setting, place, context) }
+      case "Over":
+        return over(state, message, context)
+      case "Orphaned": {
+        const { toTools } = new Siblings(agent, context)
+        const { turnId } = message
+        return isActive(state) && state.data.turnId === turnId
+          ? { runes: [], tells: [tell(toTools, { _tag: "Lost", turnId, message: LOST })] }
+          : "stale"
       }
-    }),
-    (kind) => {
-      const actor = addressOf(desk.agent)
-      return kind.make({ address: `${desk.conversation}/${actor}`, actor, stream: desk.conversation, snapshot })
+      case "Lost":
+        return lost(state, message, context)
+      // what it was to begin waits in the inbox, and is looked for when the turn is over
+      case "start_turn":
+        return state.state === "idle" ? step(state, message, context) : "stale"
+      case "steer":
+        return state.state === "idle" ? "stale" : step(state, message, context)
+      default:
+        return step(state, message, context)
     }
-  )
+  }
+
+  /** The next input of the live run. */
+  const give = ({ text, turnId }: Extract<Act, { _tag: "Give" }>, self: Handle): Effect.Effect<void> => {
+    const { run } = live
+    const { state } = self
+    const isOn = isActive(state) && state.data.turnId === turnId
+    const barred = home.barred()
+    // interrupted meanwhile: the run has heard nothing of it, and never will
+    if (run === undefined || !isOn || barred !== undefined) {
+      const interrupt: TurnMessage = { _tag: "interrupt", turnId, by: "agentd", reason: barred ?? LOST, keep: true }
+      return Effect.andThen(isOn ? self.tell(interrupt) : Effect.void, self.tell({ _tag: "turn_finalized", turnId }))
+    }
+    live.give(turnId)
+    return run.send({ turnId, text }).pipe(
+      Effect.catchCause(() => Effect.succeed("it takes no further turn")),
+      Effect.flatMap((message) => {
+        if (message === undefined) return Effect.void
+        live.end()
+        // one that takes no turns is of no more use
+        live.ending(run.runId)
+        const event: TurnMessage = { _tag: "stream_error", turnId, errorType: "send", message, retry: true }
+        return Effect.andThen(self.tell(event), slot.stop(run.runId))
+      })
+    )
+  }
+
+  const begun = Effect.fnUntraced(function* (
+    { messageIds, ref, turnId }: Extract<Act, { _tag: "Begun" }>,
+    self: Handle
+  ) {
+    const at = yield* Clock.currentTimeMillis
+    const { eventId } = ref
+    yield* report({ _tag: "TurnStarted", conversation, agent, eventId, cause: causeOf(ref), at, turnId, messageIds })
+    if (yield* home.newTurn(agent, turnId, ref)) return
+    const reason = home.barred() ?? "its conversation takes no turns"
+    yield* self.tell({ _tag: "interrupt", turnId, by: "agentd", reason, keep: true, ...live.partial })
+  })
+
+  const told = Effect.fnUntraced(function* ({ counted, data, output, ref }: Extract<Act, { _tag: "Ended" }>) {
+    const { messageIds, unfinished } = data
+    const { outcome, reason } = data.ended!
+    const turnId = data.turnId!
+    yield* home.turnEnded(agent, turnId, counted, ref)
+    const { eventId } = ref
+    const of = {
+      conversation,
+      agent,
+      eventId,
+      cause: causeOf(ref),
+      at: yield* Clock.currentTimeMillis,
+      turnId,
+      messageIds
+    }
+    // its process died in it: the agent is gone before its turn is over
+    const why = reason ?? "its process died"
+    if (live.lost === turnId) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
+    yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
+  })
+
+  const perform = (action: Act, self: Handle): Effect.Effect<void, unknown> => {
+    switch (action._tag) {
+      case "Give":
+        return give(action, self)
+      case "Begun":
+        return begun(action, self)
+      case "Ended":
+        return told(action)
+      case "StopWork": {
+        const { run, turnId, turns } = live
+        return run !== undefined && turns && turnId === action.turnId ? run.interruptTurn : Effect.void
+      }
+      case "ForceStopWork": {
+        const { run } = live
+        if (run === undefined) return Effect.void
+        live.end()
+        live.ending(run.runId)
+        return slot.kill(run.runId)
+      }
+    }
+  }
+
+  const outlasts = Effect.fnUntraced(function* (runId: string) {
+    yield* Effect.sleep(Duration.sum(config().interruptGrace, PATIENCE))
+    if (slot.current() !== runId) return
+    yield* Effect.logWarning(`run ${runId} does not end: it is killed`)
+    yield* slot.kill(runId)
+    yield* Effect.sleep(PATIENCE)
+    yield* slot.end(runId)
+  })
+
+  /** A run that has long had nothing to do is ended in order. */
+  const rest = Effect.fnUntraced(function* () {
+    const { idleTimeout, mode } = config()
+    if (mode !== "loop") yield* Effect.sleep(idleTimeout)
+    const { run, turns } = live
+    if (run === undefined || !turns) return
+    if (!live.isEnding(run.runId)) {
+      live.ending(run.runId)
+      yield* slot.stop(run.runId)
+    }
+    yield* outlasts(run.runId)
+  })
+
+  const run = ({ name }: Activity, self: Handle, state: TurnState): Effect.Effect<void> => {
+    const turnId = state.data.turnId ?? ""
+    if (name === "TakeNext") place.idle.openUnsafe()
+    else place.idle.closeUnsafe()
+    switch (name) {
+      case "TakeNext":
+        return rest()
+      case "StreamResponse":
+      case "RunTools":
+        return isHeld(state) ? Effect.void : self.tell({ _tag: "Orphaned", turnId })
+      default:
+        return isHeld(state) ? Effect.void : self.tell({ _tag: "turn_finalized", turnId })
+    }
+  }
+
+  return actor<TurnState, TurnMessage, Act>({
+    initial: fresh,
+    decide,
+    apply,
+    comesBack: (before, after) => before.state !== after.state,
+    timers: ({ at, data, entered, state }) =>
+      state === "interrupted"
+        ? [
+            {
+              key: `grace/${entered}`,
+              since: at,
+              after: data.graceMillis,
+              message: { _tag: "turn_finalized", turnId: data.turnId ?? "", forced: true }
+            }
+          ]
+        : [],
+    activities: ({ entered, state }) => {
+      const name = TurnMachine.Turn.states[state].enter
+      return name === undefined ? [] : [{ name, key: entered }]
+    },
+    perform: (action, { self }) => perform(action, self),
+    run: (activity, { self, state }) => run(activity, self, state)
+  })
+})

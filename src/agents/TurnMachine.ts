@@ -70,6 +70,8 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     input: Schema.String,
     messageIds: Schema.Array(Schema.String),
+    /** The turn that is steered away; left out in runes of before alone. */
+    from: Schema.optional(turnId),
     partialOutput: Schema.optional(Schema.String),
     graceMillis,
     at: Schema.Finite
@@ -150,10 +152,12 @@ export const CONTROLS = ["interrupt", "pause", "steer"] as const
 /** Whose input the next turn takes. */
 export const SOURCES: ReadonlyArray<Source> = ["resume", "steer", "queue"]
 
-/** The input that the next turn takes: by source, then by age. */
-export const nextOf = <A extends { readonly source: Source }>(waiting: ReadonlyArray<A>): A | undefined => {
+/** Whose messages the next turn takes: those of the first source that has some. */
+export const nextOf = <A extends { readonly source: Source; readonly messages: ReadonlyArray<unknown> }>(
+  waiting: ReadonlyArray<A>
+): A | undefined => {
   for (const source of SOURCES) {
-    const found = waiting.find((candidate) => candidate.source === source)
+    const found = waiting.find((candidate) => candidate.source === source && candidate.messages.length > 0)
     if (found !== undefined) return found
   }
   return undefined
@@ -210,7 +214,9 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   fenced: (data, event) => {
     if (event._tag === "start_turn") return false
     // what is to be taken up again goes first; what a steer says waits in the inbox
-    if (event._tag === "steer") return data.ended !== null && data.unfinished.length > 0
+    if (event._tag === "steer") {
+      return event.from === undefined ? data.ended !== null && data.unfinished.length > 0 : event.from !== data.turnId
+    }
     return event.turnId !== undefined && event.turnId !== data.turnId
   },
   guards: {

@@ -11,10 +11,8 @@ import type { AgentInfo } from "../domain/Messages.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
-import * as AgentActor from "./AgentActor.ts"
-import { workerAddress } from "./AgentRecovery.ts"
+import { lifeName, turnName, workerName } from "./AgentStates.ts"
 import { QUEUED } from "./AgentView.ts"
-import * as TurnActor from "./TurnActor.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 
 /** More sentences than this help nobody. */
@@ -22,11 +20,7 @@ const LONGEST = 24
 
 /** The runes that it reads, and the actors whose they are. */
 export const kinds: ReadonlyArray<string> = ["worker.started", ...WorkerMachine.kinds, ...WhyTurn.kinds]
-export const actorsOf = (agent: string): ReadonlyArray<string> => [
-  workerAddress(agent),
-  TurnActor.addressOf(agent),
-  AgentActor.addressOf(agent)
-]
+export const actorsOf = (agent: string): ReadonlyArray<string> => [workerName(agent), turnName(agent), lifeName(agent)]
 
 /** One sentence of the chain. */
 export const WhyLine = Schema.Struct({

@@ -1,256 +1,64 @@
 /**
- * WorkerActor: the Worker machine of one agent, animated.
+ * WorkerActor: the worker of one agent, as an actor: the loop that keeps its runs going.
  *
- * It supplies what the table names: the enter activities (PrepareWorktree,
- * BuildPrompt, SpawnRun, WatchRun) and the actions (StorePrompt, CancelSession …).
- * Each activity can be run again after a crash and finds what it began: a run is
- * looked for in the slot, a prompt in the log. None of them decides anything.
+ * Its activities prepare the place, wait until the next run is due, spawn and find the
+ * run; each can be run again after a crash and finds what it began. None of them decides
+ * anything: the prompt is made where the worker moves on with it.
+ *
+ * Guarantees: a run's id is durable before the spawn; a run begins its first turn in the
+ * append that counts it as started; whatever ends a run ends its turn in the same append,
+ * and names the run.
  */
-import { Clock, Duration, Effect } from "effect"
-import type { DeadLetters } from "../event-actor/DeadLetters.ts"
-import * as MachineActor from "../event-actor/MachineActor.ts"
-import type { Backend, RunSpec } from "../backends/Backend.ts"
+import { Duration, Effect } from "effect"
+import { actor, type Context, type Decision, type Refusal, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
+import type { ActorHandle } from "../event-actor/ActorHandle.ts"
+import { evolve } from "../event-actor/StateMachine.ts"
+import type { RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
-import * as Ids from "../domain/Ids.ts"
+import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
-import type { RuneRef } from "../event-log/Rune.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import { isActive, move, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
+import { next, untilDue } from "./NextTurn.ts"
+import { RunPlace } from "./RunPlace.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
-import type { EventLog } from "../event-log/EventLog.ts"
-import type { AgentActor } from "./AgentActor.ts"
-import type { Exhausted } from "./Budget.ts"
-import type { ConversationPort } from "./ConversationPort.ts"
-import type * as Inbox from "./Inbox.ts"
-import type { LiveRun } from "./LiveRun.ts"
-import { assemble, queued, unfinishedOf } from "./Prompt.ts"
-import type { RunSupervisor } from "./RunSupervisor.ts"
-import type { TurnActor } from "./TurnActor.ts"
-import type { WorktreeError } from "./Worktree.ts"
 
-export type WorkerActor = MachineActor.MachineActor<WorkerMachine.State, WorkerMachine.Event, WorkerMachine.Data>
-export type InboxActor = MachineActor.MachineActor<"Open", Inbox.Event, Inbox.Data>
-type Act = MachineActor.Context<WorkerMachine.State, WorkerMachine.Event, WorkerMachine.Data>
+export type WorkerMessage =
+  | WorkerMachine.Event
+  /** A new incarnation, where none runs. Answers with its first rune. */
+  | { readonly _tag: "Start"; readonly by: string }
+  /** The next run may begin, or something has changed that may give it work. */
+  | { readonly _tag: "Look" }
+  /** It has stopped: its agent ends with it, once its turn has. */
+  | { readonly _tag: "Release" }
+  /** It is ready for the next run: where the last one's process died in a turn, the agent is back. */
+  | { readonly _tag: "Ready" }
+  /** Its agent's life, which an older daemon began in an append of its own, may not have come to be. */
+  | { readonly _tag: "Rise" }
 
-/** The agent as the worker sees it. The config is read anew at each use: a reload takes effect with the next run. */
-export interface AgentHome {
-  readonly agent: string
-  readonly conversation: string
-  readonly log: EventLog["Service"]
-  readonly deadLetters: DeadLetters["Service"]
-  readonly config: () => AgentConfig
-  readonly backend: Effect.Effect<Backend>
-  readonly inbox: InboxActor
-  readonly slot: RunSupervisor
-  readonly turn: TurnActor
-  readonly live: LiveRun
-  readonly life: () => AgentActor | undefined
-  /** Which of its budgets is spent, if one is. */
-  readonly exhausted: () => Exhausted | undefined
-  readonly home: ConversationPort
-  /** Its worker is ready for the next run: where the last one's process died in a turn, the agent is back. */
-  readonly ready: (cause: RuneRef) => Effect.Effect<void>
-  /** Servers of agentd's own that a run is given. */
-  readonly mcp: (runId: string) => RunSpec["mcp"]
-  /** Where the agent works, made where it is not there yet. */
-  readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
-  /** Runs whose prompt became durable at or before this eventId were begun by an earlier daemon: lost. */
-  readonly recoveredTo: number
-}
+type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
 
-const HOUR = 3_600_000
-/** No shorter than what the machine says of a run that was interrupted. */
-const INTERRUPTED = "it was interrupted by an urgent message"
+type Handle = ActorHandle<WorkerState, WorkerMessage>
 
-/** What the next run is told, as things stand. One that was cut short with nothing to do left nothing to take up. */
-const nextPrompt = (home: AgentHome, data: WorkerMachine.Data, cutShort = data.cutShort) => {
-  const config = home.config()
-  const inbox = home.inbox.snapshot.data
-  const turn = home.turn.snapshot.data
-  const unfinished = unfinishedOf(inbox, turn)
-  const waiting = queued(inbox, turn)
-  // it may have been cut short before its turn began
-  const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
-  const isLeft = config.mode === "loop" || unfinished.length > 0 || wasCarried
-  return assemble({
-    agent: home.agent,
-    role: config.role,
-    instructions: config.instructions,
-    task: config.prompt,
-    lastRun: isLeft ? (cutShort ?? undefined) : undefined,
-    unfinished,
-    waiting
-  })
-}
+export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
-/** An urgent message that the run does not carry and the next one would, if there is one. */
-const missed = (home: AgentHome, data: WorkerMachine.Data): string | undefined => {
-  // as if it were interrupted for it
-  const next = nextPrompt(home, data, INTERRUPTED).messageIds
-  const urgent = home.inbox.snapshot.data.waiting.filter((message) => message.urgent)
-  const carried = [...data.messageIds, ...home.turn.snapshot.data.messageIds]
-  return urgent.map(({ messageId }) => messageId).find((id) => !carried.includes(id) && next.includes(id))
-}
-
-const prepareWorktree = (home: AgentHome, act: Act) =>
-  home.place.pipe(
-    Effect.matchEffect({
-      onSuccess: ({ branch, cwd }) =>
-        act.self.tell(branch === undefined ? { _tag: "WorktreeReady", cwd } : { _tag: "WorktreeReady", cwd, branch }),
-      onFailure: (error) => act.self.tell({ _tag: "FatalError", message: error.message, remedy: error.remedy })
-    })
-  )
-
-/** How long until the next run may begin. A clock that was set back makes it no longer than the limits are. */
-const untilDue = (data: WorkerMachine.Data, interval: number, now: number): number =>
-  Math.min(
-    WorkerMachine.dueAt(data, interval) - now,
-    data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
-  )
-
-/** Answers when there is something to do and the next run may begin; `WorkArrived` starts it again. */
-const buildPrompt = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
-  const { data } = act.snapshot
-  yield* home.ready(act.cause)
-  const life = home.life()
-  if (life?.snapshot.state === "[*]" || life?.snapshot.state === "spawning") {
-    yield* life.tell({ _tag: "init_complete" }, act.cause)
+/** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
+const begun = (rune: Pick<Rune, "eventId" | "seq" | "at" | "payload">): WorkerState => ({
+  incarnation: Number(rune.payload["incarnation"]),
+  began: rune.eventId,
+  now: {
+    state: WorkerMachine.Worker.initial,
+    // runes of before know no prompt here
+    data: { ...WorkerMachine.initial(), ...(rune.payload["initial"] as WorkerMachine.Data) },
+    entered: rune.eventId,
+    seq: rune.seq,
+    at: rune.at
   }
-  // as a daemon that is gone has left it, or a file that is new
-  const exhausted = home.exhausted()
-  if (exhausted !== undefined && life !== undefined) {
-    return yield* life.tell({ _tag: "budget_exhausted", ...exhausted }, act.cause)
-  }
-  // whoever lifts the bar says so, by WorkArrived
-  if (home.home.barred() !== undefined) return
-  const config = home.config()
-  const wait = untilDue(data, Duration.toMillis(config.minRunInterval), yield* Clock.currentTimeMillis)
-  if (wait > 0) yield* Effect.sleep(wait)
-  const { messageIds, text } = nextPrompt(home, data)
-  if (config.mode === "inbox" && messageIds.length === 0) return
-  const event: WorkerMachine.Event = {
-    _tag: "PromptReady",
-    prompt: text,
-    messageIds,
-    runId: yield* Ids.runId,
-    at: yield* Clock.currentTimeMillis
-  }
-  yield* act.self.ask(event).pipe(
-    Effect.catchTags({
-      Refused: () => Effect.void,
-      MailboxFull: () => act.self.tell(event),
-      RuneRefused: ({ message }) =>
-        act.self.tell({
-          _tag: "FatalError",
-          message: `the prompt cannot be kept: ${message}`,
-          remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
-        })
-    })
-  )
 })
 
-const resumable = ({ backend }: AgentConfig): boolean => "resume" in backend && backend.resume
-
-/** The run of the state's data is alive afterwards, or its end is told. */
-const spawnRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
-  const { data, entered } = act.snapshot
-  const runId = data.runId!
-  if (home.slot.current() === runId) return
-  if (entered <= home.recoveredTo) return yield* lost(act, runId)
-  const rune = yield* home.log.get(entered)
-  const event = rune?.payload["event"] as Extract<WorkerMachine.Event, { _tag: "PromptReady" }>
-  const config = home.config()
-  const spec: RunSpec = {
-    runId,
-    agent: home.agent,
-    // the first turn of a run: found again by it after a crash
-    turnId: runId,
-    prompt: event.prompt,
-    cwd: data.cwd!,
-    env: { AGENTD_AGENT: home.agent },
-    resume:
-      resumable(config) && data.sessionId !== null
-        ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
-        : undefined,
-    mcp: home.mcp(runId)
-  }
-  const backend = yield* home.backend
-  yield* home.slot.ensure({ backend, spec, timeout: backend.turns ? undefined : config.runTimeout })
-})
-
-const lost = (act: Act, runId: string) =>
-  act.self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } })
-
-/** Finds the run lost where it is not in the slot; passes on what is urgent. */
-const watchRun = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
-  const { data } = act.snapshot
-  const runId = data.runId!
-  if (home.slot.current() !== runId) return yield* lost(act, runId)
-  // it may have come between the reading of the inbox and the start
-  const messageId = missed(home, data)
-  if (messageId !== undefined) yield* act.self.tell({ _tag: "UrgentMessage", messageId })
-})
-
-/** A bug that an activity meets again with each restart ends this agent, not one supervisor after the other. */
-const contained = <E>(act: Act, activity: Effect.Effect<void, E>): Effect.Effect<void, E> =>
-  Effect.catchDefect(activity, (defect) =>
-    act.self.tell({
-      _tag: "FatalError",
-      message: `agentd failed at ${act.snapshot.state}: ${String(defect)}`,
-      remedy: "This is a bug of agentd: report it. Then start the agent again."
-    })
-  )
-
-/**
- * Its turn is interrupted first, so that what it was asked is offered again; a person
- * who drops it has said so before. Who dropped it while the run came to be could not:
- * the turn had not begun, and all that tells of it is that the run carries nothing.
- */
-const cancel = (home: AgentHome, runId: string, { cause, snapshot }: Act): Effect.Effect<void> => {
-  const { live } = home
-  const dropped = snapshot.state === "Interrupting" && live.turnId === runId && snapshot.data.messageIds.length === 0
-  const reason =
-    snapshot.state === "Stopped" ? "its agent was stopped" : dropped ? "its first turn was interrupted" : INTERRUPTED
-  live.ending = true
-  const turn =
-    live.turnId === undefined
-      ? Effect.void
-      : home.turn.tell(
-          { _tag: "interrupt", turnId: live.turnId, by: "worker", reason, keep: !dropped, ...live.partial },
-          cause
-        )
-  return Effect.andThen(turn, home.slot.stop(runId))
-}
-
-/** The agent ends with its worker. Safe to repeat. */
-const release = Effect.fnUntraced(function* (home: AgentHome, act: Act) {
-  const { fatal, stoppedBy } = act.snapshot.data
-  const life = home.life()
-  if (life === undefined || life.snapshot.state === "terminated" || life.snapshot.state === "failed") return
-  const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
-  const isBorn = life.snapshot.state !== "[*]" && life.snapshot.state !== "spawning"
-  const event: AgentMachine.Event = isBorn
-    ? { _tag: "kill", by, reason }
-    : fatal === null
-      ? { _tag: "kill_forced", by, reason }
-      : { _tag: "init_error", error: reason }
-  const ended = yield* life.ask(event, act.cause).pipe(
-    Effect.as(true),
-    Effect.catchTag("Refused", () => Effect.succeed(false))
-  )
-  if (ended && fatal !== null) yield* home.home.agentFailed(home.agent, fatal.message, act.cause)
-})
-
-const perform = (home: AgentHome, action: WorkerMachine.Action, act: Act): Effect.Effect<void> => {
-  switch (action._tag) {
-    case "CancelSession":
-      return action.runId === null ? Effect.void : cancel(home, action.runId, act)
-    case "ForceStopSession":
-      return action.runId === null ? Effect.void : home.slot.kill(action.runId)
-    case "LogFatal":
-      return Effect.logError(`${home.agent} stopped for good: ${action.message}`)
-    case "StorePrompt": // the rune of this move holds it, and SpawnRun reads it there
-    case "IncrementSession": // the counter is the machine's own data
-      return Effect.void
-  }
+export const apply = (state: WorkerState, rune: Rune): WorkerState => {
+  if (rune.kind === "worker.started") return begun(rune)
+  return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
 }
 
 /** It was stopped in the midst of its standing task. */
@@ -289,27 +97,289 @@ export const initial = (
       })
 })
 
-/** The worker of one agent, from where the log says it stands. */
-export const make = (home: AgentHome, snapshot: WorkerActor["snapshot"]) =>
-  Effect.flatMap(
-    MachineActor.kind({
-      machine: WorkerMachine.Worker,
-      log: home.log,
-      deadLetters: home.deadLetters,
-      perform: (action: WorkerMachine.Action, act: Act) => perform(home, action, act),
-      activities: {
-        PrepareWorktree: (act) => contained(act, prepareWorktree(home, act)),
-        BuildPrompt: (act) => contained(act, buildPrompt(home, act)),
-        SpawnRun: (act) => contained(act, spawnRun(home, act)),
-        WatchRun: (act) => contained(act, watchRun(home, act)),
-        ReleaseAgent: (act) => release(home, act)
+const resumable = ({ backend }: AgentConfig): boolean => "resume" in backend && backend.resume
+
+/** How an agent's life begins. */
+export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"]): AgentMachine.Event => {
+  const { backend, role } = config()
+  const model = "model" in backend ? (backend.model ?? null) : null
+  return { _tag: "spawn_requested", agentId: agent, role: role ?? "", model, parentId: parent }
+}
+
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, backend, config, conversation, home, mcp, recoveredTo } = setting
+  const { live, slot } = place
+
+  const begin = (
+    state: WorkerState,
+    { by }: Extract<WorkerMessage, { _tag: "Start" }>,
+    context: Context
+  ): Decision<WorkerState, Act> | Refusal => {
+    if (state.now !== undefined && state.now.state !== "Stopped") return "stale"
+    const { toLife, turn } = new Siblings(agent, context)
+    const incarnation = state.incarnation + 1
+    const isUnfinished = turn.data.unfinished.length > 0
+    const payload = { by, incarnation, initial: initial(config(), state.now?.data, isUnfinished) }
+    return {
+      runes: [{ kind: "worker.started", to: WorkerMachine.Worker.initial, trigger: "start", payload }],
+      state: begun({ eventId: context.nextId, seq: context.nextSeq, at: context.now, payload }),
+      tells: [tell(toLife, spawnRequested(setting))],
+      reply: { eventId: context.nextId }
+    }
+  }
+
+  /** The first turn is durable with the start of its run. */
+  const first = (
+    { data: { messageIds, prompt, runId } }: WorkerSnapshot,
+    { toTurn }: Siblings,
+    { now }: Context
+  ): ReadonlyArray<Tell> => [
+    tell(toTurn, {
+      _tag: "start_turn",
+      turnId: runId!,
+      agentId: agent,
+      input: prompt ?? "",
+      source: "queue",
+      messageIds,
+      graceMillis: Duration.toMillis(config().interruptGrace),
+      at: now
+    })
+  ]
+
+  /** Its turn is interrupted first, so that what it was asked is offered again; a person who drops it has said so. */
+  const cancelled = (
+    event: WorkerMachine.Event,
+    { state }: WorkerSnapshot,
+    { toTurn, turn }: Siblings
+  ): ReadonlyArray<Tell> => {
+    if (!isActive(turn)) return []
+    const isDropped = event._tag === "UrgentMessage" && event.messageId === null
+    const reason =
+      state === "Stopped"
+        ? "its agent was stopped"
+        : isDropped
+          ? "its first turn was interrupted"
+          : "it was interrupted by an urgent message"
+    const turnId = turn.data.turnId!
+    return [tell(toTurn, { _tag: "interrupt", turnId, by: "worker", reason, keep: !isDropped, ...live.partial })]
+  }
+
+  const follow = (
+    event: WorkerMachine.Event,
+    before: WorkerSnapshot,
+    after: WorkerSnapshot,
+    actions: ReadonlyArray<WorkerMachine.Action>,
+    siblings: Siblings,
+    context: Context
+  ): ReadonlyArray<Tell> => {
+    const cancels = actions.some(({ _tag }) => _tag === "CancelSession")
+    const tells = cancels ? [...cancelled(event, after, siblings)] : []
+    if (event._tag === "SessionStarted") tells.push(...first(before, siblings, context))
+    if (after.state === "BuildingPrompt") {
+      tells.push(tell(context.self as never, { _tag: "Look" }))
+    }
+    if (after.state === "Stopped") tells.push(tell(context.self as never, { _tag: "Release" }))
+    return tells
+  }
+
+  /** The agent ends with its worker. Safe to repeat. */
+  const release = (state: WorkerState, context: Context): Decision<WorkerState, Act> | Refusal => {
+    const { life, toLife } = new Siblings(agent, context)
+    if (state.now?.state !== "Stopped" || life.state === "terminated" || life.state === "failed") return "stale"
+    const { fatal, stoppedBy } = state.now.data
+    const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
+    const isBorn = life.state !== "[*]" && life.state !== "spawning"
+    const event: AgentMachine.Event = isBorn
+      ? { _tag: "kill", by, reason }
+      : fatal === null
+        ? { _tag: "kill_forced", by, reason }
+        : { _tag: "init_error", error: reason }
+    return { runes: [], tells: life.state === "[*]" ? [] : [tell(toLife, event)] }
+  }
+
+  const step = (
+    state: WorkerState,
+    event: WorkerMachine.Event,
+    context: Context
+  ): Decision<WorkerState, Act> | Refusal => {
+    const { now } = state
+    if (now === undefined) return "stale"
+    // whatever ends a run names it
+    if (event._tag === "UrgentMessage" && event.runId === undefined) return "illegal"
+    const moved = move(WorkerMachine.Worker, now, event, context)
+    if (typeof moved === "string") return moved
+    const { after, actions, draft } = moved
+    const siblings = new Siblings(agent, context)
+    const fatal = after.state === "Stopped" ? after.data.fatal : null
+    const { life } = siblings
+    const isFailure = fatal !== null && life.state !== "terminated" && life.state !== "failed"
+    return {
+      runes: [draft],
+      state: { ...state, now: after },
+      tells: follow(event, now, after, actions, siblings, context),
+      acts: [
+        ...actions,
+        ...(isFailure
+          ? [{ _tag: "AgentFailed" as const, message: fatal.message, ref: refOf(context, conversation) }]
+          : [])
+      ]
+    }
+  }
+
+  const decide = (state: WorkerState, message: WorkerMessage, context: Context) => {
+    switch (message._tag) {
+      case "Start":
+        return begin(state, message, context)
+      case "Look": {
+        const { life, toLife } = new Siblings(agent, context)
+        const isReady = life.state === "spawning" && state.now?.state === "BuildingPrompt"
+        return { runes: [], tells: isReady ? [tell(toLife, { _tag: "init_complete" })] : next(setting, place, context) }
       }
-    }),
-    (kind) =>
-      kind.make({
-        address: `${home.conversation}/worker/${home.agent}`,
-        actor: `worker/${home.agent}`,
-        stream: home.conversation,
-        snapshot
+      case "Ready": {
+        const { toLife } = new Siblings(agent, context)
+        return { runes: [], tells: [tell(toLife, { _tag: "Announce" })] }
+      }
+      case "Release":
+        return release(state, context)
+      case "Rise": {
+        const { life, toLife } = new Siblings(agent, context)
+        const isOld = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
+        if (!isOld || life.entered >= state.began || state.now === undefined || state.now.state === "Stopped") {
+          return "stale"
+        }
+        return {
+          runes: [],
+          tells: [tell(toLife, spawnRequested(setting)), tell(context.self as never, { _tag: "Look" })]
+        }
+      }
+      default:
+        return step(state, message, context)
+    }
+  }
+
+  const perform = (action: Act): Effect.Effect<void> => {
+    switch (action._tag) {
+      case "CancelSession":
+        if (action.runId === null) return Effect.void
+        live.ending(action.runId)
+        return slot.stop(action.runId)
+      case "ForceStopSession":
+        return action.runId === null ? Effect.void : slot.kill(action.runId)
+      case "LogFatal":
+        return Effect.logError(`${agent} stopped for good: ${action.message}`)
+      case "AgentFailed":
+        return home.agentFailed(agent, action.message, action.ref)
+      case "StorePrompt": // the state holds it, and SpawnRun reads it there
+      case "IncrementSession": // the counter is the machine's own data
+        return Effect.void
+    }
+  }
+
+  const prepareWorktree = (self: Handle) =>
+    setting.place.pipe(
+      Effect.matchEffect({
+        onSuccess: ({ branch, cwd }) =>
+          self.tell(branch === undefined ? { _tag: "WorktreeReady", cwd } : { _tag: "WorktreeReady", cwd, branch }),
+        onFailure: (error) => self.tell({ _tag: "FatalError", message: error.message, remedy: error.remedy })
       })
-  )
+    )
+
+  /** Says when the next run may begin; what comes later is looked at as it comes. */
+  const buildPrompt = Effect.fnUntraced(function* (self: Handle, { data }: WorkerSnapshot) {
+    if (live.lost !== undefined) {
+      live.lost = undefined
+      yield* self.tell({ _tag: "Ready" })
+    }
+    const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
+    const wait = untilDue(data, Duration.toMillis(config().minRunInterval), now)
+    if (wait > 0) yield* Effect.sleep(wait)
+    yield* self.tell({ _tag: "Look" })
+  })
+
+  const lost = (self: Handle, runId: string) =>
+    self.tell({ _tag: "SessionExited", runId, outcome: { _tag: "Uncounted", reason: "lost" } })
+
+  /** The run of the state's data is alive afterwards, or its end is told. */
+  const spawnRun = Effect.fnUntraced(function* (self: Handle, { data, entered }: WorkerSnapshot) {
+    const runId = data.runId!
+    if (slot.current() === runId) return
+    if (entered <= recoveredTo) return yield* lost(self, runId)
+    const spec: RunSpec = {
+      runId,
+      agent,
+      // the first turn of a run: found again by it after a crash
+      turnId: runId,
+      prompt: data.prompt ?? "",
+      cwd: data.cwd!,
+      env: { AGENTD_AGENT: agent },
+      resume:
+        resumable(config()) && data.sessionId !== null
+          ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
+          : undefined,
+      mcp: mcp(runId)
+    }
+    const made = yield* backend
+    yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : config().runTimeout })
+  })
+
+  /** Finds the run lost where it is not there. */
+  const watchRun = (self: Handle, { data }: WorkerSnapshot) =>
+    slot.current() === data.runId ? Effect.void : lost(self, data.runId!)
+
+  const run = (name: string, self: Handle, now: WorkerSnapshot): Effect.Effect<void> => {
+    switch (name) {
+      case "PrepareWorktree":
+        return prepareWorktree(self)
+      case "BuildPrompt":
+        return buildPrompt(self, now)
+      case "SpawnRun":
+        return spawnRun(self, now)
+      case "WatchRun":
+        return watchRun(self, now)
+      case "Rise":
+        return self.tell({ _tag: "Rise" })
+      default:
+        return self.tell({ _tag: "Release" })
+    }
+  }
+
+  /** A bug that an activity meets again with each restart ends this agent, not one supervisor after the other. */
+  const contained = (activity: Effect.Effect<void>, self: Handle, { state }: WorkerSnapshot) =>
+    Effect.catchDefect(activity, (defect) =>
+      self.tell({
+        _tag: "FatalError",
+        message: `agentd failed at ${state}: ${String(defect)}`,
+        remedy: "This is a bug of agentd: report it. Then start the agent again."
+      })
+    )
+
+  return actor<WorkerState, WorkerMessage, Act>({
+    initial: fresh,
+    decide,
+    apply,
+    comesBack: (before, after) => before.now?.state !== after.now?.state,
+    timers: ({ now }) => {
+      if (now === undefined) return []
+      const name = WorkerMachine.Worker.states[now.state].timeout
+      if (name === undefined) return []
+      const { after, fires } = WorkerMachine.Worker.timers[name]
+      return [
+        { key: `${name}/${now.entered}`, since: now.at, after: after(now.data, now.at), message: fires(now.data) }
+      ]
+    },
+    activities: ({ began, now }) => {
+      const name = now === undefined ? undefined : WorkerMachine.Worker.states[now.state].enter
+      return [
+        ...(began > 0 && began <= recoveredTo ? [{ name: "Rise", key: began }] : []),
+        ...(name === undefined ? [] : [{ name, key: now!.entered }])
+      ]
+    },
+    perform,
+    run: ({ name }, { self, state }) =>
+      state.now === undefined ? Effect.void : contained(run(name, self, state.now), self, state.now)
+  })
+})

@@ -38,8 +38,14 @@ export const Event = Schema.Union([
     sessionId: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("SessionExited", { runId: Schema.String, outcome: Outcome }),
-  /** A signal only: the text is in the inbox. Null: a person ends the run, and its work is dropped. */
-  Schema.TaggedStruct("UrgentMessage", { messageId: Schema.NullOr(Schema.String) }),
+  /**
+   * A signal only: the text is in the inbox. Null: a person ends the run, and its work is
+   * dropped. `runId`: the run that is to end; left out in runes of before alone.
+   */
+  Schema.TaggedStruct("UrgentMessage", {
+    messageId: Schema.NullOr(Schema.String),
+    runId: Schema.optional(Schema.String)
+  }),
   Schema.TaggedStruct("GraceExceeded", { runId: Schema.String }),
   Schema.TaggedStruct("BackoffElapsed", {}),
   /** Wakes a worker that has nothing to do. */
@@ -72,6 +78,8 @@ export interface Data {
   readonly pid: number | null
   /** The backend's own id of the last run, for those that can resume one. */
   readonly sessionId: string | null
+  /** What the run that is spawning is started with; null when none is. */
+  readonly prompt: string | null
   /** What the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
   readonly messageIds: ReadonlyArray<string>
   /** Why the newest run ended early, for the next prompt; null when it ended well. */
@@ -110,6 +118,7 @@ export const initial = (options: Options = {}): Data => ({
   runId: null,
   pid: null,
   sessionId: null,
+  prompt: null,
   messageIds: [],
   cutShort: null,
   lastRunAt: null,
@@ -135,7 +144,13 @@ const placed = (data: Data, event: { readonly cwd: string; readonly branch?: str
   branch: event.branch ?? null
 })
 
-const gone = (data: Data, cutShort: string | null): Data => ({ ...data, runId: null, pid: null, cutShort })
+const gone = (data: Data, cutShort: string | null): Data => ({
+  ...data,
+  runId: null,
+  pid: null,
+  prompt: null,
+  cutShort
+})
 
 const HOUR = 3_600_000
 
@@ -258,9 +273,18 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
   initial: "Initializing",
   final: ["Stopped"],
   rune: "worker.moved",
-  fenced: (data, event) =>
-    (event._tag === "SessionStarted" || event._tag === "SessionExited" || event._tag === "GraceExceeded") &&
-    event.runId !== data.runId,
+  fenced: (data, event) => {
+    switch (event._tag) {
+      case "SessionStarted":
+      case "SessionExited":
+      case "GraceExceeded":
+        return event.runId !== data.runId
+      case "UrgentMessage":
+        return event.runId !== undefined && event.runId !== data.runId
+      default:
+        return false
+    }
+  },
   guards: {
     succeeded: (_, event) => ended(event) === "Success",
     fatal: (_, event) => ended(event) === "Fatal",
@@ -272,6 +296,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     prepare: update("PromptReady", (data, event) => ({
       ...data,
       runId: event.runId,
+      prompt: event.prompt,
       messageIds: event.messageIds,
       lastRunAt: event.at,
       recentRuns: recent(data, event.at)
@@ -282,6 +307,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     start: update("SessionStarted", (data, event) => ({
       ...data,
       sessionSeq: event.seq,
+      prompt: null,
       pid: event.pid ?? null,
       sessionId: event.sessionId ?? null,
       consecutiveErrors: 0

@@ -137,7 +137,9 @@ export const runs: Checker<Runs> = {
   check: (state, rune) => {
     const { tag, runId } = eventOf(rune.payload)
     const current = lookup(state, rune.actor)
-    return rune.kind === "worker.moved" && OF_A_RUN.includes(tag) && runId !== current
+    // in runes of before it named no run
+    const isNamed = OF_A_RUN.includes(tag) || (tag === "UrgentMessage" && runId !== "")
+    return rune.kind === "worker.moved" && isNamed && runId !== current
       ? violation("INV-RUN-FENCED", `${tag} comes from run ${runId}; the current one is ${current ?? "none"}`)
       : undefined
   },

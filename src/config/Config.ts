@@ -110,7 +110,10 @@ export const ConversationConfig = Schema.Struct({
     withDefault({}, "What all its agents may spend together before it is suspended; `agentd resume` begins anew.")
   ),
   maxFatalStops: whole(1, 10_000).pipe(withDefault(3, "So many agents that stopped for good suspend it.")),
-  maxTurnErrors: whole(1, 10_000).pipe(withDefault(5, "So many turns in a row that ended with an error suspend it."))
+  maxTurnErrors: optional(
+    whole(1, 10_000),
+    "So many turns in a row that ended with an error suspend it. Default: no such limit, errors count against their agent."
+  )
 })
 export type ConversationConfig = typeof ConversationConfig.Type
 

@@ -6,6 +6,7 @@
  * an environment.
  */
 import { Clock, Effect, Random } from "effect"
+import { createHash } from "node:crypto"
 
 /** Crockford's alphabet in lower case: no i, l, o, u. */
 const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -28,6 +29,14 @@ const unique: Effect.Effect<string> = Effect.gen(function* () {
     text += ALPHABET[yield* Random.nextIntBetween(0, 32, { halfOpen: true })]!
   return text
 })
+
+/** One for code that may take no chance itself: as unique as `salt`, which has some, for each `n`. */
+export const derived = (salt: string, at: number, n: number): string => {
+  const digest = createHash("sha256").update(`${salt}#${n}`).digest()
+  let text = timePart(at)
+  for (let index = 0; index < CHANCE_CHARS; index++) text += ALPHABET[digest[index]! % 32]!
+  return text
+}
 
 /** A run's, never used twice. */
 export const runId: Effect.Effect<string> = unique

@@ -9,7 +9,7 @@
  */
 import { Effect } from "effect"
 import type { Fleet } from "../agents/Fleet.ts"
-import type { Answer } from "../agents/OpenCall.ts"
+import type { Answer } from "../agents/CallRow.ts"
 import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Plates } from "../plates/Plates.ts"

@@ -5,7 +5,7 @@
  * without gap; a rune of visibility `secret` never passes.
  */
 import { Effect, Stream } from "effect"
-import { inboxAddress, workerAddress } from "../agents/AgentRecovery.ts"
+import { inboxName, workerName } from "../agents/AgentStates.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as ToolMachine from "../agents/ToolMachine.ts"
 import type { EventLog, Selection, StorageError } from "../event-log/EventLog.ts"
@@ -20,8 +20,8 @@ export interface Actors {
 
 export const actorsOf = (agent: string): Actors => ({
   exact: [
-    workerAddress(agent),
-    inboxAddress(agent),
+    workerName(agent),
+    inboxName(agent),
     ...["turn", "agent", "voice", "meter"].map((machine) => `${machine}/${agent}`)
   ],
   calls: `tool/${agent}/`

@@ -3,24 +3,24 @@
  * daemon's life on that log: its end is a loss, as by kill -9.
  */
 import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
-import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { freshAgent } from "../../src/agents/AgentRecovery.ts"
-import * as AgentCommands from "../../src/agents/AgentCommands.ts"
+import { AgentScope } from "../../src/agents/AgentScope.ts"
+import { AgentSetting, type Watched } from "../../src/agents/AgentSetting.ts"
 import type { ConversationPort } from "../../src/agents/ConversationPort.ts"
-import { AgentSupervisor } from "../../src/agents/AgentSupervisor.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
-import type { Watched } from "../../src/agents/RunEvents.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { TurnScript } from "../../src/backends/ScriptedTurns.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
 import { AgentConfig } from "../../src/config/AgentConfig.ts"
 import type { AgentReport } from "../../src/domain/AgentPort.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
-import { layerMemory } from "../../src/app/DaemonLog.ts"
-import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { until } from "./World.ts"
+import { memoryLog, type TestLog } from "./TestLog.ts"
+import { actorSystem, until } from "./World.ts"
+
+export { memoryLog } from "./TestLog.ts"
 
 export const caller = { by: "ada", config: null }
 export const STREAM = "shop-1"
@@ -28,7 +28,7 @@ export const STREAM = "shop-1"
 const settings = Schema.decodeUnknownSync(AgentConfig)
 
 export class AgentWorld {
-  readonly log: EventLog["Service"]
+  readonly log: TestLog
   readonly reports: Array<AgentReport> = []
   readonly watched: Array<Watched> = []
   readonly failed: Array<string> = []
@@ -38,14 +38,18 @@ export class AgentWorld {
   /** In the place of the one that plays. */
   puppet: Backend | undefined = undefined
   barred: string | undefined = undefined
-  agent!: AgentSupervisor
-  tree!: AgentCommands.AgentCommands
+  private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
 
-  constructor(log: EventLog["Service"], turns: ReadonlyArray<TurnScript>, config: object) {
+  constructor(log: TestLog, turns: ReadonlyArray<TurnScript>, config: object) {
     this.log = log
     this.config = settings({ backend: { type: "command", argv: ["x"] }, minRunInterval: "0ms", ...config })
     this.backend = ScriptedBackend.make([{ turns }])
+  }
+
+  /** The agent of the daemon that is open. */
+  get tree(): AgentScope {
+    return this.live!
   }
 
   private readonly home: ConversationPort = {
@@ -70,34 +74,30 @@ export class AgentWorld {
     this.scope = scope
     const records = yield* Effect.provideService(Recovery.recover, EventLog, this.log)
     const record = records.get(STREAM)?.agents.get("builder") ?? freshAgent("builder")
-    const dead = yield* Layer.build(
-      Layer.fresh(DeadLetters.layer().pipe(Layer.provide(Layer.succeed(EventLog, this.log))))
-    ).pipe(Scope.provide(scope))
-    const recoveredTo = yield* this.log.head
-    this.agent = yield* AgentSupervisor.make(
-      {
-        conversation: STREAM,
-        project: () => "shop",
-        parent: null,
-        queued: () => false,
-        log: this.log,
-        deadLetters: Context.get(dead, DeadLetters.DeadLetters),
-        config: () => this.config,
-        backend: Effect.sync(() => this.puppet ?? this.backend),
-        place: Effect.succeed({ cwd: "/tmp", branch: undefined }),
-        recoveredTo,
-        home: this.home,
-        outside: {
-          report: (report) => Effect.sync(() => void this.reports.push(report)),
-          watched: (_, event) => Effect.sync(() => void this.watched.push(event)),
-          configured: () => Effect.void,
-          mcp: () => ({})
-        }
-      },
-      record
-    ).pipe(Scope.provide(scope))
-    this.tree = AgentCommands.of(this.agent)
-    yield* Effect.orDie(Supervisor.make({ name: "root", children: [this.tree.child] })).pipe(Scope.provide(scope))
+    const context = yield* Layer.build(Layer.fresh(actorSystem(this.log))).pipe(Scope.provide(scope))
+    const setting = AgentSetting.of({
+      agent: "builder",
+      conversation: STREAM,
+      project: () => "shop",
+      parent: null,
+      queued: () => false,
+      config: () => this.config,
+      backend: Effect.sync(() => this.puppet ?? this.backend),
+      place: Effect.succeed({ cwd: "/tmp", branch: undefined }),
+      recoveredTo: yield* this.log.head,
+      home: this.home,
+      report: (report) => Effect.sync(() => void this.reports.push(report)),
+      watched: (_, event) => Effect.sync(() => void this.watched.push(event)),
+      mcp: () => ({})
+    })
+    const agent = yield* AgentScope.make(record).pipe(
+      Effect.provideService(AgentSetting, setting),
+      Effect.provideService(ActorSystem, Context.get(context, ActorSystem)),
+      Effect.provideService(EventLog, this.log),
+      Scope.provide(scope)
+    )
+    this.live = agent
+    yield* Effect.orDie(Supervisor.make({ name: "root", children: [agent.child] })).pipe(Scope.provide(scope))
   })
 
   /** The daemon is gone: what it knew is lost, the log is not. */
@@ -135,13 +135,8 @@ export class AgentWorld {
   }
 }
 
-export const memoryLog = Effect.map(
-  Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer)))),
-  (context): EventLog["Service"] => Context.get(context, EventLog)
-)
-
 export interface Instead {
-  readonly log?: EventLog["Service"]
+  readonly log?: TestLog
   readonly puppet?: Backend
 }
 

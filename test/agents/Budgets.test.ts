@@ -47,7 +47,6 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
   assert.lengthOf(alerts, 1, JSON.stringify(alerts))
   assert.match(alerts[0]!.headline, /builder stopped: the budget of tokens is spent/)
   assert.match(alerts[0]!.remedy ?? "", /Raise its budget .* agentd start shop\/builder/)
-  const { agent } = world
   const row = AgentView.row({
     conversation: "shop-1",
     project: "shop",
@@ -56,7 +55,7 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
     worker: world.tree.worker(),
     turn: world.tree.turn(),
     calls: [],
-    inbox: agent.inbox.snapshot.data,
+    inbox: world.tree.inbox().data,
     broken: undefined,
     now: 0
   })

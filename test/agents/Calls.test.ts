@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, HashMap } from "effect"
 import type { ScriptedCall } from "../../src/backends/ScriptedTurns.ts"
 import { type AgentWorld, caller, make } from "./AgentWorld.ts"
 import { until } from "./World.ts"
@@ -252,12 +252,11 @@ describe("tool calls", () => {
       const world = yield* make([one({ asks: true })])
       yield* world.tree.send("go", "queue", caller)
       const [asking] = yield* asked(world)
-      const { actor } = world.agent.calls["open"].get(asking!.callId)!
       yield* world.tree.answer(asking!.callId, yes, caller)
       yield* world.kind("turn.completed")
-      const late = actor.offer({ _tag: "cancelled", callId: asking!.callId, reason: "late" })
-      const isClosed = Effect.match(late, { onFailure: ({ _tag }) => _tag === "ActorStopped", onSuccess: () => false })
-      yield* until(isClosed, (closed) => closed)
+      const { counts, open } = world.tree.actors.tools.state
+      assert.deepStrictEqual([HashMap.size(open), HashMap.size(counts)], [0, 0])
+      assert.isUndefined(world.tree.live.origin(asking!.callId))
     }).pipe(Effect.scoped)
   )
 

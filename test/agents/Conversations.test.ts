@@ -8,7 +8,7 @@ import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { ConversationInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { openLog } from "../event-log/Disk.ts"
+import { openLog } from "./TestLog.ts"
 import * as World from "./World.ts"
 
 const hangs = { turns: [{ hang: true }] }
@@ -310,6 +310,44 @@ describe("suspend", { timeout: 30_000 }, () => {
       assert.deepStrictEqual(
         (yield* runesOf(w, "session.unsuspended")).map(({ trigger }) => trigger),
         ["reset"]
+      )
+    })
+  )
+
+  it.live("errors count against their agent: by default it reaches 20 in all, and its conversation goes on", () =>
+    Effect.gen(function* () {
+      const { world: w } = yield* world(fails, {
+        agents: { a: agent({ maxConsecutiveErrors: 100, backoff: { base: "1ms", cap: "1ms" } }) }
+      })
+      const fleet = yield* w.open
+      yield* fleet.register(w.config, w.caller)
+      for (let count = 1; count <= 20; count++) {
+        yield* say(w, fleet, "a")
+        yield* World.untilAgent(fleet, "a", ({ totalErrors }) => totalErrors === count)
+      }
+      const row = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
+      assert.match(row.detail, /20 errors in all/)
+      assert.deepInclude((yield* fleet.conversations)[0], { state: "active" })
+    })
+  )
+
+  it.live("a lower threshold in the file holds at once", () =>
+    Effect.gen(function* () {
+      const agents = { a: agent({ maxConsecutiveErrors: 100, backoff: { base: "1ms", cap: "1ms" } }) }
+      const { world: w } = yield* world(fails, { agents })
+      const fleet = yield* w.open
+      yield* fleet.register(w.config, w.caller)
+      for (let count = 1; count <= 2; count++) {
+        yield* say(w, fleet, "a")
+        yield* conversationOf(fleet, ({ turnErrors }) => turnErrors === count)
+      }
+      w.configure({ agents, conversation: { maxTurnErrors: 2 } })
+      yield* fleet.register(w.config, w.caller)
+      const row = yield* inState(fleet, "suspended")
+      assert.match(row.detail, /2 turns in a row ended with an error/)
+      assert.deepStrictEqual(
+        (yield* runesOf(w, "session.suspended")).map(({ trigger }) => trigger),
+        ["error_threshold"]
       )
     })
   )

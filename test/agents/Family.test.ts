@@ -9,6 +9,7 @@ import type { Fleet } from "../../src/agents/Fleet.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import * as Puppet from "./Puppet.ts"
+import { copyOf, mortal } from "./TestLog.ts"
 import * as World from "./World.ts"
 
 const agent = (more: object = {}) => World.command({ interruptGrace: "100ms", backoff: { base: "1ms" }, ...more })
@@ -101,22 +102,16 @@ describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
   it.live("end also where the daemon dies between their parent's end and theirs", () =>
     Effect.gen(function* () {
       const first = yield* world(ScriptedBackend.make([hangs]))
-      const gate = Puppet.holding(first.log)
-      const w = new World.World(gate.log, first.backends, first.folder)
-      yield* daemon(w, (fleet) =>
+      yield* daemon(first, (fleet) =>
         Effect.gen(function* () {
-          yield* begin(w, fleet)
-          yield* Effect.forEach(names(12), (name) => spawn(w, fleet, name), { discard: true })
-          gate.hold(({ actor, kind }) => kind === "agent.spawning" && actor === "agent/kid12")
-          yield* Effect.forkScoped(Effect.exit(fleet.stop("boss", w.caller)))
-          yield* gate.caught
-          yield* World.until(runesOf(w, "agent.terminated"), (runes) =>
-            runes.some(({ actor }) => actor === "agent/boss")
-          )
-          yield* gate.die
+          yield* begin(first, fleet)
+          yield* Effect.forEach(names(12), (name) => spawn(first, fleet, name), { discard: true })
+          yield* fleet.stop("boss", first.caller)
         })
       )
-      yield* gate.reborn
+      // as if it had died before the end of the last one
+      const log = yield* copyOf(first.log, ({ actor }) => actor !== "agent/kid12")
+      const w = new World.World(log, first.backends, first.folder)
       yield* w.open
       const ends = yield* World.until(runesOf(w, "agent.terminated"), (runes) => runes.length === 13)
       const late = ends.find(({ actor }) => actor === "agent/kid12")
@@ -397,21 +392,18 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
     Effect.gen(function* () {
       const agents = { kid: agent({ parent: "boss" }), boss: agent() }
       const first = yield* world(ScriptedBackend.make([hangs]), agents)
-      const gate = Puppet.holding(first.log)
-      const w = new World.World(gate.log, first.backends, first.folder)
-      yield* daemon(w, (fleet) =>
+      yield* daemon(first, (fleet) =>
         Effect.gen(function* () {
-          yield* begin(w, fleet)
-          yield* fleet.send("kid", { text: "go on", how: "queue" }, w.caller)
+          yield* begin(first, fleet)
+          yield* fleet.send("kid", { text: "go on", how: "queue" }, first.caller)
           yield* running(fleet, "kid")
-          // its worker has stopped, and its life has not ended
-          gate.hold(({ kind }) => kind === "agent.terminated")
-          yield* Effect.forkScoped(Effect.exit(fleet.stop("kid", w.caller)))
-          yield* gate.caught
-          yield* gate.die
+          yield* fleet.stop("kid", first.caller)
         })
       )
-      yield* gate.reborn
+      // an older daemon wrote the end of the worker, and not yet that of the life
+      const [end] = yield* runesOf(first, "agent.terminated")
+      const log = yield* copyOf(first.log, ({ eventId }) => eventId < end!.eventId)
+      const w = new World.World(log, first.backends, first.folder)
       yield* w.open
       const told = yield* World.until(heard(w), (all) => all.length > 0)
       assert.match(told[0]!.text, /kid has ended without a report: stopped by ada/)
@@ -465,9 +457,9 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
       `each report, answer and end once, at whatever rune the daemon dies, ${isHeard ? "once" : "before"} it is heard of`,
       () =>
         Effect.gen(function* () {
-          const each = process.env["LONG"] === undefined ? 9 : 1
+          const each = process.env["LONG"] === undefined ? 4 : 1
           const whole = yield* Effect.scoped(dies(Infinity, isHeard))
-          assert.isAbove(whole, 30)
+          assert.isAbove(whole, 20)
           const deaths = Array.from({ length: Math.ceil(whole / each) }, (_, index) => 1 + index * each)
           yield* Effect.forEach(deaths, (n) => Effect.scoped(dies(n, isHeard)), { concurrency: 8, discard: true })
         }),
@@ -496,21 +488,12 @@ const drive = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service
 /** One death after so many appends, the last one heard of or not, and the life that follows; how many appends there were. */
 const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
   const first = yield* world(someAnswer())
-  const gate = Puppet.holding(first.log)
-  let count = 0
-  const append: typeof gate.log.append = (drafts) =>
-    Effect.suspend(() => {
-      count++
-      // what is written in vain fails: nobody hears of the n-th then
-      if (count === n && !isHeard)
-        return Effect.andThen(first.log.append(drafts), Effect.andThen(gate.die, gate.log.append(drafts)))
-      return Effect.andThen(count > n ? gate.die : Effect.void, gate.log.append(drafts))
-    })
-  const w = new World.World({ ...gate.log, append }, first.backends, first.folder)
+  const death = yield* mortal(first.log, n, isHeard)
+  const w = new World.World(death.log, first.backends, first.folder)
   const life = yield* Scope.make()
   const fleet = yield* Scope.provide(w.open, life)
-  yield* Effect.raceFirst(Effect.exit(drive(w, fleet)), gate.dead)
-  yield* gate.die
+  yield* Effect.raceFirst(Effect.exit(drive(w, fleet)), death.dead)
+  yield* death.bury
   // what it still does is done by nobody: it takes its time to see that
   yield* Effect.forkDetach(Scope.close(life, Exit.void))
   const next = new World.World(first.log, first.backends, first.folder)
@@ -526,5 +509,5 @@ const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
   assert.sameMembers(told, owed, `after ${n} appends`)
   assert.lengthOf(owed, 3)
   assert.deepStrictEqual((yield* first.log.verify).problems, [])
-  return count
+  return death.count()
 })

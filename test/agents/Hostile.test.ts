@@ -1,12 +1,11 @@
 /** Runs that break the contract, and moments that come at the worst time. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
-import { ActorStopped } from "../../src/event-actor/ActorRef.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
-import type { EventLog } from "../../src/event-log/EventLog.ts"
 import { AgentWorld, caller, make as makeWorld, memoryLog } from "./AgentWorld.ts"
+import type { TestLog } from "./TestLog.ts"
 import * as Puppet from "./Puppet.ts"
 import { until } from "./World.ts"
 
@@ -79,7 +78,7 @@ const cut = Effect.fnUntraced(function* (world: AgentWorld, holds: (rune: Rune) 
 })
 
 /** The next daemon on it, which starts nobody. */
-const revived = Effect.fnUntraced(function* (log: EventLog["Service"], config: object) {
+const revived = Effect.fnUntraced(function* (log: TestLog, config: object) {
   const world = new AgentWorld(log, [], config)
   world.puppet = Puppet.make()
   yield* world.open
@@ -99,7 +98,7 @@ describe("many commands at once", { timeout: 30_000 }, () => {
       yield* world.kind("agent.terminated", started.length)
       assert.lengthOf(yield* world.kind("agent.spawning"), started.length)
       assert.lengthOf(yield* world.kind("agent.terminated"), started.length)
-      assert.isUndefined(world.agent.slot.current())
+      assert.isUndefined(world.tree.slot.current())
     }).pipe(Effect.scoped)
   )
 })
@@ -280,7 +279,10 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
       })
       yield* run.say(usage(Number.NaN, 10), usage(-1_000, 10), usage(Number.POSITIVE_INFINITY, 10), usage(70, 0))
       yield* world.kind("agent.budget_exhausted")
-      assert.deepStrictEqual(world.agent.meter.spent, { tokens: 100, toolCalls: 0, wallTime: 0, usd: 0 })
+      assert.deepStrictEqual(
+        { ...world.tree.life().spent, wallTime: 0 },
+        { tokens: 100, toolCalls: 0, wallTime: 0, usd: 0 }
+      )
     }).pipe(Effect.scoped)
   )
 
@@ -363,13 +365,10 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
 
   it.live("a run that is killed for its turn takes no other message with it", () =>
     Effect.gen(function* () {
-      const { gate, puppet, run, world } = yield* working({ interruptGrace: "20ms" }, { deaf: true })
+      const { puppet, run, world } = yield* working({ interruptGrace: "20ms" }, { deaf: true })
       yield* world.tree.post({ messageId: "m2", from: "plan:1", text: "two", alone: true })
-      gate.hold(({ actor }) => actor === "worker/builder")
       yield* world.tree.interrupt(caller)
       yield* world.kind("turn.finalized")
-      yield* Effect.sleep(50)
-      yield* gate.free
       yield* until(
         Effect.sync(() => run.kills),
         (kills) => kills > 0
@@ -418,27 +417,35 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("an interrupt before the run has heard of its turn: it never does, and it lives on", () =>
-    Effect.gen(function* () {
-      const { gate, puppet, run, turnId, world } = yield* working({ interruptGrace: "5s" })
-      yield* run.say(completed(turnId))
-      yield* state(world, "idle")
-      gate.hold(({ kind }) => kind === "agent.busy")
-      yield* world.tree.send("more", "queue", caller)
-      yield* gate.caught
-      yield* world.tree.interrupt(caller)
-      yield* gate.free
-      yield* world.kind("turn.finalized", 2)
-      assert.deepStrictEqual(run.sent, [])
-      yield* world.tree.send("other", "queue", caller)
-      yield* until(
-        Effect.sync(() => run.sent.length),
-        (sent) => sent === 1
-      )
-      assert.match(run.sent[0]!.text, /other/)
-      assert.lengthOf(puppet.runs, 1)
-      assert.strictEqual(run.kills, 0)
-    }).pipe(Effect.scoped)
+  it.live(
+    "there is nothing to interrupt before the turn is durable, and nobody has heard of it; the run lives on",
+    () =>
+      Effect.gen(function* () {
+        const { gate, puppet, run, turnId, world } = yield* working({ interruptGrace: "5s" })
+        yield* run.say(completed(turnId))
+        yield* state(world, "idle")
+        gate.hold(({ kind }) => kind === "turn.started")
+        const sent = yield* Effect.forkChild(world.tree.send("more", "queue", caller))
+        yield* gate.caught
+        assert.match((yield* Effect.flip(world.tree.interrupt(caller))).message, /nothing to interrupt/)
+        assert.deepStrictEqual(run.sent, [])
+        yield* gate.free
+        yield* Fiber.join(sent)
+        yield* until(
+          Effect.sync(() => run.sent.length),
+          (count) => count === 1
+        )
+        yield* run.say(completed(run.sent[0]!.turnId))
+        yield* state(world, "idle")
+        yield* world.tree.send("other", "queue", caller)
+        yield* until(
+          Effect.sync(() => run.sent.length),
+          (count) => count === 2
+        )
+        assert.match(run.sent[1]!.text, /other/)
+        assert.lengthOf(puppet.runs, 1)
+        assert.strictEqual(run.kills, 0)
+      }).pipe(Effect.scoped)
   )
 
   it.live("a conversation that closes its door as a turn begins costs the run nothing", () =>
@@ -447,7 +454,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
       yield* run.say(completed(turnId))
       yield* state(world, "idle")
       gate.hold(({ trigger }) => trigger === "start_turn")
-      yield* world.tree.send("more", "queue", caller)
+      yield* Effect.forkChild(world.tree.send("more", "queue", caller))
       yield* gate.caught
       world.barred = "it is paused"
       yield* gate.free
@@ -464,39 +471,39 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("a message that is taken back while its turn is being written is not worked on", () =>
+  it.live("a message is not taken back while its turn is being written: that carries it", () =>
     Effect.gen(function* () {
       const { run, turnId, world, gate } = yield* working()
       yield* run.say(completed(turnId))
       yield* state(world, "idle")
       gate.hold(({ trigger }) => trigger === "start_turn")
-      yield* world.tree.post({ messageId: "m2", from: "plan:1", text: "two", alone: true })
+      yield* Effect.forkChild(world.tree.post({ messageId: "m2", from: "plan:1", text: "two", alone: true }))
       yield* gate.caught
-      const taken = yield* world.tree.withdraw("m2")
+      const taken = yield* Effect.forkChild(world.tree.withdraw("m2"))
       yield* gate.free
-      assert.isTrue(taken)
-      yield* world.kind("turn.finalized", 2)
-      assert.deepStrictEqual(run.sent, [])
-      assert.strictEqual(world.tree.turn().state, "idle")
+      assert.isFalse(yield* Fiber.join(taken))
+      yield* until(
+        Effect.sync(() => run.sent.length),
+        (count) => count === 1
+      )
     }).pipe(Effect.scoped)
   )
 
   it.live("so where it is the run's prompt that is being written", () =>
     Effect.gen(function* () {
       const { gate, puppet, world } = yield* make()
+      yield* until(
+        Effect.sync(() => world.tree.worker()!.state),
+        (now) => now === "BuildingPrompt"
+      )
       gate.hold(({ trigger }) => trigger === "PromptReady")
-      yield* world.tree.post({ messageId: "m1", from: "plan:1", text: "one", alone: true })
+      yield* Effect.forkChild(world.tree.post({ messageId: "m1", from: "plan:1", text: "one", alone: true }))
       yield* gate.caught
-      assert.isTrue(yield* world.tree.withdraw("m1"))
+      const taken = yield* Effect.forkChild(world.tree.withdraw("m1"))
       yield* gate.free
+      assert.isFalse(yield* Fiber.join(taken))
       const run = yield* puppet.run()
-      const [cut] = yield* world.kind("turn.interrupted")
-      assert.strictEqual(run.interrupts, 1)
-      yield* run.say({ _tag: "TurnInterrupted", turnId: run.spec.turnId, output: "" })
-      yield* world.kind("turn.finalized")
-      assert.match(String(cut!.payload["reason"]), /taken back/)
-      yield* Effect.sleep(20)
-      assert.lengthOf(yield* world.kind("turn.started"), 1)
+      assert.match(run.spec.prompt, /one/)
     }).pipe(Effect.scoped)
   )
 
@@ -556,11 +563,11 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
 describe("what an earlier daemon left", { timeout: 30_000 }, () => {
   it.live("an agent whose budget is spent, and that had not ended: it ends, and takes no further turn", () =>
     Effect.gen(function* () {
-      const { gate, run, world } = yield* working({ budget: { tokens: 100 } })
-      gate.hold(({ actor }) => actor === "agent/builder")
+      const { run, world } = yield* working({ budget: { tokens: 100 } })
       yield* run.say({ _tag: "Usage", inputTokens: 100, outputTokens: 0 })
-      yield* gate.caught
-      const log = yield* cut(world, () => true)
+      const [usage] = yield* world.kind("agent.usage")
+      // an older daemon wrote the end in an append of its own
+      const log = yield* cut(world, ({ eventId }) => eventId <= usage!.eventId)
       const next = yield* revived(log, { budget: { tokens: 100 }, backoff: { base: "1ms" } })
       yield* next.kind("agent.terminated")
       yield* until(
@@ -568,20 +575,18 @@ describe("what an earlier daemon left", { timeout: 30_000 }, () => {
         (now) => now === "Stopped"
       )
       assert.lengthOf(yield* next.kind("turn.started"), 1)
-      yield* gate.free
     }).pipe(Effect.scoped)
   )
 
   it.live("an agent that had ended, and its worker had not: it does not rise again", () =>
     Effect.gen(function* () {
-      const { gate, run, turnId, world } = yield* working({ budget: { tokens: 100 } })
+      const { run, turnId, world } = yield* working({ budget: { tokens: 100 } })
       yield* run.say(completed(turnId))
       yield* state(world, "idle")
-      gate.hold(({ actor }) => actor === "worker/builder")
       yield* run.say({ _tag: "Usage", inputTokens: 100, outputTokens: 0 })
-      yield* world.kind("agent.terminated")
-      yield* gate.caught
-      const log = yield* cut(world, () => true)
+      const [end] = yield* world.kind("agent.terminated")
+      // an older daemon told its worker in an append of its own
+      const log = yield* cut(world, ({ eventId }) => eventId <= end!.eventId)
       const next = yield* revived(log, { budget: { tokens: 100 } })
       yield* until(
         Effect.sync(() => next.tree.worker()!.state),
@@ -589,31 +594,6 @@ describe("what an earlier daemon left", { timeout: 30_000 }, () => {
       )
       assert.match(next.tree.worker()!.data.fatal!.message, /budget of tokens/)
       assert.lengthOf(yield* next.kind("agent.spawning"), 1)
-      yield* gate.free
-    }).pipe(Effect.scoped)
-  )
-})
-
-describe("an actor beside the turn", { timeout: 30_000 }, () => {
-  it.live("is down as a turn begins: the turn waits for it, and nobody else falls", () =>
-    Effect.gen(function* () {
-      const { run, turnId, world } = yield* working()
-      yield* run.say(completed(turnId))
-      yield* state(world, "idle")
-      // the agent's actor fell over a bug of ours, and is down for a while
-      const life = world.agent.life!
-      const down = new ActorStopped({ address: "agent/builder", reason: "restarting", message: "down", remedy: "" })
-      let asked = 0
-      world.agent.life = Object.create(life, {
-        ask: { value: (event: never) => (++asked < 15 ? Effect.fail(down) : life.ask(event)) }
-      })
-      yield* world.tree.send("more", "queue", caller)
-      yield* until(
-        Effect.sync(() => run.sent.length),
-        (sent) => sent === 1
-      )
-      yield* run.say(completed(run.sent[0]!.turnId))
-      yield* world.kind("turn.finalized", 2)
     }).pipe(Effect.scoped)
   )
 })
@@ -643,8 +623,6 @@ describe("a question, at the worst moment", { timeout: 30_000 }, () => {
       yield* run.say(call("a"), asks("a"), call("b"))
       const { callId } = yield* asked(world)
       gate.hold(({ actor }) => actor.startsWith("tool/"))
-      // what keeps the actor busy meanwhile
-      yield* world.agent.calls.withdraw("nothing")
       const answer = yield* Effect.forkChild(world.tree.answer(callId, yes, caller))
       yield* gate.caught
       yield* Fiber.interrupt(answer)

@@ -1,8 +1,8 @@
 /**
- * A backend whose runs say what a test tells them to, contract or not, and a log
- * whose appends a test can hold: what real ones do once in a thousand times.
+ * A backend whose runs say what a test tells them to, contract or not: what real ones
+ * do once in a thousand times.
  */
-import { type Cause, Effect, Latch, Queue, Stream } from "effect"
+import { type Cause, Effect, Queue, Stream } from "effect"
 import {
   type Backend,
   BackendError,
@@ -11,8 +11,6 @@ import {
   type RunEvent,
   type RunSpec
 } from "../../src/backends/Backend.ts"
-import type { RuneDraft } from "../../src/event-log/Rune.ts"
-import { type EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { until } from "./World.ts"
 
 export interface Pulled {
@@ -87,48 +85,4 @@ export const make = (options: { readonly up?: boolean; readonly deaf?: boolean }
   return puppet
 }
 
-/** The log; appends of drafts that are `held` wait for `free`. */
-export const holding = (log: EventLog["Service"]) => {
-  const gate = Latch.makeUnsafe(true)
-  const gone = new StorageError({ message: "the daemon is gone", remedy: "", reason: "closed" })
-  let waiting = 0
-  const death = Latch.makeUnsafe(false)
-  let isDead = false
-  const holds: { held: (draft: RuneDraft) => boolean } = { held: () => false }
-  const alive = (drafts: ReadonlyArray<RuneDraft>) =>
-    Effect.suspend(() => (isDead ? Effect.fail(gone) : log.append(drafts)))
-  const append: EventLog["Service"]["append"] = (drafts) =>
-    Effect.suspend(() => {
-      if (!drafts.some((draft) => holds.held(draft))) return alive(drafts)
-      waiting++
-      return Effect.andThen(gate.await, alive(drafts))
-    })
-  const free = Effect.sync(() => {
-    holds.held = () => false
-    gate.openUnsafe()
-  })
-  return {
-    log: { ...log, append },
-    hold: (held: (draft: RuneDraft) => boolean) => {
-      waiting = 0
-      holds.held = held
-      gate.closeUnsafe()
-    },
-    /** Somebody waits. */
-    caught: until(
-      Effect.sync(() => waiting),
-      (count) => count > 0
-    ),
-    free,
-    /** This daemon writes nothing more, not even what waits; `reborn`: the next one does. */
-    die: Effect.andThen(
-      Effect.sync(() => {
-        isDead = true
-        death.openUnsafe()
-      }),
-      free
-    ),
-    dead: death.await,
-    reborn: Effect.sync(() => void (isDead = false))
-  }
-}
+export { holding } from "./TestLog.ts"

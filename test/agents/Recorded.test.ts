@@ -7,12 +7,12 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import { rmSync } from "node:fs"
-import { EventLog } from "../../src/event-log/EventLog.ts"
 import { withLogAt } from "../event-log/recorded/Replayed.ts"
 import * as Laws from "../support/Laws.ts"
 import { open, type Recording } from "../support/Recording.ts"
 import { AgentWorld } from "./AgentWorld.ts"
 import { drive, holds, obedient, settings } from "./Obedient.ts"
+import { provided } from "./TestLog.ts"
 import { until, World } from "./World.ts"
 
 /** Of the sample. */
@@ -27,7 +27,7 @@ const outsideAt = ({ runes }: Recording, after: number) => {
 /** The next daemon's life on what there is of one agent. */
 const goesOn = (recording: Recording, after: number) =>
   Effect.gen(function* () {
-    const log = yield* EventLog
+    const log = yield* provided
     const outside = outsideAt(recording, after)
     const world = new AgentWorld(log, [], settings)
     world.puppet = obedient(outside)
@@ -54,7 +54,7 @@ const moved = (from: string, to: string): Layer.Layer<FileSystem.FileSystem> =>
 /** The next daemon's fleet on what there is; a person allows what asks, and interrupts what hangs. */
 const settles = (recording: Recording, after: number) =>
   Effect.gen(function* () {
-    const log = yield* EventLog
+    const log = yield* provided
     const outside = outsideAt(recording, after)
     const world = new World(log, () => Effect.succeed(obedient(outside)))
     const [[path, text]] = Object.entries(recording.configs) as [[string, string]]

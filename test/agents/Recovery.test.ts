@@ -59,7 +59,16 @@ const registered = (stream: string, config: string): RuneDraft => ({
 const numbered = (drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Rune> =>
   drafts.map(
     (draft, index) =>
-      ({ from: null, to: null, trigger: null, cause: null, ...draft, eventId: index + 1, at: 1000 + index }) as Rune
+      ({
+        from: null,
+        to: null,
+        trigger: null,
+        cause: null,
+        ...draft,
+        eventId: index + 1,
+        seq: index + 1,
+        at: 1000 + index
+      }) as Rune
   )
 
 const fold = (drafts: ReadonlyArray<RuneDraft>): Records => {
@@ -88,8 +97,8 @@ describe("Recovery", () => {
     const { moved, started: begin } = writer("c", "v1.2")
     const records = fold([registered("c", "/p/agentd.jsonc"), begin(), moved(place)])
     const agent = records.get("c")!.agents.get("v1.2")!
-    assert.strictEqual(agent.worker?.state, "BuildingPrompt")
-    assert.strictEqual(agent.worker?.entered, 3)
+    assert.strictEqual(agent.worker.now?.state, "BuildingPrompt")
+    assert.strictEqual(agent.worker.now?.entered, 3)
   })
 
   it("a rune that does not fold sets its own agent aside with the reason, and no other", () => {
@@ -104,16 +113,19 @@ describe("Recovery", () => {
     ])
     const { agents } = records.get("c")!
     assert.match(agents.get("a")!.broken!, /SessionStarted.* in Initializing: the log does not fold/)
-    assert.strictEqual(agents.get("a")!.worker?.state, "Initializing", "nothing after it is folded in")
+    assert.strictEqual(agents.get("a")!.worker.now?.state, "Initializing", "nothing after it is folded in")
     assert.strictEqual(agents.get("b")!.broken, undefined)
-    assert.strictEqual(agents.get("b")!.worker?.state, "BuildingPrompt")
+    assert.strictEqual(agents.get("b")!.worker.now?.state, "BuildingPrompt")
   })
 
   it("a new incarnation mends it", () => {
     const { moved, started: begin } = writer("c", "a")
     const records = fold([registered("c", "/p/agentd.jsonc"), begin(), moved(started), begin({}, 2), moved(place)])
     const agent = records.get("c")!.agents.get("a")!
-    assert.deepStrictEqual([agent.broken, agent.incarnation, agent.worker?.state], [undefined, 2, "BuildingPrompt"])
+    assert.deepStrictEqual(
+      [agent.broken, agent.worker.incarnation, agent.worker.now?.state],
+      [undefined, 2, "BuildingPrompt"]
+    )
   })
 
   it("the newest name of a project counts, and runes of streams that no project has do not", () => {
@@ -222,7 +234,7 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
             .map((event) => ("turnId" in event ? turned(event) : moved(event as WorkerMachine.Event)))
         ])
         const folded = yield* Effect.provideService(recover, EventLog, world.log)
-        assert.strictEqual(folded.get(stream)!.agents.get("a")!.worker?.state, state)
+        assert.strictEqual(folded.get(stream)!.agents.get("a")!.worker.now?.state, state)
         const fleet = yield* world.open
         const row = yield* World.untilAgent(fleet, "a", (found) => found.state === then)
         yield* Effect.sleep(100)
@@ -235,7 +247,7 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
         const again = yield* Effect.provideService(recover, EventLog, world.log)
         const live = (yield* fleet.agents)[0]!
         const record = again.get(stream)!.agents.get("a")!
-        assert.deepStrictEqual([record.worker?.state, record.worker?.entered], [live.state, live.restsOn])
+        assert.deepStrictEqual([record.worker.now?.state, record.worker.now?.entered], [live.state, live.restsOn])
         assert.strictEqual(record.inbox.data.waiting.length, live.inbox)
       })
     )

@@ -5,11 +5,11 @@ import { make } from "./AgentWorld.ts"
 
 const minutes = 60_000
 
-/** A run that hears no interrupt. */
+/** A run that nothing ends. */
 const deaf =
   (start: Backend["start"]): Backend["start"] =>
   (spec) =>
-    Effect.map(start(spec), (run) => ({ ...run, interruptTurn: Effect.void }))
+    Effect.map(start(spec), (run) => ({ ...run, interruptTurn: Effect.void, end: Effect.void, kill: Effect.void }))
 
 describe("the sweep", () => {
   it.live("INV-TURN-TERMINAL: a turn that no run works on is ended when it is old, and written down", () =>
@@ -21,7 +21,7 @@ describe("the sweep", () => {
       yield* world.tree.sweep(now + 6 * minutes)
       assert.deepStrictEqual(yield* world.kinds("sweep"), [], "a live run owns it")
       // the bug: what worked on it is forgotten
-      world.agent.live.end()
+      world.tree.live.end()
       yield* world.tree.sweep(now + 4 * minutes)
       assert.deepStrictEqual(yield* world.kinds("sweep"), [], "it is not old")
       yield* world.tree.sweep(now + 6 * minutes)
@@ -33,15 +33,15 @@ describe("the sweep", () => {
     }).pipe(Effect.scoped)
   )
 
-  it.live("INV-AGENT-BUDGET: an agent that goes on past its budget is written down", () =>
+  it.live("INV-AGENT-BUDGET: a run that goes on past its agent's budget is written down", () =>
     Effect.gen(function* () {
       const world = yield* make([{ steps: [{ usage: { inputTokens: 9, outputTokens: 1 } }], hang: true }], {
         budget: { tokens: 10 }
       })
-      // the bug: it takes no interrupt, and its grace never ends
+      // the agent has ended, and its run is beyond help
       world.backend = { ...world.backend, start: deaf(world.backend.start) }
       yield* world.tree.send("work", "queue", { by: "ada", config: null })
-      yield* world.kind("agent.budget_exhausted")
+      yield* world.kind("agent.terminated")
       const now = yield* Clock.currentTimeMillis
       yield* world.tree.sweep(now)
       assert.deepStrictEqual(yield* world.kinds("sweep"), [])

@@ -7,6 +7,8 @@ import { Context, Effect, type FileSystem, Layer, type Scope } from "effect"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
@@ -17,29 +19,26 @@ import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
 import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
-import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { Log } from "../../src/event-log/Log.ts"
+import { memoryLog, type TestLog } from "./TestLog.ts"
 
 export class World {
   readonly folder: string
   readonly config: string
   readonly caller: Caller
-  readonly log: EventLog["Service"]
-  /** The same log, as actors append to it. */
-  writes: Log | undefined = undefined
+  readonly log: TestLog
   readonly backends: Backends["Service"]["make"]
-  /** What the daemon is told to take up at once. */
-  project: string | undefined = undefined
   /** Where the projects' files are read. */
   fileSystem: Layer.Layer<FileSystem.FileSystem> = NodeFileSystem.layer
+  /** What the daemon is told to take up at once. */
+  project: string | undefined = undefined
   /** Whether the supervisors of an open fleet have given up. */
   ended = false
 
   /** In a folder of its own, or in that of another world: the next daemon on another log's connection. */
   constructor(
-    log: EventLog["Service"],
+    log: TestLog,
     backends: Backends["Service"]["make"],
     folder: string = mkdtempSync(join(tmpdir(), "agentd-fleet-"))
   ) {
@@ -80,7 +79,7 @@ export class World {
       Layer.provide(
         Layer.mergeAll(
           Layer.succeed(EventLog, this.log),
-          DeadLetters.layer().pipe(Layer.provide(Layer.succeed(EventLog, this.log))),
+          actorSystem(this.log),
           backends,
           Redact.layer,
           ProcessTree.layer,
@@ -102,6 +101,13 @@ export class World {
   })
 }
 
+/** The actors of a daemon on the log, and what becomes of their dead letters. */
+export const actorSystem = (log: TestLog) =>
+  ActorSystem.layer({ log: log.core }).pipe(
+    Layer.provideMerge(Layer.merge(DeadLetters.layer(), EventLoop.layer)),
+    Layer.provide(Layer.succeed(EventLog, log))
+  )
+
 export const command = (more: object = {}) => ({
   backend: { type: "command", argv: ["agent"] },
   minRunInterval: "0ms",
@@ -110,13 +116,9 @@ export const command = (more: object = {}) => ({
 
 /** On the given backend, with a log of its own; gone with the scope. */
 export const make = Effect.fnUntraced(function* (backend: Backend, backends?: Backends["Service"]["make"]) {
-  const context = yield* Layer.build(Layer.fresh(layerMemory.pipe(Layer.provide(Redact.layer))))
+  const log = yield* memoryLog
   return yield* Effect.acquireRelease(
-    Effect.sync(() => {
-      const world = new World(Context.get(context, EventLog), backends ?? (() => Effect.succeed(backend)))
-      world.writes = Context.get(context, Log)
-      return world
-    }),
+    Effect.sync(() => new World(log, backends ?? (() => Effect.succeed(backend)))),
     ({ folder }) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
 })

@@ -47,7 +47,7 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
     Layer.provide(
       Layer.mergeAll(
         log,
-        ActorSystem.layer({ log: world.writes!, strict: true }).pipe(Layer.provide([EventLoop.layer, letters])),
+        ActorSystem.layer({ log: world.log.core, strict: true }).pipe(Layer.provide([EventLoop.layer, letters])),
         letters,
         Layer.succeed(Backends, { make: world.backends }),
         Redact.layer,
@@ -137,12 +137,9 @@ describe("channels on real agents", () => {
       yield* daemon.fleet.resume("", world.caller)
       yield* daemon.channels.post("reviews", "Now?", world.caller)
       const texts = yield* Agents.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
-      assert.deepStrictEqual(texts, [
-        ": ⚠ No agents available in this channel",
-        "ada: Hello?",
-        "ada: Now?",
-        "pm: Here."
-      ])
+      // the notice may come as the last seat falls silent, or with the post that finds none
+      assert.sameMembers(texts.slice(0, 2), ["ada: Hello?", ": ⚠ No agents available in this channel"])
+      assert.deepStrictEqual(texts.slice(2), ["ada: Now?", "pm: Here."])
     }).pipe(Effect.scoped)
   )
 

@@ -48,7 +48,8 @@ describe("the walks catch a planted bug", () => {
         ...Conversation,
         guards: {
           ...Conversation.guards,
-          erring: (data: ConversationData) => data.fatalStops >= 2 || data.turnErrors > data.limits.maxTurnErrors
+          erring: (data: ConversationData) =>
+            data.fatalStops >= 2 || data.turnErrors > (data.limits.maxTurnErrors ?? Infinity)
         }
       }
     }))

@@ -109,14 +109,14 @@ describe("Turn", () => {
 
   it("the next turn takes what resumes, then what steers, then the oldest in the queue", () => {
     const waiting = [
-      { source: "queue" },
-      { source: "steer" },
-      { source: "resume" },
-      { source: "queue", id: 2 }
+      { source: "queue", messages: ["a"] },
+      { source: "steer", messages: ["b", "c"] },
+      { source: "resume", messages: ["d"] },
+      { source: "resume", messages: [] }
     ] as const
     assert.strictEqual(nextOf(waiting), waiting[2])
-    assert.strictEqual(nextOf([waiting[0], waiting[1]]), waiting[1])
+    assert.strictEqual(nextOf([waiting[0], waiting[1], waiting[3]]), waiting[1])
     assert.strictEqual(nextOf([waiting[0], waiting[3]]), waiting[0])
-    assert.isUndefined(nextOf([]))
+    assert.isUndefined(nextOf([waiting[3]]))
   })
 })

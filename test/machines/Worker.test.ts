@@ -191,6 +191,44 @@ describe("signals", () => {
     for (const stand of [start(), after([ready]), interrupting]) assert.strictEqual(why(stand, urgent), "stale")
   })
 
+  it("what ends a run names it: whichever of two graces runs out first, the next run goes on", () => {
+    // an urgent message came; the turn's grace runs out, the worker's does, and the run ends, in every order
+    const late: ReadonlyArray<Event> = [
+      { _tag: "UrgentMessage", messageId: null, runId: "a" },
+      { _tag: "GraceExceeded", runId: "a" },
+      exited("a", error)
+    ]
+    const next = [prompt("b"), started("b", 2)] as const
+    let walks = 0
+    const walk = (stand: Omit<Stand, "actions">, left: ReadonlyArray<Event>, more: ReadonlyArray<Event>): void => {
+      if (left.length === 0) {
+        walks += 1
+        // what has begun goes on, and what has not can begin
+        if (stand.state === "Interrupting") return assert.strictEqual(stand.data.runId, "a")
+        assert.strictEqual(after(more, stand).state, "Running")
+        return
+      }
+      for (const event of left) {
+        const result = step(Worker, stand.state, stand.data, event)
+        const rest = left.filter((other) => other !== event)
+        if (result._tag === "Refused") {
+          assert.notStrictEqual(result.why, "illegal")
+          if (stand.data.runId === "b") assert.strictEqual(result.why, "stale")
+          walk(stand, rest, more)
+        } else {
+          for (const action of result.actions) assert.isTrue("runId" in action && action.runId === "a")
+          walk(result, rest, more)
+        }
+      }
+      const [first, ...others] = more
+      if (first !== undefined && step(Worker, stand.state, stand.data, first)._tag === "Moved") {
+        walk(after([first], stand), left, others)
+      }
+    }
+    walk(after([ready, prompt("a"), started("a"), urgent]), late, next)
+    assert.isAbove(walks, 10)
+  })
+
   it("the grace that runs out force-stops the run that it was given", () => {
     const interrupting = after([ready, prompt("a"), started("a"), urgent])
     assert.strictEqual(Worker.timers.grace.after(interrupting.data, 0), 10_000)

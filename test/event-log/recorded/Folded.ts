@@ -12,7 +12,7 @@ import * as AgentView from "../../../src/agents/AgentView.ts"
 import { callRow } from "../../../src/agents/CallRow.ts"
 import type { Life } from "../../../src/agents/ConversationRecovery.ts"
 import * as ConversationRow from "../../../src/agents/ConversationRow.ts"
-import type { Recovered } from "../../../src/agents/OpenCall.ts"
+import type { Call } from "../../../src/agents/ToolCalls.ts"
 import type { ProjectRecord } from "../../../src/agents/Recovery.ts"
 import * as Outbox from "../../../src/alerts/Outbox.ts"
 import type { Channel } from "../../../src/channels/ChannelState.ts"
@@ -83,7 +83,7 @@ const rowOfCall = (
   conversation: string,
   project: string,
   agent: string,
-  { arguments: input, callId, questions, reason, snapshot }: Recovered
+  { arguments: input, callId, questions, reason, snapshot }: Call
 ): CallInfo | undefined =>
   callRow(
     { conversation, project, agent },
@@ -91,7 +91,7 @@ const rowOfCall = (
       callId,
       turnId: snapshot.data.turnId ?? "",
       tool: snapshot.data.toolName ?? "",
-      arguments: JSON.stringify(input ?? null),
+      arguments: input,
       reason,
       questions
     },
@@ -106,18 +106,25 @@ const putAgent = (
   now: number
 ) => {
   const { conversation } = project
-  const { calls, inbox, life, name, turn, worker } = record
+  const { broken, inbox, name, tools } = record
+  const { began, incarnation, now: stands } = record.worker
+  const worker = stands
+  // the prompt came into the data after the recording
+  const { ended, ...turn } = record.turn
+  const { countedTo: _, spent, ...lived } = record.life
+  const life = lived.entered === 0 ? undefined : lived
+  const grants = new Map(HashMap.entries(tools.grants))
+  const calls = new Map(HashMap.entries(tools.open))
   put(`${conversation} inbox/${name}`, inbox)
   put(`${conversation} turn/${name}`, turn)
-  put(`${conversation} worker/${name}`, worker)
+  put(`${conversation} worker/${name}`, stands && { ...stands, data: { ...stands.data, prompt: undefined } })
   put(`${conversation} agent/${name}`, life)
-  const { began, broken, ended, grants, incarnation, spent } = record
   put(`${conversation} agent/${name}: facts`, { began, broken, ended, grants, incarnation, spent })
   const rows: Array<CallInfo> = []
   for (const call of calls.values()) {
     const { snapshot, ...facts } = call
     put(`${conversation} tool/${name}/${call.callId}`, snapshot)
-    put(`${conversation} tool/${name}/${call.callId}: facts`, facts)
+    put(`${conversation} tool/${name}/${call.callId}: facts`, { ...facts, arguments: JSON.parse(call.arguments) })
     const row = rowOfCall(conversation, project.name, name, call)
     if (row !== undefined) rows.push(row)
     put(`row: call ${conversation}/${call.callId}`, row)

@@ -10,16 +10,18 @@ import { join } from "node:path"
 import * as DeadLetters from "../../../src/event-actor/DeadLetters.ts"
 import { DAEMON_STREAM } from "../../../src/event-log/Rune.ts"
 import { Redact } from "../../../src/event-log/Redact.ts"
+import type { AdmittingLog } from "../../../src/event-log/AdmittingLog.ts"
 import { EventLog } from "../../../src/event-log/EventLog.ts"
 import * as DaemonLog from "../../../src/app/DaemonLog.ts"
 import { AgentWorld, STREAM } from "../../agents/AgentWorld.ts"
 import { drive, obedient, settings } from "../../agents/Obedient.ts"
+import { provided, type TestLog } from "../../agents/TestLog.ts"
 import { until, untilAgent, World } from "../../agents/World.ts"
 import { write } from "./Recorder.ts"
 
 interface Store {
   readonly folder: string
-  readonly log: EventLog["Service"]
+  readonly log: TestLog
   /** The last rune of each append so far. */
   readonly appends: Array<number>
 }
@@ -42,14 +44,16 @@ const stored = Effect.fnUntraced(function* <E>(
   mkdirSync(state)
   const scope = yield* Scope.make()
   const layer = DaemonLog.layer({ file: join(state, "runes.db") }).pipe(Layer.provide(Redact.layer))
-  const log = Context.get(yield* Layer.build(Layer.fresh(layer)).pipe(Scope.provide(scope)), EventLog)
+  const log = yield* provided.pipe(Effect.provide(yield* Layer.build(Layer.fresh(layer)).pipe(Scope.provide(scope))))
   const appends: Array<number> = []
-  const seen: EventLog["Service"] = {
-    ...log,
-    append: (drafts) =>
-      Effect.tap(log.append(drafts), (runes) => Effect.sync(() => void appends.push(runes.at(-1)?.eventId ?? 0)))
-  }
-  yield* Effect.scoped(use({ folder, log: seen, appends }))
+  const watched = log.core as AdmittingLog
+  watched.watch({
+    landed: (units) => {
+      for (const { runes } of units) appends.push(runes.at(-1)?.eventId ?? 0)
+    },
+    refused: () => {}
+  })
+  yield* Effect.scoped(use({ folder, log, appends }))
   yield* Scope.close(scope, Exit.void)
   write(name, state, { appends, configs: configs(), lastOf })
   rmSync(folder, { recursive: true })

@@ -1,0 +1,584 @@
+/**
+ * AgentScope: one agent: its actors as one commit scope, its run, and what a person, its
+ * conversation and its siblings can ask of it.
+ *
+ * Guarantees: what one of its actors states and what follows from it in the others is one
+ * append; commands on one agent are carried out one after the other; what a reply
+ * reports is durable; after `stop` no process of the agent is left; the run outlives the
+ * actors' crashes.
+ */
+import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
+import * as ActorSystem from "../event-actor/ActorSystem.ts"
+import type { ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
+
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { AgentMessage, Fate, Member as AgentMember } from "../domain/AgentPort.ts"
+import * as Ids from "../domain/Ids.ts"
+import { severityOf } from "../domain/Invariants.ts"
+import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
+import * as AgentActor from "./AgentActor.ts"
+import type { AgentRecord } from "./AgentRecovery.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import {
+  inboxName,
+  type InboxState,
+  isActive,
+  lifeName,
+  type LifeState,
+  toolsName,
+  turnName,
+  type TurnState,
+  workerName,
+  type WorkerSnapshot,
+  type WorkerState
+} from "./AgentStates.ts"
+import * as Budget from "./Budget.ts"
+import { type Answer, callRow } from "./CallRow.ts"
+import type { Tenant } from "./ConversationPort.ts"
+import { sizeOf } from "./Excerpt.ts"
+import type { InboxMessage, VoiceOf } from "./Fleet.ts"
+import * as Inbox from "./Inbox.ts"
+import * as InboxActor from "./InboxActor.ts"
+import { LiveRun } from "./LiveRun.ts"
+import { MAX_PROMPT_BYTES } from "./Prompt.ts"
+import { RunEvents } from "./RunEvents.ts"
+import * as RunPlace from "./RunPlace.ts"
+import * as RunSupervisor from "./RunSupervisor.ts"
+import * as ToolCalls from "./ToolCalls.ts"
+import * as TurnActor from "./TurnActor.ts"
+import * as TurnMachine from "./TurnMachine.ts"
+import * as WorkerActor from "./WorkerActor.ts"
+
+type Command<A = Done> = Effect.Effect<A, CommandRefused | StorageError>
+
+export type How = "queue" | "steer" | "urgent"
+
+/** The actors of an agent. */
+interface Actors {
+  readonly inbox: ActorHandle<InboxState, InboxActor.InboxMessage, CommandRefused>
+  readonly turn: ActorHandle<TurnState, TurnActor.TurnMessage, never>
+  readonly life: ActorHandle<LifeState, AgentActor.LifeMessage, never>
+  readonly worker: ActorHandle<WorkerState, WorkerActor.WorkerMessage, never>
+  readonly tools: ActorHandle<ToolCalls.ToolsState, ToolCalls.ToolsMessage, CommandRefused>
+}
+
+/** What it stands on. */
+interface Parts {
+  readonly setting: AgentSetting["Service"]
+  readonly log: EventLog["Service"]
+  readonly record: AgentRecord
+  readonly scope: CommitScope
+  readonly place: RunPlace.RunPlace["Service"]
+  readonly actors: Actors
+  readonly announce: (state: LifeState) => Effect.Effect<void>
+}
+
+/** A person's command meets an actor's refusal: the words change, nothing else. */
+const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
+  Effect.fail(
+    error instanceof StorageError || error instanceof CommandRefused
+      ? error
+      : new CommandRefused({
+          message: error.message,
+          remedy: "remedy" in error ? error.remedy : "See `agentd log` for what led to it."
+        })
+  )
+
+/** How long a run may take to end after its agent's budget was spent, besides the grace, ms. */
+const PATIENCE = 60_000
+
+export class AgentScope {
+  readonly setting: AgentSetting["Service"]
+  /** Its child in the supervision tree. */
+  readonly child: CommitScope
+  readonly actors: Actors
+  readonly slot: RunSupervisor.RunSupervisor
+  readonly live: LiveRun
+  private readonly log: EventLog["Service"]
+  private readonly record: AgentRecord
+  private readonly place: RunPlace.RunPlace["Service"]
+  private readonly tell: Parts["announce"]
+  private readonly lock = Semaphore.makeUnsafe(1)
+
+  private constructor({ actors, announce, log, place, record, scope, setting }: Parts) {
+    this.setting = setting
+    this.child = scope
+    this.actors = actors
+    this.slot = place.slot
+    this.live = place.live
+    this.log = log
+    this.record = record
+    this.place = place
+    this.tell = announce
+  }
+
+  /** As its record says it stands. It lives until the Effect scope closes, which ends its run. */
+  static readonly make = Effect.fnUntraced(function* (record: AgentRecord) {
+    const setting = yield* AgentSetting
+    const log = yield* EventLog
+    const system = yield* ActorSystem.ActorSystem
+    const { agent, conversation } = setting
+    const scope = new CommitScope(system, { id: agent, stream: conversation })
+    yield* Effect.addFinalizer(() => Effect.sync(() => scope.close()))
+    const live = new LiveRun()
+    const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
+    const events = new RunEvents(setting, log, live, () => ({
+      tools: actor(toolsName(agent)),
+      worker: actor(workerName(agent))
+    }))
+    const isBroken = record.broken !== undefined
+    const life = isBroken ? AgentActor.fresh : record.life
+    const isOver = life.state === "[*]" || life.state === "terminated" || life.state === "failed"
+    const place: RunPlace.RunPlace["Service"] = {
+      live,
+      slot: yield* RunSupervisor.make(events),
+      newId: yield* RunPlace.ids,
+      over: Latch.makeUnsafe(isOver),
+      idle: Latch.makeUnsafe(true),
+      now: () => ({
+        inbox: actor<InboxState, unknown>(inboxName(agent)).state,
+        turn: actor<TurnState, unknown>(turnName(agent)).state,
+        worker: actor<WorkerState, unknown>(workerName(agent)).state
+      })
+    }
+    return yield* Effect.gen(function* () {
+      const { announce, definition } = yield* AgentActor.make
+      const worker = isBroken ? { ...record.worker, now: undefined } : record.worker
+      const actors: Actors = {
+        inbox: scope.add(inboxName(agent), yield* InboxActor.make, record.inbox),
+        life: scope.add(lifeName(agent), definition, life),
+        turn: scope.add(turnName(agent), yield* TurnActor.make, record.turn),
+        tools: scope.add(toolsName(agent), yield* ToolCalls.make, record.tools),
+        worker: scope.add(workerName(agent), yield* WorkerActor.make, worker)
+      }
+      return new AgentScope({ setting, log, record, scope, place, actors, announce })
+    }).pipe(Effect.provideService(RunPlace.RunPlace, place))
+  })
+
+  get name(): string {
+    return this.setting.agent
+  }
+
+  get fullName(): string {
+    return `${this.setting.project()}/${this.name}`
+  }
+
+  config(): AgentConfig {
+    return this.setting.config()
+  }
+
+  // The committed state of its actors: plain reads.
+
+  worker(): WorkerSnapshot | undefined {
+    return this.actors.worker.state.now
+  }
+  /** The first rune of its newest incarnation; 0 before the first. */
+  began(): number {
+    return this.actors.worker.state.began
+  }
+  inbox(): InboxState {
+    return this.actors.inbox.state
+  }
+  turn(): TurnState {
+    return this.actors.turn.state
+  }
+  life(): LifeState {
+    return this.actors.life.state
+  }
+
+  // --- its life
+
+  private readonly begin = ({ by }: Caller): Command<number> =>
+    Effect.suspend(() => {
+      this.record.broken = undefined
+      return this.actors.worker.ask<{ readonly eventId: number }>({ _tag: "Start", by }).pipe(
+        Effect.map(({ eventId }) => eventId),
+        Effect.catch(refuse)
+      )
+    })
+
+  /** A new incarnation, unless one runs. */
+  readonly start = (caller: Caller): Command =>
+    this.lock.withPermit(
+      Effect.gen({ self: this }, function* () {
+        const before = this.worker()
+        if (before !== undefined && before.state !== "Stopped") {
+          return { eventId: before.entered, message: `${this.fullName} runs already (${before.state}).` }
+        }
+        yield* this.gone
+        return { eventId: yield* this.begin(caller), message: `${this.fullName} is started.` }
+      }).pipe(Effect.uninterruptible)
+    )
+
+  /** It has a place now: it begins, unless it was ended while it waited. */
+  readonly admit = (caller: Caller): Command<void> =>
+    this.lock.withPermit(
+      Effect.suspend(() => (this.setting.queued() ? Effect.asVoid(this.begin(caller)) : Effect.void))
+    )
+
+  /** Ends one that waits for a place: it never begins, and its log says so. */
+  private readonly forgo = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentScope, by: string, reason: string) {
+      const spawn = WorkerActor.spawnRequested(this.setting)
+      const { eventId } = yield* Effect.catch(
+        this.actors.life.ask<{ readonly eventId: number }>({ _tag: "Forgo", by, reason, spawn }),
+        refuse
+      )
+      return { eventId, message: `${this.fullName} is stopped: it waited for a place and never began.` }
+    },
+    Effect.uninterruptible
+  )
+
+  /** OperatorStop; answers when no process of it is left. */
+  readonly stop = (caller: Caller, reason?: string): Command =>
+    this.lock.withPermit(
+      Effect.gen({ self: this }, function* () {
+        const { fullName } = this
+        if (this.setting.queued()) return yield* this.forgo(caller.by, reason ?? "stopped")
+        const before = this.worker()
+        if (before === undefined || before.state === "Stopped") {
+          // its run and its life may still be on their way out
+          yield* this.gone
+          return { eventId: before?.entered ?? 0, message: `${fullName} is stopped already.` }
+        }
+        const { by } = caller
+        const eventId = yield* this.actors.worker
+          .ask({ _tag: "OperatorStop", by, ...(reason === undefined ? {} : { reason }) })
+          .pipe(
+            Effect.map(({ state }) => state.now!.entered),
+            // it may have stopped by itself just before
+            Effect.catch((error) =>
+              this.worker()?.state === "Stopped" ? Effect.succeed(this.worker()!.entered) : refuse(error)
+            )
+          )
+        yield* this.gone
+        return { eventId, message: `${fullName} is stopped; no process of it is left.` }
+      })
+    )
+
+  /** Waits for the end of its run, then of its life. A run that came to be in the very moment of the stop was not there to be cancelled. */
+  private readonly gone: Effect.Effect<void> = Effect.suspend(() => {
+    const { dead, slot } = this
+    const left = slot.current()
+    if (left === undefined) return Effect.andThen(slot.gone, dead)
+    return slot
+      .stop(left)
+      .pipe(
+        Effect.andThen(Effect.timeoutOption(slot.gone, this.config().interruptGrace)),
+        Effect.andThen(slot.end(left)),
+        Effect.andThen(slot.gone),
+        Effect.andThen(dead)
+      )
+  })
+
+  /** Waits for the end of its life: it ends after its worker, once its turn is over. By force where that takes too long. */
+  private readonly dead: Effect.Effect<void> = Effect.suspend(() => {
+    const reason = "it did not end within its grace"
+    return Effect.timeoutOrElse(this.place.over.await, {
+      duration: Duration.sum(this.config().interruptGrace, Duration.seconds(1)),
+      orElse: () => Effect.ignore(this.actors.life.ask({ _tag: "kill_forced", by: "agentd", reason }))
+    })
+  })
+
+  private readonly terminate: Tenant["terminate"] = ({ by, force, reason }) =>
+    Effect.gen({ self: this }, function* () {
+      const { actors, place, slot } = this
+      const grace = Duration.sum(this.config().interruptGrace, Duration.seconds(1))
+      const run = slot.current()
+      if (force && run !== undefined) yield* slot.kill(run)
+      if (!force && isActive(this.turn())) yield* Effect.timeoutOption(place.idle.await, grace)
+      yield* Effect.catchTag(this.stop({ by, config: null }, reason), "CommandRefused", (error) =>
+        Effect.logWarning(`${this.fullName}: ${error.message}`)
+      )
+      yield* Effect.timeoutOption(place.idle.await, grace)
+      yield* Effect.ignore(actors.tools.ask({ _tag: "Abandon", reason }))
+      yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
+    })
+
+  /** As its conversation sees it. */
+  get tenant(): Tenant {
+    const { actors } = this
+    return {
+      announce: Effect.suspend(() => this.tell(this.life())),
+      wake: Effect.suspend(() =>
+        this.worker()?.state === "BuildingPrompt"
+          ? actors.worker.tell({ _tag: "WorkArrived" })
+          : actors.turn.tell({ _tag: "Look" })
+      ),
+      interruptTurn: (by, reason, keep) =>
+        Effect.suspend(() => {
+          const { data } = this.turn()
+          return isActive(this.turn())
+            ? actors.turn.tell({ _tag: "interrupt", turnId: data.turnId!, by, reason, keep, ...this.live.partial })
+            : Effect.void
+        }),
+      terminate: this.terminate
+    }
+  }
+
+  // --- its messages
+
+  /** Why no message is taken now. */
+  private readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
+    const { fullName } = this
+    const barred = this.setting.home.barred()
+    return barred === undefined
+      ? Effect.void
+      : new CommandRefused({
+          message: `${fullName} takes no messages: ${barred}.`,
+          remedy: "See what to do about it: agentd conversation show"
+        })
+  })
+
+  /** Into the inbox, durable with all that follows from it. The same id again changes nothing. */
+  private readonly receive = (
+    of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone">,
+    how: How
+  ): Command<InboxActor.Received> =>
+    Effect.gen({ self: this }, function* () {
+      const size = sizeOf(of.text)
+      if (size > MAX_PROMPT_BYTES) {
+        return yield* new CommandRefused({
+          message: `The text takes ${size} bytes in the log, and may take ${MAX_PROMPT_BYTES}: a control character takes six.`,
+          remedy: "Put it in a file that the agent can read, and send its path."
+        })
+      }
+      const { alone, from, messageId, text } = of
+      const at = yield* Clock.currentTimeMillis
+      const urgent = how === "urgent"
+      const message = { messageId, from, text, urgent, ...(alone === undefined ? {} : { alone }), at }
+      return yield* this.actors.inbox
+        .ask<InboxActor.Received>({ _tag: "Receive", message, how })
+        .pipe(Effect.catch(refuse))
+      // what is in the inbox is worked on, even if the sender goes away meanwhile
+    }).pipe(Effect.uninterruptible)
+
+  readonly send = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentScope, text: string, how: How, { by }: Caller) {
+      const { fullName } = this
+      yield* this.takes
+      const { eventId, heard } = yield* this.receive({ messageId: yield* Ids.messageId, from: by, text }, how)
+      if ((this.worker()?.state ?? "Stopped") === "Stopped") {
+        return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
+      }
+      if (how === "urgent") return { eventId, message: `${fullName} is told now.` }
+      if (heard === "steered") {
+        const message = `${fullName} is steered: its turn ends at the next safe boundary, then it hears this.`
+        return { eventId, message }
+      }
+      return { eventId, message: `In the inbox of ${fullName}.` }
+    }
+  )
+
+  /** Takes what agentd itself has to say, also while its conversation takes no messages. */
+  readonly hear = (message: Pick<AgentMessage, "messageId" | "from" | "text">): Command<void> =>
+    Effect.asVoid(this.receive(message, "queue"))
+
+  readonly post = (message: AgentMessage): Command<{ readonly eventId: number }> =>
+    Effect.andThen(
+      this.takes,
+      Effect.map(this.receive(message, "queue"), ({ eventId }) => ({ eventId }))
+    )
+
+  readonly steer = (message: AgentMessage): Command<void> =>
+    Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
+
+  readonly withdraw = (messageId: string): Command<boolean> =>
+    Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageId }), refuse)
+
+  private standing(messageId: string) {
+    const { inbox, turn, worker } = this.actors
+    return InboxActor.standing(messageId, { inbox: inbox.state, turn: turn.state, worker: worker.state })
+  }
+
+  /** What became of a message. */
+  readonly fate = (messageId: string): Command<Fate> =>
+    Effect.suspend(() => {
+      const found = this.standing(messageId)
+      if (found !== undefined) return Effect.succeed<Fate>(found)
+      const ended = this.turn().ended.get(messageId)
+      if (ended === undefined) {
+        const isDropped = Inbox.isWithdrawn(this.inbox().data, messageId)
+        return Effect.succeed<Fate>(isDropped ? { _tag: "Dropped" } : { _tag: "Unknown" })
+      }
+      const { eventId, outcome, turnId } = ended
+      return Effect.map(this.log.get(eventId), (rune): Fate => ({
+        _tag: "Ended",
+        turnId,
+        outcome,
+        output: TurnActor.outputOf(rune)
+      }))
+    })
+
+  // --- its turn
+
+  private readonly interruptTurn = (by: string, reason: string) => {
+    const turnId = this.turn().data.turnId!
+    return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...this.live.partial })
+  }
+
+  /** Ends the turn, or the run where there are no turns. */
+  readonly interrupt = Effect.fnUntraced({ self: this }, function* (this: AgentScope, { by }: Caller) {
+    const { fullName, live } = this
+    if (isActive(this.turn())) {
+      const { eventId } = yield* Effect.catch(this.interruptTurn(by, `interrupted by ${by}`), (error) =>
+        error._tag === "Refused"
+          ? new CommandRefused({
+              message: `${fullName} has nothing to interrupt: its turn has just ended.`,
+              remedy: `See what it does: agentd why ${fullName}`
+            })
+          : refuse(error)
+      )
+      const what = live.turns ? "turn" : "run"
+      return { eventId, message: `The ${what} of ${fullName} is being ended; its work is dropped.` }
+    }
+    const worker = this.worker()
+    const state = worker?.state ?? "Stopped"
+    if (worker === undefined || (state !== "Running" && state !== "Spawning") || live.turns) {
+      return yield* new CommandRefused({
+        message: `${fullName} has nothing to interrupt: it is ${live.turns ? "idle" : state}.`,
+        remedy: `See what it does: agentd why ${fullName}`
+      })
+    }
+    const runId = worker.data.runId!
+    const { eventId } = yield* Effect.catch(
+      this.actors.worker.ask({ _tag: "UrgentMessage", messageId: null, runId }),
+      refuse
+    )
+    return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
+  })
+
+  /** Ends the turn that carries the message; one that is over is left alone. */
+  readonly interruptMessage = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentScope, messageId: string, reason: string) {
+      const turn = this.turn()
+      if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
+        return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason)), (error) =>
+          // over by itself; where it was lost, the message waits again
+          error._tag === "Refused" ? Effect.asVoid(this.withdraw(messageId)) : refuse(error)
+        )
+      }
+      yield* this.withdraw(messageId)
+      const now = this.worker()
+      if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
+        yield* this.actors.worker.tell({ _tag: "UrgentMessage", messageId: null, runId: now.data.runId! })
+      }
+    }
+  )
+
+  // --- its calls
+
+  /** Those without a result. */
+  calls(): ReadonlyArray<CallInfo> {
+    const { conversation, project } = this.setting
+    const of = { agent: this.name, conversation, project: project() }
+    return ToolCalls.openCalls(this.actors.tools.state).flatMap((call) => {
+      const { toolName, turnId } = call.snapshot.data
+      return callRow(of, { ...call, tool: toolName ?? "", turnId: turnId ?? "" }, call.snapshot) ?? []
+    })
+  }
+
+  /** Whether the call is one of its, open or ended lately. */
+  knows(callId: string): boolean {
+    return ToolCalls.knows(this.actors.tools.state, callId)
+  }
+
+  /** A person's answer; durable when it answers. */
+  readonly answer = Effect.fnUntraced(
+    { self: this },
+    function* (this: AgentScope, callId: string, said: Answer, { by }: Caller) {
+      const { answers, eventId, late, tool } = yield* Effect.catch(
+        this.actors.tools.ask<ToolCalls.Answered>({ _tag: "Answer", callId, said, by }),
+        refuse
+      )
+      const what =
+        said.behavior === "deny" ? "denied" : answers === undefined ? "approved" : `answered: ${answers.join("; ")}`
+      const held =
+        late && said.behavior === "allow"
+          ? " Its run was over already: the approval holds when the agent asks the same again."
+          : ""
+      const done: Done = { eventId, message: `${tool} is ${what}.${held}` }
+      return done
+    }
+  )
+
+  // --- what it says, and how it is seen
+
+  /** Undefined: the run is not its live one. */
+  voice(runId: string): VoiceOf | undefined {
+    const { conversation } = this.setting
+    return this.slot.current() === runId
+      ? { conversation, agent: this.name, turnId: this.live.turnId ?? null, may: this.config().may }
+      : undefined
+  }
+
+  messages(): ReadonlyArray<InboxMessage> {
+    const { carried, waiting } = this.inbox().data
+    return [
+      ...(isActive(this.turn()) ? carried.map((message) => ({ ...message, carried: true })) : []),
+      ...waiting.map((message) => ({ ...message, carried: false }))
+    ]
+  }
+
+  /** As its siblings see it. */
+  member(): AgentMember {
+    const { can, role, budget } = this.config()
+    const { conversation, home, parent } = this.setting
+    const life = this.life()
+    const run = this.worker()
+    return {
+      conversation,
+      agent: this.name,
+      online: (life.state === "idle" || life.state === "running_turn") && home.barred() === undefined,
+      busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
+      spent: Budget.exhausted(budget, life.spent) !== undefined,
+      can,
+      role: role ?? null,
+      parent,
+      cwd: run?.data.cwd ?? null,
+      branch: run?.data.branch ?? null
+    }
+  }
+
+  // --- what the world may break
+
+  private violation(rule: string, kind: string, actor: string, message: string): RuneDraft {
+    const stream = this.setting.conversation
+    const payload = { rule, severity: severityOf(rule), kind, actor, stream, message }
+    return { stream, kind: "invariant.violated", actor: "sweep", trigger: "sweep", payload }
+  }
+
+  /** Whether it ended long ago for its budget, and its run still goes on. */
+  private overspends(now: number): boolean {
+    const { at, data } = this.life()
+    if (data.spent === null || this.slot.current() === undefined) return false
+    return now - at > this.turn().data.graceMillis + PATIENCE
+  }
+
+  /** Looks for a turn that no run works on, and for a run that goes on past its agent's budget, at this time (ms since the epoch). */
+  readonly sweep = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number) {
+    const { name } = this
+    const { data, state } = this.turn()
+    const { turnId } = data
+    const found: Array<RuneDraft> = []
+    const isLost = turnId !== null && TurnMachine.sweepable(state, data, now, this.live.turnId === turnId)
+    if (isLost) {
+      const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
+      found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
+    }
+    if (this.overspends(now)) {
+      const message = `run ${this.slot.current()} of ${name} goes on though its budget of ${this.life().data.spent} is spent`
+      found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
+    }
+    if (found.length > 0) yield* Effect.catch(this.log.append(found), (error) => Effect.logWarning(error.message))
+    if (isLost) yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
+  })
+}
+
+export const make = AgentScope.make

@@ -1,0 +1,46 @@
+/**
+ * AgentSetting: what one agent is set in: its conversation, its settings, where it
+ * works, and those outside who are told of it. Made anew for each agent.
+ */
+import { Context, type Effect } from "effect"
+import type { Backend, RunEvent, RunSpec } from "../backends/Backend.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { AgentReport } from "../domain/AgentPort.ts"
+import type { ConversationPort } from "./ConversationPort.ts"
+import type { WorktreeError } from "./Worktree.ts"
+
+/** A run's events as the board is told them. */
+export type Watched =
+  | RunEvent
+  | {
+      readonly _tag: "Begun"
+      readonly cwd: string
+      readonly turns: boolean
+      readonly pid?: number | undefined
+      readonly sessionId?: string | undefined
+    }
+
+export class AgentSetting extends Context.Service<
+  AgentSetting,
+  {
+    readonly agent: string
+    readonly conversation: string
+    readonly project: () => string
+    /** The agent that it is a sub-agent of. */
+    readonly parent: string | null
+    /** Whether it was asked for and waits for a place: it has not begun. */
+    readonly queued: () => boolean
+    /** As the file says now: a reload takes effect with the next use. */
+    readonly config: () => AgentConfig
+    readonly backend: Effect.Effect<Backend>
+    /** Where the agent works, made where it is not there yet. */
+    readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
+    /** The end of the log when this daemon took it over: runs of before are lost. */
+    readonly recoveredTo: number
+    readonly home: ConversationPort
+    readonly report: (report: AgentReport) => Effect.Effect<void>
+    readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
+    /** Servers of agentd's own for a run, by name. */
+    readonly mcp: (runId: string) => RunSpec["mcp"]
+  }
+>()("agentd/agents/AgentSetting") {}

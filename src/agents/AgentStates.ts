@@ -1,0 +1,161 @@
+/**
+ * AgentStates: the actors that one agent consists of, as they know each other: their
+ * names, their states, and one event of a machine as a decision.
+ *
+ *     inbox/NAME   what waits                 turn/NAME    the turn under way
+ *     agent/NAME   its life, what it spent    worker/NAME  the loop of its runs
+ *     tools/NAME   its calls, each a part `tool/NAME/CALL`
+ *
+ * They are one commit scope: what one of them tells another is stepped in the same
+ * macrostep and durable with it, so no two of them ever disagree in the log.
+ */
+import type { TurnOutcome } from "../domain/AgentPort.ts"
+import type { Context, Draft, Ref, Refusal } from "../event-actor/EventSourcedActor.ts"
+import { type Machine, type Snapshot, step, type Tagged } from "../event-actor/StateMachine.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
+import type * as AgentMachine from "./AgentMachine.ts"
+import type * as Budget from "./Budget.ts"
+import type * as Inbox from "./Inbox.ts"
+import type { InboxMessage } from "./InboxActor.ts"
+import type { LifeMessage } from "./AgentActor.ts"
+import type { ToolsMessage, ToolsState } from "./ToolCalls.ts"
+import type { TurnMessage } from "./TurnActor.ts"
+import type * as TurnMachine from "./TurnMachine.ts"
+import type { WorkerMessage } from "./WorkerActor.ts"
+import type * as WorkerMachine from "./WorkerMachine.ts"
+
+export type InboxState = Snapshot<"Open", Inbox.Data>
+
+/** The turn that a message was carried by, once it is over; `eventId`: its last rune, which holds the answer. */
+export interface Ended {
+  readonly turnId: string
+  readonly outcome: TurnOutcome
+  readonly eventId: number
+}
+
+export interface TurnState extends Snapshot<TurnMachine.State, TurnMachine.Data> {
+  /** By message, the newest ones: how the turn ended that carried it. */
+  readonly ended: ReadonlyMap<string, Ended>
+}
+
+export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Data> {
+  /** In this incarnation. */
+  readonly spent: Budget.Spent
+  /** Up to when the time of the turn is counted, ms since the epoch. */
+  readonly countedTo: number
+}
+
+export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>
+
+export interface WorkerState {
+  /** Rises with each start. */
+  readonly incarnation: number
+  /** The rune of the newest start; 0 before the first. */
+  readonly began: number
+  /** Undefined: it was never started. */
+  readonly now: WorkerSnapshot | undefined
+}
+
+export const inboxName = (agent: string): string => `inbox/${agent}`
+export const turnName = (agent: string): string => `turn/${agent}`
+export const lifeName = (agent: string): string => `agent/${agent}`
+export const workerName = (agent: string): string => `worker/${agent}`
+export const toolsName = (agent: string): string => `tools/${agent}`
+export const toolName = (agent: string, callId: string): string => `tool/${agent}/${callId}`
+export const meterName = (agent: string): string => `meter/${agent}`
+
+/** The other actors of an agent, as one of them sees them in a macrostep. */
+export class Siblings {
+  private readonly context: Context
+  private readonly agent: string
+
+  constructor(agent: string, context: Context) {
+    this.agent = agent
+    this.context = context
+  }
+
+  get inbox(): InboxState {
+    return this.context.read(inboxName(this.agent))
+  }
+  get turn(): TurnState {
+    return this.context.read(turnName(this.agent))
+  }
+  get life(): LifeState {
+    return this.context.read(lifeName(this.agent))
+  }
+  get worker(): WorkerState {
+    return this.context.read(workerName(this.agent))
+  }
+  get tools(): ToolsState {
+    return this.context.read(toolsName(this.agent))
+  }
+
+  get toInbox(): Ref<InboxMessage> {
+    return this.context.ref(inboxName(this.agent))
+  }
+  get toTurn(): Ref<TurnMessage> {
+    return this.context.ref(turnName(this.agent))
+  }
+  get toLife(): Ref<LifeMessage> {
+    return this.context.ref(lifeName(this.agent))
+  }
+  get toWorker(): Ref<WorkerMessage> {
+    return this.context.ref(workerName(this.agent))
+  }
+  get toTools(): Ref<ToolsMessage> {
+    return this.context.ref(toolsName(this.agent))
+  }
+}
+
+/** A turn works, or waits for its tools. */
+export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
+  state === "streaming" || state === "tool_executing"
+
+/** One event of a table: the rune that states it, where it leads, and what is to be done. */
+export interface Move<S extends string, D, A> {
+  readonly draft: Draft
+  readonly after: Snapshot<S, D>
+  readonly actions: ReadonlyArray<A>
+}
+
+/** `index`: how many runes of the same decision come before it. */
+export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
+  machine: Machine<S, E, D, A>,
+  before: Snapshot<S, D>,
+  event: E,
+  { nextId, nextSeq, now }: Pick<Context, "nextId" | "nextSeq" | "now">,
+  index = 0
+): Move<S, D, A> | Refusal => {
+  const moved = step(machine, before.state, before.data, event)
+  if (moved._tag === "Refused") return moved.why
+  const same = moved.state === before.state
+  const stays = same && !moved.reenter
+  return {
+    draft: { kind: moved.kind, from: before.state, to: moved.state, trigger: event._tag, payload: moved.payload },
+    after: {
+      state: moved.state,
+      data: moved.data,
+      entered: stays ? before.entered : nextId + index,
+      seq: stays ? before.seq : nextSeq + index,
+      at: same ? before.at : now
+    },
+    actions: moved.actions
+  }
+}
+
+/** The first rune of a decision. */
+export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => ({
+  stream,
+  seq: nextSeq,
+  eventId: nextId
+})
+
+/** The rune that entered a state. */
+export const enteredBy = (
+  { entered, seq }: Pick<Snapshot<unknown, unknown>, "entered" | "seq">,
+  stream: string
+): RuneRef => ({
+  stream,
+  seq,
+  eventId: entered
+})

@@ -1,0 +1,159 @@
+/**
+ * InboxActor: the inbox of one agent, as an actor: what comes is kept and, where
+ * nothing is under way, begun in the same append.
+ *
+ * Guarantees: a message is taken once under its id; what a turn carries or has carried is
+ * not taken back; an urgent one ends the run that is up now and no other; a steer ends
+ * only a turn that its run has been given, else it waits, first in line.
+ */
+import { Effect } from "effect"
+import { actor, type Context, type Decision, Refuse, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
+import { evolve } from "../event-actor/StateMachine.ts"
+import { CommandRefused } from "../domain/Messages.ts"
+import type { RuneRef } from "../event-log/Rune.ts"
+import { AgentSetting } from "./AgentSetting.ts"
+import { type InboxState, isActive, move, refOf, Siblings } from "./AgentStates.ts"
+import * as Inbox from "./Inbox.ts"
+import { next } from "./NextTurn.ts"
+import { RunPlace } from "./RunPlace.ts"
+
+export type InboxMessage =
+  | Extract<Inbox.Event, { _tag: "Delivered" }>
+  /** `how` as the sender wants it heard. Answers `Received`. */
+  | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
+  /** Answers whether it is taken back. */
+  | { readonly _tag: "Withdraw"; readonly messageId: string }
+
+type Inner =
+  | {
+      readonly _tag: "Follow"
+      readonly received: Extract<InboxMessage, { _tag: "Receive" }>
+      readonly eventId: number
+    }
+  /** An older daemon told of a turn's begin in an append of its own, which may not have come to be. */
+  | { readonly _tag: "Align" }
+
+/** What becomes of a message that was sent. */
+export interface Received {
+  readonly eventId: number
+  /** It is the first under its id. */
+  readonly isNew: boolean
+  /** A run ends for it, a turn is steered away for it, or it waits. */
+  readonly heard: "urgent" | "steered" | "waits"
+}
+
+export const fresh: InboxState = { state: "Open", data: Inbox.initial, entered: 0, seq: 0, at: 0 }
+
+type Act = { readonly _tag: "FirstMessage"; readonly messageId: string; readonly ref: RuneRef }
+
+/** Where a message stands that no turn has ended with. */
+export const standing = (
+  messageId: string,
+  { inbox, turn, worker }: Pick<Siblings, "inbox" | "turn" | "worker">
+): { readonly _tag: "Carried"; readonly turnId: string } | { readonly _tag: "Waiting" } | undefined => {
+  if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
+    return { _tag: "Carried", turnId: turn.data.turnId! }
+  }
+  if (worker.now?.state === "Spawning" && worker.now.data.messageIds.includes(messageId)) {
+    return { _tag: "Carried", turnId: worker.now.data.runId! }
+  }
+  const waits = turn.data.messageIds.includes(messageId)
+    ? turn.data.unfinished.includes(messageId) && !Inbox.isWithdrawn(inbox.data, messageId)
+    : inbox.data.waiting.some((message) => message.messageId === messageId)
+  return waits ? { _tag: "Waiting" } : undefined
+}
+
+const full = (name: string): CommandRefused =>
+  new CommandRefused({
+    message: `${name} has ${Inbox.MAX_WAITING} messages waiting already.`,
+    remedy: `See what keeps it: agentd why ${name}`
+  })
+
+// The parts of one definition, over the services that they share.
+// oxlint-disable-next-line max-lines-per-function
+export const make = Effect.gen(function* () {
+  const setting = yield* AgentSetting
+  const place = yield* RunPlace
+  const { agent, conversation, home, project } = setting
+
+  /** Whom a message that has just come concerns. */
+  const follow = (
+    { message, how }: Extract<InboxMessage, { _tag: "Receive" }>,
+    siblings: Siblings,
+    context: Context
+  ): { readonly tells: ReadonlyArray<Tell>; readonly heard: Received["heard"] } => {
+    const { toTools, toWorker, turn, worker } = siblings
+    const { messageId } = message
+    const { data, state } = worker.now ?? {}
+    if (how === "urgent" && data?.runId != null && (state === "Running" || state === "Spawning")) {
+      return { tells: [tell(toWorker, { _tag: "UrgentMessage", messageId, runId: data.runId })], heard: "urgent" }
+    }
+    const { live } = place
+    if (how === "steer" && live.turns && isActive(turn) && live.turnId === turn.data.turnId) {
+      return { tells: [tell(toTools, { _tag: "Steer", turnId: live.turnId! })], heard: "steered" }
+    }
+    return { tells: next(setting, place, context), heard: "waits" }
+  }
+
+  const receive = (
+    state: InboxState,
+    received: Extract<InboxMessage, { _tag: "Receive" }>,
+    context: Context
+  ): Decision<InboxState, Act> | Refuse<CommandRefused> => {
+    const { how, message } = received
+    const { messageId } = message
+    const siblings = new Siblings(agent, context)
+    const ended = siblings.turn.ended.get(messageId)
+    const kept = how === "steer" ? { ...message, steer: true } : message
+    const moved = ended === undefined ? move(Inbox.Inbox, state, { _tag: "Received", message: kept }, context) : "stale"
+    if (typeof moved === "string") {
+      const reply: Received = { eventId: ended?.eventId ?? 0, isNew: false, heard: "waits" }
+      return { runes: [], reply }
+    }
+    if (state.data.waiting.length >= Inbox.MAX_WAITING) return new Refuse(full(`${project()}/${agent}`))
+    return {
+      runes: [moved.draft],
+      state: moved.after,
+      // what it concerns reads the inbox as it is with the message
+      tells: [tell(context.self as never, { _tag: "Follow", received, eventId: context.nextId })],
+      acts: [{ _tag: "FirstMessage", messageId, ref: refOf(context, conversation) }]
+    }
+  }
+
+  return actor<InboxState, InboxMessage | Inner, Act, CommandRefused>({
+    initial: fresh,
+    decide: (state, message, context) => {
+      switch (message._tag) {
+        case "Receive":
+          return receive(state, message, context)
+        case "Follow": {
+          const { heard, tells } = follow(message.received, new Siblings(agent, context), context)
+          const reply: Received = { eventId: message.eventId, isNew: true, heard }
+          return { runes: [], tells, reply }
+        }
+        case "Withdraw": {
+          const stands = standing(message.messageId, new Siblings(agent, context))
+          if (stands?._tag !== "Waiting") return { runes: [], reply: false }
+          const moved = move(Inbox.Inbox, state, { _tag: "Withdrawn", messageId: message.messageId }, context)
+          return typeof moved === "string"
+            ? { runes: [], reply: false }
+            : { runes: [moved.draft], state: moved.after, reply: true }
+        }
+        case "Align": {
+          const { messageIds, turnId } = new Siblings(agent, context).turn.data
+          if (turnId === null || state.data.runId === turnId) return { runes: [] }
+          const moved = move(Inbox.Inbox, state, { _tag: "Delivered", runId: turnId, messageIds }, context)
+          return typeof moved === "string" ? moved : { runes: [moved.draft], state: moved.after }
+        }
+        case "Delivered": {
+          const moved = move(Inbox.Inbox, state, message, context)
+          return typeof moved === "string" ? moved : { runes: [moved.draft], state: moved.after }
+        }
+      }
+    },
+    apply: (state, rune) => evolve(Inbox.Inbox, state, rune),
+    activities: () => [{ name: "Align", key: 0 }],
+    perform: ({ messageId, ref }) => home.firstMessage(messageId, ref),
+    run: (_, { self }) => self.tell({ _tag: "Align" })
+  })
+})

@@ -1,0 +1,94 @@
+/**
+ * NextTurn: what an agent does next, as things stand: the next turn of its live run, the
+ * prompt of its next run, or nothing. Pure but for hints of what is outside.
+ *
+ * Order: what was cut short is taken up again, then what was to steer, then what waits.
+ */
+import { Duration } from "effect"
+import { type Context, tell, type Tell } from "../event-actor/EventSourcedActor.ts"
+import { type AgentSetting } from "./AgentSetting.ts"
+import { Siblings, type WorkerSnapshot } from "./AgentStates.ts"
+import * as Budget from "./Budget.ts"
+import * as Prompt from "./Prompt.ts"
+import { MAX_KEPT_BYTES } from "./Prompt.ts"
+import type { RunPlace } from "./RunPlace.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
+
+const HOUR = 3_600_000
+
+/** How long until the next run may begin, ms. A clock that was set back makes it no longer than the limits are. */
+export const untilDue = (data: WorkerMachine.Data, interval: number, now: number): number =>
+  Math.min(
+    WorkerMachine.dueAt(data, interval) - now,
+    data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
+  )
+
+const nextRun = (
+  { agent, config }: AgentSetting["Service"],
+  { newId }: RunPlace["Service"],
+  siblings: Siblings,
+  { data }: WorkerSnapshot,
+  { nextId, now }: Context
+): ReadonlyArray<Tell> => {
+  const { instructions, minRunInterval, mode, prompt: task, role } = config()
+  // a clock that was set back says nothing of when it is due
+  const isBack = data.lastRunAt !== null && now < data.lastRunAt
+  if (!isBack && untilDue(data, Duration.toMillis(minRunInterval), now) > 0) return []
+  const { inbox, toWorker, turn } = siblings
+  const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
+  const waiting = Prompt.queued(inbox.data, turn.data)
+  // it may have been cut short before its turn began
+  const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
+  const isLeft = mode === "loop" || unfinished.length > 0 || wasCarried
+  const { messageIds, text } = Prompt.assemble({
+    agent,
+    role,
+    instructions,
+    task,
+    lastRun: isLeft ? (data.cutShort ?? undefined) : undefined,
+    unfinished,
+    waiting
+  })
+  if (mode === "inbox" && messageIds.length === 0) return []
+  if (Prompt.sizeOfText(text) > MAX_KEPT_BYTES) {
+    return [
+      tell(toWorker, {
+        _tag: "FatalError",
+        message: `the prompt cannot be kept: it takes more than ${MAX_KEPT_BYTES} bytes in the log`,
+        remedy: "Shorten the agent's instructions or prompt in agentd.jsonc, then start it again."
+      })
+    ]
+  }
+  return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId: newId(now, nextId), at: now })]
+}
+
+const nextTurn = (
+  { agent, config }: AgentSetting["Service"],
+  { newId }: RunPlace["Service"],
+  { inbox, toTurn, turn }: Siblings,
+  { nextId, now }: Context
+): ReadonlyArray<Tell> => {
+  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data)
+  if (messageIds.length === 0) return []
+  const graceMillis = Duration.toMillis(config().interruptGrace)
+  const turnId = newId(now, nextId)
+  return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
+}
+
+/** What follows where nothing is under way. */
+export const next = (
+  setting: AgentSetting["Service"],
+  place: RunPlace["Service"],
+  context: Context
+): ReadonlyArray<Tell> => {
+  const siblings = new Siblings(setting.agent, context)
+  const { life, toLife, turn, worker } = siblings
+  if (life.state !== "idle" || turn.state !== "idle" || worker.now === undefined) return []
+  // as a daemon that is gone has left it, or a file that is new
+  const exhausted = Budget.exhausted(setting.config().budget, life.spent)
+  if (exhausted !== undefined) return [tell(toLife, { _tag: "budget_exhausted", ...exhausted })]
+  if (setting.home.barred() !== undefined) return []
+  const { data, state } = worker.now
+  if (state === "BuildingPrompt") return nextRun(setting, place, siblings, worker.now, context)
+  return state === "Running" && place.live.isFree(data.runId) ? nextTurn(setting, place, siblings, context) : []
+}

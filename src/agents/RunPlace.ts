@@ -1,0 +1,33 @@
+/**
+ * RunPlace: the one run of an agent, as its actors reach it: what is known of it, what
+ * can be done to it, and the ids of runs and turns.
+ */
+import { Context, Effect, type Latch, Random } from "effect"
+import * as Ids from "../domain/Ids.ts"
+import type { InboxState, TurnState, WorkerState } from "./AgentStates.ts"
+import type { LiveRun } from "./LiveRun.ts"
+import type { RunSupervisor } from "./RunSupervisor.ts"
+
+export class RunPlace extends Context.Service<
+  RunPlace,
+  {
+    readonly live: LiveRun
+    readonly slot: RunSupervisor
+    /** An id for what begins with the rune `eventId`: never used twice, and the same for the same decision. */
+    readonly newId: (at: number, eventId: number) => string
+    /** Open while the agent has no life, or one that has ended and whose end is told. */
+    readonly over: Latch.Latch
+    /** Open while no turn is under way. */
+    readonly idle: Latch.Latch
+    /** The other actors of the agent, as committed: for what runs beside them. */
+    readonly now: () => { readonly inbox: InboxState; readonly turn: TurnState; readonly worker: WorkerState }
+  }
+>()("agentd/agents/RunPlace") {}
+
+/** Chance is taken once: decisions take none. */
+export const ids = Effect.map(
+  Effect.all([Random.nextInt, Random.nextInt, Random.nextInt]),
+  (salt) =>
+    (at: number, eventId: number): string =>
+      Ids.derived(salt.join("/"), at, eventId)
+)

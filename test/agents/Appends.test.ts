@@ -1,0 +1,91 @@
+/** How much is written for what an agent does: the runes, and the appends that they are. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import type { MemoryLog } from "../../src/event-log/MemoryLog.ts"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import { type AgentWorld, caller, make, memoryLog } from "./AgentWorld.ts"
+import * as Puppet from "./Puppet.ts"
+import { until } from "./World.ts"
+
+const idle = (world: AgentWorld, state: string) =>
+  until(
+    Effect.sync(() => `${world.tree.worker()?.state} ${world.tree.turn().state}`),
+    (states) => states === `${state} idle`
+  )
+
+/** What the actors append from now on. */
+const watched = (world: AgentWorld) => {
+  const appends: Array<ReadonlyArray<string>> = []
+  const core = world.log.core as MemoryLog
+  core.watch({
+    landed: (units) => {
+      for (const { runes } of units) appends.push(runes.map(({ kind }) => kind))
+    },
+    refused: () => {}
+  })
+  return appends
+}
+
+describe("what an agent writes", () => {
+  it.live("a send to an agent that has its run: one append, and the run hears; one more ends the turn", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make()
+      const world = yield* make([], {}, { log: yield* memoryLog, puppet })
+      yield* world.tree.send("first", "queue", caller)
+      const run = yield* puppet.run()
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "ok" })
+      yield* idle(world, "Running")
+      const appends = watched(world)
+      yield* world.tree.send("second", "queue", caller)
+      yield* until(
+        Effect.sync(() => run.sent.length),
+        (sent) => sent === 1
+      )
+      assert.deepStrictEqual(appends, [["inbox.received", "turn.started", "inbox.delivered", "agent.busy"]])
+      yield* run.say(
+        { _tag: "Usage", inputTokens: 3, outputTokens: 1 },
+        { _tag: "TurnCompleted", turnId: run.sent[0]!.turnId, output: "ok" }
+      )
+      yield* idle(world, "Running")
+      assert.deepStrictEqual(appends.slice(1), [["agent.usage", "turn.completed", "agent.idle", "turn.finalized"]])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a send that needs a run: its id is durable before the spawn, and what it hears with its start", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make({ up: false })
+      const world = yield* make([], {}, { log: yield* memoryLog, puppet })
+      yield* until(
+        Effect.sync(() => world.tree.worker()?.state),
+        (state) => state === "BuildingPrompt"
+      )
+      const appends = watched(world)
+      yield* world.tree.send("first", "queue", caller)
+      const run = yield* puppet.run()
+      assert.deepStrictEqual(appends, [["inbox.received", "worker.moved"]])
+      yield* run.say({ _tag: "Started" })
+      yield* until(
+        Effect.sync(() => appends.length),
+        (count) => count === 2
+      )
+      assert.deepStrictEqual(appends[1], ["worker.moved", "turn.started", "inbox.delivered", "agent.busy"])
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a loop's run: four appends of its agent, its output besides", () =>
+    Effect.gen(function* () {
+      const line = { _tag: "Delta", stream: "stdout", text: "done" } as const
+      const puppet = ScriptedBackend.make([{ steps: [{ _tag: "Started" }, line] }])
+      const world = yield* make([], { mode: "loop", prompt: "x" }, { log: yield* memoryLog, puppet })
+      const appends = watched(world)
+      yield* world.kind("turn.finalized", 3)
+      yield* world.tree.stop(caller)
+      const all = appends.flat()
+      const from = all.indexOf("turn.finalized") + 1
+      const one = all.slice(from, all.indexOf("turn.finalized", from) + 1)
+      const count = (kind: string) => one.filter((other) => other === kind).length
+      assert.deepStrictEqual([count("worker.moved"), count("turn.started"), count("turn.completed")], [4, 1, 1])
+      assert.isAtMost(count("agent.usage"), 1, "and none where no ms has gone by")
+    }).pipe(Effect.scoped)
+  )
+})
