@@ -7,7 +7,7 @@
  * of the calls; an append that stood behind one that failed is appended again; an
  * interrupted caller's append is still carried out. What waits is bounded.
  */
-import { Deferred, Effect, Exit, Latch } from "effect"
+import { Deferred, Effect, Exit, Latch, Queue } from "effect"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import { RuneRefused, StorageError } from "./EventLog.ts"
 import { type Lazy, LazyBuffer } from "./LazyBuffer.ts"
@@ -52,6 +52,8 @@ export class Appender implements Owner {
   private readonly options: Options
   private readonly failure: () => StorageError | undefined
   private readonly lazies: LazyBuffer
+  /** Appends to a log without a disk, until its writer's turn. */
+  private readonly turns: Queue.Queue<() => void>
   private readonly room = Latch.makeUnsafe(true)
   private readonly pending = new Map<Unit, Pending>()
   private lazyAhead = 0
@@ -65,6 +67,7 @@ export class Appender implements Owner {
     this.options = options
     this.failure = failure
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
+    this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
   }
 
   readonly append = (
@@ -106,6 +109,7 @@ export class Appender implements Owner {
   /** What waits is handed over, and nothing is taken after it. */
   readonly close: Effect.Effect<void> = Effect.sync(() => {
     this.isClosed = true
+    for (const take of Effect.runSync(Queue.clear(this.turns))) take()
     this.flushLazies(Number.MAX_SAFE_INTEGER, 0)
   })
 
@@ -138,6 +142,11 @@ export class Appender implements Owner {
 
   // --- units
 
+  /** Of a log without a disk: the fiber that appends what has gathered. */
+  readonly run: Effect.Effect<void> = Effect.suspend(() =>
+    Effect.map(Queue.takeAll(this.turns), (takes) => takes.forEach((take) => take()))
+  ).pipe(Effect.forever)
+
   private enter(
     drafts: ReadonlyArray<RuneDraft>,
     prepared: ReadonlyArray<Prepared>
@@ -147,11 +156,13 @@ export class Appender implements Owner {
       // lazy runes that were given before come before
       this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
       const answer: Answer = Deferred.makeUnsafe()
-      this.take(drafts, prepared, at, answer, undefined)
-      // where everything is durable at once the caller gives way all the same, as it does on a disk
-      return this.log.flight === undefined
-        ? Effect.andThen(Effect.yieldNow, Deferred.await(answer))
-        : Deferred.await(answer)
+      if (this.log.flight !== undefined) {
+        this.take(drafts, prepared, at, answer, undefined)
+        return Deferred.await(answer)
+      }
+      // where everything is durable at once, it is so by a writer's turn all the same, as on a disk
+      const take = () => this.take(drafts, prepared, at, answer, undefined)
+      return Effect.andThen(Queue.offer(this.turns, take), Deferred.await(answer))
     })
   }
 

@@ -79,6 +79,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const { failed, failure, keep, log, newest, reader, settled } = of
   const appender = new Appender(log, rules, options, failure)
   const recent = new RecentEvents(log.head)
+  if (log.flight === undefined) yield* Effect.forkScoped(appender.run)
   const clock = yield* Effect.clockWith(Effect.succeed)
   follow(of, recent, appender, () => clock.currentTimeMillisUnsafe())
   const head = Effect.sync(() => recent.head)
