@@ -161,6 +161,8 @@ export class AgentRegistry {
         backend: Effect.suspend(() => backends.make(settings().backend)),
         place: Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings()))),
         recoveredTo,
+        hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
+        answered: (eventId) => this.family.answered(agent, eventId),
         report: bus.report,
         watched: (runId, event) => bus.watched({ agent: `${project()}/${agent}`, runId }, event),
         mcp: (runId) => mcp(runId, settings())

@@ -7,6 +7,7 @@ import type { Backend, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
+import type { Message } from "./Inbox.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
 /** A run's events as the board is told them. */
@@ -38,6 +39,10 @@ export class AgentSetting extends Context.Service<
     /** The end of the log when this daemon took it over: runs of before are lost. */
     readonly recoveredTo: number
     readonly home: ConversationPort
+    /** The parent that is to hear what a turn answered to these; undefined where none is. */
+    readonly hearer: (turnId: string, asked: ReadonlyArray<Message>) => string | undefined
+    /** The rune that says so is durable. */
+    readonly answered: (eventId: number) => Effect.Effect<void>
     readonly report: (report: AgentReport) => Effect.Effect<void>
     readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
     /** Servers of agentd's own for a run, by name. */

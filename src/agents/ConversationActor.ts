@@ -48,8 +48,6 @@ export interface Around {
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
   /** An agent has ended: its sub-agents follow. */
   readonly ended: (agent: string) => Effect.Effect<void>
-  /** A turn is completed, as the rune `cause` says; told until the turn is finalized. */
-  readonly answered: (agent: string, turnId: string, cause: RuneRef) => Effect.Effect<void, StorageError>
   /** The end of the log when this daemon took it over: what is older is in the life already. */
   readonly recoveredTo: number
 }
@@ -205,7 +203,6 @@ export class ConversationActor {
     function* (this: ConversationActor, agentId, turnId, outcome, cause) {
       yield* this.ask({ _tag: "turn_completed", turnId, agentId, outcome }, cause)
       this.life.turns.delete(turnId)
-      if (outcome === "completed") yield* this.around.answered(agentId, turnId, cause)
     }
   )
 

@@ -66,7 +66,6 @@ export class LostProject {
             residents: () => [],
             leaving: Effect.succeed([]),
             ended: () => Effect.void,
-            answered: () => Effect.void,
             recoveredTo
           },
           life

@@ -123,7 +123,6 @@ export class Project {
       residents: () => this.household.residents,
       leaving: this.household.leaving,
       ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
-      answered: (agent, turnId, cause) => this.household.family.answered(agent, turnId, cause),
       recoveredTo
     }
     this.life = yield* Scope.provide(ConversationActor.make(around, life), this.scope)

@@ -10,13 +10,13 @@ import { Effect, type Scope } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { Caller, CommandRefused } from "../domain/Messages.ts"
-import type { RuneRef, Rune } from "../event-log/Rune.ts"
+import type { Rune } from "../event-log/Rune.ts"
 import { AGENTS } from "./ConversationMachine.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
 import * as ChildNews from "./ChildNews.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
-import { known, MAX_WAITING, type Message } from "./Inbox.ts"
+import { MAX_WAITING, type Message } from "./Inbox.ts"
 import { inboxName } from "./AgentStates.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
@@ -196,37 +196,23 @@ export class SubAgentTree {
       return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
     })
 
-  /** Its turn is completed: what its parent asked for there and no report told of is for the parent. Again for the same turn: nothing. */
-  readonly answered = Effect.fnUntraced(
-    { self: this },
-    function* (this: SubAgentTree, name: string, turnId: string, cause: RuneRef) {
-      const { log, record, tree } = this.house
-      const { news, spawned } = record.life
-      const parent = this.parentOf(name)
-      if (parent === undefined || this.isClosing) return
-      // one that is coming to life again stands as the log left it
-      const { inbox, turn } = record.agents.get(name)!
-      const live = tree(name)
-      const { messageIds } = (live?.turn() ?? turn).data
-      const task = spawned.get(name)?.task ?? null
-      const isIts = ({ messageId }: Message) => messageIds.includes(messageId)
-      const asked = known((live?.inbox() ?? inbox).data).filter(isIts)
-      if (!asked.some((one) => ChildNews.isAsked(one, parent, task))) return
-      if (news.told.get(name)?.turnId === turnId) return
-      const [rune] = yield* log.append([
-        {
-          stream: record.conversation,
-          kind: "agent.answered",
-          actor: `voice/${name}`,
-          cause,
-          payload: { agent_id: name, turn_id: turnId, parent_id: parent }
-        }
-      ])
-      yield* this.heard(name, rune!)
-    },
-    // its conversation has been closed just now
-    Effect.catchTag("RuneRefused", ({ message }) => Effect.logDebug(message))
-  )
+  /** Who is to hear what its turn answers to these: its parent, where it asked and no report tells of it. A plain read. */
+  hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
+    const { news, spawned } = this.house.record.life
+    const parent = this.parentOf(name)
+    if (parent === undefined || this.isClosing || news.told.get(name)?.turnId === turnId) return undefined
+    const task = spawned.get(name)?.task ?? null
+    return asked.some((one) => ChildNews.isAsked(one, parent, task)) ? parent : undefined
+  }
+
+  /** Its answer is durable: its parent is told. */
+  readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
+    Effect.catch(
+      Effect.flatMap(this.house.log.get(eventId), (rune) =>
+        rune === undefined ? Effect.void : this.heard(name, rune)
+      ),
+      (error) => Effect.logWarning(error.message)
+    )
 
   /** What parents have not heard yet. It is offered again until the parent's inbox has it: the inbox takes each once. */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {

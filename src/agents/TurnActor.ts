@@ -39,6 +39,8 @@ export type TurnMessage =
   | TurnMachine.Event
   /** The run is done with the turn, as it says; it has ended before where it was interrupted. */
   | { readonly _tag: "Over"; readonly turnId: string; readonly ending: Ending }
+  /** Its parent is to hear what it answered. */
+  | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
   /** No live run works on it. */
   | { readonly _tag: "Orphaned"; readonly turnId: string }
   /** So it is, and its calls have their results. */
@@ -48,6 +50,7 @@ export type TurnMessage =
 
 type Act =
   | TurnMachine.Action
+  | { readonly _tag: "Answered"; readonly eventId: number }
   | { readonly _tag: "Give"; readonly turnId: string; readonly text: string }
   | {
       readonly _tag: "Begun"
@@ -101,6 +104,7 @@ const remember = (
 }
 
 export const apply = (state: TurnState, rune: Rune): TurnState => {
+  if (rune.kind === "agent.answered") return state
   const moved = evolve(TurnMachine.Turn, state, rune)
   return { ...moved, ended: remember(state, moved, rune.eventId) }
 }
@@ -158,10 +162,12 @@ export const make = Effect.gen(function* () {
     before: TurnState,
     { data, state }: TurnState,
     payload: Rune["payload"],
-    { toLife, toTools, toTurn, toWorker, worker }: Siblings,
+    { inbox, toLife, toTools, toTurn, toWorker, worker }: Siblings,
     context: Context
   ): { readonly tells: ReadonlyArray<Tell>; readonly acts: ReadonlyArray<Act> } => {
     const turnId = data.turnId!
+    const asked = known(inbox.data).filter(({ messageId }) => data.messageIds.includes(messageId))
+    const parent = state === "completed" ? setting.hearer(turnId, asked) : undefined
     const waits = state === "interrupted" && isHeld(before)
     const { run, turns } = live
     const isDropped = waits && !turns && run !== undefined && worker.now?.state === "Running"
@@ -169,6 +175,7 @@ export const make = Effect.gen(function* () {
       tells: [
         ...(isHeld(before) ? [tell(toLife, { _tag: "Used", turnId, spent: {} } as const)] : []),
         ...(state === "interrupted" ? [tell(toTools, { _tag: "Withdraw", turnId } as const)] : []),
+        ...(parent === undefined ? [] : [tell(toTurn, { _tag: "Answer", turnId, parent } as const)]),
         tell(toLife, endOf(data)!),
         ...(isDropped ? [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)] : []),
         // what was interrupted has its grace; others are over
@@ -248,6 +255,13 @@ export const make = Effect.gen(function* () {
         return { runes: [], tells: next(setting, place, context) }
       case "Over":
         return over(state, message, context)
+      case "Answer": {
+        const payload = { agent_id: agent, turn_id: message.turnId, parent_id: message.parent }
+        return {
+          runes: [{ kind: "agent.answered", actor: `voice/${agent}`, payload }],
+          acts: [{ _tag: "Answered", eventId: context.nextId }]
+        }
+      }
       case "Orphaned": {
         const { toTools } = new Siblings(agent, context)
         const { turnId } = message
@@ -333,6 +347,8 @@ export const make = Effect.gen(function* () {
         return begun(action, self)
       case "Ended":
         return told(action)
+      case "Answered":
+        return setting.answered(action.eventId)
       case "StopWork": {
         const { run, turnId, turns } = live
         return run !== undefined && turns && turnId === action.turnId ? run.interruptTurn : Effect.void
@@ -386,6 +402,7 @@ export const make = Effect.gen(function* () {
 
   return actor<TurnState, TurnMessage, Act>({
     initial: fresh,
+    parts: (name) => name === `voice/${agent}`,
     decide,
     apply,
     comesBack: (before, after) => before.state !== after.state,

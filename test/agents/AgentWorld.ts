@@ -86,6 +86,8 @@ export class AgentWorld {
       place: Effect.succeed({ cwd: "/tmp", branch: undefined }),
       recoveredTo: yield* this.log.head,
       home: this.home,
+      hearer: () => undefined,
+      answered: () => Effect.void,
       report: (report) => Effect.sync(() => void this.reports.push(report)),
       watched: (_, event) => Effect.sync(() => void this.watched.push(event)),
       mcp: () => ({})

@@ -92,7 +92,6 @@ class World {
         residents: () => this.agents.map(({ resident }) => resident),
         leaving: Effect.sync(() => this.agents.map(({ resident }) => resident).toReversed()),
         ended: (agent) => Effect.sync(() => void this.ended.push(agent)),
-        answered: () => Effect.void,
         recoveredTo
       },
       life
