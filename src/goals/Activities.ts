@@ -8,6 +8,7 @@ import { ActorStopped } from "../event-actor/ActorRef.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
+import * as Backoff from "../supervision/Backoff.ts"
 import { type GoalActor, OURSELVES, RESTS } from "./GoalActor.ts"
 import { type GoalState, knownTo, usedBy } from "./GoalState.ts"
 import * as Critic from "./Critic.ts"
@@ -16,7 +17,6 @@ import * as ReviewGate from "./ReviewGate.ts"
 import * as Planner from "./Planner.ts"
 import * as Query from "./Query.ts"
 import { decide } from "./Scheduler.ts"
-import * as Backoff from "../supervision/Backoff.ts"
 
 /** The goal as the rune left it that entered the state. */
 type Entered = GoalState
@@ -238,7 +238,7 @@ const watch = (goal: GoalActor) =>
     }
   })
 
-/** After what went wrong here. */
+/** The pauses between attempts that fail. */
 const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**

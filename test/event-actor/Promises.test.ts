@@ -168,6 +168,30 @@ describe("asks end", () => {
     })
   )
 
+  it.effect("also one that was postponed, where nothing brings the scope back", () =>
+    Effect.gen(function* () {
+      const { system } = yield* memoryIn()
+      const scope = scopeIn(system, "late")
+      const member = scope.add(
+        "a",
+        actor<number, Counted>({
+          initial: 0,
+          decide: (_, { _tag }) => {
+            if (_tag === "Crash") throw new Error("crash")
+            return "postpone"
+          },
+          apply: (n) => n
+        })
+      )
+      begin(scope)
+      const asking = yield* Effect.forkChild(Effect.flip(member.ask(one)), { startImmediately: true })
+      yield* Effect.flip(member.ask({ _tag: "Crash" }))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(((yield* Fiber.join(asking)) as ActorStopped).reason, "restarting")
+      assert.deepStrictEqual([member.waiting, scope.status], [0, "gone"])
+    })
+  )
+
   it.effect("of an unstarted, a stopped and a closed scope: at once and typed", () =>
     Effect.gen(function* () {
       const { system } = yield* memoryIn()
@@ -821,6 +845,28 @@ describe("actors that come and go", () => {
     assert.strictEqual(letters.length, 1, "not before it is durable")
     log.land()
     assert.strictEqual(letters.length, 2)
+  })
+
+  it("what a failed append brings back for an actor that was removed is dead-lettered, or fails typed", async () => {
+    const { letters, log, system } = lab(new HeldLog())
+    const scope = scopeIn(system, "back")
+    const parent = scope.add("parent", crashing())
+    const member = scope.add("child", crashing())
+    new Restarter().startChild(scope)
+    parent.tellNow(one)
+    member.tellNow(one)
+    await quiet()
+    const asked = run(Effect.flip(member.ask(one)))
+    scope.remove("child")
+    log.break()
+    await quiet()
+    log.land()
+    assert.strictEqual(((await asked) as ActorStopped).reason, "stopped")
+    assert.deepStrictEqual([parent.state, member.state, member.waiting], [1, 0, 0])
+    assert.deepStrictEqual(
+      letters.map(({ reason }) => reason),
+      ["closed"]
+    )
   })
 
   it("parts of an actor write runes of their own name, and no others", async () => {

@@ -173,7 +173,7 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
     .filter(({ stand }) => stand.state === "WAITING")
     .toSorted((a, b) => a.stand.entered - b.stand.entered)
     .map(({ agent }) => agent)
-  put(`${conversation} channel/${name}`, { ...rest, waiting })
+  put(`${conversation} channel/${name}`, { ...rest, assigned: new Set(rest.assigned), waiting })
   for (const [agent, { stand, ...facts }] of Object.entries(seats)) {
     put(`${conversation} seat/${name}/${agent}`, stand)
     put(`${conversation} seat/${name}/${agent}: facts`, facts)
@@ -229,7 +229,9 @@ const putPlates = Effect.fnUntraced(function* (put: Put, now: number) {
     put(`${plateId} plate/${plateId}`, stand)
     put(`${plateId} plate/${plateId}: facts`, facts)
     const unread = { transcript: undefined, branch: undefined, heard: stand.at, watchable: false }
-    put(`row: plate ${plateId}`, PlateView.row({ plateId, stand, facts, ...unread }, null, now))
+    // what a posted tool is called with was not kept when these were recorded
+    const known = { ...facts, using: null }
+    put(`row: plate ${plateId}`, PlateView.row({ plateId, stand, facts: known, ...unread }, null, now))
   }
 })
 
