@@ -111,15 +111,11 @@ class TableActor<S extends string, E extends Tagged, D, A extends Tagged, X exte
     const more = this.follow(before, after, event, context, undefined)
     if (more instanceof Refuse) return more
     const { kind, payload } = moved
-    const rune: Draft = {
-      kind,
-      from: before.state,
-      to: moved.state,
-      trigger: event._tag,
-      payload,
-      ...(more?.moves !== undefined && { moves: more.moves })
-    }
-    return { runes: [rune], state: after, ...more, acts: actsOf(moved.actions, more?.acts) }
+    const rune: Draft = { kind, from: before.state, to: moved.state, trigger: event._tag, payload }
+    // nearly always; a spread costs as much as the step
+    if (more === undefined) return { runes: [rune], state: after, acts: moved.actions }
+    const runes = [more.moves === undefined ? rune : { ...rune, moves: more.moves }]
+    return { runes, state: after, ...more, acts: actsOf(moved.actions, more.acts) }
   }
 
   join(before: MachineState<S, D>, rune: Rune, context: Context) {

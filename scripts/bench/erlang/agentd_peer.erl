@@ -166,7 +166,7 @@ durable(Say, File) ->
     Say("tell", rate(N, fun() -> repeat(N, fun() -> gen_statem:cast(P, hello) end), call(P) end)),
     A = 1500,
     L = [time(fun() -> call(P) end) || _ <- lists:seq(1, A)],
-    Say("ask", A * 1.0e9 / lists:sum(L)),
+    Say("ask", A * 1.0e9 / lists:sum(L)), Say("ask p50", quantile(L, 0.5) / 1000),
     Ps = [started(rune, W) || _ <- lists:seq(1, 64)],
     Each = 300,
     Say("ask, 64 askers", rate(64 * Each, fun() ->
