@@ -47,7 +47,7 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
     Layer.provide(
       Layer.mergeAll(
         log,
-        ActorSystem.layer({ log: world.log.core, strict: true }).pipe(Layer.provide([EventLoop.layer, letters])),
+        ActorSystem.layer({ log: world.log.core }).pipe(Layer.provide([EventLoop.layer, letters])),
         letters,
         Layer.succeed(Backends, { make: world.backends }),
         Redact.layer,
