@@ -492,7 +492,8 @@ const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
   const w = new World.World(death.log, first.backends, first.folder)
   const life = yield* Scope.make()
   const fleet = yield* Scope.provide(w.open, life)
-  yield* Effect.raceFirst(Effect.exit(drive(w, fleet)), death.dead)
+  const driving = yield* Effect.forkDetach(Effect.exit(drive(w, fleet)))
+  yield* Effect.raceFirst(Fiber.join(driving), death.dead)
   yield* death.bury
   // what it still does is done by nobody: it takes its time to see that
   yield* Effect.forkDetach(Scope.close(life, Exit.void))
