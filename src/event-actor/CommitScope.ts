@@ -158,10 +158,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   private hasRoom(member: Member): boolean {
-    return (
-      member.waiting < this.system.capacity &&
-      (this.rare === undefined || (this.rare.room?.has(member) !== true && this.hasRoomForActions(this.rare)))
-    )
+    return member.waiting < this.system.capacity && (this.rare === undefined || this.hasRoomForActions(this.rare))
   }
 
   private hasRoomForActions({ actions }: Rare): boolean {

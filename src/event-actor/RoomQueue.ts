@@ -16,10 +16,6 @@ export interface Waiter {
 export class RoomQueue {
   private readonly lines = new Map<Member, Array<Waiter>>()
 
-  has(member: Member): boolean {
-    return this.lines.has(member)
-  }
-
   get isEmpty(): boolean {
     return this.lines.size === 0
   }

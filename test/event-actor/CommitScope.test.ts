@@ -229,6 +229,57 @@ it("another scope's appends behind a failed one are stepped again, and their sco
   assert.deepStrictEqual([one.supervisor.restarts, two.supervisor.restarts], [1, 0])
 })
 
+it("what a failed append takes back is stepped again in the order in which it came, asks and all", async () => {
+  const { log, system } = lab(new HeldLog())
+  const one = pair(system)
+  const two = pair(system, one.supervisor, "t")
+  two.l.tellNow({ _tag: "Add", n: 0 })
+  await quiet()
+  for (const n of [1, 2, 3]) one.l.tellNow({ _tag: "Add", n })
+  await quiet()
+  const given = Effect.runFork(one.l.ask({ _tag: "Add", n: 4 }))
+  const asked = run(one.l.ask({ _tag: "Add", n: 5 }))
+  await quiet()
+  assert.strictEqual(log.waiting, 6)
+  log.break()
+  // undone, it is as if its turn had never come
+  given.interruptUnsafe()
+  assert.strictEqual(one.l.waiting, 4)
+  await quiet()
+  log.land()
+  await asked
+  assert.deepStrictEqual(
+    log.kept.filter(({ stream }) => stream === "s").map(({ payload }) => payload["n"]),
+    [1, 2, 3, 5]
+  )
+  assert.strictEqual(one.l.waiting, 0)
+})
+
+it("a refused macrostep tells nothing to anybody", async () => {
+  const { letters, system } = memory()
+  const supervisor = new Restarter()
+  const stranger = pair(system, supervisor, "stranger")
+  const scope = scopeIn(system, "u")
+  const no = scope.add("no", actor<number, string>({ initial: 0, decide: () => "illegal", apply: (n) => n }))
+  const speaks = scope.add(
+    "speaks",
+    actor<number, string, string>({
+      initial: 0,
+      decide: () => ({
+        runes: [{ kind: "k", payload: {} }],
+        tells: [tell(stranger.l, { _tag: "Add", n: 1 }), later(stranger.r, { _tag: "Add", n: 1 }), tell(no, "x")],
+        acts: ["act"]
+      }),
+      apply: (n) => n + 1,
+      perform: () => assert.fail("it was refused")
+    })
+  )
+  supervisor.startChild(scope)
+  speaks.tellNow("go")
+  await quiet()
+  assert.deepStrictEqual([stranger.l.state.sum, stranger.r.state.sum, speaks.state, letters.length], [0, 0, 0, 1])
+})
+
 it("an index over stepped states: two channels in one pass do not give the floor to the same agent", async () => {
   const { log, system } = lab(new HeldLog())
   const held = new Map<string, number>()
@@ -390,6 +441,7 @@ it("a stop lets what is on its way become durable, answers it, and takes nothing
   const stopped = supervisor.stopChild(scope)
   const late = failure(l.ask({ _tag: "Add", n: 1 }))
   await quiet()
+  assert.strictEqual(scope.status, "stopping")
   log.land()
   await asked
   await stopped

@@ -157,10 +157,10 @@ export const faults: ReadonlyArray<Fault> = [
     to: "return this.runesAhead > 100_000 && this.runesAhead >= log.share(scheduler.waiting)"
   },
   {
-    what: "who tells does not stand behind those that wait",
-    file: "CommitScope.ts",
-    from: "this.rare.room?.has(member) !== true && ",
-    to: ""
+    what: "who waited last gets the room first",
+    file: "RoomQueue.ts",
+    from: "const waiter = line.shift()!",
+    to: "const waiter = line.pop()!"
   },
   {
     what: "to close is a restart",

@@ -133,6 +133,27 @@ describe("mail", () => {
     assert.isBelow(mail.size, 2_500)
   })
 
+  it("who waited first gets the room first", async () => {
+    const { log, system } = lab(new HeldLog(1), { capacity: 1 })
+    const member = alone(
+      system,
+      actor<number, number>({
+        initial: 0,
+        decide: (_, n) => ({ runes: [{ kind: "one", payload: { n } }] }),
+        apply: (n) => n + 1
+      })
+    )
+    for (const n of [1, 2, 3, 4]) Effect.runFork(member.tell(n))
+    for (let n = 0; n < 4; n++) {
+      await quiet()
+      log.land()
+    }
+    assert.deepStrictEqual(
+      log.kept.map(({ payload }) => payload["n"]),
+      [1, 2, 3, 4]
+    )
+  })
+
   it("an interrupted teller stands in no line", async () => {
     const { letters, system } = memory({ capacity: 2 })
     const member = alone(system, crashing(), "unstarted")

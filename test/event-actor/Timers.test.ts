@@ -119,6 +119,28 @@ describe("timeout_cancel_and_update", () => {
       yield* until(() => actor.state.state === "Off")
     }))
 
+  test("a deadline that moves counts on from when the state was entered, whatever the wall clock has done", () =>
+    Effect.gen(function* () {
+      const real = yield* Clock.Clock
+      let jump = 0
+      const jumping: Clock.Clock = {
+        ...real,
+        currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() + jump,
+        currentTimeMillis: Effect.sync(() => real.currentTimeMillisUnsafe() + jump)
+      }
+      const { actor, scope } = yield* make().pipe(Effect.provideService(Clock.Clock, jumping))
+      yield* run(scope)
+      yield* actor.ask(toggle)
+      yield* TestClock.adjust(600)
+      jump = 3_600_000
+      yield* actor.ask(extend(1_500))
+      yield* TestClock.adjust(899)
+      yield* settled
+      assert.strictEqual(actor.state.state, "On")
+      yield* TestClock.adjust(1)
+      yield* until(() => actor.state.state === "Off")
+    }))
+
   test("a move that takes the deadline into the past fires at once; one that takes it away fires never", () =>
     Effect.gen(function* () {
       const { actor, scope } = yield* make()

@@ -22,6 +22,8 @@ export default defineConfig({
       (name) => `test/event-actor/${name}.test.ts`
     ),
     bail: 1,
+    // a module as it is without the fault is not to be taken for it
+    fsModuleCache: false,
     testTimeout: 20_000
   }
 })
