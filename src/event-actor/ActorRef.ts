@@ -48,7 +48,7 @@ export interface ActorRef<in M, out A = void, out E = never> {
 }
 
 const remedies = {
-  unstarted: "start it under its supervisor first",
+  unstarted: "it was not started in time: start it under its supervisor first",
   stopping: "it ends now; ask again once it has been started",
   stopped: "start it again before you ask it",
   restarting: "ask again in a moment; it was not carried out",

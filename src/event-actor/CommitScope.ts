@@ -131,7 +131,6 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   ask(ask: Ask, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this
-    if (status === "unstarted") return ask.fail(actorStopped(member.address, "unstarted"))
     if (!this.isOpen || status === "stopped" || member.isRemoved) {
       return ask.fail(actorStopped(member.address, "stopped"))
     }
@@ -265,13 +264,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /** Its runes are on their way, and its mail is settled with them. */
   private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
-    if (touched !== undefined) this.recall(unit)
-    if (kept !== undefined) {
-      for (const { mail, member } of kept) {
-        member.waiting += 1
-        ;(member.postponed ??= []).push(mail)
-      }
-    }
+    if (touched !== undefined || kept !== undefined) this.recall(unit)
     const count = unit.runes.length
     if (count > 0) {
       this.lastAhead = unit.behind = log.head
@@ -292,20 +285,26 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     }
   }
 
-  /** What was postponed comes back in front; who keeps an index hears of the new states. */
-  private recall({ touched }: ScopeUnit): void {
+  /**
+   * What was postponed comes back in front, before the macrostep or within it; who keeps an
+   * index hears of the new states.
+   */
+  private recall({ kept, touched }: ScopeUnit): void {
     let back: Array<unknown> | undefined
-    for (const { after, before, member } of touched!) {
-      const { comesBack, stepped } = member.definition
+    for (const { after, before, member } of touched ?? []) {
       try {
-        stepped?.(before, after)
-        if (member.postponed === undefined) continue
-        if (comesBack === undefined ? after === before : !comesBack(before, after)) continue
+        member.definition.stepped?.(before, after)
+        if (member.postponed === undefined || !comesBack(member, before, after)) continue
       } catch (defect) {
         this.crashed(Cause.die(defect))
       }
       for (const item of member.postponed ?? []) (back ??= []).push(member, item)
       member.postponed = undefined
+    }
+    for (const { mail, member, state } of kept ?? []) {
+      member.waiting += 1
+      if (comesBack(member, state, member.ahead)) (back ??= []).push(member, mail)
+      else (member.postponed ??= []).push(mail)
     }
     if (back !== undefined) this.putBack(back)
   }
@@ -522,11 +521,11 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     )
   }
 
-  protected override stayDown(): void {
+  protected override failAsks(reason: "unstarted" | "stopped"): void {
     const waiting = [...(this.mail?.all() ?? []), ...this.members.flatMap(({ postponed }) => postponed ?? [])]
     for (const item of waiting) {
       if (!(item instanceof Ask) || !item.isCounted) continue
-      item.fail(actorStopped(item.member.address, "stopped"))
+      item.fail(actorStopped(item.member.address, reason))
       this.giveUp(item)
     }
     this.system.putOff.stopped(this.members)
@@ -555,3 +554,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.rare?.room?.refuse(isOne)
   }
 }
+
+/** Whether what was postponed in the one state is tried again in the other. */
+const comesBack = ({ definition }: Member, before: unknown, after: unknown): boolean =>
+  definition.comesBack === undefined ? after !== before : definition.comesBack(before, after)

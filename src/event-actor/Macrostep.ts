@@ -125,7 +125,8 @@ export class Macrostep implements Context {
       const why = this.decide(member, message, cause)
       if (why === undefined) continue
       if (why === "illegal") unit.refuse(refusalOf(member, message, why), why)
-      else if (why === "postpone") (unit.kept ??= []).push({ member, mail: new Mail(message, cause) })
+      else if (why === "postpone")
+        (unit.kept ??= []).push({ member, mail: new Mail(message, cause), state: member.ahead })
       else this.system.stale(member, message)
     }
   }

@@ -7,7 +7,7 @@
  * Guarantees: one incarnation runs at a time, and a second supervisor is refused; an end is
  * reported when what was on its way to the log is durable and what ran has ended; mail
  * waits `DOWN_AT_MOST` ms for a scope that is down, then askers and tellers hear that it
- * is gone; what ignores its interruption is left behind after the grace, and said; to
+ * is gone; so long, too, askers wait for one that is not started yet, and its mail stays; what ignores its interruption is left behind after the grace, and said; to
  * close is no crash and counts as no restart.
  */
 import { Cause, Duration, Exit, Schema } from "effect"
@@ -79,8 +79,8 @@ export abstract class ScopeLife<R> {
   protected abstract begun(): void
   /** The incarnation ends: nothing new is begun. */
   protected abstract leave(): void
-  /** The scope stays down, unless it is started anew: asks fail. */
-  protected abstract stayDown(): void
+  /** Asks fail: the scope stays down unless it is started anew, or was not started in time. */
+  protected abstract failAsks(reason: "unstarted" | "stopped"): void
   /** All mail is given up. */
   protected abstract giveUpMail(reason: "restarting" | "stopped"): void
   /** Macrosteps are on their way to the log. */
@@ -210,7 +210,7 @@ export abstract class ScopeLife<R> {
     if (this.isClosing || restart === "temporary") return this.beClosed()
     const comesBack = !isAsked && end !== undefined && restarts[restart][ending(end)]
     this.status = comesBack ? "restarting" : "stopped"
-    if (!comesBack) this.stayDown()
+    if (!comesBack) this.failAsks("stopped")
     // it has ended of itself, and stays down
     if (!comesBack && !isAsked) this.beGone()
     else this.wait()
@@ -218,8 +218,16 @@ export abstract class ScopeLife<R> {
 
   /** Mail waits for a scope that is down, but not for ever. */
   protected wait(): void {
-    if (this.status !== "restarting" && this.status !== "stopped") return
-    if (this.alarm === undefined && this.hasMail) this.alarm = this.system.after(DOWN_AT_MOST, () => this.beGone())
+    const { status } = this
+    if (status !== "unstarted" && status !== "restarting" && status !== "stopped") return
+    if (this.alarm !== undefined || !this.hasMail) return
+    this.alarm = this.system.after(DOWN_AT_MOST, () => (status === "unstarted" ? this.beLate() : this.beGone()))
+  }
+
+  /** Nobody has started it yet: askers wait no longer, told mail does. */
+  private beLate(): void {
+    this.disarm()
+    this.failAsks("unstarted")
   }
 
   private beGone(): void {
@@ -240,7 +248,7 @@ export abstract class ScopeLife<R> {
     this.isClosing = true
     this.disarm()
     this.status = "closed"
-    this.stayDown()
+    this.failAsks("stopped")
     this.giveUpMail("stopped")
   }
 }

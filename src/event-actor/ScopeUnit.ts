@@ -35,6 +35,12 @@ export interface Kept {
   readonly mail: Mail
 }
 
+/** Mail between siblings that came too early. */
+export interface Postponed extends Kept {
+  /** The member's state in which it came. */
+  readonly state: unknown
+}
+
 const NONE: ReadonlyArray<never> = []
 
 /**
@@ -64,7 +70,7 @@ export class ScopeUnit implements Unit {
   /** Of it, what was sent to actors that are gone. */
   lost: Array<Kept> | undefined = undefined
   /** Mail between siblings that came too early. */
-  kept: Array<Kept> | undefined = undefined
+  kept: Array<Postponed> | undefined = undefined
   acts: Array<Act> | undefined = undefined
   /** Why nothing of it is written; and what that means for a teller's message. */
   refused: unknown = undefined

@@ -280,6 +280,36 @@ it("a refused macrostep tells nothing to anybody", async () => {
   assert.deepStrictEqual([stranger.l.state.sum, stranger.r.state.sum, speaks.state, letters.length], [0, 0, 0, 1])
 })
 
+it("what a sibling postpones and what then unblocks it may come of one message: it comes back right after", async () => {
+  const { log, system } = memory()
+  const scope = scopeIn(system, "early")
+  const door = scope.add(
+    "door",
+    actor<boolean, "enter" | "open">({
+      initial: false,
+      decide: (isOpen, message) =>
+        message === "open" || isOpen ? { runes: [{ kind: message, payload: {} }] } : "postpone",
+      apply: () => true
+    })
+  )
+  const guest = scope.add(
+    "guest",
+    actor<number, "knock">({
+      initial: 0,
+      decide: () => ({ runes: [{ kind: "knock", payload: {} }], tells: [tell(door, "enter"), tell(door, "open")] }),
+      apply: (n) => n + 1
+    })
+  )
+  new Restarter().startChild(scope)
+  guest.tellNow("knock")
+  await quiet()
+  assert.deepStrictEqual(
+    log.kept.map(({ kind }) => kind),
+    ["knock", "open", "enter"]
+  )
+  assert.deepStrictEqual([door.waiting, guest.waiting], [0, 0])
+})
+
 it("an index over stepped states: two channels in one pass do not give the floor to the same agent", async () => {
   const { log, system } = lab(new HeldLog())
   const held = new Map<string, number>()

@@ -213,14 +213,13 @@ describe("asks end", () => {
     })
   )
 
-  it.effect("of an unstarted, a stopped and a closed scope: at once and typed", () =>
+  it.effect("of a stopped and a closed scope: at once and typed", () =>
     Effect.gen(function* () {
       const { system } = yield* memoryIn()
       const scope = scopeIn(system, "s")
       const member = scope.add("a", crashing())
       const reason = Effect.map(Effect.flip(member.ask(one)), (error) => (error as ActorStopped).reason)
       const supervisor = yield* Supervisor.make({ name: "top" })
-      assert.strictEqual(yield* reason, "unstarted")
       yield* supervisor.startChild(scope)
       yield* supervisor.terminateChild("s")
       assert.strictEqual(yield* reason, "stopped")
@@ -228,6 +227,38 @@ describe("asks end", () => {
       assert.strictEqual((yield* member.ask(one)).state, 1)
       scope.close()
       assert.strictEqual(yield* reason, "stopped")
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("of a scope that is not started yet: answered once it is", () =>
+    Effect.gen(function* () {
+      const { system } = yield* memoryIn()
+      const scope = scopeIn(system, "s")
+      const member = scope.add("a", crashing())
+      const asking = yield* Effect.forkChild(member.ask(one))
+      yield* TestClock.adjust(9_000)
+      yield* settled
+      assert.isUndefined(asking.pollUnsafe())
+      const supervisor = yield* Supervisor.make({ name: "top" })
+      yield* supervisor.startChild(scope)
+      assert.strictEqual((yield* Fiber.join(asking)).state, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.effect("of a scope that is not started in time: typed, gives its place back, and told mail stays", () =>
+    Effect.gen(function* () {
+      const { letters, system } = yield* memoryIn()
+      const scope = scopeIn(system, "s")
+      const member = scope.add("a", crashing())
+      member.tellNow(one)
+      const asking = yield* Effect.forkChild(Effect.flip(member.ask(one)))
+      yield* settled
+      yield* TestClock.adjust(10_000)
+      assert.strictEqual(((yield* Fiber.join(asking)) as ActorStopped).reason, "unstarted")
+      assert.deepStrictEqual([member.waiting, scope.status, letters.length], [1, "unstarted", 0])
+      const supervisor = yield* Supervisor.make({ name: "top" })
+      yield* supervisor.startChild(scope)
+      assert.strictEqual((yield* member.ask(one)).state, 2)
     }).pipe(Effect.scoped)
   )
 
