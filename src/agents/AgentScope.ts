@@ -11,7 +11,6 @@ import { Clock, Duration, Effect, Latch, Semaphore } from "effect"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import type { ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
-import * as Backoff from "../supervision/Backoff.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentMessage, Fate, Member as AgentMember } from "../domain/AgentPort.ts"
 import * as Ids from "../domain/Ids.ts"
@@ -86,13 +85,6 @@ const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandR
           remedy: "remedy" in error ? error.remedy : "See `agentd log` for what led to it."
         })
   )
-
-/** Between two tries to start an agent whose scope is not up yet, and how many there are: 10 s in all. */
-const UNSTARTED = Backoff.constant("20 millis")
-const UNSTARTED_TRIES = 500
-
-const isUnstarted = (error: { readonly _tag: string; readonly reason?: string }): boolean =>
-  error._tag === "ActorStopped" && error.reason === "unstarted"
 
 /** How long a run may take to end after its agent's budget was spent, besides the grace, ms. */
 const PATIENCE = 60_000
@@ -202,8 +194,6 @@ export class AgentScope {
     Effect.suspend(() => {
       this.record.broken = undefined
       return this.actors.worker.ask<{ readonly eventId: number }>({ _tag: "Start", by }).pipe(
-        // its project's supervisor may be on its way up: then the scope has not been started yet
-        Effect.retry({ while: isUnstarted, schedule: Backoff.waits(UNSTARTED), times: UNSTARTED_TRIES }),
         Effect.map(({ eventId }) => eventId),
         Effect.catch(refuse)
       )

@@ -59,8 +59,6 @@ export class PlateActor {
   transcript: Transcript | undefined = undefined
   /** Where its process may note what it is about. */
   note: SessionNote.SessionNote | undefined = undefined
-  /** Its supervisor has been asked to start it. */
-  readonly started: Effect.Effect<void>
   /** The branch that its folder is on; undefined where nobody looked, or where there is none. */
   branch: string | undefined = undefined
   private branchAt = -1
@@ -77,11 +75,9 @@ export class PlateActor {
     readonly plateId: string
     readonly fs: FileSystem.FileSystem
     readonly facts: Facts.Facts
-    readonly started: Effect.Effect<void>
   }) {
-    const { actor, facts, fs, plateId, started } = options
+    const { actor, facts, fs, plateId } = options
     const { data } = actor.state
-    this.started = started
     this.actor = actor
     this.plateId = plateId
     this.fs = fs

@@ -6,11 +6,10 @@
  * only inherited another session's environment is a session of its own; names are
  * known from when an event is received, not from when it is committed. Bounded.
  */
-import { Deferred, Effect, type FileSystem, Latch, type Scope } from "effect"
+import { Effect, type FileSystem, Latch, type Scope } from "effect"
 import { dirname } from "node:path"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
-import type { ChildSpec } from "../supervision/Child.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { isAlive, type ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
@@ -59,22 +58,6 @@ const sameProcess = (a: ProcessId | undefined, b: ProcessId | undefined): boolea
   a !== undefined && b !== undefined && a.pid === b.pid && a.start === b.start
 
 const scopeId = (plateId: string): string => `${plateId}/${actorName(plateId)}`
-
-/** The scope for its supervisor; says when it runs for the first time. */
-const reporting = (commits: CommitScope, started: Deferred.Deferred<void>): ChildSpec => ({
-  id: commits.id,
-  get restart() {
-    return commits.restart
-  },
-  get shutdown() {
-    return commits.shutdown
-  },
-  start: (by) => {
-    const handle = commits.start(by)
-    Deferred.doneUnsafe(started, Effect.void)
-    return handle
-  }
-})
 
 export class PlateRegistry {
   readonly plates = new Map<string, PlateActor>()
@@ -228,9 +211,8 @@ export class PlateRegistry {
     const { plateId, stand } = record
     const commits = new CommitScope(system, { id: scopeId(plateId), stream: plateId })
     const actor = commits.add(actorName(plateId), plateActor, stand)
-    const started = yield* Deferred.make<void>()
-    yield* Effect.forkIn(nest.add(reporting(commits, started)), scope)
-    const plate = new PlateActor({ actor, plateId, fs, facts: record.facts, started: Deferred.await(started) })
+    yield* Effect.forkIn(nest.add(commits), scope)
+    const plate = new PlateActor({ actor, plateId, fs, facts: record.facts })
     this.archive.delete(plateId)
     this.plates.set(plateId, plate)
     const { formerIds, runId, sessionId } = stand.data

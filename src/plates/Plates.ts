@@ -122,7 +122,7 @@ class Board {
 
   /** What it reports is durable, or it fails for the disk's sake; a refusal by the machine is an answer. */
   private readonly asked = (plate: PlateActor, event: PlateMachine.Event) =>
-    Effect.andThen(plate.started, plate.actor.ask(event)).pipe(
+    plate.actor.ask(event).pipe(
       Effect.map((committed) => ({ refused: undefined, committed })),
       Effect.catchIf(
         (error) => !(error instanceof StorageError),
