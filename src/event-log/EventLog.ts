@@ -7,8 +7,6 @@
  */
 import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Cause, Rune, RuneDraft } from "./Rune.ts"
-import type { Archived } from "./Archive.ts"
-import type { Problem } from "./ChainWalk.ts"
 import type { Folds, RecoveredAll, StreamFold } from "./StreamFold.ts"
 
 /** The store does not take writes. `transient` ones were retried before this is seen. */
@@ -44,6 +42,27 @@ export interface StreamHead {
   readonly eventId: number
   /** Nothing is appended to it any more. */
   readonly isSealed: boolean
+}
+
+/** What lies in an archive's file. */
+export interface Archived {
+  /** As it is called from the state folder. */
+  readonly file: string
+  readonly runes: number
+  /** Compressed. */
+  readonly bytes: number
+  readonly firstEventId: number
+  readonly lastEventId: number
+  /** Of the stream's last rune: its summary in the chain. */
+  readonly lastHash: string
+}
+
+/** A rune that is not as it was written. */
+export interface Problem {
+  readonly eventId: number
+  readonly stream: string
+  readonly rule: string
+  readonly message: string
 }
 
 export interface Verdict {

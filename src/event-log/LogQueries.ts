@@ -9,7 +9,7 @@ import type { Rules } from "./LogRules.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Cause, Rune } from "./Rune.ts"
 import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
-import { recover, type Snapshots } from "./StreamFold.ts"
+import { recover, type Snapshots } from "./StreamReader.ts"
 import { verify, type Walk } from "./Verify.ts"
 
 /** Where the payloads of archived streams are. */

@@ -2,7 +2,7 @@
  * LogStore: the store and the file beside it, as the one that owns them uses both: the
  * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
  */
-import type { Problem } from "./ChainWalk.ts"
+import type { Problem } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import type { Row } from "./Ring.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"

@@ -15,7 +15,7 @@ import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
 import { sealOf } from "./Snapshot.ts"
 import { matches } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
-import type { Snapshots } from "./StreamFold.ts"
+import type { Snapshots } from "./StreamReader.ts"
 import { walkHere } from "./Verify.ts"
 
 /** Runes are numbered from 1 without a gap: a rune's place is its position less one. */

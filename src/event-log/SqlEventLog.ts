@@ -29,8 +29,9 @@ import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
-import { noSnapshots, recover, snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
+import { snapshotOf, type StreamFold } from "./StreamFold.ts"
 import { indexFileOf } from "./StreamIndex.ts"
+import { noSnapshots, recover, type Snapshots } from "./StreamReader.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
 
 export interface Options extends Partial<Limits> {

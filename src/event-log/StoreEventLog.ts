@@ -13,7 +13,8 @@ import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
-import { snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
+import { snapshotOf, type StreamFold } from "./StreamFold.ts"
+import type { Snapshots } from "./StreamReader.ts"
 import type { Walk } from "./Verify.ts"
 
 /** A store that is open for writing. */

@@ -9,7 +9,8 @@
  */
 import { rmSync } from "node:fs"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
-import { ChainWalk, type Link, type Problem } from "./ChainWalk.ts"
+import { ChainWalk, type Link } from "./ChainWalk.ts"
+import type { Problem } from "./EventLog.ts"
 import { GENESIS } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
