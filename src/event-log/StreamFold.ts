@@ -14,6 +14,8 @@ export interface StreamFold<S> {
   /** Rises with every change of `apply` or of the state: a snapshot of another version is none. */
   readonly version: number
   readonly initial: S
+  /** The streams that may hold what it folds; left out: every one. */
+  of?(stream: string): boolean
   // Methods, so that a table of folds can hold them whatever their states are.
   apply(state: S, rune: Rune): S
   /** How the state becomes JSON and comes back; left out where `PlainState` knows. */
