@@ -70,6 +70,8 @@ export interface Reading {
   /** Streams that features of the program fold. */
   readonly streams: number
   readonly read: number
+  /** So many runes were folded up to now: it rises for as long as the reading goes on. */
+  readonly runes: number
   readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
 }
 

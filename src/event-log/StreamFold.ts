@@ -40,10 +40,12 @@ export type AnyFold = StreamFold<unknown>
 
 export const CHECKPOINT = "stream.checkpoint"
 
-const plainOf = (fold: AnyFold, state: unknown): unknown =>
+/** The state as JSON. */
+export const plainOf = (fold: AnyFold, state: unknown): unknown =>
   fold.toPlain === undefined ? PlainState.encode(state) : fold.toPlain(state)
 
-const stateOf = (fold: AnyFold, plain: unknown): unknown =>
+/** And back. */
+export const stateOf = (fold: AnyFold, plain: unknown): unknown =>
   fold.fromPlain === undefined ? PlainState.decode(plain) : fold.fromPlain(plain)
 
 /** A snapshot of the state, for the store to keep. */

@@ -147,13 +147,21 @@ export class StreamReader {
   private readonly total: number
   /** Streams that all the folds together have read. */
   private readonly begun = new Set<string>()
+  private runes = 0
   private readonly unreadable = new Map<string, string>()
   /** By stream and name: states that were read, and that no feature has asked for yet. */
   private readonly ready = new Map<string, Map<string, Progress>>()
   private readonly locks = new Map<string, { readonly lock: Semaphore.Semaphore; users: number }>()
 
   constructor(of: Options) {
-    this.of = of
+    const { shown } = of
+    this.of = {
+      ...of,
+      shown: (stored) => {
+        this.runes += stored.length
+        return shown(stored)
+      }
+    }
     for (const stream of of.streams) if (this.foldsOf(stream).length > 0) this.waiting.add(stream)
     this.total = this.waiting.size
   }
@@ -162,6 +170,7 @@ export class StreamReader {
     return {
       streams: this.total,
       read: this.total - this.waiting.size,
+      runes: this.runes,
       unreadable: Array.from(this.unreadable, ([stream, message]) => ({ stream, message }))
     }
   }
@@ -174,22 +183,28 @@ export class StreamReader {
   readonly recover = <F extends Folds>(stream: string, folds: F): Effect.Effect<RecoveredAll<F>, StorageError> =>
     this.alone(
       stream,
-      Effect.gen({ self: this }, function* () {
-        const entries = Object.entries(folds)
-        yield* this.readTogether(
-          stream,
-          entries.map(([, fold]) => fold)
-        )
-        const states: Array<readonly [key: string, state: Recovered<unknown>]> = []
-        for (const [key, fold] of entries) {
-          const one = this.taken(stream, fold) ?? (yield* begin(this.of, stream, fold))
-          if (one.thrown === undefined) yield* goOn(this.of, yield* this.at(stream), [one])
-          if (one.thrown !== undefined) return yield* this.failed(stream, thrownBy(one, stream))
-          states.push([key, one.at])
-        }
-        return Object.fromEntries(states) as RecoveredAll<F>
-      })
+      Effect.tapError(this.states(stream, folds), ({ message }) =>
+        Effect.sync(() => this.unreadable.set(stream, message))
+      )
     )
+
+  private states<F extends Folds>(stream: string, folds: F): Effect.Effect<RecoveredAll<F>, StorageError> {
+    return Effect.gen({ self: this }, function* () {
+      const entries = Object.entries(folds)
+      yield* this.readTogether(
+        stream,
+        entries.map(([, fold]) => fold)
+      )
+      const states: Array<readonly [key: string, state: Recovered<unknown>]> = []
+      for (const [key, fold] of entries) {
+        const one = this.taken(stream, fold) ?? (yield* begin(this.of, stream, fold))
+        if (one.thrown === undefined) yield* goOn(this.of, yield* this.at(stream), [one])
+        if (one.thrown !== undefined) return yield* thrownBy(one, stream)
+        states.push([key, one.at])
+      }
+      return Object.fromEntries(states) as RecoveredAll<F>
+    })
+  }
 
   /** Goes on from the snapshots over the runes since then, and keeps the states anew: apart from what lives. */
   refresh(stream: string): Effect.Effect<void, StorageError> {
@@ -224,10 +239,7 @@ export class StreamReader {
         yield* goOn(this.of, yield* this.at(stream), all)
         yield* this.keepAll(stream, all)
         this.ready.set(stream, new Map(all.map((one) => [one.fold.name, one])))
-      }).pipe(
-        Effect.catch((error) => this.failed(stream, error)),
-        Effect.ensuring(Effect.sync(() => this.waiting.delete(stream)))
-      )
+      }).pipe(Effect.ensuring(Effect.sync(() => this.waiting.delete(stream))))
     }
   )
 
@@ -255,13 +267,6 @@ export class StreamReader {
       }
     }
   )
-
-  private failed(stream: string, error: StorageError): Effect.Effect<never, StorageError> {
-    return Effect.suspend(() => {
-      this.unreadable.set(stream, error.message)
-      return Effect.fail(error)
-    })
-  }
 
   /** One reader of a stream at a time. */
   private alone<A, E>(stream: string, read: Effect.Effect<A, E>): Effect.Effect<A, E> {

@@ -85,7 +85,7 @@ describe("the states of a stream", () => {
             reads.runes,
             multiples(40, 4, 1).map((n) => n + 1)
           )
-          assert.deepStrictEqual(yield* log.reading, { streams: 4, read: 1, unreadable: [] })
+          assert.deepStrictEqual(yield* log.reading, { streams: 4, read: 1, runes: 10, unreadable: [] })
         })
       )
     })
