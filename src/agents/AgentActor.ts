@@ -17,11 +17,12 @@ import {
   type Tell,
   tell
 } from "../event-actor/EventSourcedActor.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
+import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
+import { joined, move } from "../event-actor/StateMachineActor.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { enteredBy, isActive, type LifeState, meterName, move, refOf, Siblings } from "./AgentStates.ts"
+import { enteredBy, isActive, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
@@ -80,8 +81,14 @@ const after = (moved: Omit<LifeState, "spent" | "countedTo">, of: LifeState, at:
   countedTo: moved.state === "running_turn" && of.state !== "running_turn" ? at : of.countedTo
 })
 
-export const apply = (state: LifeState, rune: Rune): LifeState => {
+/** `isJoined`: a rune of its turn, which is its own begin of work, or its way back. */
+export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeState => {
   if (rune.kind === "agent.usage") return used(state, rune)
+  if (isJoined) {
+    const event = AgentMachine.joins(rune)
+    if (event === undefined) throw notJoined(AgentMachine.Agent, rune)
+    return after(evolveBy(AgentMachine.Agent, state, event, rune), state, rune.at)
+  }
   const of = before(state, rune.payload["event"] as AgentMachine.Event)
   return after(evolve(AgentMachine.Agent, of, rune), of, rune.at)
 }
@@ -165,9 +172,28 @@ export const make = Effect.gen(function* () {
     const counted = used(state, { at: context.now, payload })
     const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", spent: all, ref: refOf(context, conversation) }]
     const exhausted = Budget.exhausted(config().budget, counted.spent)
-    const tells =
-      exhausted === undefined ? [] : [tell(context.self as never, { _tag: "budget_exhausted", ...exhausted })]
-    return { runes: [usage], state: counted, tells, acts }
+    const decided = { runes: [usage], state: counted, acts }
+    if (exhausted === undefined) return decided
+    const event: AgentMachine.Event = { _tag: "budget_exhausted", ...exhausted }
+    if (state.state !== "running_turn") return { ...decided, tells: [tell(context.self as never, event)] }
+    // before the turn's end, which may be what comes next
+    const moved = move(AgentMachine.Agent, counted, event, context, 1)
+    if (typeof moved === "string") return decided
+    const spentOut = after(moved.after, counted, context.now)
+    const siblings = new Siblings(agent, context)
+    return {
+      runes: [usage, moved.draft],
+      state: spentOut,
+      tells: moved.actions.flatMap((action) => stops(action, spentOut, siblings)),
+      acts: [...acts, ...moved.actions]
+    }
+  }
+
+  const join = (state: LifeState, rune: Rune) => {
+    const event = AgentMachine.joins(rune)
+    if (event === undefined) return undefined
+    const moved = joined(AgentMachine.Agent, state, event, rune)
+    return typeof moved === "string" ? moved : { state: after(moved.after, state, rune.at), acts: moved.actions }
   }
 
   const forgo = (
@@ -237,6 +263,7 @@ export const make = Effect.gen(function* () {
           return step(state, message, context)
       }
     },
+    join,
     apply,
     comesBack: (old, now) => old.state !== now.state,
     timers: ({ countedTo, data, spent, state }) => {

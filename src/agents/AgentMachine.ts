@@ -5,6 +5,7 @@
  * further turn; only a forced kill ends it in the middle of one.
  */
 import { Schema } from "effect"
+import type { Rune } from "../event-log/Rune.ts"
 import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State =
@@ -40,6 +41,23 @@ export const Event = Schema.Union([
   })
 ])
 export type Event = typeof Event.Type
+
+/** What a rune of its turn is to the agent: the turn begins, or the agent is idle again. */
+export const joins = ({ kind, payload }: Pick<Rune, "kind" | "payload">): Event | undefined => {
+  const turnId = String(payload["turn_id"])
+  switch (kind) {
+    case "turn.started":
+      return { _tag: "turn_assigned", turnId }
+    case "turn.completed":
+      return { _tag: "turn_completed", turnId }
+    case "turn.interrupted":
+      return { _tag: "turn_interrupted", turnId }
+    case "turn.error":
+      return { _tag: "turn_error", turnId, message: String(payload["message"] ?? "") }
+    default:
+      return undefined
+  }
+}
 
 export type Action =
   | { readonly _tag: "StartTurn"; readonly turnId: string | null }

@@ -60,6 +60,18 @@ const archive = (records: Records, rune: Rune): void => {
   records.set(conversation, { conversation, config, name: project, agents: all, life })
 }
 
+/** To the agent's machine that wrote the rune, or joined it. */
+const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boolean): void => {
+  const [machine = "", name = ""] = actor.split("/")
+  if (!AgentRecovery.machines.includes(machine)) return
+  const agent = agentOf(project, name)
+  try {
+    AgentRecovery.apply(agent, machine, rune, isJoined)
+  } catch (cause) {
+    agent.broken = cause instanceof Error ? cause.message : String(cause)
+  }
+}
+
 /** One rune, folded in. */
 export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
@@ -79,16 +91,10 @@ export const apply = (records: Records, rune: Rune): void => {
     project.name = String(rune.payload["name"] ?? project.name)
     return
   }
-  const [machine = "", name = ""] = rune.actor.split("/")
+  const [, name = ""] = rune.actor.split("/")
   if (ConversationRecovery.apply(project.life, rune)) return
-  if (AgentRecovery.machines.includes(machine)) {
-    const agent = agentOf(project, name)
-    try {
-      AgentRecovery.apply(agent, machine, rune)
-    } catch (cause) {
-      agent.broken = cause instanceof Error ? cause.message : String(cause)
-    }
-  }
+  hand(project, rune.actor, rune, false)
+  for (const moved of rune.moves) hand(project, moved, rune, true)
   // what became of one that was spawned before parents were told is no news
   const isOld = project.life.spawned.get(name)?.task === null
   const parent = isOld ? null : parentOf(project, name)

@@ -21,13 +21,14 @@ import {
   tell
 } from "../event-actor/EventSourcedActor.ts"
 import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type { Question } from "../backends/Question.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { isActive, move, Siblings, toolName } from "./AgentStates.ts"
+import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
 import type * as Budget from "./Budget.ts"
 import { type Answer, answersOf, tooLate } from "./CallRow.ts"
@@ -525,10 +526,9 @@ export const make = Effect.gen(function* () {
       ...(isOpen
         ? [
             tell(toLife, { _tag: "Used" as const, turnId, spent }),
-            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId } })
+            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId }, exit: { runId, outcome } })
           ]
-        : []),
-      tell(toWorker, { _tag: "SessionExited", runId, outcome })
+        : [tell(toWorker, { _tag: "SessionExited" as const, runId, outcome })])
     ])
   }
 

@@ -40,7 +40,7 @@ export interface Why {
 
 const decodeEvent = Schema.decodeUnknownOption(WorkerMachine.Event)
 const eventOf = (rune: Rune): WorkerMachine.Event | undefined =>
-  Option.getOrUndefined(decodeEvent(rune.payload["event"]))
+  WorkerMachine.joins(rune) ?? Option.getOrUndefined(decodeEvent(rune.payload["event"]))
 
 const number = (rune: Rune, field: string): number | undefined => {
   const value = rune.payload[field]
@@ -88,7 +88,7 @@ const errorCount = (rune: Rune, agent: AgentInfo): string => {
 
 /** As the board names it; a run that failed leaves its number to the next. */
 const runOf = (rune: Rune): string => {
-  const seq = number(rune, "sessionSeq") ?? 0
+  const seq = WorkerMachine.seqIn(rune) ?? number(rune, "sessionSeq") ?? 0
   return seq > 0 ? `run ${seq}` : "its run"
 }
 
@@ -216,17 +216,14 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
 
 /** `runes`: the newest runes of the agent's actors, those of each oldest first; as many as there are or a few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
-  const isMove = ({ kind }: Rune): boolean => !WhyTurn.kinds.some((other) => other === kind)
-  const moves = runes.filter(isMove)
+  const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
+  // a turn that begins or ends with its run moves the worker, too
+  const moves = runes
+    .filter((rune) => !isTurns(rune) || rune.moves.includes(workerName(agent.agent)))
+    .toSorted((a, b) => a.eventId - b.eventId)
   const chain = moves.slice(beginning(moves))
   const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
-  const lines: Array<WhyLine> = [
-    ...WhyTurn.past(
-      runes.filter((rune) => !isMove(rune)),
-      agent,
-      start
-    )
-  ]
+  const lines: Array<WhyLine> = [...WhyTurn.past(runes.filter(isTurns), agent, start)]
   for (const [index, rune] of chain.entries()) {
     const next = chain[index + 1]
     const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]

@@ -3,6 +3,7 @@
  * in order. Each keeps a small immutable state: what is open now, not what was.
  */
 import { HashMap, Option } from "effect"
+import * as WorkerMachine from "../agents/WorkerMachine.ts"
 import type { InvariantId } from "../domain/Invariants.ts"
 import type { AnyChecker, Checker, Seen, Violation } from "../event-log/InvariantGuard.ts"
 import type { Payload } from "../event-log/Rune.ts"
@@ -121,8 +122,12 @@ type Runs = HashMap.HashMap<string, string>
 
 const OF_A_RUN = ["SessionStarted", "SessionExited", "GraceExceeded"]
 
-const eventOf = (payload: Payload): { readonly tag: string; readonly runId: string } => {
-  const event = payload["event"]
+/** Whose run a rune tells of: the worker that wrote it, or that a turn's rune moves. */
+const workerOf = ({ actor, moves }: Seen): string | undefined =>
+  [actor, ...moves].find((name) => name.startsWith("worker/"))
+
+const eventOf = (rune: Seen): { readonly tag: string; readonly runId: string } => {
+  const event = WorkerMachine.joins(rune) ?? rune.payload["event"]
   if (typeof event !== "object" || event === null) return { tag: "", runId: "" }
   return {
     tag: "_tag" in event ? String(event._tag) : "",
@@ -132,23 +137,27 @@ const eventOf = (payload: Payload): { readonly tag: string; readonly runId: stri
 
 /** A worker is moved by its current run alone. */
 export const runs: Checker<Runs> = {
-  kinds: ["worker.started", "worker.moved"],
+  kinds: ["worker.started", "worker.moved", "turn.started", "turn.completed"],
   initial: HashMap.empty(),
   check: (state, rune) => {
-    const { tag, runId } = eventOf(rune.payload)
-    const current = lookup(state, rune.actor)
+    const worker = workerOf(rune)
+    if (worker === undefined || rune.kind === "worker.started") return undefined
+    const { tag, runId } = eventOf(rune)
+    const current = lookup(state, worker)
     // in runes of before it named no run
     const isNamed = OF_A_RUN.includes(tag) || (tag === "UrgentMessage" && runId !== "")
-    return rune.kind === "worker.moved" && isNamed && runId !== current
+    return isNamed && runId !== current
       ? violation("INV-RUN-FENCED", `${tag} comes from run ${runId}; the current one is ${current ?? "none"}`)
       : undefined
   },
   apply: (state, rune) => {
-    const { tag, runId } = eventOf(rune.payload)
+    const worker = workerOf(rune)
+    if (worker === undefined) return state
+    const { tag, runId } = eventOf(rune)
     if (rune.kind === "worker.started" || tag === "SessionExited" || tag === "GraceExceeded") {
-      return HashMap.remove(state, rune.actor)
+      return HashMap.remove(state, worker)
     }
-    return tag === "PromptReady" ? HashMap.set(state, rune.actor, runId) : state
+    return tag === "PromptReady" ? HashMap.set(state, worker, runId) : state
   }
 }
 

@@ -48,6 +48,8 @@ const text = (payload: Payload, field: string): string => {
 
 const line = (shown: string, colour?: Colour): Line => ({ text: cut(shown, LONG), colour })
 
+const RUN_ENDED = line("— the run has ended", "dim")
+
 /** At most so many lines of a text, each with the margin; a cut is said. */
 const block = (whole: string, most: number, margin: string, colour?: Colour): ReadonlyArray<Line> => {
   const lines = plainLines(whole.trimEnd())
@@ -175,7 +177,8 @@ export class AttachView {
     const took = this.startedAt === 0 ? "" : ` after ${age(at - this.startedAt)}`
     return [
       ...(seen ? [] : block(text(payload, "final_output"), ANSWER_LINES, "")),
-      line(`✓ the turn is over${took}${usageOf(payload["usage"])}`, "green")
+      line(`✓ the turn is over${took}${usageOf(payload["usage"])}`, "green"),
+      ...(field(payload["event"], "exit") === undefined ? [] : [RUN_ENDED])
     ]
   }
 
@@ -254,5 +257,5 @@ const exited = (payload: Payload): ReadonlyArray<Line> => {
   const [tag, detail, reason] = ["_tag", "detail", "reason"].map((name) => field(outcome, name))
   const well = tag === "Success"
   const how = typeof detail === "string" ? plain(detail) : (ENDINGS[String(reason ?? tag)] ?? plain(String(tag)))
-  return [line(well ? "— the run has ended" : `— the run has ended: ${how}`, well ? "dim" : "yellow")]
+  return [well ? RUN_ENDED : line(`— the run has ended: ${how}`, "yellow")]
 }

@@ -64,6 +64,7 @@ const numbered = (drafts: ReadonlyArray<RuneDraft>): ReadonlyArray<Rune> =>
         to: null,
         trigger: null,
         cause: null,
+        moves: [],
         ...draft,
         eventId: index + 1,
         seq: index + 1,
