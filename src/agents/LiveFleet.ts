@@ -2,8 +2,9 @@
  * LiveFleet: the Fleet over the log: recovers every project at the start, keeps
  * them by conversation, and finds agents for those who ask.
  *
- * Recovery is one pass over the log, then each project on its own: one whose
- * config is gone or broken is named with its problems and holds up no other. A
+ * Each project is recovered by its own stream, and lives as soon as that is read: one
+ * whose config is gone or broken is named with its problems, and neither that nor a
+ * stream that cannot be read holds up another. A
  * project has one open conversation at a time; those that are closed are known.
  */
 import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
@@ -37,7 +38,7 @@ import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "./LiveConversations.ts"
 import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
-import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
+import { freshProject, type ProjectRecord, recoverEach } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -133,6 +134,14 @@ export class LiveFleet {
     function* (this: LiveFleet, path: string, conversation: string, caller: Caller) {
       const config = yield* this.load(path)
       const { name } = config
+      const { unreadable } = yield* this.services.log.reading
+      const unread = unreadable.find(({ stream }) => stream === conversation)
+      if (unread !== undefined) {
+        return yield* new CommandRefused({
+          message: `What the log has of ${conversation} cannot be read: ${unread.message}`,
+          remedy: "See what is wrong with the log: agentd verify"
+        })
+      }
       yield* this.services.log
         .append([
           {
@@ -301,9 +310,8 @@ export const layer = (options: Options) =>
         Effect.catchTag(fleet.revive(record), "CommandRefused", (error) =>
           Effect.logWarning(`${record.name}: ${error.message}`)
         )
-      yield* Effect.andThen(options.sweep, recover).pipe(
+      yield* Effect.andThen(options.sweep, recoverEach(revive)).pipe(
         Effect.provideService(EventLog, log),
-        Effect.flatMap((records) => Effect.forEach(records.values(), revive, { discard: true })),
         Effect.andThen(options.project === undefined ? Effect.void : takeUp(fleet, options.project)),
         Effect.onExit((exit) => Deferred.done(ready, exit)),
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),

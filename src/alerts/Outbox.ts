@@ -8,9 +8,10 @@
  * of the state is bounded, and what it leaves out is counted.
  */
 import { createHash } from "node:crypto"
-import { Effect, Option, Schema, Stream } from "effect"
+import { Effect, Option, Schema } from "effect"
 import { type Cause, DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
-import { EventLog, type Selection } from "../event-log/EventLog.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
 import { Alert, together } from "./AlertPolicy.ts"
 import { delayAfter, FailureClass } from "./Retry.ts"
 
@@ -192,12 +193,19 @@ export const evolve = (state: State, rune: Pick<Rune, "eventId" | "kind" | "at" 
 }
 
 const ACTOR = "alerter"
-const selection: Selection = { stream: DAEMON_STREAM, kinds: ["alert.queued", "alert.sent", "alert.failed"] }
+/** What waits for a mail, by the daemon's stream. */
+export const fold: StreamFold<State> = {
+  name: "outbox",
+  version: 1,
+  initial,
+  of: (stream) => stream === DAEMON_STREAM,
+  apply: evolve
+}
 
-/** The fold of what is in the log now. */
+/** What is in the log now. */
 export const load = Effect.gen(function* () {
   const log = yield* EventLog
-  return yield* Stream.runFold(log.read(selection), () => initial, evolve)
+  return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
 })
 
 /** Where alerts of a stream go now. */
