@@ -37,7 +37,7 @@ describe("MachineActor", () => {
       const { cause } = yield* actor.ask(toggle, before)
       yield* actor.ask(poke(7), cause)
       const [first, second] = yield* runes
-      assert.deepInclude(first, { kind: "inbox.received", from: "Off", to: "On", trigger: "Toggle", cause: before })
+      assert.deepInclude(first, { kind: "worktree.kept", from: "Off", to: "On", trigger: "Toggle", cause: before })
       assert.deepInclude(second, {
         actor: "lamp/a",
         stream: "p",
@@ -46,7 +46,7 @@ describe("MachineActor", () => {
         trigger: "Poke",
         cause: { stream: "p", seq: 1 }
       })
-      assert.deepStrictEqual(second!.payload, { event: poke(7) })
+      assert.deepStrictEqual(second!.payload, { path: "lamp", event: poke(7) })
     }))
 
   test("a batch is appended in one call and its actions are performed in order, after it", () =>

@@ -35,12 +35,12 @@ const bang = (): Data => {
   throw new Error("bang")
 }
 
-export const lamp = define<State, Event, Data, Action, "inbox.received">()({
+export const lamp = define<State, Event, Data, Action, "worktree.kept">()({
   name: "lamp",
   initial: "Off",
   final: ["Gone"],
   // A kind that takes any machine event.
-  rune: "inbox.received",
+  rune: "worktree.kept",
   guards: {},
   updates: {
     poke: (data, event) => (event._tag === "Poke" ? { ...data, pokes: [...data.pokes, event.n] } : data),
@@ -56,7 +56,7 @@ export const lamp = define<State, Event, Data, Action, "inbox.received">()({
     burn: { after: (data) => data.limit, fires: () => ({ _tag: "Timeout" }) },
     now: { after: () => 0, fires: () => ({ _tag: "Timeout" }) }
   },
-  fields: {},
+  fields: { "worktree.kept": () => ({ path: "lamp" }) },
   states: { Off: {}, On: { timeout: "burn", enter: "shine" }, Dim: { timeout: "now", enter: "glow" }, Gone: {} },
   table: {
     Off: {
