@@ -111,11 +111,6 @@ const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; rea
 /** One file, one rule, one reason. */
 const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly because: string }> = [
   {
-    path: "src/cli/Log.ts",
-    rule: "src/app/EventKinds.ts",
-    because: "`agentd log --kind` says which kinds there are without asking the daemon"
-  },
-  {
     path: "src/cli/Verify.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd verify` reads a stopped daemon's log by itself, with the daemon's own kinds and invariants"

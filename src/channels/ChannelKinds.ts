@@ -12,8 +12,9 @@ const text = Schema.String
 
 const turnConfig = TurnConfig.mapFields(Struct.map(Schema.toType))
 /** As they were written, which may be by an older agentd: `completed` fills in what came later. */
-const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields((fields) => ({
+const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({ rejoin, ...fields }) => ({
   ...fields,
+  rejoin: Schema.optionalKey(rejoin),
   turnConfig: turnConfig.mapFields(({ restAfterPosts, ...rest }) => ({
     ...rest,
     restAfterPosts: Schema.optionalKey(restAfterPosts)

@@ -174,6 +174,7 @@ const daemon = group.toLayer(
             Answers.answer({ fleet, log, plates }, name, { ...input, behavior: input.decision }, caller)
           )
         ),
+      Kinds: () => Effect.succeed(daemon.kinds),
       Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),
       Why: (input) => onAgent(input, explaining(log, fleet)),
       Verify: () => admit.stream(verifying(log)),

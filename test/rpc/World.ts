@@ -3,6 +3,7 @@
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
+import { kinds } from "../../src/app/EventKinds.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
 import { Fleet, type InboxMessage, type VoiceOf } from "../../src/agents/Fleet.ts"
@@ -304,6 +305,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
   })),
   shutdown: (reason, by) => Effect.sync(() => void world.shutdowns.push([reason, by])),
   alertTest: Effect.succeed({ message: "A test mail went to ops@example.org." }),
+  kinds: kinds.names,
   checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
 })
 
