@@ -3,22 +3,22 @@
  * beside its machine's event. Required is what a fold reads; what only tells people may
  * be left out.
  */
-import { Schema } from "effect"
-import { turnEnds, workKinds } from "../domain/WorkKinds.ts"
+import { Schema, Struct } from "effect"
+import { UncountedReason } from "../backends/Outcome.ts"
+import { Spending } from "../domain/Messages.ts"
+import { workKinds } from "../domain/WorkKinds.ts"
 import { machineKinds } from "../event-actor/MachineKinds.ts"
-import { kind } from "../event-log/EventKinds.ts"
+import { kind, reader } from "../event-log/EventKinds.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
 import * as Inbox from "./Inbox.ts"
 import * as ToolMachine from "./ToolMachine.ts"
-import * as TurnMachine from "./TurnMachine.ts"
+import { turnKinds } from "./TurnKinds.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
 const text = Schema.String
 const textOrNull = Schema.NullOr(text)
 const mayText = Schema.optional(textOrNull)
-
-const internal = { visibility: "internal" } as const
 
 const moveKinds = machineKinds(WorkerMachine, {
   "worker.moved": {
@@ -33,12 +33,48 @@ const moveKinds = machineKinds(WorkerMachine, {
   }
 })
 
+/** What an incarnation of a worker begins with, all of it; an older agentd knew less, which `WorkerMachine.initial` fills in. */
+const workerData = {
+  mode: Schema.Literals(["inbox", "loop"]),
+  limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
+  backoff: Schema.Struct({
+    base: Schema.Finite,
+    factor: Schema.Finite,
+    cap: Schema.Finite,
+    jitter: Schema.Finite
+  }),
+  graceMillis: Schema.Finite,
+  cwd: textOrNull,
+  branch: textOrNull,
+  sessionSeq: Schema.Int,
+  runId: textOrNull,
+  pid: Schema.NullOr(Schema.Int),
+  sessionId: textOrNull,
+  prompt: textOrNull,
+  messageIds: Schema.Array(text),
+  cutShort: textOrNull,
+  lastRunAt: Schema.NullOr(Schema.Finite),
+  maxRunsPerHour: Schema.NullOr(Schema.Finite),
+  recentRuns: Schema.Array(Schema.Finite),
+  consecutiveErrors: Schema.Int,
+  totalErrors: Schema.Int,
+  lastError: textOrNull,
+  uncounted: Schema.Struct({ reason: Schema.NullOr(UncountedReason), count: Schema.Int }),
+  uncountedUntil: Schema.NullOr(Schema.Finite),
+  fatal: Schema.NullOr(Schema.Struct({ message: text, remedy: text })),
+  stoppedBy: textOrNull
+} satisfies { readonly [F in keyof WorkerMachine.Data]: Schema.Codec<WorkerMachine.Data[F]> }
+
 /** A worker's incarnations, and their moves. */
 export const workerKinds = {
   ...moveKinds,
   /** `initial`: what its machine begins with. */
   "worker.started": kind(
-    Schema.Struct({ incarnation: Schema.Int, initial: Schema.Record(text, Schema.Unknown), by: Schema.optional(text) })
+    Schema.Struct({
+      incarnation: Schema.Int,
+      initial: Schema.Struct(workerData).mapFields(Struct.map(Schema.optionalKey)),
+      by: Schema.optional(text)
+    })
   )
 }
 
@@ -46,19 +82,6 @@ export const lifeKinds = machineKinds(AgentMachine, {
   "agent.budget_exhausted": { fields: { resource: mayText } },
   "agent.failed": { fields: { error: mayText } },
   "agent.terminated": { fields: { reason: mayText } }
-})
-
-const turnId = { turn_id: text }
-
-export const turnKinds = machineKinds(TurnMachine, {
-  "turn.started": { fields: { ...turnId, agent_id: text, input: mayText } },
-  "turn.assistant_delta": { fields: { ...turnId, content: textOrNull } },
-  "turn.tool_calls_received": { fields: turnId },
-  "turn.tools_finished": { fields: turnId },
-  "turn.completed": { fields: { ...turnId, final_output: mayText, usage: Schema.optional(Schema.Unknown) } },
-  "turn.interrupted": { fields: turnEnds["turn.interrupted"] },
-  "turn.error": { fields: turnEnds["turn.error"] },
-  "turn.finalized": { fields: turnId, ...internal }
 })
 
 const callId = { call_id: text }
@@ -81,13 +104,61 @@ export const toolKinds = machineKinds(ToolMachine, {
   }
 })
 
+/** Where a conversation's machine stands. */
+const conversationData = Schema.Struct({
+  limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
+  conversationId: textOrNull,
+  rootAgentId: textOrNull,
+  turnIds: Schema.Array(text),
+  turns: Schema.Int,
+  turnErrors: Schema.Int,
+  fatalStops: Schema.Int,
+  suspension: Schema.NullOr(Schema.Struct({ reason: text, budgetInfo: Schema.Unknown })),
+  because: Schema.NullOr(Schema.Struct({ by: text, reason: text }))
+} satisfies { readonly [F in keyof ConversationMachine.Data]: Schema.Codec<ConversationMachine.Data[F], unknown> })
+
+/** What stays of an archived conversation in the log: enough to list it. */
+export const Summary = Schema.Struct({
+  conversation: text,
+  project: text,
+  config: text,
+  agents: Schema.Array(text),
+  /** The machine's, as it was closed. */
+  data: conversationData,
+  spent: Schema.Struct({
+    tokens: Schema.Finite,
+    toolCalls: Schema.Finite,
+    wallTime: Schema.Finite,
+    usd: Schema.Finite
+  }),
+  limits: Spending,
+  file: text
+})
+export type Summary = typeof Summary.Type
+
 export const conversationKinds = machineKinds(ConversationMachine, {
   "session.suspended": { fields: { reason: mayText } },
   /** Ends the conversation: its stream takes nothing more. */
-  "session.closed": { seals: true }
+  "session.closed": { seals: true },
+  "session.archived": { fields: { summary: Summary } }
 })
 
 export const inboxKinds = machineKinds(Inbox, {})
+
+const Usage = Schema.Struct({
+  agent_id: text,
+  turn_id: text,
+  tokens: Schema.Finite,
+  tool_calls: Schema.Finite,
+  /** ms */
+  wall_time: Schema.Finite,
+  usd: Schema.Finite
+})
+export type Usage = typeof Usage.Type
+
+/** What an agent has spent. */
+const usageKinds = { "agent.usage": kind(Usage) }
+export const readUsage = reader(usageKinds)
 
 export const agentKinds = {
   ...workerKinds,
@@ -108,16 +179,7 @@ export const agentKinds = {
       task: Schema.optional(text)
     })
   ),
-  "agent.usage": kind(
-    Schema.Struct({
-      agent_id: text,
-      turn_id: text,
-      tokens: Schema.Finite,
-      tool_calls: Schema.Finite,
-      wall_time: Schema.Finite,
-      usd: Schema.Finite
-    })
-  ),
+  ...usageKinds,
   "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
   "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
@@ -126,3 +188,5 @@ export const agentKinds = {
   "worktree.kept": kind(Schema.Struct({ path: text })),
   "worktree.removed": kind(Schema.Struct({ path: text }))
 }
+
+export const readAgent = reader(agentKinds)

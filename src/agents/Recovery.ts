@@ -7,6 +7,8 @@
 import { Effect, Stream } from "effect"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import * as AgentRecovery from "./AgentRecovery.ts"
 import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
 import * as ChildNews from "./ChildNews.ts"
@@ -56,14 +58,28 @@ const archive = (records: Records, rune: Rune): void => {
   records.set(conversation, { conversation, config, name: project, agents: all, life })
 }
 
+/** To the agent's machine that wrote the rune, or joined it. */
+const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boolean): void => {
+  const [machine = "", name = ""] = actor.split("/")
+  if (!AgentRecovery.machines.includes(machine)) return
+  const agent = agentOf(project, name)
+  try {
+    AgentRecovery.apply(agent, machine, rune, isJoined)
+  } catch (cause) {
+    agent.broken = cause instanceof Error ? cause.message : String(cause)
+  }
+}
+
+const readProject = reader(projectKinds)
+
 /** One rune, folded in. */
 export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
+  const about = readProject(rune)
   if (rune.kind === "project.registered") {
     // one that is archived says no more: its archive's rune does
-    if (typeof rune.payload["config"] !== "string") return
-    const { config } = rune.payload
-    const name = String(rune.payload["name"])
+    if (about?.kind !== "project.registered") return
+    const { config, name } = about.payload
     const known = records.get(rune.stream)
     if (known === undefined) records.set(rune.stream, freshProject(rune.stream, config, name))
     else Object.assign(known, { config, name })
@@ -72,19 +88,13 @@ export const apply = (records: Records, rune: Rune): void => {
   const project = records.get(rune.stream)
   if (project === undefined) return
   if (rune.kind === "project.config_changed") {
-    project.name = String(rune.payload["name"] ?? project.name)
+    project.name = about?.payload.name ?? project.name
     return
   }
-  const [machine = "", name = ""] = rune.actor.split("/")
+  const [, name = ""] = rune.actor.split("/")
   if (ConversationRecovery.apply(project.life, rune)) return
-  if (AgentRecovery.machines.includes(machine)) {
-    const agent = agentOf(project, name)
-    try {
-      AgentRecovery.apply(agent, machine, rune)
-    } catch (cause) {
-      agent.broken = cause instanceof Error ? cause.message : String(cause)
-    }
-  }
+  hand(project, rune.actor, rune, false)
+  for (const moved of rune.moves) hand(project, moved, rune, true)
   // what became of one that was spawned before parents were told is no news
   const isOld = project.life.spawned.get(name)?.task === null
   const parent = isOld ? null : parentOf(project, name)

@@ -12,6 +12,7 @@ import type { Outcome } from "../backends/Outcome.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { workerKinds } from "./AgentKinds.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
 import { lifeName, turnName, workerName } from "./AgentStates.ts"
 import { QUEUED } from "./AgentView.ts"
 import * as WhyTurn from "./WhyTurn.ts"
@@ -48,7 +49,8 @@ const movedOf = (rune: Rune): Extract<Worker, { readonly kind: "worker.moved" }>
   const known = readWorker(rune)
   return known?.kind === "worker.moved" ? known.payload : undefined
 }
-const eventOf = (rune: Rune) => movedOf(rune)?.event
+/** What a rune is to the worker: its own move, or a turn that begins or ends with its run. */
+const eventOf = (rune: Rune): WorkerMachine.Event | undefined => WorkerMachine.joins(rune) ?? movedOf(rune)?.event
 
 const asSentence = (words: string): string =>
   `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`
@@ -85,7 +87,7 @@ const errorCount = (rune: Rune, agent: AgentInfo): string => {
 
 /** As the board names it; a run that failed leaves its number to the next. */
 const runOf = (rune: Rune): string => {
-  const seq = movedOf(rune)?.sessionSeq ?? 0
+  const seq = WorkerMachine.seqIn(rune) ?? movedOf(rune)?.sessionSeq ?? 0
   return seq > 0 ? `run ${seq}` : "its run"
 }
 
@@ -217,17 +219,14 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
 
 /** `runes`: the newest runes of the agent's actors, those of each oldest first; as many as there are or a few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
-  const isMove = ({ kind }: Rune): boolean => !WhyTurn.kinds.some((other) => other === kind)
-  const moves = runes.filter(isMove)
+  const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
+  // a turn that begins or ends with its run moves the worker, too
+  const moves = runes
+    .filter((rune) => !isTurns(rune) || rune.moves.includes(workerName(agent.agent)))
+    .toSorted((a, b) => a.eventId - b.eventId)
   const chain = moves.slice(beginning(moves))
   const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
-  const lines: Array<WhyLine> = [
-    ...WhyTurn.past(
-      runes.filter((rune) => !isMove(rune)),
-      agent,
-      start
-    )
-  ]
+  const lines: Array<WhyLine> = [...WhyTurn.past(runes.filter(isTurns), agent, start)]
   for (const [index, rune] of chain.entries()) {
     const next = chain[index + 1]
     const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]

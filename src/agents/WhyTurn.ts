@@ -8,7 +8,8 @@
 import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader } from "../event-log/EventKinds.ts"
-import { lifeKinds, turnKinds } from "./AgentKinds.ts"
+import { lifeKinds } from "./AgentKinds.ts"
+import { turnKinds } from "./TurnKinds.ts"
 import type { WhyLine } from "./Why.ts"
 
 /** The runes that it reads. */

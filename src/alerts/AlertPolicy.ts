@@ -7,7 +7,7 @@
 import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
-import { ownKinds } from "../event-log/LogRules.ts"
+import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
 

@@ -8,7 +8,7 @@ import { alertKinds } from "../alerts/AlertKinds.ts"
 import { channelKinds } from "../channels/ChannelKinds.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
 import { kind, make } from "../event-log/EventKinds.ts"
-import { ownKinds } from "../event-log/LogRules.ts"
+import { ownKinds } from "../event-log/OwnKinds.ts"
 import { goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
 

@@ -3,9 +3,10 @@
  * in order. Each keeps a small immutable state: what is open now, not what was.
  */
 import { HashMap, Option } from "effect"
-import { workerKinds, toolKinds, turnKinds } from "../agents/AgentKinds.ts"
+import { workerKinds, toolKinds } from "../agents/AgentKinds.ts"
+import { turnKinds } from "../agents/TurnKinds.ts"
 import { seatKinds } from "../channels/ChannelKinds.ts"
-import type * as WorkerMachine from "../agents/WorkerMachine.ts"
+import * as WorkerMachine from "../agents/WorkerMachine.ts"
 import type { InvariantId } from "../domain/Invariants.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { AnyChecker, Checker, Seen, Violation } from "../event-log/InvariantGuard.ts"
@@ -132,13 +133,22 @@ type Runs = HashMap.HashMap<string, string>
 
 const readRun = reader(workerKinds)
 
+/** Whose run a rune tells of: the worker that wrote it, or that a turn's rune moves. */
+const workerOf = ({ actor, moves }: Seen): string | undefined =>
+  [actor, ...moves].find((name) => name.startsWith("worker/"))
+
+/** What a rune is to the worker. */
+const eventOf = (rune: Seen): WorkerMachine.Event | undefined => {
+  const own = readRun(rune)
+  return own?.kind === "worker.moved" ? own.payload.event : WorkerMachine.joins(rune)
+}
+
 /** The run that an event of a worker comes from; undefined for one that comes from none. */
-const sourceOf = (event: WorkerMachine.Event): string | undefined => {
-  switch (event._tag) {
+const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined => {
+  switch (event?._tag) {
     case "SessionStarted":
     case "SessionExited":
     case "GraceExceeded":
-      return event.runId
     // in runes of before it named no run
     case "UrgentMessage":
       return event.runId
@@ -149,25 +159,25 @@ const sourceOf = (event: WorkerMachine.Event): string | undefined => {
 
 /** A worker is moved by its current run alone. */
 export const runs: Checker<Runs> = {
-  kinds: Object.keys(workerKinds),
+  kinds: [...Object.keys(workerKinds), "turn.started", "turn.completed"],
   initial: HashMap.empty(),
-  check: (state, seen) => {
-    const rune = readRun(seen)
-    if (rune?.kind !== "worker.moved") return undefined
-    const { event } = rune.payload
-    const [source, current] = [sourceOf(event), lookup(state, rune.actor)]
-    return source !== undefined && source !== current
-      ? violation("INV-RUN-FENCED", `${event._tag} comes from run ${source}; the current one is ${current ?? "none"}`)
-      : undefined
+  check: (state, rune) => {
+    const worker = workerOf(rune)
+    const event = eventOf(rune)
+    const source = sourceOf(event)
+    if (worker === undefined || source === undefined) return undefined
+    const current = lookup(state, worker)
+    return source === current
+      ? undefined
+      : violation("INV-RUN-FENCED", `${event?._tag} comes from run ${source}; the current one is ${current ?? "none"}`)
   },
-  apply: (state, seen) => {
-    const rune = readRun(seen)
-    if (rune === undefined) return state
-    if (rune.kind === "worker.started") return HashMap.remove(state, rune.actor)
-    const { event } = rune.payload
-    if (event._tag === "PromptReady") return HashMap.set(state, rune.actor, event.runId)
-    const isOver = event._tag === "SessionExited" || event._tag === "GraceExceeded"
-    return isOver ? HashMap.remove(state, rune.actor) : state
+  apply: (state, rune) => {
+    const worker = workerOf(rune)
+    if (worker === undefined) return state
+    const event = eventOf(rune)
+    if (event?._tag === "PromptReady") return HashMap.set(state, worker, event.runId)
+    const isOver = event?._tag === "SessionExited" || event?._tag === "GraceExceeded"
+    return isOver || rune.kind === "worker.started" ? HashMap.remove(state, worker) : state
   }
 }
 

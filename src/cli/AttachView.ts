@@ -52,6 +52,8 @@ const text = (value: unknown): string =>
 
 const line = (shown: string, colour?: Colour): Line => ({ text: cut(shown, LONG), colour })
 
+const RUN_ENDED = line("— the run has ended", "dim")
+
 /** At most so many lines of a text, each with the margin; a cut is said. */
 const block = (whole: string, most: number, margin: string, colour?: Colour): ReadonlyArray<Line> => {
   const lines = plainLines(whole.trimEnd())
@@ -181,7 +183,8 @@ export class AttachView {
     const took = this.startedAt === 0 ? "" : ` after ${age(at - this.startedAt)}`
     return [
       ...(seen ? [] : block(text(payload.final_output), ANSWER_LINES, "")),
-      line(`✓ the turn is over${took}${usageOf(payload.usage)}`, "green")
+      line(`✓ the turn is over${took}${usageOf(payload.usage)}`, "green"),
+      ...("exit" in payload.event && payload.event.exit !== undefined ? [RUN_ENDED] : [])
     ]
   }
 
@@ -254,7 +257,7 @@ const ENDINGS: { readonly [how: string]: string } = {
 const exited = ({ event }: PayloadOf<"worker.moved">): ReadonlyArray<Line> => {
   if (event._tag !== "SessionExited") return []
   const { outcome } = event
-  if (outcome._tag === "Success") return [line("— the run has ended", "dim")]
+  if (outcome._tag === "Success") return [RUN_ENDED]
   const ending = "reason" in outcome ? outcome.reason : outcome._tag
   const how = "detail" in outcome ? plain(outcome.detail) : (ENDINGS[ending] ?? plain(ending))
   return [line(`— the run has ended: ${how}`, "yellow")]

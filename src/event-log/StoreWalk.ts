@@ -12,6 +12,7 @@ export interface Looked {
   readonly stream: string
   readonly kind: string
   readonly actor: string
+  readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: string | null
   /** Without all of its payloads a stream shows no invariant here; its archive does. */
@@ -45,10 +46,10 @@ export class StoreWalk {
     const looked: Array<Looked> = []
     for (const rune of runes) {
       this.chain.next(rune)
-      const { actor, eventId, kind, payload, stream, to } = rune
+      const { actor, eventId, kind, moves, payload, stream, to } = rune
       if (payload === null) this.erased.add(stream)
       if (this.relevant.has(kind)) {
-        looked.push({ eventId, stream, kind, actor, to, payload, isErased: this.erased.has(stream) })
+        looked.push({ eventId, stream, kind, actor, moves, to, payload, isErased: this.erased.has(stream) })
       }
     }
     return looked

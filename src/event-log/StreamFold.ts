@@ -8,6 +8,7 @@
 import { Effect } from "effect"
 import type { StorageError } from "./EventLog.ts"
 import type { LogReader } from "./LogReader.ts"
+import { readOwn } from "./OwnKinds.ts"
 import * as PlainState from "./PlainState.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
@@ -94,10 +95,8 @@ const restored = (
 
 /** The state that the checkpoint holds for the fold. */
 const checkpointed = (fold: AnyFold, rune: Rune): { readonly state: unknown } | undefined => {
-  const states = rune.payload["states"] as
-    | { readonly [name: string]: { readonly version: number; readonly state: unknown } }
-    | undefined
-  const kept = states?.[fold.name]
+  const own = readOwn(rune)
+  const kept = own?.kind === "stream.checkpoint" ? own.payload.states[fold.name] : undefined
   return kept === undefined || kept.version !== fold.version ? undefined : { state: stateOf(fold, kept.state) }
 }
 

@@ -10,11 +10,12 @@ import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Said } from "../event-log/EventKinds.ts"
 import { readMove } from "./GoalKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import { type MachineState, stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { Plan, type Row } from "./Plan.ts"
 
-export type Stand = MachineState<GoalMachine.State, GoalMachine.Data>
+export type Stand = Snapshot<GoalMachine.State, GoalMachine.Data>
 
 /** The goal's table, by which it moves. */
 export const table = stateMachineActor({ machine: GoalMachine.Autonomy, data: GoalMachine.initial() })
