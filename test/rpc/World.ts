@@ -316,7 +316,10 @@ export interface Siblings {
 }
 
 const noGoals = { stopAll: () => Effect.void } as unknown as Goals["Service"]
-const noChannels = { isConfigured: () => Effect.succeed(true) } as unknown as Channels["Service"]
+const noChannels = {
+  isConfigured: () => Effect.succeed(true),
+  furnished: () => Effect.void
+} as unknown as Channels["Service"]
 
 /** Everything behind the socket; `world` is what the test looks at. */
 export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
