@@ -187,7 +187,9 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
               actor: "turn/a",
               payload: {
                 event: { _tag: "stream_error", turnId: "ended", errorType: "server", message: "no" },
-                turn_id: "ended"
+                turn_id: "ended",
+                error_type: "server",
+                message: "no"
               }
             }
           ])
