@@ -4,8 +4,8 @@
  */
 import { Effect } from "effect"
 import { actor, later, type EventSourcedActor, type Ref } from "../../src/event-actor/EventSourcedActor.ts"
-import { define, to } from "../../src/event-actor/StateMachine.ts"
-import { type MachineState, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+import { type Snapshot, define, to } from "../../src/event-actor/StateMachine.ts"
+import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 
 interface Hello {
   readonly _tag: "Hello"
@@ -81,7 +81,7 @@ const machine = define<"Open", Hello, number, never, "inbox.received">()({
   table: { Open: { Hello: to("Open", { set: "count" }) } }
 })
 
-export type Table = MachineState<"Open", number>
+export type Table = Snapshot<"Open", number>
 
 /** By a table. */
 export const table = stateMachineActor({ machine, data: 0 })

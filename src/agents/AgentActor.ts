@@ -7,6 +7,8 @@
  * crash loses no more than a minute of it. An end is told to the worker in the append
  * that states it.
  */
+import { reader } from "../event-log/EventKinds.ts"
+import { lifeKinds, readUsage, type Usage } from "./AgentKinds.ts"
 import { Clock, Duration, Effect } from "effect"
 import {
   actor,
@@ -17,11 +19,12 @@ import {
   type Tell,
   tell
 } from "../event-actor/EventSourcedActor.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
+import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
+import { joined, move } from "../event-actor/StateMachineActor.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { enteredBy, isActive, type LifeState, meterName, move, refOf, Siblings } from "./AgentStates.ts"
+import { enteredBy, isActive, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
@@ -56,16 +59,11 @@ const TICK = 60_000
 const unborn = { state: "[*]", data: AgentMachine.initial(), entered: 0, seq: 0, at: 0 } as const
 export const fresh: LifeState = { ...unborn, spent: Budget.nothing, countedTo: 0 }
 
-const number = (value: unknown): number => (typeof value === "number" ? value : 0)
+const readLife = reader(lifeKinds)
 
-const used = (state: LifeState, { at, payload }: Pick<Rune, "at" | "payload">): LifeState => {
-  const wallTime = number(payload["wall_time"])
-  const spent = {
-    tokens: number(payload["tokens"]),
-    toolCalls: number(payload["tool_calls"]),
-    wallTime,
-    usd: number(payload["usd"])
-  }
+const used = (state: LifeState, usage: Usage, at: number): LifeState => {
+  const { tokens, tool_calls: toolCalls, usd, wall_time: wallTime } = usage
+  const spent = { tokens, toolCalls, wallTime, usd }
   return { ...state, spent: Budget.add(state.spent, spent), countedTo: wallTime > 0 ? at : state.countedTo }
 }
 
@@ -80,9 +78,17 @@ const after = (moved: Omit<LifeState, "spent" | "countedTo">, of: LifeState, at:
   countedTo: moved.state === "running_turn" && of.state !== "running_turn" ? at : of.countedTo
 })
 
-export const apply = (state: LifeState, rune: Rune): LifeState => {
-  if (rune.kind === "agent.usage") return used(state, rune)
-  const of = before(state, rune.payload["event"] as AgentMachine.Event)
+/** `isJoined`: a rune of its turn, which is its own begin of work, or its way back. */
+export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeState => {
+  const usage = readUsage(rune)
+  if (usage !== undefined) return used(state, usage.payload, rune.at)
+  if (isJoined) {
+    const event = AgentMachine.joins(rune)
+    if (event === undefined) throw notJoined(AgentMachine.Agent, rune)
+    return after(evolveBy(AgentMachine.Agent, state, event, rune), state, rune.at)
+  }
+  const event = readLife(rune)?.payload.event
+  const of = event === undefined ? state : before(state, event)
   return after(evolve(AgentMachine.Agent, of, rune), of, rune.at)
 }
 
@@ -162,12 +168,31 @@ export const make = Effect.gen(function* () {
     if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
     const payload = { agent_id: agent, turn_id: turnId, tokens, tool_calls: toolCalls, wall_time: wallTime, usd }
     const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
-    const counted = used(state, { at: context.now, payload })
+    const counted = used(state, payload, context.now)
     const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", spent: all, ref: refOf(context, conversation) }]
     const exhausted = Budget.exhausted(config().budget, counted.spent)
-    const tells =
-      exhausted === undefined ? [] : [tell(context.self as never, { _tag: "budget_exhausted", ...exhausted })]
-    return { runes: [usage], state: counted, tells, acts }
+    const decided = { runes: [usage], state: counted, acts }
+    if (exhausted === undefined) return decided
+    const event: AgentMachine.Event = { _tag: "budget_exhausted", ...exhausted }
+    if (state.state !== "running_turn") return { ...decided, tells: [tell(context.self as never, event)] }
+    // before the turn's end, which may be what comes next
+    const moved = move(AgentMachine.Agent, counted, event, context, 1)
+    if (typeof moved === "string") return decided
+    const spentOut = after(moved.after, counted, context.now)
+    const siblings = new Siblings(agent, context)
+    return {
+      runes: [usage, moved.draft],
+      state: spentOut,
+      tells: moved.actions.flatMap((action) => stops(action, spentOut, siblings)),
+      acts: [...acts, ...moved.actions]
+    }
+  }
+
+  const join = (state: LifeState, rune: Rune) => {
+    const event = AgentMachine.joins(rune)
+    if (event === undefined) return undefined
+    const moved = joined(AgentMachine.Agent, state, event, rune)
+    return typeof moved === "string" ? moved : { state: after(moved.after, state, rune.at), acts: moved.actions }
   }
 
   const forgo = (
@@ -237,6 +262,7 @@ export const make = Effect.gen(function* () {
           return step(state, message, context)
       }
     },
+    join,
     apply,
     comesBack: (old, now) => old.state !== now.state,
     timers: ({ countedTo, data, spent, state }) => {

@@ -2,7 +2,6 @@
  * AgentRecovery: what the log says of one agent: where each of its actors stands. A pure
  * fold, one rune at a time. It throws where a machine's runes do not fold.
  */
-import { evolve } from "../event-actor/StateMachine.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
 import * as AgentMachine from "./AgentMachine.ts"
@@ -49,18 +48,18 @@ export const freshAgent = (name: string): AgentRecord => ({
   broken: undefined
 })
 
-/** One rune of the agent's, folded in. `machine` is the first part of its actor's name. */
-export const apply = (record: AgentRecord, machine: string, rune: Rune): void => {
+/** One rune of the agent's, folded in. `machine` is the first part of the actor's name that wrote or (`isJoined`) joined it. */
+export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
-  if (machine === "inbox") record.inbox = evolve(Inbox.Inbox, record.inbox, rune)
-  else if (machine === "meter") record.life = AgentActor.apply(record.life, rune)
+  if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)
+  else if (machine === "meter") record.life = AgentActor.apply(record.life, rune, isJoined)
   else if (record.broken !== undefined) return
   else if (machine === "turn") record.turn = TurnActor.apply(record.turn, rune)
   else if (machine === "agent") {
     const isBorn = record.life.state !== "[*]" || rune.kind === "agent.spawning"
-    if (isBorn) record.life = AgentActor.apply(record.life, rune)
+    if (isBorn) record.life = AgentActor.apply(record.life, rune, isJoined)
   } else if (machine === "tool") record.tools = ToolCalls.apply(record.tools, rune)
-  else record.worker = WorkerActor.apply(record.worker, rune)
+  else record.worker = WorkerActor.apply(record.worker, rune, isJoined)
 }
 
 /** The machines whose runes are an agent's. */

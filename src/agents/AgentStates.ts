@@ -10,8 +10,8 @@
  * macrostep and durable with it, so no two of them ever disagree in the log.
  */
 import type { TurnOutcome } from "../domain/AgentPort.ts"
-import type { Context, Draft, Ref, Refusal } from "../event-actor/EventSourcedActor.ts"
-import { type Machine, type Snapshot, step, type Tagged } from "../event-actor/StateMachine.ts"
+import type { Context, Ref } from "../event-actor/EventSourcedActor.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import type * as Budget from "./Budget.ts"
@@ -110,38 +110,6 @@ export class Siblings {
 /** A turn works, or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
   state === "streaming" || state === "tool_executing"
-
-/** One event of a table: the rune that states it, where it leads, and what is to be done. */
-export interface Move<S extends string, D, A> {
-  readonly draft: Draft
-  readonly after: Snapshot<S, D>
-  readonly actions: ReadonlyArray<A>
-}
-
-/** `index`: how many runes of the same decision come before it. */
-export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
-  machine: Machine<S, E, D, A>,
-  before: Snapshot<S, D>,
-  event: E,
-  { nextId, nextSeq, now }: Pick<Context, "nextId" | "nextSeq" | "now">,
-  index = 0
-): Move<S, D, A> | Refusal => {
-  const moved = step(machine, before.state, before.data, event)
-  if (moved._tag === "Refused") return moved.why
-  const same = moved.state === before.state
-  const stays = same && !moved.reenter
-  return {
-    draft: { kind: moved.kind, from: before.state, to: moved.state, trigger: event._tag, payload: moved.payload },
-    after: {
-      state: moved.state,
-      data: moved.data,
-      entered: stays ? before.entered : nextId + index,
-      seq: stays ? before.seq : nextSeq + index,
-      at: same ? before.at : now
-    },
-    actions: moved.actions
-  }
-}
 
 /** The first rune of a decision. */
 export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => ({

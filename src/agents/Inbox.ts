@@ -6,7 +6,9 @@
  * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
  */
 import { Schema } from "effect"
+import type { Said } from "../event-log/EventKinds.ts"
 import { define, to } from "../event-actor/StateMachine.ts"
+import { readTurn } from "./TurnKinds.ts"
 
 /** Most messages that wait at one agent. */
 export const MAX_WAITING = 1000
@@ -34,6 +36,13 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String })
 ])
 export type Event = typeof Event.Type
+
+/** A turn that begins takes over what it carries. */
+export const joins = (rune: Said): Event | undefined => {
+  const event = readTurn(rune)?.payload.event
+  if (rune.kind !== "turn.started" || (event?._tag !== "start_turn" && event?._tag !== "steer")) return undefined
+  return { _tag: "Delivered", runId: event.turnId, messageIds: event.messageIds }
+}
 
 export interface Data {
   /** Oldest first; urgent ones among them in their turn. */

@@ -8,17 +8,17 @@
  */
 import { Effect } from "effect"
 import { actor, type Context, type Decision, Refuse, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
+import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
+import { joined, move } from "../event-actor/StateMachineActor.ts"
 import { CommandRefused } from "../domain/Messages.ts"
-import type { RuneRef } from "../event-log/Rune.ts"
+import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { type InboxState, isActive, move, refOf, Siblings } from "./AgentStates.ts"
+import { type InboxState, isActive, refOf, Siblings } from "./AgentStates.ts"
 import * as Inbox from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 
 export type InboxMessage =
-  | Extract<Inbox.Event, { _tag: "Delivered" }>
   /** `how` as the sender wants it heard. Answers `Received`. */
   | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
   /** Answers whether it is taken back. */
@@ -43,6 +43,14 @@ export interface Received {
 }
 
 export const fresh: InboxState = { state: "Open", data: Inbox.initial, entered: 0, seq: 0, at: 0 }
+
+/** `isJoined`: a turn's rune, which says what it carries. */
+export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxState => {
+  if (!isJoined) return evolve(Inbox.Inbox, state, rune)
+  const event = Inbox.joins(rune)
+  if (event === undefined) throw notJoined(Inbox.Inbox, rune)
+  return evolveBy(Inbox.Inbox, state, event, rune)
+}
 
 type Act = { readonly _tag: "FirstMessage"; readonly messageId: string; readonly ref: RuneRef }
 
@@ -145,13 +153,15 @@ export const make = Effect.gen(function* () {
           const moved = move(Inbox.Inbox, state, { _tag: "Delivered", runId: turnId, messageIds }, context)
           return typeof moved === "string" ? moved : { runes: [moved.draft], state: moved.after }
         }
-        case "Delivered": {
-          const moved = move(Inbox.Inbox, state, message, context)
-          return typeof moved === "string" ? moved : { runes: [moved.draft], state: moved.after }
-        }
       }
     },
-    apply: (state, rune) => evolve(Inbox.Inbox, state, rune),
+    join: (state, rune) => {
+      const event = Inbox.joins(rune)
+      if (event === undefined) return undefined
+      const moved = joined(Inbox.Inbox, state, event, rune)
+      return typeof moved === "string" ? moved : { state: moved.after }
+    },
+    apply,
     activities: () => [{ name: "Align", key: 0 }],
     perform: ({ messageId, ref }) => home.firstMessage(messageId, ref),
     run: (_, { self }) => self.tell({ _tag: "Align" })

@@ -8,6 +8,8 @@
  * answer holds for the same call when it is made again. While all open calls wait for a
  * person nothing executes: a steer calls them off.
  */
+import { reader, type Said } from "../event-log/EventKinds.ts"
+import { toolKinds } from "./AgentKinds.ts"
 import { Effect, HashMap, Option } from "effect"
 import {
   actor,
@@ -21,13 +23,14 @@ import {
   tell
 } from "../event-actor/EventSourcedActor.ts"
 import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type { Question } from "../backends/Question.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { isActive, move, Siblings, toolName } from "./AgentStates.ts"
+import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
 import type * as Budget from "./Budget.ts"
 import { type Answer, answersOf, tooLate } from "./CallRow.ts"
@@ -212,13 +215,15 @@ const timed = (all: ReadonlyArray<Due>, call: Call): ReadonlyArray<Due> => {
   return [...others.slice(0, before + 1), due, ...others.slice(before + 1)]
 }
 
+const readTool = reader(toolKinds)
+
 /** One move of one call. */
 const moved = (
   state: ToolsState,
   callId: string,
   event: ToolMachine.Event,
   snapshot: CallSnapshot,
-  { kind, payload }: Pick<Rune, "kind" | "payload">
+  rune: Said
 ): ToolsState => {
   const before = get(state.open, callId)
   const isNew = event._tag === "call_requested"
@@ -234,7 +239,8 @@ const moved = (
     questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? []
   }
   const taken = event._tag === "auto_approved" ? { ...state, grants: HashMap.remove(state.grants, key) } : state
-  if (kind === "tool.result") return ends(taken, call, event, payload["status"] as ToolMachine.Status)
+  const said = readTool(rune)
+  if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
   const turnId = snapshot.data.turnId ?? ""
   return {
     ...taken,
@@ -248,9 +254,9 @@ const moved = (
 
 export const apply = (state: ToolsState, rune: Rune): ToolsState => {
   const callId = callIdOf(rune.actor)
-  const event = rune.payload["event"] as ToolMachine.Event
+  const event = readTool(rune)?.payload.event
   const snapshot = evolve(ToolMachine.Tool, get(state.open, callId)?.snapshot ?? unborn, rune)
-  return moved(state, callId, event, snapshot, rune)
+  return event === undefined ? state : moved(state, callId, event, snapshot, rune)
 }
 
 /** Oldest first. */
@@ -525,10 +531,9 @@ export const make = Effect.gen(function* () {
       ...(isOpen
         ? [
             tell(toLife, { _tag: "Used" as const, turnId, spent }),
-            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId } })
+            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId }, exit: { runId, outcome } })
           ]
-        : []),
-      tell(toWorker, { _tag: "SessionExited", runId, outcome })
+        : [tell(toWorker, { _tag: "SessionExited" as const, runId, outcome })])
     ])
   }
 

@@ -9,23 +9,36 @@
  * turn that the live run does not know was lost with an earlier daemon: it ends with an
  * error, its calls before it, and what it was asked is offered again.
  */
+import type { Said } from "../event-log/EventKinds.ts"
+import { readTurn } from "./TurnKinds.ts"
 import { Clock, Duration, Effect } from "effect"
 import {
   type Activity,
   actor,
   type Context,
   type Decision,
+  type Draft,
   type Refusal,
   type Tell,
   tell
 } from "../event-actor/EventSourcedActor.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
+import { move } from "../event-actor/StateMachineActor.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
+import type { Outcome } from "../backends/Outcome.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import { endOf } from "./AgentActor.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { type Ended, isActive, move, refOf, Siblings, type TurnState } from "./AgentStates.ts"
+import {
+  type Ended,
+  inboxName,
+  isActive,
+  lifeName,
+  refOf,
+  Siblings,
+  type TurnState,
+  workerName
+} from "./AgentStates.ts"
 import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
 import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
@@ -37,8 +50,15 @@ export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "inter
 
 export type TurnMessage =
   | TurnMachine.Event
-  /** The run is done with the turn, as it says; it has ended before where it was interrupted. */
-  | { readonly _tag: "Over"; readonly turnId: string; readonly ending: Ending }
+  /** The run is done with the turn, as it says; it has ended before where it was interrupted. `exit`: the run is over, too. */
+  | {
+      readonly _tag: "Over"
+      readonly turnId: string
+      readonly ending: Ending
+      readonly exit?: { readonly runId: string; readonly outcome: Outcome }
+    }
+  /** The time of the turn is counted: it ends. */
+  | { readonly _tag: "End"; readonly event: TurnMachine.Event }
   /** Its parent is to hear what it answered. */
   | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
   /** No live run works on it. */
@@ -80,24 +100,21 @@ export const fresh: TurnState = {
   ended: new Map()
 }
 
-const OUTCOMES: { readonly [state in TurnMachine.State]?: TurnOutcome } = {
-  completed: "completed",
-  interrupted: "interrupted",
-  error: "error"
-}
+/** A turn has ended with this step. */
+const isEnd = (before: TurnMachine.Data, after: TurnMachine.Data): boolean =>
+  before.ended === null && after.ended !== null
 
 /** How a turn's end is remembered by what it carried. */
 const remember = (
   before: TurnState,
-  { data, state }: Pick<TurnState, "data" | "state">,
+  { data }: Pick<TurnState, "data">,
   eventId: number
 ): ReadonlyMap<string, Ended> => {
-  const outcome = OUTCOMES[state]
-  if (outcome === undefined || state === before.state || data.messageIds.length === 0) return before.ended
+  if (!isEnd(before.data, data) || data.messageIds.length === 0) return before.ended
   const ended = new Map(before.ended)
   for (const messageId of data.messageIds) {
     ended.delete(messageId)
-    ended.set(messageId, { turnId: data.turnId ?? "", outcome, eventId })
+    ended.set(messageId, { turnId: data.turnId ?? "", outcome: data.ended!.outcome, eventId })
   }
   while (ended.size > MAX_ENDED) ended.delete(ended.keys().next().value!)
   return ended
@@ -105,14 +122,21 @@ const remember = (
 
 export const apply = (state: TurnState, rune: Rune): TurnState => {
   if (rune.kind === "agent.answered") return state
-  const moved = evolve(TurnMachine.Turn, state, rune)
+  const moved = TurnMachine.evolveTurn(state, rune)
   return { ...moved, ended: remember(state, moved, rune.eventId) }
 }
 
 /** What a turn's last rune says that it answered. */
-export const outputOf = (rune: { readonly payload: { readonly [key: string]: unknown } } | undefined): string => {
-  const output = rune?.payload["final_output"] ?? rune?.payload["partial_output"]
-  return typeof output === "string" ? output : ""
+export const outputOf = (any: Said | undefined): string => {
+  const rune = any === undefined ? undefined : readTurn(any)
+  switch (rune?.kind) {
+    case "turn.completed":
+      return rune.payload.final_output ?? ""
+    case "turn.interrupted":
+      return rune.payload.partial_output ?? ""
+    default:
+      return ""
+  }
 }
 
 /** A run that is being ended, and has not within its grace and this, is killed. */
@@ -135,21 +159,23 @@ export const make = Effect.gen(function* () {
     return NOT_ITS_FAULT.has(errorType) || !asked.some(({ alone }) => alone === true)
   }
 
+  /** One rune is the turn's begin, the agent's, the delivery of its messages and, where it is the run's first, the run's. */
   const began = (
-    { data }: TurnState,
-    input: string,
-    { toInbox, toLife, worker }: Siblings,
+    draft: Draft,
+    state: TurnState,
+    event: Extract<TurnMachine.Event, { _tag: "start_turn" | "steer" }>,
+    { worker }: Siblings,
     context: Context
-  ): { readonly tells: ReadonlyArray<Tell>; readonly acts: ReadonlyArray<Act> } => {
-    const { messageIds } = data
-    const turnId = data.turnId!
+  ): Decision<TurnState, Act> => {
+    const { messageIds } = state.data
+    const { input, turnId } = event
+    const isOfRun = event._tag === "start_turn" && event.run !== undefined
     // a run begins with its first turn, and has the input of that one
     const isFirst = worker.now?.data.runId === turnId
+    const moves = [inboxName(agent), lifeName(agent), ...(isOfRun ? [workerName(agent)] : [])]
     return {
-      tells: [
-        tell(toInbox, { _tag: "Delivered", runId: turnId, messageIds }),
-        tell(toLife, { _tag: "turn_assigned", turnId })
-      ],
+      runes: [{ ...draft, moves }],
+      state,
       acts: [
         ...(isFirst ? [] : [{ _tag: "Give" as const, turnId, text: input }]),
         { _tag: "Begun", turnId, messageIds, ref: refOf(context, conversation) }
@@ -157,36 +183,56 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** Whoever has a part in the turn hears of its end. */
+  /** Up to here the turn's time is not counted. */
+  const isUncounted = (state: TurnState, { life }: Siblings, { now }: Context): boolean =>
+    isHeld(state) &&
+    life.state === "running_turn" &&
+    life.data.turnId === state.data.turnId &&
+    life.entered > recoveredTo &&
+    now > life.countedTo
+
+  /** One rune is the turn's end, the agent's way back to idle, and the end of a run that ends well with it. */
   const ended = (
     before: TurnState,
-    { data, state }: TurnState,
-    payload: Rune["payload"],
-    { inbox, toLife, toTools, toTurn, toWorker, worker }: Siblings,
+    after: TurnState,
+    { actions, draft }: { readonly draft: Draft; readonly actions: ReadonlyArray<TurnMachine.Action> },
+    event: TurnMachine.Event,
+    siblings: Siblings,
     context: Context
-  ): { readonly tells: ReadonlyArray<Tell>; readonly acts: ReadonlyArray<Act> } => {
+  ): Decision<TurnState, Act> => {
+    const { inbox, life, toLife, toTools, toTurn, toWorker, worker } = siblings
+    const { data, state } = after
     const turnId = data.turnId!
+    const { outcome } = data.ended!
     const asked = known(inbox.data).filter(({ messageId }) => data.messageIds.includes(messageId))
-    const parent = state === "completed" ? setting.hearer(turnId, asked) : undefined
-    const waits = state === "interrupted" && isHeld(before)
+    const parent = outcome === "completed" ? setting.hearer(turnId, asked) : undefined
+    const isStopping = state === "interrupted"
+    const waits = isStopping && isHeld(before)
     const { run, turns } = live
     const isDropped = waits && !turns && run !== undefined && worker.now?.state === "Running"
+    // an agent that has spent its budget ends with the turn, and says so
+    const isBack = life.state === "running_turn" && life.data.turnId === turnId && life.data.spent === null
+    const isExit = event._tag === "response_done" && event.exit !== undefined
+    const moves = [...(isBack ? [lifeName(agent)] : []), ...(isExit ? [workerName(agent)] : [])]
     return {
+      runes: [{ ...draft, moves }],
+      state: after,
       tells: [
-        ...(isHeld(before) ? [tell(toLife, { _tag: "Used", turnId, spent: {} } as const)] : []),
-        ...(state === "interrupted" ? [tell(toTools, { _tag: "Withdraw", turnId } as const)] : []),
+        ...(isStopping ? [tell(toTools, { _tag: "Withdraw", turnId } as const)] : []),
         ...(parent === undefined ? [] : [tell(toTurn, { _tag: "Answer", turnId, parent } as const)]),
-        tell(toLife, endOf(data)!),
+        ...(isBack ? [] : [tell(toLife, endOf(data)!)]),
         ...(isDropped ? [tell(toWorker, { _tag: "UrgentMessage", messageId: null, runId: run.runId } as const)] : []),
-        // what was interrupted has its grace; others are over
-        ...(waits ? [] : [tell(toTurn, { _tag: "turn_finalized", turnId } as const)])
+        // what was interrupted has its grace
+        ...(isStopping && !waits ? [tell(toTurn, { _tag: "turn_finalized", turnId } as const)] : []),
+        ...(isStopping ? [] : [tell(toTurn, { _tag: "Look" } as const)])
       ],
       acts: [
+        ...actions,
         {
           _tag: "Ended",
           data,
-          counted: countedAs(data.ended!.outcome, { payload }),
-          output: outputOf({ payload }),
+          counted: countedAs(outcome, draft),
+          output: outputOf(draft),
           ref: refOf(context, conversation)
         }
       ]
@@ -209,31 +255,53 @@ export const make = Effect.gen(function* () {
     const moved = move(TurnMachine.Turn, state, event, context)
     if (typeof moved === "string") return moved
     const siblings = new Siblings(agent, context)
+    const { actions, draft } = moved
     const now: TurnState = { ...moved.after, ended: remember(state, moved.after, context.nextId) }
-    const decided = { runes: [moved.draft], state: now }
-    if (now.state === "streaming" && state.state === "idle") {
-      const input = event._tag === "start_turn" || event._tag === "steer" ? event.input : ""
-      return { ...decided, ...began(now, input, siblings, context) }
+    if (state.state === "idle" && (event._tag === "start_turn" || event._tag === "steer")) {
+      return began(draft, now, event, siblings, context)
     }
-    if (OUTCOMES[now.state] !== undefined && state.state !== now.state) {
-      const { acts, tells } = ended(state, now, moved.draft.payload, siblings, context)
-      return { ...decided, tells, acts: [...moved.actions, ...acts] }
+    if (isEnd(state.data, now.data)) {
+      const { turnId } = now.data
+      if (!isUncounted(state, siblings, context)) return ended(state, now, moved, event, siblings, context)
+      const used = tell(siblings.toLife, { _tag: "Used", turnId: turnId!, spent: {} })
+      return { runes: [], tells: [used, tell(siblings.toTurn, { _tag: "End", event })] }
     }
-    if (now.state !== "idle") return { ...decided, acts: moved.actions }
+    const decided = { runes: [draft], state: now, acts: actions }
+    if (now.state !== "idle") return decided
     const cut = event._tag === "turn_finalized" && event.forced === true ? forced(now, siblings) : []
-    return { ...decided, tells: [...cut, tell(siblings.toTurn, { _tag: "Look" })], acts: moved.actions }
+    return { ...decided, tells: [...cut, tell(siblings.toTurn, { _tag: "Look" })] }
+  }
+
+  /** As `step`, where the time is counted. */
+  const end = (state: TurnState, event: TurnMachine.Event, context: Context): Decision<TurnState, Act> | Refusal => {
+    const moved = move(TurnMachine.Turn, state, event, context)
+    if (typeof moved === "string") return moved
+    const now: TurnState = { ...moved.after, ended: remember(state, moved.after, context.nextId) }
+    return ended(state, now, moved, event, new Siblings(agent, context), context)
   }
 
   const over = (
     state: TurnState,
-    { ending, turnId }: Extract<TurnMessage, { _tag: "Over" }>,
+    { ending, exit, turnId }: Extract<TurnMessage, { _tag: "Over" }>,
     context: Context
   ): Decision<TurnState, Act> | Refusal => {
     if (state.data.turnId !== turnId) return "stale"
-    if (state.state === "interrupted") return step(state, { _tag: "turn_finalized", turnId }, context)
-    if (ending._tag !== "stream_error") return step(state, ending, context)
-    const retry = ending.retry === true && isOffered(ending.errorType, new Siblings(agent, context))
-    return step(state, { ...ending, retry }, context)
+    const siblings = new Siblings(agent, context)
+    const { worker } = siblings
+    if (state.state === "streaming" && ending._tag === "response_done" && exit?.outcome._tag === "Success") {
+      return step(state, { ...ending, exit: { runId: exit.runId, seq: worker.now?.data.sessionSeq ?? 0 } }, context)
+    }
+    const isKept = ending._tag === "stream_error" && ending.retry === true && isOffered(ending.errorType, siblings)
+    const event: TurnMachine.Event =
+      state.state === "interrupted"
+        ? { _tag: "turn_finalized", turnId }
+        : ending._tag === "stream_error"
+          ? { ...ending, retry: isKept }
+          : ending
+    const decided = step(state, event, context)
+    if (exit === undefined) return decided
+    const end: Decision<TurnState, Act> = typeof decided === "string" ? { runes: [] } : decided
+    return { ...end, tells: [...(end.tells ?? []), tell(siblings.toWorker, { _tag: "SessionExited", ...exit })] }
   }
 
   const lost = (
@@ -255,6 +323,8 @@ export const make = Effect.gen(function* () {
         return { runes: [], tells: next(setting, place, context) }
       case "Over":
         return over(state, message, context)
+      case "End":
+        return end(state, message.event, context)
       case "Answer": {
         const payload = { agent_id: agent, turn_id: message.turnId, parent_id: message.parent }
         return {

@@ -6,7 +6,8 @@
  * A turn has no time limit of its own.
  */
 import { Schema } from "effect"
-import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { define, evolve, illegal, on, postpone, type Snapshot, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State = "idle" | "streaming" | "tool_executing" | "completed" | "interrupted" | "error"
 
@@ -15,6 +16,12 @@ export const Source = Schema.Literals(["resume", "steer", "queue"])
 export type Source = typeof Source.Type
 
 const turnId = Schema.String
+/** The turn begins with its run, which has said so: what the worker knows of it. */
+const run = Schema.optional(
+  Schema.Struct({ seq: Schema.Int, pid: Schema.optional(Schema.Int), sessionId: Schema.optional(Schema.String) })
+)
+/** The turn ends with its run, which has ended well. */
+const exit = Schema.optional(Schema.Struct({ runId: Schema.String, seq: Schema.Int }))
 /** What its work gets to stop by itself; as before where left out. */
 const graceMillis = Schema.optional(Schema.Finite)
 
@@ -27,12 +34,13 @@ export const Event = Schema.Union([
     /** The messages that the input carries; offered again under the same ids when a crash ends the turn. */
     messageIds: Schema.Array(Schema.String),
     graceMillis,
+    run,
     at: Schema.Finite
   }),
   Schema.TaggedStruct("assistant_delta", { turnId, content: Schema.String }),
   Schema.TaggedStruct("tool_calls_received", { turnId, callIds: Schema.Array(Schema.String) }),
   /** The provider has answered without tool calls. */
-  Schema.TaggedStruct("response_done", { turnId, finalOutput: Schema.String, usage: Schema.Unknown }),
+  Schema.TaggedStruct("response_done", { turnId, finalOutput: Schema.String, usage: Schema.Unknown, exit }),
   Schema.TaggedStruct("stream_error", {
     turnId,
     errorType: Schema.String,
@@ -165,6 +173,9 @@ export const nextOf = <A extends { readonly source: Source; readonly messages: R
 
 const update = on<Event, Data>()
 
+/** Nothing is left to stop: the turn's last rune finalizes it. */
+const finalize = (data: Data): Event => ({ _tag: "turn_finalized", turnId: data.turnId ?? "" })
+
 /** Two steers before the next turn starts are one input of it. */
 const added = (before: Steer | null, { turnId, input, messageIds }: Steer): Steer =>
   before === null
@@ -271,6 +282,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       fires: (data) => ({ _tag: "turn_finalized", turnId: data.turnId ?? "", forced: true })
     }
   },
+  passing: { completed: finalize, error: finalize },
   fields: {
     "turn.started": (data, event) => ({
       turn_id: data.turnId,
@@ -308,9 +320,9 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     idle: { enter: "TakeNext" },
     streaming: { enter: "StreamResponse" },
     tool_executing: { enter: "RunTools" },
-    completed: { enter: "FinalizeTurn" },
+    completed: {},
     interrupted: { enter: "FinalizeTurn", timeout: "grace" },
-    error: { enter: "FinalizeTurn" }
+    error: {}
   },
   table: {
     idle: {
@@ -355,3 +367,7 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     error: { ...past, ...waits, turn_finalized: to("idle") }
   }
 })
+
+/** One rune of a turn, folded in. A rune of an older daemon finalizes a turn that its last rune finalizes today. */
+export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
+  rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

@@ -9,16 +9,19 @@
  * append that counts it as started; whatever ends a run ends its turn in the same append,
  * and names the run.
  */
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
+import { workerKinds } from "./AgentKinds.ts"
 import { Duration, Effect } from "effect"
 import { actor, type Context, type Decision, type Refusal, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
-import { evolve } from "../event-actor/StateMachine.ts"
+import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
+import { joined, move } from "../event-actor/StateMachineActor.ts"
 import type { RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { isActive, move, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
+import { isActive, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
 import { next, untilDue } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
@@ -42,22 +45,35 @@ type Handle = ActorHandle<WorkerState, WorkerMessage>
 
 export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
+const readWorker = reader(workerKinds)
+type Started = Extract<
+  RuneOf<typeof workerKinds, Pick<Rune, "at" | "eventId" | "kind" | "payload" | "seq">>,
+  { readonly kind: "worker.started" }
+>
+
 /** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
-const begun = (rune: Pick<Rune, "eventId" | "seq" | "at" | "payload">): WorkerState => ({
-  incarnation: Number(rune.payload["incarnation"]),
-  began: rune.eventId,
+const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
+  incarnation: payload.incarnation,
+  began: eventId,
   now: {
     state: WorkerMachine.Worker.initial,
     // runes of before know no prompt here
-    data: { ...WorkerMachine.initial(), ...(rune.payload["initial"] as WorkerMachine.Data) },
-    entered: rune.eventId,
-    seq: rune.seq,
-    at: rune.at
+    data: { ...WorkerMachine.initial(), ...payload.initial },
+    entered: eventId,
+    seq,
+    at
   }
 })
 
-export const apply = (state: WorkerState, rune: Rune): WorkerState => {
-  if (rune.kind === "worker.started") return begun(rune)
+/** `isJoined`: a rune of its agent's turn, with which the run is up or has ended. */
+export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): WorkerState => {
+  const own = readWorker(rune)
+  if (own?.kind === "worker.started") return begun(own)
+  if (isJoined && state.now !== undefined) {
+    const event = WorkerMachine.joins(rune)
+    if (event === undefined) throw notJoined(WorkerMachine.Worker, rune)
+    return { ...state, now: evolveBy(WorkerMachine.Worker, state.now, event, rune) }
+  }
   return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
 }
 
@@ -132,23 +148,24 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** The first turn is durable with the start of its run. */
+  /** The run is up: its first turn begins, and says so. */
   const first = (
-    { data: { messageIds, prompt, runId } }: WorkerSnapshot,
+    { data: { messageIds, prompt } }: WorkerSnapshot,
+    { pid, runId, seq, sessionId }: Extract<WorkerMachine.Event, { _tag: "SessionStarted" }>,
     { toTurn }: Siblings,
     { now }: Context
-  ): ReadonlyArray<Tell> => [
+  ): Tell =>
     tell(toTurn, {
       _tag: "start_turn",
-      turnId: runId!,
+      turnId: runId,
       agentId: agent,
       input: prompt ?? "",
       source: "queue",
       messageIds,
       graceMillis: Duration.toMillis(config().interruptGrace),
+      run: { seq, ...(pid === undefined ? {} : { pid }), ...(sessionId === undefined ? {} : { sessionId }) },
       at: now
     })
-  ]
 
   /** Its turn is interrupted first, so that what it was asked is offered again; a person who drops it has said so. */
   const cancelled = (
@@ -170,7 +187,6 @@ export const make = Effect.gen(function* () {
 
   const follow = (
     event: WorkerMachine.Event,
-    before: WorkerSnapshot,
     after: WorkerSnapshot,
     actions: ReadonlyArray<WorkerMachine.Action>,
     siblings: Siblings,
@@ -178,7 +194,6 @@ export const make = Effect.gen(function* () {
   ): ReadonlyArray<Tell> => {
     const cancels = actions.some(({ _tag }) => _tag === "CancelSession")
     const tells = cancels ? [...cancelled(event, after, siblings)] : []
-    if (event._tag === "SessionStarted") tells.push(...first(before, siblings, context))
     if (after.state === "BuildingPrompt") {
       tells.push(tell(context.self as never, { _tag: "Look" }))
     }
@@ -214,13 +229,17 @@ export const make = Effect.gen(function* () {
     if (typeof moved === "string") return moved
     const { after, actions, draft } = moved
     const siblings = new Siblings(agent, context)
+    // the turn's rune says it for both
+    if (event._tag === "SessionStarted" && siblings.turn.state === "idle") {
+      return { runes: [], tells: [first(now, event, siblings, context)] }
+    }
     const fatal = after.state === "Stopped" ? after.data.fatal : null
     const { life } = siblings
     const isFailure = fatal !== null && life.state !== "terminated" && life.state !== "failed"
     return {
       runes: [draft],
       state: { ...state, now: after },
-      tells: follow(event, now, after, actions, siblings, context),
+      tells: follow(event, after, actions, siblings, context),
       acts: [
         ...actions,
         ...(isFailure
@@ -228,6 +247,16 @@ export const make = Effect.gen(function* () {
           : [])
       ]
     }
+  }
+
+  const join = (state: WorkerState, rune: Rune, context: Context) => {
+    const event = WorkerMachine.joins(rune)
+    if (event === undefined || state.now === undefined) return undefined
+    const moved = joined(WorkerMachine.Worker, state.now, event, rune)
+    if (typeof moved === "string") return moved
+    const { actions, after } = moved
+    const tells = follow(event, after, actions, new Siblings(agent, context), context)
+    return { state: { ...state, now: after }, tells, acts: actions }
   }
 
   const decide = (state: WorkerState, message: WorkerMessage, context: Context) => {
@@ -360,6 +389,7 @@ export const make = Effect.gen(function* () {
   return actor<WorkerState, WorkerMessage, Act>({
     initial: fresh,
     decide,
+    join,
     apply,
     comesBack: (before, after) => before.now?.state !== after.now?.state,
     timers: ({ now }) => {

@@ -3,22 +3,25 @@
  *
  * Guarantees: an alert is queued once, durably, before it is mailed, and stays
  * queued until the server took it or it was given up with a rune that says so;
- * a restart goes on from the log alone; `alert.sent` is durable right after the
+ * a restart goes on after the last rune that was looked at, from the log alone; `alert.sent` is durable right after the
  * server's answer (killed between the two, the mail is sent again under the same
  * Message-ID); without a mail section nothing is tried, and what was queued goes
  * out once there is one.
  */
 import { createHash, hash } from "node:crypto"
 import { hostname } from "node:os"
-import { Clock, Duration, Effect, Result, Stream } from "effect"
+import { Clock, Duration, Effect, Result } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import type { Rune, RuneDraft } from "../event-log/Rune.ts"
 import { Redact } from "../event-log/Redact.ts"
+import { agentKinds } from "../agents/AgentKinds.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
+import * as AlertKinds from "./AlertKinds.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
 
@@ -124,12 +127,15 @@ const due = Effect.fnUntraced(function* (state: Outbox.State) {
   return { jobs, wait: Math.max(0, next - now) }
 })
 
+const readOutput = reader({ "run.output": agentKinds["run.output"] })
+
 const lastLines = Effect.fnUntraced(function* (alert: Alert) {
   const log = yield* EventLog
   const runes = yield* log.tail({ stream: alert.stream, actor: alert.actor, kinds: ["run.output"] }, OUTPUT_RUNES)
   return runes
-    .filter((rune) => alert.runId === null || rune.payload["runId"] === alert.runId)
-    .flatMap((rune) => String(rune.payload["text"] ?? "").split("\n"))
+    .flatMap((rune) => readOutput(rune)?.payload ?? [])
+    .filter(({ runId }) => alert.runId === null || runId === alert.runId)
+    .flatMap(({ text }) => text.split("\n"))
     .slice(-OUTPUT_LINES)
 })
 
@@ -169,7 +175,8 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
     return rejected.length === 0 ? Effect.void : Effect.logWarning(`alert mail: refused for ${rejected.join(", ")}`)
   }
   const { message, remedy } = result.failure
-  return draft.payload["nextAt"] === null
+  const failed = AlertKinds.readAlert(draft)
+  return failed?.kind === "alert.failed" && failed.payload.nextAt === null
     ? Effect.logError(`alert mail given up: ${message}. ${remedy}`)
     : Effect.logWarning(`alert mail not sent: ${message}. ${remedy}`)
 }
@@ -178,10 +185,9 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
 export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {}) {
   const log = yield* EventLog
   const outbox = yield* LiveOutbox
-  const cursor = yield* outbox.look((state) => Effect.succeed(state.cursor))
-  const queueing = Stream.runForEachArray(log.subscribe({ after: cursor, kinds }), (runes) =>
-    outbox.commit(queue(runes))
-  )
+  // what it queued last is behind it, also where its position was lost
+  const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
+  const queueing = log.follow("alerter", { after, kinds }, (runes) => outbox.commit(queue(runes)))
   const sending = Effect.gen(function* () {
     for (;;) {
       const { jobs, wait } = yield* outbox.look(due)

@@ -208,6 +208,17 @@ const activities = (machine: AnyMachine): string | undefined => {
   return rows.length === 0 ? undefined : markdown(["State", "Enter activity"], rows)
 }
 
+/** States that are left in the rune that enters them. */
+const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
+  const states = Object.entries(machine.passing ?? {}) as ReadonlyArray<
+    [string, ((data: unknown) => { readonly _tag: string }) | undefined]
+  >
+  const rows = states.flatMap(([state, by]) => (by === undefined ? [] : [[`\`${state}\``, `\`${by(initial)._tag}\``]]))
+  return rows.length === 0
+    ? undefined
+    : markdown(["Nothing waits in", "The rune that enters it also leaves it, by"], rows)
+}
+
 /** What a kind's fields are called: asked of the machine itself, with its first data and each event that leads to the kind. */
 const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
   const all = edges(machine)
@@ -241,6 +252,7 @@ export const chapter = ({ about, initial, kinds, machine }: Described): string =
     transitions(machine),
     timeouts(machine, initial),
     activities(machine),
+    passing(machine, initial),
     kindsOf(machine, kinds, initial),
     `<details><summary>What is refused</summary>\n\n${refusals(machine)}\n\n</details>`
   ]

@@ -6,7 +6,7 @@
  * the same table that it reads. A machine's runes carry the whole event, so
  * `fold` over them gives the live state.
  */
-import type { Payload } from "../event-log/Rune.ts"
+import type { Payload, Rune } from "../event-log/Rune.ts"
 
 export type Tagged = { readonly _tag: string }
 
@@ -84,6 +84,8 @@ export interface Machine<
   readonly updates: { readonly [u in U]: (data: D, event: E) => D }
   readonly actions: { readonly [a in A["_tag"]]: (data: D, event: E) => Extract<A, { _tag: a }> }
   readonly timers: { readonly [t in T]: Timer<E, D> }
+  /** States that nothing waits in: the rune that enters one also leaves it, by this event of its own. */
+  readonly passing?: { readonly [s in S]?: (data: D) => E }
   /** What a kind of rune says in fields of its own, besides the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
   readonly states: { readonly [s in S]: StateSpec<NoInfer<T>, V> }
@@ -142,6 +144,9 @@ export const illegal = fill("illegal")
 export type Step<S, D, A> =
   | {
       readonly _tag: "Moved"
+      /** Where the rune leads. */
+      readonly to: S
+      /** Where the machine is then: further on where it passes through `to`. */
       readonly state: S
       readonly data: D
       readonly kind: string
@@ -150,6 +155,9 @@ export type Step<S, D, A> =
       readonly reenter: boolean
     }
   | { readonly _tag: "Refused"; readonly why: Refusal }
+
+/** A step that moved the machine. */
+export type Went<S, D, A> = Extract<Step<S, D, A>, { readonly _tag: "Moved" }>
 
 const refused = {
   postpone: { _tag: "Refused", why: "postpone" },
@@ -188,8 +196,9 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   const next = cell.set === undefined ? data : machine.updates[cell.set]!(data, event)
   const taken = takenOf(machine, cell.then, next, event)
   const kind = taken.rune ?? machine.rune
-  return {
+  const moved: Went<S, D, A> = {
     _tag: "Moved",
+    to: taken.to,
     state: taken.to,
     data: next,
     kind,
@@ -197,6 +206,19 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
     actions: taken.act === undefined ? NONE : taken.act.map((tag) => machine.actions[tag](next, event)),
     reenter: taken.reenter === true
   }
+  const passes = machine.passing?.[taken.to]
+  return passes === undefined ? moved : through(machine, moved, passes(next))
+}
+
+/** On from a state that nothing waits in. */
+const through = <S extends string, E extends Tagged, D, A extends Tagged>(
+  machine: Machine<S, E, D, A>,
+  moved: Went<S, D, A>,
+  event: E
+): Step<S, D, A> => {
+  const on = step(machine, moved.to, moved.data, event)
+  if (on._tag === "Refused") return moved
+  return { ...moved, state: on.state, data: on.data, actions: [...moved.actions, ...on.actions] }
 }
 
 /** Where a machine stands: what a fold yields. */
@@ -224,21 +246,40 @@ export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,
   rune: Moved
+): Snapshot<S, D> => evolveBy(machine, snapshot, rune.payload["event"] as E, rune)
+
+/** A rune that is this event to the machine: its own, or one that it joined. */
+export const evolveBy = <S extends string, E extends Tagged, D, A extends Tagged>(
+  machine: Machine<S, E, D, A>,
+  snapshot: Snapshot<S, D>,
+  event: E,
+  rune: Pick<Moved, "at" | "eventId" | "seq">
 ): Snapshot<S, D> => {
-  const event = rune.payload["event"] as E
   const result = step(machine, snapshot.state, snapshot.data, event)
-  if (result._tag === "Refused") {
-    throw new Error(
-      `${machine.name}: rune ${rune.eventId} (${event?._tag}) is ${result.why} in ${snapshot.state}: the log does not fold`
-    )
-  }
-  const same = result.state === snapshot.state
+  if (result._tag === "Moved") return advance(snapshot, result, rune)
+  throw new Error(
+    `${machine.name}: rune ${rune.eventId} (${event?._tag}) is ${result.why} in ${snapshot.state}: the log does not fold`
+  )
+}
+
+/** A rune names a machine that it does not concern: a broken log. */
+export const notJoined = ({ name }: { readonly name: string }, { eventId, kind }: Pick<Rune, "eventId" | "kind">) =>
+  new Error(`${name}: rune ${eventId} (${kind}) is nothing that it joins: the log does not fold`)
+
+/** Where a step leads that this rune states. */
+export const advance = <S, D, A>(
+  before: Snapshot<S, D>,
+  moved: Went<S, D, A>,
+  { at, eventId, seq }: Pick<Moved, "at" | "eventId" | "seq">
+): Snapshot<S, D> => {
+  const isSame = moved.state === before.state
+  const stays = isSame && !moved.reenter
   return {
-    state: result.state,
-    data: result.data,
-    entered: same && !result.reenter ? snapshot.entered : rune.eventId,
-    seq: same && !result.reenter ? snapshot.seq : rune.seq,
-    at: same ? snapshot.at : rune.at
+    state: moved.state,
+    data: moved.data,
+    entered: stays ? before.entered : eventId,
+    seq: stays ? before.seq : seq,
+    at: isSame ? before.at : at
   }
 }
 

@@ -17,22 +17,17 @@ import {
   type Draft,
   type EventSourcedActor,
   type Following,
+  type Refusal,
   Refuse,
   type Timer
 } from "./EventSourcedActor.ts"
 import { refused } from "./Refused.ts"
-import { type Machine, type Snapshot, step, type Step, type Tagged } from "./StateMachine.ts"
-
-/** Where the machine stands. */
-export interface MachineState<S, D> extends Snapshot<S, D> {
-  /** The rune that entered the state, by its seq in the stream; 0 before the first one. */
-  readonly seq: number
-}
+import { advance, evolve, evolveBy, type Machine, notJoined, type Snapshot, step, type Tagged } from "./StateMachine.ts"
 
 /** One move, as siblings and other scopes hear of it. */
 export interface Moved<S, E, D> {
-  readonly before: MachineState<S, D>
-  readonly after: MachineState<S, D>
+  readonly before: Snapshot<S, D>
+  readonly after: Snapshot<S, D>
   readonly event: E
   readonly context: Context
   /** The sibling's rune, where the machine joined one. */
@@ -52,13 +47,13 @@ export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, 
   /** What siblings and other scopes hear of a move, what is done besides the table's own actions, what an asker is told. */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
   /** The event that a sibling's rune is to this machine; undefined where the rune does not concern it. Pure. */
-  readonly joins?: (rune: Rune, state: MachineState<S, D>) => E | undefined
+  readonly joins?: (rune: Rune, state: Snapshot<S, D>) => E | undefined
   /** Actions of the table and of `follow`, after the commit. */
-  readonly perform?: (action: A | X, acting: Acting<MachineState<S, D>, E, F>) => Effect.Effect<void, unknown, R> | void
+  readonly perform?: (action: A | X, acting: Acting<Snapshot<S, D>, E, F>) => Effect.Effect<void, unknown, R> | void
   /** The enter activities of the table, by name. */
   readonly run?: (
     activity: Activity,
-    acting: Acting<MachineState<S, D>, E, F>
+    acting: Acting<Snapshot<S, D>, E, F>
   ) => Effect.Effect<void, unknown, R | Scope.Scope>
   /** The scope ends (normally) once a final state is committed and acted on; default: the machine stays and refuses. */
   readonly endsWhenFinal?: boolean
@@ -70,26 +65,42 @@ const NONE: ReadonlyArray<never> = []
 export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   data: D
-): MachineState<S, D> => ({ state: machine.initial, data, entered: 0, at: 0, seq: 0 })
+): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, at: 0, seq: 0 })
 
-type Went<S, D, A> = Extract<Step<S, D, A>, { _tag: "Moved" }>
+/** One event of a table: the rune that states it, where it leads, and what is to be done. */
+export interface Move<S, D, A> {
+  readonly draft: Draft
+  readonly after: Snapshot<S, D>
+  readonly actions: ReadonlyArray<A>
+}
 
-const next = <S, D, A>(
-  before: MachineState<S, D>,
-  moved: Went<S, D, A>,
-  eventId: number,
-  seq: number,
-  at: number
-): MachineState<S, D> => {
-  const isSame = moved.state === before.state
-  const stays = isSame && !moved.reenter
+/** `index`: how many runes of the same decision come before it. */
+export const move = <S extends string, E extends Tagged, D, A extends Tagged>(
+  machine: Machine<S, E, D, A>,
+  before: Snapshot<S, D>,
+  event: E,
+  { nextId, nextSeq, now }: Pick<Context, "nextId" | "nextSeq" | "now">,
+  index = 0
+): Move<S, D, A> | Refusal => {
+  const moved = step(machine, before.state, before.data, event)
+  if (moved._tag === "Refused") return moved.why
+  const { actions, kind, payload, to } = moved
   return {
-    state: moved.state,
-    data: moved.data,
-    entered: stays ? before.entered : eventId,
-    at: isSame ? before.at : at,
-    seq: stays ? before.seq : seq
+    draft: { kind, from: before.state, to, trigger: event._tag, payload },
+    after: advance(before, moved, { eventId: nextId + index, seq: nextSeq + index, at: now }),
+    actions
   }
+}
+
+/** The same for a sibling's rune, which is this event to the machine: it has no rune of its own. */
+export const joined = <S extends string, E extends Tagged, D, A extends Tagged>(
+  machine: Machine<S, E, D, A>,
+  before: Snapshot<S, D>,
+  event: E,
+  rune: Pick<Rune, "eventId" | "seq" | "at">
+): Omit<Move<S, D, A>, "draft"> | Refusal => {
+  const moved = step(machine, before.state, before.data, event)
+  return moved._tag === "Refused" ? moved.why : { after: advance(before, moved, rune), actions: moved.actions }
 }
 
 /** Whether some state has one. */
@@ -103,44 +114,39 @@ class TableActor<S extends string, E extends Tagged, D, A extends Tagged, X exte
     this.parts = parts
   }
 
-  decide(before: MachineState<S, D>, event: E, context: Context) {
-    const { machine } = this.parts
-    const moved = step(machine, before.state, before.data, event)
-    if (moved._tag === "Refused") return moved.why
-    const after = next(before, moved, context.nextId, context.nextSeq, context.now)
+  decide(before: Snapshot<S, D>, event: E, context: Context) {
+    const moved = move(this.parts.machine, before, event, context)
+    if (typeof moved === "string") return moved
+    const { actions, after, draft } = moved
     const more = this.follow(before, after, event, context, undefined)
     if (more instanceof Refuse) return more
-    const { kind, payload } = moved
-    const rune: Draft = { kind, from: before.state, to: moved.state, trigger: event._tag, payload }
     // nearly always; a spread costs as much as the step
-    if (more === undefined) return { runes: [rune], state: after, acts: moved.actions }
-    const runes = [more.moves === undefined ? rune : { ...rune, moves: more.moves }]
-    return { runes, state: after, ...more, acts: actsOf(moved.actions, more.acts) }
+    if (more === undefined) return { runes: [draft], state: after, acts: actions }
+    const runes = [more.moves === undefined ? draft : { ...draft, moves: more.moves }]
+    return { runes, state: after, ...more, acts: actsOf(actions, more.acts) }
   }
 
-  join(before: MachineState<S, D>, rune: Rune, context: Context) {
+  join(before: Snapshot<S, D>, rune: Rune, context: Context) {
     const event = this.parts.joins?.(rune, before)
     if (event === undefined) return undefined
-    const moved = step(this.parts.machine, before.state, before.data, event)
-    if (moved._tag === "Refused") return moved.why
-    const after = next(before, moved, rune.eventId, rune.seq, rune.at)
-    const more = this.follow(before, after, event, context, rune)
+    const moved = joined(this.parts.machine, before, event, rune)
+    if (typeof moved === "string") return moved
+    const more = this.follow(before, moved.after, event, context, rune)
     if (more instanceof Refuse) return more
-    return { state: after, ...more, acts: actsOf(moved.actions, more?.acts) }
+    return { state: moved.after, ...more, acts: actsOf(moved.actions, more?.acts) }
   }
 
-  apply(before: MachineState<S, D>, rune: Rune, isJoined: boolean): MachineState<S, D> {
+  apply(before: Snapshot<S, D>, rune: Rune, isJoined: boolean): Snapshot<S, D> {
     const { joins, machine } = this.parts
-    const event = isJoined ? joins?.(rune, before) : (rune.payload["event"] as E)
-    const moved = event === undefined ? undefined : step(machine, before.state, before.data, event)
-    if (moved?._tag === "Moved") return next(before, moved, rune.eventId, rune.seq, rune.at)
-    const why = moved === undefined ? `is nothing that ${machine.name} joins` : `is ${moved.why} in ${before.state}`
-    throw new Error(`${machine.name}: rune ${rune.eventId} (${rune.kind}) ${why}: the log does not fold`)
+    if (!isJoined) return evolve(machine, before, rune)
+    const event = joins?.(rune, before)
+    if (event === undefined) throw notJoined(machine, rune)
+    return evolveBy(machine, before, event, rune)
   }
 
   private follow(
-    before: MachineState<S, D>,
-    after: MachineState<S, D>,
+    before: Snapshot<S, D>,
+    after: Snapshot<S, D>,
     event: E,
     context: Context,
     joined: Rune | undefined
@@ -148,7 +154,7 @@ class TableActor<S extends string, E extends Tagged, D, A extends Tagged, X exte
     return this.parts.follow?.({ before, after, event, context, joined })
   }
 
-  timers({ at, data, entered, seq, state }: MachineState<S, D>, began: number): ReadonlyArray<Timer<E>> {
+  timers({ at, data, entered, seq, state }: Snapshot<S, D>, began: number): ReadonlyArray<Timer<E>> {
     const { machine } = this.parts
     const timeout = machine.states[state].timeout
     if (timeout === undefined) return NONE
@@ -157,7 +163,7 @@ class TableActor<S extends string, E extends Tagged, D, A extends Tagged, X exte
     return [{ key: `${timeout}/${entered}`, since, after: after(data, since), message: fires(data), seq }]
   }
 
-  activities({ entered, seq, state }: MachineState<S, D>): ReadonlyArray<Activity> {
+  activities({ entered, seq, state }: Snapshot<S, D>): ReadonlyArray<Activity> {
     const name = this.parts.machine.states[state].enter
     return name === undefined ? NONE : [{ name, key: entered, seq }]
   }
@@ -176,23 +182,23 @@ export const stateMachineActor = <
   R = never
 >(
   parts: Parts<S, E, D, A, X, F, R>
-): EventSourcedActor<MachineState<S, D>, E, A | X, F, R> => {
+): EventSourcedActor<Snapshot<S, D>, E, A | X, F, R> => {
   const { endsWhenFinal, joins, machine, perform, run } = parts
   const of = new TableActor(parts)
-  return actor<MachineState<S, D>, E, A | X, F, R>({
+  return actor<Snapshot<S, D>, E, A | X, F, R>({
     initial: start(machine, parts.data),
     decide: (before, event, context) => of.decide(before, event, context),
     apply: (before, rune, isJoined) => of.apply(before, rune, isJoined),
     comesBack: (before, after) => before.state !== after.state,
     refused: (actor, { state }, event, why) => refused(machine, actor, state, event._tag, why),
     ...(joins && {
-      join: (before: MachineState<S, D>, rune: Rune, context: Context) => of.join(before, rune, context)
+      join: (before: Snapshot<S, D>, rune: Rune, context: Context) => of.join(before, rune, context)
     }),
     ...(has(machine.states, "timeout") && {
-      timers: (state: MachineState<S, D>, began: number) => of.timers(state, began)
+      timers: (state: Snapshot<S, D>, began: number) => of.timers(state, began)
     }),
-    ...(has(machine.states, "enter") && run && { activities: (state: MachineState<S, D>) => of.activities(state) }),
-    ...(endsWhenFinal === true && { ends: ({ state }: MachineState<S, D>) => machine.final.includes(state) }),
+    ...(has(machine.states, "enter") && run && { activities: (state: Snapshot<S, D>) => of.activities(state) }),
+    ...(endsWhenFinal === true && { ends: ({ state }: Snapshot<S, D>) => machine.final.includes(state) }),
     ...(perform && { perform }),
     ...(run && { run })
   })

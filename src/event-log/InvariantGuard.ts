@@ -11,6 +11,7 @@ import { type Payload, type Rune } from "./Rune.ts"
 export interface Seen {
   readonly kind: string
   readonly actor: string
+  readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: Payload
 }
@@ -75,4 +76,4 @@ export class InvariantGuard {
 export const none = (): InvariantGuard => new InvariantGuard([])
 
 /** What the guard sees of a rune that was read. */
-export const seen = ({ actor, kind, payload, to }: Rune): Seen => ({ kind, actor, to, payload })
+export const seen = ({ actor, kind, moves, payload, to }: Rune): Seen => ({ kind, actor, moves, to, payload })

@@ -3,7 +3,8 @@
  * runes that the guard is to see. Pure, and free of imports at run time but the hash: the
  * thread that verifies loads this file.
  */
-import { ChainWalk, type Problem } from "./ChainWalk.ts"
+import { ChainWalk } from "./ChainWalk.ts"
+import type { Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 /** A rune that the guard is to see, or that tells of an archive. */
@@ -12,6 +13,7 @@ export interface Looked {
   readonly stream: string
   readonly kind: string
   readonly actor: string
+  readonly moves: ReadonlyArray<string>
   readonly to: string | null
   readonly payload: string | null
   /** Without all of its payloads a stream shows no invariant here; its archive does. */
@@ -45,10 +47,10 @@ export class StoreWalk {
     const looked: Array<Looked> = []
     for (const rune of runes) {
       this.chain.next(rune)
-      const { actor, eventId, kind, payload, stream, to } = rune
+      const { actor, eventId, kind, moves, payload, stream, to } = rune
       if (payload === null) this.erased.add(stream)
       if (this.relevant.has(kind)) {
-        looked.push({ eventId, stream, kind, actor, to, payload, isErased: this.erased.has(stream) })
+        looked.push({ eventId, stream, kind, actor, moves, to, payload, isErased: this.erased.has(stream) })
       }
     }
     return looked

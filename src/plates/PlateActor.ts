@@ -7,7 +7,8 @@
  */
 import { Clock, Deferred, Effect, type FileSystem } from "effect"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
-import { type MachineState, start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import { start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import * as PlateState from "./PlateState.ts"
 import type { ProcessId } from "../backends/process/ProcessTable.ts"
@@ -19,7 +20,7 @@ import type { TranscriptView } from "./TranscriptView.ts"
 import { judge } from "./TranscriptRules.ts"
 import type { Cause } from "../event-log/Rune.ts"
 
-export type Stand = MachineState<PlateMachine.State, PlateState.Data>
+export type Stand = Snapshot<PlateMachine.State, PlateState.Data>
 export type Handle = ActorHandle<Stand, PlateMachine.Event, never>
 
 /** The table, and nothing besides: it has no actions, no timers and no activities. */

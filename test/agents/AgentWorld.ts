@@ -27,6 +27,8 @@ export const STREAM = "shop-1"
 
 const settings = Schema.decodeUnknownSync(AgentConfig)
 
+const OVER = ["turn.completed", "turn.error", "turn.finalized"]
+
 export class AgentWorld {
   readonly log: TestLog
   readonly reports: Array<AgentReport> = []
@@ -129,6 +131,12 @@ export class AgentWorld {
 
   kind(kind: string, count = 1): Effect.Effect<ReadonlyArray<Rune>> {
     const found = Effect.map(Effect.orDie(this.runes), (runes) => runes.filter((rune) => rune.kind === kind))
+    return until(found, (runes) => runes.length >= count)
+  }
+
+  /** Waits until so many turns are over: a turn that was interrupted is when its work has stopped. */
+  over(count = 1): Effect.Effect<ReadonlyArray<Rune>> {
+    const found = Effect.map(Effect.orDie(this.runes), (runes) => runes.filter(({ kind }) => OVER.includes(kind)))
     return until(found, (runes) => runes.length >= count)
   }
 

@@ -88,7 +88,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
   it.live("in the midst of a turn", () =>
     Effect.gen(function* () {
       const { run, world } = yield* make()
-      yield* world.kind("agent.busy")
+      yield* world.kind("turn.started")
       yield* run.say(usage)
       yield* ends(world)
     }).pipe(Effect.scoped)
@@ -97,7 +97,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
   it.live("while tools run", () =>
     Effect.gen(function* () {
       const { run, world } = yield* make()
-      yield* world.kind("agent.busy")
+      yield* world.kind("turn.started")
       yield* run.say(call)
       yield* world.kind("turn.tool_calls_received")
       yield* run.say(usage)
@@ -108,7 +108,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
   it.live("with the last words of a turn", () =>
     Effect.gen(function* () {
       const { run, turnId, world } = yield* make()
-      yield* world.kind("agent.busy")
+      yield* world.kind("turn.started")
       yield* run.say(usage, done(turnId))
       yield* ends(world)
     }).pipe(Effect.scoped)
@@ -118,7 +118,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
     Effect.gen(function* () {
       const { run, turnId, world } = yield* make()
       yield* run.say(done(turnId))
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       yield* run.say(usage)
       yield* ends(world)
     }).pipe(Effect.scoped)
@@ -127,7 +127,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
   it.live("as its run fails", () =>
     Effect.gen(function* () {
       const { run, world } = yield* make()
-      yield* world.kind("agent.busy")
+      yield* world.kind("turn.started")
       yield* run.say(usage, exited)
       yield* ends(world)
     }).pipe(Effect.scoped)
@@ -137,7 +137,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
     Effect.gen(function* () {
       const { run, turnId, world } = yield* make({ budget: { tokens: 1000 } })
       yield* run.say(usage, done(turnId), { _tag: "Exited", outcome: { _tag: "Success" } })
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       yield* worker(world, "BuildingPrompt")
       lower(world)
       yield* world.tree.send("more", "queue", caller)
@@ -149,7 +149,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
     Effect.gen(function* () {
       const { run, turnId, world } = yield* make({ budget: { tokens: 1000 } })
       yield* run.say(usage, done(turnId))
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       lower(world)
       yield* world.tree.send("more", "queue", caller)
       yield* ends(world)
@@ -160,7 +160,7 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
     it.live(`what it cut short is taken up by the next start as such (${mode})`, () =>
       Effect.gen(function* () {
         const { puppet, run, world } = yield* make(mode === "loop" ? { mode, prompt: "the standing task" } : {})
-        yield* world.kind("agent.busy")
+        yield* world.kind("turn.started")
         yield* run.say(usage)
         yield* ends(world)
         yield* world.tree.start(caller)
@@ -176,9 +176,9 @@ describe("a budget that is spent", { timeout: 30_000 }, () => {
   it.live("and had cut nothing short is no word of the next run's", () =>
     Effect.gen(function* () {
       const { puppet, run, turnId, world } = yield* make()
-      yield* world.kind("agent.busy")
+      yield* world.kind("turn.started")
       yield* run.say(done(turnId))
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       yield* run.say(usage)
       yield* ends(world)
       yield* world.tree.send("more", "queue", caller)

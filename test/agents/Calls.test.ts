@@ -200,7 +200,7 @@ describe("tool calls", () => {
       yield* asked(world)
       yield* world.kind("tool.started")
       yield* world.tree.interrupt(caller)
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       assert.deepStrictEqual(yield* statuses(world), ["cancelled", "cancelled"])
     }).pipe(Effect.scoped)
   )

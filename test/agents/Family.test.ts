@@ -245,7 +245,7 @@ describe("a parent that is started again", { timeout: 30_000 }, () => {
         const fleet = yield* w.open
         yield* begin(w, fleet)
         if (stands !== "at rest") yield* fleet.send("boss", { text: "work", how: "queue" }, w.caller)
-        if (stands === "amid a turn") yield* World.until(runesOf(w, "agent.busy"), (runes) => runes.length === 1)
+        if (stands === "amid a turn") yield* World.until(runesOf(w, "turn.started"), (runes) => runes.length === 1)
         if (stands === "cooling down") yield* World.untilAgent(fleet, "boss", ({ state }) => state === "CoolingDown")
         gate.hold(({ kind }) => kind === "agent.terminated")
         const again = yield* Effect.forkScoped(fleet.restart("boss", w.caller))
@@ -347,7 +347,7 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
       const fleet = yield* w.open
       yield* begin(w, fleet)
       yield* fleet.send("kid", { text: "hello", how: "queue" }, w.caller)
-      yield* World.until(runesOf(w, "turn.finalized"), (runes) => runes.length === 1)
+      yield* World.until(runesOf(w, "turn.completed"), (runes) => runes.length === 1)
       yield* fleet.stop("kid", w.caller)
       const told = yield* World.until(heard(w), (all) => all.length === 1)
       assert.strictEqual(told[0]!.from, "agentd")
@@ -422,7 +422,7 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
         { messageId: "plan/1/a/1", from: "plan:1", text: "x", alone: true }
       )
       yield* running(fleet, "kid")
-      yield* World.until(runesOf(w, "agent.busy"), (runes) => runes.length === 1)
+      yield* World.until(runesOf(w, "turn.started"), (runes) => runes.length === 1)
       const [turn] = yield* runesOf(w, "turn.started")
       const { message } = yield* report(w, fleet, "it works", String(turn!.payload["turn_id"]))
       assert.strictEqual(message, "Reported.")

@@ -130,7 +130,7 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
     Effect.gen(function* () {
       const { run, turnId, world } = yield* working()
       yield* run.say({ _tag: "Started" }, completed(turnId))
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       assert.lengthOf(yield* world.kind("turn.started"), 1)
     }).pipe(Effect.scoped)
   )
@@ -160,7 +160,7 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
     Effect.gen(function* () {
       const { run, turnId, world } = yield* working()
       yield* run.say(result("none"), call("a"), result("a"), result("a"), completed(turnId), call("b"), result("a"))
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       assert.deepStrictEqual(yield* statuses(world), ["success"])
       assert.deepStrictEqual((yield* world.log.verify).problems, [])
     }).pipe(Effect.scoped)
@@ -201,7 +201,7 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
       yield* run.say(call("a"), call("b"), asks("a"), { _tag: "ToolStarted", callId: "b" })
       yield* asked(world)
       yield* run.say(exited)
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       assert.deepStrictEqual((yield* statuses(world)).toSorted(), ["cancelled", "unknown"])
     }).pipe(Effect.scoped)
   )
@@ -252,7 +252,7 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
       const world = yield* makeWorld([], {}, { log, puppet: command })
       for (const n of [1, 2]) {
         yield* world.tree.send("work", "queue", caller)
-        yield* world.kind("turn.finalized", n)
+        yield* world.over(n)
       }
       assert.lengthOf(yield* world.kind("turn.completed"), 2)
     }).pipe(Effect.scoped)
@@ -330,7 +330,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
       yield* Effect.sleep(10)
       yield* run.say({ _tag: "Started" })
       yield* Fiber.join(done)
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       assert.deepStrictEqual(world.tree.turn().data.unfinished, [])
       yield* until(
         Effect.sync(() => world.tree.worker()!.state),
@@ -349,7 +349,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
       const first = yield* puppet.run()
       yield* world.tree.interruptMessage("m1", "not needed")
       yield* first.say({ _tag: "Started" })
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       yield* until(world.tree.fate("m1"), ({ _tag }) => _tag === "Ended")
       yield* world.tree.post({ messageId: "m2", text: "two", ...from })
       const second = yield* puppet.run(1)
@@ -357,7 +357,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
       yield* Effect.sleep(10)
       yield* second.say({ _tag: "Started" })
       yield* Fiber.join(done)
-      yield* world.kind("turn.finalized", 2)
+      yield* world.over(2)
       yield* until(world.tree.fate("m2"), ({ _tag }) => _tag === "Ended")
       assert.lengthOf(puppet.runs, 2)
     }).pipe(Effect.scoped)
@@ -368,7 +368,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
       const { puppet, run, world } = yield* working({ interruptGrace: "20ms" }, { deaf: true })
       yield* world.tree.post({ messageId: "m2", from: "plan:1", text: "two", alone: true })
       yield* world.tree.interrupt(caller)
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       yield* until(
         Effect.sync(() => run.kills),
         (kills) => kills > 0
@@ -458,7 +458,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
       yield* gate.caught
       world.barred = "it is paused"
       yield* gate.free
-      yield* world.kind("turn.finalized", 2)
+      yield* world.over(2)
       world.barred = undefined
       yield* world.tree.tenant.wake
       yield* until(
@@ -535,7 +535,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
         yield* world.kind("turn.assistant_delta")
         const id = world.tree.turn().data.messageIds[0]!
         yield* world.tree.interruptMessage(id, "enough")
-        yield* world.kind("turn.finalized")
+        yield* world.over()
         const live = yield* until(world.tree.fate(id), ({ _tag }) => _tag !== "Carried")
         assert.deepInclude(live, { _tag: "Ended", outcome: "interrupted", output: "half" })
         yield* world.lose

@@ -4,6 +4,7 @@
  * `LONG=1` takes every cut, else a sample of them.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, Layer } from "effect"
 import { rmSync } from "node:fs"
@@ -78,8 +79,15 @@ const settles = (recording: Recording, after: number) =>
       const isStopped = rows[0]?.state === "Stopped"
       // what is not done when an agent is stopped waits for its next start
       const broken = Laws.broken(runes).filter((line) => !isStopped || !line.startsWith("message"))
-      const began = runes.filter(({ kind }) => kind === "agent.busy").length
-      const idle = runes.filter(({ kind }) => kind === "agent.idle" || kind === "agent.terminated").length
+      const isMoved = ({ moves }: Rune) => moves.some((name) => name.startsWith("agent/"))
+      const count = (holds: (rune: Rune) => boolean) => runes.filter(holds).length
+      const began = count((rune) => rune.kind === "agent.busy" || (rune.kind === "turn.started" && isMoved(rune)))
+      const idle = count(
+        (rune) =>
+          rune.kind === "agent.idle" ||
+          rune.kind === "agent.terminated" ||
+          (rune.kind !== "turn.started" && isMoved(rune))
+      )
       const waits = isStopped || rows.every(({ inbox }) => inbox === 0)
       return { broken, turnsActive, waits, settled: idle >= began, rows: rows.map(({ state }) => state) }
     })

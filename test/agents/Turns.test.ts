@@ -19,18 +19,8 @@ describe("turns", () => {
       const [done] = yield* world.kind("turn.completed")
       assert.strictEqual(done!.payload["final_output"], "Hello, Ada.")
       yield* idle(world)
-      assert.deepStrictEqual(yield* world.kinds("turn/"), [
-        "turn.started",
-        "turn.assistant_delta",
-        "turn.completed",
-        "turn.finalized"
-      ])
-      assert.deepStrictEqual(yield* world.kinds("agent/"), [
-        "agent.spawning",
-        "agent.ready",
-        "agent.busy",
-        "agent.idle"
-      ])
+      assert.deepStrictEqual(yield* world.kinds("turn/"), ["turn.started", "turn.assistant_delta", "turn.completed"])
+      assert.deepStrictEqual(yield* world.kinds("agent/"), ["agent.spawning", "agent.ready"])
       assert.match(world.turns[0]!, /^\+/)
       assert.match(world.turns[1]!, /^completed /)
     }).pipe(Effect.scoped)
@@ -137,7 +127,7 @@ describe("turns", () => {
       yield* world.tree.send("work", "queue", caller)
       yield* world.kind("turn.started")
       yield* world.tree.interrupt(caller)
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       assert.strictEqual(world.tree.worker()!.data.totalErrors, 0)
     }).pipe(Effect.scoped)
   )
@@ -200,7 +190,7 @@ describe("turns", () => {
     Effect.gen(function* () {
       const world = yield* make([{ steps: [{ say: "ok" }] }], { backoff: { base: "1ms" } })
       yield* world.tree.send("one", "queue", caller)
-      yield* world.kind("turn.finalized")
+      yield* world.over()
       yield* world.lose
       yield* world.open
       yield* world.tree.send("two", "queue", caller)

@@ -162,7 +162,7 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
     const decision = decide(channel, viewOf(outside, open), input, { eventId: eventId + 1, seq: eventId + 1 })
     for (const draft of decision.drafts) {
       const payload = JSON.parse(JSON.stringify(draft.payload))
-      const rune = { from: null, to: null, trigger: null, ...draft, actor: draft.actor!, payload }
+      const rune = { from: null, to: null, trigger: null, moves: [], ...draft, actor: draft.actor!, payload }
       assert.isTrue(rules.kinds.accepts(draft.kind, rune.payload), `${draft.kind} ${JSON.stringify(rune.payload)}`)
       assert.include<string>(kinds, draft.kind)
       assert.isUndefined(rules.guard.check(guard, rune), `${draft.actor} ${draft.trigger}`)

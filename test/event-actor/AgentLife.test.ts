@@ -95,13 +95,13 @@ const forms = [
     form: "runes of their own",
     isJoined: false,
     starts: ["turn.started", "inbox.delivered", "agent.busy"],
-    ends: ["turn.completed", "agent.idle", "turn.finalized"]
+    ends: ["turn.completed", "agent.idle"]
   },
   {
     form: "one rune for one fact",
     isJoined: true,
     starts: ["turn.started"],
-    ends: ["turn.completed", "turn.finalized"]
+    ends: ["turn.completed"]
   }
 ]
 for (const { ends, form, isJoined, starts } of forms) {

@@ -16,14 +16,15 @@ import type { ActorHandle } from "../../src/event-actor/ActorHandle.ts"
 import type { System } from "../../src/event-actor/ActorSystem.ts"
 import { type Context, tell, type Tell } from "../../src/event-actor/EventSourcedActor.ts"
 import { fold, unheard } from "../../src/event-actor/ScopeFold.ts"
-import { type MachineState, type Moved, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+import { type Moved, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../../src/event-actor/StateMachine.ts"
 import { causeOf, type Rune } from "../../src/event-log/Rune.ts"
 import { scopeIn } from "./Lab.ts"
 
-type InboxState = MachineState<"Open", Inbox.Data>
-type TurnState = MachineState<Turn.State, Turn.Data>
-type AgentState = MachineState<Agent.State, Agent.Data>
-type ConversationState = MachineState<Conversation.State, Conversation.Data>
+type InboxState = Snapshot<"Open", Inbox.Data>
+type TurnState = Snapshot<Turn.State, Turn.Data>
+type AgentState = Snapshot<Agent.State, Agent.Data>
+type ConversationState = Snapshot<Conversation.State, Conversation.Data>
 type ConversationHandle = ActorHandle<ConversationState, Conversation.Event>
 
 /** What the process is given; the only action of a plain turn. */
@@ -49,10 +50,11 @@ const nextTurn = (
   { agent, conversation }: Around,
   inbox: Inbox.Data,
   turn: TurnState,
-  { now, nextId, read, ref }: Context
+  life: Agent.State,
+  { now, nextId, ref }: Context
 ): ReadonlyArray<Tell> => {
   const names = namesOf(agent)
-  if (turn.state !== "idle" || read<AgentState>(names.agent).state !== "idle") return []
+  if (turn.state !== "idle" || life !== "idle") return []
   // A hint: who pauses it meanwhile has the last word, by message.
   const { state } = conversation.state
   if (state !== "active" && state !== "created") return []
@@ -74,34 +76,30 @@ const nextTurn = (
   ]
 }
 
-const eventOf = (rune: Rune): Turn.Event => rune.payload["event"] as Turn.Event
-
 const inboxActor = (around: Around) =>
   stateMachineActor<"Open", Inbox.Event, Inbox.Data, never>({
     machine: Inbox.Inbox,
     data: Inbox.initial,
-    joins: (rune) => {
-      const event = eventOf(rune)
-      if (rune.kind !== "turn.started" || event._tag !== "start_turn") return undefined
-      return { _tag: "Delivered", runId: event.turnId, messageIds: event.messageIds }
-    },
+    joins: Inbox.joins,
     follow: ({ after, context, event }) =>
       event._tag !== "Received"
         ? undefined
         : {
-            tells: nextTurn(around, after.data, context.read<TurnState>(namesOf(around.agent).turn), context),
+            tells: nextTurn(
+              around,
+              after.data,
+              context.read<TurnState>(namesOf(around.agent).turn),
+              context.read<AgentState>(namesOf(around.agent).agent).state,
+              context
+            ),
             reply: { eventId: context.nextId }
           }
   })
 
-const endings: { readonly [state in Turn.State]?: Agent.Event["_tag"] & `turn_${string}` } = {
-  completed: "turn_completed",
-  interrupted: "turn_interrupted",
-  error: "turn_error"
-}
-
-const endOf = (ending: `turn_${string}`, turnId: string, message: string): Agent.Event =>
-  (ending === "turn_error" ? { _tag: ending, turnId, message } : { _tag: ending, turnId }) as Agent.Event
+const endOf = (turnId: string, { outcome, reason }: NonNullable<Turn.Data["ended"]>): Agent.Event =>
+  outcome === "error"
+    ? { _tag: "turn_error", turnId, message: reason ?? "" }
+    : { _tag: outcome === "completed" ? "turn_completed" : "turn_interrupted", turnId }
 
 const began = (around: Around, { after, context, event }: Moved<Turn.State, Turn.Event, Turn.Data>) => {
   const names = namesOf(around.agent)
@@ -124,18 +122,13 @@ const began = (around: Around, { after, context, event }: Moved<Turn.State, Turn
 
 const ended = (around: Around, { after, context }: Moved<Turn.State, Turn.Event, Turn.Data>) => {
   const names = namesOf(around.agent)
-  const { data, state } = after
+  const { data } = after
   const turnId = data.turnId!
-  const { outcome, reason } = data.ended!
-  const tells: Array<Tell> = [
-    tell(around.conversation, { _tag: "turn_completed", turnId, agentId: around.agent, outcome })
+  const tells: ReadonlyArray<Tell> = [
+    tell(around.conversation, { _tag: "turn_completed", turnId, agentId: around.agent, outcome: data.ended!.outcome })
   ]
-  // What was interrupted has its grace; the others are over.
-  if (state !== "interrupted") tells.push(tell(context.ref<Turn.Event>(names.turn), { _tag: "turn_finalized", turnId }))
   if (around.isJoined) return { moves: [names.agent], tells }
-  return {
-    tells: [tell(context.ref<Agent.Event>(names.agent), endOf(endings[state]!, turnId, reason ?? "")), ...tells]
-  }
+  return { tells: [tell(context.ref<Agent.Event>(names.agent), endOf(turnId, data.ended!)), ...tells] }
 }
 
 const turnActor = (around: Around) =>
@@ -145,26 +138,27 @@ const turnActor = (around: Around) =>
     follow: (move) => {
       const { after, before, context, event } = move
       if (before.state === "idle" && (event._tag === "start_turn" || event._tag === "steer")) return began(around, move)
-      if (endings[after.state] !== undefined && before.state !== after.state) return ended(around, move)
+      if (before.data.ended === null && after.data.ended !== null) return ended(around, move)
       if (after.state !== "idle") return undefined
-      return {
-        tells: nextTurn(around, context.read<InboxState>(namesOf(around.agent).inbox).data, after, context)
-      }
+      const names = namesOf(around.agent)
+      const life = context.read<AgentState>(names.agent).state
+      return { tells: nextTurn(around, context.read<InboxState>(names.inbox).data, after, life, context) }
     },
     perform: (action) => {
       if (action._tag === "GiveInput") around.give(action)
     }
   })
 
-const agentActor = () =>
+const agentActor = (around: Around) =>
   stateMachineActor<Agent.State, Agent.Event, Agent.Data, Agent.Action>({
     machine: Agent.Agent,
     data: Agent.initial(),
-    joins: ({ kind, payload, to }) => {
-      const turnId = String(payload["turn_id"])
-      if (kind === "turn.started") return { _tag: "turn_assigned", turnId }
-      const ending = endings[to as Turn.State]
-      return ending === undefined ? undefined : endOf(ending, turnId, "")
+    joins: Agent.joins,
+    follow: ({ after, before, context }) => {
+      if (before.state !== "running_turn") return undefined
+      const names = namesOf(around.agent)
+      const turn = context.read<TurnState>(names.turn)
+      return { tells: nextTurn(around, context.read<InboxState>(names.inbox).data, turn, after.state, context) }
     },
     perform: () => {}
   })
@@ -184,7 +178,7 @@ export const foldOf = (runes: ReadonlyArray<Rune>, agent: string) => {
     {
       [names.inbox]: inboxActor(around),
       [names.turn]: turnActor(around),
-      [names.agent]: agentActor(),
+      [names.agent]: agentActor(around),
       "conversation/c": conversationActor
     },
     runes
@@ -210,7 +204,7 @@ export const agentScope = (system: System, around: Around, from: Folded) => {
     scope,
     inbox: scope.add(names.inbox, inboxActor(around), from.inbox),
     turn: scope.add(names.turn, turnActor(around), from.turn),
-    agent: scope.add(names.agent, agentActor(), from.agent)
+    agent: scope.add(names.agent, agentActor(around), from.agent)
   }
 }
 

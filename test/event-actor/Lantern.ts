@@ -5,8 +5,8 @@
  */
 import { Deferred, Effect, type Exit, type Scope } from "effect"
 import { type Acting } from "../../src/event-actor/EventSourcedActor.ts"
-import { type MachineState, start, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
-import { define, illegal, postpone, stale, to } from "../../src/event-actor/StateMachine.ts"
+import { start, stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
+import { type Snapshot, define, illegal, postpone, stale, to } from "../../src/event-actor/StateMachine.ts"
 import { fold } from "../../src/event-actor/ScopeFold.ts"
 import type { ScopeOptions } from "../../src/event-actor/ScopeLife.ts"
 import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
@@ -30,7 +30,7 @@ export interface Data {
   readonly limit: number
 }
 export type Action = { readonly _tag: "Say"; readonly word: string } | { readonly _tag: "Shout"; readonly n: number }
-export type Lit = MachineState<State, Data>
+export type Lit = Snapshot<State, Data>
 type Given = Acting<Lit, Event>
 
 const bang = (): Data => {

@@ -39,7 +39,10 @@ const machine = (machine: AnyMachine, initial: unknown): Projection.Fold<Any> =>
 const folds = {
   worker: machine(WorkerMachine.Worker, null),
   inbox: machine(Inbox.Inbox, Inbox.initial),
-  turn: machine(TurnMachine.Turn, TurnMachine.initial()),
+  turn: {
+    ...machine(TurnMachine.Turn, TurnMachine.initial()),
+    apply: TurnMachine.evolveTurn as Projection.Fold<Any>["apply"]
+  },
   tool: machine(ToolMachine.Tool, ToolMachine.initial())
 }
 

@@ -63,6 +63,7 @@ describe("step", () => {
     const result = step(Counter, "Open", { sum: 2 }, add(1))
     assert.deepStrictEqual(result, {
       _tag: "Moved",
+      to: "Full",
       state: "Full",
       data: { sum: 3 },
       kind: "counter.filled",

@@ -39,17 +39,11 @@ const interrupt: Event = { _tag: "interrupt", by: "me", reason: "enough" }
 const finalized: Event = { _tag: "turn_finalized", turnId: "t1" }
 
 describe("Turn", () => {
-  it("goes through its tools to an answer, one rune a move", () => {
+  it("goes through its tools to an answer, one rune a move; its last rune finalizes it", () => {
     const done: Event = { _tag: "response_done", turnId: "t1", finalOutput: "42", usage: { tokens: 7 } }
-    const { kinds, payloads, state } = after([begins("t1"), calls, finished(true), done, finalized])
+    const { kinds, payloads, state } = after([begins("t1"), calls, finished(true), done])
     assert.strictEqual(state, "idle")
-    assert.deepStrictEqual(kinds, [
-      "turn.started",
-      "turn.tool_calls_received",
-      "turn.tools_finished",
-      "turn.completed",
-      "turn.finalized"
-    ])
+    assert.deepStrictEqual(kinds, ["turn.started", "turn.tool_calls_received", "turn.tools_finished", "turn.completed"])
     assert.deepInclude(payloads[0], { turn_id: "t1", agent_id: "pm", input: "go" })
     assert.deepInclude(payloads[1], { call_ids: ["c1", "c2"] })
     assert.deepInclude(payloads[3], { final_output: "42", usage: { tokens: 7 } })

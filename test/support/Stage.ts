@@ -148,9 +148,8 @@ export class Project {
   /** How many runs of the agent have started. */
   runs(agent: string) {
     return Effect.map(
-      this.log("worker.moved"),
-      (runes) =>
-        runes.filter(({ actor, trigger }) => actor === `worker/${agent}` && trigger === "SessionStarted").length
+      this.log("turn.started"),
+      (runes) => runes.filter(({ moves }) => moves.includes(`worker/${agent}`)).length
     )
   }
 
