@@ -7,6 +7,8 @@
  * crash loses no more than a minute of it. An end is told to the worker in the append
  * that states it.
  */
+import { reader } from "../event-log/EventKinds.ts"
+import { lifeKinds, readUsage, type Usage } from "./AgentKinds.ts"
 import { Clock, Duration, Effect } from "effect"
 import {
   actor,
@@ -57,16 +59,11 @@ const TICK = 60_000
 const unborn = { state: "[*]", data: AgentMachine.initial(), entered: 0, seq: 0, at: 0 } as const
 export const fresh: LifeState = { ...unborn, spent: Budget.nothing, countedTo: 0 }
 
-const number = (value: unknown): number => (typeof value === "number" ? value : 0)
+const readLife = reader(lifeKinds)
 
-const used = (state: LifeState, { at, payload }: Pick<Rune, "at" | "payload">): LifeState => {
-  const wallTime = number(payload["wall_time"])
-  const spent = {
-    tokens: number(payload["tokens"]),
-    toolCalls: number(payload["tool_calls"]),
-    wallTime,
-    usd: number(payload["usd"])
-  }
+const used = (state: LifeState, usage: Usage, at: number): LifeState => {
+  const { tokens, tool_calls: toolCalls, usd, wall_time: wallTime } = usage
+  const spent = { tokens, toolCalls, wallTime, usd }
   return { ...state, spent: Budget.add(state.spent, spent), countedTo: wallTime > 0 ? at : state.countedTo }
 }
 
@@ -83,13 +80,15 @@ const after = (moved: Omit<LifeState, "spent" | "countedTo">, of: LifeState, at:
 
 /** `isJoined`: a rune of its turn, which is its own begin of work, or its way back. */
 export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeState => {
-  if (rune.kind === "agent.usage") return used(state, rune)
+  const usage = readUsage(rune)
+  if (usage !== undefined) return used(state, usage.payload, rune.at)
   if (isJoined) {
     const event = AgentMachine.joins(rune)
     if (event === undefined) throw notJoined(AgentMachine.Agent, rune)
     return after(evolveBy(AgentMachine.Agent, state, event, rune), state, rune.at)
   }
-  const of = before(state, rune.payload["event"] as AgentMachine.Event)
+  const event = readLife(rune)?.payload.event
+  const of = event === undefined ? state : before(state, event)
   return after(evolve(AgentMachine.Agent, of, rune), of, rune.at)
 }
 
@@ -169,7 +168,7 @@ export const make = Effect.gen(function* () {
     if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
     const payload = { agent_id: agent, turn_id: turnId, tokens, tool_calls: toolCalls, wall_time: wallTime, usd }
     const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
-    const counted = used(state, { at: context.now, payload })
+    const counted = used(state, payload, context.now)
     const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", spent: all, ref: refOf(context, conversation) }]
     const exhausted = Budget.exhausted(config().budget, counted.spent)
     const decided = { runes: [usage], state: counted, acts }

@@ -5,8 +5,9 @@
  * further turn; only a forced kill ends it in the middle of one.
  */
 import { Schema } from "effect"
-import type { Rune } from "../event-log/Rune.ts"
+import type { Said } from "../event-log/EventKinds.ts"
 import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
+import { readTurn } from "./TurnKinds.ts"
 
 export type State =
   /** Before the spawn. */
@@ -43,17 +44,17 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 /** What a rune of its turn is to the agent: the turn begins, or the agent is idle again. */
-export const joins = ({ kind, payload }: Pick<Rune, "kind" | "payload">): Event | undefined => {
-  const turnId = String(payload["turn_id"])
-  switch (kind) {
+export const joins = (any: Said): Event | undefined => {
+  const rune = readTurn(any)
+  switch (rune?.kind) {
     case "turn.started":
-      return { _tag: "turn_assigned", turnId }
+      return { _tag: "turn_assigned", turnId: rune.payload.turn_id }
     case "turn.completed":
-      return { _tag: "turn_completed", turnId }
+      return { _tag: "turn_completed", turnId: rune.payload.turn_id }
     case "turn.interrupted":
-      return { _tag: "turn_interrupted", turnId }
+      return { _tag: "turn_interrupted", turnId: rune.payload.turn_id }
     case "turn.error":
-      return { _tag: "turn_error", turnId, message: String(payload["message"] ?? "") }
+      return { _tag: "turn_error", turnId: rune.payload.turn_id, message: rune.payload.message ?? "" }
     default:
       return undefined
   }

@@ -7,7 +7,10 @@
  * log says was owed and not received is owed still, and what was received is not.
  * An end that the parent's own brought about is no news to it.
  */
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
+import { agentKinds } from "./AgentKinds.ts"
+import type * as AgentMachine from "./AgentMachine.ts"
 import { text as excerpt } from "./Excerpt.ts"
 import type { Message } from "./Inbox.ts"
 
@@ -21,7 +24,7 @@ export interface Owed {
 
 interface Told {
   readonly eventId: number
-  readonly turnId: unknown
+  readonly turnId: string | null | undefined
 }
 
 export interface News {
@@ -55,34 +58,47 @@ const keep = <A>(map: Map<string, A>, key: string, value: A): void => {
   if (map.size > MAX_KEPT) map.delete(map.keys().next().value!)
 }
 
-const owe = ({ owed }: News, to: string, child: string, { eventId }: Rune): void =>
+const owe = ({ owed }: News, to: string, child: string, { eventId }: Pick<Rune, "eventId">): void =>
   keep(owed, `child/${child}/${eventId}`, { to, child, eventId })
 
-const field = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? (value as { readonly [key: string]: unknown })[name] : undefined
+const newsKinds = {
+  "agent.reported": agentKinds["agent.reported"],
+  "agent.answered": agentKinds["agent.answered"],
+  "agent.terminated": agentKinds["agent.terminated"],
+  "agent.failed": agentKinds["agent.failed"],
+  "inbox.received": agentKinds["inbox.received"]
+}
+const read = reader(newsKinds)
+type NewsRune = RuneOf<typeof newsKinds>
+type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.terminated" }>
+
+/** Who ended the agent; undefined where its end is nobody's doing. */
+const byOf = (event: AgentMachine.Event): string | undefined => ("by" in event ? event.by : undefined)
 
 /** One rune, as it becomes durable or as the log has it. */
-export const apply = (news: News, rune: Rune, { began, name, parent }: Child): void => {
-  switch (rune.kind) {
+export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {
+  const rune = read(any)
+  switch (rune?.kind) {
     case "agent.reported":
     case "agent.answered": {
-      keep(news.told, name, { eventId: rune.eventId, turnId: rune.payload["turn_id"] })
-      const to = rune.payload["parent_id"]
-      if (typeof to === "string") owe(news, to, name, rune)
+      const { parent_id: to, turn_id: turnId } = rune.payload
+      keep(news.told, name, { eventId: rune.eventId, turnId })
+      if (to !== null && to !== undefined) owe(news, to, name, rune)
       return
     }
     case "agent.terminated":
     case "agent.failed": {
       const isHeard = (news.told.get(name)?.eventId ?? 0) > Math.max(began, news.asked.get(name) ?? 0)
-      const isParents = field(rune.payload["event"], "by") === `agent:${parent}`
+      const isParents = byOf(rune.payload.event) === `agent:${parent}`
       if (parent !== null && !isHeard && !isParents) owe(news, parent, name, rune)
       return
     }
     case "inbox.received": {
-      const message = field(rune.payload["event"], "message")
-      const messageId = field(message, "messageId")
-      if (typeof messageId === "string") news.owed.delete(messageId)
-      if (parent !== null && field(message, "from") === `agent:${parent}`) keep(news.asked, name, rune.eventId)
+      const { event } = rune.payload
+      if (event._tag !== "Received") return
+      const { from, messageId } = event.message
+      news.owed.delete(messageId)
+      if (parent !== null && from === `agent:${parent}`) keep(news.asked, name, rune.eventId)
     }
   }
 }
@@ -96,32 +112,32 @@ export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" ||
 /** Who says it: the child of its work, agentd of its end. */
 export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
 
-const strings = (value: unknown): ReadonlyArray<string> =>
-  Array.isArray(value) ? value.filter((one) => typeof one === "string") : []
-
-const whyEnded = ({ payload }: Rune): string => {
-  const { event } = payload
-  const reason = payload["reason"] ?? payload["error"]
-  const by = field(event, "by")
-  const why = typeof reason === "string" && reason !== "" ? reason : "it ended"
+const whyEnded = (rune: EndRune): string => {
+  const reason = rune.kind === "agent.failed" ? rune.payload.error : rune.payload.reason
+  const by = byOf(rune.payload.event)
+  const why = reason === null || reason === undefined || reason === "" ? "it ended" : reason
   // its worker and agentd speak of what happened to it; a person did it
-  return typeof by !== "string" || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
+  return by === undefined || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
 }
 
 /** As its parent is told it. `answer`: what it said in the turn that the rune tells of, or in its last. */
-export const text = (rune: Rune, child: string, answer: string): string => {
-  const { kind, payload } = rune
+export const text = (any: Rune, child: string, answer: string): string => {
+  const rune = read(any)
   const bounded = excerpt(answer.trim(), MAX_ANSWER)
-  if (kind === "agent.answered") {
-    return bounded === ""
-      ? `Your sub-agent ${child} has done its turn and says nothing.`
-      : `Answer of your sub-agent ${child}:\n${bounded}`
+  switch (rune?.kind) {
+    case "agent.reported": {
+      const { evidence, status, summary } = rune.payload
+      const shown = evidence.length === 0 ? "" : `\n\nEvidence:\n${evidence.map((one) => `- ${one}`).join("\n")}`
+      return excerpt(`Report of your sub-agent ${child}: ${status}.\n${summary}${shown}`, MAX_REPORT)
+    }
+    case "agent.terminated":
+    case "agent.failed": {
+      const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${bounded}`
+      return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
+    }
+    default:
+      return bounded === ""
+        ? `Your sub-agent ${child} has done its turn and says nothing.`
+        : `Answer of your sub-agent ${child}:\n${bounded}`
   }
-  if (isEnd(rune)) {
-    const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${bounded}`
-    return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
-  }
-  const evidence = strings(payload["evidence"])
-  const shown = evidence.length === 0 ? "" : `\n\nEvidence:\n${evidence.map((one) => `- ${one}`).join("\n")}`
-  return excerpt(`Report of your sub-agent ${child}: ${payload["status"]}.\n${payload["summary"]}${shown}`, MAX_REPORT)
 }

@@ -6,13 +6,18 @@
  * Guarantees: an archived conversation is known from the one rune in the daemon's
  * stream; runes that do not fold set it aside with the reason.
  */
+import { reader, type RuneOf, type Said } from "../event-log/EventKinds.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import type { Spending } from "../domain/Messages.ts"
+import { conversationKinds, readAgent, type Summary, type Usage } from "./AgentKinds.ts"
+import { readTurn, type turnKinds } from "./TurnKinds.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
 import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
 import * as Budget from "./Budget.ts"
 import * as ChildNews from "./ChildNews.ts"
+
+const readMove = reader(conversationKinds)
 
 export type ConversationSnapshot = Snapshot<ConversationMachine.State, ConversationMachine.Data>
 
@@ -61,11 +66,15 @@ const MAX_ENDED = 20
 export const LOST = "agentd was stopped while it ran"
 
 /** Errors that say nothing of the work that they ended. */
-export const NOT_ITS_FAULT: ReadonlySet<unknown> = new Set(["rate_limit", "overflow", "held", "uncounted", "lost"])
+export const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["rate_limit", "overflow", "held", "uncounted", "lost"])
 
 /** How the conversation counts a turn's end, which the rune tells of. */
-export const countedAs = (outcome: TurnOutcome, { payload }: Pick<Rune, "payload">): TurnOutcome =>
-  NOT_ITS_FAULT.has(payload["error_type"]) || payload["message"] === LOST ? "interrupted" : outcome
+export const countedAs = (outcome: TurnOutcome, any: Said): TurnOutcome => {
+  const rune = readTurn(any)
+  if (rune?.kind !== "turn.error") return outcome
+  const { error_type: type, message } = rune.payload
+  return NOT_ITS_FAULT.has(type) || message === LOST ? "interrupted" : outcome
+}
 
 const turnEnds: { readonly [kind: string]: TurnOutcome } = {
   "turn.completed": "completed",
@@ -102,14 +111,12 @@ export const fresh = (): Life => ({
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-const number = (value: unknown): number => (typeof value === "number" && Number.isFinite(value) ? value : 0)
-
 /** What a rune `agent.usage` counts. */
-const spentIn = ({ payload }: Rune): Partial<Budget.Spent> => ({
-  tokens: number(payload["tokens"]),
-  toolCalls: number(payload["tool_calls"]),
-  wallTime: number(payload["wall_time"]),
-  usd: number(payload["usd"])
+const spentIn = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Budget.Spent => ({
+  tokens,
+  toolCalls,
+  wallTime,
+  usd
 })
 
 const limitsIn = (config: unknown): Spending | undefined =>
@@ -126,9 +133,9 @@ const move = (life: Life, rune: Rune): void => {
     life.broken = cause instanceof Error ? cause.message : String(cause)
     return
   }
-  const event = rune.payload["event"] as ConversationMachine.Event
+  const event = readMove(rune)?.payload.event
   if (rune.kind === "session.unsuspended") life.spent = Budget.nothing
-  switch (event._tag) {
+  switch (event?._tag) {
     case "create_requested":
     case "budget_replenished":
       life.limits = limitsIn(event.config) ?? life.limits
@@ -152,8 +159,8 @@ const end = (life: Life, agent: string, eventId: number): void => {
   for (const name of over.slice(0, -MAX_ENDED)) for (const map of [life.spawned, life.ended]) map.delete(name)
 }
 
-const ofTurn = (life: Life, rune: Rune): void => {
-  const turn = life.turns.get(String(rune.payload["turn_id"]))
+const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
+  const turn = life.turns.get(rune.payload.turn_id)
   if (turn === undefined) return
   turn.begun = true
   const outcome = turnEnds[rune.kind]
@@ -161,22 +168,21 @@ const ofTurn = (life: Life, rune: Rune): void => {
 }
 
 /** One rune of its stream, folded in. True: it is the conversation's and nobody else's. */
-export const apply = (life: Life, rune: Rune): boolean => {
-  if (rune.actor.startsWith("conversation/")) {
-    move(life, rune)
+export const apply = (life: Life, any: Rune): boolean => {
+  if (any.actor.startsWith("conversation/")) {
+    move(life, any)
     return true
   }
-  switch (rune.kind) {
+  const rune = readAgent(any)
+  switch (rune?.kind) {
     case "agent.spawned": {
-      const agent = String(rune.payload["agent_id"])
-      const parent = String(rune.payload["parent_id"] ?? nameOf(rune.actor))
-      const { config, task } = rune.payload
-      life.spawned.set(agent, { parent, config, task: typeof task === "string" ? task : null, eventId: rune.eventId })
+      const { agent_id: agent, config, parent_id: parent = nameOf(rune.actor), task = null } = rune.payload
+      life.spawned.set(agent, { parent, config, task, eventId: rune.eventId })
       life.ended.delete(agent)
       return true
     }
     case "agent.usage":
-      life.spent = Budget.add(life.spent, spentIn(rune))
+      life.spent = Budget.add(life.spent, spentIn(rune.payload))
       break
     case "worker.started":
       life.ended.delete(nameOf(rune.actor))
@@ -195,23 +201,11 @@ export const apply = (life: Life, rune: Rune): boolean => {
   return false
 }
 
-/** What stays of an archived conversation in the log: enough to list it. */
-export interface Summary {
-  readonly conversation: string
-  readonly project: string
-  readonly config: string
-  readonly agents: ReadonlyArray<string>
-  /** The machine's, as it was closed. */
-  readonly data: ConversationMachine.Data
-  readonly spent: Budget.Spent
-  readonly limits: Spending
-  readonly file: string
-}
-
 /** The conversation that an archive's rune speaks of; undefined for any other rune. */
 export const archived = (rune: Rune): (Summary & { readonly life: Life }) | undefined => {
-  if (rune.stream !== DAEMON_STREAM || rune.kind !== "session.archived") return undefined
-  const summary = rune.payload["summary"] as Summary
+  const archive = rune.stream === DAEMON_STREAM ? readMove(rune) : undefined
+  if (archive?.kind !== "session.archived") return undefined
+  const { summary } = archive.payload
   const closed: ConversationSnapshot = { state: "closed", data: summary.data, entered: 0, seq: 0, at: rune.at }
   const { limits, spent } = summary
   const life: Life = { ...fresh(), spent, limits, archive: summary.file }

@@ -6,9 +6,9 @@
  * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
  */
 import { Schema } from "effect"
-import type { Rune } from "../event-log/Rune.ts"
+import type { Said } from "../event-log/EventKinds.ts"
 import { define, to } from "../event-actor/StateMachine.ts"
-import type * as TurnMachine from "./TurnMachine.ts"
+import { readTurn } from "./TurnKinds.ts"
 
 /** Most messages that wait at one agent. */
 export const MAX_WAITING = 1000
@@ -38,9 +38,9 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 /** A turn that begins takes over what it carries. */
-export const joins = ({ kind, payload }: Pick<Rune, "kind" | "payload">): Event | undefined => {
-  const event = payload["event"] as TurnMachine.Event | undefined
-  if (kind !== "turn.started" || (event?._tag !== "start_turn" && event?._tag !== "steer")) return undefined
+export const joins = (rune: Said): Event | undefined => {
+  const event = readTurn(rune)?.payload.event
+  if (rune.kind !== "turn.started" || (event?._tag !== "start_turn" && event?._tag !== "steer")) return undefined
   return { _tag: "Delivered", runId: event.turnId, messageIds: event.messageIds }
 }
 

@@ -10,7 +10,6 @@
 import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
@@ -97,10 +96,10 @@ export class LiveFleet {
     function* (this: LiveFleet, record: ProjectRecord, config: ConfigFile.Project) {
       const scope = yield* Scope.fork(this.scope)
       const project = new Project(this.services, record, config, scope)
+      yield* this.nest.add(project.nest.child)
       yield* project.begin
       this.projects.set(record.conversation, project)
       this.lost.delete(record.conversation)
-      yield* this.nest.add(project.nest.child)
       yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
       // what cannot be settled now is tried again by whoever reloads it
@@ -296,7 +295,6 @@ export const layer = (options: Options) =>
       const scope = yield* Effect.scope
       const services: ProjectServices = {
         log,
-        deadLetters: yield* DeadLetters,
         redact: yield* Redact,
         backends: yield* Backends,
         fileSystem: yield* FileSystem.FileSystem,

@@ -11,6 +11,8 @@ import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import * as AgentRecovery from "./AgentRecovery.ts"
 import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
 import * as ChildNews from "./ChildNews.ts"
@@ -72,14 +74,16 @@ const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boole
   }
 }
 
+const readProject = reader(projectKinds)
+
 /** One rune, folded in. */
 export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
+  const about = readProject(rune)
   if (rune.kind === "project.registered") {
     // one that is archived says no more: its archive's rune does
-    if (typeof rune.payload["config"] !== "string") return
-    const { config } = rune.payload
-    const name = String(rune.payload["name"])
+    if (about?.kind !== "project.registered") return
+    const { config, name } = about.payload
     const known = records.get(rune.stream)
     if (known === undefined) records.set(rune.stream, freshProject(rune.stream, config, name))
     else Object.assign(known, { config, name })
@@ -88,7 +92,7 @@ export const apply = (records: Records, rune: Rune): void => {
   const project = records.get(rune.stream)
   if (project === undefined) return
   if (rune.kind === "project.config_changed") {
-    project.name = String(rune.payload["name"] ?? project.name)
+    project.name = about?.payload.name ?? project.name
     return
   }
   const [, name = ""] = rune.actor.split("/")

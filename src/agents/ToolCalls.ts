@@ -8,6 +8,8 @@
  * answer holds for the same call when it is made again. While all open calls wait for a
  * person nothing executes: a steer calls them off.
  */
+import { reader, type Said } from "../event-log/EventKinds.ts"
+import { toolKinds } from "./AgentKinds.ts"
 import { Effect, HashMap, Option } from "effect"
 import {
   actor,
@@ -213,13 +215,15 @@ const timed = (all: ReadonlyArray<Due>, call: Call): ReadonlyArray<Due> => {
   return [...others.slice(0, before + 1), due, ...others.slice(before + 1)]
 }
 
+const readTool = reader(toolKinds)
+
 /** One move of one call. */
 const moved = (
   state: ToolsState,
   callId: string,
   event: ToolMachine.Event,
   snapshot: CallSnapshot,
-  { kind, payload }: Pick<Rune, "kind" | "payload">
+  rune: Said
 ): ToolsState => {
   const before = get(state.open, callId)
   const isNew = event._tag === "call_requested"
@@ -235,7 +239,8 @@ const moved = (
     questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? []
   }
   const taken = event._tag === "auto_approved" ? { ...state, grants: HashMap.remove(state.grants, key) } : state
-  if (kind === "tool.result") return ends(taken, call, event, payload["status"] as ToolMachine.Status)
+  const said = readTool(rune)
+  if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
   const turnId = snapshot.data.turnId ?? ""
   return {
     ...taken,
@@ -249,9 +254,9 @@ const moved = (
 
 export const apply = (state: ToolsState, rune: Rune): ToolsState => {
   const callId = callIdOf(rune.actor)
-  const event = rune.payload["event"] as ToolMachine.Event
+  const event = readTool(rune)?.payload.event
   const snapshot = evolve(ToolMachine.Tool, get(state.open, callId)?.snapshot ?? unborn, rune)
-  return moved(state, callId, event, snapshot, rune)
+  return event === undefined ? state : moved(state, callId, event, snapshot, rune)
 }
 
 /** Oldest first. */

@@ -72,7 +72,16 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 /** How a call ended, as its result says. */
-export type Status = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"
+export const Status = Schema.Literals([
+  "success",
+  "error",
+  "unknown",
+  "sandbox_violation",
+  "timeout",
+  "cancelled",
+  "denied"
+])
+export type Status = typeof Status.Type
 
 export type Action =
   /** End what the call runs, with all its processes. */

@@ -9,6 +9,8 @@
  * turn that the live run does not know was lost with an earlier daemon: it ends with an
  * error, its calls before it, and what it was asked is offered again.
  */
+import type { Said } from "../event-log/EventKinds.ts"
+import { readTurn } from "./TurnKinds.ts"
 import { Clock, Duration, Effect } from "effect"
 import {
   type Activity,
@@ -125,9 +127,16 @@ export const apply = (state: TurnState, rune: Rune): TurnState => {
 }
 
 /** What a turn's last rune says that it answered. */
-export const outputOf = (rune: { readonly payload: { readonly [key: string]: unknown } } | undefined): string => {
-  const output = rune?.payload["final_output"] ?? rune?.payload["partial_output"]
-  return typeof output === "string" ? output : ""
+export const outputOf = (any: Said | undefined): string => {
+  const rune = any === undefined ? undefined : readTurn(any)
+  switch (rune?.kind) {
+    case "turn.completed":
+      return rune.payload.final_output ?? ""
+    case "turn.interrupted":
+      return rune.payload.partial_output ?? ""
+    default:
+      return ""
+  }
 }
 
 /** A run that is being ended, and has not within its grace and this, is killed. */
@@ -193,7 +202,6 @@ export const make = Effect.gen(function* () {
   ): Decision<TurnState, Act> => {
     const { inbox, life, toLife, toTools, toTurn, toWorker, worker } = siblings
     const { data, state } = after
-    const { payload } = draft
     const turnId = data.turnId!
     const { outcome } = data.ended!
     const asked = known(inbox.data).filter(({ messageId }) => data.messageIds.includes(messageId))
@@ -223,8 +231,8 @@ export const make = Effect.gen(function* () {
         {
           _tag: "Ended",
           data,
-          counted: countedAs(outcome, { payload }),
-          output: outputOf({ payload }),
+          counted: countedAs(outcome, draft),
+          output: outputOf(draft),
           ref: refOf(context, conversation)
         }
       ]

@@ -6,10 +6,12 @@
  * what waits for a person; it leaves out the moves that say nothing; a long chain is
  * cut at its old end and says so.
  */
-import { Option, Schema } from "effect"
+import { Schema } from "effect"
 import type { AgentInfo } from "../domain/Messages.ts"
 import type { Outcome } from "../backends/Outcome.ts"
+import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
+import { workerKinds } from "./AgentKinds.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import { lifeName, turnName, workerName } from "./AgentStates.ts"
 import { QUEUED } from "./AgentView.ts"
@@ -19,7 +21,7 @@ import * as WhyTurn from "./WhyTurn.ts"
 const LONGEST = 24
 
 /** The runes that it reads, and the actors whose they are. */
-export const kinds: ReadonlyArray<string> = ["worker.started", ...WorkerMachine.kinds, ...WhyTurn.kinds]
+export const kinds: ReadonlyArray<string> = [...Object.keys(workerKinds), ...WhyTurn.kinds]
 export const actorsOf = (agent: string): ReadonlyArray<string> => [workerName(agent), turnName(agent), lifeName(agent)]
 
 /** One sentence of the chain. */
@@ -38,19 +40,17 @@ export interface Why {
   readonly advice: string | null
 }
 
-const decodeEvent = Schema.decodeUnknownOption(WorkerMachine.Event)
-const eventOf = (rune: Rune): WorkerMachine.Event | undefined =>
-  WorkerMachine.joins(rune) ?? Option.getOrUndefined(decodeEvent(rune.payload["event"]))
+/** A rune of a newer agentd's shape tells no more than its states. */
+const readWorker = checkedReader(workerKinds)
+type Worker = RuneOf<typeof workerKinds>
 
-const number = (rune: Rune, field: string): number | undefined => {
-  const value = rune.payload[field]
-  return typeof value === "number" ? value : undefined
+/** A move of the worker's, as it tells of itself. */
+const movedOf = (rune: Rune): Extract<Worker, { readonly kind: "worker.moved" }>["payload"] | undefined => {
+  const known = readWorker(rune)
+  return known?.kind === "worker.moved" ? known.payload : undefined
 }
-
-const text = (rune: Rune, field: string): string | undefined => {
-  const value = rune.payload[field]
-  return typeof value === "string" ? value : undefined
-}
+/** What a rune is to the worker: its own move, or a turn that begins or ends with its run. */
+const eventOf = (rune: Rune): WorkerMachine.Event | undefined => WorkerMachine.joins(rune) ?? movedOf(rune)?.event
 
 const asSentence = (words: string): string =>
   `${words.charAt(0).toUpperCase()}${words.slice(1)}${/[.!?]$/.test(words) ? "" : "."}`
@@ -80,15 +80,14 @@ export const span = (millis: number): string => {
 }
 
 const errorCount = (rune: Rune, agent: AgentInfo): string => {
-  const row = number(rune, "consecutiveErrors")
-  const all = number(rune, "totalErrors")
+  const { consecutiveErrors: row, totalErrors: all } = movedOf(rune) ?? {}
   if (row === undefined || all === undefined) return ""
   return ` (${ordinal(row)} error in a row of ${agent.maxConsecutiveErrors}, ${all} of ${agent.maxTotalErrors} in all)`
 }
 
 /** As the board names it; a run that failed leaves its number to the next. */
 const runOf = (rune: Rune): string => {
-  const seq = WorkerMachine.seqIn(rune) ?? number(rune, "sessionSeq") ?? 0
+  const seq = WorkerMachine.seqIn(rune) ?? movedOf(rune)?.sessionSeq ?? 0
   return seq > 0 ? `run ${seq}` : "its run"
 }
 
@@ -116,6 +115,11 @@ const ended = (run: string, outcome: Outcome, rune: Rune, agent: AgentInfo): str
     case "Fatal":
       return `${run} cannot succeed: ${outcome.detail}`
   }
+}
+
+const startedBy = (rune: Rune): string | undefined => {
+  const known = readWorker(rune)
+  return known?.kind === "worker.started" ? known.payload.by : undefined
 }
 
 /** What a rune says, or undefined for a move that says nothing beside its neighbours. */
@@ -152,7 +156,7 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
     case "FatalError":
       return `cannot go on: ${event.message}`
     case undefined:
-      if (rune.kind === "worker.started") return `started by ${text(rune, "by") ?? "agentd"}`
+      if (rune.kind === "worker.started") return `started by ${startedBy(rune) ?? "agentd"}`
       return `${rune.kind}: ${rune.from ?? "?"} → ${rune.to ?? "?"}${rune.trigger === null ? "" : ` by ${rune.trigger}`}`
   }
 }
@@ -165,8 +169,7 @@ const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): stri
     return until === null ? "cooling down" : `cooling down for ${span(until - rune.at)}`
   }
   if (rune.to === "Stopped" && eventOf(rune)?._tag === "SessionExited") {
-    const row = number(rune, "consecutiveErrors") ?? 0
-    const all = number(rune, "totalErrors") ?? 0
+    const { consecutiveErrors: row = 0, totalErrors: all = 0 } = movedOf(rune) ?? {}
     if (row >= agent.maxConsecutiveErrors) return `stopped for good: ${row} errors in a row`
     return all >= agent.maxTotalErrors ? `stopped for good: ${all} errors in all` : "stopped for good"
   }

@@ -5,11 +5,11 @@
  * Guarantees: each sentence names the rune that it rests on; what an agent says in
  * its turns and calls is shown bounded.
  */
-import { Option, Schema } from "effect"
 import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
-import * as AgentMachine from "./AgentMachine.ts"
-import * as TurnMachine from "./TurnMachine.ts"
+import { checkedReader } from "../event-log/EventKinds.ts"
+import { lifeKinds } from "./AgentKinds.ts"
+import { turnKinds } from "./TurnKinds.ts"
 import type { WhyLine } from "./Why.ts"
 
 /** The runes that it reads. */
@@ -27,13 +27,14 @@ const LONG = 300
 
 const cut = (words: string): string => (words.length <= LONG ? words : `${words.slice(0, LONG).toWellFormed()}…`)
 
-const decodeTurn = Schema.decodeUnknownOption(TurnMachine.Event)
-const decodeLife = Schema.decodeUnknownOption(AgentMachine.Event)
+/** A rune of a newer agentd's shape is none. */
+const readTurn = checkedReader(turnKinds)
+const readLife = checkedReader(lifeKinds)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
 const ofTurn = (rune: Rune): string | undefined => {
-  const event = Option.getOrUndefined(decodeTurn(rune.payload["event"]))
+  const event = readTurn(rune)?.payload.event
   switch (event?._tag) {
     case "start_turn":
     case "steer":
@@ -56,7 +57,7 @@ const ofTurn = (rune: Rune): string | undefined => {
 }
 
 const ofLife = (rune: Rune): string | undefined => {
-  const event = Option.getOrUndefined(decodeLife(rune.payload["event"]))
+  const event = readLife(rune)?.payload.event
   if (rune.from === "spawning" && event?._tag === "kill_forced") return `ended before it had begun: ${event.reason}`
   return event?._tag === "budget_exhausted"
     ? `its budget of ${event.resource} is spent: ${event.spent} of ${event.limit}`

@@ -9,6 +9,8 @@
  * append that counts it as started; whatever ends a run ends its turn in the same append,
  * and names the run.
  */
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
+import { workerKinds } from "./AgentKinds.ts"
 import { Duration, Effect } from "effect"
 import { actor, type Context, type Decision, type Refusal, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
@@ -43,23 +45,30 @@ type Handle = ActorHandle<WorkerState, WorkerMessage>
 
 export const fresh: WorkerState = { incarnation: 0, began: 0, now: undefined }
 
+const readWorker = reader(workerKinds)
+type Started = Extract<
+  RuneOf<typeof workerKinds, Pick<Rune, "at" | "eventId" | "kind" | "payload" | "seq">>,
+  { readonly kind: "worker.started" }
+>
+
 /** Where an incarnation begins: the limits in force are part of the rune, so the fold needs no config. */
-const begun = (rune: Pick<Rune, "eventId" | "seq" | "at" | "payload">): WorkerState => ({
-  incarnation: Number(rune.payload["incarnation"]),
-  began: rune.eventId,
+const begun = ({ at, eventId, payload, seq }: Omit<Started, "kind">): WorkerState => ({
+  incarnation: payload.incarnation,
+  began: eventId,
   now: {
     state: WorkerMachine.Worker.initial,
     // runes of before know no prompt here
-    data: { ...WorkerMachine.initial(), ...(rune.payload["initial"] as WorkerMachine.Data) },
-    entered: rune.eventId,
-    seq: rune.seq,
-    at: rune.at
+    data: { ...WorkerMachine.initial(), ...payload.initial },
+    entered: eventId,
+    seq,
+    at
   }
 })
 
 /** `isJoined`: a rune of its agent's turn, with which the run is up or has ended. */
 export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): WorkerState => {
-  if (rune.kind === "worker.started") return begun(rune)
+  const own = readWorker(rune)
+  if (own?.kind === "worker.started") return begun(own)
   if (isJoined && state.now !== undefined) {
     const event = WorkerMachine.joins(rune)
     if (event === undefined) throw notJoined(WorkerMachine.Worker, rune)

@@ -9,8 +9,8 @@
 import { Schema } from "effect"
 import { Outcome, type UncountedReason } from "../backends/Outcome.ts"
 import * as Backoff from "../supervision/Backoff.ts"
-import type { Rune } from "../event-log/Rune.ts"
-import type * as TurnMachine from "./TurnMachine.ts"
+import type { Said } from "../event-log/EventKinds.ts"
+import { readTurn } from "./TurnKinds.ts"
 import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State =
@@ -58,18 +58,18 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 /** What a rune of its agent's turn is to the worker: a turn begins with its run, or ends with it. */
-export const joins = ({ kind, payload }: Pick<Rune, "kind" | "payload">): Event | undefined => {
-  const event = payload["event"] as TurnMachine.Event | undefined
-  if (kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
+export const joins = (rune: Said): Event | undefined => {
+  const event = readTurn(rune)?.payload.event
+  if (rune.kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
     return { _tag: "SessionStarted", runId: event.turnId, ...event.run }
   }
-  if (kind !== "turn.completed" || event?._tag !== "response_done" || event.exit === undefined) return undefined
+  if (rune.kind !== "turn.completed" || event?._tag !== "response_done" || event.exit === undefined) return undefined
   return { _tag: "SessionExited", runId: event.exit.runId, outcome: { _tag: "Success" } }
 }
 
 /** The number of the run that such a rune tells of. */
-export const seqIn = ({ payload }: Pick<Rune, "payload">): number | undefined => {
-  const event = payload["event"] as TurnMachine.Event | undefined
+export const seqIn = (rune: Said): number | undefined => {
+  const event = readTurn(rune)?.payload.event
   if (event?._tag === "start_turn") return event.run?.seq
   return event?._tag === "response_done" ? event.exit?.seq : undefined
 }

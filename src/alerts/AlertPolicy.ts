@@ -4,9 +4,12 @@
  * Pure and without any model: one table from a rune's kind to an alert or
  * nothing. Alerts with the same key are the same trouble and are told together.
  */
-import { Option, Schema } from "effect"
+import { Schema } from "effect"
+import { agentKinds } from "../agents/AgentKinds.ts"
+import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
+import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
-import * as WorkerMachine from "../agents/WorkerMachine.ts"
+import { moveKinds } from "../goals/GoalKinds.ts"
 
 /** Longest headline and reason, in characters: an alert is a rune and a subject line. */
 const MAX_HEADLINE = 120
@@ -44,123 +47,128 @@ export type Alert = typeof Alert.Type
 
 type Words = Pick<Alert, "headline" | "reason"> & Partial<Pick<Alert, "kind" | "key" | "remedy" | "errors" | "runId">>
 
-const decodeEvent = Schema.decodeUnknownOption(WorkerMachine.Event)
-
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-const text = (rune: Rune, field: string): string | undefined => {
-  const value = rune.payload[field]
-  return typeof value === "string" ? value : undefined
-}
+/** The kinds that may be told. */
+const told = {
+  "worker.moved": agentKinds["worker.moved"],
+  "session.suspended": agentKinds["session.suspended"],
+  // an agent that has spent its budget stops for good: its worker says so, with what helps
+  "agent.asked": agentKinds["agent.asked"],
+  "plan.stopped": moveKinds["plan.stopped"],
+  "plan.blocked": moveKinds["plan.blocked"],
+  "invariant.violated": ownKinds["invariant.violated"]
+} satisfies Table
 
-const count = (rune: Rune, field: string): number => {
-  const value = rune.payload[field]
-  return typeof value === "number" && Number.isInteger(value) ? value : 0
-}
+export const kinds: ReadonlyArray<string> = Object.keys(told)
 
-const Fatal = Schema.Struct({ message: Schema.String, remedy: Schema.NullOr(Schema.String) })
-const decodeFatal = Schema.decodeUnknownOption(Fatal)
+const read = reader(told)
+
+type Told = RuneOf<typeof told>
+type ToldOf<K extends Told["kind"]> = Extract<Told, { readonly kind: K }>
 
 /** A worker that stopped for good; one that an operator stopped has no fatal reason. */
-const stopped = (rune: Rune): Words | undefined => {
-  if (rune.to !== "Stopped" || rune.from === "Stopped") return undefined
-  const fatal = Option.getOrUndefined(decodeFatal(rune.payload["fatal"]))
-  if (fatal === undefined) return undefined
-  const event = Option.getOrUndefined(decodeEvent(rune.payload["event"]))
+const stopped = ({ actor, from, payload, to }: ToldOf<"worker.moved">): Words | undefined => {
+  const { consecutiveErrors: row = 0, event, fatal, totalErrors: all = 0 } = payload
+  if (to !== "Stopped" || from === "Stopped" || fatal === undefined || fatal === null) return undefined
   return {
     kind: "agent.stopped",
-    errors: { row: count(rune, "consecutiveErrors"), all: count(rune, "totalErrors") },
+    errors: { row, all },
     // the reason's first clause; the rest is in the mail
-    headline: `${nameOf(rune.actor)} stopped: ${fatal.message.split(";")[0]}`,
+    headline: `${nameOf(actor)} stopped: ${fatal.message.split(";")[0]}`,
     reason: fatal.message,
     remedy: fatal.remedy,
-    ...(event?._tag === "SessionExited" ? { runId: event.runId } : {})
+    ...(event._tag === "SessionExited" ? { runId: event.runId } : {})
   }
 }
 
-const violated = (rune: Rune): Words | undefined => {
-  const severity = text(rune, "severity")
+const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Words | undefined => {
+  const { message, rule, severity } = payload
   if (severity === "WARN") return undefined
-  const rule = text(rune, "rule") ?? "an invariant"
   return {
-    key: `${rune.kind}:${rule}:${rune.stream}`,
+    key: `${kind}:${rule}:${stream}`,
     headline: `${rule} violated`,
-    reason: text(rune, "message") ?? `${rule} does not hold`,
+    reason: message,
     remedy: "This is a fault in agentd or a damaged log: run agentd verify, and report it with its output."
   }
 }
 
-/** What the machines above the worker say in `event.reason` or not at all. */
-const told =
-  (what: string, who = "") =>
-  (rune: Rune): Words => {
-    const event = rune.payload["event"]
-    const reason =
-      text(rune, "reason") ??
-      (typeof event === "object" && event !== null && "reason" in event && typeof event.reason === "string"
-        ? event.reason
-        : undefined)
-    const name = `${who}${nameOf(rune.actor)}`
-    return {
-      headline: reason === undefined ? `${name} ${what}` : `${name} ${what}: ${reason}`,
-      reason: reason ?? `${name} ${what}`
-    }
-  }
+/** What has come to what, with the reason where one is known. */
+const cameTo = (name: string, what: string, reason: string | null | undefined): Words => {
+  const whole = `${name} ${what}`
+  return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
+}
+
+/** What the rune says of the reason, else its event. */
+const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
+  reason ?? ("reason" in event ? event.reason : undefined)
 
 /** From wherever it is typed. */
-const goalOf = (rune: Rune): string => `${rune.stream}/${nameOf(rune.actor)}`
-
-const decodeCancel = Schema.decodeUnknownOption(Schema.TaggedStruct("user_cancel", { by: Schema.String }))
+const goalOf = (rune: Told): string => `${rune.stream}/${nameOf(rune.actor)}`
 
 /** A goal that came to no good end; a person who cancels it knows. */
-const planStopped = (rune: Rune): Words | undefined => {
-  const by = Option.getOrUndefined(decodeCancel(rune.payload["event"]))?.by
-  return by !== undefined && by !== "agentd"
+const planStopped = (rune: ToldOf<"plan.stopped">): Words | undefined => {
+  const { event } = rune.payload
+  const goal = goalOf(rune)
+  return event._tag === "user_cancel" && event.by !== "agentd"
     ? undefined
     : {
-        ...told("stopped", "goal ")(rune),
-        remedy: `See what was done: agentd goal show ${goalOf(rune)}\nTake it as it is: agentd goal merge ${goalOf(rune)} --unreviewed\nGive it anew: agentd goal "…"`
+        ...cameTo(`goal ${nameOf(rune.actor)}`, "stopped", reasonOf(rune)),
+        remedy: `See what was done: agentd goal show ${goal}\nTake it as it is: agentd goal merge ${goal} --unreviewed\nGive it anew: agentd goal "…"`
       }
 }
 
-/** An agent has a question; each is a trouble of its own. */
-const asked = (rune: Rune): Words => {
-  const name = nameOf(rune.actor)
+const planBlocked = (rune: ToldOf<"plan.blocked">): Words => {
+  const goal = goalOf(rune)
   return {
-    key: `${rune.kind}:${rune.stream}:${rune.eventId}`,
-    headline: `${name} asks: ${text(rune, "question") ?? ""}`,
-    reason: text(rune, "question") ?? "",
-    remedy: `Answer it: agentd send ${rune.stream}/${name} "…"`
+    ...cameTo(`goal ${nameOf(rune.actor)}`, "is blocked", reasonOf(rune)),
+    remedy: `See what it needs: agentd goal show ${goal}\nLet it go on, with what failed tried again: agentd goal retry ${goal}\nGive it up: agentd goal cancel ${goal}`
   }
 }
 
-const table: { readonly [kind: string]: (rune: Rune) => Words | undefined } = {
-  "worker.moved": stopped,
-  "invariant.violated": violated,
-  "plan.stopped": planStopped,
-  "plan.blocked": (rune) => ({
-    ...told("is blocked", "goal ")(rune),
-    remedy: `See what it needs: agentd goal show ${goalOf(rune)}\nLet it go on, with what failed tried again: agentd goal retry ${goalOf(rune)}\nGive it up: agentd goal cancel ${goalOf(rune)}`
-  }),
-  "session.suspended": (rune) => ({
-    ...told("is suspended")(rune),
-    remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd resume ${rune.stream}`
-  }),
-  // an agent that has spent its budget stops for good: its worker says so, with what helps
-  "agent.asked": asked
+const suspended = (rune: ToldOf<"session.suspended">): Words => ({
+  ...cameTo(nameOf(rune.actor), "is suspended", reasonOf(rune)),
+  remedy: `See its agents, and what their last turns came to: agentd ps\nOnce that is mended, or the budget raised, let it go on: agentd resume ${rune.stream}`
+})
+
+/** An agent has a question; each is a trouble of its own. */
+const asked = ({ actor, eventId, kind, payload, stream }: ToldOf<"agent.asked">): Words => {
+  const name = nameOf(actor)
+  const { question } = payload
+  return {
+    key: `${kind}:${stream}:${eventId}`,
+    headline: `${name} asks: ${question}`,
+    reason: question,
+    remedy: `Answer it: agentd send ${stream}/${name} "…"`
+  }
 }
 
-/** The kinds that may be told. */
-export const kinds: ReadonlyArray<string> = Object.keys(table)
+const wordsOf = (rune: Told): Words | undefined => {
+  switch (rune.kind) {
+    case "worker.moved":
+      return stopped(rune)
+    case "invariant.violated":
+      return violated(rune)
+    case "plan.stopped":
+      return planStopped(rune)
+    case "plan.blocked":
+      return planBlocked(rune)
+    case "session.suspended":
+      return suspended(rune)
+    case "agent.asked":
+      return asked(rune)
+  }
+}
 
 const cut = (value: string, length: number): string =>
   value.length <= length ? value : `${value.slice(0, length - 1).toWellFormed()}…`
 
 const line = (value: string): string => value.replaceAll(/\s+/g, " ").trim()
 
-export const alertOf = (rune: Rune): Alert | undefined => {
-  const words = table[rune.kind]?.(rune)
-  if (words === undefined) return undefined
+export const alertOf = (any: Rune): Alert | undefined => {
+  const rune = read(any)
+  const words = rune === undefined ? undefined : wordsOf(rune)
+  if (rune === undefined || words === undefined) return undefined
   const kind = words.kind ?? rune.kind
   return {
     kind,

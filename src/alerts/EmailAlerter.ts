@@ -14,11 +14,14 @@ import { Clock, Duration, Effect, Result } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import type { Rune, RuneDraft } from "../event-log/Rune.ts"
 import { Redact } from "../event-log/Redact.ts"
+import { agentKinds } from "../agents/AgentKinds.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
+import * as AlertKinds from "./AlertKinds.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
 
@@ -124,12 +127,15 @@ const due = Effect.fnUntraced(function* (state: Outbox.State) {
   return { jobs, wait: Math.max(0, next - now) }
 })
 
+const readOutput = reader({ "run.output": agentKinds["run.output"] })
+
 const lastLines = Effect.fnUntraced(function* (alert: Alert) {
   const log = yield* EventLog
   const runes = yield* log.tail({ stream: alert.stream, actor: alert.actor, kinds: ["run.output"] }, OUTPUT_RUNES)
   return runes
-    .filter((rune) => alert.runId === null || rune.payload["runId"] === alert.runId)
-    .flatMap((rune) => String(rune.payload["text"] ?? "").split("\n"))
+    .flatMap((rune) => readOutput(rune)?.payload ?? [])
+    .filter(({ runId }) => alert.runId === null || runId === alert.runId)
+    .flatMap(({ text }) => text.split("\n"))
     .slice(-OUTPUT_LINES)
 })
 
@@ -169,7 +175,8 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
     return rejected.length === 0 ? Effect.void : Effect.logWarning(`alert mail: refused for ${rejected.join(", ")}`)
   }
   const { message, remedy } = result.failure
-  return draft.payload["nextAt"] === null
+  const failed = AlertKinds.readAlert(draft)
+  return failed?.kind === "alert.failed" && failed.payload.nextAt === null
     ? Effect.logError(`alert mail given up: ${message}. ${remedy}`)
     : Effect.logWarning(`alert mail not sent: ${message}. ${remedy}`)
 }

@@ -8,12 +8,14 @@
  * of the state is bounded, and what it leaves out is counted.
  */
 import { createHash } from "node:crypto"
-import { Effect, Option, Schema } from "effect"
+import { Effect } from "effect"
+import type { RuneOf } from "../event-log/EventKinds.ts"
 import { type Cause, DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
-import { Alert, together } from "./AlertPolicy.ts"
-import { delayAfter, FailureClass } from "./Retry.ts"
+import * as AlertKinds from "./AlertKinds.ts"
+import { type Alert, together } from "./AlertPolicy.ts"
+import { delayAfter, type FailureClass } from "./Retry.ts"
 
 const HOUR = 3_600_000
 
@@ -24,50 +26,11 @@ const SETTLE = 2_000
 const MAX_KEYS = 200
 const MAX_GIVEN_UP = 100
 
-const Queued = Schema.Struct({
-  alertId: Schema.String,
-  /** The first alert's id. */
-  batch: Schema.String,
-  /** To whom, as an opaque name; while no mail is configured, the stream. */
-  destination: Schema.String,
-  /** False while no mail is configured. */
-  routed: Schema.Boolean,
-  /** Nothing joins the batch from then on, and it is mailed; ms since the epoch. */
-  dueAt: Schema.Finite,
-  /** Runes up to here have been looked at. */
-  upTo: Schema.Int,
-  alert: Alert
-})
-type Queued = typeof Queued.Type
+type Queued = typeof AlertKinds.Queued.Type
+type Failed = typeof AlertKinds.Failed.Type
 
 /** The alert's rune; an alert that an older agentd queued does not say. */
 const causeOf = ({ seq, stream }: Alert): Cause | null => (seq === undefined ? null : { stream, seq })
-
-const Sent = Schema.Struct({
-  batch: Schema.String,
-  destination: Schema.String,
-  messageId: Schema.String,
-  alertIds: Schema.Array(Schema.String),
-  to: Schema.Array(Schema.String),
-  /** Addresses that the server did not take. */
-  rejected: Schema.Array(Schema.String),
-  /** The server's answer. */
-  response: Schema.String
-})
-
-const Failed = Schema.Struct({
-  batch: Schema.String,
-  destination: Schema.String,
-  messageId: Schema.String,
-  alertIds: Schema.Array(Schema.String),
-  attempt: Schema.Int,
-  class: FailureClass,
-  permanent: Schema.Boolean,
-  error: Schema.String,
-  remedy: Schema.String,
-  /** ms since the epoch; null: given up. */
-  nextAt: Schema.NullOr(Schema.Finite)
-})
 
 export interface Failure {
   readonly attempt: number
@@ -150,7 +113,7 @@ const queued = (state: State, rune: Queued): State => {
   }
 }
 
-const failed = (state: State, rune: typeof Failed.Type): State => {
+const failed = (state: State, rune: Failed): State => {
   const known = state.batches.find((batch) => batch.id === rune.batch)
   if (known === undefined) return state
   const next: Batch = { ...known, failure: rune }
@@ -165,30 +128,27 @@ const failed = (state: State, rune: typeof Failed.Type): State => {
     : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
 }
 
-const decodeQueued = Schema.decodeUnknownOption(Queued)
-const decodeSent = Schema.decodeUnknownOption(Sent)
-const decodeFailed = Schema.decodeUnknownOption(Failed)
-
 /** One rune folded in; one of another kind or of a newer shape changes nothing. */
-export const evolve = (state: State, rune: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
-  const moved = (next: Option.Option<State>): State =>
-    Option.match(next, { onNone: () => state, onSome: (one) => ({ ...one, restsOn: rune.eventId }) })
+export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
+  const rune = AlertKinds.readAlert(any)
+  return rune === undefined ? state : { ...changed(state, rune), restsOn: rune.eventId }
+}
+
+const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<Rune, "at" | "kind" | "payload">>) => {
   switch (rune.kind) {
     case "alert.queued":
-      return moved(Option.map(decodeQueued(rune.payload), (payload) => queued(state, payload)))
-    case "alert.sent":
-      return moved(
-        Option.map(decodeSent(rune.payload), ({ batch }) => ({
-          ...state,
-          lastSentAt: rune.at,
-          lastError: null,
-          batches: state.batches.filter((one) => one.id !== batch)
-        }))
-      )
+      return queued(state, rune.payload)
     case "alert.failed":
-      return moved(Option.map(decodeFailed(rune.payload), (payload) => failed(state, payload)))
-    default:
-      return state
+      return failed(state, rune.payload)
+    case "alert.sent": {
+      const { batch } = rune.payload
+      return {
+        ...state,
+        lastSentAt: rune.at,
+        lastError: null,
+        batches: state.batches.filter((one) => one.id !== batch)
+      }
+    }
   }
 }
 
@@ -296,8 +256,10 @@ const resolved = (
   }
 })
 
-export const sent = (attempt: Attempt, receipt: Pick<typeof Sent.Type, "to" | "rejected" | "response">): RuneDraft =>
-  resolved("alert.sent", attempt, receipt)
+export const sent = (
+  attempt: Attempt,
+  receipt: Pick<typeof AlertKinds.Sent.Type, "to" | "rejected" | "response">
+): RuneDraft => resolved("alert.sent", attempt, receipt)
 
 /** Says when it is tried again, or that it is given up. */
 export const failure = (

@@ -15,6 +15,7 @@ import type { Check, DaemonStatus } from "../rpc/Protocol.ts"
 import * as Readiness from "../rpc/Readiness.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { Redact } from "../event-log/Redact.ts"
+import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
@@ -198,6 +199,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     ]).pipe(
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)
-    )
+    ),
+    kinds: kinds.names
   })
 })

@@ -3,17 +3,17 @@
  * in order. Each keeps a small immutable state: what is open now, not what was.
  */
 import { HashMap, Option } from "effect"
+import { workerKinds, toolKinds } from "../agents/AgentKinds.ts"
+import { turnKinds } from "../agents/TurnKinds.ts"
+import { seatKinds } from "../channels/ChannelKinds.ts"
 import * as WorkerMachine from "../agents/WorkerMachine.ts"
 import type { InvariantId } from "../domain/Invariants.ts"
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { AnyChecker, Checker, Seen, Violation } from "../event-log/InvariantGuard.ts"
-import type { Payload } from "../event-log/Rune.ts"
+import { moveKinds } from "../goals/GoalKinds.ts"
+import type * as GoalMachine from "../goals/GoalMachine.ts"
 
 const violation = (rule: InvariantId, message: string): Violation => ({ rule, message })
-
-const text = (payload: Payload, field: string): string => {
-  const value = payload[field]
-  return typeof value === "string" ? value : ""
-}
 
 const lookup = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined =>
   Option.getOrUndefined(HashMap.get(map, key))
@@ -26,14 +26,20 @@ interface Turns {
   >
 }
 
-const TURN_ENDS = ["turn.completed", "turn.interrupted", "turn.error"]
+/** Not `turn.assistant_delta`: it is lazy, and may be written after the turn's end. */
+const { "turn.assistant_delta": _, ...turnRunes } = turnKinds
+const readTurn = reader(turnRunes)
+
+const TURN_ENDS: ReadonlyArray<string> = ["turn.completed", "turn.interrupted", "turn.error"]
 
 /** At most one active turn per agent; a turn that a later one has followed says nothing more. */
 export const turns: Checker<Turns> = {
-  kinds: ["turn.started", "turn.tool_calls_received", "turn.tools_finished", ...TURN_ENDS, "turn.finalized"],
+  kinds: Object.keys(turnRunes),
   initial: { newest: HashMap.empty() },
-  check: ({ newest }, rune) => {
-    const turnId = text(rune.payload, "turn_id")
+  check: ({ newest }, seen) => {
+    const rune = readTurn(seen)
+    if (rune === undefined) return undefined
+    const { turn_id: turnId } = rune.payload
     const last = lookup(newest, rune.actor)
     if (rune.kind !== "turn.started") {
       return last?.turnId === turnId
@@ -43,7 +49,7 @@ export const turns: Checker<Turns> = {
             `turn ${turnId} is not the newest one of ${rune.actor} (${last?.turnId ?? "none"})`
           )
     }
-    const agent = text(rune.payload, "agent_id")
+    const { agent_id: agent } = rune.payload
     for (const other of HashMap.values(newest)) {
       if (other.turnId === turnId) return violation("INV-TURN-ORDER", `turn ${turnId} was started before`)
       if (other.active && other.agent === agent) {
@@ -52,15 +58,14 @@ export const turns: Checker<Turns> = {
     }
     return undefined
   },
-  apply: ({ newest }, rune) => {
-    const turnId = text(rune.payload, "turn_id")
-    if (rune.kind === "turn.started") {
-      return {
-        newest: HashMap.set(newest, rune.actor, { turnId, agent: text(rune.payload, "agent_id"), active: true })
-      }
+  apply: ({ newest }, seen) => {
+    const rune = readTurn(seen)
+    if (rune?.kind === "turn.started") {
+      const { agent_id: agent, turn_id: turnId } = rune.payload
+      return { newest: HashMap.set(newest, rune.actor, { turnId, agent, active: true }) }
     }
-    return TURN_ENDS.includes(rune.kind)
-      ? { newest: HashMap.modify(newest, rune.actor, (last) => ({ ...last, active: false })) }
+    return TURN_ENDS.includes(seen.kind)
+      ? { newest: HashMap.modify(newest, seen.actor, (last) => ({ ...last, active: false })) }
       : { newest }
   }
 }
@@ -74,13 +79,18 @@ interface Tools {
 /** So many ended calls are told from calls that never were. */
 const MAX_ENDED = 64
 
+/** Not `tool.progress`: it is lazy, and may be written after the result. */
+const { "tool.progress": _progress, ...toolRunes } = toolKinds
+const readTool = reader(toolRunes)
+
 /** One result per call, after the call; nothing runs between the question and its answer. */
 export const tools: Checker<Tools> = {
-  // Not tool.progress: it is lazy, and may be written after the result.
-  kinds: ["tool.call", "tool.approval_requested", "tool.approved", "tool.denied", "tool.started", "tool.result"],
+  kinds: Object.keys(toolRunes),
   initial: { open: HashMap.empty(), ended: [] },
-  check: ({ open, ended }, rune) => {
-    const callId = text(rune.payload, "call_id")
+  check: ({ open, ended }, seen) => {
+    const rune = readTool(seen)
+    if (rune === undefined) return undefined
+    const { call_id: callId } = rune.payload
     const call = lookup(open, callId)
     if (rune.kind === "tool.call") {
       return call === undefined && !ended.includes(callId)
@@ -92,14 +102,15 @@ export const tools: Checker<Tools> = {
         ? violation("INV-TOOL-TERMINAL", `call ${callId} has its result already`)
         : violation("INV-TOOL-CALL-BEFORE-RESULT", `call ${callId} was never made, or ended long ago`)
     }
-    const ran =
-      rune.kind === "tool.started" || (rune.kind === "tool.result" && text(rune.payload, "status") === "success")
+    const ran = rune.kind === "tool.started" || (rune.kind === "tool.result" && rune.payload.status === "success")
     return ran && (call === "asked" || call === "denied")
       ? violation("INV-TOOL-APPROVAL-BEFORE-EXEC", `call ${callId} was ${call}, and ran without an approval`)
       : undefined
   },
-  apply: ({ open, ended }, rune) => {
-    const callId = text(rune.payload, "call_id")
+  apply: ({ open, ended }, seen) => {
+    const rune = readTool(seen)
+    if (rune === undefined) return { open, ended }
+    const { call_id: callId } = rune.payload
     switch (rune.kind) {
       case "tool.call":
         return { open: HashMap.set(open, callId, "called"), ended }
@@ -111,7 +122,7 @@ export const tools: Checker<Tools> = {
         return { open: HashMap.set(open, callId, "denied"), ended }
       case "tool.result":
         return { open: HashMap.remove(open, callId), ended: [...ended, callId].slice(-MAX_ENDED) }
-      default:
+      case "tool.started":
         return { open, ended }
     }
   }
@@ -120,64 +131,76 @@ export const tools: Checker<Tools> = {
 /** The run of each worker that is spawning or alive. */
 type Runs = HashMap.HashMap<string, string>
 
-const OF_A_RUN = ["SessionStarted", "SessionExited", "GraceExceeded"]
+const readRun = reader(workerKinds)
 
 /** Whose run a rune tells of: the worker that wrote it, or that a turn's rune moves. */
 const workerOf = ({ actor, moves }: Seen): string | undefined =>
   [actor, ...moves].find((name) => name.startsWith("worker/"))
 
-const eventOf = (rune: Seen): { readonly tag: string; readonly runId: string } => {
-  const event = WorkerMachine.joins(rune) ?? rune.payload["event"]
-  if (typeof event !== "object" || event === null) return { tag: "", runId: "" }
-  return {
-    tag: "_tag" in event ? String(event._tag) : "",
-    runId: "runId" in event && typeof event.runId === "string" ? event.runId : ""
+/** What a rune is to the worker. */
+const eventOf = (rune: Seen): WorkerMachine.Event | undefined => {
+  const own = readRun(rune)
+  return own?.kind === "worker.moved" ? own.payload.event : WorkerMachine.joins(rune)
+}
+
+/** The run that an event of a worker comes from; undefined for one that comes from none. */
+const sourceOf = (event: WorkerMachine.Event | undefined): string | undefined => {
+  switch (event?._tag) {
+    case "SessionStarted":
+    case "SessionExited":
+    case "GraceExceeded":
+    // in runes of before it named no run
+    case "UrgentMessage":
+      return event.runId
+    default:
+      return undefined
   }
 }
 
 /** A worker is moved by its current run alone. */
 export const runs: Checker<Runs> = {
-  kinds: ["worker.started", "worker.moved", "turn.started", "turn.completed"],
+  kinds: [...Object.keys(workerKinds), "turn.started", "turn.completed"],
   initial: HashMap.empty(),
   check: (state, rune) => {
     const worker = workerOf(rune)
-    if (worker === undefined || rune.kind === "worker.started") return undefined
-    const { tag, runId } = eventOf(rune)
+    const event = eventOf(rune)
+    const source = sourceOf(event)
+    if (worker === undefined || source === undefined) return undefined
     const current = lookup(state, worker)
-    // in runes of before it named no run
-    const isNamed = OF_A_RUN.includes(tag) || (tag === "UrgentMessage" && runId !== "")
-    return isNamed && runId !== current
-      ? violation("INV-RUN-FENCED", `${tag} comes from run ${runId}; the current one is ${current ?? "none"}`)
-      : undefined
+    return source === current
+      ? undefined
+      : violation("INV-RUN-FENCED", `${event?._tag} comes from run ${source}; the current one is ${current ?? "none"}`)
   },
   apply: (state, rune) => {
     const worker = workerOf(rune)
     if (worker === undefined) return state
-    const { tag, runId } = eventOf(rune)
-    if (rune.kind === "worker.started" || tag === "SessionExited" || tag === "GraceExceeded") {
-      return HashMap.remove(state, worker)
-    }
-    return tag === "PromptReady" ? HashMap.set(state, worker, runId) : state
+    const event = eventOf(rune)
+    if (event?._tag === "PromptReady") return HashMap.set(state, worker, event.runId)
+    const isOver = event?._tag === "SessionExited" || event?._tag === "GraceExceeded"
+    return isOver || rune.kind === "worker.started" ? HashMap.remove(state, worker) : state
   }
 }
 
 /** Who has the floor of each channel. */
 type Floors = HashMap.HashMap<string, string>
 
+const readSeat = reader(seatKinds)
+
 export const floors: Checker<Floors> = {
-  kinds: ["seat.moved"],
+  kinds: Object.keys(seatKinds),
   initial: HashMap.empty(),
-  check: (state, rune) => {
-    const channel = text(rune.payload, "channel")
-    const holder = lookup(state, channel)
-    return rune.to === "ACTIVE" && holder !== undefined && holder !== rune.actor
+  check: (state, seen) => {
+    const channel = readSeat(seen)?.payload.channel
+    const holder = channel === undefined ? undefined : lookup(state, channel)
+    return seen.to === "ACTIVE" && holder !== undefined && holder !== seen.actor
       ? violation("INV-FLOOR-SINGLE", `the floor of ${channel} is with ${holder}`)
       : undefined
   },
-  apply: (state, rune) => {
-    const channel = text(rune.payload, "channel")
-    if (rune.to === "ACTIVE") return HashMap.set(state, channel, rune.actor)
-    return lookup(state, channel) === rune.actor ? HashMap.remove(state, channel) : state
+  apply: (state, seen) => {
+    const channel = readSeat(seen)?.payload.channel
+    if (channel === undefined) return state
+    if (seen.to === "ACTIVE") return HashMap.set(state, channel, seen.actor)
+    return lookup(state, channel) === seen.actor ? HashMap.remove(state, channel) : state
   }
 }
 
@@ -189,52 +212,61 @@ interface Owned {
 /** By plan, then by task: its owner, and how it has ended. */
 type Tasks = HashMap.HashMap<string, HashMap.HashMap<string, Owned>>
 
-const PLAN_ENDS = ["plan.goal_met", "plan.stopped"]
-const TASK_ENDS = ["plan.task_completed", "plan.task_failed"]
+/** The moves that the tasks of a plan are followed by. */
+const taskRunes = {
+  "plan.task_assigned": moveKinds["plan.task_assigned"],
+  "plan.task_started": moveKinds["plan.task_started"],
+  "plan.task_retried": moveKinds["plan.task_retried"],
+  "plan.task_completed": moveKinds["plan.task_completed"],
+  "plan.task_failed": moveKinds["plan.task_failed"],
+  "plan.unblocked": moveKinds["plan.unblocked"],
+  "plan.goal_met": moveKinds["plan.goal_met"],
+  "plan.stopped": moveKinds["plan.stopped"]
+}
+const readTask = reader(taskRunes)
+type TaskRune = RuneOf<typeof taskRunes, Seen>
 
-const owned = (
-  plan: HashMap.HashMap<string, Owned>,
-  taskId: string,
-  { kind, payload }: Seen
-): HashMap.HashMap<string, Owned> => {
-  switch (kind) {
+const owned = (plan: HashMap.HashMap<string, Owned>, rune: TaskRune): HashMap.HashMap<string, Owned> => {
+  const ended = (taskId: string, how: "completed" | "failed") =>
+    HashMap.modify(plan, taskId, (task) => ({ ...task, ended: how }))
+  switch (rune.kind) {
     case "plan.task_assigned":
-      return HashMap.set(plan, taskId, { owner: text(payload, "agent_id"), ended: null })
+      return HashMap.set(plan, rune.payload.task_id, { owner: rune.payload.agent_id, ended: null })
     case "plan.task_completed":
-      return HashMap.modify(plan, taskId, (task) => ({ ...task, ended: "completed" as const }))
+      return ended(rune.payload.task_id, "completed")
     case "plan.task_failed":
-      return HashMap.modify(plan, taskId, (task) => ({ ...task, ended: "failed" as const }))
+      return ended(rune.payload.task_id, "failed")
     case "plan.task_retried":
-      return HashMap.remove(plan, taskId)
+      return HashMap.remove(plan, rune.payload.task_id)
     case "plan.unblocked":
-      return reopened(payload).reduce((rest, id) => HashMap.remove(rest, id), plan)
+      return reopened(rune.payload.event).reduce((rest, id) => HashMap.remove(rest, id), plan)
     default:
       return plan
   }
 }
 
 /** Failed tasks that a person lets be tried again. */
-const reopened = (payload: Payload): ReadonlyArray<string> => {
-  const event = payload["event"]
-  const list = typeof event === "object" && event !== null && "tasks" in event ? event.tasks : undefined
-  return Array.isArray(list) ? list.filter((id): id is string => typeof id === "string") : []
-}
+const reopened = (event: GoalMachine.Event): ReadonlyArray<string> =>
+  event._tag === "dependency_resolved" ? (event.tasks ?? []) : []
 
 /**
  * One owner at a time, one end. The same owner may take a task up again after a restart,
  * another one when a try is over; one that failed may be tried again when its plan is unblocked.
  */
 export const tasks: Checker<Tasks> = {
-  kinds: ["plan.task_assigned", "plan.task_started", "plan.task_retried", "plan.unblocked", ...TASK_ENDS, ...PLAN_ENDS],
+  kinds: Object.keys(taskRunes),
   initial: HashMap.empty(),
-  check: (state, rune) => {
-    if (PLAN_ENDS.includes(rune.kind)) return undefined
+  check: (state, seen) => {
+    const rune = readTask(seen)
+    if (rune === undefined || rune.kind === "plan.goal_met" || rune.kind === "plan.stopped") return undefined
     const plan = lookup(state, rune.actor)
     if (rune.kind === "plan.unblocked") {
-      const done = reopened(rune.payload).find((id) => plan !== undefined && lookup(plan, id)?.ended === "completed")
+      const done = reopened(rune.payload.event).find(
+        (id) => plan !== undefined && lookup(plan, id)?.ended === "completed"
+      )
       return done === undefined ? undefined : violation("INV-TASK-SINGLE", `task ${done} is completed already`)
     }
-    const taskId = text(rune.payload, "task_id")
+    const { task_id: taskId } = rune.payload
     const task = plan === undefined ? undefined : lookup(plan, taskId)
     if (task !== undefined && task.ended !== null) {
       return violation("INV-TASK-SINGLE", `task ${taskId} has ended already`)
@@ -242,15 +274,16 @@ export const tasks: Checker<Tasks> = {
     if (rune.kind !== "plan.task_assigned") {
       return task === undefined ? violation("INV-TASK-SINGLE", `task ${taskId} has no owner`) : undefined
     }
-    return task === undefined || task.owner === text(rune.payload, "agent_id")
+    return task === undefined || task.owner === rune.payload.agent_id
       ? undefined
       : violation("INV-TASK-SINGLE", `task ${taskId} belongs to ${task.owner}`)
   },
-  apply: (state, rune) => {
-    if (PLAN_ENDS.includes(rune.kind)) return HashMap.remove(state, rune.actor)
-    const taskId = text(rune.payload, "task_id")
+  apply: (state, seen) => {
+    const rune = readTask(seen)
+    if (rune === undefined) return state
+    if (rune.kind === "plan.goal_met" || rune.kind === "plan.stopped") return HashMap.remove(state, rune.actor)
     const plan = lookup(state, rune.actor) ?? HashMap.empty<string, Owned>()
-    return HashMap.set(state, rune.actor, owned(plan, taskId, rune))
+    return HashMap.set(state, rune.actor, owned(plan, rune))
   }
 }
 

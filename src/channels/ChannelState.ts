@@ -7,11 +7,12 @@
  * queue's current one.
  */
 import { type ChannelConfig, completed } from "../config/ChannelConfig.ts"
-import type { ChannelPost } from "../domain/ChannelMessages.ts"
+import type { ChannelPost, Signal } from "../domain/ChannelMessages.ts"
+import type { RuneOf } from "../event-log/EventKinds.ts"
 import type { Payload } from "../event-log/Rune.ts"
 import { evolve, type Snapshot, step } from "../event-actor/StateMachine.ts"
+import { channelKinds, readChannel } from "./ChannelKinds.ts"
 import * as SeatMachine from "./SeatMachine.ts"
-import type { Signal } from "./Signal.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
 /** Posts that are kept at hand, whichever limit is reached first; all of them are in the log. */
@@ -86,25 +87,12 @@ export interface Recorded {
   readonly payload: Payload
 }
 
-export const kinds = [
-  "channel.created",
-  "channel.configured",
-  "channel.assigned",
-  "channel.unassigned",
-  "channel.posted",
-  "channel.notice",
-  "channel.unsignalled",
-  "channel.withheld",
-  "channel.signalled",
-  "channel.read",
-  "channel.stirred",
-  "channel.ordered",
-  "channel.paused",
-  "channel.resumed",
-  "channel.closed",
-  ...SeatMachine.kinds
-] as const
-export type Kind = (typeof kinds)[number]
+export type Kind = keyof typeof channelKinds
+export const kinds = Object.keys(channelKinds) as ReadonlyArray<Kind>
+
+/** A rune of a channel, with its payload's type. */
+type ChannelRune = RuneOf<typeof channelKinds, Recorded>
+type RuneOfKind<K extends Kind> = Extract<ChannelRune, { readonly kind: K }>
 
 export const channelActor = (name: string): string => `channel/${name}`
 export const seatActor = (name: string, agent: string): string => `seat/${name}/${agent}`
@@ -196,7 +184,7 @@ const withSeat = (channel: Channel, seated: Seated): Channel => ({
 
 const withPost = (
   channel: Channel,
-  rune: Recorded,
+  rune: Pick<Recorded, "at" | "eventId">,
   post: Pick<Post, "kind" | "from" | "text" | "messageId">
 ): Channel => {
   const head = channel.head + 1
@@ -212,8 +200,6 @@ const withFloor = (channel: Channel, change: (floor: Floor) => Partial<Floor>): 
 /** Of a turn: a person who talks more than this is heard with the next one. */
 export const MAX_INJECTED = 64
 const MAX_ANSWERED = 64
-
-const text = (payload: Payload, field: string): string => String(payload[field] ?? "")
 
 const assign = (channel: Channel, agent: string): Channel => {
   const assigned = { ...channel, assigned: withMember(channel.assigned, agent) }
@@ -234,13 +220,10 @@ const configure = (channel: Channel, settings: ChannelConfig): Channel => ({
   )
 })
 
-const posted = (channel: Channel, rune: Recorded): Channel => {
-  const { payload } = rune
-  const [by, messageId, from] = [text(payload, "by"), text(payload, "messageId"), text(payload, "from")]
-  const kind = by === "agent" ? "agent" : "person"
+const posted = (channel: Channel, rune: RuneOfKind<"channel.posted">): Channel => {
+  const { by: kind, from, injected, messageId, text, turnId } = rune.payload
   const amongAgents = kind === "agent" ? channel.amongAgents + 1 : 0
-  const next = withPost({ ...channel, amongAgents }, rune, { kind, from, messageId, text: text(payload, "text") })
-  const [injected, turnId] = [payload["injected"], payload["turnId"]]
+  const next = withPost({ ...channel, amongAgents }, rune, { kind, from, messageId, text })
   return withFloor(next, (floor) => ({
     injected:
       typeof injected === "string" ? [...floor.injected, { messageId: injected, seq: next.head }] : floor.injected,
@@ -307,9 +290,9 @@ const marked = (
   return untold || event._tag === "AgentLeft" || event._tag === "Removed" ? { told: spoke } : {}
 }
 
-const moved = (channel: Channel, rune: Recorded): Channel => {
-  const event = rune.payload["event"] as SeatMachine.Event
-  const before = seatOf(channel, text(rune.payload, "agentId"))
+const moved = (channel: Channel, rune: RuneOfKind<"seat.moved">): Channel => {
+  const { agentId, event } = rune.payload
+  const before = seatOf(channel, agentId)
   if (before === undefined) throw new Error(`rune ${rune.eventId} moves a seat that ${channel.name} does not have`)
   const { data, state: from } = before.stand
   const after = { ...before, stand: evolve(SeatMachine.Seat, before.stand, rune) }
@@ -330,38 +313,39 @@ const moved = (channel: Channel, rune: Recorded): Channel => {
   }
 }
 
-const changed = (channel: Channel, rune: Recorded): Channel => {
-  const { payload } = rune
-  switch (rune.kind as Kind) {
-    case "channel.created":
+const changed = (channel: Channel, rune: ChannelRune): Channel => {
+  switch (rune.kind) {
+    case "channel.created": {
+      const { origin, settings } = rune.payload
       return {
-        ...unborn(channel.conversation, channel.name, completed(payload["settings"] as ChannelConfig)),
+        ...unborn(channel.conversation, channel.name, completed(settings)),
         epoch: rune.eventId,
-        origin: payload["origin"] === "config" ? "config" : "person"
+        origin
       }
+    }
     case "channel.configured":
-      return configure(channel, completed(payload["settings"] as ChannelConfig))
+      return configure(channel, completed(rune.payload.settings))
     case "channel.assigned":
-      return assign(channel, text(payload, "agent"))
+      return assign(channel, rune.payload.agent)
     case "channel.unassigned":
-      return { ...channel, assigned: without(channel.assigned, text(payload, "agent")) }
+      return { ...channel, assigned: without(channel.assigned, rune.payload.agent) }
     case "channel.posted":
       return posted(channel, rune)
     case "channel.notice":
-      return withPost(channel, rune, { kind: "notice", from: "", messageId: "", text: text(payload, "text") })
+      return withPost(channel, rune, { kind: "notice", from: "", messageId: "", text: rune.payload.text })
     case "channel.unsignalled":
       return withFloor(channel, (floor) => ({
         answeredAt: rune.at,
-        answered: [...floor.answered, text(payload, "turnId")].slice(-MAX_ANSWERED)
+        answered: [...floor.answered, rune.payload.turnId].slice(-MAX_ANSWERED)
       }))
     case "channel.signalled":
-      return withFloor(channel, () => ({ signal: payload["signal"] as Signal }))
+      return withFloor(channel, () => ({ signal: rune.payload.signal }))
     case "channel.read":
-      return read(channel, text(payload, "agent"), Number(payload["upTo"]))
+      return read(channel, rune.payload.agent, rune.payload.upTo)
     case "channel.ordered":
       return {
-        ...configure(channel, { ...channel.settings, order: payload["order"] as ChannelConfig["order"] }),
-        queue: TurnQueue.arrange(channel.queue, payload["agents"] as ReadonlyArray<string>)
+        ...configure(channel, { ...channel.settings, order: rune.payload.order }),
+        queue: TurnQueue.arrange(channel.queue, rune.payload.agents)
       }
     case "channel.paused":
       return { ...channel, paused: true }
@@ -379,7 +363,7 @@ const changed = (channel: Channel, rune: Recorded): Channel => {
 }
 
 /** One rune, folded in. A move that does not step is a broken log: it throws. */
-export const apply = (channel: Channel, rune: Recorded): Channel => ({
-  ...changed(channel, rune),
-  restsOn: rune.eventId
-})
+export const apply = (channel: Channel, rune: Recorded): Channel => {
+  const known = readChannel(rune)
+  return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }
+}

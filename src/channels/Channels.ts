@@ -41,6 +41,8 @@ export class Channels extends Context.Service<
     readonly configure: (home: Home, channels: ChannelsConfig) => Effect.Effect<void, StorageError>
     /** Whether that was said of a conversation, and its channels are there. */
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
+    /** Waits until that was said of it, and its channels are there. */
+    readonly furnished: (conversation: string) => Effect.Effect<void>
     /** Those that are closed left out. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
     readonly show: (name: string, caller: Caller) => Effect.Effect<Shown, CommandRefused>
@@ -83,8 +85,8 @@ class LiveChannels {
   private readonly nest: DynamicSupervisor.DynamicSupervisor
   /** The log is folded, and the channels of it are started. */
   readonly started: Deferred.Deferred<void, StorageError>
-  /** Conversations whose file was heard of. */
-  private readonly configured = new Set<string>()
+  /** Done for conversations whose file was heard of, open for those of which somebody waits for that. */
+  private readonly configured = new Map<string, Deferred.Deferred<void>>()
 
   constructor(
     around: Surroundings,
@@ -95,6 +97,14 @@ class LiveChannels {
     this.around = around
     this.nest = nest
     this.started = started
+  }
+
+  private configuredOf(conversation: string): Deferred.Deferred<void> {
+    const known = this.configured.get(conversation)
+    if (known !== undefined) return known
+    const awaited = Deferred.makeUnsafe<void>()
+    this.configured.set(conversation, awaited)
+    return awaited
   }
 
   /** It lives from here on. */
@@ -177,7 +187,7 @@ class LiveChannels {
         const { name, origin } = actor.channel
         if (origin === "config" && config[name] === undefined) yield* applied(name, this.closed(actor, by))
       }
-      this.configured.add(home.conversation)
+      yield* Deferred.succeed(this.configuredOf(home.conversation), undefined)
     }
   )
 
@@ -246,7 +256,8 @@ class LiveChannels {
   readonly service = (): Channels["Service"] =>
     Channels.of({
       configure: this.configure,
-      isConfigured: (conversation) => Effect.sync(() => this.configured.has(conversation)),
+      isConfigured: (conversation) => Effect.suspend(() => Deferred.isDone(this.configuredOf(conversation))),
+      furnished: (conversation) => Effect.suspend(() => Deferred.await(this.configuredOf(conversation))),
       list: Effect.sync(() => this.registry.all.map((actor) => this.registry.info(actor))),
       show: (name, caller) =>
         Effect.suspend(() => {

@@ -5,6 +5,7 @@
  * Guarantees: an answer is posted once, and only while its agent has the floor;
  * what comes of an earlier turn moves nothing.
  */
+import type { Signal as SaidSignal } from "../domain/ChannelMessages.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
@@ -167,7 +168,7 @@ const complete = (transaction: ChannelTransaction, seated: Seated, turnId: strin
 }
 
 /** What a person said meanwhile may be its next turn already: that one is still of this floor. Else it is taken back first. */
-const finish = (transaction: ChannelTransaction, seated: Seated, signal: Signal.Signal): void => {
+const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {
   const { agent, prompt } = seated
   const injected = (transaction.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
   if (injected.length === 0) return signalled(transaction, seated, signal)
@@ -182,7 +183,7 @@ const recalled = (transaction: ChannelTransaction, { agent, prompt }: Extract<In
   if (holder?.agent === agent && holder.prompt === prompt && signal !== null) signalled(transaction, holder, signal)
 }
 
-const signalled = (transaction: ChannelTransaction, seated: Seated, signal: Signal.Signal): void => {
+const signalled = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {
   const { agent } = seated
   const turnId = seated.stand.data.turnId ?? ""
   if (signal._tag === "TurnComplete") {

@@ -7,11 +7,14 @@
 import { Effect } from "effect"
 import { decodeChannel } from "../config/ChannelConfig.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
+import { projectKinds } from "../domain/ProjectKinds.ts"
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import type { Rune } from "../event-log/Rune.ts"
+import { channelKinds } from "./ChannelKinds.ts"
 import type { Home } from "./ChannelRegistry.ts"
-import { apply as applyTo, type Channel, kinds, unborn } from "./ChannelState.ts"
+import { apply as applyTo, type Channel, unborn } from "./ChannelState.ts"
 
 /** The channels of a conversation, as its stream says. Plain data. */
 export interface Records {
@@ -26,19 +29,19 @@ export interface Records {
 export const empty: Records = { home: null, channels: {}, broken: {} }
 
 const CLOSES = "session.closed"
-const REGISTERED = "project.registered"
-const RENAMED = "project.config_changed"
 
-const KINDS: ReadonlySet<string> = new Set([...kinds, CLOSES, REGISTERED, RENAMED])
+const read = reader({ ...channelKinds, ...projectKinds })
 
-const nameOf = (rune: Rune): string =>
-  rune.kind === "seat.moved" ? String(rune.payload["channel"]) : rune.actor.slice(rune.actor.indexOf("/") + 1)
+type Known = RuneOf<typeof channelKinds & typeof projectKinds>
 
-const named = (records: Records, { payload, stream }: Rune): Records => {
-  const { home } = records
-  const project = payload["name"] ?? home?.project
-  if (typeof project !== "string") return records
-  return { ...records, home: { conversation: stream, project, config: String(payload["config"] ?? home?.config) } }
+const nameOf = (rune: Known): string =>
+  rune.kind === "seat.moved" ? rune.payload.channel : rune.actor.slice(rune.actor.indexOf("/") + 1)
+
+const named = (records: Records, { payload, stream }: RuneOf<typeof projectKinds>): Records => {
+  const project = payload.name ?? records.home?.project
+  return project === undefined
+    ? records
+    : { ...records, home: { conversation: stream, project, config: payload.config } }
 }
 
 const without = <A>(from: { readonly [name: string]: A }, name: string): { readonly [name: string]: A } => {
@@ -48,18 +51,19 @@ const without = <A>(from: { readonly [name: string]: A }, name: string): { reado
 }
 
 /** One rune of the stream, folded in. */
-export const apply = (records: Records, rune: Rune): Records => {
-  // its conversation is archived: what it said lies in the archive's file
-  if (!KINDS.has(rune.kind) || rune.payload["archived"] === true) return records
-  if (rune.kind === CLOSES) return empty
-  if (rune.kind === REGISTERED || rune.kind === RENAMED) return named(records, rune)
+export const apply = (records: Records, any: Rune): Records => {
+  if (any.kind === CLOSES) return empty
+  const rune = read(any)
+  // where its conversation is archived, what it said lies in the archive's file
+  if (rune === undefined) return records
+  if (rune.kind === "project.registered" || rune.kind === "project.config_changed") return named(records, rune)
   const name = nameOf(rune)
   const { broken, channels } = records
   const known = Object.hasOwn(channels, name) ? channels[name] : undefined
   const before = known ?? unborn(rune.stream, name, decodeChannel({}))
   if (rune.kind !== "channel.created" && (Object.hasOwn(broken, name) || before.epoch === 0)) return records
   try {
-    const after = applyTo(before, rune)
+    const after = applyTo(before, any)
     return { ...records, channels: { ...channels, [name]: after }, broken: without(broken, name) }
   } catch (cause) {
     const reason = cause instanceof Error ? cause.message : String(cause)

@@ -9,9 +9,7 @@
  * Guarantees: only a last line of its own counts, and it is not part of the text.
  */
 import { readAnswer } from "./SeatMachine.ts"
-import type { Utterance } from "../domain/ChannelMessages.ts"
-
-export type Signal = Extract<Utterance, { readonly _tag: "TurnComplete" | "Wait" }>
+import type { Signal } from "../domain/ChannelMessages.ts"
 
 export interface Answer {
   readonly signal: Signal | null

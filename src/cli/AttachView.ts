@@ -5,8 +5,9 @@
  * Guarantees: each rune becomes a bounded number of lines of bounded length, none
  * of which can speak to the terminal; an answer that streamed is not shown twice.
  */
+import { agentKinds } from "../agents/AgentKinds.ts"
+import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
-import type { Question } from "../backends/Question.ts"
 import { age, type Colour, cut, plain, plainLines } from "./Output.ts"
 import { choices } from "./Waiting.ts"
 
@@ -39,12 +40,15 @@ const ANSWER_LINES = 400
 const RESULT_LINES = 8
 const PROGRESS_LINES = 200
 
-type Payload = Rune["payload"]
+const read = reader(agentKinds)
 
-const text = (payload: Payload, field: string): string => {
-  const value = payload[field]
-  return typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
-}
+type Known = RuneOf<typeof agentKinds>
+type Kind = Known["kind"]
+type PayloadOf<K extends Kind> = Extract<Known, { readonly kind: K }>["payload"]
+
+/** Whatever a provider or a tool said, as text. */
+const text = (value: unknown): string =>
+  typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
 const line = (shown: string, colour?: Colour): Line => ({ text: cut(shown, LONG), colour })
 
@@ -73,14 +77,11 @@ const usageOf = (usage: unknown): string => {
   return parts.length === 0 ? "" : ` (${parts.join(", ")})`
 }
 
-const field = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null ? (value as { readonly [key: string]: unknown })[name] : undefined
-
 /** By whom, and what was chosen. */
-const approval = (payload: Payload): string => {
-  const answers = field(payload["event"], "answers")
-  const by = plain(text(payload, "approver"))
-  return Array.isArray(answers) ? `  ${by} answered: ${plain(answers.join("; "))}` : `  approved by ${by}`
+const approval = ({ approver, event }: PayloadOf<"tool.approved">): string => {
+  const answers = "answers" in event ? event.answers : undefined
+  const by = plain(text(approver))
+  return answers !== undefined ? `  ${by} answered: ${plain(answers.join("; "))}` : `  approved by ${by}`
 }
 
 /** Longest text that waits for its line's end. */
@@ -98,7 +99,9 @@ export class AttachView {
   private readonly long = new Map<string, string>()
 
   /** The lines that a rune completes. */
-  feed(rune: Rune): ReadonlyArray<Line> {
+  feed(any: Rune): ReadonlyArray<Line> {
+    const rune = read(any)
+    if (rune === undefined) return []
     if (rune.kind === "turn.assistant_delta") return this.delta(rune.payload)
     const rest = this.flush()
     return [...rest, ...this.lines(rune)]
@@ -111,36 +114,39 @@ export class AttachView {
     return partial === "" ? [] : [line(partial)]
   }
 
-  private delta(payload: Payload): ReadonlyArray<Line> {
-    this.streamed = text(payload, "turn_id")
-    const lines = plainLines(this.partial + text(payload, "content"))
+  private delta({ content, turn_id: turnId }: PayloadOf<"turn.assistant_delta">): ReadonlyArray<Line> {
+    this.streamed = turnId
+    const lines = plainLines(this.partial + text(content))
     this.partial = lines.at(-1) ?? ""
     const done = lines.slice(0, -1).map((each) => line(each))
     return this.partial.length > PARTIAL ? [...done, ...this.flush()] : done
   }
 
-  private lines({ actor, at, kind, payload }: Rune): ReadonlyArray<Line> {
+  private lines(rune: Known): ReadonlyArray<Line> {
+    const { actor, at } = rune
     const callId = actor.slice(actor.lastIndexOf("/") + 1)
-    switch (kind) {
-      case "turn.started":
-        ;[this.turnId, this.streamed, this.startedAt] = [text(payload, "turn_id"), null, at]
-        return [line(""), line("▶ a turn begins", "bold"), ...block(text(payload, "input"), INPUT_LINES, "  ", "dim")]
+    switch (rune.kind) {
+      case "turn.started": {
+        const { input, turn_id: turnId } = rune.payload
+        ;[this.turnId, this.streamed, this.startedAt] = [turnId, null, at]
+        return [line(""), line("▶ a turn begins", "bold"), ...block(text(input), INPUT_LINES, "  ", "dim")]
+      }
       case "turn.completed":
-        return this.completed(payload, at)
+        return this.completed(rune.payload, at)
       case "turn.interrupted":
-        return [line(`■ the turn was interrupted: ${plain(text(payload, "reason"))}`, "yellow")]
-      case "turn.error":
-        return [
-          line(`✗ the turn failed: ${plain(`${text(payload, "error_type")}: ${text(payload, "message")}`)}`, "red")
-        ]
+        return [line(`■ the turn was interrupted: ${plain(rune.payload.reason)}`, "yellow")]
+      case "turn.error": {
+        const { error_type: type, message } = rune.payload
+        return [line(`✗ the turn failed: ${plain(`${type}: ${text(message)}`)}`, "red")]
+      }
       case "tool.call": {
-        const args = plain(text(payload, "arguments").slice(0, LONG))
+        const args = plain(text(rune.payload.arguments).slice(0, LONG))
         if (args.length > SHORT) this.long.set(callId, args)
-        return [line(`⚙ ${plain(text(payload, "tool_name"))} ${cut(args, SHORT)}`, "cyan")]
+        return [line(`⚙ ${plain(text(rune.payload.tool_name))} ${cut(args, SHORT)}`, "cyan")]
       }
       case "tool.approval_requested": {
-        // as it was decoded when it was written
-        const questions = field(payload["event"], "questions") as ReadonlyArray<Question> | undefined
+        const { event, policy_reason: reason } = rune.payload
+        const questions = "questions" in event ? event.questions : undefined
         if (questions !== undefined)
           return [
             line("? it asks you to choose", "yellow"),
@@ -149,94 +155,92 @@ export class AttachView {
           ]
         return [
           ...(this.long.has(callId) ? [line(`  ${this.long.get(callId)}`, "cyan")] : []),
-          line(`? it asks: ${plain(text(payload, "policy_reason"))}`, "yellow"),
+          line(`? it asks: ${plain(text(reason))}`, "yellow"),
           line(`  /approve ${plain(callId)}   or   /deny ${plain(callId)} why`, "yellow")
         ]
       }
       case "tool.approved":
-        return [line(approval(payload), "dim")]
+        return [line(approval(rune.payload), "dim")]
       case "tool.denied":
-        return [line(`  denied: ${plain(text(payload, "reason"))}`, "yellow")]
+        return [line(`  denied: ${plain(text(rune.payload.reason))}`, "yellow")]
       case "tool.progress":
-        return this.progressed(callId, payload)
+        return this.progressed(callId, rune.payload)
       case "tool.result":
-        return this.result(callId, payload)
+        return this.result(callId, rune.payload)
       case "run.output":
-        return this.output(payload)
+        return this.output(rune.payload)
       case "run.notice":
-        return [line(`! ${plain(text(payload, "text"))}`, "yellow")]
+        return [line(`! ${plain(rune.payload.text)}`, "yellow")]
       case "run.started":
         return [line("— a run has started", "dim")]
       default:
-        return told(kind, payload)
+        return told(rune)
     }
   }
 
-  private completed(payload: Payload, at: number): ReadonlyArray<Line> {
-    const seen = this.streamed === text(payload, "turn_id")
+  private completed(payload: PayloadOf<"turn.completed">, at: number): ReadonlyArray<Line> {
+    const seen = this.streamed === payload.turn_id
     const took = this.startedAt === 0 ? "" : ` after ${age(at - this.startedAt)}`
     return [
-      ...(seen ? [] : block(text(payload, "final_output"), ANSWER_LINES, "")),
-      line(`✓ the turn is over${took}${usageOf(payload["usage"])}`, "green"),
-      ...(field(payload["event"], "exit") === undefined ? [] : [RUN_ENDED])
+      ...(seen ? [] : block(text(payload.final_output), ANSWER_LINES, "")),
+      line(`✓ the turn is over${took}${usageOf(payload.usage)}`, "green"),
+      ...("exit" in payload.event && payload.event.exit !== undefined ? [RUN_ENDED] : [])
     ]
   }
 
-  private progressed(callId: string, payload: Payload): ReadonlyArray<Line> {
+  private progressed(callId: string, { chunk }: PayloadOf<"tool.progress">): ReadonlyArray<Line> {
     const before = this.progress.get(callId) ?? 0
     if (before >= PROGRESS_LINES) return []
-    const lines = block(text(payload, "chunk"), PROGRESS_LINES - before, "  │ ", "dim")
+    const lines = block(text(chunk), PROGRESS_LINES - before, "  │ ", "dim")
     this.progress.set(callId, before + lines.length)
     return before + lines.length >= PROGRESS_LINES ? [...lines, line("  │ … the rest is in the log", "dim")] : lines
   }
 
-  private result(callId: string, payload: Payload): ReadonlyArray<Line> {
+  private result(callId: string, { error, output, reason, status }: PayloadOf<"tool.result">): ReadonlyArray<Line> {
     this.progress.delete(callId)
     this.long.delete(callId)
-    const status = text(payload, "status")
-    const said = text(
-      payload,
-      payload["output"] === undefined ? (payload["error"] === undefined ? "reason" : "error") : "output"
-    )
+    const said = text(output ?? error ?? reason)
     const colour = status === "success" ? "dim" : "yellow"
     return [line(`  → ${plain(status)}`, colour), ...block(said, RESULT_LINES, "    ", "dim")]
   }
 
   /** A run without turns says all it says this way; what a turn says came as its own. */
-  private output(payload: Payload): ReadonlyArray<Line> {
-    const source = text(payload, "source")
+  private output({ source, text }: PayloadOf<"run.output">): ReadonlyArray<Line> {
     if (source === "assistant" && this.streamed !== null) return []
     // What a command prints is its answer.
     if (source === "stdout") this.streamed = this.turnId
-    return block(text(payload, "text"), ANSWER_LINES, "", source === "stderr" ? "dim" : undefined)
+    return block(text, ANSWER_LINES, "", source === "stderr" ? "dim" : undefined)
   }
 }
 
 /** What is told in a line. */
-const told = (kind: string, payload: Payload): ReadonlyArray<Line> => {
-  switch (kind) {
+const told = (rune: Known): ReadonlyArray<Line> => {
+  switch (rune.kind) {
     case "inbox.received": {
-      const message = field(payload["event"], "message")
-      const urgent = field(message, "urgent") === true ? ", urgent" : ""
-      const [from, said] = [field(message, "from"), field(message, "text")]
-      return [line(`✉ from ${plain(String(from))}${urgent}: ${cut(plain(String(said).slice(0, LONG)), SHORT)}`, "cyan")]
+      const { event } = rune.payload
+      if (event._tag !== "Received") return []
+      const { from, text, urgent } = event.message
+      const how = urgent ? ", urgent" : ""
+      return [line(`✉ from ${plain(from)}${how}: ${cut(plain(text.slice(0, LONG)), SHORT)}`, "cyan")]
     }
     case "agent.reported":
-      return [line(`★ it reports ${plain(text(payload, "status"))}: ${plain(text(payload, "summary"))}`, "green")]
+      return [line(`★ it reports ${plain(rune.payload.status)}: ${plain(rune.payload.summary)}`, "green")]
     case "agent.asked":
-      return [line(`? it asks a person: ${plain(text(payload, "question"))}`, "yellow")]
+      return [line(`? it asks a person: ${plain(rune.payload.question)}`, "yellow")]
     case "agent.spawned":
-      return [line(`— it has a sub-agent: ${plain(text(payload, "agent_id"))}`, "dim")]
+      return [line(`— it has a sub-agent: ${plain(rune.payload.agent_id)}`, "dim")]
     case "agent.ready":
       return [line("— the agent is ready", "dim")]
     case "agent.budget_exhausted":
-      return [line(`! its budget of ${plain(text(payload, "resource"))} is spent`, "red")]
+      return [line(`! its budget of ${plain(text(rune.payload.resource))} is spent`, "red")]
     case "agent.failed":
-      return [line(`✗ the agent failed: ${plain(text(payload, "error"))}`, "red")]
+      return [line(`✗ the agent failed: ${plain(text(rune.payload.error))}`, "red")]
     case "agent.terminated":
-      return [line(`■ the agent has ended: ${plain(text(payload, "reason"))}`, "yellow")]
+      return [line(`■ the agent has ended: ${plain(text(rune.payload.reason))}`, "yellow")]
+    case "worker.moved":
+      return exited(rune.payload)
     default:
-      return exited(payload)
+      return []
   }
 }
 
@@ -250,12 +254,11 @@ const ENDINGS: { readonly [how: string]: string } = {
 }
 
 /** Of the worker's moves only a run's end says something here. */
-const exited = (payload: Payload): ReadonlyArray<Line> => {
-  const event = payload["event"]
-  if (field(event, "_tag") !== "SessionExited") return []
-  const outcome = field(event, "outcome")
-  const [tag, detail, reason] = ["_tag", "detail", "reason"].map((name) => field(outcome, name))
-  const well = tag === "Success"
-  const how = typeof detail === "string" ? plain(detail) : (ENDINGS[String(reason ?? tag)] ?? plain(String(tag)))
-  return [well ? RUN_ENDED : line(`— the run has ended: ${how}`, "yellow")]
+const exited = ({ event }: PayloadOf<"worker.moved">): ReadonlyArray<Line> => {
+  if (event._tag !== "SessionExited") return []
+  const { outcome } = event
+  if (outcome._tag === "Success") return [RUN_ENDED]
+  const ending = "reason" in outcome ? outcome.reason : outcome._tag
+  const how = "detail" in outcome ? plain(outcome.detail) : (ENDINGS[ending] ?? plain(ending))
+  return [line(`— the run has ended: ${how}`, "yellow")]
 }

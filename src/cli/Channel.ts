@@ -3,7 +3,9 @@ import { Clock, Console, Effect, Stream } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { Order } from "../config/ChannelConfig.ts"
 import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
+import { seatKinds } from "../channels/ChannelKinds.ts"
 import { logLine } from "../channels/SeatMachine.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { age, type Cell, clock, type Colour, paint, plain, plainLines, table, type TableOptions } from "./Output.ts"
 import { textOf } from "./Send.ts"
@@ -134,6 +136,8 @@ const doing = Effect.fnUntraced(function* (input: Exclude<Input, { action: "ls" 
   })
 })
 
+const readSeat = reader(seatKinds)
+
 /** Runes of a conversation that are looked through for those of one channel. */
 const WINDOW = 10_000
 
@@ -144,12 +148,10 @@ const moves = Effect.fnUntraced(function* ({ lines, name }: Extract<Input, { act
       const { channel } = yield* client.Channel({ name, caller })
       const selection = { stream: channel.conversation, kinds: ["seat.moved"], tail: WINDOW, follow: false, caller }
       const all = yield* Stream.runCollect(client.Log(selection))
-      return all.filter(({ payload }) => payload["channel"] === channel.name)
+      return all.flatMap((rune) => readSeat(rune) ?? []).filter(({ payload }) => payload.channel === channel.name)
     })
   )
-  const told = (lines === 0 ? [] : runes.slice(-lines)).map((rune) =>
-    logLine({ agentId: String(rune.payload["agentId"]), channel: String(rune.payload["channel"]) }, rune)
-  )
+  const told = (lines === 0 ? [] : runes.slice(-lines)).map((rune) => logLine(rune.payload, rune))
   yield* Effect.forEach(
     told,
     (move) =>

@@ -65,12 +65,12 @@ export const lineOf = (
   return [...shown.map(([text, as]) => paint(colour, as, text)), paint(colour, "dim", payload)].join("  ").trimEnd()
 }
 
-/** A kind that nobody writes is likely a slip; a newer agentd may know it, so it is asked for all the same. */
-const checkKinds = Effect.fnUntraced(function* (asked: ReadonlyArray<string>) {
-  const { kinds } = yield* Effect.promise(() => import("../app/EventKinds.ts"))
-  for (const kind of asked.filter((each) => kinds.get(each) === undefined)) {
-    const near = didYouMean(kind, kinds.names)
-    const family = kinds.names.filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
+/** A kind that the daemon does not write is likely a slip; an older one may have, so it is asked for all the same. */
+const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
+  const kinds = yield* client.Kinds()
+  for (const kind of asked.filter((each) => !kinds.includes(each))) {
+    const near = didYouMean(kind, kinds)
+    const family = kinds.filter((each) => each.startsWith(`${kind.split(".")[0]}.`))
     const meant = near === undefined ? "" : ` Did you mean "${near}"?`
     const some = near !== undefined || family.length === 0 ? "" : ` There are: ${family.join(", ")}.`
     yield* Console.error(`agentd: no rune is of a kind "${plain(kind)}".${meant}${some}`)
@@ -100,7 +100,7 @@ export const run = Effect.fnUntraced(function* (input: Input) {
   let printed = 0
   yield* call(paths.socket, (client) =>
     Effect.gen(function* () {
-      if (kinds.length > 0) yield* checkKinds(kinds)
+      if (kinds.length > 0) yield* checkKinds(client, kinds)
       const runes = client.Log({
         follow: input.follow,
         caller,

@@ -94,8 +94,13 @@ export const decodeChannel = Schema.decodeUnknownSync(ChannelConfig)
 
 const DEFAULTS = decodeChannel({})
 
+/** As a log may have it: an older agentd knew fewer settings. */
+export interface Kept extends Partial<Omit<ChannelConfig, "turnConfig">> {
+  readonly turnConfig?: Partial<TurnConfig>
+}
+
 /** Settings as an older agentd kept them: what they do not say is as its default says. */
-export const completed = (settings: Partial<ChannelConfig>): ChannelConfig => ({
+export const completed = (settings: Kept): ChannelConfig => ({
   ...DEFAULTS,
   ...settings,
   turnConfig: { ...DEFAULTS.turnConfig, ...settings.turnConfig }

@@ -70,9 +70,8 @@ export const ChannelView = Schema.Struct({
 })
 export type ChannelView = typeof ChannelView.Type
 
-/** What an agent does in a channel through its tools; the same as it does in plain text. */
-export const Utterance = Schema.Union([
-  Schema.TaggedStruct("Post", { text: Schema.String }),
+/** What an agent says of its turn: that it is over, or that it waits. */
+export const Signal = Schema.Union([
   /** Until news in the channel, a person's word there, or so many seconds have passed. */
   Schema.TaggedStruct("Wait", {
     reason: Schema.String,
@@ -80,4 +79,8 @@ export const Utterance = Schema.Union([
   }),
   Schema.TaggedStruct("TurnComplete", {})
 ])
+export type Signal = typeof Signal.Type
+
+/** What an agent does in a channel through its tools; the same as it does in plain text. */
+export const Utterance = Schema.Union([Schema.TaggedStruct("Post", { text: Schema.String }), ...Signal.members])
 export type Utterance = typeof Utterance.Type

@@ -1,14 +1,23 @@
 /**
- * EventKinds: a registry of kinds of runes: each with its payload's Schema, who may
- * read it by default, and whether it may be appended lazily.
+ * EventKinds: kinds of runes, each with its payload's Schema, who may read it by
+ * default, and whether it may be appended lazily. A feature declares its kinds in a
+ * table; the program makes one registry of all tables.
  *
- * What is checked on writing has its type on reading: `kinds.payload("turn.started",
- * rune)` is of the Schema's type. An unknown kind is refused when it is appended
- * (a bug of the writer) and tolerated when it is read (a newer program wrote it); it
- * is internal then.
+ * What is checked on writing has its type on reading:
+ *
+ *     const kinds = { "lamp.lit": kind(Schema.Struct({ by: Schema.String })), … }
+ *     const read = reader(kinds)
+ *     const rune = read(anyRune) // undefined, or a rune of the table
+ *     switch (rune?.kind) {
+ *       case "lamp.lit":
+ *         return rune.payload.by // a string
+ *     }
+ *
+ * An unknown kind is refused when it is appended (a bug of the writer) and tolerated
+ * when it is read (a newer program wrote it); it is internal then.
  */
 import { Cause, Exit, Schema } from "effect"
-import type { Rune, Visibility } from "./Rune.ts"
+import type { Payload, Rune, Visibility } from "./Rune.ts"
 
 /** A Schema of JSON, as it is stored. */
 export type Shape<P = unknown> = Schema.Codec<P, unknown>
@@ -35,14 +44,50 @@ export type Table = { readonly [name: string]: Kind<never> | Kind }
 /** The type of a kind's payload. */
 export type PayloadOf<K> = K extends Kind<infer P> ? P : never
 
-/** A rune whose kind and payload are known. */
-export type Typed<Name extends string, P> = Omit<Rune, "kind" | "payload"> & {
-  readonly kind: Name
-  readonly payload: P
+/** What a reader looks at: a rune, or a part of one that has these. */
+export type Said = Pick<Rune, "kind" | "payload">
+
+/** A rune of one of the table's kinds, with its payload's type: `switch (rune.kind)` narrows the payload. */
+export type RuneOf<T extends Table, R extends Said = Rune> = {
+  readonly [Name in keyof T & string]: Omit<R, "kind" | "payload"> & {
+    readonly kind: Name
+    readonly payload: PayloadOf<T[Name]>
+  }
+}[keyof T & string]
+
+/** Undefined for a rune of another kind, and for one whose payload was erased or archived. */
+export type Reader<T extends Table> = <R extends Said>(rune: R) => RuneOf<T, R> | undefined
+
+/** A payload that is gone reads as nothing, or says only that it lies in an archive. */
+const isGone = (payload: Payload): boolean => {
+  for (const name in payload) return name === "archived" && payload[name] === true
+  return true
 }
+
+/** Reads runes of the table's kinds. Decodes nothing: what was checked when it was written is trusted. */
+export const reader = <const T extends Table>(table: T): Reader<T> => {
+  const names: ReadonlySet<string> = new Set(Object.keys(table))
+  return <R extends Said>(rune: R) =>
+    names.has(rune.kind) && !isGone(rune.payload) ? (rune as unknown as RuneOf<T, R>) : undefined
+}
+
+/**
+ * As `reader`, and checks each payload anew: for what only tells people of runes, where
+ * a rune of a newer program must do no harm.
+ */
+export const checkedReader = <const T extends Table>(table: T): Reader<T> => {
+  const checks = checksOf(table)
+  return <R extends Said>(rune: R) =>
+    checks.get(rune.kind)?.(rune.payload) === true ? (rune as unknown as RuneOf<T, R>) : undefined
+}
+
+/** One compiled check a kind. */
+const checksOf = (table: Table): ReadonlyMap<string, (payload: unknown) => boolean> =>
+  new Map(Object.entries(table).map(([name, { payload }]) => [name, Schema.is(payload)]))
 
 /** The part of a registry that the log needs. */
 export interface KnownKinds {
+  readonly names: ReadonlyArray<string>
   readonly get: (name: string) => Kind | undefined
   /** Kinds after which a stream takes nothing more. */
   readonly sealing: ReadonlyArray<string>
@@ -55,32 +100,23 @@ export interface KnownKinds {
 export interface EventKinds<T extends Table> extends KnownKinds {
   readonly names: ReadonlyArray<keyof T & string>
   readonly lazy: (name: string) => boolean
-  /** Undefined for a rune of another kind, and for a payload that was erased or archived. */
-  readonly payload: <Name extends keyof T & string>(name: Name, rune: Rune) => PayloadOf<T[Name]> | undefined
-  /** Narrows the rune to the kind and its payload. */
-  readonly is: <Name extends keyof T & string>(name: Name, rune: Rune) => rune is Rune & Typed<Name, PayloadOf<T[Name]>>
 }
 
 export const make = <const T extends Table>(table: T): EventKinds<T> => {
   const kinds = new Map<string, Kind>(Object.entries(table) as ReadonlyArray<[string, Kind]>)
-  // one compiled check a kind
-  const checks = new Map([...kinds].map(([name, { payload }]) => [name, Schema.is(payload)]))
-  const accepts = (name: string, payload: unknown): boolean => checks.get(name)?.(payload) ?? false
+  const checks = checksOf(table)
   const explain = (name: string, payload: unknown): string => {
     const entry = kinds.get(name)
     if (entry === undefined) return `no kind of rune is named "${name}"`
     const decoded = Schema.decodeUnknownExit(entry.payload)(payload)
     return Exit.isFailure(decoded) ? String(Cause.squash(decoded.cause)) : "the payload does not have the kind's type"
   }
-  const is = (name: string, rune: Rune): boolean => rune.kind === name && accepts(name, rune.payload)
   return {
     names: [...kinds.keys()],
     get: (name) => kinds.get(name),
     sealing: [...kinds].filter(([, { seals }]) => seals).map(([name]) => name),
     lazy: (name) => kinds.get(name)?.lazy ?? false,
-    accepts,
-    explain,
-    payload: (name, rune) => (is(name, rune) ? (rune.payload as never) : undefined),
-    is: is as never
+    accepts: (name, payload) => checks.get(name)?.(payload) ?? false,
+    explain
   }
 }

@@ -2,8 +2,8 @@
  * LogRules: what the log is told of the program that uses it: its kinds, its invariants,
  * and where the program speaks of itself. The log knows no kinds but its own.
  */
-import { Context, Schema } from "effect"
-import { kind, type KnownKinds } from "./EventKinds.ts"
+import { Context } from "effect"
+import type { KnownKinds } from "./EventKinds.ts"
 import type { RuneRefused } from "./EventLog.ts"
 import type { InvariantGuard } from "./InvariantGuard.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
@@ -11,29 +11,6 @@ import type { StreamFold } from "./StreamFold.ts"
 
 /** FATAL halts a stream, ERROR refuses a rune, WARN is written down. */
 export type Severity = "FATAL" | "ERROR" | "WARN"
-
-/** Kinds that the log itself writes; a program's table holds them beside its own. */
-export const ownKinds = {
-  "invariant.violated": kind(
-    Schema.Struct({
-      rule: Schema.String,
-      severity: Schema.Literals(["FATAL", "ERROR", "WARN"]),
-      /** Of the rune that was refused. */
-      kind: Schema.String,
-      actor: Schema.String,
-      stream: Schema.String,
-      message: Schema.String
-    })
-  ),
-  "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" }),
-  /** The stream's whole state, in its chain: from here on it is the truth. */
-  "stream.checkpoint": kind(
-    Schema.Struct({
-      states: Schema.Record(Schema.String, Schema.Struct({ version: Schema.Int, state: Schema.Unknown }))
-    }),
-    { visibility: "internal" }
-  )
-}
 
 export interface Rules {
   readonly kinds: KnownKinds

@@ -4,6 +4,7 @@
  * A snapshot of the state saves reading the runes before it. A checkpoint rune holds states
  * in the chain itself; a fold that meets its own goes on from there.
  */
+import { readOwn } from "./OwnKinds.ts"
 import * as PlainState from "./PlainState.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
@@ -91,10 +92,8 @@ export const restored = (
 
 /** The state that the checkpoint holds for the fold. */
 const checkpointed = (fold: AnyFold, rune: Rune): { readonly state: unknown } | undefined => {
-  const states = rune.payload["states"] as
-    | { readonly [name: string]: { readonly version: number; readonly state: unknown } }
-    | undefined
-  const kept = states?.[fold.name]
+  const own = readOwn(rune)
+  const kept = own?.kind === "stream.checkpoint" ? own.payload.states[fold.name] : undefined
   return kept === undefined || kept.version !== fold.version ? undefined : { state: stateOf(fold, kept.state) }
 }
 

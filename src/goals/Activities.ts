@@ -4,8 +4,9 @@
  * keeps it from going on. Each answers by a move that leads out of its state.
  */
 import { Cause, Effect, Result } from "effect"
-import { ActorStopped } from "../event-actor/ActorRef.ts"
+import { ActorStopped } from "../event-actor/ActorError.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
+import { readMove } from "./GoalKinds.ts"
 import type * as GoalMachine from "./GoalMachine.ts"
 import { RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import * as Backoff from "../supervision/Backoff.ts"
@@ -125,7 +126,8 @@ const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
     .slice(0, MAX_EVIDENCE)
   for (const { result, task } of done) {
     const rune = yield* goal.around.log.get(result!.eventId)
-    const evidence = rune?.payload["evidence"]
+    const completed = rune === undefined ? undefined : readMove(rune)
+    const evidence = completed?.kind === "plan.task_completed" ? completed.payload.evidence : undefined
     if (typeof evidence === "object" && evidence !== null) shown.set(task.id, evidence as Evidence)
   }
   return shown

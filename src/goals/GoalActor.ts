@@ -18,6 +18,7 @@ import type { Environment } from "../backends/process/RunProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
+import { readWork } from "../domain/WorkKinds.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
@@ -164,10 +165,15 @@ export class GoalActor {
         MAX_ENDS
       ),
       (runes) => {
-        const end = runes.findLast(({ payload }) => payload["turn_id"] === turnId)?.payload
-        const why = end?.["message"] ?? end?.["reason"]
+        const end = runes.flatMap((rune) => readWork(rune) ?? []).findLast(({ payload }) => payload.turn_id === turnId)
+        const why =
+          end?.kind === "turn.error"
+            ? end.payload.message
+            : end?.kind === "turn.interrupted"
+              ? end.payload.reason
+              : undefined
         const how = outcome === "error" ? "its turn ended with an error" : `its turn was ${outcome}`
-        return typeof why === "string" && why !== "" ? `${how}: ${why}` : how
+        return why !== null && why !== undefined && why !== "" ? `${how}: ${why}` : how
       }
     )
 

@@ -30,7 +30,7 @@ const lineOf = (text: string): string => cut(text.replaceAll(/\s+/g, " ").trim()
 /** The step in words; undefined for a step that goes well, and for one that the reader is told anyway. */
 const stepOf = (rune: Rune): string | undefined => {
   const event = eventOf(rune)
-  switch (event._tag) {
+  switch (event?._tag) {
     case "plan_rejected":
       return `${event.by} sent the plan back: ${event.reason || "no reason"}`
     case "task_retried":

@@ -26,6 +26,7 @@ import { definition, GoalActor, type Needs, OURSELVES, type Project, scratchOf, 
 import {
   actorOf,
   apply as applyTo,
+  eventOf,
   fromPlain,
   type GoalState,
   initial,
@@ -100,7 +101,7 @@ const apply = (goals: Goals, rune: Rune): Goals => {
     return HashMap.set(goals, goalId, recordOf(rune.stream, goalId, applyTo(known?.state ?? initial, rune)))
   } catch {
     // an archive takes payloads in order
-    return HashMap.set(goals, goalId, rune.payload["event"] === undefined ? "archived" : "broken")
+    return HashMap.set(goals, goalId, eventOf(rune) === undefined ? "archived" : "broken")
   }
 }
 

@@ -7,6 +7,8 @@
  * from the log or told one by one; a move costs what it touches.
  */
 import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
+import type { Said } from "../event-log/EventKinds.ts"
+import { readMove } from "./GoalKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
@@ -20,7 +22,7 @@ export const table = stateMachineActor({ machine: GoalMachine.Autonomy, data: Go
 
 export const isFinal = ({ state }: Stand): boolean => GoalMachine.Autonomy.final.includes(state)
 
-export const eventOf = ({ payload }: Pick<Rune, "payload">): GoalMachine.Event => payload["event"] as GoalMachine.Event
+export const eventOf = (rune: Said): GoalMachine.Event | undefined => readMove(rune)?.payload.event
 
 export const actorOf = (goalId: string): string => `plan/${goalId}`
 
@@ -87,12 +89,11 @@ export const initial: GoalState = {
 }
 
 /** The state after one more rune of the goal; throws where the rune does not fit the table. */
-export const apply = (before: GoalState, rune: Rune): GoalState => ({
-  ...before,
-  stand: table.apply(before.stand, rune, false),
-  upTo: rune.eventId,
-  ...changes(before, eventOf(rune), rune)
-})
+export const apply = (before: GoalState, rune: Rune): GoalState => {
+  const stand = table.apply(before.stand, rune, false)
+  const event = eventOf(rune)
+  return { ...before, stand, upTo: rune.eventId, ...(event === undefined ? {} : changes(before, event, rune)) }
+}
 
 const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: Rune): Partial<GoalState> => {
   const { plan } = before

@@ -7,11 +7,12 @@
  * the same id, and changes nothing where it was given. What has become of it is asked,
  * not remembered: nothing that was told while nobody listened is lost.
  */
-import { Effect, Schema } from "effect"
+import { Effect } from "effect"
 import { git } from "../backends/Git.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
 import type { Evidence } from "../domain/GoalMessages.ts"
-import { Report } from "../domain/Messages.ts"
+import type { Report } from "../domain/Messages.ts"
+import { readWork } from "../domain/WorkKinds.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import { sendable } from "./Answer.ts"
 import { type GoalActor, RESTS } from "./GoalActor.ts"
@@ -47,8 +48,6 @@ const headOf = (cwd: string | null): Effect.Effect<string | null> =>
         ),
         null
       )
-
-const isReport = Schema.is(Report)
 
 export class TaskRunner {
   private readonly goal: GoalActor
@@ -198,8 +197,9 @@ export class TaskRunner {
       if (told.length > 0 || this.posted.delete(messageId!)) return told
       const { conversation, log } = this.goal.around
       const runes = yield* log.tail({ stream: conversation, kinds: ["agent.reported"], after: given }, 256)
-      return runes.flatMap(({ payload }) => {
-        return payload["turn_id"] === turnId && isReport(payload) ? [payload as Report] : []
+      return runes.flatMap((any): ReadonlyArray<Report> => {
+        const rune = readWork(any)
+        return rune?.kind === "agent.reported" && rune.payload.turn_id === turnId ? [rune.payload] : []
       })
     }
   )

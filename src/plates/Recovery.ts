@@ -13,6 +13,7 @@ import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as Facts from "./Facts.ts"
 import { initial, plateActor, type Stand } from "./PlateActor.ts"
 import * as PlateId from "./PlateId.ts"
+import { readMove } from "./PlateKinds.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 
 export interface PlateRecord {
@@ -43,7 +44,8 @@ export const apply = (before: Folded, rune: Rune): Folded => {
   if (before.isBroken || !kinds.has(rune.kind)) return before
   try {
     const stand = plateActor.apply(before.stand ?? initial(rune.stream), rune, false)
-    return { ...before, stand, facts: Facts.after(before.facts, rune.payload["event"] as PlateMachine.Event) }
+    const event = readMove(rune)?.payload.event
+    return event === undefined ? { ...before, stand } : { ...before, stand, facts: Facts.after(before.facts, event) }
   } catch {
     return { ...before, isBroken: true }
   }

@@ -8,11 +8,13 @@
  * the call of its that asks, where that is one.
  */
 import { Effect } from "effect"
+import { agentKinds } from "../agents/AgentKinds.ts"
 import type { Fleet } from "../agents/Fleet.ts"
 import type { Answer } from "../agents/CallRow.ts"
 import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Plates } from "../plates/Plates.ts"
+import { reader } from "../event-log/EventKinds.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 
 export type Meant =
@@ -56,14 +58,19 @@ export const meant = (name: string, calls: ReadonlyArray<CallInfo>, plates: Read
 /** So many of the newest questions are looked through for one that is settled. */
 const SETTLED = 1000
 /** What asked, or was answered. Their payloads are small. */
-const ASKED = ["tool.approval_requested", "tool.approved", "tool.denied"]
+const ASKED = {
+  "tool.approval_requested": agentKinds["tool.approval_requested"],
+  "tool.approved": agentKinds["tool.approved"],
+  "tool.denied": agentKinds["tool.denied"]
+}
+const readAsked = reader(ASKED)
 /** A shorter beginning says nothing of what is over. */
 const TELLING = 8
 
 /** Calls that have asked, whatever became of them: the one of that very id, or the newest that begins so. */
 const asked = Effect.fnUntraced(function* (log: EventLog["Service"], name: string) {
-  const runes = yield* log.tail({ kinds: ASKED }, SETTLED)
-  const ids = runes.map(({ payload }) => payload["call_id"]).filter((id) => typeof id === "string")
+  const runes = yield* log.tail({ kinds: Object.keys(ASKED) }, SETTLED)
+  const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
   return {
     exact: ids.includes(name),
     begins: name.length < TELLING ? undefined : ids.findLast((id) => id.startsWith(name))

@@ -5,7 +5,7 @@
  * Guarantees: inputs are checked first; calls under way are counted and bounded;
  * nothing here holds state of its own but that count.
  */
-import { Clock, Effect, Layer, Schedule, Stream } from "effect"
+import { Clock, Effect, Layer, Stream } from "effect"
 import { Fleet } from "../agents/Fleet.ts"
 import * as Why from "../agents/Why.ts"
 import { Channels } from "../channels/Channels.ts"
@@ -99,14 +99,9 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
   }
 })
 
-/** What is commanded next finds the channels that the project's file names. */
+/** What is commanded next finds the channels that the project's file names, where that is a sound one. */
 const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
-  channels
-    .isConfigured(conversation)
-    .pipe(
-      Effect.repeat({ until: (there) => there || problems.length > 0, schedule: Schedule.spaced("2 millis") }),
-      Effect.timeoutOption("5 seconds")
-    )
+  problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
 
 const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
   yield* bounded("reason", reason, Limits.reasonLength)
@@ -174,6 +169,7 @@ const daemon = group.toLayer(
             Answers.answer({ fleet, log, plates }, name, { ...input, behavior: input.decision }, caller)
           )
         ),
+      Kinds: () => Effect.succeed(daemon.kinds),
       Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),
       Why: (input) => onAgent(input, explaining(log, fleet)),
       Verify: () => admit.stream(verifying(log)),

@@ -19,5 +19,7 @@ export class DaemonControl extends Context.Service<
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** What only the daemon can say: lock, mail, config problems, agents that are in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
+    /** Every kind of rune that this daemon writes. */
+    readonly kinds: ReadonlyArray<string>
   }
 >()("agentd/control/DaemonControl") {}

@@ -191,6 +191,8 @@ export const group = RpcGroup.make(
     success: Done,
     error
   }),
+  /** Every kind of rune that this daemon writes. */
+  Rpc.make("Kinds", { success: Schema.Array(Schema.String) }),
   Rpc.make("Log", { payload: LogSelection, success: Rune, error, stream: true }),
   Rpc.make("Why", { payload: named, success: WhyReply, error }),
   Rpc.make("Verify", { success: VerifyEvent, error, stream: true }),

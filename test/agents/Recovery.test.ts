@@ -38,7 +38,7 @@ const writer = (stream: string, agent: string) => ({
     kind: { start_turn: "turn.started", response_done: "turn.completed" }[event._tag as string] ?? "turn.error",
     actor: `turn/${agent}`,
     trigger: event._tag,
-    payload: { turn_id: "r1", agent_id: agent, event }
+    payload: { turn_id: "r1", agent_id: agent, error_type: "server", message: "no", event }
   }),
   inbox: (event: Inbox.Event): RuneDraft => ({
     stream,

@@ -178,8 +178,10 @@ const told = (eventId: number, kind: string, event: object): Rune => ({
   eventId,
   kind,
   actor: kind.startsWith("turn.") ? "turn/builder" : "agent/builder",
-  payload: { event }
+  payload: kind.startsWith("turn.") ? { ...SAID, event } : { event }
 })
+/** What the kinds of a turn say beside the event. */
+const SAID = { turn_id: "t", agent_id: "builder", reason: "", error_type: "", message: null }
 const start = (eventId: number, ...messageIds: ReadonlyArray<string>) =>
   told(eventId, "turn.started", {
     _tag: "start_turn",

@@ -61,13 +61,22 @@ describe("AlertPolicy", () => {
       { kind: "plan.stopped", actor: "plan/p1", payload: { event: { reason: "blocked" } } },
       "goal p1 stopped: blocked"
     ],
-    ["a suspension", { kind: "session.suspended", actor: "conversation/demo" }, "demo is suspended"]
+    [
+      "a suspension",
+      {
+        kind: "session.suspended",
+        actor: "conversation/demo",
+        payload: { event: { _tag: "budget_exhausted", resource: "usd", spent: 2, limit: 1 } }
+      },
+      "demo is suspended"
+    ]
   ] as const) {
     it(`${what} → ${headline}`, () => assert.strictEqual(alertOf(rune(given as Partial<Rune>))?.headline, headline))
   }
 
   it("says what to do in words that hold wherever they are typed", () => {
-    const remedy = (kind: string, actor: string) => alertOf(rune({ kind, actor, stream: "shop-1" }))?.remedy
+    const payload = { event: { _tag: "another" }, question: "Which?" }
+    const remedy = (kind: string, actor: string) => alertOf(rune({ kind, actor, stream: "shop-1", payload }))?.remedy
     assert.match(remedy("session.suspended", "conversation/shop-1") ?? "", /agentd resume shop-1$/)
     assert.match(remedy("agent.asked", "agent/builder") ?? "", /agentd send shop-1\/builder/)
     assert.match(remedy("plan.blocked", "plan/g1") ?? "", /agentd goal retry shop-1\/g1/)

@@ -103,7 +103,7 @@ describe("the view", () => {
       tool("c1", "result", {}, { status: text, output: { text } }),
       draft("turn.interrupted", {}, { turn_id: "t1", reason: text }),
       draft("turn.error", {}, { turn_id: "t1", error_type: text, message: text }),
-      draft("inbox.received", { message: { from: text, text } }, {}, "inbox/builder"),
+      draft("inbox.received", { _tag: "Received", message: { from: text, text } }, {}, "inbox/builder"),
       draft("agent.reported", {}, { status: text, summary: text }, "agent/builder"),
       draft("run.output", {}, { source: text, text }, "worker/builder"),
       draft("run.notice", {}, { text }, "worker/builder"),

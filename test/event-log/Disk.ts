@@ -36,7 +36,7 @@ export const note = (stream: string, n: number, text = ""): RuneDraft => ({
   kind: "inbox.received",
   actor: "inbox/builder",
   trigger: "Received",
-  payload: { event: { _tag: "Received", n, text } }
+  payload: { event: { _tag: "Received", n, message: { messageId: `${n}`, from: "ada", text, urgent: false, at: n } } }
 })
 
 export const output = (stream: string, text: string): RuneDraft => ({

@@ -1,5 +1,5 @@
 /** What every log does before it stores: positions, seqs, guard, stops; and what a failed append undoes. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { AdmissionState } from "../../src/event-log/AdmissionState.ts"
 import { EventDraft } from "../../src/event-log/EventDraft.ts"
@@ -11,10 +11,12 @@ import { Flight, type Owner, type Unit } from "../../src/event-log/Log.ts"
 import { MemoryLog } from "../../src/event-log/MemoryLog.ts"
 import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 
-const kinds = EventKinds.make({
+const table = {
   said: EventKinds.kind(Schema.Struct({ n: Schema.Finite })),
   closed: EventKinds.kind(Schema.Struct({}), { seals: true })
-})
+}
+const kinds = EventKinds.make(table)
+const read = EventKinds.reader(table)
 
 /** The numbers that are said rise. */
 const rising: Checker<number> = {
@@ -175,11 +177,26 @@ describe("EventKinds", () => {
   it("a payload that was checked on writing has its type on reading", () => {
     const log = open()
     const [rune] = stepped(log, [said("a", 3)]).runes
-    const n: number | undefined = kinds.payload("said", rune!)?.n
-    expect(n).toBe(3)
-    expect(kinds.payload("closed", rune!)).toBeUndefined()
-    expect(kinds.payload("said", { ...rune!, payload: { archived: true } })).toBeUndefined()
-    if (kinds.is("said", rune!)) expect(rune.payload.n.toFixed(1)).toBe("3.0")
+    const known = read(rune!)
+    if (known?.kind === "said") expect(known.payload.n.toFixed(1)).toBe("3.0")
     else expect.unreachable()
+    expectTypeOf(known.payload).toEqualTypeOf<typeof table.said.payload.Type>()
+    expectTypeOf(known.payload.n).toEqualTypeOf<number>()
+  })
+
+  it("a rune of no kind of the table, and one whose payload is gone, are read as none", () => {
+    const rune = { kind: "said", payload: { n: 3 } }
+    expect(read(rune)).toBe(rune)
+    expect(read({ ...rune, kind: "sung" })).toBeUndefined()
+    expect(read({ ...rune, payload: { archived: true } })).toBeUndefined()
+    expect(read({ ...rune, payload: {} })).toBeUndefined()
+  })
+
+  it("what was written is trusted; a checked reader checks it again, for runes of a newer program", () => {
+    const newer = { kind: "said", payload: { n: "three" } }
+    expect(read(newer)).toBe(newer)
+    const checked = EventKinds.checkedReader(table)
+    expect(checked(newer)).toBeUndefined()
+    expect(checked({ kind: "said", payload: { n: 3, more: true } })?.payload).toEqual({ n: 3, more: true })
   })
 })

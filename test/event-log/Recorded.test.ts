@@ -56,6 +56,16 @@ describe("a recorded log", { timeout: 120_000 }, () => {
     )
   }
 
+  it("every rune has the type that its readers trust", () => {
+    const others = names().flatMap((name) =>
+      open(name).runes.flatMap(({ eventId, kind, payload }) => {
+        const said: unknown = JSON.parse(payload)
+        return kinds.accepts(kind, said) ? [] : [`${name}, rune ${eventId}: ${kinds.explain(kind, said)}`]
+      })
+    )
+    assert.deepStrictEqual(others, [])
+  })
+
   it("there is every kind of rune in one of them, and none that nobody knows", () => {
     const recorded = new Set(names().flatMap((name) => open(name).runes.map(({ kind }) => kind)))
     const missing = kinds.names.filter((kind) => !recorded.has(kind) && !LATER.includes(kind))

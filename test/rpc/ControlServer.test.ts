@@ -117,10 +117,12 @@ const logged = (socket: string, selection: object = {}) =>
     Effect.map((runes) => runes.map((each) => each.eventId))
   )
 
+const withdrawn = { event: { _tag: "Withdrawn", messageId: "m" } }
+
 const mixed = [
   draft({ stream: "daemon", actor: "daemon", kind: "daemon.stopping", payload: { reason: "x" } }),
   draft(),
-  draft({ actor: "inbox/builder", kind: "inbox.received" }),
+  draft({ actor: "inbox/builder", kind: "inbox.withdrawn", payload: withdrawn }),
   draft({ actor: "worker/other" }),
   draft({ visibility: "secret" }),
   draft()
@@ -152,7 +154,7 @@ it.live("an agent's log holds its runs, its turns, each of its tool calls and it
       call("builder", "c1"),
       turn("builder"),
       draft({ actor: "agent/builder", kind: "agent.ready", payload: { event: { _tag: "init_complete" } } }),
-      draft({ actor: "inbox/builder", kind: "inbox.received" }),
+      draft({ actor: "inbox/builder", kind: "inbox.withdrawn", payload: withdrawn }),
       call("builder2", "c2"),
       turn("other")
     ])
@@ -171,7 +173,7 @@ it.live("log selects by stream, agent, kind, time, cursor and count", () =>
     expect(yield* logged(socket)).toEqual([1, 2, 3, 4, 6])
     expect(yield* logged(socket, { stream: "daemon" })).toEqual([1])
     expect(yield* logged(socket, { agent: "web/builder" })).toEqual([2, 3, 6])
-    expect(yield* logged(socket, { kinds: ["inbox.received", "daemon.stopping"] })).toEqual([1, 3])
+    expect(yield* logged(socket, { kinds: ["inbox.withdrawn", "daemon.stopping"] })).toEqual([1, 3])
     expect(yield* logged(socket, { since: T0 })).toEqual([1, 2, 3, 4, 6])
     expect(yield* logged(socket, { since: Number.MAX_SAFE_INTEGER })).toEqual([])
     expect(yield* logged(socket, { after: 3 })).toEqual([4, 6])

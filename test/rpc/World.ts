@@ -3,6 +3,7 @@
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
+import { kinds } from "../../src/app/EventKinds.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
 import { Fleet, type InboxMessage, type VoiceOf } from "../../src/agents/Fleet.ts"
@@ -304,6 +305,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
   })),
   shutdown: (reason, by) => Effect.sync(() => void world.shutdowns.push([reason, by])),
   alertTest: Effect.succeed({ message: "A test mail went to ops@example.org." }),
+  kinds: kinds.names,
   checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
 })
 
@@ -314,7 +316,10 @@ export interface Siblings {
 }
 
 const noGoals = { stopAll: () => Effect.void } as unknown as Goals["Service"]
-const noChannels = { isConfigured: () => Effect.succeed(true) } as unknown as Channels["Service"]
+const noChannels = {
+  isConfigured: () => Effect.succeed(true),
+  furnished: () => Effect.void
+} as unknown as Channels["Service"]
 
 /** Everything behind the socket; `world` is what the test looks at. */
 export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>

@@ -16,6 +16,8 @@ export interface SourceFile {
   /** Dotted names that are read or called: `Date.now`, `process.env`, `setTimeout`, `new Date()`. */
   readonly names: ReadonlySet<string>
   readonly castsToAny: boolean
+  /** Reads a field of a `payload` by a name in brackets, which no type knows. */
+  readonly indexesPayload: boolean
   /** `let` and `var` outside every function. */
   readonly moduleVariables: ReadonlyArray<string>
   /** Regular expressions, as written. */
@@ -47,6 +49,7 @@ export const parse = (path: string, text: string): SourceFile => {
   const names = new Set<string>()
   const patterns: Array<{ source: string; flags: string }> = []
   let castsToAny = false
+  let indexesPayload = false
   let composes = 0
   const visit = (node: Node): void => {
     const name = nameOf(node)
@@ -59,6 +62,7 @@ export const parse = (path: string, text: string): SourceFile => {
     if (isNode(callee) && callee["name"] === "RegExp") composes++
     castsToAny ||=
       node.type === "TSAsExpression" && isNode(node["typeAnnotation"]) && node["typeAnnotation"].type === "TSAnyKeyword"
+    indexesPayload ||= isIndexedPayload(node)
     for (const child of childrenOf(node)) visit(child)
   }
   const body = (program.body as ReadonlyArray<unknown>).filter(isNode)
@@ -80,10 +84,19 @@ export const parse = (path: string, text: string): SourceFile => {
     imports,
     names,
     castsToAny,
+    indexesPayload,
     moduleVariables: body.flatMap(variablesOf),
     patterns,
     composes
   }
+}
+
+/** `payload[…]` and `rune.payload[…]`. */
+const isIndexedPayload = (node: Node): boolean => {
+  const { computed, object } = node
+  if (node.type !== "MemberExpression" || computed !== true || !isNode(object)) return false
+  const of = object.type === "MemberExpression" ? object["property"] : object
+  return isNode(of) && of["name"] === "payload"
 }
 
 /** `a.b` for a member of a plain name, `f()` without its arguments for a call, `new C()` where it has none. */

@@ -20,7 +20,19 @@ const append = (writer: number) =>
           stream: `stream-${writer % 3}`,
           kind: "inbox.received",
           actor: `inbox/${writer}`,
-          payload: { event: { _tag: "Received", n: number, text: "x".repeat((number * 37) % 700) } }
+          payload: {
+            event: {
+              _tag: "Received",
+              message: {
+                messageId: `${number}`,
+                from: "ada",
+                text: "x".repeat((number * 37) % 700),
+                urgent: false,
+                at: number
+              },
+              n: number
+            }
+          }
         }))
       )
       // Straight to the pipe: what is printed was acknowledged, and nothing waits in a buffer.

@@ -13,7 +13,12 @@ const program = Effect.gen(function* () {
   const log = yield* EventLog
   for (let n = 0; n < count; n++) {
     yield* log.append([
-      { stream: "a", kind: "inbox.received", actor: "inbox/a", payload: { event: { _tag: "Received", n } } }
+      {
+        stream: "a",
+        kind: "inbox.received",
+        actor: "inbox/a",
+        payload: { event: { _tag: "Withdrawn", messageId: `${n}` } }
+      }
     ])
   }
 })

@@ -1,0 +1,192 @@
+/**
+ * AgentKinds: the kinds of runes of agents and their conversations, with what each says
+ * beside its machine's event. Required is what a fold reads; what only tells people may
+ * be left out.
+ */
+import { Schema, Struct } from "effect"
+import { UncountedReason } from "../backends/Outcome.ts"
+import { Spending } from "../domain/Messages.ts"
+import { workKinds } from "../domain/WorkKinds.ts"
+import { machineKinds } from "../event-actor/MachineKinds.ts"
+import { kind, reader } from "../event-log/EventKinds.ts"
+import * as AgentMachine from "./AgentMachine.ts"
+import * as ConversationMachine from "./ConversationMachine.ts"
+import * as Inbox from "./Inbox.ts"
+import * as ToolMachine from "./ToolMachine.ts"
+import { turnKinds } from "./TurnKinds.ts"
+import * as WorkerMachine from "./WorkerMachine.ts"
+
+const text = Schema.String
+const textOrNull = Schema.NullOr(text)
+const mayText = Schema.optional(textOrNull)
+
+const moveKinds = machineKinds(WorkerMachine, {
+  "worker.moved": {
+    fields: {
+      sessionSeq: Schema.optional(Schema.Int),
+      runId: mayText,
+      consecutiveErrors: Schema.optional(Schema.Int),
+      totalErrors: Schema.optional(Schema.Int),
+      /** Why it stopped for good. */
+      fatal: Schema.optional(Schema.NullOr(Schema.Struct({ message: text, remedy: textOrNull })))
+    }
+  }
+})
+
+/** What an incarnation of a worker begins with, all of it; an older agentd knew less, which `WorkerMachine.initial` fills in. */
+const workerData = {
+  mode: Schema.Literals(["inbox", "loop"]),
+  limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
+  backoff: Schema.Struct({
+    base: Schema.Finite,
+    factor: Schema.Finite,
+    cap: Schema.Finite,
+    jitter: Schema.Finite
+  }),
+  graceMillis: Schema.Finite,
+  cwd: textOrNull,
+  branch: textOrNull,
+  sessionSeq: Schema.Int,
+  runId: textOrNull,
+  pid: Schema.NullOr(Schema.Int),
+  sessionId: textOrNull,
+  prompt: textOrNull,
+  messageIds: Schema.Array(text),
+  cutShort: textOrNull,
+  lastRunAt: Schema.NullOr(Schema.Finite),
+  maxRunsPerHour: Schema.NullOr(Schema.Finite),
+  recentRuns: Schema.Array(Schema.Finite),
+  consecutiveErrors: Schema.Int,
+  totalErrors: Schema.Int,
+  lastError: textOrNull,
+  uncounted: Schema.Struct({ reason: Schema.NullOr(UncountedReason), count: Schema.Int }),
+  uncountedUntil: Schema.NullOr(Schema.Finite),
+  fatal: Schema.NullOr(Schema.Struct({ message: text, remedy: text })),
+  stoppedBy: textOrNull
+} satisfies { readonly [F in keyof WorkerMachine.Data]: Schema.Codec<WorkerMachine.Data[F]> }
+
+/** A worker's incarnations, and their moves. */
+export const workerKinds = {
+  ...moveKinds,
+  /** `initial`: what its machine begins with. */
+  "worker.started": kind(
+    Schema.Struct({
+      incarnation: Schema.Int,
+      initial: Schema.Struct(workerData).mapFields(Struct.map(Schema.optionalKey)),
+      by: Schema.optional(text)
+    })
+  )
+}
+
+export const lifeKinds = machineKinds(AgentMachine, {
+  "agent.budget_exhausted": { fields: { resource: mayText } },
+  "agent.failed": { fields: { error: mayText } },
+  "agent.terminated": { fields: { reason: mayText } }
+})
+
+const callId = { call_id: text }
+
+export const toolKinds = machineKinds(ToolMachine, {
+  "tool.call": { fields: { ...callId, tool_name: mayText, arguments: Schema.optional(Schema.Unknown) } },
+  "tool.approval_requested": { fields: { ...callId, policy_reason: mayText } },
+  "tool.approved": { fields: { ...callId, approver: mayText } },
+  "tool.denied": { fields: { ...callId, reason: mayText } },
+  "tool.started": { fields: callId },
+  "tool.progress": { fields: { ...callId, chunk: mayText } },
+  "tool.result": {
+    fields: {
+      ...callId,
+      status: ToolMachine.Status,
+      output: Schema.optional(Schema.Unknown),
+      error: mayText,
+      reason: mayText
+    }
+  }
+})
+
+/** Where a conversation's machine stands. */
+const conversationData = Schema.Struct({
+  limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
+  conversationId: textOrNull,
+  rootAgentId: textOrNull,
+  turnIds: Schema.Array(text),
+  turns: Schema.Int,
+  turnErrors: Schema.Int,
+  fatalStops: Schema.Int,
+  suspension: Schema.NullOr(Schema.Struct({ reason: text, budgetInfo: Schema.Unknown })),
+  because: Schema.NullOr(Schema.Struct({ by: text, reason: text }))
+} satisfies { readonly [F in keyof ConversationMachine.Data]: Schema.Codec<ConversationMachine.Data[F], unknown> })
+
+/** What stays of an archived conversation in the log: enough to list it. */
+export const Summary = Schema.Struct({
+  conversation: text,
+  project: text,
+  config: text,
+  agents: Schema.Array(text),
+  /** The machine's, as it was closed. */
+  data: conversationData,
+  spent: Schema.Struct({
+    tokens: Schema.Finite,
+    toolCalls: Schema.Finite,
+    wallTime: Schema.Finite,
+    usd: Schema.Finite
+  }),
+  limits: Spending,
+  file: text
+})
+export type Summary = typeof Summary.Type
+
+export const conversationKinds = machineKinds(ConversationMachine, {
+  "session.suspended": { fields: { reason: mayText } },
+  /** Ends the conversation: its stream takes nothing more. */
+  "session.closed": { seals: true },
+  "session.archived": { fields: { summary: Summary } }
+})
+
+export const inboxKinds = machineKinds(Inbox, {})
+
+const Usage = Schema.Struct({
+  agent_id: text,
+  turn_id: text,
+  tokens: Schema.Finite,
+  tool_calls: Schema.Finite,
+  /** ms */
+  wall_time: Schema.Finite,
+  usd: Schema.Finite
+})
+export type Usage = typeof Usage.Type
+
+/** What an agent has spent. */
+const usageKinds = { "agent.usage": kind(Usage) }
+export const readUsage = reader(usageKinds)
+
+export const agentKinds = {
+  ...workerKinds,
+  ...lifeKinds,
+  ...workKinds,
+  ...turnKinds,
+  ...toolKinds,
+  ...conversationKinds,
+  ...inboxKinds,
+
+  // What is told of an agent beside its machines' moves.
+  /** `task`: the message that is its task. */
+  "agent.spawned": kind(
+    Schema.Struct({
+      agent_id: text,
+      parent_id: Schema.optional(text),
+      config: Schema.optional(Schema.Unknown),
+      task: Schema.optional(text)
+    })
+  ),
+  ...usageKinds,
+  "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
+  "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
+  "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
+  "run.started": kind(Schema.Struct({ runId: text })),
+  "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
+  "worktree.kept": kind(Schema.Struct({ path: text })),
+  "worktree.removed": kind(Schema.Struct({ path: text }))
+}
+
+export const readAgent = reader(agentKinds)

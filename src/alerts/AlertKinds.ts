@@ -1,0 +1,59 @@
+/**
+ * AlertKinds: the kinds of runes of the outbox: an alert that waits for its mail, a mail
+ * that was sent, and one that was not.
+ *
+ * Guarantees: a rune of a newer shape is read as none, so that an older agentd goes on.
+ */
+import { Schema } from "effect"
+import { checkedReader, kind } from "../event-log/EventKinds.ts"
+import { Alert } from "./AlertPolicy.ts"
+import { FailureClass } from "./Retry.ts"
+
+export const Queued = Schema.Struct({
+  alertId: Schema.String,
+  /** The first alert's id. */
+  batch: Schema.String,
+  /** To whom, as an opaque name; while no mail is configured, the stream. */
+  destination: Schema.String,
+  /** False while no mail is configured. */
+  routed: Schema.Boolean,
+  /** Nothing joins the batch from then on, and it is mailed; ms since the epoch. */
+  dueAt: Schema.Finite,
+  /** Runes up to here have been looked at. */
+  upTo: Schema.Int,
+  alert: Alert
+})
+
+export const Sent = Schema.Struct({
+  batch: Schema.String,
+  destination: Schema.String,
+  messageId: Schema.String,
+  alertIds: Schema.Array(Schema.String),
+  to: Schema.Array(Schema.String),
+  /** Addresses that the server did not take. */
+  rejected: Schema.Array(Schema.String),
+  /** The server's answer. */
+  response: Schema.String
+})
+
+export const Failed = Schema.Struct({
+  batch: Schema.String,
+  destination: Schema.String,
+  messageId: Schema.String,
+  alertIds: Schema.Array(Schema.String),
+  attempt: Schema.Int,
+  class: FailureClass,
+  permanent: Schema.Boolean,
+  error: Schema.String,
+  remedy: Schema.String,
+  /** ms since the epoch; null: given up. */
+  nextAt: Schema.NullOr(Schema.Finite)
+})
+
+export const alertKinds = {
+  "alert.queued": kind(Queued),
+  "alert.sent": kind(Sent),
+  "alert.failed": kind(Failed)
+}
+
+export const readAlert = checkedReader(alertKinds)

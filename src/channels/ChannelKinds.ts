@@ -1,0 +1,58 @@
+/**
+ * ChannelKinds: the kinds of runes of a channel and its seats.
+ */
+import { Schema, Struct } from "effect"
+import { ChannelConfig, Order, TurnConfig } from "../config/ChannelConfig.ts"
+import { Signal } from "../domain/ChannelMessages.ts"
+import { machineKinds } from "../event-actor/MachineKinds.ts"
+import { kind, reader } from "../event-log/EventKinds.ts"
+import * as SeatMachine from "./SeatMachine.ts"
+
+const text = Schema.String
+
+const turnConfig = TurnConfig.mapFields(Struct.map(Schema.toType))
+/** As they were written, which may be by an older agentd: `completed` fills in what came later. */
+const settings = ChannelConfig.mapFields(Struct.map(Schema.toType)).mapFields(({ rejoin, ...fields }) => ({
+  ...fields,
+  rejoin: Schema.optionalKey(rejoin),
+  turnConfig: turnConfig.mapFields(({ restAfterPosts, ...rest }) => ({
+    ...rest,
+    restAfterPosts: Schema.optionalKey(restAfterPosts)
+  }))
+}))
+
+const person = Schema.Struct({ by: text })
+
+export const seatKinds = machineKinds(SeatMachine, { "seat.moved": { fields: { agentId: text, channel: text } } })
+
+export const channelKinds = {
+  ...seatKinds,
+  "channel.created": kind(Schema.Struct({ name: text, origin: Schema.Literals(["config", "person"]), settings })),
+  "channel.configured": kind(Schema.Struct({ settings })),
+  "channel.assigned": kind(Schema.Struct({ agent: text })),
+  "channel.unassigned": kind(Schema.Struct({ agent: text })),
+  "channel.posted": kind(
+    Schema.Struct({
+      messageId: text,
+      by: Schema.Literals(["person", "agent"]),
+      from: text,
+      text,
+      /** The message with which the one that has the floor was told of it. */
+      injected: Schema.optional(Schema.NullOr(text)),
+      /** The agent's turn whose answer it is. */
+      turnId: Schema.optional(Schema.NullOr(text))
+    })
+  ),
+  "channel.notice": kind(Schema.Struct({ text })),
+  "channel.unsignalled": kind(Schema.Struct({ agent: text, turnId: text })),
+  "channel.withheld": kind(Schema.Struct({ agent: text, turnId: text, text })),
+  "channel.signalled": kind(Schema.Struct({ agent: text, signal: Signal })),
+  "channel.read": kind(Schema.Struct({ agent: text, upTo: Schema.Int })),
+  "channel.stirred": kind(Schema.Struct({ agent: text, messageId: text })),
+  "channel.ordered": kind(Schema.Struct({ order: Order, agents: Schema.Array(text) })),
+  "channel.paused": kind(person),
+  "channel.resumed": kind(person),
+  "channel.closed": kind(person)
+}
+
+export const readChannel = reader(channelKinds)

@@ -1,0 +1,14 @@
+/**
+ * ProjectKinds: what a conversation's stream says of its project. Agents and channels
+ * both read it.
+ */
+import { Schema } from "effect"
+import { kind } from "../event-log/EventKinds.ts"
+
+const text = Schema.String
+
+export const projectKinds = {
+  "project.registered": kind(Schema.Struct({ config: text, name: text })),
+  /** `name`: what the project is called from now on. */
+  "project.config_changed": kind(Schema.Struct({ config: text, name: Schema.optional(text) }))
+}

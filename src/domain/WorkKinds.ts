@@ -1,0 +1,34 @@
+/**
+ * WorkKinds: what other features read of an agent's work: its reports, and why a turn of
+ * its came to no answer. The agents' own table has these kinds with all that they say.
+ */
+import { Schema } from "effect"
+import { kind, reader } from "../event-log/EventKinds.ts"
+import { Report } from "./Messages.ts"
+
+const text = Schema.String
+
+/** What the ends of turns say beside the machine's event. */
+export const turnEnds = {
+  "turn.interrupted": {
+    turn_id: text,
+    reason: text,
+    partial_output: Schema.optional(Schema.NullOr(text))
+  },
+  "turn.error": { turn_id: text, error_type: text, message: Schema.NullOr(text) }
+} as const
+
+export const workKinds = {
+  "agent.reported": kind(
+    Schema.Struct({
+      agent_id: text,
+      turn_id: Schema.optional(Schema.NullOr(text)),
+      parent_id: Schema.optional(Schema.NullOr(text)),
+      ...Report.fields
+    })
+  ),
+  "turn.interrupted": kind(Schema.Struct(turnEnds["turn.interrupted"])),
+  "turn.error": kind(Schema.Struct(turnEnds["turn.error"]))
+}
+
+export const readWork = reader(workKinds)
