@@ -25,6 +25,7 @@ import {
   inboxName,
   type InboxState,
   isActive,
+  isDisconnected,
   lifeName,
   type LifeState,
   toolsName,
@@ -410,7 +411,8 @@ export class AgentScope {
         _tag: "Ended",
         turnId,
         outcome,
-        output: TurnActor.outputOf(rune)
+        output: TurnActor.outputOf(rune),
+        died: TurnActor.hasDied(rune)
       }))
     })
 
@@ -535,6 +537,7 @@ export class AgentScope {
       conversation,
       agent: this.name,
       online: (life.state === "idle" || life.state === "running_turn") && home.barred() === undefined,
+      disconnected: isDisconnected(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
       spent: Budget.exhausted(budget, life.spent) !== undefined,
       can,
