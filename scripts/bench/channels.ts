@@ -11,7 +11,8 @@ import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
 import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import { Log } from "../../src/event-log/Log.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
-import * as MachineActor from "../../src/event-actor/MachineActor.ts"
+import { CommitScope } from "../../src/event-actor/CommitScope.ts"
+import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import * as Channels from "../../src/channels/Channels.ts"
@@ -180,20 +181,19 @@ const bytesOfRunes = Effect.fnUntraced(function* (count: number) {
 })
 
 const actors = Effect.gen(function* () {
-  const log = yield* EventLog
-  const kind = yield* MachineActor.kind({
-    machine: SeatMachine.Seat,
-    log,
-    deadLetters: yield* DeadLetters.DeadLetters,
-    perform: () => Effect.void,
-    activities: { WatchTurn: () => Effect.void, WatchWait: () => Effect.void }
-  })
+  const system = yield* ActorSystem.ActorSystem
   const supervisor = yield* Supervisor.make({ name: "root", children: [] })
+  const definition = (name: string) =>
+    stateMachineActor<SeatMachine.State, SeatMachine.Event, SeatMachine.Data, SeatMachine.Action>({
+      machine: SeatMachine.Seat,
+      data: SeatMachine.initial(name, "room")
+    })
   const before = heap()
   for (let n = 0; n < IDLE; n++) {
-    const actor = `seat/room/a${n}`
-    const snapshot = MachineActor.start(SeatMachine.Seat, SeatMachine.initial(`a${n}`, "room"))
-    yield* supervisor.startChild(yield* kind.make({ address: `bench/${actor}`, actor, stream: "bench", snapshot }))
+    const name = `seat/room/a${n}`
+    const scope = new CommitScope(system, { id: name, stream: "bench" })
+    scope.add(name, definition(`a${n}`))
+    yield* supervisor.startChild(scope)
   }
   return { "idle, of 1,000": (heap() - before) / IDLE }
 })

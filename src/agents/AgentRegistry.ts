@@ -8,7 +8,6 @@
  */
 import { Clock, Deferred, Effect, Exit, type FileSystem, Result, Scope, Semaphore } from "effect"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import type { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import type { Backends } from "../backends/Backends.ts"
 import type { RunSpec } from "../backends/Backend.ts"
@@ -30,7 +29,6 @@ import * as Workplace from "./Workplace.ts"
 
 export interface ProjectServices {
   readonly log: EventLog["Service"]
-  readonly deadLetters: DeadLetters["Service"]
   readonly backends: Backends["Service"]
   readonly redact: Redact["Service"]
   readonly fileSystem: FileSystem.FileSystem
@@ -49,7 +47,7 @@ export interface Belongs {
   readonly record: ProjectRecord
   /** As the last good file says. */
   readonly file: () => ConfigFile.Project
-  readonly life: () => ConversationActor
+  readonly life: ConversationActor
   /** Why the conversation takes nothing new. */
   readonly refusal: () => CommandRefused | undefined
   /** Where they are in the supervision tree. */
@@ -156,7 +154,7 @@ export class AgentRegistry {
         project,
         parent: this.family.parentOf(agent) ?? null,
         queued: () => this.family.isQueued(agent),
-        home: this.of.life().home,
+        home: this.of.life.home,
         config: settings,
         backend: Effect.suspend(() => backends.make(settings().backend)),
         place: Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings()))),

@@ -309,6 +309,7 @@ export class AgentScope {
           ? actors.worker.tell({ _tag: "WorkArrived" })
           : actors.turn.tell({ _tag: "Look" })
       ),
+      turnId: () => (isActive(this.turn()) ? (this.turn().data.turnId ?? undefined) : undefined),
       interruptTurn: (by, reason, keep) =>
         Effect.suspend(() => {
           const { data } = this.turn()

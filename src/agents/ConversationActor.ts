@@ -9,22 +9,21 @@
  * seals the stream.
  */
 import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
-import type { ActorStopped, MailboxFull } from "../event-actor/ActorRef.ts"
-import type { DeadLetters } from "../event-actor/DeadLetters.ts"
-import * as MachineActor from "../event-actor/MachineActor.ts"
+import type { ActorHandle } from "../event-actor/ActorHandle.ts"
+import type { System } from "../event-actor/ActorSystem.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
+import type { Acting, Committed } from "../event-actor/EventSourcedActor.ts"
+import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
 import type { ConversationConfig } from "../config/Config.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
-import { evolve, step } from "../event-actor/StateMachine.ts"
-import { type EventLog, StorageError } from "../event-log/EventLog.ts"
+import { StorageError } from "../event-log/EventLog.ts"
 import * as Budget from "./Budget.ts"
-import { conversationAddress, type Life } from "./ConversationRecovery.ts"
+import { type ConversationSnapshot, conversationAddress, type Life } from "./ConversationRecovery.ts"
 import { standing } from "./ConversationRow.ts"
 import type { ConversationPort, Tenant } from "./ConversationPort.ts"
-import * as Backoff from "../supervision/Backoff.ts"
-import type { Cause as RuneCause, RuneRef } from "../event-log/Rune.ts"
+import { type Cause, causeOf, type RuneRef } from "../event-log/Rune.ts"
 
-type Machine = MachineActor.MachineActor<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
-type Act = MachineActor.Context<ConversationMachine.State, ConversationMachine.Event, ConversationMachine.Data>
+type Act = Acting<ConversationSnapshot, ConversationMachine.Event>
 
 /** An agent, as it lives here. */
 export interface Resident {
@@ -36,10 +35,16 @@ export interface Resident {
   readonly clear: Effect.Effect<void>
 }
 
+/** An agent has stopped for good, by this rune. */
+export interface Failure {
+  readonly agent: string
+  readonly error: string
+  readonly cause: RuneRef
+}
+
 export interface Around {
   readonly conversation: string
-  readonly log: EventLog["Service"]
-  readonly deadLetters: DeadLetters["Service"]
+  readonly system: System
   /** As the file says now. */
   readonly config: () => ConversationConfig
   /** Those that are alive: a plain read. */
@@ -56,12 +61,6 @@ export interface Around {
 const ABANDONED_AFTER = "60 seconds"
 /** Usages whose runes may be newer than a reset that is being carried out. */
 const RECENT = 64
-const AGAIN = Backoff.constant("100 millis")
-
-/** The actor is there again in a moment, or has room again. */
-const passes = (error: MachineActor.AskError | ActorStopped | MailboxFull): boolean =>
-  error._tag === "MailboxFull" ||
-  (error._tag === "ActorStopped" && (error.reason === "restarting" || error.reason === "unstarted"))
 
 /** What a rune says of the limits in force. */
 const limitsOf = (config: ConversationConfig) => ({
@@ -69,46 +68,15 @@ const limitsOf = (config: ConversationConfig) => ({
   budget: Budget.limitsShown(config.budget)
 })
 
-/** Writes `session.created`: its first rune, before anything of it lives. */
-export const create = Effect.fnUntraced(function* (
-  log: EventLog["Service"],
-  conversation: string,
-  life: Life,
-  project: { readonly name: string; readonly agents: ReadonlyArray<string>; readonly config: ConversationConfig }
-) {
-  const { snapshot } = life
-  const event: ConversationMachine.Event = {
-    _tag: "create_requested",
-    conversationId: conversation,
-    rootAgentId: project.agents[0] ?? "",
-    config: { name: project.name, agents: project.agents, ...limitsOf(project.config) }
-  }
-  const moved = step(ConversationMachine.Conversation, snapshot.state, snapshot.data, event)
-  if (moved._tag === "Refused") return
-  const [rune] = yield* log
-    .append([
-      {
-        stream: conversation,
-        kind: moved.kind,
-        actor: conversationAddress(conversation),
-        from: snapshot.state,
-        to: moved.state,
-        trigger: event._tag,
-        payload: moved.payload
-      }
-    ])
-    .pipe(Effect.catchTag("RuneRefused", Effect.die))
-  life.snapshot = evolve(ConversationMachine.Conversation, snapshot, rune!)
-  life.limits = Budget.limitsShown(project.config.budget)
-})
-
 export class ConversationActor {
   /** The conversation, as its agents see it. */
   readonly home: ConversationPort
+  /** Its child in the supervision tree. */
+  readonly child: CommitScope
+  private readonly actor: ActorHandle<ConversationSnapshot, ConversationMachine.Event, never>
   private readonly around: Around
   private readonly life: Life
   private readonly scope: Scope.Scope
-  actor!: Machine
   private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Partial<Budget.Spent> }> = []
   private readonly force = Deferred.makeUnsafe<void>()
   /** Agents that are being ended. */
@@ -116,10 +84,14 @@ export class ConversationActor {
   /** Completed when its stream is sealed. */
   readonly closed = Deferred.makeUnsafe<void>()
 
+  /** From where its life says it stands. What it forks lives in the scope. */
   constructor(around: Around, life: Life, scope: Scope.Scope) {
     this.around = around
     this.life = life
     this.scope = scope
+    const name = conversationAddress(around.conversation)
+    this.child = new CommitScope(around.system, { id: name, stream: around.conversation })
+    this.actor = this.child.add(name, this.definition, life.snapshot)
     this.home = {
       barred: () => this.barred(),
       newTurn: this.newTurn,
@@ -132,8 +104,22 @@ export class ConversationActor {
     }
   }
 
-  get snapshot() {
-    return this.actor.snapshot
+  private get definition() {
+    return stateMachineActor<
+      ConversationMachine.State,
+      ConversationMachine.Event,
+      ConversationMachine.Data,
+      ConversationMachine.Action
+    >({
+      machine: ConversationMachine.Conversation,
+      data: ConversationMachine.initial(),
+      perform: (action, acting) => this.perform(action, acting),
+      run: ({ name }, acting) => this.run(name, acting)
+    })
+  }
+
+  get snapshot(): ConversationSnapshot {
+    return this.actor.state
   }
 
   get spent(): Budget.Spent {
@@ -152,18 +138,14 @@ export class ConversationActor {
     return exhausted === undefined ? undefined : `the conversation's budget of ${exhausted.resource} is spent`
   }
 
-  /** Answers what the event led to, or undefined where it is refused; waits while the actor is being restarted. */
+  /** Answers what the event led to, or undefined where it is refused. */
   readonly ask = (
     event: ConversationMachine.Event,
-    cause?: RuneCause
-  ): Effect.Effect<
-    MachineActor.Committed<ConversationMachine.State, ConversationMachine.Data> | undefined,
-    StorageError
-  > =>
+    cause: Cause | null = null
+  ): Effect.Effect<Committed<ConversationSnapshot> | undefined, StorageError> =>
     this.life.broken !== undefined
       ? Effect.succeed(undefined)
       : this.actor.ask(event, cause).pipe(
-          Effect.retry({ while: passes, schedule: Backoff.waits(AGAIN), times: 100 }),
           Effect.catch((error) =>
             error instanceof StorageError
               ? Effect.fail(error)
@@ -173,14 +155,30 @@ export class ConversationActor {
         )
 
   /** One whose log does not fold is moved by nobody. */
-  private tell(event: ConversationMachine.Event, cause?: RuneCause): Effect.Effect<void> {
+  private tell(event: ConversationMachine.Event, cause: Cause | null = null): Effect.Effect<void> {
     return this.life.broken === undefined ? this.actor.tell(event, cause) : Effect.void
   }
 
   /** The first sign of life; any later one changes nothing. */
   private begin(event: ConversationMachine.Event, cause: RuneRef): Effect.Effect<void> {
-    return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, cause) : Effect.void))
+    return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, causeOf(cause)) : Effect.void))
   }
+
+  /** Its first rune, unless it has one. */
+  readonly create = (project: { readonly name: string; readonly agents: ReadonlyArray<string> }) =>
+    Effect.suspend(() => {
+      if (this.snapshot.state !== "[*]") return Effect.void
+      const limits = limitsOf(this.around.config())
+      this.life.limits = limits.budget
+      return Effect.asVoid(
+        this.ask({
+          _tag: "create_requested",
+          conversationId: this.around.conversation,
+          rootAgentId: project.agents[0] ?? "",
+          config: { ...project, ...limits }
+        })
+      )
+    })
 
   private readonly newTurn: ConversationPort["newTurn"] = Effect.fnUntraced(
     { self: this },
@@ -189,28 +187,19 @@ export class ConversationActor {
         yield* this.enforce
         return false
       }
-      if (this.snapshot.state === "created") yield* this.ask({ _tag: "agent_ready", agentId }, cause)
-      // before its rune: an interruption that comes just then must find the turn
-      this.life.turns.set(turnId, { agent: agentId, begun: true, outcome: undefined })
-      const begun = yield* this.ask({ _tag: "new_turn", turnId, agentId }, cause)
-      if (begun === undefined && !this.snapshot.data.turnIds.includes(turnId)) this.life.turns.delete(turnId)
-      return begun !== undefined
+      if (this.snapshot.state === "created") yield* this.ask({ _tag: "agent_ready", agentId }, causeOf(cause))
+      return (yield* this.ask({ _tag: "new_turn", turnId, agentId }, causeOf(cause))) !== undefined
     }
   )
 
-  private readonly turnEnded: ConversationPort["turnEnded"] = Effect.fnUntraced(
-    { self: this },
-    function* (this: ConversationActor, agentId, turnId, outcome, cause) {
-      yield* this.ask({ _tag: "turn_completed", turnId, agentId, outcome }, cause)
-      this.life.turns.delete(turnId)
-    }
-  )
+  private readonly turnEnded: ConversationPort["turnEnded"] = (agentId, turnId, outcome, cause) =>
+    Effect.asVoid(this.ask({ _tag: "turn_completed", turnId, agentId, outcome }, causeOf(cause)))
 
   private readonly agentFailed: ConversationPort["agentFailed"] = (agentId, error, cause) =>
     Effect.suspend(() => {
       if ((this.life.failures.get(agentId) ?? -1) >= cause.seq) return Effect.void
       this.life.failures.set(agentId, cause.seq)
-      return this.tell({ _tag: "agent_failed", agentId, error }, cause)
+      return this.tell({ _tag: "agent_failed", agentId, error }, causeOf(cause))
     })
 
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
@@ -240,15 +229,14 @@ export class ConversationActor {
     return reason === undefined ? Effect.void : this.tell({ _tag: "error_threshold", reason })
   })
 
-  /** Of the turns that are given: those whose agent is alive. What was asked is offered again. */
+  /** Of the turns that are given: those that are on. What was asked is offered again. */
   readonly interrupt = (turnIds: ReadonlyArray<string>): Effect.Effect<void> =>
     Effect.suspend(() => {
       const { because, suspension } = this.snapshot.data
-      const agents = new Set(turnIds.map((turnId) => this.life.turns.get(turnId)?.agent))
       const reason = `the conversation ${standing(this.snapshot)}`
       const by = suspension === null ? (because?.by ?? "agentd") : "agentd"
       return Effect.forEach(
-        this.around.residents().filter(({ name }) => agents.has(name)),
+        this.around.residents().filter(({ tenant }) => turnIds.includes(tenant.turnId() ?? "")),
         ({ tenant }) => Effect.forkIn(tenant.interruptTurn(by, reason, true), this.scope),
         { discard: true }
       )
@@ -263,14 +251,14 @@ export class ConversationActor {
     Effect.forEach(this.around.residents(), ({ tenant }) => Effect.forkIn(tenant.wake, this.scope), { discard: true })
   )
 
-  readonly perform = (action: ConversationMachine.Action, { cause }: Act): Effect.Effect<void> => {
+  private perform(action: ConversationMachine.Action, { cause }: Act): Effect.Effect<void> {
     switch (action._tag) {
       case "InterruptTurns":
         return this.interrupt(action.turnIds)
       case "ResetBudget":
         return Effect.sync(() => {
           // a usage that became durable after the reset counts already
-          const later = this.recent.filter((usage) => usage.cause.eventId > cause.eventId)
+          const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
           this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
         })
       case "DrainQueues":
@@ -278,18 +266,39 @@ export class ConversationActor {
     }
   }
 
-  /** What the log does not say: a turn that was never begun, or whose end nobody told; a budget that is spent. */
-  readonly settleAccounts: Effect.Effect<void> = Effect.suspend(() => {
-    const alive = new Set(this.around.residents().map(({ name }) => name))
-    const lost = [...this.life.turns].filter(
-      ([, { agent, begun, outcome }]) => !begun || outcome !== undefined || !alive.has(agent)
-    )
-    const endings = lost.map(([turnId, { agent, outcome = "interrupted" }]) => {
-      this.life.turns.delete(turnId)
-      return this.tell({ _tag: "turn_completed", turnId, agentId: agent, outcome })
+  private run(activity: string, acting: Act): Effect.Effect<void, StorageError> {
+    switch (activity) {
+      // whoever counts on them hears that they take turns, or take none
+      case "AnnounceAgents":
+        return this.announce
+      case "StopAgents":
+        return this.stopAgents(acting)
+      // the log sealed it with the rune that led here
+      case "SealStream":
+        return Effect.asVoid(Deferred.succeed(this.closed, undefined))
+      // the project starts its agents, here and whenever its file names more; an archive is of a closed one
+      default:
+        return Effect.void
+    }
+  }
+
+  /**
+   * What its agents told, and it may not have heard when the last daemon ended: turns that
+   * are over, agents that failed; then whether its budget is spent. What it knows is stale.
+   */
+  readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
+    Effect.suspend(() => {
+      const alive = new Set(this.around.residents().map(({ name }) => name))
+      const lost = [...this.life.turns].filter(
+        ([, { agent, begun, outcome }]) => !begun || outcome !== undefined || !alive.has(agent)
+      )
+      const endings = lost.map(([turnId, { agent, outcome = "interrupted" }]) => {
+        this.life.turns.delete(turnId)
+        return this.tell({ _tag: "turn_completed", turnId, agentId: agent, outcome })
+      })
+      const failed = failures.map(({ agent, cause, error }) => this.agentFailed(agent, error, cause))
+      return Effect.andThen(Effect.all([...endings, ...failed], { discard: true }), this.enforce)
     })
-    return Effect.andThen(Effect.all(endings, { discard: true }), this.enforce)
-  })
 
   /** Resumes it: from a suspension with fresh counters, a fresh budget, and the limits that the file names now. */
   readonly resume = (by: string) =>
@@ -345,47 +354,21 @@ export class ConversationActor {
   )
 
   /** One after the other, then the sum. Run again after a crash, it meets agents that have ended already. */
-  readonly stopAgents = Effect.fnUntraced({ self: this }, function* (this: ConversationActor, { self, snapshot }: Act) {
-    const { by, reason } = snapshot.data.because ?? { by: "agentd", reason: "" }
-    const leaving = yield* this.around.leaving
-    for (const resident of leaving) {
-      yield* this.end(resident, by, `the conversation is closed${reason === "" ? "" : `: ${reason}`}`)
+  private readonly stopAgents = Effect.fnUntraced(
+    { self: this },
+    function* (this: ConversationActor, { self, state }: Act) {
+      const { by, reason } = state.data.because ?? { by: "agentd", reason: "" }
+      const leaving = yield* this.around.leaving
+      for (const resident of leaving) {
+        yield* this.end(resident, by, `the conversation is closed${reason === "" ? "" : `: ${reason}`}`)
+      }
+      const { fatalStops, turnErrors, turns } = this.snapshot.data
+      const stats = { agents: leaving.length, turns, turnErrors, fatalStops, spent: this.life.spent }
+      yield* self.tell({ _tag: "cleanup_complete", stats })
     }
-    const { fatalStops, turnErrors, turns } = this.snapshot.data
-    const stats = { agents: leaving.length, turns, turnErrors, fatalStops, spent: this.life.spent }
-    yield* self.tell({ _tag: "cleanup_complete", stats })
-  })
+  )
 }
 
 /** One agent's bug keeps no conversation open. */
 const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
   Effect.catchDefect(ending, (defect) => Effect.logError(`${name} could not be ended`, defect))
-
-/** From where its life says it stands; give `actor` to the supervisor. */
-export const make = Effect.fnUntraced(function* (around: Around, life: Life) {
-  const conversation = new ConversationActor(around, life, yield* Effect.scope)
-  const kind = yield* MachineActor.kind({
-    machine: ConversationMachine.Conversation,
-    log: around.log,
-    deadLetters: around.deadLetters,
-    perform: conversation.perform,
-    activities: {
-      // the project starts them, here and whenever its file names more
-      StartAgents: () => Effect.void,
-      // whoever counts on them hears that they take turns, or take none
-      AnnounceAgents: () => conversation.announce,
-      StopAgents: conversation.stopAgents,
-      // the log sealed it with the rune that led here
-      SealStream: () => Deferred.succeed(conversation.closed, undefined),
-      ArchiveStream: () => Effect.void
-    }
-  })
-  const actor = conversationAddress(around.conversation)
-  conversation.actor = yield* kind.make({
-    address: `${around.conversation}/${actor}`,
-    actor,
-    stream: around.conversation,
-    snapshot: life.snapshot
-  })
-  return conversation
-})

@@ -94,7 +94,7 @@ export const pause = Effect.fnUntraced(function* (
       state === "created" ? "Start one of its agents first: agentd start AGENT" : `agentd conversation show ${name}`
     )
   }
-  const meanwhile = underWay(project, done.snapshot.data.turnIds.length, inFlight)
+  const meanwhile = underWay(project, done.state.data.turnIds.length, inFlight)
   return {
     eventId: done.eventId,
     message: `${conversation} is paused; ${meanwhile}. Let it go on: agentd resume ${name}`

@@ -37,6 +37,8 @@ export interface Tenant {
   readonly announce: Effect.Effect<void>
   /** It takes turns again: look for work. */
   readonly wake: Effect.Effect<void>
+  /** The turn that is on. */
+  readonly turnId: () => string | undefined
   /** Ends the turn in progress; `keep`: what it was asked is offered again (a pause, a suspension), else it is dropped. */
   readonly interruptTurn: (by: string, reason: string, keep: boolean) => Effect.Effect<void>
   /** Ends the agent: after its turn, or at once by force. Answers when no process of it is left. */

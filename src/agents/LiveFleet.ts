@@ -2,14 +2,14 @@
  * LiveFleet: the Fleet over the log: recovers every project at the start, keeps
  * them by conversation, and finds agents for those who ask.
  *
- * Recovery is one pass over the log, then each project on its own: one whose
- * config is gone or broken is named with its problems and holds up no other. A
+ * Each project is recovered by its own stream, and lives as soon as that is read: one
+ * whose config is gone or broken is named with its problems, and neither that nor a
+ * stream that cannot be read holds up another. A
  * project has one open conversation at a time; those that are closed are known.
  */
 import { Clock, Context, Deferred, Effect, Exit, FileSystem, Layer, Schedule, Scope, Semaphore } from "effect"
 import { isAbsolute } from "node:path"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import { DeadLetters } from "../event-actor/DeadLetters.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
@@ -38,7 +38,7 @@ import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "./LiveConversations.ts"
 import { LostProject } from "./LostProject.ts"
 import { Project } from "./Project.ts"
-import { freshProject, type ProjectRecord, recover } from "./Recovery.ts"
+import { freshProject, type ProjectRecord, recoverEach } from "./Recovery.ts"
 import * as Secrets from "./Secrets.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -96,10 +96,10 @@ export class LiveFleet {
     function* (this: LiveFleet, record: ProjectRecord, config: ConfigFile.Project) {
       const scope = yield* Scope.fork(this.scope)
       const project = new Project(this.services, record, config, scope)
+      yield* this.nest.add(project.nest.child)
       yield* project.begin
       this.projects.set(record.conversation, project)
       this.lost.delete(record.conversation)
-      yield* this.nest.add(project.nest.child)
       yield* Effect.forkIn(Effect.andThen(Deferred.await(project.life.closed), this.retire(project)), this.scope)
       yield* Effect.forkIn(project.watch, scope)
       // what cannot be settled now is tried again by whoever reloads it
@@ -134,6 +134,14 @@ export class LiveFleet {
     function* (this: LiveFleet, path: string, conversation: string, caller: Caller) {
       const config = yield* this.load(path)
       const { name } = config
+      const { unreadable } = yield* this.services.log.reading
+      const unread = unreadable.find(({ stream }) => stream === conversation)
+      if (unread !== undefined) {
+        return yield* new CommandRefused({
+          message: `What the log has of ${conversation} cannot be read: ${unread.message}`,
+          remedy: "See what is wrong with the log: agentd verify"
+        })
+      }
       yield* this.services.log
         .append([
           {
@@ -287,7 +295,6 @@ export const layer = (options: Options) =>
       const scope = yield* Effect.scope
       const services: ProjectServices = {
         log,
-        deadLetters: yield* DeadLetters,
         redact: yield* Redact,
         backends: yield* Backends,
         fileSystem: yield* FileSystem.FileSystem,
@@ -303,9 +310,8 @@ export const layer = (options: Options) =>
         Effect.catchTag(fleet.revive(record), "CommandRefused", (error) =>
           Effect.logWarning(`${record.name}: ${error.message}`)
         )
-      yield* Effect.andThen(options.sweep, recover).pipe(
+      yield* Effect.andThen(options.sweep, recoverEach(revive)).pipe(
         Effect.provideService(EventLog, log),
-        Effect.flatMap((records) => Effect.forEach(records.values(), revive, { discard: true })),
         Effect.andThen(options.project === undefined ? Effect.void : takeUp(fleet, options.project)),
         Effect.onExit((exit) => Deferred.done(ready, exit)),
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),

@@ -9,7 +9,7 @@ import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { ConversationConfig } from "../config/Config.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
-import * as ConversationActor from "./ConversationActor.ts"
+import { ConversationActor } from "./ConversationActor.ts"
 import type { ProjectServices } from "./AgentRegistry.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
@@ -46,7 +46,7 @@ export class LostProject {
   )
 
   private end(
-    { deadLetters, log, recoveredTo }: ProjectServices,
+    { recoveredTo, system }: ProjectServices,
     nest: DynamicSupervisor.DynamicSupervisor,
     why: { readonly by: string; readonly reason: string } | undefined
   ): Effect.Effect<void, StorageError> {
@@ -54,27 +54,25 @@ export class LostProject {
       Effect.gen({ self: this }, function* () {
         const { agents, conversation, life, name } = this.record
         const config = Schema.decodeSync(ConversationConfig)({})
-        if (life.snapshot.state === "[*]") {
-          yield* ConversationActor.create(log, conversation, life, { name, agents: [...agents.keys()], config })
-        }
-        const made = yield* ConversationActor.make(
+        const made = new ConversationActor(
           {
             conversation,
-            log,
-            deadLetters,
+            system,
             config: () => config,
             residents: () => [],
             leaving: Effect.succeed([]),
             ended: () => Effect.void,
             recoveredTo
           },
-          life
+          life,
+          yield* Effect.scope
         )
-        yield* nest.add(made.actor)
+        yield* nest.add(made.child)
+        yield* made.create({ name, agents: [...agents.keys()] })
         if (why !== undefined) yield* made.ask({ _tag: "close_requested", ...why })
         yield* Deferred.await(made.closed)
         life.snapshot = made.snapshot
-        yield* nest.remove(made.actor.id)
+        yield* nest.remove(made.child.id)
       })
     )
   }

@@ -12,7 +12,7 @@ import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import type { CommandRefused, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
 import * as Budget from "./Budget.ts"
-import * as ConversationActor from "./ConversationActor.ts"
+import { ConversationActor, type Failure } from "./ConversationActor.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import type { ConfigNews } from "./Bus.ts"
 import * as Secrets from "./Secrets.ts"
@@ -31,7 +31,7 @@ export class Project {
   readonly household: AgentRegistry
   readonly record: ProjectRecord
   readonly scope: Scope.Closeable
-  life!: ConversationActor.ConversationActor
+  readonly life: ConversationActor
   /** The conversation in the supervision tree: its actor, then its agents. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   private readonly agents: DynamicSupervisor.DynamicSupervisor
@@ -50,11 +50,24 @@ export class Project {
     this.scope = scope
     this.nest = DynamicSupervisor.make({ name: record.conversation, strategy: "rest_for_one", ...SUPERVISION })
     this.agents = DynamicSupervisor.make({ name: "agents", strategy: "one_for_one", ...SUPERVISION })
+    this.life = new ConversationActor(
+      {
+        conversation: record.conversation,
+        system: services.system,
+        config: () => this.config.conversation,
+        residents: () => this.household.residents,
+        leaving: Effect.suspend(() => this.household.leaving),
+        ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
+        recoveredTo: services.recoveredTo
+      },
+      record.life,
+      scope
+    )
     this.household = new AgentRegistry({
       services,
       record,
       file: () => this.config,
-      life: () => this.life,
+      life: this.life,
       refusal: () => this.refusal,
       nest: this.agents,
       scope
@@ -108,28 +121,32 @@ export class Project {
 
   /** Brings the conversation to life as the log says it stands, without its agents. */
   readonly begin = Effect.gen({ self: this }, function* () {
-    const { deadLetters, log, recoveredTo } = this.services
-    const { life } = this.record
-    if (life.snapshot.state === "[*]" && life.broken === undefined) {
-      const { agents, conversation, name } = this.config
-      const project = { name, agents: Object.keys(agents), config: conversation }
-      yield* ConversationActor.create(log, this.conversation, life, project)
-    }
-    const around: ConversationActor.Around = {
-      conversation: this.conversation,
-      log,
-      deadLetters,
-      config: () => this.config.conversation,
-      residents: () => this.household.residents,
-      leaving: this.household.leaving,
-      ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
-      recoveredTo
-    }
-    this.life = yield* Scope.provide(ConversationActor.make(around, life), this.scope)
-    yield* this.nest.add(this.life.actor)
+    const { agents, name } = this.config
+    yield* this.nest.add(this.life.child)
+    yield* this.life.create({ name, agents: Object.keys(agents) })
     yield* this.nest.add(this.agents.child)
     yield* this.services.bus.configured(this.news)
   })
+
+  /** Agents that stopped for good, as their log says: not those that had ended by then. */
+  private get failures(): ReadonlyArray<Failure> {
+    const stream = this.conversation
+    return [...this.record.agents].flatMap(
+      ([
+        agent,
+        {
+          life,
+          worker: { now }
+        }
+      ]) => {
+        if (now?.state !== "Stopped" || now.data.fatal === null) return []
+        const isOver = (life.state === "terminated" || life.state === "failed") && life.entered < now.entered
+        return isOver
+          ? []
+          : [{ agent, error: now.data.fatal.message, cause: { stream, seq: now.seq, eventId: now.entered } }]
+      }
+    )
+  }
 
   /** For those outside who have a part of the file to follow. */
   get news(): ConfigNews {
@@ -143,7 +160,7 @@ export class Project {
 
   /** What the last daemon left half done, once the agents are alive. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() =>
-    Effect.andThen(this.life.settleAccounts, this.household.mend)
+    Effect.andThen(this.life.tellAgain(this.failures), this.household.mend)
   )
 
   /** Reads the file again, one reader at a time. A bad one changes nothing but `problems`. */

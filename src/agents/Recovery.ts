@@ -1,12 +1,16 @@
 /**
- * Recovery: what the log says of every project and agent, in one pass over it.
+ * Recovery: what the log says of every project and agent: each conversation by its own
+ * stream, and those that are archived by the daemon's.
  *
- * The pass is a pure fold. A machine whose runes do not fold (a log of a newer
- * agentd, a damaged one) is set aside with the reason and touches no other agent.
+ * Each is a pure fold. A machine whose runes do not fold (a log of a newer agentd, a
+ * damaged one) is set aside with the reason and touches no other agent; a stream that
+ * cannot be read touches no other conversation.
  */
 import { Effect, Stream } from "effect"
+import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
-import { EventLog } from "../event-log/EventLog.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import * as AgentRecovery from "./AgentRecovery.ts"
@@ -108,15 +112,68 @@ const parentOf = ({ agents }: ProjectRecord, name: string): string | null =>
 export const begins = ({ agents, life }: ProjectRecord, name: string): number =>
   Math.max(life.spawned.get(name)?.eventId ?? 0, agents.get(name)?.worker.began ?? 0)
 
-/** The whole log, folded. */
-export const recover = Effect.gen(function* () {
+const known: ReadonlySet<string> = new Set(kinds)
+
+/** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
+export const project: StreamFold<ProjectRecord | null> = {
+  name: "agents",
+  version: 1,
+  initial: null,
+  of: ConversationId.mayBe,
+  apply: (record, rune) => {
+    if (!known.has(rune.kind)) return record
+    const records: Records = record === null ? new Map() : new Map([[rune.stream, record]])
+    apply(records, rune)
+    return records.get(rune.stream) ?? null
+  }
+}
+
+/** Conversations of which only the archive's rune is left to read. */
+export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
+  name: "archived conversations",
+  version: 1,
+  initial: [],
+  of: (stream) => stream === DAEMON_STREAM,
+  apply: (all, rune) => {
+    const records: Records = new Map()
+    archive(records, rune)
+    return records.size === 0 ? all : [...all, ...records.values()]
+  }
+}
+
+/**
+ * Each conversation as soon as its stream is read, the open ones first. What cannot be read is said and left out;
+ * where nothing at all can be read, that is a failure.
+ */
+export const recoverEach = Effect.fnUntraced(function* <E, R>(
+  each: (record: ProjectRecord) => Effect.Effect<void, E, R>
+) {
   const log = yield* EventLog
-  const records: Records = new Map()
-  yield* Stream.runForEachArray(log.read({ kinds }), (runes) =>
-    Effect.sync(() => {
-      for (const rune of runes) apply(records, rune)
+  const unread: Array<StorageError> = []
+  const told = <A>(read: Effect.Effect<A, StorageError>) =>
+    Effect.catch(read, (error) => {
+      unread.push(error)
+      return Effect.as(Effect.logError(`a conversation cannot be read: ${error.message} ${error.remedy}`), undefined)
     })
-  )
+  const archived = yield* told(log.recover(DAEMON_STREAM, { archives }))
+  const over = new Map(archived?.archives.state.map((record) => [record.conversation, record] as const))
+  const streams = (yield* log.streams).filter(({ stream }) => ConversationId.mayBe(stream))
+  let count = 0
+  for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
+    const record = (yield* told(log.recover(stream, { project })))?.project.state ?? null
+    if (record === null || over.has(stream)) continue
+    count += 1
+    yield* each(record)
+  }
+  for (const record of over.values()) yield* each(record)
+  const [first] = unread
+  if (first !== undefined && count === 0) return yield* first
+})
+
+/** All conversations. */
+export const recover = Effect.gen(function* () {
+  const records: Records = new Map()
+  yield* recoverEach((record) => Effect.sync(() => records.set(record.conversation, record)))
   return records
 })
 

@@ -37,7 +37,7 @@ export interface House {
   readonly record: ProjectRecord
   /** As the last good file says. */
   readonly file: () => ConfigFile.Project
-  readonly life: () => ConversationActor
+  readonly life: ConversationActor
   readonly tree: (agent: string) => AgentScope | undefined
   /** In the order in which they began. */
   readonly residents: () => ReadonlyArray<Resident>
@@ -54,7 +54,7 @@ export class SubAgentTree {
   }
 
   get isClosing(): boolean {
-    const { state } = this.house.life().snapshot
+    const { state } = this.house.life.snapshot
     return state === "closing" || state === "closed"
   }
 
@@ -134,7 +134,7 @@ export class SubAgentTree {
         this.isClosing ? [] : this.offspring(agent).filter(ends),
         (child) => {
           const parent = this.parentOf(child.name)
-          return this.house.life().end(child, `agent:${parent}`, `its parent ${parent} has ended`)
+          return this.house.life.end(child, `agent:${parent}`, `its parent ${parent} has ended`)
         },
         { concurrency: AGENTS.hard, discard: true }
       )

@@ -3,14 +3,14 @@
  *
  * Guarantees: an alert is queued once, durably, before it is mailed, and stays
  * queued until the server took it or it was given up with a rune that says so;
- * a restart goes on from the log alone; `alert.sent` is durable right after the
+ * a restart goes on after the last rune that was looked at, from the log alone; `alert.sent` is durable right after the
  * server's answer (killed between the two, the mail is sent again under the same
  * Message-ID); without a mail section nothing is tried, and what was queued goes
  * out once there is one.
  */
 import { createHash, hash } from "node:crypto"
 import { hostname } from "node:os"
-import { Clock, Duration, Effect, Result, Stream } from "effect"
+import { Clock, Duration, Effect, Result } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import type { Rune, RuneDraft } from "../event-log/Rune.ts"
 import { Redact } from "../event-log/Redact.ts"
@@ -185,10 +185,9 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
 export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {}) {
   const log = yield* EventLog
   const outbox = yield* LiveOutbox
-  const cursor = yield* outbox.look((state) => Effect.succeed(state.cursor))
-  const queueing = Stream.runForEachArray(log.subscribe({ after: cursor, kinds }), (runes) =>
-    outbox.commit(queue(runes))
-  )
+  // what it queued last is behind it, also where its position was lost
+  const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
+  const queueing = log.follow("alerter", { after, kinds }, (runes) => outbox.commit(queue(runes)))
   const sending = Effect.gen(function* () {
     for (;;) {
       const { jobs, wait } = yield* outbox.look(due)

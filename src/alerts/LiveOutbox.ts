@@ -4,21 +4,35 @@
  * Guarantees: one decision at a time, each on the state that all runes before it
  * led to; the state changes only by runes that are durable.
  */
-import { Context, Effect, Layer, Queue, Semaphore } from "effect"
+import { Context, Deferred, Effect, Layer, Queue, Semaphore } from "effect"
 import type { RuneDraft } from "../event-log/Rune.ts"
-import { EventLog } from "../event-log/EventLog.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import * as Outbox from "./Outbox.ts"
 
 const make = Effect.gen(function* () {
   const log = yield* EventLog
   const lock = yield* Semaphore.make(1)
   const wake = yield* Queue.sliding<void>(1)
-  let state = yield* Outbox.load
+  const loaded = yield* Deferred.make<void, StorageError>()
+  let state = Outbox.initial
+  let isKnown = false
+  yield* Outbox.load.pipe(
+    Effect.map((found) => {
+      state = found
+      isKnown = true
+    }),
+    Effect.onExit((exit) => Deferred.done(loaded, exit)),
+    Effect.tapCause((cause) => Effect.logError("the mails that wait cannot be read: none is sent", cause)),
+    Effect.forkScoped
+  )
+  // without its log no mail is queued twice, or sent
+  const known = Effect.catch(Deferred.await(loaded), () => Effect.never)
 
   /** Appends what is decided on the state, and folds it in. */
   const commit = <E, R>(decide: (state: Outbox.State) => Effect.Effect<ReadonlyArray<RuneDraft>, E, R>) =>
     lock.withPermit(
       Effect.gen(function* () {
+        yield* known
         const drafts = yield* decide(state)
         if (drafts.length === 0) return
         // A refusal is a fault of agentd, not of the mail.
@@ -32,7 +46,14 @@ const make = Effect.gen(function* () {
     commit,
     /** Reads the state while nothing is being decided. */
     look: <A, E, R>(read: (state: Outbox.State) => Effect.Effect<A, E, R>) =>
-      lock.withPermit(Effect.suspend(() => read(state))),
+      lock.withPermit(
+        Effect.andThen(
+          known,
+          Effect.suspend(() => read(state))
+        )
+      ),
+    /** Undefined until the log's stream is read. */
+    seen: Effect.sync(() => (isKnown ? state : undefined)),
     /** Waits for a change, or for so many ms. */
     changed: (millis: number) =>
       Number.isFinite(millis) ? Effect.asVoid(Effect.timeoutOption(Queue.take(wake), millis)) : Queue.take(wake)

@@ -8,10 +8,11 @@
  * of the state is bounded, and what it leaves out is counted.
  */
 import { createHash } from "node:crypto"
-import { Effect, Stream } from "effect"
+import { Effect } from "effect"
 import type { RuneOf } from "../event-log/EventKinds.ts"
 import { type Cause, DAEMON_STREAM, type Rune, type RuneDraft } from "../event-log/Rune.ts"
-import { EventLog, type Selection } from "../event-log/EventLog.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
 import { delayAfter, type FailureClass } from "./Retry.ts"
@@ -152,12 +153,19 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
 }
 
 const ACTOR = "alerter"
-const selection: Selection = { stream: DAEMON_STREAM, kinds: Object.keys(AlertKinds.alertKinds) }
+/** What waits for a mail, by the daemon's stream. */
+export const fold: StreamFold<State> = {
+  name: "outbox",
+  version: 1,
+  initial,
+  of: (stream) => stream === DAEMON_STREAM,
+  apply: evolve
+}
 
-/** The fold of what is in the log now. */
+/** What is in the log now. */
 export const load = Effect.gen(function* () {
   const log = yield* EventLog
-  return yield* Stream.runFold(log.read(selection), () => initial, evolve)
+  return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
 })
 
 /** Where alerts of a stream go now. */

@@ -1,7 +1,7 @@
 /**
  * Daemon: every layer of agentd, in start order. The one-minute read.
  *
- *     lock ─ log ─ processes ─ fleet ─┬─ control socket   answers while the log is still being folded
+ *     lock ─ log ─ processes ─ fleet ─┬─ control socket   answers while the streams are still being read
  *                                     ├─ conversations    agents, each in a tree of its own
  *                                     ├─ alerter          reads the log, mails a person
  *                                     └─ notifier         tells systemd
@@ -14,7 +14,7 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { createHash } from "node:crypto"
 import { dirname, join } from "node:path"
-import { Clock, Deferred, Effect, type FileSystem, Layer, Schema, Stream } from "effect"
+import { Clock, Context, Deferred, Effect, Fiber, type FileSystem, Layer, Ref, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
@@ -37,6 +37,7 @@ import * as Spool from "../http/Spool.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
+import * as ProjectName from "../config/ProjectName.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
@@ -49,6 +50,7 @@ import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
 import { EventLog } from "../event-log/EventLog.ts"
+import { folds } from "./Folds.ts"
 import * as DaemonLog from "./DaemonLog.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
@@ -159,7 +161,12 @@ const furnish = Effect.gen(function* () {
 const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
 
 /** The services of the daemon, from the ground up. */
-const services = (options: Options, user: UserConfig, { channels, conversations, plans, plates }: Nests) => {
+const services = (
+  options: Options,
+  user: UserConfig,
+  { channels, conversations, plans, plates }: Nests,
+  notify: Layer.Layer<Notify>
+) => {
   const store = storeId(options.state)
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
@@ -186,8 +193,8 @@ const services = (options: Options, user: UserConfig, { channels, conversations,
       Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
     ),
     Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
-    Layer.provideMerge(DaemonLog.layer({ file: join(options.state, "runes.db") })),
-    Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, Notify.layer)),
+    Layer.provideMerge(DaemonLog.layer({ file: join(options.state, "runes.db"), folds })),
+    Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, notify)),
     Layer.provideMerge(NodeServices.layer)
   )
 }
@@ -214,6 +221,39 @@ const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R
   start: Effect.as(Layer.build(layer), Effect.never)
 })
 
+/**
+ * Whether the daemon is well, for who watches it: all is recovered, or the reading of the log has gone on since the
+ * last look.
+ */
+const alive = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const log = yield* EventLog
+  const { status } = yield* Notify
+  const seen = yield* Ref.make(-1)
+  return Effect.gen(function* () {
+    if (yield* fleet.ready) return true
+    const { read, runes, streams } = yield* log.reading
+    const before = yield* Ref.getAndSet(seen, runes)
+    yield* status(`reading its log: ${read} of ${streams} streams, ${runes} runes`)
+    return runes > before
+  })
+})
+
+/** The project that the daemon is started for. One that the log cannot tell of stops no other. */
+const takeUp = Effect.fnUntraced(function* (config: string) {
+  const fleet = yield* Fleet
+  const log = yield* EventLog
+  yield* Effect.catchTag(
+    fleet.register(config, { by: "agentd up", config }),
+    "CommandRefused",
+    Effect.fnUntraced(function* (refused) {
+      const { unreadable } = yield* log.reading
+      if (!unreadable.some(({ stream }) => stream.startsWith(ProjectName.conversationId(config)))) return yield* refused
+      yield* Effect.logError(`${config} is not taken up: ${refused.message}`)
+    })
+  )
+})
+
 /** The daemon until it is asked to end; the reason is the answer. */
 const live = Effect.fnUntraced(function* (options: Options) {
   const startedAt = yield* Clock.currentTimeMillis
@@ -224,8 +264,11 @@ const live = Effect.fnUntraced(function* (options: Options) {
     plans: nestOf("plans"),
     plates: nestOf("plates")
   }
+  // its socket is hidden from all children, so it is looked for once
+  const notifier = yield* Layer.build(Notify.layer.pipe(Layer.provide(NodeServices.layer)))
+  const starting = yield* Effect.forkScoped(Context.get(notifier, Notify).starting)
   const user = yield* Effect.provide(ConfigFile.loadUser(options.userConfig), NodeServices.layer)
-  const context = yield* Layer.build(services(options, user, nests))
+  const context = yield* Layer.build(services(options, user, nests, Layer.succeedContext(notifier)))
   return yield* Effect.gen(function* () {
     yield* (yield* Redact).register(secretsIn(options.environment))
     const log = yield* EventLog
@@ -258,12 +301,11 @@ const live = Effect.fnUntraced(function* (options: Options) {
         { id: "channels' config", start: Effect.succeed(furnish) },
         nests.plans.child,
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
-        { id: "notifier", start: Effect.succeed(notify.watch(fleet.ready)) }
+        { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]
     })
-    if (options.config !== undefined) {
-      yield* fleet.register(options.config, { by: "agentd up", config: options.config })
-    }
+    if (options.config !== undefined) yield* takeUp(options.config)
+    yield* Fiber.interrupt(starting)
     yield* notify.ready
     const reason = yield* Effect.raceAllFirst([
       Deferred.await(asked),

@@ -7,6 +7,7 @@ import { join } from "node:path"
 import { Fleet } from "../agents/Fleet.ts"
 import { Channels } from "../channels/Channels.ts"
 import { AlertContext } from "../alerts/AlertContext.ts"
+import * as Outbox from "../alerts/Outbox.ts"
 import * as EmailAlerter from "../alerts/EmailAlerter.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
@@ -101,8 +102,10 @@ const agentChecks = Effect.map(
 /** How the mail goes. */
 const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<ReadonlyArray<unknown>, E, R>) =>
   Effect.gen(function* () {
-    const { batches, givenUp, lastError, lastSentAt, restsOn } = yield* letters.look(Effect.succeed)
+    const seen = yield* letters.seen
+    const { batches, givenUp, lastError, lastSentAt, restsOn } = seen ?? Outbox.initial
     return {
+      ...(seen === undefined ? { unread: true } : {}),
       configured: (yield* mails).length > 0,
       waiting: batches.length,
       failed: givenUp.length,
@@ -115,14 +118,24 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
 const fleetChecks = (environment: Facts["environment"]) =>
   Effect.map(Effect.all([projectChecks, readiness(environment), agentChecks]), (lists) => lists.flat())
 
-/** The agents are alive, and the channels that their projects' files name are there. */
-const isReady = Effect.gen(function* () {
+/** The channels that the projects' files name are there. */
+const isFurnished = Effect.gen(function* () {
   const fleet = yield* Fleet
   const channels = yield* Channels
-  if (!(yield* fleet.ready)) return false
   const sound = (yield* fleet.projects).filter(({ problems }) => problems.length === 0)
   const configured = yield* Effect.forEach(sound, ({ conversation }) => channels.isConfigured(conversation))
   return configured.every(Boolean)
+})
+
+/** What the daemon still makes ready; nothing once all is. */
+const unready = Effect.gen(function* () {
+  const fleet = yield* Fleet
+  const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [
+    ["agents", yield* fleet.ready],
+    ["channels", yield* isFurnished],
+    ["mail", (yield* (yield* LiveOutbox).seen) !== undefined]
+  ]
+  return parts.filter(([, isReady]) => !isReady).map(([name]) => name)
 })
 
 export const make = Effect.fnUntraced(function* (facts: Facts) {
@@ -131,7 +144,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   const correspondence = yield* AlertContext
   const letters = yield* LiveOutbox
   const listening = yield* Listening.Listening
-  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Fleet | Redact>()
+  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Fleet | LiveOutbox | Redact>()
   const by = yield* Effect.orDie(supervision)
   /** Every mail section in force, each once. */
   const mails = Effect.gen(function* () {
@@ -160,13 +173,16 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   }).pipe(Effect.provideContext(context))
   const outbox = Effect.provideContext(outboxOf(letters, mails), context)
   const status: Effect.Effect<DaemonStatus> = Effect.gen(function* () {
+    const waiting = yield* unready
+    const isReady = waiting.every((part) => part === "mail")
     return {
       pid: process.pid,
       version: facts.version,
       startedAt: facts.startedAt,
       state: facts.state,
       socket: facts.socket,
-      phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : (yield* isReady) ? "ready" : "recovering",
+      phase: (yield* Deferred.isDone(facts.asked)) ? "stopping" : isReady ? "ready" : "recovering",
+      reading: { ...(yield* log.reading), waiting },
       supervision: by,
       log: { head: yield* log.head, bytes: yield* size(join(facts.state, "runes.db")) },
       outbox: yield* outbox,

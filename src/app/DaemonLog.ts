@@ -14,29 +14,34 @@ import * as SqlEventLog from "../event-log/SqlEventLog.ts"
 import { kinds } from "./EventKinds.ts"
 import { checkers } from "./InvariantCheckers.ts"
 
-export type Options = SqlEventLog.Options
+export interface Options extends SqlEventLog.Options {
+  /** What the daemon's features are folds of; left out: a feature that asks for a state reads its stream by itself. */
+  readonly folds?: Rules["folds"]
+}
 
 export const rules: Rules = {
   kinds,
   guard: new InvariantGuard(checkers),
+  folds: [],
   home: DAEMON_STREAM,
   severityOf,
   archives: { kind: "session.archived", streamOf: ({ actor }) => actor.slice(actor.indexOf("/") + 1) }
 }
 
-const layerRules: Layer.Layer<LogRules> = Layer.succeed(LogRules, rules)
+const layerRules = ({ folds = [] }: Pick<Options, "folds"> = {}): Layer.Layer<LogRules> =>
+  Layer.succeed(LogRules, { ...rules, folds })
 
 /** In a file, with a thread of its own. */
 export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
-  SqlEventLog.layer(options).pipe(Layer.provide(layerRules))
+  SqlEventLog.layer(options).pipe(Layer.provide(layerRules(options)))
 
 /** In a file, on this thread. */
 export const layerInline = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
-  SqlEventLog.layerInline(options).pipe(Layer.provide(layerRules))
+  SqlEventLog.layerInline(options).pipe(Layer.provide(layerRules(options)))
 
 /** In a file that another process may write. */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>
-  SqlEventLog.layerReadOnly(options).pipe(Layer.provide(layerRules))
+  SqlEventLog.layerReadOnly(options).pipe(Layer.provide(layerRules()))
 
 /** In memory. */
-export const layerMemory: Layer.Layer<EventLog | Log> = MemoryEventLog.layerMemory.pipe(Layer.provide(layerRules))
+export const layerMemory: Layer.Layer<EventLog | Log> = MemoryEventLog.layerMemory.pipe(Layer.provide(layerRules()))

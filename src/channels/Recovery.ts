@@ -6,6 +6,7 @@
  */
 import { Effect } from "effect"
 import { decodeChannel } from "../config/ChannelConfig.ts"
+import * as ConversationId from "../domain/ConversationId.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import { EventLog } from "../event-log/EventLog.ts"
@@ -70,24 +71,23 @@ export const apply = (records: Records, any: Rune): Records => {
   }
 }
 
-/** A stream of which so many runes were read gets a snapshot. */
-const LONG = 1_000
+/** The channels of a conversation, by its stream. */
+export const fold: StreamFold<Records> = {
+  name: "channels",
+  version: 1,
+  initial: empty,
+  of: ConversationId.mayBe,
+  apply
+}
 
-/** As the log recovers it: from its snapshot, and the runes after that. */
-export const fold: StreamFold<Records> = { name: "channels", version: 1, initial: empty, apply }
-
-/** Every conversation that is open, each from its own stream; one that cannot be read stops no other. */
+/** Every conversation, each from its own stream; one that cannot be read stops no other. */
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog
   const found: Array<Records> = []
-  for (const { isSealed, stream } of yield* log.streams) {
-    // a conversation that is closed has taken its channels with it
-    if (isSealed) continue
+  for (const { stream } of yield* log.streams) {
+    if (!ConversationId.mayBe(stream)) continue
     yield* log.recover(stream, { channels: fold }).pipe(
-      Effect.map(({ channels: { eventId, read, state } }) => {
-        found.push(state)
-        if (read >= LONG) log.keep(stream, fold, state, eventId)
-      }),
+      Effect.map(({ channels: { state } }) => found.push(state)),
       Effect.catch((error) => Effect.logError(`the channels of ${stream} cannot be read: ${error.message}`))
     )
   }

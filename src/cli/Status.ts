@@ -12,6 +12,19 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
   stopping: ["stopping", "yellow"]
 }
 
+/** What of the log is still being read, and what cannot be. */
+const reading = ({ reading }: DaemonStatus, colour: boolean): ReadonlyArray<string> => {
+  if (reading === undefined) return []
+  const { read, streams, unreadable, waiting } = reading
+  const names = waiting.length === 0 ? "" : `; not ready yet: ${waiting.join(", ")}`
+  return [
+    ...(read === streams && waiting.length === 0 ? [] : [`${read} of ${count(streams, "stream")} read${names}`]),
+    ...unreadable.map(({ message, stream }) =>
+      paint(colour, "red", `${plain(stream)} cannot be read, and is left out: ${plain(message)} → agentd verify`)
+    )
+  ]
+}
+
 const supervision = ({ by, restsOn, unit }: DaemonStatus["supervision"]): string => {
   const who =
     by === "systemd"
@@ -23,6 +36,7 @@ const supervision = ({ by, restsOn, unit }: DaemonStatus["supervision"]): string
 }
 
 const outbox = (mail: DaemonStatus["outbox"], now: number): string => {
+  if (mail.unread === true) return "what waits is still being read"
   if (!mail.configured) return "nobody is mailed: no mail section is configured"
   const parts = [`${mail.waiting} waiting`, `${mail.failed} failed`]
   if (mail.lastSentAt !== null) parts.push(`last sent ${age(now - mail.lastSentAt)} ago`)
@@ -60,6 +74,7 @@ const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArra
     line("socket", daemon.socket),
     line("http", http(daemon.http)),
     line("log", `${count(daemon.log.head, "rune")}, ${bytes(daemon.log.bytes)}`),
+    ...reading(daemon, colour).map((text, index) => line(index === 0 ? "reading" : "", text)),
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),
     ...projects.map((project) =>

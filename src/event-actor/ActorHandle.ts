@@ -10,7 +10,7 @@
 import type { Effect } from "effect"
 import type { RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import type { Cause } from "../event-log/Rune.ts"
-import type { ActorStopped, MailboxFull } from "./ActorRef.ts"
+import type { ActorStopped, MailboxFull } from "./ActorError.ts"
 import type { Committed, Ref } from "./EventSourcedActor.ts"
 import type { Refused } from "./Refused.ts"
 

@@ -11,7 +11,7 @@ import type { Prepared } from "../event-log/Log.ts"
 import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { RuneRefused } from "../event-log/EventLog.ts"
 import { Act } from "./ActionQueue.ts"
-import { actorStopped } from "./ActorRef.ts"
+import { actorStopped } from "./ActorError.ts"
 import type { System } from "./ActorSystem.ts"
 import type { CommitScope } from "./CommitScope.ts"
 import {

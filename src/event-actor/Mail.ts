@@ -7,7 +7,7 @@
  */
 import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
-import { actorStopped } from "./ActorRef.ts"
+import { actorStopped } from "./ActorError.ts"
 import type { Member } from "./Member.ts"
 
 export class Mail {

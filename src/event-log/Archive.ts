@@ -17,28 +17,9 @@ import { pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
 import { type InvariantGuard, type States } from "./InvariantGuard.ts"
 import { hashPayload } from "./HashChain.ts"
-import { StorageError } from "./EventLog.ts"
+import { type Archived, type Problem, StorageError } from "./EventLog.ts"
 import type { LogReader } from "./LogReader.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
-
-/** What lies in the file. */
-export interface Archived {
-  /** As it is called from the state folder. */
-  readonly file: string
-  readonly runes: number
-  /** Compressed. */
-  readonly bytes: number
-  readonly firstEventId: number
-  readonly lastEventId: number
-  /** Of the stream's last rune: its summary in the chain. */
-  readonly lastHash: string
-}
-
-export interface Problem {
-  readonly eventId: number
-  readonly rule: string
-  readonly message: string
-}
 
 /** One archive: where it is, and the part of the log that it holds. */
 export interface Volume {
@@ -163,7 +144,7 @@ export const write = Effect.fnUntraced(function* (of: Volume): Effect.fn.Return<
 
 /** The file against the store, rune by rune, and the invariants that its payloads show. */
 class Comparison {
-  readonly problems: Array<Problem> = []
+  readonly problems: Array<Omit<Problem, "stream">> = []
   private readonly of: Volume
   private readonly pages: Pages
   private states: States
@@ -238,7 +219,7 @@ class Unreadable extends Error {}
 /** Reads the whole file. What is wrong with it is the answer, not a failure. */
 export const check = Effect.fnUntraced(function* (
   of: Volume
-): Effect.fn.Return<Archived & { readonly problems: ReadonlyArray<Problem> }, StorageError> {
+): Effect.fn.Return<Archived & { readonly problems: ReadonlyArray<Omit<Problem, "stream">> }, StorageError> {
   const path = pathOf(of)
   const comparison = new Comparison(of)
   if (!fs.existsSync(path)) yield* comparison.broken("is missing")

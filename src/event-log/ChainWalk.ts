@@ -5,14 +5,8 @@
  * load this file.
  */
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
+import type { Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
-
-export interface Problem {
-  readonly eventId: number
-  readonly stream: string
-  readonly rule: string
-  readonly message: string
-}
 
 /** A store that is wrong all over is wrong; nobody reads more of it than this. */
 const MAX_PROBLEMS = 1_000

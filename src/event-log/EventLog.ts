@@ -7,8 +7,6 @@
  */
 import { Context, type Effect, Schema, type Stream } from "effect"
 import type { Cause, Rune, RuneDraft } from "./Rune.ts"
-import type { Archived } from "./Archive.ts"
-import type { Problem } from "./ChainWalk.ts"
 import type { Folds, RecoveredAll, StreamFold } from "./StreamFold.ts"
 
 /** The store does not take writes. `transient` ones were retried before this is seen. */
@@ -46,6 +44,37 @@ export interface StreamHead {
   readonly isSealed: boolean
 }
 
+/** What lies in an archive's file. */
+export interface Archived {
+  /** As it is called from the state folder. */
+  readonly file: string
+  readonly runes: number
+  /** Compressed. */
+  readonly bytes: number
+  readonly firstEventId: number
+  readonly lastEventId: number
+  /** Of the stream's last rune: its summary in the chain. */
+  readonly lastHash: string
+}
+
+/** A rune that is not as it was written. */
+export interface Problem {
+  readonly eventId: number
+  readonly stream: string
+  readonly rule: string
+  readonly message: string
+}
+
+/** How far the streams of the start are read. */
+export interface Reading {
+  /** Streams that features of the program fold. */
+  readonly streams: number
+  readonly read: number
+  /** So many runes were folded up to now: it rises for as long as the reading goes on. */
+  readonly runes: number
+  readonly unreadable: ReadonlyArray<{ readonly stream: string; readonly message: string }>
+}
+
 export interface Verdict {
   readonly runes: number
   readonly streams: number
@@ -72,6 +101,15 @@ export class EventLog extends Context.Service<
     readonly find: (cause: Cause) => Effect.Effect<Rune | undefined, StorageError>
     /** What is there, then what comes, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
+    /**
+     * For a subscriber that lives over restarts: what matches and it has not taken yet, then what comes. A rune
+     * that `handle` did not complete is handed over again at the next start.
+     */
+    readonly follow: <E, R>(
+      subscriber: string,
+      selection: Selection,
+      handle: (runes: ReadonlyArray<Rune>) => Effect.Effect<void, E, R>
+    ) => Effect.Effect<void, E | StorageError, R>
     /** The highest eventId that is durable. */
     readonly head: Effect.Effect<number>
     /**
@@ -86,10 +124,13 @@ export class EventLog extends Context.Service<
     /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
     readonly failed: Effect.Effect<StorageError>
     /**
-     * The states of one stream, read once: from the folds' snapshots, and the runes after them. A stream that
-     * cannot be read fails alone.
+     * The states of one stream, from the folds' snapshots and the runes after them. The first that asks has the
+     * stream read by all the folds that the program has named for it; what the others ask for is there then. A
+     * stream that cannot be read fails alone.
      */
     readonly recover: <const F extends Folds>(stream: string, folds: F) => Effect.Effect<RecoveredAll<F>, StorageError>
+    /** How far the streams that were there at the start have been read. */
+    readonly reading: Effect.Effect<Reading>
     /** All streams, with their newest runes. */
     readonly streams: Effect.Effect<ReadonlyArray<StreamHead>, StorageError>
     /**

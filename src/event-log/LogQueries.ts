@@ -8,8 +8,9 @@ import type { LogReader, Page } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import type { RecentEvents } from "./RecentEvents.ts"
 import type { Cause, Rune } from "./Rune.ts"
+import type { SnapshotOrder } from "./Snapshot.ts"
 import { matches, type StoredRune, toRunes } from "./StoredRune.ts"
-import { recover, type Snapshots } from "./StreamFold.ts"
+import { type Snapshots, StreamReader } from "./StreamReader.ts"
 import { verify, type Walk } from "./Verify.ts"
 
 /** Where the payloads of archived streams are. */
@@ -32,6 +33,9 @@ export interface Source {
   readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
   /** The newest durable rune of a stream, 0 for none; undefined where that is not known. */
   readonly newestOf: (stream: string) => number | undefined
+  /** The streams that are there when the log is opened. */
+  readonly streams: Iterable<string>
+  readonly keep: (order: SnapshotOrder) => void
 }
 
 /** One piece of a reader's way from a cursor to the head. */
@@ -42,32 +46,36 @@ interface Section {
 
 /** Runes of a stream that one look back finds. */
 const LOOK_BACK = 512
-const PAGE = 256
-const ALL = Number.MAX_SAFE_INTEGER
 
 export class LogQueries {
   private readonly of: Source
+  readonly streams: StreamReader
 
   constructor(of: Source) {
     this.of = of
+    this.streams = new StreamReader({
+      reader: of.reader,
+      snapshots: of.snapshots,
+      shown: (stored) => this.shown(stored),
+      recent: of.recent,
+      folds: of.rules.folds,
+      newest: (stream) => this.newest(stream),
+      head: of.head,
+      streams: of.streams,
+      keep: of.keep
+    })
   }
 
   /** What needs no log that is open for writing. */
-  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "verify"> {
+  get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> {
     const { archives, reader, rules, walk } = this.of
     return {
       read: (selection) => this.read(selection),
       tail: (selection, count) => this.tail(selection, count),
       get: (eventId) => Effect.map(this.page({}, eventId - 1, eventId), ({ runes }) => runes[0]),
       find: (cause) => this.find(cause),
-      recover: (stream, folds) =>
-        Effect.flatMap(this.newest(stream), (newest) =>
-          recover(
-            { reader, snapshots: this.of.snapshots, shown: (stored) => this.shown(stored) },
-            { stream, newest },
-            folds
-          )
-        ),
+      recover: this.streams.recover,
+      reading: Effect.sync(() => this.streams.reading),
       verify: verify({ reader, walk, rules, folder: archives.folder })
     }
   }
@@ -103,7 +111,7 @@ export class LogQueries {
     return Effect.flatMap(page, ({ cursor, runes }) => Effect.map(this.shown(runes), (runes) => ({ runes, cursor })))
   }
 
-  private page(selection: Selection, after: number, upTo: number): Effect.Effect<Section, StorageError> {
+  page(selection: Selection, after: number, upTo: number): Effect.Effect<Section, StorageError> {
     return Effect.suspend(() => {
       const kept = this.of.recent(after)
       return kept === undefined
@@ -146,13 +154,13 @@ export class LogQueries {
   /** A stream is read by its own rows, however far apart they lie. */
   private readStream(selection: Selection, newest: number): Stream.Stream<Rune, StorageError> {
     return Stream.unwrap(
-      Effect.map(this.of.reader.positions(newest, selection.after ?? 0, ALL), (positions) =>
-        Stream.paginate(0, (from) =>
-          from >= positions.length
+      Effect.map(this.of.reader.pages(newest, selection.after ?? 0), (pages) =>
+        Stream.paginate(0, (index) =>
+          index >= pages.length
             ? Effect.succeed([[], Option.none()] as const)
             : Effect.map(
-                this.at(positions.slice(from, from + PAGE)),
-                (runes) => [runes.filter((rune) => matches(selection, rune)), Option.some(from + PAGE)] as const
+                this.at(pages[index]!),
+                (runes) => [runes.filter((rune) => matches(selection, rune)), Option.some(index + 1)] as const
               )
         )
       )

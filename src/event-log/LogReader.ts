@@ -36,6 +36,8 @@ export interface LogReader {
     after: number,
     count: number
   ) => Effect.Effect<ReadonlyArray<number>, StorageError>
+  /** The positions after `after` as above, all of them, in pieces that are bounded in runes and in bytes of payload. */
+  readonly pages: (newest: number, after: number) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>, StorageError>
   /** The runes at these positions, in their order. */
   readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
   /** The eventId that the last commit ended with, as the store itself remembers it. */

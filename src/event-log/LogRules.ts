@@ -7,6 +7,7 @@ import type { KnownKinds } from "./EventKinds.ts"
 import type { RuneRefused } from "./EventLog.ts"
 import type { InvariantGuard } from "./InvariantGuard.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
+import type { StreamFold } from "./StreamFold.ts"
 
 /** FATAL halts a stream, ERROR refuses a rune, WARN is written down. */
 export type Severity = "FATAL" | "ERROR" | "WARN"
@@ -14,6 +15,8 @@ export type Severity = "FATAL" | "ERROR" | "WARN"
 export interface Rules {
   readonly kinds: KnownKinds
   readonly guard: InvariantGuard
+  /** What the program's features are folds of: a stream is read by all of its folds together. */
+  readonly folds: ReadonlyArray<StreamFold<unknown>>
   /** The stream of facts about the program itself: it takes what another stream takes no more. */
   readonly home: string
   /** Undefined for a rule that is no invariant (a rune's size, its schema). */

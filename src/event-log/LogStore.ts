@@ -2,7 +2,7 @@
  * LogStore: the store and the file beside it, as the one that owns them uses both: the
  * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
  */
-import type { Problem } from "./ChainWalk.ts"
+import type { Problem } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import type { Row } from "./Ring.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
@@ -21,6 +21,8 @@ export interface Opened {
 /** What is done between appends. */
 export type Order =
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
+  /** How far a subscriber has come. */
+  | { readonly _tag: "Position"; readonly name: string; readonly eventId: number }
   | {
       readonly _tag: "Erase"
       readonly id: number
@@ -75,6 +77,7 @@ export class LogStore {
   /** A throw means that it was not done. */
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
+    else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)
     else this.store.erase(order.stream, order.after, order.upTo)
   }
 

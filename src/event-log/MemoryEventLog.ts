@@ -15,7 +15,8 @@ import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
 import { sealOf } from "./Snapshot.ts"
 import { matches } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
-import type { Snapshots } from "./StreamFold.ts"
+import type { Snapshots } from "./StreamReader.ts"
+import type { Position, Positions } from "./Subscribers.ts"
 import { walkHere } from "./Verify.ts"
 
 /** Runes are numbered from 1 without a gap: a rune's place is its position less one. */
@@ -39,6 +40,11 @@ const readerOf = (log: MemoryLog): LogReader => {
               .slice(-count)
               .map(({ eventId }) => eventId)
       }),
+    pages: (newest, after) =>
+      Effect.sync(() => {
+        const stream = log.stored()[newest - 1]?.stream
+        return stream === undefined ? [] : [select({ stream }, after, newest).map(({ eventId }) => eventId)]
+      }),
     at: (positions) => Effect.sync(() => positions.flatMap((position) => log.stored()[position - 1] ?? [])),
     lastCommitted: Effect.sync(() => log.head)
   }
@@ -56,6 +62,15 @@ const snapshotsOf = (log: MemoryLog): Snapshots & { readonly keep: (order: Snaps
       const row = { ...order, seq: rune.seq, hash: rune.hash }
       rows.set(keyOf(order.stream, order.name), { ...row, seal: sealOf(row) })
     }
+  }
+}
+
+/** Positions of subscribers, likewise. */
+const positionsOf = (log: MemoryLog): Positions => {
+  const rows = new Map<string, Position>()
+  return {
+    get: (name) => Effect.sync(() => rows.get(name)),
+    keep: (name, eventId) => void rows.set(name, { eventId, hash: log.stored()[eventId - 1]!.hash })
   }
 }
 
@@ -77,6 +92,7 @@ const make = Effect.gen(function* () {
       failure: () => undefined,
       failed: Effect.never,
       keep: snapshots.keep,
+      positions: positionsOf(log),
       // without a file to move them to, no payload is ever erased
       erase: () => Effect.void,
       settled: Effect.void

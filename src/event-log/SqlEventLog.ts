@@ -29,8 +29,10 @@ import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
-import { noSnapshots, recover, snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
+import { snapshotOf, type StreamFold } from "./StreamFold.ts"
 import { indexFileOf } from "./StreamIndex.ts"
+import { noSnapshots, nothingRecent, recover, type Snapshots } from "./StreamReader.ts"
+import type { Position, Positions } from "./Subscribers.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
 
 export interface Options extends Partial<Limits> {
@@ -76,6 +78,15 @@ const snapshotsIn = (sql: SqlClient.SqlClient): Snapshots => ({
     )
 })
 
+/** Positions of subscribers, likewise. */
+const positionsIn =
+  (sql: SqlClient.SqlClient): Positions["get"] =>
+  (name) =>
+    sql<Position>`SELECT event_id AS "eventId", hash FROM subscribers WHERE name = ${name}`.pipe(
+      Effect.map(([row]) => row),
+      Effect.orElseSucceed(() => undefined)
+    )
+
 /** The guard over one stream, as a fold of it. */
 const guardFold = ({ guard }: Rules): StreamFold<States> => ({
   name: "guard",
@@ -101,7 +112,7 @@ interface Restored {
 /** What appends are held against, as the store's runes left it. */
 const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
   const { guard, home, kinds } = rules
-  const source = { reader, snapshots, shown: toRunes }
+  const source = { reader, snapshots, shown: toRunes, recent: nothingRecent }
   const streams = new Map<string, StreamState>()
   const newest = new Map<string, number>()
   let archived: ReadonlyArray<string> = []
@@ -224,6 +235,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
         failure: () => log.failure,
         failed: log.failed,
         keep: (order) => log.keep(order),
+        positions: { get: positionsIn(index), keep: (name, eventId) => log.keepPosition(name, eventId) },
         erase: (stream, after, upTo) => untilItPasses(giveUpAfter)(log.erase(stream, after, upTo)),
         settled: log.settled
       },

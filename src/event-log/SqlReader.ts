@@ -15,6 +15,8 @@ import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 export const PAGE_ROWS = 256
 /** Ids that one query looks at. */
 const PAGE_SPAN = 10_000
+/** Bytes of payload in one piece of a stream; a larger payload is a piece by itself. */
+export const PAGE_BYTES = 1024 * 1024
 /** Rows of a stream that one query goes back. */
 const STEPS_BACK = 2_000
 
@@ -23,6 +25,14 @@ export interface Options {
   readonly file: string
   /** How long a query that meets a lock is tried again. */
   readonly giveUpAfter: Duration.Duration
+}
+
+/** Where a rune of a stream lies. */
+interface Place {
+  readonly id: number
+  readonly prev: number
+  /** Of its payload; null once it was erased. */
+  readonly bytes: number | null
 }
 
 const filters = (sql: SqlClient.SqlClient, selection: Selection): ReadonlyArray<Statement.Fragment> => [
@@ -72,14 +82,15 @@ const queries = (sql: SqlClient.SqlClient) => ({
 
   /** Newest first; `next` is where to go on. */
   back: (newest: number, after: number, count: number) =>
-    sql<{ readonly id: number; readonly prev: number }>`
-      WITH RECURSIVE back(id, prev) AS (
-        SELECT event_id, prev FROM runes WHERE event_id = ${newest}
+    sql<Place>`
+      WITH RECURSIVE back(id, prev, bytes) AS (
+        SELECT event_id, prev, octet_length(payload) FROM runes WHERE event_id = ${newest}
         UNION ALL
-        SELECT event_id, runes.prev FROM back JOIN runes ON event_id = back.prev WHERE back.prev > ${after}
+        SELECT event_id, runes.prev, octet_length(payload)
+        FROM back JOIN runes ON event_id = back.prev WHERE back.prev > ${after}
         LIMIT ${Math.min(count, STEPS_BACK)}
       )
-      SELECT id, prev FROM back`,
+      SELECT id, prev, bytes FROM back`,
 
   at: (positions: ReadonlyArray<number>) =>
     Effect.map(
@@ -96,19 +107,43 @@ export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
   const query = queries(sql)
   const patiently = <A>(effect: Effect.Effect<A, SqlError.SqlError>) =>
     untilItPasses(options.giveUpAfter)(Effect.mapError(effect, (error) => fromSqlError(options.file, error)))
+  /** The places of a stream, newest first. */
+  const back = Effect.fnUntraced(function* (
+    newest: number,
+    after: number,
+    count: number,
+    each: (place: Place) => void
+  ) {
+    let left = count
+    for (let next = newest; next > after && left > 0;) {
+      const rows = yield* patiently(query.back(next, after, left))
+      for (const place of rows) each(place)
+      left -= rows.length
+      next = rows.at(-1)?.prev ?? 0
+      if (next > after) yield* Effect.yieldNow
+    }
+  })
   return {
     page: (selection, after, upTo) => patiently(query.page(selection, after, upTo)),
     pageBack: (selection, before, downTo, count) => patiently(query.pageBack(selection, before, downTo, count)),
     scan: (after, payloadOf) => patiently(query.scan(after, payloadOf)),
     positions: Effect.fnUntraced(function* (newest, after, count) {
-      const back: Array<number> = []
-      for (let next = newest; next > after && back.length < count;) {
-        const rows = yield* patiently(query.back(next, after, count - back.length))
-        for (const { id } of rows) back.push(id)
-        next = rows.at(-1)?.prev ?? 0
-        if (next > after) yield* Effect.yieldNow
-      }
-      return back.toReversed()
+      const found: Array<number> = []
+      yield* back(newest, after, count, ({ id }) => found.push(id))
+      return found.toReversed()
+    }),
+    pages: Effect.fnUntraced(function* (newest, after) {
+      const pages: Array<Array<number>> = [[]]
+      let room = PAGE_BYTES
+      yield* back(newest, after, Number.MAX_SAFE_INTEGER, ({ bytes, id }) => {
+        const last = pages.at(-1)!
+        room -= bytes ?? 0
+        if (last.length > 0 && (last.length === PAGE_ROWS || room < 0)) {
+          room = PAGE_BYTES - (bytes ?? 0)
+          pages.push([id])
+        } else last.push(id)
+      })
+      return pages.toReversed().map((page) => page.toReversed())
     }),
     at: (positions) => patiently(query.at(positions)),
     lastCommitted: patiently(query.lastCommitted)

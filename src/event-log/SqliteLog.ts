@@ -81,6 +81,11 @@ export abstract class SqliteLog extends AdmittingLog {
     if (this.failure === undefined) this.carryOut({ _tag: "Snapshot", order })
   }
 
+  /** How far a subscriber has come, kept likewise. */
+  keepPosition(name: string, eventId: number): void {
+    if (this.failure === undefined) this.carryOut({ _tag: "Position", name, eventId })
+  }
+
   /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone when it returns; the rest of the runes stays. */
   abstract erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError>
 

@@ -2,7 +2,7 @@
  * StoreEventLog: the service over any log and store: what is written goes through the
  * log, what is read comes in pages, a subscription is both.
  */
-import { Effect, Semaphore, Stream } from "effect"
+import { Effect, Fiber, Semaphore, Stream } from "effect"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
@@ -13,7 +13,10 @@ import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
-import { snapshotOf, type Snapshots, type StreamFold } from "./StreamFold.ts"
+import { SnapshotKeeper } from "./SnapshotKeeper.ts"
+import { snapshotOf, type StreamFold } from "./StreamFold.ts"
+import type { Snapshots } from "./StreamReader.ts"
+import { type Positions, Subscribers } from "./Subscribers.ts"
 import type { Walk } from "./Verify.ts"
 
 /** A store that is open for writing. */
@@ -28,6 +31,7 @@ export interface Writable {
   readonly failure: () => StorageError | undefined
   readonly failed: Effect.Effect<StorageError>
   readonly keep: (order: SnapshotOrder) => void
+  readonly positions: Positions
   readonly erase: Archive.Erase
   /** Until nothing is on its way. */
   readonly settled: Effect.Effect<void>
@@ -64,12 +68,30 @@ const archiving = (
     }).pipe(Effect.uninterruptible, lock.withPermit)
 }
 
-/** Follows what becomes durable: the newest runes in memory, and the newest rune of each stream. */
-const follow = ({ log, newest }: Writable, recent: RecentEvents, appender: Appender, now: () => number): void => {
+/** Follows what becomes durable: the newest runes in memory, the newest rune of each stream, and what a snapshot lacks. */
+const follow = (
+  { log, newest }: Writable,
+  {
+    appender,
+    keeper,
+    now,
+    recent
+  }: {
+    readonly recent: RecentEvents
+    readonly appender: Appender
+    readonly keeper: SnapshotKeeper
+    readonly now: () => number
+  }
+): void => {
   log.watch({
     landed: (units) => {
       recent.publish(units)
-      for (const { runes } of units) for (const { eventId, stream } of runes) newest.set(stream, eventId)
+      for (const { runes } of units) {
+        for (const { eventId, stream } of runes) {
+          newest.set(stream, eventId)
+          keeper.landed(stream)
+        }
+      }
     },
     refused: (unit, refused) => appender.violated(unit, refused, now())
   })
@@ -81,7 +103,6 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   const recent = new RecentEvents(log.head)
   if (log.flight === undefined) yield* Effect.forkScoped(appender.run)
   const clock = yield* Effect.clockWith(Effect.succeed)
-  follow(of, recent, appender, () => clock.currentTimeMillisUnsafe())
   const head = Effect.sync(() => recent.head)
   const streams = Effect.sync((): ReadonlyArray<StreamHead> =>
     Array.from(newest, ([stream, eventId]) => ({ stream, eventId, isSealed: log.admission.isSealed(stream) }))
@@ -91,14 +112,25 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     rules,
     head,
     recent: (after) => recent.since(after),
-    newestOf: (stream) => newest.get(stream) ?? 0
+    newestOf: (stream) => newest.get(stream) ?? 0,
+    streams: newest.keys()
+  })
+  const keeper = new SnapshotKeeper(queries.streams)
+  follow(of, { recent, appender, keeper, now: () => clock.currentTimeMillisUnsafe() })
+  const keeping = yield* Effect.forkScoped(keeper.run)
+  const { follow: subscribed } = new Subscribers({
+    ...of,
+    recent,
+    page: (selection, after, upTo) => queries.page(selection, after, upTo)
   })
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
   // what waits is still written, and told, before the end
   yield* Effect.addFinalizer(() =>
-    Effect.andThen(
-      Effect.andThen(appender.close, settled),
-      Effect.sync(() => recent.close())
+    appender.close.pipe(
+      Effect.andThen(settled),
+      Effect.andThen(Fiber.interrupt(keeping)),
+      Effect.andThen(Effect.suspend(() => (failure() === undefined ? keeper.last : Effect.void))),
+      Effect.andThen(Effect.sync(() => recent.close()))
     )
   )
   return EventLog.of({
@@ -106,6 +138,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     append: appender.append,
     appendLazy: appender.appendLazy,
     subscribe,
+    follow: subscribed,
     head,
     archive: archiving({ ...of, reader }, appender.append, head),
     failed,
@@ -132,7 +165,9 @@ export const makeReadOnly = (
     rules,
     head: reader.lastCommitted,
     recent: () => undefined,
-    newestOf: () => undefined
+    newestOf: () => undefined,
+    streams: [],
+    keep: () => {}
   })
   const streamOf = ({ eventId, stream }: Rune): StreamHead => ({ stream, eventId, isSealed: false })
   return EventLog.of({
@@ -141,6 +176,7 @@ export const makeReadOnly = (
     appendLazy: () => Effect.void,
     archive: () => Effect.fail(refused),
     subscribe: queries.reads.read,
+    follow: () => Effect.fail(refused),
     head: Effect.orDie(reader.lastCommitted),
     failed: Effect.never,
     streams: Effect.map(

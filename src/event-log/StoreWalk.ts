@@ -3,7 +3,8 @@
  * runes that the guard is to see. Pure, and free of imports at run time but the hash: the
  * thread that verifies loads this file.
  */
-import { ChainWalk, type Problem } from "./ChainWalk.ts"
+import { ChainWalk } from "./ChainWalk.ts"
+import type { Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 /** A rune that the guard is to see, or that tells of an archive. */

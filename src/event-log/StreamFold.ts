@@ -1,18 +1,13 @@
 /**
  * StreamFold: a state of one stream: what its runes, in order, make of an initial state.
  *
- * Several folds of a stream are recovered together: each begins at its snapshot, and the
- * runes after the oldest of the snapshots are read once. A checkpoint rune holds states in
- * the chain itself; a fold that meets its own goes on from there.
+ * A snapshot of the state saves reading the runes before it. A checkpoint rune holds states
+ * in the chain itself; a fold that meets its own goes on from there.
  */
-import { Effect } from "effect"
-import type { StorageError } from "./EventLog.ts"
-import type { LogReader } from "./LogReader.ts"
 import { readOwn } from "./OwnKinds.ts"
 import * as PlainState from "./PlainState.ts"
 import type { Rune, RuneDraft } from "./Rune.ts"
 import { sealOf, type SnapshotOrder, type SnapshotRow } from "./Snapshot.ts"
-import type { StoredRune } from "./StoredRune.ts"
 
 export interface StreamFold<S> {
   /** Of the scope or the subscriber that it is the state of. */
@@ -20,6 +15,8 @@ export interface StreamFold<S> {
   /** Rises with every change of `apply` or of the state: a snapshot of another version is none. */
   readonly version: number
   readonly initial: S
+  /** The streams that may hold what it folds; left out: every one. */
+  of?(stream: string): boolean
   // Methods, so that a table of folds can hold them whatever their states are.
   apply(state: S, rune: Rune): S
   /** How the state becomes JSON and comes back; left out where `PlainState` knows. */
@@ -40,16 +37,16 @@ export type Folds = { readonly [name: string]: StreamFold<unknown> }
 
 export type RecoveredAll<F> = { readonly [K in keyof F]: F[K] extends StreamFold<infer S> ? Recovered<S> : never }
 
-type AnyFold = StreamFold<unknown>
+export type AnyFold = StreamFold<unknown>
 
 export const CHECKPOINT = "stream.checkpoint"
 
-const PAGE = 256
-
-const plainOf = (fold: AnyFold, state: unknown): unknown =>
+/** The state as JSON. */
+export const plainOf = (fold: AnyFold, state: unknown): unknown =>
   fold.toPlain === undefined ? PlainState.encode(state) : fold.toPlain(state)
 
-const stateOf = (fold: AnyFold, plain: unknown): unknown =>
+/** And back. */
+export const stateOf = (fold: AnyFold, plain: unknown): unknown =>
   fold.fromPlain === undefined ? PlainState.decode(plain) : fold.fromPlain(plain)
 
 /** A snapshot of the state, for the store to keep. */
@@ -78,7 +75,7 @@ export const checkpointOf = (
 })
 
 /** The snapshot's state; undefined in doubt. `hashAt`: of the rune that the snapshot names, as the store has it. */
-const restored = (
+export const restored = (
   fold: AnyFold,
   row: SnapshotRow | undefined,
   hashAt: string | undefined
@@ -105,50 +102,3 @@ export const applyTo = (fold: AnyFold, state: unknown, rune: Rune): unknown => {
   const kept = checkpointed(fold, rune)
   return kept === undefined ? state : kept.state
 }
-
-/** Where snapshots are read. */
-export interface Snapshots {
-  readonly get: (stream: string, name: string) => Effect.Effect<SnapshotRow | undefined, StorageError>
-}
-
-export const noSnapshots: Snapshots = { get: () => Effect.void as Effect.Effect<undefined> }
-
-export interface Source {
-  readonly reader: LogReader
-  readonly snapshots: Snapshots
-  /** Stored runes as readers see them. */
-  readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
-}
-
-/** `newest`: the stream's newest rune; 0 for a stream without any. */
-export const recover = Effect.fnUntraced(function* <F extends Folds>(
-  { reader, shown, snapshots }: Source,
-  of: { readonly stream: string; readonly newest: number },
-  folds: F
-): Effect.fn.Return<RecoveredAll<F>, StorageError> {
-  const states: Array<[key: string, fold: AnyFold, at: Recovered<unknown>]> = []
-  for (const [key, fold] of Object.entries(folds)) {
-    const row = yield* snapshots.get(of.stream, fold.name)
-    const there = row === undefined ? [] : yield* reader.at([row.eventId])
-    const from = restored(fold, row, there[0]?.hash)
-    states.push([key, fold, from ?? { state: fold.initial, eventId: 0, read: 0 }])
-  }
-  const oldest = Math.min(...states.map(([, , { eventId }]) => eventId))
-  const positions = yield* reader.positions(of.newest, oldest, Number.MAX_SAFE_INTEGER)
-  for (let index = 0; index < positions.length; index += PAGE) {
-    const runes = yield* Effect.flatMap(reader.at(positions.slice(index, index + PAGE)), shown)
-    for (const entry of states) {
-      const [, fold, from] = entry
-      let { eventId, read, state } = from
-      for (const rune of runes) {
-        if (rune.eventId <= eventId) continue
-        state = applyTo(fold, state, rune)
-        eventId = rune.eventId
-        read += 1
-      }
-      entry[2] = { state, eventId, read }
-    }
-    yield* Effect.yieldNow
-  }
-  return Object.fromEntries(states.map(([key, , at]) => [key, at])) as RecoveredAll<F>
-})

@@ -1,7 +1,7 @@
 /**
  * StreamIndex: a file beside the store with what a start would else read the whole store
- * for: the newest rune of each stream, and the snapshots. Nothing in the file is the
- * truth: in doubt it is discarded, and made anew from the runes.
+ * for: the newest rune of each stream, the snapshots, and how far each subscriber has
+ * come. Nothing in the file is the truth: in doubt it is discarded, and made anew from the runes.
  *
  * The file has a position of its own and is written when the store rests, without a wait
  * for the disk: after a crash it is whole and at worst a little behind, and what it lacks
@@ -9,7 +9,8 @@
  */
 import { rmSync } from "node:fs"
 import { DatabaseSync, type StatementSync } from "node:sqlite"
-import { ChainWalk, type Link, type Problem } from "./ChainWalk.ts"
+import { ChainWalk, type Link } from "./ChainWalk.ts"
+import type { Problem } from "./EventLog.ts"
 import { GENESIS } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
@@ -40,6 +41,9 @@ const SCHEMA = `
     stream TEXT NOT NULL, name TEXT NOT NULL, version INTEGER NOT NULL, event_id INTEGER NOT NULL, seq INTEGER NOT NULL,
     hash TEXT NOT NULL, seal TEXT NOT NULL, state BLOB NOT NULL, PRIMARY KEY (stream, name)
   ) STRICT;
+  CREATE TABLE IF NOT EXISTS subscribers (
+    name TEXT PRIMARY KEY, event_id INTEGER NOT NULL, hash TEXT NOT NULL
+  ) STRICT;
   INSERT OR IGNORE INTO place VALUES (1, ${VERSION}, 0, '${GENESIS}')`
 
 interface Place {
@@ -56,6 +60,7 @@ export class StreamIndex {
   private setHead!: StatementSync
   private setPlace!: StatementSync
   private setSnapshot!: StatementSync
+  private setPosition!: StatementSync
   private readonly changed = new Set<string>()
   private runes = 0
   /** It cannot be written: it stays as it is until the next start. */
@@ -122,6 +127,15 @@ export class StreamIndex {
     this.attempt(() => this.setSnapshot.run(stream, name, version, eventId, seq, hash, seal, state))
   }
 
+  /** How far a subscriber has come: a rune that is in the store. */
+  keepPosition({ database }: SqliteStore, name: string, eventId: number): void {
+    if (this.isBroken) return
+    const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId) as
+      | { readonly hash: string }
+      | undefined
+    if (rune !== undefined) this.attempt(() => this.setPosition.run(name, eventId, rune.hash))
+  }
+
   close(): void {
     this.database.close()
   }
@@ -133,6 +147,7 @@ export class StreamIndex {
       this.setHead = this.database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?)")
       this.setPlace = this.database.prepare("UPDATE place SET event_id = ?, hash = ?")
       this.setSnapshot = this.database.prepare("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
+      this.setPosition = this.database.prepare("INSERT OR REPLACE INTO subscribers VALUES (?, ?, ?)")
     } catch (error) {
       this.database.close()
       throw error

@@ -4,7 +4,7 @@
  * keeps it from going on. Each answers by a move that leads out of its state.
  */
 import { Cause, Effect, Result } from "effect"
-import { ActorStopped } from "../event-actor/ActorRef.ts"
+import { ActorStopped } from "../event-actor/ActorError.ts"
 import type { Evidence, Finding } from "../domain/GoalMessages.ts"
 import { readMove } from "./GoalKinds.ts"
 import type * as GoalMachine from "./GoalMachine.ts"

@@ -46,8 +46,6 @@ export interface Surroundings {
   readonly scratch: string
   readonly store: string
   readonly environment: Environment
-  /** Called after each move. */
-  readonly moved: () => void
 }
 
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
@@ -181,12 +179,7 @@ export class GoalActor {
 
   /** Makes one move; the rune is durable, and `state` shows it, when the effect answers. */
   move(event: GoalMachine.Event): Effect.Effect<Committed<GoalState>, AskError> {
-    return Effect.tap(this.self.ask(event), () =>
-      Effect.sync(() => {
-        this.wake()
-        this.around.moved()
-      })
-    )
+    return Effect.tap(this.self.ask(event), () => Effect.sync(() => this.wake()))
   }
 
   /** Makes a move; a move that comes too late is no failure. */

@@ -19,6 +19,7 @@ import type { Caller, CommandRefused } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
+import * as ConversationId from "../domain/ConversationId.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import * as Activities from "./Activities.ts"
 import { definition, GoalActor, type Needs, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
@@ -111,6 +112,7 @@ export const fold: StreamFold<Goals> = {
   name: "goals",
   version: 1,
   initial: HashMap.empty(),
+  of: ConversationId.mayBe,
   apply,
   toPlain: (goals) =>
     Array.from(goals, ([goalId, record]) => [
@@ -173,18 +175,11 @@ export interface Parts {
   readonly scope: Scope.Scope
 }
 
-/** Moves of a conversation's goals after which their states are kept anew. */
-const KEEP_EVERY = 512
-/** Tasks of the open goals of a conversation beyond which their states are not kept: it would hold others up. */
-const MAX_KEPT = 5_000
-
 export class GoalRegistry {
   readonly records: Map<string, Map<string, GoalRecord>> = new Map()
   /** Goals by conversation as the log was found, those that do not fold included: their names are taken. */
   private found: ReadonlyMap<string, Goals> = new Map()
   private readonly unread = new Set<string>()
-  /** Moves by conversation since its goals were kept. */
-  private readonly moves = new Map<string, number>()
   private readonly alive = new Map<string, Alive>()
   /** Where conversations stand whose standing has changed since the start. */
   private readonly standings = new Map<string, Standing>()
@@ -263,8 +258,7 @@ export class GoalRegistry {
       scope: around,
       scratch: options.scratch,
       store: options.store,
-      environment: options.environment,
-      moved: () => this.moved(conversation)
+      environment: options.environment
     }
     const goal = new GoalActor(goalId, surroundings, (of) => {
       const activities = Activities.of(of)
@@ -350,34 +344,6 @@ export class GoalRegistry {
   isUnread(conversation: string): boolean {
     return this.unread.has(conversation)
   }
-
-  private moved(conversation: string): void {
-    const moves = (this.moves.get(conversation) ?? 0) + 1
-    this.moves.set(conversation, moves)
-    if (moves >= KEEP_EVERY) this.keep(conversation)
-  }
-
-  /** Keeps the states of a conversation's goals, so that the next start reads only later runes. */
-  private keep(conversation: string): void {
-    this.moves.delete(conversation)
-    let goals = this.found.get(conversation) ?? fold.initial
-    let [upTo, open] = [0, 0]
-    for (const record of this.goalsOf(conversation).values()) {
-      const goal = this.find(record)
-      const now = goal === undefined ? record : recordOf(conversation, record.goalId, goal.state)
-      upTo = Math.max(upTo, now.upTo)
-      open += now.state?.plan.size ?? 0
-      // a goal without a rune may still come to nothing
-      if (now.upTo > 0) goals = HashMap.set(goals, now.goalId, now)
-    }
-    // runes land in the order of their ids: what is older than the newest is in the states, too
-    if (upTo > 0 && open <= MAX_KEPT) this.parts.log.keep(conversation, fold, goals, upTo)
-  }
-
-  /** Keeps what has changed since. */
-  readonly keepAll = Effect.sync(() => {
-    for (const conversation of this.moves.keys()) this.keep(conversation)
-  })
 
   /** Completes the ends of all goals that had ended when the daemon began. */
   readonly afterwards = Effect.suspend(() => {

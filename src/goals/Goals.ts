@@ -481,7 +481,6 @@ const make = Effect.fnUntraced(function* (options: Options) {
     Effect.tapCause((cause) => Effect.logError("the goals could not be recovered", cause)),
     Effect.forkIn(scope)
   )
-  yield* Effect.addFinalizer(() => registry.keepAll)
   const commands = new Commands(registry)
   return Goals.of({
     submit: commands.submit,

@@ -6,6 +6,7 @@
  * the log: neither the daemon's nor a conversation's.
  */
 import { Effect, Random } from "effect"
+import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 
 /** Crockford's alphabet in lower case: no i, l, o, u. */
@@ -13,14 +14,12 @@ const ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
 const CHARS = 12
 
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
-/** `myproj-1a2b3c4d` */
-const CONVERSATION = /-[0-9a-f]{8}$/
 
 export const FORM =
   "Leave it out, or give 1 to 64 letters, digits, '.', '_' and '-' that neither end like a conversation's id nor name the daemon: a UUID does."
 
 /** What may name a plate that others have named. */
-export const isValid = (id: string): boolean => NAME.test(id) && !CONVERSATION.test(id) && id !== DAEMON_STREAM
+export const isValid = (id: string): boolean => NAME.test(id) && !ConversationId.isValid(id) && id !== DAEMON_STREAM
 
 /** 60 bits of chance. */
 export const fresh: Effect.Effect<string> = Effect.gen(function* () {

@@ -29,7 +29,7 @@ export interface Records {
 }
 
 /** What a stream says: a plate, where it holds one. */
-interface Folded {
+export interface Folded {
   readonly stand: Stand | null
   readonly facts: Facts.Facts
   readonly isBroken: boolean
@@ -51,10 +51,9 @@ export const apply = (before: Folded, rune: Rune): Folded => {
   }
 }
 
-const fold: StreamFold<Folded> = { name: "plate", version: 1, initial: nothing, apply }
+/** A plate, by its stream. */
+export const fold: StreamFold<Folded> = { name: "plate", version: 1, initial: nothing, of: PlateId.isValid, apply }
 
-/** A start that read so many runes of a plate keeps a snapshot, so that the next one reads fewer. */
-const WORTH_A_SNAPSHOT = 64
 /** Streams that are read side by side. */
 const CONCURRENCY = 8
 
@@ -63,12 +62,11 @@ export const recover = Effect.gen(function* () {
   const plates = new Map<string, PlateRecord>()
   const used = new Set<string>()
   const one = Effect.fnUntraced(function* (plateId: string) {
-    const { eventId, read, state } = (yield* log.recover(plateId, { plate: fold })).plate
+    const { state } = (yield* log.recover(plateId, { plate: fold })).plate
     const { facts, isBroken, stand } = state
     if (stand === null && !isBroken) return
     if (stand === null || isBroken || stand.data.forgotten) return void used.add(plateId)
     plates.set(plateId, { plateId, stand, facts })
-    if (read >= WORTH_A_SNAPSHOT) log.keep(plateId, fold, state, eventId)
   })
   const streams = (yield* log.streams).map(({ stream }) => stream).filter(PlateId.isValid)
   yield* Effect.forEach(

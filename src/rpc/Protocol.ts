@@ -37,6 +37,18 @@ export const DaemonStatus = Schema.Struct({
   state: Schema.String,
   socket: Schema.String,
   phase: Schema.Literals(["recovering", "ready", "stopping"]),
+  /** The log's streams that the daemon's parts are made of. Not there: an older daemon. */
+  reading: Schema.optionalKey(
+    Schema.Struct({
+      streams: Schema.Int,
+      read: Schema.Int,
+      runes: Schema.Int,
+      /** What cannot be read, and is left out. */
+      unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
+      /** What is still made ready. */
+      waiting: Schema.Array(Schema.String)
+    })
+  ),
   supervision: Schema.Struct({
     by: Schema.Literals(["systemd", "detached", "foreground"]),
     unit: Schema.NullOr(Schema.String),
@@ -55,6 +67,8 @@ export const DaemonStatus = Schema.Struct({
     failed: Schema.Int,
     lastSentAt: Schema.NullOr(Schema.Finite),
     lastError: Schema.NullOr(Schema.String),
+    /** The figures count nothing yet: what waits is still being read. */
+    unread: Schema.optionalKey(Schema.Boolean),
     /** The eventId of the newest alert rune; 0 before the first. */
     restsOn: Schema.Int
   }),

@@ -16,11 +16,20 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 /** `systemd-notify` waits up to 5 s for the manager; beyond this it hangs. */
 const DEADLINE = Duration.seconds(10)
 
+/** A start that goes on gets so much time anew … */
+const EXTENSION = Duration.seconds(90)
+/** … each time that so much has passed … */
+const EXTEND_EVERY = Duration.seconds(30)
+/** … and so often: beyond half an hour it is a start that does not end. */
+const MAX_EXTENSIONS = 60
+
 class NotifyError extends Schema.TaggedError<NotifyError>()("NotifyError", { message: Schema.String }) {}
 
 export class Notify extends Context.Service<
   Notify,
   {
+    /** While the daemon opens its log: systemd waits on, for as long as the event loop runs, within a limit. */
+    readonly starting: Effect.Effect<void>
     /** The daemon answers; `agentd start` and units ordered after it go on. */
     readonly ready: Effect.Effect<void>
     /** One line for `systemctl status`. */
@@ -44,6 +53,7 @@ export class Notify extends Context.Service<
 
       if (Option.isNone(socket)) {
         return Notify.of({
+          starting: Effect.void,
           ready: Effect.void,
           status: () => Effect.void,
           stopping: Effect.void,
@@ -64,6 +74,11 @@ export class Notify extends Context.Service<
         )
 
       return Notify.of({
+        starting: send(`EXTEND_TIMEOUT_USEC=${Duration.toMillis(EXTENSION) * 1_000}`).pipe(
+          Effect.delay(EXTEND_EVERY),
+          Effect.repeat(Schedule.recurs(MAX_EXTENSIONS - 1)),
+          Effect.asVoid
+        ),
         ready: send("READY=1"),
         status: (text) => send(`STATUS=${oneLine(text)}`),
         stopping: send("STOPPING=1"),

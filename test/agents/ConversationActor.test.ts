@@ -1,16 +1,16 @@
 /** One conversation over agents that are doubles: what it counts, bars, interrupts and ends. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Layer, Schema, type Scope, Stream } from "effect"
-import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import * as ConversationActor from "../../src/agents/ConversationActor.ts"
+import { ConversationActor, type Resident } from "../../src/agents/ConversationActor.ts"
 import * as ConversationRecovery from "../../src/agents/ConversationRecovery.ts"
 import { leaving } from "../../src/agents/SubAgents.ts"
 import { ConversationConfig } from "../../src/config/Config.ts"
 import type { Rune, RuneRef } from "../../src/event-log/Rune.ts"
-import { layerMemory } from "../../src/app/DaemonLog.ts"
-import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
-import { until } from "./World.ts"
+import { StorageError } from "../../src/event-log/EventLog.ts"
+import { memoryLog, type TestLog } from "./TestLog.ts"
+import { actorSystem, until } from "./World.ts"
 
 const STREAM = "shop-1"
 const settings = Schema.decodeUnknownSync(ConversationConfig)
@@ -23,6 +23,8 @@ class Double {
   stubborn = false
   broken = false
   failing = 0
+  /** The turn that it has. */
+  turn: string | undefined = undefined
 
   constructor(name: string, said: Array<string>) {
     this.name = name
@@ -33,12 +35,13 @@ class Double {
     return Effect.sync(() => void this.said.push(`${this.name} ${what}`))
   }
 
-  get resident(): ConversationActor.Resident {
+  get resident(): Resident {
     return {
       name: this.name,
       grace: Duration.millis(20),
       tenant: {
         announce: Effect.void,
+        turnId: () => this.turn,
         wake: Effect.suspend(() => this.say("wakes")),
         interruptTurn: (by, reason, keep) => this.say(`is interrupted by ${by}: ${reason}${keep ? ", kept" : ""}`),
         terminate: ({ force }) =>
@@ -55,13 +58,13 @@ class Double {
 }
 
 class World {
-  readonly log: EventLog["Service"]
+  readonly log: TestLog
   readonly said: Array<string> = []
   readonly ended: Array<string> = []
   config = settings({})
   readonly agents: ReadonlyArray<Double>
 
-  constructor(log: EventLog["Service"]) {
+  constructor(log: TestLog) {
     this.log = log
     this.agents = ["a", "b", "c"].map((name) => new Double(name, this.said))
   }
@@ -77,29 +80,25 @@ class World {
   /** A daemon takes it over. */
   readonly open = Effect.gen({ self: this }, function* () {
     const { log } = this
-    const life = yield* this.life
-    const recoveredTo = yield* log.head
-    if (life.snapshot.state === "[*]") {
-      yield* ConversationActor.create(log, STREAM, life, { name: "shop", agents: ["a"], config: this.config })
-    }
-    const deadLetters = Context.get(yield* Layer.build(Layer.fresh(DeadLetters.layerMemory())), DeadLetters.DeadLetters)
-    const made = yield* ConversationActor.make(
+    const context = yield* Layer.build(Layer.fresh(actorSystem(log)))
+    const made = new ConversationActor(
       {
         conversation: STREAM,
-        log,
-        deadLetters,
+        system: Context.get(context, ActorSystem),
         config: () => this.config,
         residents: () => this.agents.map(({ resident }) => resident),
         leaving: Effect.sync(() => this.agents.map(({ resident }) => resident).toReversed()),
         ended: (agent) => Effect.sync(() => void this.ended.push(agent)),
-        recoveredTo
+        recoveredTo: yield* log.head
       },
-      life
+      yield* this.life,
+      yield* Effect.scope
     )
     const root = yield* Effect.orDie(
-      Supervisor.make({ name: "conversation", intensity: 10, period: "30 seconds", children: [made.actor] })
+      Supervisor.make({ name: "conversation", intensity: 10, period: "30 seconds", children: [made.child] })
     )
     yield* Effect.forkScoped(root.ended)
+    yield* made.create({ name: "shop", agents: ["a"] })
     return made
   })
 
@@ -123,11 +122,10 @@ class World {
 }
 
 const world = Effect.gen(function* () {
-  const context = yield* Layer.build(Layer.fresh(layerMemory))
-  return new World(Context.get(context, EventLog))
+  return new World(yield* memoryLog)
 })
 
-const state = (of: ConversationActor.ConversationActor, wanted: string) =>
+const state = (of: ConversationActor, wanted: string) =>
   until(
     Effect.sync(() => of.snapshot.state),
     (now) => now === wanted
@@ -198,7 +196,7 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
         })
       )
       const made = yield* w.open
-      yield* made.settleAccounts
+      yield* made.tellAgain([])
       const { data } = yield* until(
         Effect.sync(() => made.snapshot),
         ({ data }) => data.turnIds.length === 1
@@ -218,6 +216,7 @@ describe("ConversationActor", { timeout: 20_000 }, () => {
           return cause
         })
       )
+      w.agents[0]!.turn = "t1"
       const made = yield* w.open
       assert.strictEqual(made.spent.tokens, 60)
       yield* made.home.used("a", { tokens: 60 }, early)

@@ -2,11 +2,10 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Scope } from "effect"
 import { TestClock } from "effect/testing"
-import { EventLog } from "../../src/event-log/EventLog.ts"
 import type { Log, Unit } from "../../src/event-log/Log.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { apply, empty, fold, recover } from "../../src/channels/Recovery.ts"
+import { apply, empty, fold } from "../../src/channels/Recovery.ts"
 import * as Double from "./CrewDouble.ts"
 import { ada, breathe, CONVERSATION, type Logs, logs, run, start, T0, until, type World } from "./World.ts"
 
@@ -327,7 +326,7 @@ describe("what crosses to agents", () => {
 })
 
 describe("the recovery of a long conversation", () => {
-  it.effect("leaves a snapshot, from which the next start goes on", () =>
+  it.effect("goes on from a snapshot", () =>
     run((world) =>
       Effect.gen(function* () {
         yield* world.configure({ reviews: { agents: ["pm"] } })
@@ -335,7 +334,7 @@ describe("the recovery of a long conversation", () => {
         const of = Effect.map(world.log.recover(CONVERSATION, { channels: fold }), ({ channels }) => channels)
         const before = yield* of
         assert.isAtLeast(before.read, 1_000)
-        yield* recover.pipe(Effect.provideService(EventLog, world.log))
+        world.log.keep(CONVERSATION, fold, before.state, before.eventId)
         const after = yield* of
         assert.strictEqual(after.read, 0)
         assert.deepStrictEqual(after.state, before.state)

@@ -1,7 +1,7 @@
 /** Joining: one rune for one fact, which moves several machines of a scope; and the fold of it. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import type { ActorStopped } from "../../src/event-actor/ActorRef.ts"
+import type { ActorStopped } from "../../src/event-actor/ActorError.ts"
 import { actor, tell } from "../../src/event-actor/EventSourcedActor.ts"
 import type { Refused } from "../../src/event-actor/Refused.ts"
 import { fold, ScopeFold, unheard } from "../../src/event-actor/ScopeFold.ts"

@@ -5,7 +5,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Context, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
-import type { ActorStopped } from "../../src/event-actor/ActorRef.ts"
+import type { ActorStopped } from "../../src/event-actor/ActorError.ts"
 import type { System } from "../../src/event-actor/ActorSystem.ts"
 import { TURN } from "../../src/event-actor/CommitScope.ts"
 import { Manual } from "../../src/event-actor/EventLoop.ts"

@@ -1,8 +1,22 @@
-/** StateMachineActor: what an animated table promises, alone in its scope. */
+/**
+ * StateMachineActor: what an animated table promises, alone in its scope; with OTP's
+ * gen_statem cases: state_enter, event_order, next_events, stop_and_reply, abnormal ends
+ * (here), state_timeout, timeout_cancel_and_update (Timers.test.ts).
+ *
+ * Of no meaning here:
+ * - next_events beyond the retry of postponed ones: a cell is data and inserts no events;
+ *   what must follow at once is told in `follow`.
+ * - generic_timers beside the state's: a table has one timeout a state; other actors name
+ *   theirs by key.
+ * - event timeouts (ended by any event): a deadline that an event moves is data.
+ * - hibernate, code_change, format_status, enter_loop: an idle scope holds no stack, code
+ *   changes with the process, status is the state.
+ * - stop_and_reply with several replies: an ask has one answer.
+ */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { TestClock } from "effect/testing"
-import type { ActorStopped } from "../../src/event-actor/ActorRef.ts"
+import type { ActorStopped } from "../../src/event-actor/ActorError.ts"
 import { Refused } from "../../src/event-actor/Refused.ts"
 import { RuneRefused } from "../../src/event-log/EventLog.ts"
 import type { Unit } from "../../src/event-log/Log.ts"
@@ -247,6 +261,16 @@ describe("activities", () => {
       assert.deepStrictEqual(seen.activities, ["+shine 1", "-shine 1", "+shine 4"])
     }))
 
+  test("keep_state: a move to the same state begins nothing", () =>
+    Effect.gen(function* () {
+      const { actor, scope, seen } = yield* make()
+      yield* run(scope)
+      yield* actor.ask(toggle)
+      yield* actor.ask(poke(1))
+      yield* settled
+      assert.deepStrictEqual(seen.activities, ["+shine 1"])
+    }))
+
   test("repeat_state: begin again on reenter, and the state's timeout goes on", () =>
     Effect.gen(function* () {
       const { actor, scope, seen } = yield* make()
@@ -362,6 +386,17 @@ describe("order", () => {
       yield* until(() => actor.state.data.pokes.length === 3)
       assert.deepStrictEqual(actor.state.data.pokes, [1, 2, 3])
       assert.deepStrictEqual(triggers(log), ["Toggle", "Poke", "Poke", "Poke"])
+    }))
+
+  test("the same, however the mail falls into batches", () =>
+    Effect.gen(function* () {
+      const { actor, scope } = yield* make()
+      yield* run(scope)
+      for (const event of [poke(1), poke(2), toggle, poke(3)]) {
+        actor.tellNow(event)
+        yield* settled
+      }
+      assert.deepStrictEqual(actor.state.data.pokes, [1, 2, 3])
     }))
 
   test("a move to the same state brings no postponed event back", () =>

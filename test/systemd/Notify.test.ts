@@ -9,8 +9,9 @@ import { tmpdir } from "node:os"
 import { delimiter, join } from "node:path"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { assert, it } from "@effect/vitest"
-import { ConfigProvider, Effect, Fiber, Layer, Ref, Schedule } from "effect"
-import { afterEach, beforeEach, describe } from "vitest"
+import { ConfigProvider, Duration, Effect, Fiber, Layer, Ref, Schedule } from "effect"
+import { TestClock } from "effect/testing"
+import { afterEach, beforeEach, describe, vi } from "vitest"
 import { Notify } from "../../src/systemd/Notify.ts"
 import { PATIENCE } from "../support/Patience.ts"
 
@@ -78,6 +79,22 @@ describe("under systemd", () => {
       yield* notify.status("2 agents work,\nREADY=0")
       yield* notify.stopping
       assert.deepStrictEqual(lines(), ["@abc|READY=1|", "@abc|STATUS=2 agents work, READY=0|", "@abc|STOPPING=1|"])
+    }).pipe(withEnv({ NOTIFY_SOCKET: "@abc" }))
+  )
+
+  it.effect("a start that takes long is given more time, again and again, until it is over", () =>
+    Effect.gen(function* () {
+      recording()
+      const notify = yield* Notify
+      const starting = yield* Effect.forkChild(notify.starting)
+      for (const count of [1, 2]) {
+        yield* TestClock.adjust("30 seconds")
+        yield* Effect.promise(() =>
+          vi.waitUntil(() => lines().length === count, { timeout: Duration.toMillis(PATIENCE) })
+        )
+      }
+      yield* Fiber.interrupt(starting)
+      assert.deepStrictEqual(lines(), Array(2).fill("@abc|EXTEND_TIMEOUT_USEC=90000000|"))
     }).pipe(withEnv({ NOTIFY_SOCKET: "@abc" }))
   )
 

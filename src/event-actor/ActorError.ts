@@ -1,15 +1,7 @@
 /**
- * ActorRef: what others hold of an actor, and every way in which it can refuse.
- *
- * Guarantees: `ask` always ends, with an answer that is durable or with a typed
- * error, whatever becomes of the actor; `tell` never loses a message in silence:
- * what cannot be delivered is dead-lettered.
- *
- * An ask belongs to one incarnation: it fails when that ends. A tell belongs to
- * the mailbox, which outlives incarnations.
+ * ActorError: why an actor does not answer, or takes no message.
  */
-import { type Effect, Schema } from "effect"
-import type { Cause } from "../event-log/Rune.ts"
+import { Schema } from "effect"
 
 export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopped", {
   address: Schema.String,
@@ -18,7 +10,7 @@ export class ActorStopped extends Schema.TaggedError<ActorStopped>()("ActorStopp
    * for an ask that this actor has put off. `unanswered`: put off, and not answered in time.
    * `restarting`: it crashed on another; its supervisor brings it back.
    */
-  reason: Schema.Literals(["unstarted", "stopping", "stopped", "restarting", "crashed", "self", "cycle", "unanswered"]),
+  reason: Schema.Literals(["unstarted", "stopped", "restarting", "crashed", "self", "cycle", "unanswered"]),
   message: Schema.String,
   remedy: Schema.String
 }) {}
@@ -30,26 +22,8 @@ export class MailboxFull extends Schema.TaggedError<MailboxFull>()("MailboxFull"
   remedy: Schema.String
 }) {}
 
-/** `E` is what this actor's answers can fail with besides. */
-export interface ActorRef<in M, out A = void, out E = never> {
-  /** `<stream>/<actor>`: unique in the registry. */
-  readonly address: string
-  /** Waits for room while the mailbox is full (back-pressure). */
-  tell(message: M, cause?: Cause): Effect.Effect<void>
-  /** Refuses where `tell` would wait. */
-  offer(message: M, cause?: Cause): Effect.Effect<void, MailboxFull | ActorStopped>
-  /** Answers once what the message led to is committed. */
-  ask(message: M, cause?: Cause): Effect.Effect<A, E | MailboxFull | ActorStopped>
-  /**
-   * `tell` for code that runs below Effect (a child's exit, a listener): does not
-   * wait; a full mailbox dead-letters the message. True if the mailbox took it.
-   */
-  tellNow(message: M, cause?: Cause): boolean
-}
-
 const remedies = {
   unstarted: "it was not started in time: start it under its supervisor first",
-  stopping: "it ends now; ask again once it has been started",
   stopped: "start it again before you ask it",
   restarting: "ask again in a moment; it was not carried out",
   crashed: "the message itself breaks the actor: see its crash in the log, then change the message",

@@ -1,0 +1,19 @@
+/**
+ * Folds: what the daemon's features make of the log's streams. The log reads a stream once
+ * by all of them; each feature asks for its own.
+ */
+import * as Outbox from "../alerts/Outbox.ts"
+import * as Agents from "../agents/Recovery.ts"
+import * as Channels from "../channels/Recovery.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import * as Goals from "../goals/GoalRegistry.ts"
+import * as Plates from "../plates/Recovery.ts"
+
+export const folds: ReadonlyArray<StreamFold<unknown>> = [
+  Agents.project,
+  Agents.archives,
+  Channels.fold,
+  Goals.fold,
+  Plates.fold,
+  Outbox.fold
+]

@@ -1,0 +1,15 @@
+/**
+ * ConversationId: which streams of the log are conversations, by their names alone. Pure.
+ */
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
+
+/** `myproj-1a2b3c4d`, a project's first conversation, or `myproj-1a2b3c4d.2`, one after it. */
+const CONVERSATION = /-[0-9a-f]{8}(\.[0-9]+)?$/
+
+export const isValid = (stream: string): boolean => CONVERSATION.test(stream)
+
+/** What agentd calls a session, and what sessions mostly call themselves. */
+const SESSION = /^([0-9a-z]{12}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
+
+/** Whether the stream may be a conversation's: a name that others have given may be anything. */
+export const mayBe = (stream: string): boolean => isValid(stream) || (stream !== DAEMON_STREAM && !SESSION.test(stream))

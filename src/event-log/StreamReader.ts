@@ -1,0 +1,287 @@
+/**
+ * StreamReader: the states of streams, for the features that are folds of them. A stream
+ * is read once, from its snapshots on, by all the folds that the program has named for the
+ * log; each state then waits for the feature that asks for it.
+ *
+ * Guarantees: whoever asks has the stream's newest durable rune folded in; a fold that
+ * throws, and a stream that cannot be read, fail alone and are reported; a snapshot that
+ * would save the next start more than it costs is kept at once.
+ */
+import { Effect, Semaphore } from "effect"
+import { type Reading, StorageError } from "./EventLog.ts"
+import type { LogReader } from "./LogReader.ts"
+import type { Rune } from "./Rune.ts"
+import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
+import type { StoredRune } from "./StoredRune.ts"
+import {
+  type AnyFold,
+  applyTo,
+  type Folds,
+  type Recovered,
+  type RecoveredAll,
+  restored,
+  snapshotOf
+} from "./StreamFold.ts"
+
+/** A fold that read so many runes gets a snapshot. */
+export const WORTH_KEEPING = 128
+
+/** Where snapshots are read. */
+export interface Snapshots {
+  readonly get: (stream: string, name: string) => Effect.Effect<SnapshotRow | undefined, StorageError>
+}
+
+export const noSnapshots: Snapshots = { get: () => Effect.void as Effect.Effect<undefined> }
+
+export interface Source {
+  readonly reader: LogReader
+  readonly snapshots: Snapshots
+  /** Stored runes as readers see them. */
+  readonly shown: (stored: ReadonlyArray<StoredRune>) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
+  /** All runes after a cursor, of every stream, where they are still in memory. */
+  readonly recent: (after: number) => ReadonlyArray<Rune> | undefined
+}
+
+export const nothingRecent = (): undefined => undefined
+
+/** A fold, and how far it has come. */
+interface Progress {
+  readonly fold: AnyFold
+  at: Recovered<unknown>
+  /** The position in the log up to which the stream holds nothing more. */
+  upTo: number
+  /** What the fold threw. */
+  thrown: unknown
+}
+
+const fold = (progress: Progress, runes: ReadonlyArray<Rune>): void => {
+  if (progress.thrown !== undefined) return
+  let { eventId, read, state } = progress.at
+  try {
+    for (const rune of runes) {
+      if (rune.eventId <= eventId) continue
+      state = applyTo(progress.fold, state, rune)
+      eventId = rune.eventId
+      read += 1
+    }
+    progress.at = { state, eventId, read }
+  } catch (cause) {
+    progress.thrown = cause ?? "nothing"
+  }
+}
+
+/** Where the fold begins: at its snapshot, if there is one. */
+const begin = Effect.fnUntraced(function* ({ reader, snapshots }: Source, stream: string, fold: AnyFold) {
+  const row = yield* snapshots.get(stream, fold.name)
+  const there = row === undefined ? [] : yield* reader.at([row.eventId])
+  const at = restored(fold, row, there[0]?.hash) ?? { state: fold.initial, eventId: 0, read: 0 }
+  return { fold, at, upTo: at.eventId, thrown: undefined } as Progress
+})
+
+/** A stream as it stands. */
+interface Standing {
+  readonly stream: string
+  /** Its newest rune; 0 for none. */
+  readonly newest: number
+  /** The newest rune of the log; what comes after it may be the stream's. */
+  readonly head: number
+}
+
+/** Brings all of them to the stream's newest rune. One pass. */
+const goOn = Effect.fnUntraced(function* (
+  { reader, recent, shown }: Source,
+  { head, newest, stream }: Standing,
+  folds: ReadonlyArray<Progress>
+) {
+  const oldest = folds.reduce((least, { upTo }) => Math.min(least, upTo), newest)
+  if (oldest >= newest) return
+  const kept = recent(oldest)
+  if (kept !== undefined) {
+    const runes = kept.filter((rune) => rune.stream === stream && rune.eventId <= newest)
+    for (const one of folds) fold(one, runes)
+  } else {
+    for (const positions of yield* reader.pages(newest, oldest)) {
+      const runes = yield* Effect.flatMap(reader.at(positions), shown)
+      for (const one of folds) fold(one, runes)
+      yield* Effect.yieldNow
+    }
+  }
+  for (const one of folds) one.upTo = Math.max(one.upTo, newest, head)
+})
+
+const thrownBy = ({ at, fold, thrown }: Progress, stream: string): StorageError =>
+  new StorageError({
+    reason: "fold",
+    message: `The ${fold.name} of ${stream} cannot be made of its runes (after rune ${at.eventId}): ${thrown instanceof Error ? thrown.message : String(thrown)}`,
+    remedy: "This is a bug in agentd: report it with the output of `agentd verify`."
+  })
+
+/** Reads one stream by these folds alone. */
+export const recover = Effect.fnUntraced(function* <F extends Folds>(
+  source: Source,
+  of: Omit<Standing, "head">,
+  folds: F
+): Effect.fn.Return<RecoveredAll<F>, StorageError> {
+  const all = yield* Effect.forEach(Object.values(folds), (fold) => begin(source, of.stream, fold))
+  yield* goOn(source, { ...of, head: of.newest }, all)
+  for (const one of all) if (one.thrown !== undefined) return yield* thrownBy(one, of.stream)
+  return Object.fromEntries(Object.keys(folds).map((key, index) => [key, all[index]!.at])) as RecoveredAll<F>
+})
+
+export interface Options extends Source {
+  /** The folds of all features. */
+  readonly folds: ReadonlyArray<AnyFold>
+  /** The stream's newest durable rune; 0 for none. */
+  readonly newest: (stream: string) => Effect.Effect<number, StorageError>
+  /** The newest durable rune of the log. */
+  readonly head: Effect.Effect<number, StorageError>
+  /** The streams that are there when the log is opened. */
+  readonly streams: Iterable<string>
+  readonly keep: (order: SnapshotOrder) => void
+}
+
+export class StreamReader {
+  private readonly of: Options
+  /** Streams of the start that wait to be read. */
+  private readonly waiting = new Set<string>()
+  private readonly total: number
+  /** Streams that all the folds together have read. */
+  private readonly begun = new Set<string>()
+  private runes = 0
+  private readonly unreadable = new Map<string, string>()
+  /** By stream and name: states that were read, and that no feature has asked for yet. */
+  private readonly ready = new Map<string, Map<string, Progress>>()
+  private readonly locks = new Map<string, { readonly lock: Semaphore.Semaphore; users: number }>()
+
+  constructor(of: Options) {
+    const { shown } = of
+    this.of = {
+      ...of,
+      shown: (stored) => {
+        this.runes += stored.length
+        return shown(stored)
+      }
+    }
+    for (const stream of of.streams) if (this.foldsOf(stream).length > 0) this.waiting.add(stream)
+    this.total = this.waiting.size
+  }
+
+  get reading(): Reading {
+    return {
+      streams: this.total,
+      read: this.total - this.waiting.size,
+      runes: this.runes,
+      unreadable: Array.from(this.unreadable, ([stream, message]) => ({ stream, message }))
+    }
+  }
+
+  /** Whether a feature is a fold of the stream. */
+  isFolded(stream: string): boolean {
+    return this.of.folds.some((fold) => fold.of?.(stream) ?? true)
+  }
+
+  readonly recover = <F extends Folds>(stream: string, folds: F): Effect.Effect<RecoveredAll<F>, StorageError> =>
+    this.alone(
+      stream,
+      Effect.tapError(this.states(stream, folds), ({ message }) =>
+        Effect.sync(() => this.unreadable.set(stream, message))
+      )
+    )
+
+  private states<F extends Folds>(stream: string, folds: F): Effect.Effect<RecoveredAll<F>, StorageError> {
+    return Effect.gen({ self: this }, function* () {
+      const entries = Object.entries(folds)
+      yield* this.readTogether(
+        stream,
+        entries.map(([, fold]) => fold)
+      )
+      const states: Array<readonly [key: string, state: Recovered<unknown>]> = []
+      for (const [key, fold] of entries) {
+        const one = this.taken(stream, fold) ?? (yield* begin(this.of, stream, fold))
+        if (one.thrown === undefined) yield* goOn(this.of, yield* this.at(stream), [one])
+        if (one.thrown !== undefined) return yield* thrownBy(one, stream)
+        states.push([key, one.at])
+      }
+      return Object.fromEntries(states) as RecoveredAll<F>
+    })
+  }
+
+  /** Goes on from the snapshots over the runes since then, and keeps the states anew: apart from what lives. */
+  refresh(stream: string): Effect.Effect<void, StorageError> {
+    return Effect.gen({ self: this }, function* () {
+      const all = yield* Effect.forEach(this.foldsOf(stream), (fold) => begin(this.of, stream, fold))
+      yield* goOn(this.of, yield* this.at(stream), all)
+      yield* this.keepAll(stream, all)
+    })
+  }
+
+  private foldsOf(stream: string): ReadonlyArray<AnyFold> {
+    return this.of.folds.filter((fold) => fold.of?.(stream) ?? true)
+  }
+
+  private at(stream: string) {
+    // the head first: a rune of the stream that lands meanwhile lies beyond it
+    return Effect.flatMap(this.of.head, (head) =>
+      Effect.map(this.of.newest(stream), (newest): Standing => ({ stream, newest, head }))
+    )
+  }
+
+  /** The first time that a feature asks for one of its folds, all folds of the stream read it. */
+  private readonly readTogether = Effect.fnUntraced(
+    { self: this },
+    function* (this: StreamReader, stream: string, asked: ReadonlyArray<AnyFold>) {
+      const named = this.foldsOf(stream)
+      if (this.begun.has(stream) || !asked.some((fold) => named.includes(fold))) return
+      this.begun.add(stream)
+      const others = asked.filter((fold) => !named.includes(fold))
+      yield* Effect.gen({ self: this }, function* () {
+        const all = yield* Effect.forEach([...named, ...others], (fold) => begin(this.of, stream, fold))
+        yield* goOn(this.of, yield* this.at(stream), all)
+        yield* this.keepAll(stream, all)
+        this.ready.set(stream, new Map(all.map((one) => [one.fold.name, one])))
+      }).pipe(Effect.ensuring(Effect.sync(() => this.waiting.delete(stream))))
+    }
+  )
+
+  /** The state is the asker's alone from here on. */
+  private taken(stream: string, fold: AnyFold): Progress | undefined {
+    const ready = this.ready.get(stream)
+    const one = ready?.get(fold.name)
+    if (ready === undefined || one?.fold !== fold) return undefined
+    ready.delete(fold.name)
+    if (ready.size === 0) this.ready.delete(stream)
+    return one
+  }
+
+  private readonly keepAll = Effect.fnUntraced(
+    { self: this },
+    function* (this: StreamReader, stream: string, all: ReadonlyArray<Progress>) {
+      for (const { at, fold, thrown } of all) {
+        if (thrown !== undefined || at.read < WORTH_KEEPING) continue
+        try {
+          this.of.keep(snapshotOf(stream, fold, at.state, at.eventId))
+        } catch (cause) {
+          yield* Effect.logError(`no snapshot of the ${fold.name} of ${stream} can be kept`, cause)
+        }
+        yield* Effect.yieldNow
+      }
+    }
+  )
+
+  /** One reader of a stream at a time. */
+  private alone<A, E>(stream: string, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
+    return Effect.suspend(() => {
+      const known = this.locks.get(stream) ?? { lock: Semaphore.makeUnsafe(1), users: 0 }
+      known.users += 1
+      this.locks.set(stream, known)
+      return known.lock.withPermit(read).pipe(
+        Effect.ensuring(
+          Effect.sync(() => {
+            known.users -= 1
+            if (known.users === 0) this.locks.delete(stream)
+          })
+        )
+      )
+    })
+  }
+}

@@ -1,0 +1,32 @@
+/**
+ * StoreReads: what is read of stores on this thread: each rune whose payload a query gave.
+ */
+import { Effect, type Scope } from "effect"
+import { StatementSync } from "node:sqlite"
+
+export interface StoreReads {
+  /** Payloads by the position of their runes, in the order in which they were read. */
+  readonly runes: Array<number>
+  /** The bytes of payload that each query gave. */
+  readonly bytes: Array<number>
+}
+
+/** Counts for as long as the scope is open. */
+export const count: Effect.Effect<StoreReads, never, Scope.Scope> = Effect.map(
+  Effect.acquireRelease(
+    Effect.sync(() => {
+      const { all } = StatementSync.prototype
+      const reads: StoreReads = { runes: [], bytes: [] }
+      StatementSync.prototype.all = function (this: StatementSync, ...parameters: Parameters<typeof all>) {
+        const rows = all.apply(this, parameters)
+        const runes = rows.filter((row) => typeof row["event_id"] === "number" && typeof row["payload"] === "string")
+        reads.runes.push(...runes.map((row) => Number(row["event_id"])))
+        if (runes.length > 0) reads.bytes.push(runes.reduce((all, row) => all + String(row["payload"]).length, 0))
+        return rows
+      } as typeof all
+      return { reads, all }
+    }),
+    ({ all }) => Effect.sync(() => void (StatementSync.prototype.all = all))
+  ),
+  ({ reads }) => reads
+)
