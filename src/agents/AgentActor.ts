@@ -24,7 +24,7 @@ import { joined, move } from "../event-actor/StateMachineActor.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { enteredBy, isActive, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
+import { enteredBy, isActive, isDisconnected, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
@@ -235,8 +235,8 @@ export const make = Effect.gen(function* () {
       const of = { conversation, agent, eventId: ref.eventId, cause: causeOf(ref), at: yield* Clock.currentTimeMillis }
       const reason = home.barred()
       if (reason !== undefined) return yield* report({ ...of, _tag: "Offline", reason, how: "stopped" })
-      // until its worker is ready for the next run
-      if (live.lost !== undefined) return
+      // until its worker is ready for the next run, which it says; its turn's end said that it is gone
+      if (isDisconnected(place.now())) return
       yield* report({ ...of, _tag: "Online" })
       if (state.state === "idle") yield* report({ ...of, _tag: "Idle" })
     })

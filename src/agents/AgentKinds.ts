@@ -27,6 +27,8 @@ const moveKinds = machineKinds(WorkerMachine, {
       runId: mayText,
       consecutiveErrors: Schema.optional(Schema.Int),
       totalErrors: Schema.optional(Schema.Int),
+      /** Said once the errors in all come near it. */
+      maxTotalErrors: Schema.optional(Schema.Int),
       /** Why it stopped for good. */
       fatal: Schema.optional(Schema.NullOr(Schema.Struct({ message: text, remedy: textOrNull })))
     }

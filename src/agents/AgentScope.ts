@@ -25,6 +25,7 @@ import {
   inboxName,
   type InboxState,
   isActive,
+  isDisconnected,
   lifeName,
   type LifeState,
   toolsName,
@@ -411,7 +412,8 @@ export class AgentScope {
         _tag: "Ended",
         turnId,
         outcome,
-        output: TurnActor.outputOf(rune)
+        output: TurnActor.outputOf(rune),
+        died: TurnActor.hasDied(rune)
       }))
     })
 
@@ -536,6 +538,7 @@ export class AgentScope {
       conversation,
       agent: this.name,
       online: (life.state === "idle" || life.state === "running_turn") && home.barred() === undefined,
+      disconnected: isDisconnected(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
       spent: Budget.exhausted(budget, life.spent) !== undefined,
       can,

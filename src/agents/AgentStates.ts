@@ -107,6 +107,13 @@ export class Siblings {
   }
 }
 
+/** Before a worker is ready for a run again. */
+const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
+
+/** Its process died in its last turn, and its worker is not ready for the next run yet. */
+export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; readonly worker: WorkerState }): boolean =>
+  turn.data.ended?.died === true && worker.now !== undefined && UNREADY.has(worker.now.state)
+
 /** A turn works, or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
   state === "streaming" || state === "tool_executing"

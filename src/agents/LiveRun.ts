@@ -28,8 +28,6 @@ export class LiveRun {
   turnId: string | undefined = undefined
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
-  /** The turn in which its process died, until its worker is ready for the next run: the agent is disconnected. */
-  lost: string | undefined = undefined
   /** What it has said in the turn since its last tool call; what comes after the limit is left out. */
   private said = ""
   /** By our id. */

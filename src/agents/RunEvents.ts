@@ -307,9 +307,14 @@ export class RunEvents implements RunSink {
       const turnId = live.turnId ?? ""
       const ending: Ending = isDone
         ? { _tag: "response_done", turnId, finalOutput: Excerpt.text(this.lines, MAX_ANSWER), usage: this.usage }
-        : { _tag: "stream_error", turnId, errorType: WHY[outcome._tag], message: wordsOf(outcome), retry: true }
-      const isDead = live.turnId !== undefined && !isDone && outcome._tag !== "Uncounted" && !live.isEnding(runId)
-      if (isDead) live.lost = live.turnId
+        : {
+            _tag: "stream_error",
+            turnId,
+            errorType: WHY[outcome._tag],
+            message: wordsOf(outcome),
+            retry: true,
+            ...(outcome._tag === "Uncounted" || live.isEnding(runId) ? {} : { died: true })
+          }
       // not where a run starts: what it says first comes before it counts as started
       this.lines = ""
       const exit: ToolsMessage = { _tag: "Exited", runId, outcome, spent: this.takeSpent(), ending }

@@ -139,6 +139,12 @@ export const outputOf = (any: Said | undefined): string => {
   }
 }
 
+/** Whether a turn's last rune says that its process died in it. */
+export const hasDied = (any: Said | undefined): boolean => {
+  const event = any === undefined ? undefined : readTurn(any)?.payload.event
+  return event?._tag === "stream_error" && event.died === true
+}
+
 /** A run that is being ended, and has not within its grace and this, is killed. */
 const PATIENCE = Duration.minutes(1)
 
@@ -390,7 +396,7 @@ export const make = Effect.gen(function* () {
 
   const told = Effect.fnUntraced(function* ({ counted, data, output, ref }: Extract<Act, { _tag: "Ended" }>) {
     const { messageIds, unfinished } = data
-    const { outcome, reason } = data.ended!
+    const { died, outcome, reason } = data.ended!
     const turnId = data.turnId!
     yield* home.turnEnded(agent, turnId, counted, ref)
     const { eventId } = ref
@@ -403,9 +409,9 @@ export const make = Effect.gen(function* () {
       turnId,
       messageIds
     }
-    // its process died in it: the agent is gone before its turn is over
+    // the agent is gone before its turn is over
     const why = reason ?? "its process died"
-    if (live.lost === turnId) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
+    if (died === true) yield* report({ ...of, _tag: "Offline", reason: why, how: "disconnected" })
     yield* report({ ...of, _tag: "TurnEnded", outcome, reason, output, again: unfinished.length > 0 })
   })
 

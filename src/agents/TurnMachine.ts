@@ -46,7 +46,9 @@ export const Event = Schema.Union([
     errorType: Schema.String,
     message: Schema.String,
     /** What it was asked is offered again. */
-    retry: Schema.optional(Schema.Boolean)
+    retry: Schema.optional(Schema.Boolean),
+    /** Its run's process died in it: the agent is disconnected until its worker is ready for the next run. */
+    died: Schema.optional(Schema.Boolean)
   }),
   /** Every call has its result; `continue` asks the provider again. */
   Schema.TaggedStruct("tools_finished", {
@@ -110,7 +112,7 @@ export interface Data {
   /** What of them is not done, and is offered again where no turn is active. */
   readonly unfinished: ReadonlyArray<string>
   /** How the last turn ended; null while one is active, and before the first. */
-  readonly ended: { readonly outcome: Outcome; readonly reason: string | null } | null
+  readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
   /** When the turn started, ms since the epoch. */
   readonly startedAt: number | null
   readonly pendingCalls: ReadonlyArray<string>
@@ -190,7 +192,7 @@ const takes = (
   turnId === steer.turnId || (steer.messageIds.length > 0 && steer.messageIds.every((id) => messageIds.includes(id)))
 
 /** A turn's end: what is left of it. */
-const over = (data: Data, outcome: Outcome, reason: string | null, again: boolean): Partial<Data> => ({
+const over = (data: Data, outcome: Outcome, reason: string | null, again: boolean) => ({
   ended: { outcome, reason },
   unfinished: again ? data.unfinished : []
 })
@@ -257,10 +259,11 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       ...(event.continue ? {} : over(data, "completed", null, false))
     })),
     complete: (data) => ({ ...data, ...over(data, "completed", null, false) }),
-    fail: update(["stream_error", "tool_crash"], (data, event) => ({
-      ...data,
-      ...over(data, "error", event.message, event.retry === true)
-    })),
+    fail: update(["stream_error", "tool_crash"], (data, event) => {
+      const { ended, unfinished } = over(data, "error", event.message, event.retry === true)
+      const died = event._tag === "stream_error" && event.died === true
+      return { ...data, unfinished, ended: died ? { ...ended, died } : ended }
+    }),
     interrupt: update("interrupt", (data, event) => ({
       ...data,
       ...over(data, "interrupted", event.reason, event.keep === true)

@@ -7,6 +7,7 @@
  * cut at its old end and says so.
  */
 import { Schema } from "effect"
+import { isNear, warning } from "../domain/ErrorLimit.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
@@ -237,6 +238,8 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   const left = lines.length - told.length
   if (left > 0)
     told.unshift({ eventId: 0, at: told[0]!.at, text: `… ${left} earlier steps: agentd log --agent ${agent.agent}` })
+  const near = agent.state !== "Stopped" && isNear(agent)
+  if (near) told.push({ eventId: agent.restsOn, at: told.at(-1)?.at ?? agent.since, text: warning(agent) })
   const present = agent.state === "Stopped" ? [] : WhyTurn.present(now)
   told.push(...present)
   const isTold = agent.state === "Stopped" ? agent.detail !== QUEUED : agent.state === "CoolingDown"

@@ -319,10 +319,8 @@ export const make = Effect.gen(function* () {
 
   /** Says when the next run may begin; what comes later is looked at as it comes. */
   const buildPrompt = Effect.fnUntraced(function* (self: Handle, { data }: WorkerSnapshot) {
-    if (live.lost !== undefined) {
-      live.lost = undefined
-      yield* self.tell({ _tag: "Ready" })
-    }
+    // it was disconnected
+    if (place.now().turn.data.ended?.died === true) yield* self.tell({ _tag: "Ready" })
     const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
     const wait = untilDue(data, Duration.toMillis(config().minRunInterval), now)
     if (wait > 0) yield* Effect.sleep(wait)

@@ -8,6 +8,7 @@
  */
 import { Schema } from "effect"
 import { Outcome, type UncountedReason } from "../backends/Outcome.ts"
+import { isNear } from "../domain/ErrorLimit.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import type { Said } from "../event-log/EventKinds.ts"
 import { readTurn } from "./TurnKinds.ts"
@@ -287,6 +288,8 @@ const live = {
 const signals = stale("UrgentMessage", "WorkArrived")
 const past = stale("SessionExited", "GraceExceeded")
 
+const errorsOf = ({ limits: { maxTotalErrors }, totalErrors }: Data) => ({ maxTotalErrors, totalErrors })
+
 export const Worker = define<State, Event, Data, Action, Kind>()({
   name: "worker",
   initial: "Initializing",
@@ -367,6 +370,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       runId: data.runId,
       consecutiveErrors: data.consecutiveErrors,
       totalErrors: data.totalErrors,
+      ...(isNear(errorsOf(data)) ? { maxTotalErrors: data.limits.maxTotalErrors } : {}),
       fatal: data.fatal
     })
   },

@@ -7,6 +7,7 @@
 import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
+import { warning, warnsAt } from "../domain/ErrorLimit.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
@@ -66,6 +67,23 @@ const read = reader(told)
 
 type Told = RuneOf<typeof told>
 type ToldOf<K extends Told["kind"]> = Extract<Told, { readonly kind: K }>
+
+/** The error after which few are left until its agent stops for good. */
+const nearing = ({ actor, from, payload, stream, to }: ToldOf<"worker.moved">): Words | undefined => {
+  const { consecutiveErrors: row = 0, event, maxTotalErrors, totalErrors: all = 0 } = payload
+  if (to !== "CoolingDown" || from === "Interrupting" || event._tag !== "SessionExited") return undefined
+  const isCounted = event.outcome._tag === "Error" || event.outcome._tag === "Timeout"
+  if (!isCounted || maxTotalErrors === undefined || all !== warnsAt(maxTotalErrors)) return undefined
+  const name = nameOf(actor)
+  return {
+    kind: "agent.nearing_limit",
+    errors: { row, all },
+    headline: `${name} has ${all} of ${maxTotalErrors} errors`,
+    reason: warning({ totalErrors: all, maxTotalErrors }),
+    remedy: `See what goes wrong: agentd why ${stream}/${name}\nOnce that is mended, count anew: agentd restart ${stream}/${name}`,
+    runId: event.runId
+  }
+}
 
 /** A worker that stopped for good; one that an operator stopped has no fatal reason. */
 const stopped = ({ actor, from, payload, to }: ToldOf<"worker.moved">): Words | undefined => {
@@ -146,7 +164,7 @@ const asked = ({ actor, eventId, kind, payload, stream }: ToldOf<"agent.asked">)
 const wordsOf = (rune: Told): Words | undefined => {
   switch (rune.kind) {
     case "worker.moved":
-      return stopped(rune)
+      return stopped(rune) ?? nearing(rune)
     case "invariant.violated":
       return violated(rune)
     case "plan.stopped":

@@ -64,11 +64,11 @@ const indented = (text: string): ReadonlyArray<string> => text.split("\n").map((
 
 /** `agent shop/builder`; what its actor is called where people have no word for it. */
 const whoOf = (alert: Alert, project: string): string => {
-  if (isAgent(alert)) return `agent ${project}/${alert.name}`
+  if (isStopped(alert) || alert.kind === "agent.nearing_limit") return `agent ${project}/${alert.name}`
   return alert.actor.startsWith("plan/") ? `goal ${project}/${alert.name}` : `${alert.actor} in ${project}`
 }
 
-const isAgent = (alert: Alert): boolean => alert.kind === "agent.stopped"
+const isStopped = (alert: Alert): boolean => alert.kind === "agent.stopped"
 
 const times = (alert: Alert): string => (alert.count > 1 ? ` (${alert.count} times)` : "")
 
@@ -91,7 +91,7 @@ const story = ({ alert, output, project, why }: Told): ReadonlyArray<string> => 
   if (output.length > 0)
     lines.push("", "Its last lines:", ...output.slice(-MAX_OUTPUT).map((line) => `  | ${plain(line)}`))
   if (alert.remedy !== null) lines.push("", "What to do:", ...indented(alert.remedy))
-  if (isAgent(alert)) lines.push("", "Start it again:", `  agentd start ${plain(address)}`)
+  if (isStopped(alert)) lines.push("", "Start it again:", `  agentd start ${plain(address)}`)
   return lines
 }
 

@@ -68,8 +68,8 @@ export class Presence {
     }
   }
 
-  settle({ agent, busy, conversation, online, spent }: Member): void {
-    Object.assign(this.of(conversation, agent), { online, busy, spent })
+  settle({ agent, busy, conversation, disconnected = false, online, spent }: Member): void {
+    Object.assign(this.of(conversation, agent), { online: online && !disconnected, busy, spent })
   }
 
   set(conversation: string, agent: string, change: { online?: boolean; busy?: boolean; aliveAt?: number }): void {

@@ -7,7 +7,7 @@
  * begun again under the same id.
  */
 import { Effect } from "effect"
-import type { AgentPort, Fate } from "../domain/AgentPort.ts"
+import type { AgentPort, Fate, Member } from "../domain/AgentPort.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import { holder, seatsOf } from "./ChannelState.ts"
 import type { ChannelActor } from "./ChannelActor.ts"
@@ -55,6 +55,8 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, actor: ChannelAc
   const later = fates.slice(1)
   const goesOn = later.some(([, { _tag }]) => _tag === "Carried" || _tag === "Waiting" || _tag === "Ended")
   for (const [messageId, fate] of fates) {
+    // the channel had not heard of it: the agent is gone before its turn is over
+    if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
     // One that was taken back said nothing, and stays new.
     const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
@@ -82,8 +84,16 @@ const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: Ch
   }
 })
 
-const settleChannel = Effect.fnUntraced(function* (agents: Agents, registry: ChannelRegistry, actor: ChannelActor) {
+const settleChannel = Effect.fnUntraced(function* (
+  agents: Agents,
+  registry: ChannelRegistry,
+  actor: ChannelActor,
+  members: ReadonlyArray<Member>
+) {
   const { conversation } = actor.channel
+  for (const { agent, disconnected } of members) {
+    if (disconnected === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
+  }
   // The turn first: what it came to is posted even if its agent has gone since.
   yield* settleTurn(agents, actor)
   for (const agent of Object.keys(actor.channel.seats)) {
@@ -97,8 +107,9 @@ const settleChannel = Effect.fnUntraced(function* (agents: Agents, registry: Cha
 
 export const settle = Effect.fnUntraced(function* (agents: Agents, registry: ChannelRegistry) {
   for (const conversation of registry.conversations) {
-    for (const member of yield* agents.members(conversation)) registry.presence.settle(member)
-    for (const actor of registry.of(conversation)) yield* settleChannel(agents, registry, actor)
+    const members = yield* agents.members(conversation)
+    for (const member of members) registry.presence.settle(member)
+    for (const actor of registry.of(conversation)) yield* settleChannel(agents, registry, actor, members)
   }
   registry.settle()
 })

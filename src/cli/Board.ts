@@ -2,6 +2,7 @@
  * Board: the coding sessions and the agents on one page, what waits for a person
  * first. Pure; `ps` prints it once, `watch` again and again.
  */
+import { isNear, warning } from "../domain/ErrorLimit.ts"
 import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo } from "../domain/Messages.ts"
 import { inWorld } from "./Hint.ts"
 import { age, type Cell, cut, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
@@ -12,14 +13,15 @@ const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
 
 /** What it does or waits for, and when it goes on by itself. */
 const detail = (agent: AgentInfo, now: number, world: string | null): string => {
-  const text = inWorld(plain(agent.detail), world)
+  const warned = isNear(agent) && agent.state !== "Stopped" ? `${warning(agent)}; ` : ""
+  const text = warned + inWorld(plain(agent.detail), world)
   if (agent.nextAt === null) return text
   const wait = agent.nextAt > now ? `goes on in ${age(agent.nextAt - now)}` : "goes on now"
   return text === "" ? wait : `${wait}; ${text}`
 }
 
 export const rowOf = (agent: AgentInfo, now: number, world: string | null = null): ReadonlyArray<Cell> => {
-  const failing = agent.consecutiveErrors > 0
+  const failing = agent.consecutiveErrors > 0 || isNear(agent)
   return [
     { text: `${agent.project}/${agent.agent}`, colour: "bold" },
     { text: agent.state, colour: stateColour(agent.state) },

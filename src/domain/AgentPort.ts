@@ -41,13 +41,22 @@ export type Fate =
   /** A turn works on it, or a run is being started that will. */
   | { readonly _tag: "Carried"; readonly turnId: string }
   /** The turn is over. Where it was lost, or a quota ended it, it waits again instead, under the same id. */
-  | { readonly _tag: "Ended"; readonly turnId: string; readonly outcome: TurnOutcome; readonly output: string }
+  | {
+      readonly _tag: "Ended"
+      readonly turnId: string
+      readonly outcome: TurnOutcome
+      readonly output: string
+      /** Its process died in it: the agent was disconnected. */
+      readonly died?: boolean
+    }
   /** Taken back before any turn carried it, or dropped by a person's interrupt. */
   | { readonly _tag: "Dropped" }
 
 export interface Member extends Address {
   /** It is started, and its conversation takes work. Else it is OFFLINE. */
   readonly online: boolean
+  /** Its process died in a turn, and its worker is not ready for the next run yet. */
+  readonly disconnected?: boolean
   /** A turn is active, or a run is being started for one. */
   readonly busy: boolean
   /** Its budget, or its conversation's, is spent. */

@@ -28,8 +28,8 @@ export const openLog = (options: Options) =>
 export const copyOf = Effect.fnUntraced(function* (log: TestLog, holds: (rune: Rune) => boolean) {
   const copy = yield* memoryLog
   for (const rune of yield* log.tail({}, 100_000)) {
-    const { actor, from, kind, payload, stream, to, trigger } = rune
-    if (holds(rune)) yield* copy.append([{ actor, from, kind, payload, stream, to, trigger }])
+    const { actor, from, kind, moves, payload, stream, to, trigger } = rune
+    if (holds(rune)) yield* copy.append([{ actor, from, kind, moves, payload, stream, to, trigger }])
   }
   return copy
 })

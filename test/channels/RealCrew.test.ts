@@ -17,6 +17,8 @@ import * as Channels from "../../src/channels/Channels.ts"
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
+import { copyOf } from "../agents/TestLog.ts"
 import * as Agents from "../agents/World.ts"
 
 const agent = (name: string) => ({
@@ -127,7 +129,9 @@ describe("channels on real agents", () => {
 
   it.live("in a paused conversation nobody speaks; what was said is heard after it", () =>
     Effect.gen(function* () {
-      const { daemon, world } = yield* setUp({ pm: [{ steps: [{ say: "Here.\nTURN_COMPLETE" }] }, done], dev: [done] })
+      // what is posted while it hears the first steers it to another turn
+      const here = { steps: [{ say: "Here.\nTURN_COMPLETE" }] }
+      const { daemon, world } = yield* setUp({ pm: [here, here, done], dev: [done] })
       const shown = daemon.channels.show("reviews", world.caller)
       yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "QUEUED"))
       yield* daemon.fleet.pause("", { inFlight: "complete", reason: "" }, world.caller)
@@ -174,6 +178,43 @@ describe("channels on real agents", () => {
         ])
         assert.strictEqual(dies.played().length, rejoin ? 2 : 1)
       }).pipe(Effect.scoped)
+    )
+  }
+
+  // each is the first rune of its append: what was appended before it is whole
+  const isLeft = ({ actor, to }: Rune) => actor === "seat/reviews/pm" && to === "OFFLINE"
+  const isBack = ({ actor, trigger }: Rune) => actor === "worker/pm" && trigger === "BackoffElapsed"
+  for (const [when, isFirst] of [
+    ["before its channel has heard of it", isLeft],
+    ["before its agent is back", isBack]
+  ] as const) {
+    it.live(
+      `kill -9 after a process died in its turn, ${when}: the seat was disconnected, and is not queued again`,
+      () =>
+        Effect.gen(function* () {
+          const dies = ScriptedBackend.make([
+            { steps: [{ _tag: "Started" }], exitAfter: "20 millis", outcome: { _tag: "Error", detail: "exit code 1" } }
+          ])
+          const { daemon, home, reviews, world } = yield* setUp({ pm: dies, dev: [done] })
+          yield* daemon.channels.post("reviews", "Look at #42", world.caller)
+          const runes = Stream.runCollect(world.log.read({}))
+          const cut = (yield* Agents.until(runes, (all) => all.some(isFirst))).find(isFirst)!.eventId
+          yield* daemon.stop
+          const log = yield* copyOf(world.log, ({ eventId }) => eventId < cut)
+          const scripts = ScriptedBackend.make([{ turns: [done, done] }])
+          const later = yield* open(new Agents.World(log, () => Effect.succeed(scripts), world.folder))
+          yield* later.channels.configure(home, { reviews })
+          yield* Agents.until(
+            later.channels.show("reviews", world.caller),
+            ({ channel }) =>
+              channel.waits?.startsWith("what was said waits, and no agent is in the turn queue") === true
+          )
+          const moves = (yield* Stream.runCollect(log.read({ kinds: ["seat.moved"] })))
+            .filter(({ actor }) => actor === "seat/reviews/pm")
+            .map(({ payload, to }) => [to, (payload["event"] as { readonly how?: string }).how ?? ""].join(" ").trim())
+          assert.deepStrictEqual(moves.slice(moves.indexOf("ACTIVE")), ["ACTIVE", "OFFLINE disconnected", "IDLE"])
+          assert.include(yield* later.texts, ": ⚠ pm disconnected, skipping turn")
+        }).pipe(Effect.scoped)
     )
   }
 })
