@@ -8,7 +8,7 @@ import { rules } from "../../src/app/DaemonLog.ts"
 import { AdmissionState } from "../../src/event-log/AdmissionState.ts"
 import { AdmittingLog } from "../../src/event-log/AdmittingLog.ts"
 import { EventDraft } from "../../src/event-log/EventDraft.ts"
-import { chain, GENESIS, hashPayload, joinHeader, movesText, quote } from "../../src/event-log/HashChain.ts"
+import { chain, GENESIS, hashPayload, movesText, quote } from "../../src/event-log/HashChain.ts"
 import { Log, type Unit } from "../../src/event-log/Log.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
@@ -26,7 +26,12 @@ class HashingLog extends AdmittingLog {
   readonly flight = undefined
   private readonly kept: Array<Kept> = []
   private readonly chains = new Map<string, string>()
-  private readonly quoted = new Map<string | null, string>()
+  /** The rune whose names these are. */
+  private named: Rune | undefined = undefined
+  private stream = ""
+  private before = ""
+  private names = ""
+  private after = ""
 
   get durable(): number {
     return this.head
@@ -48,29 +53,34 @@ class HashingLog extends AdmittingLog {
     return true
   }
 
-  /** As the thread of the log on the disk makes it: each name is quoted once. */
-  private header({ actor, at, cause, from, kind, moves, seq, stream, to, trigger, visibility }: Rune): string {
-    return joinHeader(
-      this.quote(stream),
-      seq,
-      at,
-      this.quote(kind),
-      this.quote(actor),
-      this.quote(from),
-      this.quote(to),
-      this.quote(trigger),
-      cause === null ? "null" : `[${this.quote(cause.stream)},${cause.seq}]`,
-      movesText(moves),
-      this.quote(visibility)
-    )
+  /** Names repeat: the text around them is made once, and in the peer it is a constant. */
+  private header(rune: Rune): string {
+    const { at, cause, seq, stream } = rune
+    if (this.named === undefined || !haveOneName(rune, this.named)) this.name(rune)
+    const led =
+      cause === null ? "null" : `[${cause.stream === stream ? this.stream : quote(cause.stream)},${cause.seq}]`
+    return `${this.before}${seq},${at}${this.names}${led}${this.after}`
   }
 
-  private quote(name: string | null): string {
-    let text = this.quoted.get(name)
-    if (text === undefined) this.quoted.set(name, (text = quote(name)))
-    return text
+  private name(rune: Rune): void {
+    const { actor, from, kind, moves, stream, to, trigger, visibility } = rune
+    this.named = rune
+    this.stream = quote(stream)
+    this.before = `["rune/2",${this.stream},`
+    this.names = `,${[kind, actor, from, to, trigger].map(quote).join(",")},`
+    this.after = `,${movesText(moves)},${quote(visibility)}]`
   }
 }
+
+const haveOneName = (one: Rune, other: Rune): boolean =>
+  one.stream === other.stream &&
+  one.kind === other.kind &&
+  one.actor === other.actor &&
+  one.from === other.from &&
+  one.to === other.to &&
+  one.trigger === other.trigger &&
+  one.visibility === other.visibility &&
+  one.moves.length + other.moves.length === 0
 
 export const layer = Layer.effect(
   Log,

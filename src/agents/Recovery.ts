@@ -6,7 +6,7 @@
  * damaged one) is set aside with the reason and touches no other agent; a stream that
  * cannot be read touches no other conversation.
  */
-import { Effect, Stream } from "effect"
+import { Effect } from "effect"
 import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
@@ -179,10 +179,6 @@ export const recover = Effect.gen(function* () {
 
 /** One agent, folded again: how the log left it. */
 export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
-  const records: Records = new Map([[conversation, freshProject(conversation, "", "")]])
-  const own = (rune: Rune) => rune.actor.split("/")[1] === name
-  yield* Stream.runForEach(Stream.filter(log.read({ stream: conversation, kinds: AgentRecovery.kinds }), own), (rune) =>
-    Effect.sync(() => apply(records, rune))
-  )
-  return records.get(conversation)!.agents.get(name) ?? freshAgent(name)
+  const { state } = (yield* log.recover(conversation, { project })).project
+  return state?.agents.get(name) ?? freshAgent(name)
 })

@@ -30,7 +30,7 @@ import { MailQueue } from "./MailQueue.ts"
 import { Member } from "./Member.ts"
 import { RoomQueue } from "./RoomQueue.ts"
 import { ScopeLife } from "./ScopeLife.ts"
-import type { ScopeUnit } from "./ScopeUnit.ts"
+import { added, type ScopeUnit } from "./ScopeUnit.ts"
 import type { Turn } from "./TurnScheduler.ts"
 import { Undone } from "./Undone.ts"
 
@@ -122,7 +122,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /** Takes it whatever waits. */
   push(member: Member, item: unknown): void {
     member.waiting += 1
-    ;(this.mail ??= new MailQueue()).push(member, item)
+    if (this.mail === undefined) this.mail = new MailQueue([member, item])
+    else this.mail.push(member, item)
     if (this.status === "running") this.wake()
     else this.wait()
   }
@@ -311,7 +312,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   /** In front of what waits: member and message in pairs, oldest first. */
   private putBack(pairs: ReadonlyArray<unknown>): void {
-    ;(this.mail ??= new MailQueue()).putBack(pairs)
+    ;(this.mail ??= new MailQueue([])).putBack(pairs)
   }
 
   private postpone(member: Member, item: unknown): void {
@@ -363,12 +364,11 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   /** To other scopes, before it is durable: who hears of it appends behind it, in the one order of the log. */
   private send(unit: ScopeUnit): void {
-    const sent: Array<Mail> = (unit.sent = [])
     for (const { cause, tell } of unit.outbox!) {
       const target = tell.to as Member
       const mail = new Mail(tell.message, cause)
       mail.behind = unit.behind
-      sent.push(mail)
+      unit.sent = added(unit.sent, mail)
       if (target.scope.isOpen && !target.isRemoved) target.scope.push(target, mail)
       else (unit.lost ??= []).push({ member: target, mail })
     }

@@ -87,13 +87,11 @@ export class Macrostep implements Context {
     this.firstId = log.head + 1
     this.firstSeq = log.seqOf(scope.stream) + 1
     this.asked = item instanceof Ask ? item : undefined
+    let isOver = false
     try {
       const message = isMail ? item.message : item
       const why = this.decide(member, message, isMail ? item.cause : null)
-      if (why === "postpone") {
-        unit.drop()
-        return undefined
-      }
+      if (why === "postpone") return undefined
       this.asked = undefined
       // only an asker reads why a message was stale
       if (why !== undefined)
@@ -106,13 +104,12 @@ export class Macrostep implements Context {
         const refused = log.refuses(unit)
         if (refused !== undefined) unit.refuse(refused)
       }
-    } catch (defect) {
-      unit.drop()
-      throw defect
+      isOver = true
     } finally {
       if (this.inner.length > 0) this.inner = []
+      // refused, or thrown away
+      if (!isOver || unit.isRefused) unit.drop()
     }
-    if (unit.isRefused) unit.drop()
     return unit
   }
 

@@ -13,7 +13,7 @@ const COMPACT_FROM = 2_048
 
 export class MailQueue {
   /** Member and message, in pairs. */
-  private back: Array<unknown> = []
+  private back: Array<unknown>
   private first = 0
   /** What came back: message and member in pairs, the next one last. */
   private front: Array<unknown> = []
@@ -22,6 +22,11 @@ export class MailQueue {
   /** What `take` took last. */
   member: Member = undefined as never
   item: unknown = undefined
+
+  /** `pairs`: what waits from the start, member and message in turn; the queue's own from here on. */
+  constructor(pairs: Array<unknown>) {
+    this.back = pairs
+  }
 
   get size(): number {
     return (this.back.length - this.first + this.front.length) / 2

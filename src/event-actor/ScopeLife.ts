@@ -26,6 +26,9 @@ import { ScopeIncarnation } from "./ScopeIncarnation.ts"
 /** Mail waits so long (ms) for a scope that is down. */
 export const DOWN_AT_MOST = 10_000
 
+/** Read with each start and each end: text would be parsed each time. */
+const GRACE = Duration.seconds(5)
+
 /** A scope has one supervisor: it was started while it runs. */
 export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
   scope: Schema.String,
@@ -98,7 +101,7 @@ export abstract class ScopeLife<R> {
     return this.options.restart ?? "permanent"
   }
   get shutdown(): NonNullable<ChildSpec["shutdown"]> {
-    return this.options.shutdown ?? "5 seconds"
+    return this.options.shutdown ?? GRACE
   }
 
   get isRunning(): boolean {
@@ -192,6 +195,7 @@ export abstract class ScopeLife<R> {
     this.system.warn(message, Cause.empty)
     this.beDown(incarnation)
     incarnation.report()
+    this.wait()
   }
 
   /** Where nothing is on its way and nothing runs, the end is reported. */
@@ -201,6 +205,8 @@ export abstract class ScopeLife<R> {
     if (incarnation.wanted !== "kill" && (this.isOnTheWay || !incarnation.isQuiet)) return
     this.beDown(incarnation)
     if (incarnation.isQuiet) incarnation.report()
+    // a supervisor that brings it back at once leaves nothing to wait for
+    this.wait()
   }
 
   private beDown({ ending: end, wanted }: ScopeIncarnation): void {
@@ -213,7 +219,6 @@ export abstract class ScopeLife<R> {
     if (!comesBack) this.failAsks("stopped")
     // it has ended of itself, and stays down
     if (!comesBack && !isAsked) this.beGone()
-    else this.wait()
   }
 
   /** Mail waits for a scope that is down, but not for ever. */

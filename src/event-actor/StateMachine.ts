@@ -169,6 +169,19 @@ const refused = {
 export const branchesOf = <S, G, U, A, K>(cell: Cell<S, G, U, A, K>): ReadonlyArray<Branch<S, G, A, K>> =>
   typeof cell === "string" ? [] : "to" in cell.then ? [cell.then as Branch<S, G, A, K>] : cell.then
 
+const NONE: ReadonlyArray<never> = []
+
+/** The first branch whose guard holds. */
+const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
+  { guards }: Machine<S, E, D, A>,
+  then: Then<S, string, A["_tag"], string>,
+  data: D,
+  event: E
+): Branch<S, string, A["_tag"], string> => {
+  if ("to" in then) return then
+  return then.find(({ when }) => when === undefined || guards[when]!(data, event))!
+}
+
 /** One event. Pure and total: the same pair always steps the same, a refusal changes no data. */
 export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
@@ -181,9 +194,7 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   if (cell === undefined) return refused.illegal
   if (typeof cell === "string") return refused[cell]
   const next = cell.set === undefined ? data : machine.updates[cell.set]!(data, event)
-  const taken = branchesOf(cell).find(
-    (branch) => branch.when === undefined || machine.guards[branch.when]!(next, event)
-  )!
+  const taken = takenOf(machine, cell.then, next, event)
   const kind = taken.rune ?? machine.rune
   const moved: Went<S, D, A> = {
     _tag: "Moved",
@@ -192,7 +203,7 @@ export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
     data: next,
     kind,
     payload: { ...machine.fields[kind]?.(next, event), event },
-    actions: (taken.act ?? []).map((tag) => machine.actions[tag](next, event)),
+    actions: taken.act === undefined ? NONE : taken.act.map((tag) => machine.actions[tag](next, event)),
     reenter: taken.reenter === true
   }
   const passes = machine.passing?.[taken.to]

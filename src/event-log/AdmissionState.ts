@@ -29,10 +29,15 @@ const SEALED: Stop = { rule: "sealed", message: "the conversation is closed, and
 
 /** The streams that one unit moves, and their states after it: nearly always one stream. */
 class Moves {
+  readonly unit: Unit
   stream = ""
   state: StreamState | undefined = undefined
   /** The streams besides that one. */
   others: Map<string, StreamState> | undefined = undefined
+
+  constructor(unit: Unit) {
+    this.unit = unit
+  }
 
   get(stream: string): StreamState | undefined {
     return stream === this.stream ? this.state : this.others?.get(stream)
@@ -61,8 +66,8 @@ export class AdmissionState {
   /** Oldest first, as the appends are on their way. */
   private ahead: Array<Replaced | undefined> = []
   private first = 0
-  /** The unit that was checked last, and what it leads to. */
-  private checked: { readonly unit: Unit; readonly moves: Moves } | undefined = undefined
+  /** What the unit leads to that was checked last. */
+  private checked: Moves | undefined = undefined
 
   constructor(options: {
     readonly guard: InvariantGuard
@@ -105,30 +110,24 @@ export class AdmissionState {
   }
 
   refuses(unit: Unit): RuneRefused | undefined {
-    const moves = new Moves()
+    const moves = new Moves(unit)
     for (const rune of unit.runes) {
       const refused = this.admit(rune, moves)
       if (refused !== undefined) return refused
     }
-    this.checked = { unit, moves }
+    this.checked = moves
     return undefined
   }
 
   /** The unit is appended. `isDurable`: no failure can undo it. */
   take(unit: Unit, isDurable: boolean): void {
     this.inOrder(unit)
-    const moves = this.checked?.unit === unit ? this.checked.moves : this.movesOf(unit)
+    const moves = this.checked?.unit === unit ? this.checked : this.movesOf(unit)
     this.checked = undefined
+    if (!isDurable) this.ahead.push(this.replacedBy(moves))
     const { others, state, stream } = moves
-    if (state !== undefined) {
-      const replaced = [stream, this.streams.get(stream)]
-      this.streams.set(stream, state)
-      for (const [stream, state] of others ?? NONE) {
-        replaced.push(stream, this.streams.get(stream))
-        this.streams.set(stream, state)
-      }
-      if (!isDurable) this.ahead.push(replaced)
-    } else if (!isDurable) this.ahead.push(NONE)
+    if (state !== undefined) this.streams.set(stream, state)
+    if (others !== undefined) for (const [stream, state] of others) this.streams.set(stream, state)
     this.head += unit.runes.length
   }
 
@@ -161,6 +160,13 @@ export class AdmissionState {
     this.checked = undefined
   }
 
+  private replacedBy({ others, state, stream }: Moves): Replaced {
+    if (state === undefined) return NONE
+    const replaced = [stream, this.streams.get(stream)]
+    for (const stream of others?.keys() ?? NONE) replaced.push(stream, this.streams.get(stream))
+    return replaced
+  }
+
   private admit(rune: Rune, moves: Moves): RuneRefused | undefined {
     const { stream } = rune
     const state = moves.get(stream) ?? this.streams.get(stream)
@@ -184,7 +190,7 @@ export class AdmissionState {
   }
 
   private movesOf(unit: Unit): Moves {
-    const moves = new Moves()
+    const moves = new Moves(unit)
     for (const rune of unit.runes) this.move(rune, moves.get(rune.stream) ?? this.streams.get(rune.stream), moves)
     return moves
   }

@@ -56,8 +56,12 @@ class PlainNames {
       this.has(to) &&
       this.has(trigger) &&
       this.has(cause?.stream) &&
-      (moves === undefined || (moves.length <= MAX_MOVES && moves.every((name) => this.has(name))))
+      (moves === undefined || moves.length === 0 || this.haveAll(moves))
     )
+  }
+
+  private haveAll(moves: ReadonlyArray<string>): boolean {
+    return moves.length <= MAX_MOVES && moves.every((name) => this.has(name))
   }
 }
 

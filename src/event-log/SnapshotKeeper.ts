@@ -4,7 +4,8 @@
  * folds go on from their snapshots over them, apart from the states that live.
  *
  * Guarantees: nothing waits for the keeper; one stream at a time, page by page; at the
- * log's end it takes a bounded time.
+ * log's end it takes a bounded time. Large states, which would hold up the event loop, are
+ * kept at a start that has read much, and at the log's end.
  */
 import { Clock, Effect, Queue } from "effect"
 import { type StreamReader, WORTH_KEEPING } from "./StreamReader.ts"
@@ -35,7 +36,7 @@ export class SnapshotKeeper {
 
   /** Runs beside everything else. */
   readonly run: Effect.Effect<never> = Effect.forever(
-    Effect.flatMap(Queue.take(this.due), (stream) => this.keep(stream))
+    Effect.flatMap(Queue.take(this.due), (stream) => (this.reader.isLarge(stream) ? Effect.void : this.keep(stream)))
   )
 
   /** Those that changed most go first. */
@@ -50,8 +51,8 @@ export class SnapshotKeeper {
 
   private keep(stream: string): Effect.Effect<void> {
     this.runes.delete(stream)
-    return Effect.catch(this.reader.refresh(stream), (error) =>
-      Effect.logWarning(`the snapshots of ${stream} cannot be kept: ${error.message}`)
-    )
+    return this.reader
+      .refresh(stream)
+      .pipe(Effect.catch((error) => Effect.logWarning(`the snapshots of ${stream} cannot be kept: ${error.message}`)))
   }
 }

@@ -9,6 +9,7 @@
  */
 import { Effect, Semaphore } from "effect"
 import { type Reading, StorageError } from "./EventLog.ts"
+import { pieces } from "./JsonPieces.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rune } from "./Rune.ts"
 import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
@@ -20,11 +21,34 @@ import {
   type Recovered,
   type RecoveredAll,
   restored,
-  snapshotOf
+  plainOf
 } from "./StreamFold.ts"
 
 /** A fold that read so many runes gets a snapshot. */
 export const WORTH_KEEPING = 128
+
+/** Bytes; a larger state has no snapshot, since to write and to read it would cost as much as its runes do. */
+export const MAX_SNAPSHOT = 32 * 1024 * 1024
+
+/** Bytes beyond which a state is large: to restore it holds up the event loop. */
+const LARGE = 2 * 1024 * 1024
+
+/** Pieces that are made without a pause. */
+const PIECES = 4
+
+/** The state as a snapshot holds it, made in pieces; undefined where it is too large. */
+const bytesOf = Effect.fnUntraced(function* ({ at, fold }: Progress) {
+  const parts: Array<Buffer> = []
+  let bytes = 0
+  for (const piece of pieces(plainOf(fold, at.state))) {
+    const part = Buffer.from(piece)
+    parts.push(part)
+    bytes += part.length
+    if (bytes > MAX_SNAPSHOT) return undefined
+    if (parts.length % PIECES === 0) yield* Effect.yieldNow
+  }
+  return Buffer.concat(parts)
+})
 
 /** Where snapshots are read. */
 export interface Snapshots {
@@ -151,6 +175,8 @@ export class StreamReader {
   private readonly unreadable = new Map<string, string>()
   /** By stream and name: states that were read, and that no feature has asked for yet. */
   private readonly ready = new Map<string, Map<string, Progress>>()
+  /** Streams whose newest snapshots are large. */
+  private readonly large = new Set<string>()
   private readonly locks = new Map<string, { readonly lock: Semaphore.Semaphore; users: number }>()
 
   constructor(of: Options) {
@@ -178,6 +204,11 @@ export class StreamReader {
   /** Whether a feature is a fold of the stream. */
   isFolded(stream: string): boolean {
     return this.of.folds.some((fold) => fold.of?.(stream) ?? true)
+  }
+
+  /** Whether to keep its snapshots would hold up the event loop. */
+  isLarge(stream: string): boolean {
+    return this.large.has(stream)
   }
 
   readonly recover = <F extends Folds>(stream: string, folds: F): Effect.Effect<RecoveredAll<F>, StorageError> =>
@@ -256,15 +287,24 @@ export class StreamReader {
   private readonly keepAll = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, all: ReadonlyArray<Progress>) {
-      for (const { at, fold, thrown } of all) {
+      let largest = 0
+      for (const one of all) {
+        const { at, fold, thrown } = one
         if (thrown !== undefined || at.read < WORTH_KEEPING) continue
-        try {
-          this.of.keep(snapshotOf(stream, fold, at.state, at.eventId))
-        } catch (cause) {
-          yield* Effect.logError(`no snapshot of the ${fold.name} of ${stream} can be kept`, cause)
+        const { eventId } = at
+        const { name, version } = fold
+        const state = yield* Effect.catchDefect(bytesOf(one), (cause) =>
+          Effect.as(Effect.logError(`no snapshot of the ${name} of ${stream} can be kept`, cause), undefined)
+        )
+        if (state === undefined) {
+          yield* Effect.logInfo(`the ${name} of ${stream} have no snapshot at rune ${eventId}: the next start reads on`)
+          continue
         }
-        yield* Effect.yieldNow
+        largest = Math.max(largest, state.length)
+        this.of.keep({ stream, name, version, eventId, state })
       }
+      if (largest > LARGE) this.large.add(stream)
+      else this.large.delete(stream)
     }
   )
 

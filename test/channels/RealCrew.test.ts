@@ -129,7 +129,9 @@ describe("channels on real agents", () => {
 
   it.live("in a paused conversation nobody speaks; what was said is heard after it", () =>
     Effect.gen(function* () {
-      const { daemon, world } = yield* setUp({ pm: [{ steps: [{ say: "Here.\nTURN_COMPLETE" }] }, done], dev: [done] })
+      // what is posted while it hears the first steers it to another turn
+      const here = { steps: [{ say: "Here.\nTURN_COMPLETE" }] }
+      const { daemon, world } = yield* setUp({ pm: [here, here, done], dev: [done] })
       const shown = daemon.channels.show("reviews", world.caller)
       yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "QUEUED"))
       yield* daemon.fleet.pause("", { inFlight: "complete", reason: "" }, world.caller)

@@ -4,11 +4,12 @@ import { Effect, Exit, Fiber, Schedule, Scope } from "effect"
 import { DatabaseSync } from "node:sqlite"
 import type { EventLog } from "../../src/event-log/EventLog.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
+import { pieces } from "../../src/event-log/JsonPieces.ts"
 import { KEEP_EVERY } from "../../src/event-log/SnapshotKeeper.ts"
 import { PAGE_BYTES } from "../../src/event-log/SqlReader.ts"
 import type { StreamFold } from "../../src/event-log/StreamFold.ts"
 import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
-import { WORTH_KEEPING } from "../../src/event-log/StreamReader.ts"
+import { MAX_SNAPSHOT, WORTH_KEEPING } from "../../src/event-log/StreamReader.ts"
 import * as StoreReads from "../support/StoreReads.ts"
 import { force, note, openLog, storeFile, withLog } from "./Disk.ts"
 
@@ -221,6 +222,44 @@ describe("snapshots", () => {
         ["last", KEEP_EVERY + 200],
         ["sum", KEEP_EVERY + 200]
       ])
+    })
+  )
+})
+
+describe("a large state", () => {
+  it("its JSON is made in pieces, and is the same", () => {
+    const row = (n: number) => ({ n, text: "x", of: Array.from({ length: n % 3 }, String), gone: undefined })
+    const values: ReadonlyArray<unknown> = [
+      null,
+      [],
+      Array.from({ length: 1_000 }, (_, n) => row(n)),
+      { a: Array.from({ length: 257 }, (_, n) => n), gone: undefined, "b\n": { c: [[], Array(600).fill(null)] } },
+      [["g1", { plan: Array.from({ length: 512 }, (_, n) => row(n)) }], undefined, "end"],
+      Array.from({ length: 300 }, () => Array.from({ length: 300 }, () => 1))
+    ]
+    for (const value of values) assert.strictEqual([...pieces(value)].join(""), JSON.stringify(value))
+    assert.isAbove([...pieces(values[2])].length, 4)
+  })
+
+  const lines = (bytes: number): StreamFold<ReadonlyArray<string>> => ({
+    name: "lines",
+    version: 1,
+    initial: [],
+    apply: (all) => [...all, "x".repeat(bytes)]
+  })
+  it.live("has a snapshot; one beyond the limit has none, and its stream is read", () =>
+    Effect.gen(function* () {
+      const file = yield* filled(WORTH_KEEPING, 1)
+      for (const [bytes, tail] of [
+        [20_000, 0],
+        [MAX_SNAPSHOT / WORTH_KEEPING, WORTH_KEEPING]
+      ] as const) {
+        const fold = { ...lines(bytes), version: bytes }
+        const recovered = withLog({ file, folds: [fold] }, (log) => log.recover("s0", { fold }))
+        assert.strictEqual((yield* recovered).fold.read, WORTH_KEEPING)
+        const { read, state } = (yield* recovered).fold
+        assert.deepStrictEqual([read, state.length], [tail, WORTH_KEEPING])
+      }
     })
   )
 })

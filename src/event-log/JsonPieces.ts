@@ -1,0 +1,43 @@
+/**
+ * JsonPieces: the JSON of a large value in pieces, so that other work goes on between them.
+ * Put together they are what `JSON.stringify` makes of the value.
+ */
+
+/** Elements of an array that go into one piece. */
+const ELEMENTS = 256
+
+const isLong = (value: unknown): boolean => Array.isArray(value) && value.length > ELEMENTS
+
+const holdsLong = (value: unknown): boolean =>
+  typeof value === "object" &&
+  value !== null &&
+  (isLong(value) || (Array.isArray(value) ? value : Object.values(value)).some(holdsLong))
+
+/** `plain`: plain data, as JSON can hold it. */
+export const pieces = function* (plain: unknown): Generator<string> {
+  if (!holdsLong(plain)) {
+    yield JSON.stringify(plain) ?? "null"
+  } else if (Array.isArray(plain)) {
+    yield "["
+    if (plain.some(holdsLong)) {
+      for (let at = 0; at < plain.length; at++) {
+        if (at > 0) yield ","
+        yield* pieces(plain[at])
+      }
+    } else {
+      for (let at = 0; at < plain.length; at += ELEMENTS) {
+        yield (at > 0 ? "," : "") + JSON.stringify(plain.slice(at, at + ELEMENTS)).slice(1, -1)
+      }
+    }
+    yield "]"
+  } else {
+    let comma = "{"
+    for (const [key, value] of Object.entries(plain as object)) {
+      if (value === undefined) continue
+      yield `${comma}${JSON.stringify(key)}:`
+      yield* pieces(value)
+      comma = ","
+    }
+    yield "}"
+  }
+}
