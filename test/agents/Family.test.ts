@@ -230,6 +230,36 @@ describe("the end of a parent", { timeout: 30_000 }, () => {
         assert.lengthOf(yield* runesOf(w, "agent.terminated"), 2)
       })
   )
+
+  it.live(
+    "is `parent_closed` to each child: at rest at once, amid a turn once that is over; a person's stop is a kill",
+    () =>
+      Effect.gen(function* () {
+        const w = yield* world(someAnswer())
+        const fleet = yield* w.open
+        yield* begin(w, fleet)
+        for (const name of ["wise", "busy", "other"]) yield* spawn(w, fleet, name)
+        yield* running(fleet, "busy")
+        yield* spawn(w, fleet, "grandkid", "busy")
+        yield* running(fleet, "grandkid")
+        yield* World.untilAgent(fleet, "wise", ({ detail }) => detail.endsWith("waits for a message"))
+        yield* fleet.stop("other", w.caller)
+        yield* fleet.stop("boss", w.caller)
+        const ends = new Map((yield* runesOf(w, "agent.terminated")).map((rune) => [rune.actor, rune]))
+        const how = (name: string) => ends.get(`agent/${name}`)?.payload["event"]
+        assert.deepStrictEqual(how("wise"), { _tag: "parent_closed", parentId: "boss" })
+        assert.deepStrictEqual(how("busy"), { _tag: "parent_closed", parentId: "boss" })
+        assert.deepStrictEqual(how("grandkid"), { _tag: "parent_closed", parentId: "busy" })
+        assert.deepStrictEqual(
+          ["other", "boss"].map((name) => (how(name) as { readonly _tag: string })._tag),
+          ["kill", "kill"]
+        )
+        const cut = (yield* runesOf(w, "turn.interrupted", "turn.error")).filter(({ actor }) => actor === "turn/busy")
+        assert.lengthOf(cut, 1)
+        assert.isBelow(cut[0]!.eventId, ends.get("agent/busy")!.eventId)
+        assert.deepStrictEqual(ends.get("agent/busy")!.payload["reason"], "its parent closed")
+      })
+  )
 })
 
 describe("a parent that is started again", { timeout: 30_000 }, () => {
