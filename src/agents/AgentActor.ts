@@ -23,23 +23,13 @@ import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
+import type { LifeMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { enteredBy, isActive, isDisconnected, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
-
-export type LifeMessage =
-  | AgentMachine.Event
-  /** Spent in the turn, besides its time. */
-  | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Partial<Budget.Spent> }
-  /** The time of the turn is looked at. */
-  | { readonly _tag: "Tick"; readonly turnId: string }
-  /** Who watches the agent is told whether it is there. */
-  | { readonly _tag: "Announce" }
-  /** It waits for a place and is ended before it has begun. */
-  | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
 
 type Inner =
   /** Something has changed that may give it work. */

@@ -8,7 +8,7 @@ import * as AgentMachine from "./AgentMachine.ts"
 import type { InboxState, LifeState, TurnState, WorkerState } from "./AgentStates.ts"
 import * as Inbox from "./Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
-import * as ToolCalls from "./ToolCalls.ts"
+import * as ToolsState from "./ToolsState.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as TurnMachine from "./TurnMachine.ts"
@@ -23,7 +23,7 @@ export interface AgentRecord {
   worker: WorkerState
   /** Its newest incarnation, and what that has spent. */
   life: LifeState
-  tools: ToolCalls.ToolsState
+  tools: ToolsState.ToolsState
   /** Why its runes do not fold. */
   broken: string | undefined
 }
@@ -44,7 +44,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   turn: TurnActor.fresh,
   worker: WorkerActor.fresh,
   life: AgentActor.fresh,
-  tools: ToolCalls.fresh,
+  tools: ToolsState.fresh,
   broken: undefined
 })
 
@@ -58,7 +58,7 @@ export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined
   else if (machine === "agent") {
     const isBorn = record.life.state !== "[*]" || rune.kind === "agent.spawning"
     if (isBorn) record.life = AgentActor.apply(record.life, rune, isJoined)
-  } else if (machine === "tool") record.tools = ToolCalls.apply(record.tools, rune)
+  } else if (machine === "tool") record.tools = ToolsState.apply(record.tools, rune)
   else record.worker = WorkerActor.apply(record.worker, rune, isJoined)
 }
 

@@ -20,8 +20,10 @@ import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
+import type * as Messages from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import {
+  endedWith,
   inboxName,
   type InboxState,
   isActive,
@@ -48,6 +50,7 @@ import { RunEvents } from "./RunEvents.ts"
 import * as RunPlace from "./RunPlace.ts"
 import * as RunSupervisor from "./RunSupervisor.ts"
 import * as ToolCalls from "./ToolCalls.ts"
+import * as ToolsState from "./ToolsState.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerActor from "./WorkerActor.ts"
@@ -58,11 +61,11 @@ export type How = "queue" | "steer" | "urgent"
 
 /** The actors of an agent. */
 interface Actors {
-  readonly inbox: ActorHandle<InboxState, InboxActor.InboxMessage, CommandRefused>
-  readonly turn: ActorHandle<TurnState, TurnActor.TurnMessage, never>
-  readonly life: ActorHandle<LifeState, AgentActor.LifeMessage, never>
-  readonly worker: ActorHandle<WorkerState, WorkerActor.WorkerMessage, never>
-  readonly tools: ActorHandle<ToolCalls.ToolsState, ToolCalls.ToolsMessage, CommandRefused>
+  readonly inbox: ActorHandle<InboxState, Messages.InboxMessage, CommandRefused>
+  readonly turn: ActorHandle<TurnState, Messages.TurnMessage, never>
+  readonly life: ActorHandle<LifeState, Messages.LifeMessage, never>
+  readonly worker: ActorHandle<WorkerState, Messages.WorkerMessage, never>
+  readonly tools: ActorHandle<ToolsState.ToolsState, Messages.ToolsMessage, CommandRefused>
 }
 
 /** What it stands on. */
@@ -402,7 +405,7 @@ export class AgentScope {
     Effect.suspend(() => {
       const found = this.standing(messageId)
       if (found !== undefined) return Effect.succeed<Fate>(found)
-      const ended = this.turn().ended.get(messageId)
+      const ended = endedWith(this.turn(), messageId)
       if (ended === undefined) {
         const isDropped = Inbox.isWithdrawn(this.inbox().data, messageId)
         return Effect.succeed<Fate>(isDropped ? { _tag: "Dropped" } : { _tag: "Unknown" })
@@ -480,7 +483,7 @@ export class AgentScope {
   calls(): ReadonlyArray<CallInfo> {
     const { conversation, project } = this.setting
     const of = { agent: this.name, conversation, project: project() }
-    return ToolCalls.openCalls(this.actors.tools.state).flatMap((call) => {
+    return ToolsState.openCalls(this.actors.tools.state).flatMap((call) => {
       const { toolName, turnId } = call.snapshot.data
       return callRow(of, { ...call, tool: toolName ?? "", turnId: turnId ?? "" }, call.snapshot) ?? []
     })
@@ -488,7 +491,7 @@ export class AgentScope {
 
   /** Whether the call is one of its, open or ended lately. */
   knows(callId: string): boolean {
-    return ToolCalls.knows(this.actors.tools.state, callId)
+    return ToolsState.knows(this.actors.tools.state, callId)
   }
 
   /** A person's answer; durable when it answers. */

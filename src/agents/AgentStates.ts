@@ -16,26 +16,24 @@ import type { RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import type * as Budget from "./Budget.ts"
 import type * as Inbox from "./Inbox.ts"
-import type { InboxMessage } from "./InboxActor.ts"
-import type { LifeMessage } from "./AgentActor.ts"
-import type { ToolsMessage, ToolsState } from "./ToolCalls.ts"
-import type { TurnMessage } from "./TurnActor.ts"
+import type { InboxMessage, LifeMessage, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
+import type { ToolsState } from "./ToolsState.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
-import type { WorkerMessage } from "./WorkerActor.ts"
 import type * as WorkerMachine from "./WorkerMachine.ts"
 
 export type InboxState = Snapshot<"Open", Inbox.Data>
 
 /** The turn that a message was carried by, once it is over; `eventId`: its last rune, which holds the answer. */
 export interface Ended {
+  readonly messageId: string
   readonly turnId: string
   readonly outcome: TurnOutcome
   readonly eventId: number
 }
 
 export interface TurnState extends Snapshot<TurnMachine.State, TurnMachine.Data> {
-  /** By message, the newest ones: how the turn ended that carried it. */
-  readonly ended: ReadonlyMap<string, Ended>
+  /** Of the newest messages, oldest first: how the turn ended that carried it. */
+  readonly ended: ReadonlyArray<Ended>
 }
 
 export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Data> {
@@ -117,6 +115,10 @@ export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; rea
 /** A turn works, or waits for its tools. */
 export const isActive = ({ state }: Pick<TurnState, "state">): boolean =>
   state === "streaming" || state === "tool_executing"
+
+/** How the turn ended that carried the message; undefined where none has. */
+export const endedWith = ({ ended }: Pick<TurnState, "ended">, messageId: string): Ended | undefined =>
+  ended.findLast((one) => one.messageId === messageId)
 
 /** The first rune of a decision. */
 export const refOf = ({ nextId, nextSeq }: Context, stream: string): RuneRef => ({

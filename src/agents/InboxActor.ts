@@ -12,17 +12,12 @@ import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { Rune, RuneRef } from "../event-log/Rune.ts"
+import type { InboxMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { type InboxState, isActive, refOf, Siblings } from "./AgentStates.ts"
+import { endedWith, type InboxState, isActive, refOf, Siblings } from "./AgentStates.ts"
 import * as Inbox from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
-
-export type InboxMessage =
-  /** `how` as the sender wants it heard. Answers `Received`. */
-  | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
-  /** Answers whether it is taken back. */
-  | { readonly _tag: "Withdraw"; readonly messageId: string }
 
 type Inner =
   | {
@@ -111,7 +106,7 @@ export const make = Effect.gen(function* () {
     const { how, message } = received
     const { messageId } = message
     const siblings = new Siblings(agent, context)
-    const ended = siblings.turn.ended.get(messageId)
+    const ended = endedWith(siblings.turn, messageId)
     const kept = how === "steer" ? { ...message, steer: true } : message
     const moved = ended === undefined ? move(Inbox.Inbox, state, { _tag: "Received", message: kept }, context) : "stale"
     if (typeof moved === "string") {

@@ -20,9 +20,8 @@ import type { LiveRun } from "./LiveRun.ts"
 import { Output } from "./Output.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
 import { toolName } from "./AgentStates.ts"
-import type { CallRequested, ToolsMessage, ToolsState } from "./ToolCalls.ts"
-import type { Ending } from "./TurnActor.ts"
-import type { WorkerMessage } from "./WorkerActor.ts"
+import type { CallRequested, Ending, ToolsMessage, WorkerMessage } from "./AgentMessages.ts"
+import type { ToolsState } from "./ToolsState.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 

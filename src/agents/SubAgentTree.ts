@@ -244,8 +244,7 @@ export class SubAgentTree {
       // an end is of no use to one that began later, or has ended itself
       const isOver = !this.isRunning(to) || this.begins(to) > eventId
       if (rune === undefined || parent === undefined || (ChildNews.isEnd(rune) && isOver)) return
-      const last =
-        [...((tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.values() ?? [])].at(-1)?.eventId ?? 0
+      const last = (tree(child)?.turn() ?? record.agents.get(child)?.turn)?.ended.at(-1)?.eventId ?? 0
       const said = ChildNews.isEnd(rune)
         ? yield* log.get(last)
         : rune.cause === null

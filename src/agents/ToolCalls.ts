@@ -8,9 +8,7 @@
  * answer holds for the same call when it is made again. While all open calls wait for a
  * person nothing executes: a steer calls them off.
  */
-import { reader, type Said } from "../event-log/EventKinds.ts"
-import { toolKinds } from "./AgentKinds.ts"
-import { Effect, HashMap, Option } from "effect"
+import { Effect, HashMap } from "effect"
 import {
   actor,
   type Context,
@@ -22,125 +20,18 @@ import {
   type Tell,
   tell
 } from "../event-actor/EventSourcedActor.ts"
-import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
 import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
-import type { Outcome } from "../backends/Outcome.ts"
-import type { Question } from "../backends/Question.ts"
 import { CommandRefused } from "../domain/Messages.ts"
-import type { Rune } from "../event-log/Rune.ts"
+import type { ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
-import type * as Budget from "./Budget.ts"
-import { type Answer, answersOf, tooLate } from "./CallRow.ts"
+import { answersOf, tooLate } from "./CallRow.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import { toResult } from "./ToolResult.ts"
-import type { Ending } from "./TurnActor.ts"
-
-export type CallSnapshot = Snapshot<ToolMachine.State, ToolMachine.Data>
-
-/** A call that has no result yet. */
-export interface Call {
-  readonly callId: string
-  readonly snapshot: CallSnapshot
-  /** JSON. */
-  readonly arguments: string
-  /** The same for calls that are the same. */
-  readonly key: string
-  /** Why a person is asked; null while nobody is. */
-  readonly reason: string | null
-  /** What they are asked to choose; none: they are asked for leave. */
-  readonly questions: ReadonlyArray<Question>
-}
-
-/** An answer that holds for the same call when it is made again. */
-export interface Grant {
-  /** Who gave it. */
-  readonly by: string
-  readonly answers: ReadonlyArray<string> | null
-}
-
-/** One call's result, as `turn.tools_finished` tells it. */
-export interface Summary {
-  readonly call_id: string
-  readonly tool: string
-  readonly status: ToolMachine.Status
-}
-
-/** A limit on a call's time, by the state that it is in. */
-interface Due {
-  readonly callId: string
-  readonly entered: number
-  /** ms since the epoch */
-  readonly since: number
-  readonly at: number
-}
-
-export interface ToolsState {
-  readonly open: HashMap.HashMap<string, Call>
-  /** When the time of each runs out, the soonest first. */
-  readonly due: ReadonlyArray<Due>
-  /** How many of them each turn has. */
-  readonly counts: HashMap.HashMap<string, number>
-  /** Of the newest turn's calls that have ended since it went to its tools. */
-  readonly results: ReadonlyArray<Summary>
-  /** Calls that ended lately, with what became of them: for answers that come too late. */
-  readonly ended: ReadonlyArray<readonly [callId: string, became: string]>
-  /** Answers that came when their run was over, by the call's key. */
-  readonly grants: HashMap.HashMap<string, Grant>
-}
-
-export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
-type Spent = Partial<Budget.Spent>
-
-export type ToolsMessage =
-  /** The calls of one answer, in order. */
-  | { readonly _tag: "Called"; readonly turnId: string; readonly calls: ReadonlyArray<CallRequested> }
-  | {
-      readonly _tag: "Asked"
-      readonly callId: string
-      readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }>
-    }
-  /** Spent in the turn, which goes on. */
-  | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
-  /** It runs. */
-  | { readonly _tag: "Ran"; readonly callId: string }
-  | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
-  /** A person's answer. Answers `{ eventId, tool, answers, late }`. */
-  | { readonly _tag: "Answer"; readonly callId: string; readonly said: Answer; readonly by: string }
-  /** The run is done with its turn: what is open ends, then the turn. */
-  | {
-      readonly _tag: "Close"
-      readonly turnId: string
-      readonly how: "cancelled" | "unknown"
-      readonly reason: string
-      readonly spent: Spent
-      readonly ending: Ending
-    }
-  /** The run is over, and its turn with it. */
-  | {
-      readonly _tag: "Exited"
-      readonly runId: string
-      readonly outcome: Outcome
-      readonly spent: Spent
-      readonly ending: Ending
-    }
-  /** The turn was cut short: its calls end. */
-  | { readonly _tag: "Cut"; readonly turnId: string; readonly reason: string }
-  /** Questions of a turn that is being interrupted ask no more. */
-  | { readonly _tag: "Withdraw"; readonly turnId: string }
-  /** No live run works on the turn: what ran is unknown, then the turn ends; questions go on. */
-  | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
-  /** What an earlier daemon left running. */
-  | { readonly _tag: "Orphans" }
-  /** The agent ends: no run takes an answer any more. */
-  | { readonly _tag: "Abandon"; readonly reason: string }
-  /** The turn is steered away at its next safe boundary. */
-  | { readonly _tag: "Steer"; readonly turnId: string }
-  /** A limit on a call's time may have run out. */
-  | { readonly _tag: "Time" }
+import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn, waits } from "./ToolsState.ts"
 
 type Act =
   | ToolMachine.Action
@@ -156,125 +47,9 @@ export interface Answered {
   readonly late: boolean
 }
 
-/** Results that are told with the end of a turn's calls; the log has them all. */
-const MAX_TOLD = 1_000
-/** Calls whose end is remembered, for those who answer too late. */
-const MAX_ENDED = 200
 /** Calls that one append ends; further ones are ended by the next. */
 const AT_ONCE = 1_000
 const OVER = "the run that made the call is over; what it did is not known"
-
-export const fresh: ToolsState = {
-  open: HashMap.empty(),
-  due: [],
-  counts: HashMap.empty(),
-  results: [],
-  ended: [],
-  grants: HashMap.empty()
-}
-
-const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
-
-const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined =>
-  Option.getOrUndefined(HashMap.get(map, key))
-
-const callIdOf = (actorName: string): string => actorName.split("/").slice(2).join("/")
-
-const ends = (
-  state: ToolsState,
-  { callId, key, snapshot }: Call,
-  event: ToolMachine.Event,
-  status: ToolMachine.Status
-): ToolsState => {
-  const { toolName: tool, turnId } = snapshot.data
-  const count = (get(state.counts, turnId ?? "") ?? 1) - 1
-  const isGranted = event._tag === "execution_error" && event.grant !== undefined
-  return {
-    open: HashMap.remove(state.open, callId),
-    due: state.due.filter((due) => due.callId !== callId),
-    counts: count > 0 ? HashMap.set(state.counts, turnId ?? "", count) : HashMap.remove(state.counts, turnId ?? ""),
-    results:
-      state.results.length < MAX_TOLD
-        ? [...state.results, { call_id: callId, tool: tool ?? "", status }]
-        : state.results,
-    ended: [...state.ended.slice(1 - MAX_ENDED), [callId, `${tool} ended: ${status}`]],
-    grants: isGranted
-      ? HashMap.set(state.grants, key, { by: event.grant, answers: snapshot.data.answers })
-      : state.grants
-  }
-}
-
-/** The limit of the state that a call is in now, among those of the others. */
-const timed = (all: ReadonlyArray<Due>, call: Call): ReadonlyArray<Due> => {
-  const { callId, snapshot } = call
-  const others = all.filter((due) => due.callId !== callId)
-  const at = deadlineOf(call)
-  if (at === Number.POSITIVE_INFINITY) return others
-  const due = { callId, entered: snapshot.entered, since: snapshot.at, at }
-  const before = others.findLastIndex((other) => other.at <= at)
-  return [...others.slice(0, before + 1), due, ...others.slice(before + 1)]
-}
-
-const readTool = reader(toolKinds)
-
-/** One move of one call. */
-const moved = (
-  state: ToolsState,
-  callId: string,
-  event: ToolMachine.Event,
-  snapshot: CallSnapshot,
-  rune: Said
-): ToolsState => {
-  const before = get(state.open, callId)
-  const isNew = event._tag === "call_requested"
-  const key = isNew
-    ? (event.digest ?? Approval.keyOf(event.toolName, event.arguments))
-    : (before?.key ?? Approval.keyOf(snapshot.data.toolName ?? "", undefined))
-  const call: Call = {
-    callId,
-    snapshot,
-    arguments: isNew ? (JSON.stringify(event.arguments) ?? "null") : (before?.arguments ?? "null"),
-    key,
-    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
-    questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? []
-  }
-  const taken = event._tag === "auto_approved" ? { ...state, grants: HashMap.remove(state.grants, key) } : state
-  const said = readTool(rune)
-  if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
-  const turnId = snapshot.data.turnId ?? ""
-  return {
-    ...taken,
-    open: HashMap.set(taken.open, callId, call),
-    due: before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
-    counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
-    // the calls of another answer
-    results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
-  }
-}
-
-export const apply = (state: ToolsState, rune: Rune): ToolsState => {
-  const callId = callIdOf(rune.actor)
-  const event = readTool(rune)?.payload.event
-  const snapshot = evolve(ToolMachine.Tool, get(state.open, callId)?.snapshot ?? unborn, rune)
-  return event === undefined ? state : moved(state, callId, event, snapshot, rune)
-}
-
-/** Oldest first. */
-export const openCalls = ({ open }: ToolsState): ReadonlyArray<Call> =>
-  [...HashMap.values(open)].toSorted((a, b) => a.snapshot.entered - b.snapshot.entered)
-
-/** Whether the call is open or has ended lately. */
-export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
-  HashMap.has(open, callId) || ended.some(([id]) => id === callId)
-
-/** A person is asked, and its run waits for the answer. */
-const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
-
-/** Its time is limited by the state that it is in; infinite where it is not. */
-const deadlineOf = ({ snapshot: { at, data, state } }: Call): number => {
-  const name = ToolMachine.Tool.states[state].timeout
-  return name === undefined ? Number.POSITIVE_INFINITY : at + ToolMachine.Tool.timers[name].after(data, at)
-}
 
 /** Moves of calls, one after the other, as one decision. */
 class Moves {

@@ -25,9 +25,9 @@ import {
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import { move } from "../event-actor/StateMachineActor.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
-import type { Outcome } from "../backends/Outcome.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import { endOf } from "./AgentActor.ts"
+import type { TurnMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import {
   type Ended,
@@ -44,29 +44,6 @@ import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as TurnMachine from "./TurnMachine.ts"
-
-/** What a run says of its turn's end. */
-export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>
-
-export type TurnMessage =
-  | TurnMachine.Event
-  /** The run is done with the turn, as it says; it has ended before where it was interrupted. `exit`: the run is over, too. */
-  | {
-      readonly _tag: "Over"
-      readonly turnId: string
-      readonly ending: Ending
-      readonly exit?: { readonly runId: string; readonly outcome: Outcome }
-    }
-  /** The time of the turn is counted: it ends. */
-  | { readonly _tag: "End"; readonly event: TurnMachine.Event }
-  /** Its parent is to hear what it answered. */
-  | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
-  /** No live run works on it. */
-  | { readonly _tag: "Orphaned"; readonly turnId: string }
-  /** So it is, and its calls have their results. */
-  | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
-  /** Something has changed that may give it work. */
-  | { readonly _tag: "Look" }
 
 type Act =
   | TurnMachine.Action
@@ -97,7 +74,7 @@ export const fresh: TurnState = {
   entered: 0,
   seq: 0,
   at: 0,
-  ended: new Map()
+  ended: []
 }
 
 /** A turn has ended with this step. */
@@ -105,19 +82,12 @@ const isEnd = (before: TurnMachine.Data, after: TurnMachine.Data): boolean =>
   before.ended === null && after.ended !== null
 
 /** How a turn's end is remembered by what it carried. */
-const remember = (
-  before: TurnState,
-  { data }: Pick<TurnState, "data">,
-  eventId: number
-): ReadonlyMap<string, Ended> => {
+const remember = (before: TurnState, { data }: Pick<TurnState, "data">, eventId: number): ReadonlyArray<Ended> => {
   if (!isEnd(before.data, data) || data.messageIds.length === 0) return before.ended
-  const ended = new Map(before.ended)
-  for (const messageId of data.messageIds) {
-    ended.delete(messageId)
-    ended.set(messageId, { turnId: data.turnId ?? "", outcome: data.ended!.outcome, eventId })
-  }
-  while (ended.size > MAX_ENDED) ended.delete(ended.keys().next().value!)
-  return ended
+  const { messageIds } = data
+  const end: Omit<Ended, "messageId"> = { turnId: data.turnId ?? "", outcome: data.ended!.outcome, eventId }
+  const others = before.ended.filter(({ messageId }) => !messageIds.includes(messageId))
+  return [...others, ...messageIds.map((messageId) => ({ messageId, ...end }))].slice(-MAX_ENDED)
 }
 
 export const apply = (state: TurnState, rune: Rune): TurnState => {

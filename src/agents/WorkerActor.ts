@@ -20,24 +20,12 @@ import type { RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
+import type { WorkerMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
 import { next, untilDue } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
-
-export type WorkerMessage =
-  | WorkerMachine.Event
-  /** A new incarnation, where none runs. Answers with its first rune. */
-  | { readonly _tag: "Start"; readonly by: string }
-  /** The next run may begin, or something has changed that may give it work. */
-  | { readonly _tag: "Look" }
-  /** It has stopped: its agent ends with it, once its turn has. */
-  | { readonly _tag: "Release" }
-  /** It is ready for the next run: where the last one's process died in a turn, the agent is back. */
-  | { readonly _tag: "Ready" }
-  /** Its agent's life, which an older daemon began in an append of its own, may not have come to be. */
-  | { readonly _tag: "Rise" }
 
 type Act = WorkerMachine.Action | { readonly _tag: "AgentFailed"; readonly message: string; readonly ref: RuneRef }
 

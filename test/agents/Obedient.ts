@@ -5,7 +5,7 @@
 import { assert } from "@effect/vitest"
 import { Effect, HashMap, Queue, Stream } from "effect"
 import * as Recovery from "../../src/agents/Recovery.ts"
-import type { ToolsState } from "../../src/agents/ToolCalls.ts"
+import type { ToolsState } from "../../src/agents/ToolsState.ts"
 import type { Backend, Run, RunEvent, RunSpec } from "../../src/backends/Backend.ts"
 import type { Fate } from "../../src/domain/AgentPort.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"

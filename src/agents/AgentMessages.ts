@@ -1,0 +1,115 @@
+/**
+ * AgentMessages: what the actors of one agent are told, by each other and from outside.
+ */
+import type * as Backend from "../backends/Backend.ts"
+import type { Outcome } from "../backends/Outcome.ts"
+import type * as AgentMachine from "./AgentMachine.ts"
+import type * as Budget from "./Budget.ts"
+import type { Answer } from "./CallRow.ts"
+import type * as Inbox from "./Inbox.ts"
+import type * as ToolMachine from "./ToolMachine.ts"
+import type * as TurnMachine from "./TurnMachine.ts"
+import type * as WorkerMachine from "./WorkerMachine.ts"
+
+export type InboxMessage =
+  /** `how` as the sender wants it heard. Answers `Received`. */
+  | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
+  /** Answers whether it is taken back. */
+  | { readonly _tag: "Withdraw"; readonly messageId: string }
+
+/** What a run says of its turn's end. */
+export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>
+
+export type TurnMessage =
+  | TurnMachine.Event
+  /** The run is done with the turn, as it says; it has ended before where it was interrupted. `exit`: the run is over, too. */
+  | {
+      readonly _tag: "Over"
+      readonly turnId: string
+      readonly ending: Ending
+      readonly exit?: { readonly runId: string; readonly outcome: Outcome }
+    }
+  /** The time of the turn is counted: it ends. */
+  | { readonly _tag: "End"; readonly event: TurnMachine.Event }
+  /** Its parent is to hear what it answered. */
+  | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
+  /** No live run works on it. */
+  | { readonly _tag: "Orphaned"; readonly turnId: string }
+  /** So it is, and its calls have their results. */
+  | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
+  /** Something has changed that may give it work. */
+  | { readonly _tag: "Look" }
+
+export type LifeMessage =
+  | AgentMachine.Event
+  /** Spent in the turn, besides its time. */
+  | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Partial<Budget.Spent> }
+  /** The time of the turn is looked at. */
+  | { readonly _tag: "Tick"; readonly turnId: string }
+  /** Who watches the agent is told whether it is there. */
+  | { readonly _tag: "Announce" }
+  /** It waits for a place and is ended before it has begun. */
+  | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
+
+export type WorkerMessage =
+  | WorkerMachine.Event
+  /** A new incarnation, where none runs. Answers with its first rune. */
+  | { readonly _tag: "Start"; readonly by: string }
+  /** The next run may begin, or something has changed that may give it work. */
+  | { readonly _tag: "Look" }
+  /** It has stopped: its agent ends with it, once its turn has. */
+  | { readonly _tag: "Release" }
+  /** It is ready for the next run: where the last one's process died in a turn, the agent is back. */
+  | { readonly _tag: "Ready" }
+  /** Its agent's life, which an older daemon began in an append of its own, may not have come to be. */
+  | { readonly _tag: "Rise" }
+
+export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
+type Spent = Partial<Budget.Spent>
+
+export type ToolsMessage =
+  /** The calls of one answer, in order. */
+  | { readonly _tag: "Called"; readonly turnId: string; readonly calls: ReadonlyArray<CallRequested> }
+  | {
+      readonly _tag: "Asked"
+      readonly callId: string
+      readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }>
+    }
+  /** Spent in the turn, which goes on. */
+  | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
+  /** It runs. */
+  | { readonly _tag: "Ran"; readonly callId: string }
+  | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
+  /** A person's answer. Answers `{ eventId, tool, answers, late }`. */
+  | { readonly _tag: "Answer"; readonly callId: string; readonly said: Answer; readonly by: string }
+  /** The run is done with its turn: what is open ends, then the turn. */
+  | {
+      readonly _tag: "Close"
+      readonly turnId: string
+      readonly how: "cancelled" | "unknown"
+      readonly reason: string
+      readonly spent: Spent
+      readonly ending: Ending
+    }
+  /** The run is over, and its turn with it. */
+  | {
+      readonly _tag: "Exited"
+      readonly runId: string
+      readonly outcome: Outcome
+      readonly spent: Spent
+      readonly ending: Ending
+    }
+  /** The turn was cut short: its calls end. */
+  | { readonly _tag: "Cut"; readonly turnId: string; readonly reason: string }
+  /** Questions of a turn that is being interrupted ask no more. */
+  | { readonly _tag: "Withdraw"; readonly turnId: string }
+  /** No live run works on the turn: what ran is unknown, then the turn ends; questions go on. */
+  | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
+  /** What an earlier daemon left running. */
+  | { readonly _tag: "Orphans" }
+  /** The agent ends: no run takes an answer any more. */
+  | { readonly _tag: "Abandon"; readonly reason: string }
+  /** The turn is steered away at its next safe boundary. */
+  | { readonly _tag: "Steer"; readonly turnId: string }
+  /** A limit on a call's time may have run out. */
+  | { readonly _tag: "Time" }

@@ -1,0 +1,183 @@
+/**
+ * ToolsState: the tool calls of one agent that have no result yet, those that ended
+ * lately, and the answers that came too late and hold. A pure fold.
+ */
+import { HashMap, Option } from "effect"
+import type { Question } from "../backends/Question.ts"
+import { reader, type Said } from "../event-log/EventKinds.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { evolve, type Snapshot } from "../event-actor/StateMachine.ts"
+import { toolKinds } from "./AgentKinds.ts"
+import * as Approval from "./Approval.ts"
+import * as ToolMachine from "./ToolMachine.ts"
+
+export type CallSnapshot = Snapshot<ToolMachine.State, ToolMachine.Data>
+
+/** A call that has no result yet. */
+export interface Call {
+  readonly callId: string
+  readonly snapshot: CallSnapshot
+  /** JSON. */
+  readonly arguments: string
+  /** The same for calls that are the same. */
+  readonly key: string
+  /** Why a person is asked; null while nobody is. */
+  readonly reason: string | null
+  /** What they are asked to choose; none: they are asked for leave. */
+  readonly questions: ReadonlyArray<Question>
+}
+
+/** An answer that holds for the same call when it is made again. */
+export interface Grant {
+  /** Who gave it. */
+  readonly by: string
+  readonly answers: ReadonlyArray<string> | null
+}
+
+/** One call's result, as `turn.tools_finished` tells it. */
+export interface Summary {
+  readonly call_id: string
+  readonly tool: string
+  readonly status: ToolMachine.Status
+}
+
+/** A limit on a call's time, by the state that it is in. */
+interface Due {
+  readonly callId: string
+  readonly entered: number
+  /** ms since the epoch */
+  readonly since: number
+  readonly at: number
+}
+
+export interface ToolsState {
+  readonly open: HashMap.HashMap<string, Call>
+  /** When the time of each runs out, the soonest first. */
+  readonly due: ReadonlyArray<Due>
+  /** How many of them each turn has. */
+  readonly counts: HashMap.HashMap<string, number>
+  /** Of the newest turn's calls that have ended since it went to its tools. */
+  readonly results: ReadonlyArray<Summary>
+  /** Calls that ended lately, with what became of them: for answers that come too late. */
+  readonly ended: ReadonlyArray<readonly [callId: string, became: string]>
+  /** Answers that came when their run was over, by the call's key. */
+  readonly grants: HashMap.HashMap<string, Grant>
+}
+
+/** Results that are told with the end of a turn's calls; the log has them all. */
+const MAX_TOLD = 1_000
+/** Calls whose end is remembered, for those who answer too late. */
+const MAX_ENDED = 200
+
+export const fresh: ToolsState = {
+  open: HashMap.empty(),
+  due: [],
+  counts: HashMap.empty(),
+  results: [],
+  ended: [],
+  grants: HashMap.empty()
+}
+
+/** Before its call. */
+export const unborn: CallSnapshot = { state: "[*]", data: ToolMachine.initial(), entered: 0, seq: 0, at: 0 }
+
+export const get = <V>(map: HashMap.HashMap<string, V>, key: string): V | undefined =>
+  Option.getOrUndefined(HashMap.get(map, key))
+
+const callIdOf = (actorName: string): string => actorName.split("/").slice(2).join("/")
+
+const ends = (
+  state: ToolsState,
+  { callId, key, snapshot }: Call,
+  event: ToolMachine.Event,
+  status: ToolMachine.Status
+): ToolsState => {
+  const { toolName: tool, turnId } = snapshot.data
+  const count = (get(state.counts, turnId ?? "") ?? 1) - 1
+  const isGranted = event._tag === "execution_error" && event.grant !== undefined
+  return {
+    open: HashMap.remove(state.open, callId),
+    due: state.due.filter((due) => due.callId !== callId),
+    counts: count > 0 ? HashMap.set(state.counts, turnId ?? "", count) : HashMap.remove(state.counts, turnId ?? ""),
+    results:
+      state.results.length < MAX_TOLD
+        ? [...state.results, { call_id: callId, tool: tool ?? "", status }]
+        : state.results,
+    ended: [...state.ended.slice(1 - MAX_ENDED), [callId, `${tool} ended: ${status}`]],
+    grants: isGranted
+      ? HashMap.set(state.grants, key, { by: event.grant, answers: snapshot.data.answers })
+      : state.grants
+  }
+}
+
+/** The limit of the state that a call is in now, among those of the others. */
+const timed = (all: ReadonlyArray<Due>, call: Call): ReadonlyArray<Due> => {
+  const { callId, snapshot } = call
+  const others = all.filter((due) => due.callId !== callId)
+  const at = deadlineOf(call)
+  if (at === Number.POSITIVE_INFINITY) return others
+  const due = { callId, entered: snapshot.entered, since: snapshot.at, at }
+  const before = others.findLastIndex((other) => other.at <= at)
+  return [...others.slice(0, before + 1), due, ...others.slice(before + 1)]
+}
+
+const readTool = reader(toolKinds)
+
+/** One move of one call. */
+export const moved = (
+  state: ToolsState,
+  callId: string,
+  event: ToolMachine.Event,
+  snapshot: CallSnapshot,
+  rune: Said
+): ToolsState => {
+  const before = get(state.open, callId)
+  const isNew = event._tag === "call_requested"
+  const key = isNew
+    ? (event.digest ?? Approval.keyOf(event.toolName, event.arguments))
+    : (before?.key ?? Approval.keyOf(snapshot.data.toolName ?? "", undefined))
+  const call: Call = {
+    callId,
+    snapshot,
+    arguments: isNew ? (JSON.stringify(event.arguments) ?? "null") : (before?.arguments ?? "null"),
+    key,
+    reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
+    questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? []
+  }
+  const taken = event._tag === "auto_approved" ? { ...state, grants: HashMap.remove(state.grants, key) } : state
+  const said = readTool(rune)
+  if (said?.kind === "tool.result") return ends(taken, call, event, said.payload.status)
+  const turnId = snapshot.data.turnId ?? ""
+  return {
+    ...taken,
+    open: HashMap.set(taken.open, callId, call),
+    due: before?.snapshot.entered === snapshot.entered ? taken.due : timed(taken.due, call),
+    counts: isNew ? HashMap.set(taken.counts, turnId, (get(taken.counts, turnId) ?? 0) + 1) : taken.counts,
+    // the calls of another answer
+    results: isNew && get(taken.counts, turnId) === undefined ? [] : taken.results
+  }
+}
+
+export const apply = (state: ToolsState, rune: Rune): ToolsState => {
+  const callId = callIdOf(rune.actor)
+  const event = readTool(rune)?.payload.event
+  const snapshot = evolve(ToolMachine.Tool, get(state.open, callId)?.snapshot ?? unborn, rune)
+  return event === undefined ? state : moved(state, callId, event, snapshot, rune)
+}
+
+/** Oldest first. */
+export const openCalls = ({ open }: ToolsState): ReadonlyArray<Call> =>
+  [...HashMap.values(open)].toSorted((a, b) => a.snapshot.entered - b.snapshot.entered)
+
+/** Whether the call is open or has ended lately. */
+export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
+  HashMap.has(open, callId) || ended.some(([id]) => id === callId)
+
+/** A person is asked, and its run waits for the answer. */
+export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
+
+/** Its time is limited by the state that it is in; infinite where it is not. */
+const deadlineOf = ({ snapshot: { at, data, state } }: Call): number => {
+  const name = ToolMachine.Tool.states[state].timeout
+  return name === undefined ? Number.POSITIVE_INFINITY : at + ToolMachine.Tool.timers[name].after(data, at)
+}
