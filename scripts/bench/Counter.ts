@@ -7,12 +7,14 @@ import { actor, later, type EventSourcedActor, type Ref } from "../../src/event-
 import { type Snapshot, define, to } from "../../src/event-actor/StateMachine.ts"
 import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 
-interface Hello {
-  readonly _tag: "Hello"
+/** An inbox's own event, so that its rune is one that the daemon's log takes. */
+interface Withdrawn {
+  readonly _tag: "Withdrawn"
+  readonly messageId: string
 }
 
 export type Message =
-  | Hello
+  | Withdrawn
   /** Goes on to the next one of the ring until nothing is left. */
   | {
       readonly _tag: "Hop"
@@ -24,7 +26,7 @@ export type Message =
   | { readonly _tag: "Busy" }
   | { readonly _tag: "Crash" }
 
-export const hello: Hello = { _tag: "Hello" }
+export const hello: Withdrawn = { _tag: "Withdrawn", messageId: "message" }
 const busy: Message = { _tag: "Busy" }
 /** Made once: what an Error costs to make is not what a restart costs. */
 const crash = new Error("crash")
@@ -37,10 +39,10 @@ const spin = (turns: number): number => {
 
 const decide: Counter["decide"] = (count, message, { self }) => {
   if (message._tag === "Crash") throw crash
-  const event = { _tag: "Hello", n: count }
-  const runes = [{ kind: "inbox.received", from: "Open", to: "Open", trigger: "Hello", payload: { event } }]
+  const event = { _tag: "Withdrawn", messageId: `${count}` }
+  const runes = [{ kind: "inbox.withdrawn", from: "Open", to: "Open", trigger: "Withdrawn", payload: { event } }]
   const state = count + 1
-  if (message._tag === "Hello") return { runes, state }
+  if (message._tag === "Withdrawn") return { runes, state }
   if (message._tag === "Busy") {
     spin(100)
     return { runes, state, tells: [later(self as Ref<Message>, busy)] }
@@ -67,18 +69,18 @@ export const running = actor<number, Message, () => void>({
   run: () => Effect.never
 })
 
-const machine = define<"Open", Hello, number, never, "inbox.received">()({
+const machine = define<"Open", Withdrawn, number, never, "inbox.withdrawn">()({
   name: "counter",
   initial: "Open",
   final: [],
-  rune: "inbox.received",
+  rune: "inbox.withdrawn",
   guards: {},
   updates: { count: (count) => count + 1 },
   actions: {},
   timers: {},
   fields: {},
   states: { Open: {} },
-  table: { Open: { Hello: to("Open", { set: "count" }) } }
+  table: { Open: { Withdrawn: to("Open", { set: "count" }) } }
 })
 
 export type Table = Snapshot<"Open", number>

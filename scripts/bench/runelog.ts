@@ -33,9 +33,15 @@ const loads = [
 /** What is opened, read and verified. */
 const RUNES = 100_000
 
-/** What a worker's move looks like. */
-const event = { _tag: "SessionStarted", runId: "01k9z3r5w8q2m4n6p8r0t2v4x6", seq: 3, pid: 123_456 }
-const payload = { sessionSeq: 3, runId: event.runId, consecutiveErrors: 0, totalErrors: 1, event }
+/** An inbox's move, as long as a worker's. */
+const message = {
+  messageId: "01k9z3r5w8q2m4n6p8r0t2v4x6",
+  from: "operator",
+  text: "As soon as the tests pass, commit what is there.",
+  urgent: false,
+  at: 1_764_000_000_000
+}
+const payload = { event: { _tag: "Received", message } }
 const text = JSON.stringify(payload)
 
 /** One thing that can write; `append` resolves when it is on the disk. */

@@ -45,12 +45,12 @@ work(D) -> make(D, none).
 make(D = #{n := N, prev := Prev, writer := Writer}, From) ->
     Seq = counters_next(),
     At = os:system_time(millisecond),
-    Payload = <<"{\"event\":{\"_tag\":\"Hello\",\"n\":", (integer_to_binary(N))/binary, "}}">>,
+    Payload = <<"{\"event\":{\"_tag\":\"Withdrawn\",\"messageId\":\"", (integer_to_binary(N))/binary, "\"}}">>,
     Header = iolist_to_binary([<<"[\"rune/2\",\"bench\",">>, integer_to_binary(Seq), $,, integer_to_binary(At),
-        <<",\"inbox.received\",\"counter/a\",\"Open\",\"Open\",\"Hello\",null,[],\"internal\"]">>]),
+        <<",\"inbox.withdrawn\",\"counter/a\",\"Open\",\"Open\",\"Withdrawn\",null,[],\"internal\"]">>]),
     PH = binary:encode_hex(crypto:hash(sha256, Payload)),
     H = binary:encode_hex(crypto:hash(sha256, [Prev, $\n, Header, $\n, PH])),
-    Rune = {Seq, <<"bench">>, At, <<"inbox.received">>, <<"counter/a">>, <<"Open">>, <<"Open">>, <<"Hello">>, null,
+    Rune = {Seq, <<"bench">>, At, <<"inbox.withdrawn">>, <<"counter/a">>, <<"Open">>, <<"Open">>, <<"Withdrawn">>, null,
         <<"internal">>, Payload, PH, H},
     case Writer of
         none -> ets:insert(runes, {Seq rem ?KEPT, Rune});
