@@ -1,5 +1,5 @@
 /** The registry of rune kinds. */
-import { describe, expect, it } from "@effect/vitest"
+import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import * as AgentMachine from "../../src/agents/AgentMachine.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
 import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
@@ -8,9 +8,14 @@ import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import * as ToolMachine from "../../src/agents/ToolMachine.ts"
 import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import { readTurn, type turnKinds } from "../../src/agents/TurnKinds.ts"
 import { kinds } from "../../src/app/EventKinds.ts"
+import type { channelKinds } from "../../src/channels/ChannelKinds.ts"
+import type * as EventKinds from "../../src/event-log/EventKinds.ts"
 
 const { accepts, explain } = kinds
+
+const lost = { _tag: "stream_error", turnId: "t", errorType: "exit", message: "" }
 
 const machines = [
   AgentMachine,
@@ -69,5 +74,17 @@ describe("Kinds", () => {
 
   it("spells every kind `family.what`", () => {
     for (const name of kinds.names) expect(name).toMatch(/^[a-z]+\.[a-z_]+$/)
+  })
+
+  it("a reader's type is that of the schema which checks the kind on writing", () => {
+    const payload = { turn_id: "t", error_type: "exit", message: null, event: lost }
+    expect(accepts("turn.error", payload)).toBe(true)
+    const rune = readTurn({ kind: "turn.error", payload })
+    if (rune?.kind !== "turn.error") return expect.unreachable()
+    expect(rune.payload).toBe(payload)
+    expectTypeOf(rune.payload).toEqualTypeOf<EventKinds.PayloadOf<(typeof turnKinds)["turn.error"]>>()
+    expectTypeOf(rune.payload.event).toEqualTypeOf<TurnMachine.Event>()
+    expectTypeOf(rune.payload.message).toEqualTypeOf<string | null>()
+    expectTypeOf<EventKinds.RuneOf<typeof channelKinds>["payload"]>().not.toBeAny()
   })
 })
