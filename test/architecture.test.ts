@@ -257,9 +257,9 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
 const circular: ReadonlyArray<string> = [
   "src/agents/AgentActor.ts",
   "src/agents/AgentStates.ts",
-  "src/agents/FleetCommands.ts",
+  "src/agents/AgentCommands.ts",
   "src/agents/InboxActor.ts",
-  "src/agents/LiveFleet.ts",
+  "src/agents/AgentCommands.ts",
   "src/agents/NextTurn.ts",
   "src/agents/RunPlace.ts",
   "src/agents/ToolCalls.ts",

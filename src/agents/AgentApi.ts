@@ -1,6 +1,6 @@
 /**
  * AgentApi: what agents say for themselves, and the questions that their calls ask:
- * the part of the Fleet that knows an agent by its run or by a call's id.
+ * the part of the Agents that knows an agent by its run or by a call's id.
  */
 import { Effect } from "effect"
 import type { AgentReport } from "../domain/AgentPort.ts"
@@ -8,7 +8,7 @@ import { type CallInfo, type Caller, CommandRefused, type Done, type Report } fr
 import { causeOf, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
-import type { Fleet, VoiceOf } from "./Fleet.ts"
+import type { Agents, VoiceOf } from "./Agents.ts"
 import { MAX_WAITING } from "./Inbox.ts"
 
 export interface Surroundings {
@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly report: (report: AgentReport) => Effect.Effect<void>
 }
 
-type Voices = Pick<Fleet["Service"], "calls" | "answerCall" | "voice" | "report" | "ask" | "inbox">
+type Voices = Pick<Agents["Service"], "calls" | "answerCall" | "voice" | "report" | "ask" | "inbox">
 
 const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since

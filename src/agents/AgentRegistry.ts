@@ -6,44 +6,28 @@
  * other from it; a sub-agent beyond the limit waits for a place, and has none once its
  * parent has ended; once the conversation is being closed nobody comes.
  */
-import { Clock, Deferred, Effect, Exit, type FileSystem, Result, Scope, Semaphore } from "effect"
-import { ActorSystem } from "../event-actor/ActorSystem.ts"
+import { Clock, Context, Deferred, Effect, Exit, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
-import type { Backends } from "../backends/Backends.ts"
-import type { RunSpec } from "../backends/Backend.ts"
+import { Backends } from "../backends/Backends.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
-import type { Redact } from "../event-log/Redact.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { freshAgent } from "./AgentRecovery.ts"
 import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import type { Bus } from "./Bus.ts"
+import { AgentsPlace, type Services } from "./AgentsPlace.ts"
+import { Bus } from "./Bus.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
 
-export interface ProjectServices {
-  readonly log: EventLog["Service"]
-  readonly backends: Backends["Service"]
-  readonly redact: Redact["Service"]
-  readonly fileSystem: FileSystem.FileSystem
-  /** Where worktrees are made: `<state>/worktrees`. */
-  readonly worktrees: string
-  readonly recoveredTo: number
-  readonly system: ActorSystem["Service"]
-  readonly bus: Bus
-  /** Servers of agentd's own for a run, by name. */
-  readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
-}
-
 /** The project that they belong to. */
 export interface Belongs {
-  readonly services: ProjectServices
+  readonly services: Context.Context<Services>
   readonly record: ProjectRecord
   /** As the last good file says. */
   readonly file: () => ConfigFile.Project
@@ -81,9 +65,9 @@ export class AgentRegistry {
   constructor(of: Belongs) {
     this.of = of
     this.conversation = of.record.conversation
-    const { file, life, record, scope, services } = of
+    const { file, life, record, scope } = of
     this.family = new SubAgentTree({
-      log: services.log,
+      log: this.log,
       record,
       file,
       life,
@@ -92,6 +76,10 @@ export class AgentRegistry {
       quiet: this.lock.withPermit(Effect.void),
       scope
     })
+  }
+
+  private get log(): EventLog["Service"] {
+    return Context.get(this.of.services, EventLog)
   }
 
   private get theFile(): Caller {
@@ -112,11 +100,11 @@ export class AgentRegistry {
   }
 
   private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
-    return { agent, config, project: this.of.file(), worktrees: this.of.services.worktrees }
+    return { agent, config, project: this.of.file(), worktrees: Context.get(this.of.services, AgentsPlace).worktrees }
   }
 
   private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
-    return Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.of.services.log))
+    return Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.log))
   }
 
   /** All of them, as the conversation sees them. */
@@ -141,7 +129,9 @@ export class AgentRegistry {
   private readonly adopt = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
-      const { backends, bus, log, mcp, recoveredTo, system } = this.of.services
+      const backends = yield* Backends
+      const bus = yield* Bus
+      const { mcp, recoveredTo } = yield* AgentsPlace
       const { agents } = this.of.record
       const settings = this.settings(agent, config)
       const record = agents.get(agent) ?? freshAgent(agent)
@@ -167,8 +157,6 @@ export class AgentRegistry {
       })
       const tree = yield* AgentScope.make(record).pipe(
         Effect.provideService(AgentSetting, setting),
-        Effect.provideService(ActorSystem, system),
-        Effect.provideService(EventLog, log),
         Scope.provide(scope)
       )
       yield* this.of.nest.add(tree.child)
@@ -177,7 +165,8 @@ export class AgentRegistry {
       const due = record.worker.now === undefined || record.worker.now.data.stoppedBy === THE_FILE
       if (this.family.isClosing || !due || record.broken !== undefined || !config.autostart) return
       if (this.family.named(agent) !== undefined) yield* tree.start(this.theFile)
-    }
+    },
+    (adopted) => Effect.provide(adopted, this.of.services)
   )
 
   private readonly dismiss = Effect.fnUntraced({ self: this }, function* (this: AgentRegistry, agent: string) {
@@ -196,7 +185,7 @@ export class AgentRegistry {
       yield* this.of.nest.remove(agent)
       yield* Scope.close(scope, Exit.void)
       this.members.delete(agent)
-      const record = yield* recoverAgent(this.of.services.log, this.conversation, agent)
+      const record = yield* recoverAgent(this.log, this.conversation, agent)
       this.of.record.agents.set(agent, record)
     }
   )
@@ -316,7 +305,7 @@ export class AgentRegistry {
       if (before !== undefined) yield* this.release(name, before)
       const at = yield* Clock.currentTimeMillis
       const message = { messageId: yield* Ids.messageId, from: by, text: task, urgent: false, at }
-      const runes = yield* this.of.services.log
+      const runes = yield* this.log
         .append(SubAgents.drafts({ conversation: this.conversation, name, parent, config, by, task: message }))
         .pipe(
           Effect.catchTag("RuneRefused", ({ message }) =>

@@ -2,7 +2,7 @@
  * Bus: what agents tell those outside: their reports to channels and plans, their
  * runs' events to the board. Nobody who listens can hold an agent up.
  */
-import { Effect, PubSub, Stream } from "effect"
+import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type { Watched } from "./AgentSetting.ts"
@@ -25,21 +25,24 @@ export interface RunNews {
 const BUSY = 1_000
 const NEWS = 4_096
 
-export interface Bus {
-  readonly report: (report: AgentReport) => Effect.Effect<void>
-  readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
-  readonly configured: (news: ConfigNews) => Effect.Effect<void>
-  readonly reports: Stream.Stream<AgentReport>
-  /** A reader that is too slow misses the oldest. */
-  readonly news: Stream.Stream<RunNews>
-  readonly configs: Stream.Stream<ConfigNews>
-}
+export class Bus extends Context.Service<
+  Bus,
+  {
+    readonly report: (report: AgentReport) => Effect.Effect<void>
+    readonly watched: (of: { readonly agent: string; readonly runId: string }, event: Watched) => Effect.Effect<void>
+    readonly configured: (news: ConfigNews) => Effect.Effect<void>
+    readonly reports: Stream.Stream<AgentReport>
+    /** A reader that is too slow misses the oldest. */
+    readonly news: Stream.Stream<RunNews>
+    readonly configs: Stream.Stream<ConfigNews>
+  }
+>()("agentd/agents/Bus") {}
 
 export const make = Effect.gen(function* () {
   const reports = yield* PubSub.unbounded<AgentReport>()
   const news = yield* PubSub.sliding<RunNews>(NEWS)
   const configs = yield* PubSub.unbounded<ConfigNews>()
-  const bus: Bus = {
+  return Bus.of({
     configured: (config) => Effect.asVoid(PubSub.publish(configs, config)),
     configs: Stream.fromPubSub(configs),
     report: (report) =>
@@ -49,6 +52,7 @@ export const make = Effect.gen(function* () {
     watched: ({ agent, runId }, event) => Effect.asVoid(PubSub.publish(news, { agent, runId, event })),
     reports: Stream.fromPubSub(reports),
     news: Stream.fromPubSub(news)
-  }
-  return bus
+  })
 })
+
+export const layer: Layer.Layer<Bus> = Layer.effect(Bus, make)

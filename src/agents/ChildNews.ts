@@ -73,7 +73,8 @@ type NewsRune = RuneOf<typeof newsKinds>
 type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.terminated" }>
 
 /** Who ended the agent; undefined where its end is nobody's doing. */
-const byOf = (event: AgentMachine.Event): string | undefined => ("by" in event ? event.by : undefined)
+const byOf = (event: AgentMachine.Event): string | undefined =>
+  event._tag === "parent_closed" ? `agent:${event.parentId}` : "by" in event ? event.by : undefined
 
 /** One rune, as it becomes durable or as the log has it. */
 export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {

@@ -1,5 +1,5 @@
 /**
- * LiveAgentPort: the AgentPort over the fleet's own agents: what channels and plans may ask of
+ * LiveAgentPort: the AgentPort over the daemon's own agents: what channels and plans may ask of
  * them, by address.
  */
 import { Effect, type Stream } from "effect"

@@ -1,5 +1,5 @@
 /**
- * LiveConversations: the port Conversations over the fleet's own conversations.
+ * LiveConversations: the port Conversations over the daemon's own conversations.
  */
 import { Effect, Stream } from "effect"
 import { Conversations, type Standing } from "../domain/Conversations.ts"

@@ -10,7 +10,8 @@ import { ConversationConfig } from "../config/Config.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import { ConversationActor } from "./ConversationActor.ts"
-import type { ProjectServices } from "./AgentRegistry.ts"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
+import { AgentsPlace } from "./AgentsPlace.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 
 export class LostProject {
@@ -31,13 +32,13 @@ export class LostProject {
     { self: this },
     function* (
       this: LostProject,
-      { nest, scope, services }: LostProject.Place,
+      { nest, scope }: LostProject.Place,
       why?: { readonly by: string; readonly reason: string }
     ) {
       if (!this.isEnding) {
         this.isEnding = true
         yield* Effect.forkIn(
-          Effect.onExit(this.end(services, nest, why), (exit) => Deferred.done(this.over, exit)),
+          Effect.onExit(this.end(nest, why), (exit) => Deferred.done(this.over, exit)),
           scope
         )
       }
@@ -46,10 +47,9 @@ export class LostProject {
   )
 
   private end(
-    { recoveredTo, system }: ProjectServices,
     nest: DynamicSupervisor.DynamicSupervisor,
     why: { readonly by: string; readonly reason: string } | undefined
-  ): Effect.Effect<void, StorageError> {
+  ): Effect.Effect<void, StorageError, ActorSystem | AgentsPlace> {
     return Effect.scoped(
       Effect.gen({ self: this }, function* () {
         const { agents, conversation, life, name } = this.record
@@ -57,12 +57,12 @@ export class LostProject {
         const made = new ConversationActor(
           {
             conversation,
-            system,
+            system: yield* ActorSystem,
             config: () => config,
             residents: () => [],
             leaving: Effect.succeed([]),
             ended: () => Effect.void,
-            recoveredTo
+            recoveredTo: (yield* AgentsPlace).recoveredTo
           },
           life,
           yield* Effect.scope
@@ -81,7 +81,6 @@ export class LostProject {
 export declare namespace LostProject {
   /** Where it is closed. */
   interface Place {
-    readonly services: ProjectServices
     readonly nest: DynamicSupervisor.DynamicSupervisor
     readonly scope: Scope.Scope
   }

@@ -6,17 +6,20 @@
  * started, one that is gone is stopped (its inbox and log stay), a changed one
  * takes its new settings with its next run, its limits with its next start.
  */
-import { Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
+import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
 import { basename, dirname } from "node:path"
+import { ActorSystem } from "../event-actor/ActorSystem.ts"
+import { EventLog } from "../event-log/EventLog.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import type { CommandRefused, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
 import * as Budget from "./Budget.ts"
 import { ConversationActor, type Failure } from "./ConversationActor.ts"
 import * as ConversationRow from "./ConversationRow.ts"
-import type { ConfigNews } from "./Bus.ts"
+import { Bus, type ConfigNews } from "./Bus.ts"
 import * as Secrets from "./Secrets.ts"
-import { AgentRegistry, type ProjectServices } from "./AgentRegistry.ts"
+import { AgentRegistry } from "./AgentRegistry.ts"
+import { AgentsPlace, type Services } from "./AgentsPlace.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -35,12 +38,17 @@ export class Project {
   /** The conversation in the supervision tree: its actor, then its agents. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   private readonly agents: DynamicSupervisor.DynamicSupervisor
-  private readonly services: ProjectServices
+  private readonly services: Context.Context<Services>
   /** Completed when it is closed, and nothing of it lives any more. */
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
 
-  constructor(services: ProjectServices, record: ProjectRecord, config: ConfigFile.Project, scope: Scope.Closeable) {
+  private constructor(
+    services: Context.Context<Services>,
+    record: ProjectRecord,
+    config: ConfigFile.Project,
+    scope: Scope.Closeable
+  ) {
     this.services = services
     this.record = record
     this.conversation = record.conversation
@@ -53,12 +61,12 @@ export class Project {
     this.life = new ConversationActor(
       {
         conversation: record.conversation,
-        system: services.system,
+        system: Context.get(services, ActorSystem),
         config: () => this.config.conversation,
         residents: () => this.household.residents,
         leaving: Effect.suspend(() => this.household.leaving),
         ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
-        recoveredTo: services.recoveredTo
+        recoveredTo: Context.get(services, AgentsPlace).recoveredTo
       },
       record.life,
       scope
@@ -73,6 +81,10 @@ export class Project {
       scope
     })
   }
+
+  /** As its record says it stands; `begin` brings it to life. All of it ends with the scope. */
+  static readonly make = (record: ProjectRecord, config: ConfigFile.Project, scope: Scope.Closeable) =>
+    Effect.map(Effect.context<Services>(), (services) => new Project(services, record, config, scope))
 
   get members(): AgentRegistry["members"] {
     return this.household.members
@@ -125,7 +137,7 @@ export class Project {
     yield* this.nest.add(this.life.child)
     yield* this.life.create({ name, agents: Object.keys(agents) })
     yield* this.nest.add(this.agents.child)
-    yield* this.services.bus.configured(this.news)
+    yield* Context.get(this.services, Bus).configured(this.news)
   })
 
   /** Agents that stopped for good, as their log says: not those that had ended by then. */
@@ -168,9 +180,7 @@ export class Project {
     { self: this },
     function* (this: Project) {
       if (this.household.family.isClosing) return
-      const read = yield* Effect.result(
-        ConfigFile.load(this.path).pipe(Effect.provideService(FileSystem.FileSystem, this.services.fileSystem))
-      )
+      const read = yield* Effect.result(Effect.provide(ConfigFile.load(this.path), this.services))
       if (read._tag === "Failure") {
         this.problems = read.failure.message.split("\n")
         yield* Effect.logWarning(`not taken over: ${read.failure.message}`)
@@ -187,8 +197,8 @@ export class Project {
   private readonly takeOver = Effect.fnUntraced(
     { self: this },
     function* (this: Project, config: ConfigFile.Project) {
-      yield* Secrets.register(config, this.services)
-      yield* this.services.log.append([
+      yield* Effect.provide(Secrets.register(config), this.services)
+      yield* Context.get(this.services, EventLog).append([
         {
           stream: this.conversation,
           kind: "project.config_changed",
@@ -200,7 +210,7 @@ export class Project {
       this.config = config
       this.name = config.name
       yield* this.life.enforce
-      yield* this.services.bus.configured(this.news)
+      yield* Context.get(this.services, Bus).configured(this.news)
     },
     Effect.uninterruptible
   )
@@ -219,7 +229,7 @@ export class Project {
   )
 
   private get changes() {
-    return this.services.fileSystem
+    return Context.get(this.services, FileSystem.FileSystem)
       .watch(dirname(this.path))
       .pipe(Stream.filter((event) => basename(event.path) === basename(this.path)))
   }

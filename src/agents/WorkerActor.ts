@@ -208,8 +208,13 @@ export const make = Effect.gen(function* () {
     const { fatal, stoppedBy } = state.now.data
     const [by, reason] = fatal === null ? [stoppedBy ?? "agentd", "stopped"] : ["worker", fatal.message]
     const isBorn = life.state !== "[*]" && life.state !== "spawning"
+    // in a parent's name it is ended with the parent
+    const parentId = setting.parent
+    const isOrphan = fatal === null && parentId !== null && stoppedBy === `agent:${parentId}`
     const event: AgentMachine.Event = isBorn
-      ? { _tag: "kill", by, reason }
+      ? isOrphan
+        ? { _tag: "parent_closed", parentId }
+        : { _tag: "kill", by, reason }
       : fatal === null
         ? { _tag: "kill_forced", by, reason }
         : { _tag: "init_error", error: reason }

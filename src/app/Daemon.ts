@@ -1,7 +1,7 @@
 /**
  * Daemon: every layer of agentd, in start order. The one-minute read.
  *
- *     lock ─ log ─ processes ─ fleet ─┬─ control socket   answers while the streams are still being read
+ *     lock ─ log ─ processes ─ agents ─┬─ control socket   answers while the streams are still being read
  *                                     ├─ conversations    agents, each in a tree of its own
  *                                     ├─ alerter          reads the log, mails a person
  *                                     └─ notifier         tells systemd
@@ -24,8 +24,8 @@ import { Log } from "../event-log/Log.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
-import { Fleet } from "../agents/Fleet.ts"
-import * as LiveFleet from "../agents/LiveFleet.ts"
+import { Agents } from "../agents/Agents.ts"
+import * as AgentCommands from "../agents/AgentCommands.ts"
 import { Backends } from "../backends/Backends.ts"
 import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
@@ -110,20 +110,20 @@ const nestOf = (name: string) =>
 
 /** The servers of agentd's own that a run is given: its voice. */
 const voiceOf =
-  ({ command, socket, state }: Options): LiveFleet.Options["mcp"] =>
+  ({ command, socket, state }: Options): AgentCommands.Options["mcp"] =>
   (runId, { may }) =>
     may.length === 0
       ? {}
       : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
 
-/** The board, told by the fleet which session is a run of which agent. */
+/** The board, told by the agents which session is a run of which agent. */
 const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
   Layer.unwrap(
-    Effect.map(Fleet, (fleet) =>
+    Effect.map(Agents, (agents) =>
       Plates.layer({
         ...options,
         agentOf: (runId) =>
-          Effect.map(fleet.agents, (rows) => {
+          Effect.map(agents.all, (rows) => {
             const row = rows.find((row) => row.runId === runId)
             return row === undefined ? undefined : `${row.project}/${row.agent}`
           })
@@ -131,18 +131,18 @@ const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
     )
   )
 
-/** Goals, told by the fleet what their projects say. */
+/** Goals, told by the agents what their projects say. */
 const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.DynamicSupervisor) =>
   Layer.unwrap(
-    Effect.map(Fleet, (fleet) =>
+    Effect.map(Agents, (agents) =>
       Goals.layer({
         nest,
         store,
         environment: options.environment,
         scratch: join(options.state, "goals"),
         projects: {
-          ofCaller: (caller) => Effect.map(fleet.conversation("", caller), ({ conversation }) => conversation),
-          config: fleet.configOf
+          ofCaller: (caller) => Effect.map(agents.conversation("", caller), ({ conversation }) => conversation),
+          config: agents.configOf
         }
       })
     )
@@ -150,9 +150,9 @@ const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.Dynami
 
 /** Channels follow what the files of the projects say. */
 const furnish = Effect.gen(function* () {
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const channels = yield* Channels.Channels
-  return yield* Stream.runForEach(fleet.configs, ({ config, conversation }) =>
+  return yield* Stream.runForEach(agents.configs, ({ config, conversation }) =>
     channels.configure({ conversation, project: config.name, config: config.path }, config.channels)
   )
 })
@@ -179,7 +179,7 @@ const services = (
       })
     ),
     Layer.provideMerge(
-      LiveFleet.layer({
+      AgentCommands.layer({
         worktrees,
         nest: conversations,
         sweep: sweep(store),
@@ -207,7 +207,7 @@ type Needs =
   | Channels.Channels
   | AlertContext
   | FileSystem.FileSystem
-  | Fleet
+  | Agents
   | Goals.Goals
   | Listening.Listening
   | LiveOutbox
@@ -226,12 +226,12 @@ const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R
  * last look.
  */
 const alive = Effect.gen(function* () {
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const log = yield* EventLog
   const { status } = yield* Notify
   const seen = yield* Ref.make(-1)
   return Effect.gen(function* () {
-    if (yield* fleet.ready) return true
+    if (yield* agents.ready) return true
     const { read, runes, streams } = yield* log.reading
     const before = yield* Ref.getAndSet(seen, runes)
     yield* status(`reading its log: ${read} of ${streams} streams, ${runes} runes`)
@@ -241,10 +241,10 @@ const alive = Effect.gen(function* () {
 
 /** The project that the daemon is started for. One that the log cannot tell of stops no other. */
 const takeUp = Effect.fnUntraced(function* (config: string) {
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const log = yield* EventLog
   yield* Effect.catchTag(
-    fleet.register(config, { by: "agentd up", config }),
+    agents.register(config, { by: "agentd up", config }),
     "CommandRefused",
     Effect.fnUntraced(function* (refused) {
       const { unreadable } = yield* log.reading
@@ -272,7 +272,7 @@ const live = Effect.fnUntraced(function* (options: Options) {
   return yield* Effect.gen(function* () {
     yield* (yield* Redact).register(secretsIn(options.environment))
     const log = yield* EventLog
-    const fleet = yield* Fleet
+    const agents = yield* Agents
     const notify = yield* Notify
     yield* note("daemon.started", { pid: process.pid, version, state: options.state, socket: options.socket })
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid: process.pid })))
@@ -310,7 +310,7 @@ const live = Effect.fnUntraced(function* (options: Options) {
     const reason = yield* Effect.raceAllFirst([
       Deferred.await(asked),
       Effect.flatMap(log.failed, Effect.fail),
-      Effect.andThen(fleet.recovered, Effect.never),
+      Effect.andThen(agents.recovered, Effect.never),
       Effect.flatMap(
         root.ended,
         ({ child, reason }) =>

@@ -4,7 +4,7 @@
  */
 import { Config, Deferred, Effect, FileSystem, Option } from "effect"
 import { join } from "node:path"
-import { Fleet } from "../agents/Fleet.ts"
+import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { AlertContext } from "../alerts/AlertContext.ts"
 import * as Outbox from "../alerts/Outbox.ts"
@@ -60,7 +60,7 @@ const size = (file: string) =>
   ).pipe(Effect.map(([main = 0, waiting = 0]) => main + waiting))
 
 const projectChecks = Effect.map(
-  Effect.flatMap(Fleet, (fleet) => fleet.projects),
+  Effect.flatMap(Agents, (agents) => agents.projects),
   (projects): ReadonlyArray<Check> =>
     projects.map(({ agents, config, name, problems }) =>
       problems.length === 0
@@ -76,8 +76,8 @@ const projectChecks = Effect.map(
 
 /** Whether the agents' programs and keys are there, where the daemon looks for them. */
 const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
-  const fleet = yield* Fleet
-  const found = yield* Effect.forEach(yield* fleet.projects, ({ conversation }) => fleet.configOf(conversation))
+  const agents = yield* Agents
+  const found = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
   const projects = found.filter((project) => project !== undefined)
   const lists = yield* Effect.forEach(projects, ({ agents, root }) =>
     Readiness.checks(agents, { root, environment, whose: "the daemon's" })
@@ -87,7 +87,7 @@ const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]
 })
 
 const agentChecks = Effect.map(
-  Effect.flatMap(Fleet, (fleet) => fleet.agents),
+  Effect.flatMap(Agents, (agents) => agents.all),
   (agents): ReadonlyArray<Check> =>
     agents
       .filter(({ state, totalErrors }) => state === "Stopped" && totalErrors > 0)
@@ -120,18 +120,18 @@ const fleetChecks = (environment: Facts["environment"]) =>
 
 /** The channels that the projects' files name are there. */
 const isFurnished = Effect.gen(function* () {
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const channels = yield* Channels
-  const sound = (yield* fleet.projects).filter(({ problems }) => problems.length === 0)
+  const sound = (yield* agents.projects).filter(({ problems }) => problems.length === 0)
   const configured = yield* Effect.forEach(sound, ({ conversation }) => channels.isConfigured(conversation))
   return configured.every(Boolean)
 })
 
 /** What the daemon still makes ready; nothing once all is. */
 const unready = Effect.gen(function* () {
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [
-    ["agents", yield* fleet.ready],
+    ["agents", yield* agents.ready],
     ["channels", yield* isFurnished],
     ["mail", (yield* (yield* LiveOutbox).seen) !== undefined]
   ]
@@ -140,15 +140,15 @@ const unready = Effect.gen(function* () {
 
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* EventLog
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const correspondence = yield* AlertContext
   const letters = yield* LiveOutbox
   const listening = yield* Listening.Listening
-  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Fleet | LiveOutbox | Redact>()
+  const context = yield* Effect.context<Channels | FileSystem.FileSystem | Agents | LiveOutbox | Redact>()
   const by = yield* Effect.orDie(supervision)
   /** Every mail section in force, each once. */
   const mails = Effect.gen(function* () {
-    const projects = yield* fleet.projects
+    const projects = yield* agents.projects
     // a stream that no project has: the user's own section
     const streams = projects.length === 0 ? [""] : projects.map(({ conversation }) => conversation)
     const found = yield* Effect.forEach(streams, correspondence.mailFor)

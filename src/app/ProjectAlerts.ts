@@ -4,7 +4,7 @@
  */
 import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
-import { Fleet } from "../agents/Fleet.ts"
+import { Agents } from "../agents/Agents.ts"
 import * as Why from "../agents/Why.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
@@ -18,7 +18,7 @@ export const layer = (userConfig: string) =>
   Layer.effect(
     AlertContext,
     Effect.gen(function* () {
-      const fleet = yield* Fleet
+      const agents = yield* Agents
       const log = yield* EventLog
       const fileSystem = yield* FileSystem.FileSystem
       const own = ConfigFile.loadUser(userConfig).pipe(
@@ -29,16 +29,16 @@ export const layer = (userConfig: string) =>
         )
       )
       const agentOf = (stream: string, actor: string) =>
-        Effect.map(fleet.agents, (rows) =>
+        Effect.map(agents.all, (rows) =>
           rows.find((row) => row.conversation === stream && actor === `worker/${row.agent}`)
         )
       return AlertContext.of({
         mailFor: (stream) =>
-          Effect.flatMap(fleet.configOf(stream), (config) =>
+          Effect.flatMap(agents.configOf(stream), (config) =>
             config?.mail === undefined ? own : Effect.succeed(config.mail)
           ),
         projectName: (stream) =>
-          Effect.map(fleet.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
+          Effect.map(agents.projects, (projects) => projects.find(({ conversation }) => conversation === stream)?.name),
         why: ({ actor, cause, stream }) =>
           Effect.gen(function* () {
             const goal = yield* GoalHistory.story(log, { stream, actor, upTo: cause })

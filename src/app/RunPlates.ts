@@ -6,7 +6,7 @@
  */
 import { Clock, Effect, Stream } from "effect"
 import type { RunNews } from "../agents/Bus.ts"
-import { Fleet } from "../agents/Fleet.ts"
+import { Agents } from "../agents/Agents.ts"
 import type { RunReport } from "../plates/EventIntake.ts"
 import { Plates } from "../plates/Plates.ts"
 
@@ -55,11 +55,11 @@ const eventOf = ({ event, runId }: RunNews, open: Open, at: number): Event | und
 
 /** For as long as it runs. */
 export const follow = Effect.gen(function* () {
-  const fleet = yield* Fleet
+  const agents = yield* Agents
   const plates = yield* Plates
   const runs = new Map<string, Open>()
   return yield* Stream.runForEach(
-    fleet.news,
+    agents.news,
     Effect.fnUntraced(function* (news: RunNews) {
       const { agent, event, runId } = news
       if (event._tag === "Begun" && event.turns) runs.set(runId, new Map())

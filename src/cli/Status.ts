@@ -13,7 +13,7 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
 }
 
 /** What of the log is still being read, and what cannot be. */
-const reading = ({ reading }: DaemonStatus, colour: boolean): ReadonlyArray<string> => {
+export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
   const { read, streams, unreadable, waiting } = reading
   const names = waiting.length === 0 ? "" : `; not ready yet: ${waiting.join(", ")}`

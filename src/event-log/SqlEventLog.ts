@@ -23,7 +23,7 @@ import type { Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
-import type { SnapshotRow } from "./Snapshot.ts"
+import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
 import { openInline, openThreaded, type OpenStore, type Options as LogOptions, type SqliteLog } from "./SqliteLog.ts"
 import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
@@ -31,7 +31,7 @@ import { toRunes } from "./StoredRune.ts"
 import * as StoreEventLog from "./StoreEventLog.ts"
 import { snapshotOf, type StreamFold } from "./StreamFold.ts"
 import { indexFileOf } from "./StreamIndex.ts"
-import { noSnapshots, nothingRecent, recover, type Snapshots } from "./StreamReader.ts"
+import { noSnapshots, nothingRecent, recover, type Snapshots, WORTH_KEEPING } from "./StreamReader.ts"
 import type { Position, Positions } from "./Subscribers.ts"
 import { type Walk, walkHere, walkThere } from "./Verify.ts"
 
@@ -107,6 +107,8 @@ interface Restored {
   readonly admission: AdmissionState
   readonly newest: Map<string, number>
   readonly archived: Set<string>
+  /** What was read at length: kept, so that the next opening reads what comes after. */
+  readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
 /** What appends are held against, as the store's runes left it. */
@@ -115,17 +117,22 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
   const source = { reader, snapshots, shown: toRunes, recent: nothingRecent }
   const streams = new Map<string, StreamState>()
   const newest = new Map<string, number>()
+  const worth: Array<SnapshotOrder> = []
   let archived: ReadonlyArray<string> = []
   for (const [stream, head] of opened.heads) {
     newest.set(stream, head.eventId)
     let states = guard.initial
     if (!head.isSealed && head.guarded > 0) {
-      const folds = { guard: guardFold(rules) }
-      states = (yield* recover(source, { stream, newest: head.guarded }, folds)).guard.state
+      const fold = guardFold(rules)
+      const found = (yield* recover(source, { stream, newest: head.guarded }, { fold })).fold
+      states = found.state
+      if (found.read >= WORTH_KEEPING) worth.push(snapshotOf(stream, fold, states, found.eventId))
     }
     if (stream === home) {
-      const folds = { archives: archivesFold(rules) }
-      archived = (yield* recover(source, { stream, newest: head.eventId }, folds)).archives.state
+      const fold = archivesFold(rules)
+      const found = (yield* recover(source, { stream, newest: head.eventId }, { fold })).fold
+      archived = found.state
+      if (found.read >= WORTH_KEEPING) worth.push(snapshotOf(stream, fold, archived, found.eventId))
     }
     streams.set(stream, { seq: head.seq, isSealed: head.isSealed, guard: states })
   }
@@ -138,7 +145,7 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
       message: `its chain is broken at rune ${eventId}: ${message}; \`agentd verify\` says more`
     })
   }
-  return { admission, newest, archived: new Set(archived) } satisfies Restored
+  return { admission, newest, archived: new Set(archived), worth } satisfies Restored
 })
 
 /** Guarded runes of a stream after which its guard's state is kept anew. */
@@ -222,6 +229,7 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
     }
     const drafts = new EventDraft(rules.kinds, redact.json, limits)
     const log = yield* logOver({ admission: restored.admission, drafts })
+    for (const order of restored.worth) log.keep(order)
     const keepLast = keepStates(log, rules, restored)
     yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
     const service = yield* StoreEventLog.make(

@@ -128,7 +128,7 @@ const evidenceOf = Effect.fnUntraced(function* (goal: GoalActor) {
     const rune = yield* goal.around.log.get(result!.eventId)
     const completed = rune === undefined ? undefined : readMove(rune)
     const evidence = completed?.kind === "plan.task_completed" ? completed.payload.evidence : undefined
-    if (typeof evidence === "object" && evidence !== null) shown.set(task.id, evidence as Evidence)
+    if (evidence !== null && evidence !== undefined) shown.set(task.id, evidence)
   }
   return shown
 })

@@ -6,7 +6,6 @@
  * and is never long.
  */
 import { Effect } from "effect"
-import type { Finding } from "../domain/GoalMessages.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { readGoal } from "./GoalActor.ts"
@@ -38,7 +37,7 @@ const stepOf = (rune: Rune): string | undefined => {
     case "task_failed":
       return `${event.taskId} has failed: ${event.error}`
     case "critique": {
-      const [first, ...more] = (event.findings as ReadonlyArray<Finding>).filter(({ severity }) => severity === "error")
+      const [first, ...more] = event.findings.filter(({ severity }) => severity === "error")
       if (first === undefined) return undefined
       const about = first.task === undefined ? "" : `${first.task}: `
       return `the review found: ${about}${first.message}${more.length === 0 ? "" : ` (and ${more.length} more)`}`

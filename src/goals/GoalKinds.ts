@@ -2,6 +2,7 @@
  * GoalKinds: the kinds of runes of a goal and its plan.
  */
 import { Schema } from "effect"
+import { Evidence } from "../domain/GoalMessages.ts"
 import { machineKinds } from "../event-actor/MachineKinds.ts"
 import { kind, reader } from "../event-log/EventKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
@@ -14,7 +15,7 @@ const ofTask = { task_id: text }
 export const moveKinds = machineKinds(GoalMachine, {
   "plan.task_assigned": { fields: { ...ofTask, agent_id: text } },
   "plan.task_started": { fields: ofTask },
-  "plan.task_completed": { fields: { ...ofTask, evidence: Schema.optional(Schema.Unknown) } },
+  "plan.task_completed": { fields: { ...ofTask, evidence: Schema.optional(Schema.NullOr(Evidence)) } },
   "plan.task_failed": { fields: ofTask },
   "plan.task_retried": { fields: ofTask },
   "plan.critique": { visibility: "internal" },

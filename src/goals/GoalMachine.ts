@@ -7,7 +7,7 @@
  * the plan's; the machine counts them and knows those in flight.
  */
 import { Schema } from "effect"
-import { GoalOptions } from "../domain/GoalMessages.ts"
+import { Evidence, Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
 import { define, illegal, on, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State =
@@ -15,7 +15,7 @@ export type State =
   "[*]" | "goal_received" | "planning" | "executing" | "reviewing" | "blocked" | "goal_met" | "stopped"
 
 /** A task as its plan holds it; the machine reads only how many there are. */
-const tasks = Schema.Array(Schema.Unknown)
+const tasks = Schema.Array(Task)
 const taskId = Schema.String
 const planId = Schema.String
 
@@ -61,7 +61,7 @@ export const Event = Schema.Union([
     /** The next try begins not before, ms since the epoch. */
     until: Schema.Finite
   }),
-  Schema.TaggedStruct("task_completed", { taskId, result: Schema.Unknown, evidence: Schema.Unknown }),
+  Schema.TaggedStruct("task_completed", { taskId, result: Schema.Unknown, evidence: Schema.NullOr(Evidence) }),
   Schema.TaggedStruct("task_failed", { taskId, error: Schema.String }),
   Schema.TaggedStruct("all_tasks_terminal", {}),
   Schema.TaggedStruct("all_runnable_blocked", { reason: Schema.String }),
@@ -73,7 +73,7 @@ export const Event = Schema.Union([
   /** A blocked plan was not let go on in time, or the planner gives no plan that can be used. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
   /** What the gate and the critic found; the verdict follows. */
-  Schema.TaggedStruct("critique", { findings: Schema.Array(Schema.Unknown) }),
+  Schema.TaggedStruct("critique", { findings: Schema.Array(Finding) }),
   Schema.TaggedStruct("critique_passed", { summary: Schema.String }),
   /** `tasks` are the follow-ups that the errors became. */
   Schema.TaggedStruct("critique_found_issues", { tasks }),

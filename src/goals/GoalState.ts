@@ -6,7 +6,7 @@
  * it was; over a goal's runes, in order, it gives the same state whether they are read
  * from the log or told one by one; a move costs what it touches.
  */
-import type { Finding, GoalOptions, Task } from "../domain/GoalMessages.ts"
+import type { Finding, GoalOptions } from "../domain/GoalMessages.ts"
 import type { Said } from "../event-log/EventKinds.ts"
 import { readMove } from "./GoalKinds.ts"
 import * as GoalMachine from "./GoalMachine.ts"
@@ -25,14 +25,6 @@ export const isFinal = ({ state }: Stand): boolean => GoalMachine.Autonomy.final
 export const eventOf = (rune: Said): GoalMachine.Event | undefined => readMove(rune)?.payload.event
 
 export const actorOf = (goalId: string): string => `plan/${goalId}`
-
-const field = (value: unknown, name: string): unknown =>
-  typeof value === "object" && value !== null && name in value ? (value as { [key: string]: unknown })[name] : undefined
-
-const textOf = (value: unknown, name: string): string | null => {
-  const found = field(value, name)
-  return typeof found === "string" ? found : null
-}
 
 /** The findings of which follow-up tasks come. */
 export const mendable = (findings: ReadonlyArray<Finding>): ReadonlyArray<Finding> =>
@@ -103,15 +95,12 @@ const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: R
     case "decompose_goal":
       return {
         former: new Set([...before.former, ...workedOn(plan)]),
-        plan: Plan.empty.add(event.tasks as ReadonlyArray<Task>, at),
+        plan: Plan.empty.add(event.tasks, at),
         total: event.total ?? event.tasks.length
       }
     case "plan_updated": {
       const total = event.total ?? before.total + event.added.length
-      const next = event.cancelled.reduce(
-        (all, id) => all.cancel(id, at),
-        plan.add(event.added as ReadonlyArray<Task>, at)
-      )
+      const next = event.cancelled.reduce((all, id) => all.cancel(id, at), plan.add(event.added, at))
       return { total, plan: next, revise: next.size >= total ? null : before.revise }
     }
     case "plan_approved":
@@ -120,12 +109,12 @@ const changes = (before: GoalState, event: GoalMachine.Event, { at, eventId }: R
     case "plan_rejected":
       return { rejected: event.reason, revise: null }
     case "critique":
-      return { findings: event.findings as ReadonlyArray<Finding>, reviewed: eventId }
+      return { findings: event.findings, reviewed: eventId }
     case "critique_found_issues":
       return {
         total: before.total + event.tasks.length,
         followed: new Set([...before.followed, ...followedUp(before.findings, event.tasks.length)]),
-        plan: plan.add(event.tasks as ReadonlyArray<Task>, at)
+        plan: plan.add(event.tasks, at)
       }
     case "needs_replan":
       return { revise: event.reason }
@@ -160,17 +149,10 @@ const planAfter = (plan: Plan, event: GoalMachine.Event, eventId: number, at: nu
       )
     case "task_started":
       return plan.start(event.taskId, event.base ?? null, at)
-    case "task_completed":
-      return plan.complete(
-        event.taskId,
-        {
-          eventId,
-          branch: textOf(event.evidence, "branch"),
-          cwd: textOf(event.evidence, "cwd"),
-          head: textOf(event.evidence, "head")
-        },
-        at
-      )
+    case "task_completed": {
+      const { branch = null, cwd = null, head = null } = event.evidence ?? {}
+      return plan.complete(event.taskId, { eventId, branch, cwd, head }, at)
+    }
     case "task_failed":
       return plan.fail(event.taskId, event.error, at)
     case "task_retried":

@@ -1,11 +1,11 @@
 /**
  * AgentApiHandlers: what a managed agent's own requests do.
  *
- * Guarantees: each asks the fleet first whose run it is, and whether it is under
+ * Guarantees: each asks the agents first whose run it is, and whether it is under
  * way; then the agent's config whether it may.
  */
 import { Effect } from "effect"
-import { Fleet, type InboxMessage, type VoiceOf } from "../agents/Fleet.ts"
+import { Agents, type InboxMessage, type VoiceOf } from "../agents/Agents.ts"
 import type { Voice } from "../config/AgentConfig.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import { Admission } from "./Admission.ts"
@@ -37,11 +37,11 @@ const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
 }
 
 /** What every one of them goes through: who speaks, and whether it may. Its conversation is where names are looked up. */
-export const speaking = Effect.fnUntraced(function* (fleet: Fleet["Service"], runId: string, voice: Voice) {
+export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
   yield* bounded("runId", runId, Limits.nameLength)
-  const of = yield* fleet.voice(runId)
+  const of = yield* agents.voice(runId)
   const by = `agent:${of.agent}`
-  const home = yield* Effect.option(fleet.conversation(of.conversation, { by, config: null }))
+  const home = yield* Effect.option(agents.conversation(of.conversation, { by, config: null }))
   const config = home._tag === "Some" ? home.value.config : null
   if (!of.may.includes(voice)) return yield* forbidden(of, voice, config)
   const caller: Caller = { by, config }
@@ -49,12 +49,12 @@ export const speaking = Effect.fnUntraced(function* (fleet: Fleet["Service"], ru
 })
 
 /** Another agent of the same conversation. */
-const neighbour = Effect.fnUntraced(function* (fleet: Fleet["Service"], of: VoiceOf, name: string, caller: Caller) {
+const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: VoiceOf, name: string, caller: Caller) {
   yield* bounded("agent", name, Limits.nameLength)
-  const found = yield* fleet
+  const found = yield* agents
     .agent(name, caller)
-    .pipe(Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(fleet, name, caller, error))))
-  const others = (yield* fleet.agents)
+    .pipe(Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(agents, name, caller, error))))
+  const others = (yield* agents.all)
     .filter(({ agent, conversation }) => conversation === of.conversation && agent !== of.agent)
     .map(({ agent }) => agent)
   const remedy = others.length === 0 ? "There is nobody else here." : `Message one of these: ${others.join(", ")}.`
@@ -68,48 +68,48 @@ const neighbour = Effect.fnUntraced(function* (fleet: Fleet["Service"], of: Voic
 
 export const layer = group.toLayer(
   Effect.gen(function* () {
-    const fleet = yield* Fleet
+    const agents = yield* Agents
     const admit = yield* Admission
     return group.of({
       Voice: ({ runId }) =>
         admit.call(
-          Effect.andThen(bounded("runId", runId, Limits.nameLength), fleet.voice(runId)).pipe(
+          Effect.andThen(bounded("runId", runId, Limits.nameLength), agents.voice(runId)).pipe(
             Effect.map(({ agent, conversation, may }) => ({ agent, conversation, may }))
           )
         ),
       VoiceInbox: ({ runId }) =>
-        admit.call(Effect.flatMap(speaking(fleet, runId, "inbox"), ({ of }) => Effect.map(fleet.inbox(of), fitting))),
+        admit.call(Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))),
       VoiceMessage: ({ agent, runId, text }) =>
         admit.call(
           Effect.gen(function* () {
-            const { caller, of } = yield* speaking(fleet, runId, "message")
+            const { caller, of } = yield* speaking(agents, runId, "message")
             yield* checkText(text)
-            yield* neighbour(fleet, of, agent, caller)
-            return yield* fleet.send(agent, { text, how: "queue" }, caller)
+            yield* neighbour(agents, of, agent, caller)
+            return yield* agents.send(agent, { text, how: "queue" }, caller)
           })
         ),
       VoiceReport: ({ report, runId }) =>
         admit.call(
           Effect.gen(function* () {
-            const { of } = yield* speaking(fleet, runId, "report")
+            const { of } = yield* speaking(agents, runId, "report")
             yield* checkReport(report)
-            return yield* fleet.report(of, report)
+            return yield* agents.report(of, report)
           })
         ),
       VoiceAsk: ({ question, runId }) =>
         admit.call(
           Effect.gen(function* () {
-            const { of } = yield* speaking(fleet, runId, "ask")
+            const { of } = yield* speaking(agents, runId, "ask")
             yield* checkText(question, "question")
-            return yield* fleet.ask(of, question)
+            return yield* agents.ask(of, question)
           })
         ),
       VoiceSpawn: ({ request, runId }) =>
         admit.call(
           Effect.gen(function* () {
-            const { caller, of } = yield* speaking(fleet, runId, "spawn")
+            const { caller, of } = yield* speaking(agents, runId, "spawn")
             yield* checkSpawn(request)
-            return yield* fleet.spawn(of.agent, request, caller)
+            return yield* agents.spawn(of.agent, request, caller)
           })
         )
     })

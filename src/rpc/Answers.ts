@@ -9,7 +9,7 @@
  */
 import { Effect } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
-import type { Fleet } from "../agents/Fleet.ts"
+import type { Agents } from "../agents/Agents.ts"
 import type { Answer } from "../agents/CallRow.ts"
 import { type Caller, type CallInfo, CommandRefused, type PlateInfo } from "../domain/Messages.ts"
 import type { Decision } from "../plates/Approvals.ts"
@@ -81,7 +81,7 @@ const asked = Effect.fnUntraced(function* (log: EventLog["Service"], name: strin
 const told = (reason: string): string => reason.trim() || "Refused by the user."
 
 export const answer = Effect.fnUntraced(function* (
-  { fleet, log, plates }: { fleet: Fleet["Service"]; log: EventLog["Service"]; plates: Plates["Service"] },
+  { agents, log, plates }: { agents: Agents["Service"]; log: EventLog["Service"]; plates: Plates["Service"] },
   name: string,
   { answers, behavior, reason }: Answer,
   caller: Caller
@@ -89,11 +89,11 @@ export const answer = Effect.fnUntraced(function* (
   if (name.trim() === "") {
     return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
   }
-  const toCall = (callId: string) => fleet.answerCall(callId, { behavior, reason, answers }, caller)
+  const toCall = (callId: string) => agents.answerCall(callId, { behavior, reason, answers }, caller)
   const known = yield* asked(log, name)
   // One id may be the beginning of another: a call that is over must not stand for one that asks.
   if (known.exact) return yield* toCall(name)
-  const found = meant(name, yield* fleet.calls, yield* plates.list({ closed: false }))
+  const found = meant(name, yield* agents.calls, yield* plates.list({ closed: false }))
   switch (found._tag) {
     case "Call":
       return yield* toCall(found.callId)
@@ -103,7 +103,7 @@ export const answer = Effect.fnUntraced(function* (
         remedy: `Say which, by its id: ${found.which.slice(0, 5).join(", ")}${found.which.length > 5 ? ", …" : ""}`
       })
     case "None":
-      // The fleet says what became of it.
+      // The agents says what became of it.
       if (known.begins !== undefined) return yield* toCall(known.begins)
   }
   const decision: Decision = behavior === "allow" ? { behavior, answers } : { behavior, message: told(reason) }

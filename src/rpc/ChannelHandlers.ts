@@ -7,7 +7,7 @@
  */
 import { Effect } from "effect"
 import * as ConversationRow from "../agents/ConversationRow.ts"
-import { Fleet } from "../agents/Fleet.ts"
+import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { decodeChannel, MAX_SEATS, type Order } from "../config/ChannelConfig.ts"
 import { MAX_POST_BYTES, type Utterance } from "../domain/ChannelMessages.ts"
@@ -71,11 +71,11 @@ const settingsOf = ({ agents, order, topic }: { agents: ReadonlyArray<string>; o
 
 /** What becomes of a command on a channel whose conversation is over: said as such. */
 const orOver =
-  (fleet: Fleet["Service"], channels: Channels["Service"], { caller, name }: Named) =>
+  (agents: Agents["Service"], channels: Channels["Service"], { caller, name }: Named) =>
   <A, E>(run: Effect.Effect<A, E>) =>
     Effect.catch(run, (error): Effect.Effect<never, E | CommandRefused> =>
       channels.show(name, caller).pipe(
-        Effect.flatMap(({ channel }) => fleet.conversation(channel.conversation, caller)),
+        Effect.flatMap(({ channel }) => agents.conversation(channel.conversation, caller)),
         Effect.orElseSucceed(() => undefined),
         Effect.flatMap((found) =>
           Effect.fail(found?.state === "closed" || found?.state === "archived" ? ConversationRow.over(found) : error)
@@ -85,18 +85,18 @@ const orOver =
 
 /** A seat may wait for an agent that is yet to come; a slip of the pen would wait for ever. */
 const withAbsent = Effect.fnUntraced(function* (
-  fleet: Fleet["Service"],
+  agents: Agents["Service"],
   channels: Channels["Service"],
   { caller, name }: Named,
-  agents: ReadonlyArray<string>,
+  named: ReadonlyArray<string>,
   done: Done
 ) {
   const view = yield* Effect.result(channels.show(name, caller))
   if (view._tag === "Failure") return done
   const { conversation } = view.success.channel
-  const rows = yield* fleet.agents
+  const rows = yield* agents.all
   const here = rows.flatMap((row) => (row.conversation === conversation ? [row.agent] : []))
-  const absent = agents.filter((agent) => !here.includes(agent))
+  const absent = named.filter((agent) => !here.includes(agent))
   if (absent.length === 0) return done
   const who =
     absent.length === 1 ? `There is no agent ${absent[0]} now` : `There are no agents ${absent.join(", ")} now`
@@ -105,7 +105,7 @@ const withAbsent = Effect.fnUntraced(function* (
 
 export const layer = group.toLayer(
   Effect.gen(function* () {
-    const fleet = yield* Fleet
+    const agents = yield* Agents
     const admit = yield* Admission
     const channels = yield* Channels
 
@@ -117,7 +117,7 @@ export const layer = group.toLayer(
       admit.call(
         Effect.andThen(
           Effect.andThen(checkNamed({ name, caller }), check),
-          Effect.suspend(() => orOver(fleet, channels, { caller, name })(run(channels)))
+          Effect.suspend(() => orOver(agents, channels, { caller, name })(run(channels)))
         )
       )
 
@@ -129,7 +129,7 @@ export const layer = group.toLayer(
           input,
           (channels) =>
             Effect.flatMap(channels.create(input.name, settingsOf(input), input.caller), (done) =>
-              withAbsent(fleet, channels, input, input.agents, done)
+              withAbsent(agents, channels, input, input.agents, done)
             ),
           Effect.andThen(checkAgents(input.agents), bounded("topic", input.topic, Limits.reasonLength))
         ),
@@ -139,7 +139,7 @@ export const layer = group.toLayer(
           input,
           (channels) =>
             Effect.flatMap(channels.assign(input.name, agent, input.caller), (done) =>
-              withAbsent(fleet, channels, input, [agent], done)
+              withAbsent(agents, channels, input, [agent], done)
             ),
           checkAgent(agent)
         ),
@@ -158,7 +158,7 @@ export const layer = group.toLayer(
       VoiceChannel: ({ channel, runId, utterance }) =>
         admit.call(
           Effect.gen(function* () {
-            const { of } = yield* speaking(fleet, runId, "post")
+            const { of } = yield* speaking(agents, runId, "post")
             yield* bounded("channel", channel, Limits.nameLength)
             yield* checkUtterance(utterance)
             const { voice } = channels

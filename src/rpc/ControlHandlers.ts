@@ -6,7 +6,7 @@
  * nothing here holds state of its own but that count.
  */
 import { Clock, Effect, Layer, Stream } from "effect"
-import { Fleet } from "../agents/Fleet.ts"
+import { Agents } from "../agents/Agents.ts"
 import * as Why from "../agents/Why.ts"
 import { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
@@ -62,10 +62,10 @@ const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, Storage
     })
   )
 
-const reading = (log: EventLog["Service"], fleet: Fleet["Service"]) =>
+const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
   Effect.fnUntraced(function* (input: LogSelection) {
     yield* checkSelection(input)
-    const agent = input.agent === undefined ? undefined : yield* fleet.agent(input.agent, input.caller)
+    const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
     const stream = agent?.conversation ?? input.stream
     const selection = {
       ...(input.after === undefined ? {} : { after: input.after }),
@@ -76,26 +76,26 @@ const reading = (log: EventLog["Service"], fleet: Fleet["Service"]) =>
     return select(log, selection, agent === undefined ? undefined : actorsOf(agent.agent), input)
   })
 
-const explaining = (log: EventLog["Service"], fleet: Fleet["Service"]) =>
+const explaining = (log: EventLog["Service"], agents: Agents["Service"]) =>
   Effect.fnUntraced(function* (name: string, caller: Caller) {
-    const agent = yield* fleet.agent(name, caller)
+    const agent = yield* agents.agent(name, caller)
     const { conversation: stream } = agent
     const runes = yield* Effect.forEach(Why.actorsOf(agent.agent), (actor) =>
       log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES)
     )
-    const calls = (yield* fleet.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
-    const conversation = yield* fleet.conversation(stream, caller)
+    const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
+    const conversation = yield* agents.conversation(stream, caller)
     return { agent, ...Why.why(runes.flat().filter(open), agent, { calls, conversation }) }
   })
 
-const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], fleet: Fleet["Service"]) {
+const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
   const status = yield* daemon.status
   const now = yield* Clock.currentTimeMillis
   return {
     daemon: status,
     uptime: Math.max(0, now - status.startedAt),
-    projects: yield* fleet.projects,
-    states: countStates(yield* fleet.agents)
+    projects: yield* agents.projects,
+    states: countStates(yield* agents.all)
   }
 })
 
@@ -113,7 +113,7 @@ const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], re
 
 const daemon = group.toLayer(
   Effect.gen(function* () {
-    const fleet = yield* Fleet
+    const agents = yield* Agents
     const log = yield* EventLog
     const plates = yield* Plates
     const channels = yield* Channels
@@ -134,30 +134,30 @@ const daemon = group.toLayer(
         Effect.catchIf(
           run(name, caller),
           (error): error is CommandRefused => error instanceof CommandRefused,
-          (error) => Effect.flip(Suggestion.ofAgent(fleet, name, caller, error))
+          (error) => Effect.flip(Suggestion.ofAgent(agents, name, caller, error))
         )
       )
 
     return group.of({
-      Status: () => reporting(daemon, fleet),
+      Status: () => reporting(daemon, agents),
       Register: ({ caller, config }) =>
         admit.call(
           bounded("config", config, Limits.pathLength).pipe(
             Effect.andThen(checkCaller(caller)),
-            Effect.andThen(fleet.register(config, caller)),
+            Effect.andThen(agents.register(config, caller)),
             Effect.tap((project) => furnished(channels, project))
           )
         ),
-      Projects: () => fleet.projects,
-      Agents: () => fleet.agents,
-      Agent: (input) => onAgent(input, fleet.agent),
-      Start: (input) => onAgent(input, fleet.start),
-      Stop: (input) => onAgent(input, fleet.stop),
-      Restart: (input) => onAgent(input, fleet.restart),
-      Interrupt: (input) => onAgent(input, fleet.interrupt),
+      Projects: () => agents.projects,
+      Agents: () => agents.all,
+      Agent: (input) => onAgent(input, agents.agent),
+      Start: (input) => onAgent(input, agents.start),
+      Stop: (input) => onAgent(input, agents.stop),
+      Restart: (input) => onAgent(input, agents.restart),
+      Interrupt: (input) => onAgent(input, agents.interrupt),
       Send: (input) =>
         onAgent(input, (name, caller) =>
-          Effect.andThen(checkText(input.text), fleet.send(name, { text: input.text, how: input.how }, caller))
+          Effect.andThen(checkText(input.text), agents.send(name, { text: input.text, how: input.how }, caller))
         ),
       Plates: ({ all }) => plates.list({ closed: all }),
       Plate: ({ name }) => admit.call(Effect.andThen(bounded("name", name, Limits.nameLength), plates.find(name))),
@@ -166,12 +166,12 @@ const daemon = group.toLayer(
         command(input, (name, caller) =>
           Effect.andThen(
             checkAnswer(input),
-            Answers.answer({ fleet, log, plates }, name, { ...input, behavior: input.decision }, caller)
+            Answers.answer({ agents, log, plates }, name, { ...input, behavior: input.decision }, caller)
           )
         ),
       Kinds: () => Effect.succeed(daemon.kinds),
-      Log: (input) => admit.stream(Stream.unwrap(reading(log, fleet)(input))),
-      Why: (input) => onAgent(input, explaining(log, fleet)),
+      Log: (input) => admit.stream(Stream.unwrap(reading(log, agents)(input))),
+      Why: (input) => onAgent(input, explaining(log, agents)),
       Verify: () => admit.stream(verifying(log)),
       AlertTest: () => admit.call(daemon.alertTest),
       Shutdown: ({ by, reason }) => ending(daemon, reason, by),

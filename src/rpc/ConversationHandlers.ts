@@ -2,7 +2,7 @@
  * ConversationHandlers: what each procedure on conversations does.
  */
 import { Effect } from "effect"
-import { Fleet } from "../agents/Fleet.ts"
+import { Agents } from "../agents/Agents.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Admission } from "./Admission.ts"
@@ -20,7 +20,7 @@ const checkReason = (reason: string) => bounded("reason", reason, Limits.reasonL
 
 export const layer = group.toLayer(
   Effect.gen(function* () {
-    const fleet = yield* Fleet
+    const agents = yield* Agents
     const goals = yield* Goals
     const admit = yield* Admission
 
@@ -34,41 +34,44 @@ export const layer = group.toLayer(
           Effect.andThen(run),
           Effect.catchIf(
             (error): error is CommandRefused => error instanceof CommandRefused,
-            (error) => Effect.flip(Suggestion.ofConversation(fleet, name, caller, error))
+            (error) => Effect.flip(Suggestion.ofConversation(agents, name, caller, error))
           )
         )
       )
 
     return group.of({
-      Calls: () => fleet.calls,
-      Conversations: () => fleet.conversations,
-      Conversation: (input) => command(input, fleet.conversation(input.name, input.caller)),
+      Calls: () => agents.calls,
+      Conversations: () => agents.conversations,
+      Conversation: (input) => command(input, agents.conversation(input.name, input.caller)),
       NewConversation: ({ caller, config }) =>
         admit.call(
           bounded("config", config, Limits.pathLength).pipe(
             Effect.andThen(checkCaller(caller)),
-            Effect.andThen(fleet.newConversation(config, caller))
+            Effect.andThen(agents.newConversation(config, caller))
           )
         ),
       Pause: ({ caller, inFlight, name, reason }) =>
-        command({ name, caller }, Effect.andThen(checkReason(reason), fleet.pause(name, { inFlight, reason }, caller))),
-      Resume: (input) => command(input, fleet.resume(input.name, input.caller)),
+        command(
+          { name, caller },
+          Effect.andThen(checkReason(reason), agents.pause(name, { inFlight, reason }, caller))
+        ),
+      Resume: (input) => command(input, agents.resume(input.name, input.caller)),
       Close: ({ caller, force, name, reason }) =>
         command(
           { name, caller },
           checkReason(reason).pipe(
-            Effect.andThen(fleet.conversation(name, caller)),
+            Effect.andThen(agents.conversation(name, caller)),
             Effect.tap(({ conversation }) => goals.stopAll(conversation, caller.by, "its conversation is closed")),
-            Effect.andThen(fleet.close(name, { reason, force }, caller))
+            Effect.andThen(agents.close(name, { reason, force }, caller))
           )
         ),
-      Archive: (input) => command(input, fleet.archive(input.name, input.caller)),
+      Archive: (input) => command(input, agents.archive(input.name, input.caller)),
       Spawn: ({ caller, name, request }) =>
         admit.call(
           checkNamed({ name, caller }).pipe(
             Effect.andThen(checkSpawn(request)),
-            Effect.andThen(fleet.spawn(name, request, caller)),
-            Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(fleet, name, caller, error)))
+            Effect.andThen(agents.spawn(name, request, caller)),
+            Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(agents, name, caller, error)))
           )
         )
     })

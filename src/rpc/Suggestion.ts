@@ -2,7 +2,7 @@
  * Suggestion: a refusal for a name that nobody has gets the name that was meant.
  */
 import { Effect } from "effect"
-import type { Fleet } from "../agents/Fleet.ts"
+import type { Agents } from "../agents/Agents.ts"
 import { didYouMean } from "../config/ConfigProblem.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 
@@ -19,15 +19,15 @@ const nearest = (name: string, spellings: ReadonlyMap<string, string>): string |
 
 /** What refused a command on an agent; where it was for the name, with the one that was meant. */
 export const ofAgent = Effect.fnUntraced(function* (
-  fleet: Fleet["Service"],
+  agents: Agents["Service"],
   name: string,
   caller: Caller,
   refused: CommandRefused
 ) {
-  if ((yield* Effect.result(fleet.agent(name, caller)))._tag === "Success") return refused
-  const here = (yield* fleet.projects).find(({ config }) => config === caller.config)?.conversation
+  if ((yield* Effect.result(agents.agent(name, caller)))._tag === "Success") return refused
+  const here = (yield* agents.projects).find(({ config }) => config === caller.config)?.conversation
   const spellings = new Map<string, string>()
-  for (const { agent, conversation, project } of yield* fleet.agents) {
+  for (const { agent, conversation, project } of yield* agents.all) {
     const full = `${project}/${agent}`
     spellings.set(full, full)
     if (conversation === here || !spellings.has(agent)) spellings.set(agent, conversation === here ? agent : full)
@@ -37,14 +37,14 @@ export const ofAgent = Effect.fnUntraced(function* (
 
 /** The same of a command on a conversation. */
 export const ofConversation = Effect.fnUntraced(function* (
-  fleet: Fleet["Service"],
+  agents: Agents["Service"],
   name: string,
   caller: Caller,
   refused: CommandRefused
 ) {
-  if (name === "" || (yield* Effect.result(fleet.conversation(name, caller)))._tag === "Success") return refused
+  if (name === "" || (yield* Effect.result(agents.conversation(name, caller)))._tag === "Success") return refused
   const spellings = new Map<string, string>()
-  for (const { conversation, project } of yield* fleet.conversations) {
+  for (const { conversation, project } of yield* agents.conversations) {
     spellings.set(conversation, conversation)
     spellings.set(project, project)
   }

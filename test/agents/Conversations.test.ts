@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Scope, Stream } from "effect"
 import { rmSync } from "node:fs"
-import type { Fleet } from "../../src/agents/Fleet.ts"
+import type { Agents } from "../../src/agents/Agents.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { ConversationInfo } from "../../src/domain/Messages.ts"
@@ -20,22 +20,22 @@ const fails = { turns: [{ error: { errorType: "server", message: "no", retry: fa
 
 const agent = (more: object = {}) => World.command({ interruptGrace: "200ms", ...more })
 
-const conversationOf = (fleet: Fleet["Service"], holds: (row: ConversationInfo) => boolean) =>
+const conversationOf = (fleet: Agents["Service"], holds: (row: ConversationInfo) => boolean) =>
   Effect.map(
     World.until(fleet.conversations, (rows) => rows.some(holds)),
     (rows) => rows.find(holds)!
   )
 
-const inState = (fleet: Fleet["Service"], state: string) => conversationOf(fleet, (row) => row.state === state)
-const busy = (fleet: Fleet["Service"], turns = 1) => conversationOf(fleet, (row) => row.turnsActive === turns)
-const say = (world: World.World, fleet: Fleet["Service"], to: string, text = "work") =>
+const inState = (fleet: Agents["Service"], state: string) => conversationOf(fleet, (row) => row.state === state)
+const busy = (fleet: Agents["Service"], turns = 1) => conversationOf(fleet, (row) => row.turnsActive === turns)
+const say = (world: World.World, fleet: Agents["Service"], to: string, text = "work") =>
   fleet.send(to, { text, how: "queue" }, world.caller)
 
 const runesOf = (world: World.World, ...kinds: ReadonlyArray<string>) =>
   Effect.map(Stream.runCollect(world.log.read({ kinds })), (runes): ReadonlyArray<Rune> => [...runes])
 
 /** The fold of the log stands where the live conversation does. */
-const folds = Effect.fnUntraced(function* (world: World.World, fleet: Fleet["Service"]) {
+const folds = Effect.fnUntraced(function* (world: World.World, fleet: Agents["Service"]) {
   const records = yield* Effect.provideService(Recovery.recover, EventLog, world.log)
   for (const row of yield* fleet.conversations) {
     const { life } = records.get(row.conversation)!
@@ -61,7 +61,7 @@ const world = Effect.fnUntraced(function* (script: ScriptedBackend.Script, confi
 /** One daemon's life. */
 const daemon = <A, E>(
   of: World.World,
-  use: (fleet: Fleet["Service"]) => Effect.Effect<A, E, Scope.Scope>
+  use: (fleet: Agents["Service"]) => Effect.Effect<A, E, Scope.Scope>
 ): Effect.Effect<A, E> => Effect.scoped(Effect.flatMap(of.open, use))
 
 const refused = <A>(command: Effect.Effect<A, unknown>) =>
@@ -167,7 +167,7 @@ describe("pause", { timeout: 30_000 }, () => {
       const before = backend.played().length
       const fleet = yield* w.open
       yield* inState(fleet, "paused")
-      yield* World.until(fleet.agents, (rows) => rows.length === 1)
+      yield* World.until(fleet.all, (rows) => rows.length === 1)
       yield* Effect.sleep(100)
       assert.strictEqual(backend.played().length, before)
       assert.strictEqual((yield* fleet.conversations)[0]?.turnsActive, 0)
@@ -529,7 +529,7 @@ describe("archive", { timeout: 30_000 }, () => {
       w.configure({ agents: { a: agent() } })
       const file = `${w.folder}/state/runes.db`
       const life = <A, E>(
-        use: (fleet: Fleet["Service"], log: EventLog["Service"]) => Effect.Effect<A, E, Scope.Scope>
+        use: (fleet: Agents["Service"], log: EventLog["Service"]) => Effect.Effect<A, E, Scope.Scope>
       ) =>
         Effect.scoped(
           Effect.gen(function* () {
@@ -574,7 +574,7 @@ describe("archive", { timeout: 30_000 }, () => {
 })
 
 describe("sub-agents", { timeout: 30_000 }, () => {
-  const spawn = (w: World.World, fleet: Fleet["Service"], name: string, parent = "a") =>
+  const spawn = (w: World.World, fleet: Agents["Service"], name: string, parent = "a") =>
     fleet.spawn(parent, { name, task: `task of ${name}`, role: "helper" }, w.caller)
 
   it.live(
@@ -611,11 +611,11 @@ describe("sub-agents", { timeout: 30_000 }, () => {
           })
         )
         const fleet = yield* w.open
-        yield* World.until(fleet.agents, (rows) => rows.length === 3 && rows.every(({ state }) => state === "Running"))
+        yield* World.until(fleet.all, (rows) => rows.length === 3 && rows.every(({ state }) => state === "Running"))
         const taken = yield* refused(spawn(w, fleet, "kid"))
         assert.match(taken.message, /there is an agent "kid" already/)
         yield* fleet.stop("a", w.caller)
-        yield* World.until(fleet.agents, (rows) => rows.every(({ state }) => state === "Stopped"))
+        yield* World.until(fleet.all, (rows) => rows.every(({ state }) => state === "Stopped"))
         const orphan = yield* refused(spawn(w, fleet, "other"))
         assert.match(orphan.remedy, /agentd start shop\/a/)
         yield* fleet.start("a", w.caller)
@@ -643,7 +643,7 @@ describe("sub-agents", { timeout: 30_000 }, () => {
         })
       )
       const fleet = yield* w.open
-      yield* World.until(fleet.agents, (rows) => rows.length === 21)
+      yield* World.until(fleet.all, (rows) => rows.length === 21)
       assert.match((yield* fleet.conversations)[0]!.detail, /10 sub-agents waiting/)
       yield* fleet.stop("kid3", w.caller)
       yield* World.untilAgent(fleet, "kid11", ({ state }) => state !== "Stopped")

@@ -5,7 +5,7 @@ import * as AgentView from "../../src/agents/AgentView.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import { why } from "../../src/agents/Why.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
-import type { Fleet } from "../../src/agents/Fleet.ts"
+import type { Agents } from "../../src/agents/Agents.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import * as Puppet from "./Puppet.ts"
@@ -30,22 +30,22 @@ const world = Effect.fnUntraced(function* (backend: Backend, agents: object = { 
 })
 
 /** One daemon's life. */
-const daemon = <A, E>(of: World.World, use: (fleet: Fleet["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
+const daemon = <A, E>(of: World.World, use: (fleet: Agents["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(of.open, use))
 
 /** With its boss at work or ready for it. */
-const begin = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service"]) {
+const begin = Effect.fnUntraced(function* (w: World.World, fleet: Agents["Service"]) {
   yield* fleet.register(w.config, w.caller)
   yield* World.untilAgent(fleet, "boss", ({ state }) => state === "BuildingPrompt")
 })
 
-const spawn = (w: World.World, fleet: Fleet["Service"], name: string, parent = "boss") =>
+const spawn = (w: World.World, fleet: Agents["Service"], name: string, parent = "boss") =>
   fleet.spawn(parent, { name, task: `task of ${name}` }, w.caller)
 
 const runesOf = (w: World.World, ...kinds: ReadonlyArray<string>) =>
   Effect.map(Stream.runCollect(w.log.read({ kinds })), (runes): ReadonlyArray<Rune> => [...runes])
 
-const running = (fleet: Fleet["Service"], name: string) =>
+const running = (fleet: Agents["Service"], name: string) =>
   World.untilAgent(fleet, name, ({ state }) => state === "Running")
 
 /** What the boss was told, oldest first. */
@@ -56,7 +56,7 @@ const heard = Effect.fnUntraced(function* (w: World.World) {
     .map(({ payload }) => (payload["event"] as { message: { from: string; text: string } }).message)
 })
 
-const report = (w: World.World, fleet: Fleet["Service"], summary: string, turnId: string | null = null) =>
+const report = (w: World.World, fleet: Agents["Service"], summary: string, turnId: string | null = null) =>
   Effect.flatMap(fleet.agent("kid", w.caller), ({ conversation }) =>
     fleet.report(
       { conversation, agent: "kid", turnId, may: ["report"] },
@@ -207,7 +207,7 @@ describe("the end of a parent", { timeout: 30_000 }, () => {
         puppet.runs.map(({ kills }) => kills > 0),
         [true, true, true, true]
       )
-      const rows = yield* fleet.agents
+      const rows = yield* fleet.all
       assert.isTrue(rows.every(({ state }) => state === "Stopped"))
     })
   )
@@ -228,6 +228,36 @@ describe("the end of a parent", { timeout: 30_000 }, () => {
         assert.strictEqual(backend.alive(), 0)
         assert.match(both[0].message, /is stopped/)
         assert.lengthOf(yield* runesOf(w, "agent.terminated"), 2)
+      })
+  )
+
+  it.live(
+    "is `parent_closed` to each child: at rest at once, amid a turn once that is over; a person's stop is a kill",
+    () =>
+      Effect.gen(function* () {
+        const w = yield* world(someAnswer())
+        const fleet = yield* w.open
+        yield* begin(w, fleet)
+        for (const name of ["wise", "busy", "other"]) yield* spawn(w, fleet, name)
+        yield* running(fleet, "busy")
+        yield* spawn(w, fleet, "grandkid", "busy")
+        yield* running(fleet, "grandkid")
+        yield* World.untilAgent(fleet, "wise", ({ detail }) => detail.endsWith("waits for a message"))
+        yield* fleet.stop("other", w.caller)
+        yield* fleet.stop("boss", w.caller)
+        const ends = new Map((yield* runesOf(w, "agent.terminated")).map((rune) => [rune.actor, rune]))
+        const how = (name: string) => ends.get(`agent/${name}`)?.payload["event"]
+        assert.deepStrictEqual(how("wise"), { _tag: "parent_closed", parentId: "boss" })
+        assert.deepStrictEqual(how("busy"), { _tag: "parent_closed", parentId: "boss" })
+        assert.deepStrictEqual(how("grandkid"), { _tag: "parent_closed", parentId: "busy" })
+        assert.deepStrictEqual(
+          ["other", "boss"].map((name) => (how(name) as { readonly _tag: string })._tag),
+          ["kill", "kill"]
+        )
+        const cut = (yield* runesOf(w, "turn.interrupted", "turn.error")).filter(({ actor }) => actor === "turn/busy")
+        assert.lengthOf(cut, 1)
+        assert.isBelow(cut[0]!.eventId, ends.get("agent/busy")!.eventId)
+        assert.deepStrictEqual(ends.get("agent/busy")!.payload["reason"], "its parent closed")
       })
   )
 })
@@ -366,7 +396,7 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
           Effect.gen(function* () {
             yield* fleet.register(w.config, w.caller)
             yield* World.untilAgent(fleet, "boss", ({ state }) => state !== "Stopped")
-            if ((yield* fleet.agents).length === 1) yield* spawn(w, fleet, "kid")
+            if ((yield* fleet.all).length === 1) yield* spawn(w, fleet, "kid")
             yield* running(fleet, "kid")
             // its report is durable, and the message that tells of it is not
             gate.hold(({ actor, kind }) => kind === "inbox.received" && actor === "inbox/boss")
@@ -469,7 +499,7 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
 })
 
 /** Until a boss has heard the report of one sub-agent, the answer of another and the end of a third; again from its beginning in each life. */
-const drive = Effect.fnUntraced(function* (w: World.World, fleet: Fleet["Service"]) {
+const drive = Effect.fnUntraced(function* (w: World.World, fleet: Agents["Service"]) {
   yield* fleet.register(w.config, w.caller)
   const isThere = (kind: string, actor: string) =>
     Effect.map(runesOf(w, kind), (runes) => runes.some((rune) => rune.actor === actor))

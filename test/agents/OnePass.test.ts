@@ -113,6 +113,11 @@ describe("a start of the daemon", { timeout: 60_000 }, () => {
   }
 })
 
+describe("the folds", () => {
+  it("have a name each: it is their snapshot's", () =>
+    assert.strictEqual(new Set(["guard", ...folds.map(({ name }) => name)]).size, folds.length + 1))
+})
+
 describe("every state goes into a snapshot and comes back", { timeout: 120_000 }, () => {
   for (const name of names()) {
     it.live(name, () =>

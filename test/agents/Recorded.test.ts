@@ -75,7 +75,7 @@ const settles = (recording: Recording, after: number) =>
       const begun = runes.find(({ kind, payload }) => kind === "turn.started" && payload["turn_id"] === open?.turnId)
       if (/hang/.test(String(begun?.payload["input"]))) yield* Effect.ignore(fleet.interrupt("builder", caller))
       const { turnsActive } = yield* fleet.conversation(recording.runes[1]!.stream, caller)
-      const rows = yield* fleet.agents
+      const rows = yield* fleet.all
       const isStopped = rows[0]?.state === "Stopped"
       // what is not done when an agent is stopped waits for its next start
       const broken = Laws.broken(runes).filter((line) => !isStopped || !line.startsWith("message"))

@@ -246,7 +246,7 @@ describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () 
         assert.strictEqual(row.totalErrors, totalErrors)
         yield* World.untilAgent(fleet, "a", (found) => found.inbox === 0)
         const again = yield* Effect.provideService(recover, EventLog, world.log)
-        const live = (yield* fleet.agents)[0]!
+        const live = (yield* fleet.all)[0]!
         const record = again.get(stream)!.agents.get("a")!
         assert.deepStrictEqual([record.worker.now?.state, record.worker.now?.entered], [live.state, live.restsOn])
         assert.strictEqual(record.inbox.data.waiting.length, live.inbox)

@@ -12,8 +12,8 @@ import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import { Fleet } from "../../src/agents/Fleet.ts"
-import * as LiveFleet from "../../src/agents/LiveFleet.ts"
+import { Agents } from "../../src/agents/Agents.ts"
+import * as AgentCommands from "../../src/agents/AgentCommands.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
@@ -56,7 +56,7 @@ export class World {
   }
 
   /** A daemon's fleet on this log, recovered; it ends with the scope. */
-  get open(): Effect.Effect<Fleet["Service"], never, Scope.Scope> {
+  get open(): Effect.Effect<Agents["Service"], never, Scope.Scope> {
     return Effect.map(this.both, ({ fleet }) => fleet)
   }
 
@@ -69,7 +69,7 @@ export class World {
       period: "30 seconds"
     })
     const backends = Layer.succeed(Backends, { make: this.backends })
-    const layer = LiveFleet.layer({
+    const layer = AgentCommands.layer({
       worktrees: join(this.folder, "worktrees"),
       nest,
       sweep: Effect.void,
@@ -88,7 +88,7 @@ export class World {
       )
     )
     const context = yield* Layer.build(Layer.fresh(layer))
-    const fleet = Context.get(context, Fleet)
+    const fleet = Context.get(context, Agents)
     const root = yield* Effect.orDie(Supervisor.make({ name: "agentd", children: [nest.child] }))
     yield* Effect.forkScoped(
       Effect.andThen(
@@ -135,8 +135,8 @@ export const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (value: A) =
     }
   })
 
-export const untilAgent = (fleet: Fleet["Service"], agent: string, holds: (row: AgentInfo) => boolean) =>
+export const untilAgent = (fleet: Agents["Service"], agent: string, holds: (row: AgentInfo) => boolean) =>
   Effect.map(
-    until(fleet.agents, (rows) => rows.some((row) => row.agent === agent && holds(row))),
+    until(fleet.all, (rows) => rows.some((row) => row.agent === agent && holds(row))),
     (rows) => rows.find((row) => row.agent === agent)!
   )

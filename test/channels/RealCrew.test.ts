@@ -7,8 +7,8 @@ import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
-import { Fleet } from "../../src/agents/Fleet.ts"
-import * as LiveFleet from "../../src/agents/LiveFleet.ts"
+import { Agents } from "../../src/agents/Agents.ts"
+import * as AgentCommands from "../../src/agents/AgentCommands.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
@@ -19,7 +19,7 @@ import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { copyOf } from "../agents/TestLog.ts"
-import * as Agents from "../agents/World.ts"
+import * as AgentsWorld from "../agents/World.ts"
 
 const agent = (name: string) => ({
   backend: { type: "command", argv: [name] },
@@ -33,12 +33,12 @@ const nestOf = (name: string) =>
 type Scripts = { readonly [agent: string]: ReadonlyArray<TurnScript> | ScriptedBackend.ScriptedBackend }
 
 /** A daemon's fleet and channels on the world's log, until it is stopped. */
-const open = Effect.fnUntraced(function* (world: Agents.World) {
+const open = Effect.fnUntraced(function* (world: AgentsWorld.World) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const [conversations, rooms] = [nestOf("conversations"), nestOf("channels")]
   const log = Layer.succeed(EventLog, world.log)
   const letters = DeadLetters.layer().pipe(Layer.provide(log))
-  const fleetLayer = LiveFleet.layer({
+  const fleetLayer = AgentCommands.layer({
     worktrees: `${world.folder}/worktrees`,
     nest: conversations,
     sweep: Effect.void,
@@ -62,8 +62,8 @@ const open = Effect.fnUntraced(function* (world: Agents.World) {
   yield* Effect.orDie(Supervisor.make({ name: "root", children: [conversations.child, rooms.child] })).pipe(
     Scope.provide(scope)
   )
-  const [fleet, channels] = [Context.get(context, Fleet), Context.get(context, Channels.Channels)]
-  yield* Agents.until(channels.ready, Boolean)
+  const [fleet, channels] = [Context.get(context, Agents), Context.get(context, Channels.Channels)]
+  yield* AgentsWorld.until(channels.ready, Boolean)
   const texts = Effect.map(channels.show("reviews", world.caller), ({ posts }) =>
     posts.map(({ from, text }) => `${from}: ${text}`)
   )
@@ -76,7 +76,7 @@ const setUp = Effect.fnUntraced(function* (scripts: Scripts, settings: object = 
       ([name, of]) => [name, "played" in of ? of : ScriptedBackend.make([{ turns: of }])] as const
     )
   )
-  const world = yield* Agents.make(backends.values().next().value!, (config) =>
+  const world = yield* AgentsWorld.make(backends.values().next().value!, (config) =>
     Effect.succeed(backends.get("argv" in config ? config.argv[0]! : "")!)
   )
   world.configure({ name: "shop", agents: Object.fromEntries(Object.keys(scripts).map((name) => [name, agent(name)])) })
@@ -98,9 +98,9 @@ describe("channels on real agents", () => {
         dev: [{ steps: [{ say: "Tests are missing.\nTURN_COMPLETE" }] }, done]
       })
       yield* daemon.channels.post("reviews", "Look at #42", world.caller)
-      const texts = yield* Agents.until(daemon.texts, (all) => all.length === 3)
+      const texts = yield* AgentsWorld.until(daemon.texts, (all) => all.length === 3)
       assert.deepStrictEqual(texts, ["ada: Look at #42", "pm: It is fine.", "dev: Tests are missing."])
-      yield* Agents.until(
+      yield* AgentsWorld.until(
         daemon.channels.show("reviews", world.caller),
         ({ channel }) => channel.detail === "nobody has anything new to read"
       )
@@ -114,12 +114,12 @@ describe("channels on real agents", () => {
         dev: [done]
       })
       yield* daemon.channels.post("reviews", "Look at #42", world.caller)
-      yield* Agents.until(daemon.channels.show("reviews", world.caller), ({ channel }) => channel.floor === "pm")
+      yield* AgentsWorld.until(daemon.channels.show("reviews", world.caller), ({ channel }) => channel.floor === "pm")
       yield* daemon.stop
       const next = yield* open(world)
       yield* next.channels.configure(home, { reviews })
-      yield* Agents.until(next.texts, (all) => all.some((text) => text.startsWith("pm")))
-      yield* Agents.until(
+      yield* AgentsWorld.until(next.texts, (all) => all.some((text) => text.startsWith("pm")))
+      yield* AgentsWorld.until(
         next.channels.show("reviews", world.caller),
         ({ channel }) => channel.detail === "nobody has anything new to read"
       )
@@ -133,14 +133,14 @@ describe("channels on real agents", () => {
       const here = { steps: [{ say: "Here.\nTURN_COMPLETE" }] }
       const { daemon, world } = yield* setUp({ pm: [here, here, done], dev: [done] })
       const shown = daemon.channels.show("reviews", world.caller)
-      yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "QUEUED"))
+      yield* AgentsWorld.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "QUEUED"))
       yield* daemon.fleet.pause("", { inFlight: "complete", reason: "" }, world.caller)
-      yield* Agents.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "OFFLINE"))
+      yield* AgentsWorld.until(shown, ({ channel }) => channel.seats.every(({ state }) => state === "OFFLINE"))
       yield* daemon.channels.post("reviews", "Hello?", world.caller)
-      yield* Agents.until(shown, ({ channel }) => channel.floor === null)
+      yield* AgentsWorld.until(shown, ({ channel }) => channel.floor === null)
       yield* daemon.fleet.resume("", world.caller)
       yield* daemon.channels.post("reviews", "Now?", world.caller)
-      const texts = yield* Agents.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
+      const texts = yield* AgentsWorld.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
       // the notice may come as the last seat falls silent, or with the post that finds none
       assert.sameMembers(texts.slice(0, 2), ["ada: Hello?", ": ⚠ No agents available in this channel"])
       assert.deepStrictEqual(texts.slice(2), ["ada: Now?", "pm: Here."])
@@ -161,8 +161,8 @@ describe("channels on real agents", () => {
         ])
         const { daemon, world } = yield* setUp({ pm: dies, dev: [done] }, { rejoin })
         yield* daemon.channels.post("reviews", "Look at #42", world.caller)
-        yield* Agents.until(daemon.texts, (all) => all.includes(": ⚠ pm disconnected, skipping turn"))
-        yield* Agents.until(daemon.channels.show("reviews", world.caller), ({ channel }) =>
+        yield* AgentsWorld.until(daemon.texts, (all) => all.includes(": ⚠ pm disconnected, skipping turn"))
+        yield* AgentsWorld.until(daemon.channels.show("reviews", world.caller), ({ channel }) =>
           rejoin
             ? dies.played()[1]?.outcome !== undefined && channel.floor === null
             : channel.waits?.startsWith("what was said waits, and no agent is in the turn queue") === true
@@ -198,13 +198,13 @@ describe("channels on real agents", () => {
           const { daemon, home, reviews, world } = yield* setUp({ pm: dies, dev: [done] })
           yield* daemon.channels.post("reviews", "Look at #42", world.caller)
           const runes = Stream.runCollect(world.log.read({}))
-          const cut = (yield* Agents.until(runes, (all) => all.some(isFirst))).find(isFirst)!.eventId
+          const cut = (yield* AgentsWorld.until(runes, (all) => all.some(isFirst))).find(isFirst)!.eventId
           yield* daemon.stop
           const log = yield* copyOf(world.log, ({ eventId }) => eventId < cut)
           const scripts = ScriptedBackend.make([{ turns: [done, done] }])
-          const later = yield* open(new Agents.World(log, () => Effect.succeed(scripts), world.folder))
+          const later = yield* open(new AgentsWorld.World(log, () => Effect.succeed(scripts), world.folder))
           yield* later.channels.configure(home, { reviews })
-          yield* Agents.until(
+          yield* AgentsWorld.until(
             later.channels.show("reviews", world.caller),
             ({ channel }) =>
               channel.waits?.startsWith("what was said waits, and no agent is in the turn queue") === true

@@ -8,7 +8,9 @@ import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { force, note, storeFile, withLog } from "./Disk.ts"
+import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
+import * as StoreReads from "../support/StoreReads.ts"
+import { force, meddle, note, storeFile, withLog } from "./Disk.ts"
 
 const rune = (
   actor: string,
@@ -178,6 +180,23 @@ describe("Guard", () => {
         yield* log.append([draft, { ...draft, stream: "b" }])
       }
     }).pipe(Effect.provide(layerMemory))
+  )
+
+  it.live("an opening that has read much keeps the guard's state: the next one does not read it again", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      const turns = Array.from({ length: 100 }, (_, n) => [turn.started(`t${n}`), turn.completed(`t${n}`)])
+      yield* withLog({ file }, (log) => Effect.forEach(turns, log.append))
+      // as after an upgrade to another guard
+      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      const reads = yield* StoreReads.count
+      const opened = withLog({ file }, (log) => Effect.flip(log.append([turn.completed("t7")])))
+      for (const runes of [200, 1]) {
+        reads.runes.length = 0
+        expect(yield* opened).toMatchObject({ rule: "INV-TURN-ORDER" })
+        expect(reads.runes.length).toBeLessThanOrEqual(runes + 2)
+      }
+    })
   )
 
   it.effect("what was open when the store was closed is open when it is opened", () =>

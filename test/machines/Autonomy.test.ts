@@ -1,20 +1,31 @@
 import { assert, describe, it } from "@effect/vitest"
 import { type Action, Autonomy, type Data, type Event, initial, type State } from "../../src/goals/GoalMachine.ts"
+import type { Task } from "../../src/domain/GoalMessages.ts"
 import { begin, drive, type Driven } from "./drive.ts"
 
 const fresh = begin<State, Data, Action>(Autonomy, initial())
 const after = (events: ReadonlyArray<Event>, from: Driven<State, Data, Action> = fresh) => drive(Autonomy, from, events)
 
 const goal: Event = { _tag: "goal_submitted", planId: "p", goal: "ship it", by: "me" }
-const plan = (...tasks: ReadonlyArray<string>): Event => ({ _tag: "decompose_goal", tasks })
+const task = (id: string): Task => ({
+  id,
+  title: id,
+  description: "",
+  dependsOn: [],
+  priority: 0,
+  owner: null,
+  needs: [],
+  timeout: null
+})
+const plan = (...ids: ReadonlyArray<string>): Event => ({ _tag: "decompose_goal", tasks: ids.map(task) })
 const assigned = (taskId: string): Event => ({ _tag: "task_assigned", taskId, agentId: "pm" })
 const startedTask = (taskId: string): Event => ({ _tag: "task_started", taskId })
-const completed = (taskId: string): Event => ({ _tag: "task_completed", taskId, result: "ok", evidence: [] })
+const completed = (taskId: string): Event => ({ _tag: "task_completed", taskId, result: "ok", evidence: null })
 const failed = (taskId: string): Event => ({ _tag: "task_failed", taskId, error: "it broke" })
 const done = (taskId: string) => [assigned(taskId), startedTask(taskId), completed(taskId)]
 const terminal: Event = { _tag: "all_tasks_terminal" }
 const blocked: Event = { _tag: "all_runnable_blocked", reason: "waits for a person" }
-const issues = (...tasks: ReadonlyArray<string>): Event => ({ _tag: "critique_found_issues", tasks })
+const issues = (...ids: ReadonlyArray<string>): Event => ({ _tag: "critique_found_issues", tasks: ids.map(task) })
 const cancel: Event = { _tag: "user_cancel", by: "me", reason: "changed my mind" }
 const spent: Event = { _tag: "budget_exhausted", reason: "tokens" }
 
@@ -46,9 +57,9 @@ describe("Autonomy", () => {
       "plan.goal_met"
     ])
     assert.deepInclude(met.payloads[0], { goal_description: "ship it" })
-    assert.deepInclude(met.payloads[1], { plan_id: "p", tasks: ["a", "b"] })
+    assert.deepInclude(met.payloads[1], { plan_id: "p", tasks: [task("a"), task("b")] })
     assert.deepInclude(met.payloads[3], { task_id: "a", agent_id: "pm" })
-    assert.deepInclude(met.payloads[5], { task_id: "a", result: "ok", evidence: [] })
+    assert.deepInclude(met.payloads[5], { task_id: "a", result: "ok", evidence: null })
     assert.deepInclude(met.payloads.at(-1), { plan_id: "p", summary: "shipped" })
   })
 
@@ -59,7 +70,7 @@ describe("Autonomy", () => {
   })
 
   it("counts the tasks that come later, and those that are cancelled", () => {
-    const more = after([{ _tag: "plan_updated", added: ["c", "d"], cancelled: ["d"] }], planned)
+    const more = after([{ _tag: "plan_updated", added: [task("c"), task("d")], cancelled: ["d"] }], planned)
     const ran = after([{ _tag: "plan_approved", by: "me" }, ...done("a"), ...done("b"), terminal], more)
     assert.strictEqual(ran.refused, "stale")
     assert.strictEqual(after([...done("c"), terminal], ran).state, "reviewing")

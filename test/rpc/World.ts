@@ -1,12 +1,12 @@
 /**
- * A daemon's inside for tests of its outside: doubles of Fleet, EventLog and
+ * A daemon's inside for tests of its outside: doubles of Agents, EventLog and
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
 import { kinds } from "../../src/app/EventKinds.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
-import { Fleet, type InboxMessage, type VoiceOf } from "../../src/agents/Fleet.ts"
+import { Agents, type InboxMessage, type VoiceOf } from "../../src/agents/Agents.ts"
 import { Channels } from "../../src/channels/Channels.ts"
 import * as ControlServer from "../../src/rpc/ControlServer.ts"
 import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
@@ -171,7 +171,7 @@ const onAgents = (world: World) => {
       return { eventId: 1, message: `${verb} ${found.project}/${found.agent}: done` }
     })
   return {
-    agents: Effect.sync(() => world.agents),
+    all: Effect.sync(() => world.agents),
     agent: (name) => find(name),
     start: (name) => command("start", name),
     stop: (name) => command("stop", name),
@@ -179,7 +179,7 @@ const onAgents = (world: World) => {
     send: (name, message, caller) => command("send", name, { ...message, by: caller.by }),
     interrupt: (name) => command("interrupt", name),
     spawn: (parent, request, caller) => command("spawn", parent, { ...request, by: caller.by })
-  } satisfies Partial<Fleet["Service"]>
+  } satisfies Partial<Agents["Service"]>
 }
 
 /** A call is answered once; whoever comes later is told so. */
@@ -198,7 +198,7 @@ const onCalls = (world: World) =>
         world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by, ...(answers && { answers }) }])
         return Effect.succeed({ eventId: 9, message: `${found.tool}: ${behavior}` })
       })
-  }) satisfies Partial<Fleet["Service"]>
+  }) satisfies Partial<Agents["Service"]>
 
 /** By id or project; empty: the caller's. */
 const onConversations = (world: World) => {
@@ -230,7 +230,7 @@ const onConversations = (world: World) => {
     resume: (name, caller) => command("resume", name, caller.config),
     close: (name, options, caller) => command("close", name, caller.config, options),
     archive: (name, caller) => command("archive", name, caller.config)
-  } satisfies Partial<Fleet["Service"]>
+  } satisfies Partial<Agents["Service"]>
 }
 
 const onVoices = (world: World) => {
@@ -250,10 +250,10 @@ const onVoices = (world: World) => {
     report: (of, report) => said(of, "report", report),
     ask: (of, question) => said(of, "ask", question),
     inbox: () => Effect.sync(() => world.inbox)
-  } satisfies Partial<Fleet["Service"]>
+  } satisfies Partial<Agents["Service"]>
 }
 
-const fleet = (world: World): Fleet["Service"] => ({
+const fleet = (world: World): Agents["Service"] => ({
   ...onAgents(world),
   ...onCalls(world),
   ...onConversations(world),
@@ -325,7 +325,7 @@ const noChannels = {
 export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
   ControlServer.layer({ socket }).pipe(
     Layer.provide(Layer.mergeAll(Layer.succeed(Goals)(goals), Layer.succeed(Channels)(channels))),
-    Layer.provide(Layer.succeed(Fleet)(fleet(world))),
+    Layer.provide(Layer.succeed(Agents)(fleet(world))),
     Layer.provide(PlatesDouble.layer(world.board)),
     Layer.provide(Layer.effect(DaemonControl)(Effect.map(EventLog, (log) => control(world, socket, log)))),
     Layer.provideMerge(log(world)),

@@ -9,7 +9,7 @@ const stays: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], ha
 const runesOf = (world: World.World, ...kinds: ReadonlyArray<string>) =>
   Effect.map(Stream.runCollect(world.log.read({ kinds })), (runes) => [...runes])
 
-describe("LiveFleet", { timeout: 30_000 }, () => {
+describe("Projects", { timeout: 30_000 }, () => {
   it.live("carries what waits when an agent is started, and counts it as delivered", () =>
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([works])
@@ -66,7 +66,7 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
       assert.isAbove((yield* fleet.projects)[0]!.problems.length, 0)
       world.configure(good)
       yield* fleet.register(world.config, world.caller)
-      const [row] = yield* fleet.agents
+      const [row] = yield* fleet.all
       assert.strictEqual(row?.inbox, 1, "the acknowledged message is still there")
       assert.strictEqual(row?.state, "Stopped", "what a person stopped stays stopped")
       assert.strictEqual((yield* fleet.projects).length, 1)
@@ -87,7 +87,7 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
         })
       )
       const fleet = yield* world.open
-      assert.strictEqual((yield* fleet.agents)[0]?.state, "Stopped")
+      assert.strictEqual((yield* fleet.all)[0]?.state, "Stopped")
     })
   )
 
@@ -119,11 +119,11 @@ describe("LiveFleet", { timeout: 30_000 }, () => {
       world.configure({ agents: { constructor: World.command(), "v1.2": World.command() } })
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
-      assert.deepStrictEqual((yield* fleet.agents).map(({ agent }) => agent).toSorted(), ["constructor", "v1.2"])
+      assert.deepStrictEqual((yield* fleet.all).map(({ agent }) => agent).toSorted(), ["constructor", "v1.2"])
       world.configure({ agents: { "v1.2": World.command() } })
       yield* fleet.register(world.config, world.caller)
       assert.deepStrictEqual(
-        (yield* fleet.agents).map(({ agent }) => agent),
+        (yield* fleet.all).map(({ agent }) => agent),
         ["v1.2"]
       )
     })

@@ -1,5 +1,5 @@
 /**
- * Fleet: every project and agent that the daemon keeps, and the commands on them.
+ * Agents: every project and agent that the daemon keeps, and the commands on them.
  *
  * Guarantees: what a command's reply reports is durable; names are looked up in
  * the caller's project first, else as `project/agent`; one agent's trouble never
@@ -42,13 +42,14 @@ export interface InboxMessage {
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
-export class Fleet extends Context.Service<
-  Fleet,
+export class Agents extends Context.Service<
+  Agents,
   {
     /** Reads the file and keeps its agents running from now on; again for a known project reloads it. */
     readonly register: (config: string, caller: Caller) => Command<ProjectInfo>
     readonly projects: Effect.Effect<ReadonlyArray<ProjectInfo>>
-    readonly agents: Effect.Effect<ReadonlyArray<AgentInfo>>
+    /** Those that are alive. */
+    readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>
     readonly agent: (name: string, caller: Caller) => Effect.Effect<AgentInfo, CommandRefused>
     /** Wakes a stopped agent with fresh counters; one that runs already is left alone and said so. */
     readonly start: (name: string, caller: Caller) => Command<Done>
@@ -112,4 +113,4 @@ export class Fleet extends Context.Service<
     /** False until then. */
     readonly ready: Effect.Effect<boolean>
   }
->()("agentd/agents/Fleet") {}
+>()("agentd/agents/Agents") {}

@@ -1,0 +1,223 @@
+/**
+ * AgentCommands: what a person, an agent or a program asks of the agents, by name; and the
+ * layer that brings them to life.
+ *
+ * Guarantees: commands wait until the log is folded; a name is looked up when the
+ * command is carried out, and refused with those there are.
+ */
+import { Clock, Context, Deferred, Effect, Layer, Schedule, Stream } from "effect"
+import type { ProcessTree } from "../backends/process/ProcessTree.ts"
+import { AgentPort } from "../domain/AgentPort.ts"
+import { Conversations } from "../domain/Conversations.ts"
+import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import { QUEUED } from "./AgentView.ts"
+import { AgentsPlace } from "./AgentsPlace.ts"
+import { Bus, layer as busLayer } from "./Bus.ts"
+import * as ConversationCommands from "./ConversationCommands.ts"
+import * as Finder from "./Finder.ts"
+import { Agents } from "./Agents.ts"
+import { Projects } from "./Projects.ts"
+import type { Project } from "./Project.ts"
+import * as AgentApi from "./AgentApi.ts"
+import * as LiveAgentPort from "./LiveAgentPort.ts"
+import * as LiveConversations from "./LiveConversations.ts"
+import { type ProjectRecord, recoverEach } from "./Recovery.ts"
+import * as TurnMachine from "./TurnMachine.ts"
+
+export type Ready = Deferred.Deferred<void, StorageError>
+
+/** What a name means, once the log is folded. */
+const onFound = <F extends object, A, E>(
+  ready: Ready,
+  find: () => F | CommandRefused,
+  act: (found: F) => Effect.Effect<A, E>
+): Effect.Effect<A, E | CommandRefused | StorageError> =>
+  Effect.andThen(
+    Deferred.await(ready),
+    Effect.suspend((): Effect.Effect<A, E | CommandRefused> => {
+      const found = find()
+      return found instanceof CommandRefused ? Effect.fail(found) : act(found)
+    })
+  )
+
+/** For a question, whose asker knows of no log. */
+const spoken = <A>(effect: Effect.Effect<A, CommandRefused | StorageError>): Effect.Effect<A, CommandRefused> =>
+  Effect.catchTag(effect, "StorageError", ({ message, remedy }) => new CommandRefused({ message, remedy }))
+
+type OnConversations = "conversation" | "conversations" | "newConversation" | "pause" | "resume" | "close" | "archive"
+
+/** The commands on whole conversations. */
+const conversations = (
+  projects: Projects,
+  ready: Ready,
+  log: EventLog["Service"]
+): Pick<Agents["Service"], OnConversations> => {
+  const on = <A, E>(name: string, caller: Caller, act: (entry: Finder.Entry) => Effect.Effect<A, E>) =>
+    onFound(ready, (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller), act)
+  return {
+    conversations: Effect.sync(() => projects.entries.map(ConversationCommands.row)),
+    conversation: (name, caller) =>
+      spoken(on(name, caller, (entry) => Effect.sync(() => ConversationCommands.row(entry)))),
+    newConversation: (config, caller) =>
+      Effect.andThen(Deferred.await(ready), projects.newConversation(config, caller)),
+    pause: (name, options, caller) => on(name, caller, (entry) => ConversationCommands.pause(entry, options, caller)),
+    resume: (name, caller) => on(name, caller, (entry) => ConversationCommands.resume(entry, caller)),
+    close: (name, options, caller) =>
+      on(name, caller, (entry) =>
+        ConversationCommands.close(entry, options, caller, (lost, why) => projects.closeLost(lost, why))
+      ),
+    archive: (name, caller) => on(name, caller, (entry) => ConversationCommands.archive(entry, caller, log))
+  }
+}
+
+/** Begins it; one that waits for a place gets none beyond those there are, whoever asks. */
+const inItsPlace = <E>(
+  { household, name }: Project,
+  { name: agent }: Finder.Found["tree"],
+  begin: Effect.Effect<Done, E>
+) =>
+  Effect.suspend(() => {
+    const { family } = household
+    if (!family.isQueued(agent)) return begin
+    return Effect.succeed<Done>({ eventId: family.begins(agent), message: `${name}/${agent} ${QUEUED}.` })
+  })
+
+const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
+  Effect.andThen(household.family.stop(tree, caller, "restart"), tree.start(caller))
+
+/** The commands; those on agents wait until the log is folded. */
+export const make = (projects: Projects, ready: Ready) =>
+  Effect.gen(function* () {
+    const bus = yield* Bus
+    const log = yield* EventLog
+    const recovered = Deferred.await(ready)
+    const voices = AgentApi.make({
+      log,
+      trees: () => projects.found.map(({ tree }) => tree),
+      find: (of) => projects.tree(of),
+      heard: ({ agent, conversation }, rune) =>
+        projects.living.get(conversation)?.household.family.heard(agent, rune) ?? Effect.void,
+      report: bus.report
+    })
+    const onAgent = <A, E>(name: string, caller: Caller, act: (found: Finder.Found) => Effect.Effect<A, E>) =>
+      onFound(ready, () => Finder.agent(projects.entries, name, caller), act)
+    const rows = (now: number): ReadonlyArray<AgentInfo> => projects.found.map((one) => projects.agentInfo(one, now))
+    return Agents.of({
+      ...voices,
+      ...conversations(projects, ready, log),
+      news: bus.news,
+      configs: Stream.merge(
+        bus.configs,
+        Stream.suspend(() => Stream.fromIterable([...projects.living.values()].map((project) => project.news)))
+      ),
+      register: (config, caller) => Effect.andThen(recovered, projects.register(config, caller)),
+      projects: Effect.sync(() => [
+        ...[...projects.living.values()].map((project) => project.info),
+        ...[...projects.lost.values()].map(({ problems, record: { agents, config, conversation, name } }) => ({
+          conversation,
+          name,
+          config,
+          agents: [...agents.keys()],
+          problems
+        }))
+      ]),
+      all: Effect.map(Clock.currentTimeMillis, rows),
+      agent: (name, caller) =>
+        spoken(
+          onAgent(name, caller, (found) => Effect.map(Clock.currentTimeMillis, (now) => projects.agentInfo(found, now)))
+        ),
+      start: (name, caller) =>
+        onAgent(name, caller, ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, tree.start(caller))),
+      stop: (name, caller) => onAgent(name, caller, ({ project, tree }) => project.household.family.stop(tree, caller)),
+      restart: (name, caller) =>
+        onAgent(
+          name,
+          caller,
+          ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, again(project, tree, caller))
+        ),
+      send: (name, { text, how }, caller) =>
+        onAgent(name, caller, ({ project, tree }) => project.refusal ?? tree.send(text, how, caller)),
+      interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
+      spawn: (parent, request, caller) =>
+        onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
+      configOf: (conversation) => Effect.sync(() => projects.configOf(conversation)),
+      recovered,
+      ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>
+        isDone ? Effect.isSuccess(recovered) : Effect.succeed(false)
+      )
+    })
+  })
+
+export interface Options {
+  /** Where worktrees are made. */
+  readonly worktrees: string
+  /** Where the conversations belong in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+  /** Before any agent comes to life: what an earlier daemon left running is ended. */
+  readonly sweep: Effect.Effect<void, never, ProcessTree>
+  /** Servers of agentd's own that a run is given: its voice. */
+  readonly mcp: AgentsPlace["Service"]["mcp"]
+  /** The file of a project to take up at once: whoever finds the daemon up finds its agents. What is wrong with it, `register` says. */
+  readonly project?: string | undefined
+}
+
+const takeUp = (projects: Projects, project: string): Effect.Effect<void, StorageError> =>
+  projects.register(project, { by: "agentd up", config: project }).pipe(
+    Effect.asVoid,
+    Effect.catchTag("CommandRefused", () => Effect.void)
+  )
+
+/** Answers at once; what the log holds comes to life beside it, and `ready` says when it has. */
+export const layer = (options: Options) =>
+  Layer.effectContext(
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const bus = yield* Bus
+      const projects = yield* Projects.make(options.nest)
+      const ready = yield* Deferred.make<void, StorageError>()
+      const revive = (record: ProjectRecord) =>
+        Effect.catchTag(projects.revive(record), "CommandRefused", (error) =>
+          Effect.logWarning(`${record.name}: ${error.message}`)
+        )
+      yield* Effect.andThen(options.sweep, recoverEach(revive)).pipe(
+        Effect.andThen(options.project === undefined ? Effect.void : takeUp(projects, options.project)),
+        Effect.onExit((exit) => Deferred.done(ready, exit)),
+        Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
+        Effect.forkScoped
+      )
+      yield* Clock.currentTimeMillis.pipe(
+        Effect.flatMap((now) => Effect.forEach(projects.found, ({ tree }) => tree.sweep(now), { discard: true })),
+        Effect.schedule(Schedule.spaced(TurnMachine.SWEEP_INTERVAL)),
+        Effect.forkScoped
+      )
+      const crew = LiveAgentPort.make({
+        find: (of) => projects.tree(of),
+        of: (conversation) => [...(projects.living.get(conversation)?.members.values() ?? [])].map(({ tree }) => tree),
+        reports: bus.reports,
+        // a log that cannot be folded ends the daemon: nobody waits for it
+        recovered: Effect.catch(Deferred.await(ready), () => Effect.never)
+      })
+      const conversations = LiveConversations.make({
+        log,
+        known: Effect.map(crew.recovered, () => projects.entries.map(({ record }) => record.conversation)),
+        stateOf: (conversation) => projects.stateOf(conversation)
+      })
+      return Context.make(Agents, yield* make(projects, ready)).pipe(
+        Context.add(AgentPort, crew),
+        Context.add(Conversations, conversations)
+      )
+    })
+  ).pipe(
+    Layer.provide(
+      Layer.effect(
+        AgentsPlace,
+        Effect.gen(function* () {
+          const log = yield* EventLog
+          return { worktrees: options.worktrees, recoveredTo: yield* log.head, mcp: options.mcp }
+        })
+      )
+    ),
+    Layer.provide(busLayer)
+  )

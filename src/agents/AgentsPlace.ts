@@ -1,0 +1,28 @@
+/**
+ * AgentsPlace: what all agents of a daemon share besides its log and actors: where their
+ * worktrees are made, the servers of agentd's own that a run is given, and how far the log
+ * went when this daemon took it over.
+ */
+import { Context, type FileSystem } from "effect"
+import type { Backends } from "../backends/Backends.ts"
+import type { RunSpec } from "../backends/Backend.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { ActorSystem } from "../event-actor/ActorSystem.ts"
+import type { EventLog } from "../event-log/EventLog.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import type { Bus } from "./Bus.ts"
+
+export class AgentsPlace extends Context.Service<
+  AgentsPlace,
+  {
+    /** Where worktrees are made: `<state>/worktrees`. */
+    readonly worktrees: string
+    /** The end of the log when this daemon took it over: what is older, an earlier daemon did. */
+    readonly recoveredTo: number
+    /** Servers of agentd's own for a run, by name. */
+    readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
+  }
+>()("agentd/agents/AgentsPlace") {}
+
+/** What a project and its agents need. */
+export type Services = ActorSystem | AgentsPlace | Backends | Bus | EventLog | FileSystem.FileSystem | Redact
