@@ -4,6 +4,7 @@
  *     node --expose-gc scripts/bench/main.ts [NAME…]
  */
 import { readdirSync } from "node:fs"
+import { availableParallelism, loadavg } from "node:os"
 import { type Bench, table, verdicts } from "./Bench.ts"
 
 const wanted = process.argv.slice(2)
@@ -20,7 +21,9 @@ if (unknown.length > 0) {
 }
 for (const bench of benches) {
   if (wanted.length > 0 && !wanted.includes(bench.name)) continue
-  console.log(`${bench.name} (node ${process.versions.node})`)
+  // beside other work a figure says little, and a ratio less
+  const load = loadavg()[0]!.toFixed(1)
+  console.log(`${bench.name} (node ${process.versions.node}, load ${load} of ${availableParallelism()} cores)`)
   const rows = await bench.run()
   console.log(table(rows))
   if (bench.aims !== undefined) console.log(`\n${verdicts(bench.aims, rows)}`)

@@ -39,6 +39,8 @@ export const POISON_AFTER = 3
 /** Messages that a scope works off in one turn, however quick they are. */
 export const TURN = 4_096
 
+const NONE: ReadonlyArray<never> = []
+
 /** What few scopes ever have at once. */
 class Rare {
   room: RoomQueue | undefined = undefined
@@ -51,7 +53,9 @@ class Rare {
 }
 
 export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner {
-  members: ReadonlyArray<Member> = []
+  /** Most scopes have one actor, and need no list. */
+  private first: Member | undefined = undefined
+  private others: ReadonlyArray<Member> = NONE
   /** Macrosteps that are not durable yet; kept by the log. */
   ahead = 0
   private runesAhead = 0
@@ -72,7 +76,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   ): Member<S, M, E> {
     if (this.find(name) !== undefined) throw new Error(`${this.stream}/${name} is there already`)
     const member = new Member(this.self, name, definition, state)
-    this.members = this.members.length === 0 ? [member] : [...this.members, member]
+    if (this.first === undefined) this.first = member
+    else this.others = [...this.others, member]
     const leftover = this.rare?.leftovers?.get(name)
     if (leftover !== undefined) {
       this.rare!.leftovers!.delete(name)
@@ -92,11 +97,18 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     if (leftover !== undefined) (this.the.leftovers ??= new Map<string, Activities>()).set(name, leftover)
     this.empty((other) => other === member, "stopped")
     this.system.putOff.stopped([member])
-    this.members = this.members.filter((other) => other !== member)
+    const [first, ...others] = this.members.filter((other) => other !== member)
+    this.first = first
+    this.others = others
+  }
+
+  get members(): ReadonlyArray<Member> {
+    return this.first === undefined ? NONE : [this.first, ...this.others]
   }
 
   find(name: string): Member | undefined {
-    for (const member of this.members) if (member.name === name) return member
+    if (this.first?.name === name) return this.first
+    for (const member of this.others) if (member.name === name) return member
     return undefined
   }
 
@@ -421,7 +433,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   private endWhenDone(): void {
     if (this.status !== "running" || (this.rare?.actions?.size ?? 0) > 0) return
     try {
-      if (this.members.some(({ definition, state }) => definition.ends?.(state) === true)) this.finish(Exit.void)
+      if (ends(this.first) || this.others.some(ends)) this.finish(Exit.void)
     } catch (defect) {
       this.crashed(Cause.die(defect))
     }
@@ -554,6 +566,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.rare?.room?.refuse(isOne)
   }
 }
+
+const ends = (member: Member | undefined): boolean => member?.definition.ends?.(member.state) === true
 
 /** Whether what was postponed in the one state is tried again in the other. */
 const comesBack = ({ definition }: Member, before: unknown, after: unknown): boolean =>

@@ -66,16 +66,22 @@ export type ScopeStart<R> = [R] extends [never] ? (by: Hold) => ChildHandle | Ig
 
 export abstract class ScopeLife<R> {
   readonly system: System
-  protected readonly options: ScopeOptions
+  readonly id: string
+  readonly stream: string
+  readonly restart: RestartType
+  readonly shutdown: NonNullable<ChildSpec["shutdown"]>
   status: Status = "unstarted"
   incarnation: ScopeIncarnation | undefined = undefined
   private isClosing = false
   /** Cancels what bounds a wait: of what ran, while it stops; of mail, while it is down. */
   private alarm: (() => void) | undefined = undefined
 
-  constructor(system: System, options: ScopeOptions) {
+  constructor(system: System, { id, restart = "permanent", shutdown = GRACE, stream }: ScopeOptions) {
     this.system = system
-    this.options = options
+    this.id = id
+    this.stream = stream
+    this.restart = restart
+    this.shutdown = shutdown
   }
 
   /** An incarnation has begun. */
@@ -90,19 +96,6 @@ export abstract class ScopeLife<R> {
   protected abstract get isOnTheWay(): boolean
   /** Mail, or tellers, wait. */
   protected abstract get hasMail(): boolean
-
-  get id(): string {
-    return this.options.id
-  }
-  get stream(): string {
-    return this.options.stream
-  }
-  get restart(): RestartType {
-    return this.options.restart ?? "permanent"
-  }
-  get shutdown(): NonNullable<ChildSpec["shutdown"]> {
-    return this.options.shutdown ?? GRACE
-  }
 
   get isRunning(): boolean {
     return this.status === "running"
