@@ -6,9 +6,8 @@
  * what waits for a person; it leaves out the moves that say nothing; a long chain is
  * cut at its old end and says so.
  */
-import { Schema } from "effect"
 import { isNear, warning } from "../domain/ErrorLimit.ts"
-import type { AgentInfo } from "../domain/Messages.ts"
+import type { AgentInfo, WhyLine } from "../domain/Messages.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
@@ -24,16 +23,6 @@ const LONGEST = 24
 /** The runes that it reads, and the actors whose they are. */
 export const kinds: ReadonlyArray<string> = [...Object.keys(workerKinds), ...WhyTurn.kinds]
 export const actorsOf = (agent: string): ReadonlyArray<string> => [workerName(agent), turnName(agent), lifeName(agent)]
-
-/** One sentence of the chain. */
-export const WhyLine = Schema.Struct({
-  /** The rune that it tells of; 0 for what is so now. */
-  eventId: Schema.Int,
-  /** ms since the epoch */
-  at: Schema.Finite,
-  text: Schema.String
-})
-export type WhyLine = typeof WhyLine.Type
 
 export interface Why {
   readonly lines: ReadonlyArray<WhyLine>

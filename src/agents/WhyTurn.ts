@@ -5,12 +5,11 @@
  * Guarantees: each sentence names the rune that it rests on; what an agent says in
  * its turns and calls is shown bounded.
  */
-import type { AgentInfo, CallInfo, ConversationInfo } from "../domain/Messages.ts"
+import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader } from "../event-log/EventKinds.ts"
 import { lifeKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
-import type { WhyLine } from "./Why.ts"
 
 /** The runes that it reads. */
 export const kinds = [

@@ -190,3 +190,13 @@ export const Report = Schema.Struct({
   evidence: Schema.Array(Schema.String)
 })
 export type Report = typeof Report.Type
+
+/** One sentence of what led an agent to where it stands. */
+export const WhyLine = Schema.Struct({
+  /** The rune that it tells of; 0 for what is so now. */
+  eventId: Schema.Int,
+  /** ms since the epoch */
+  at: Schema.Finite,
+  text: Schema.String
+})
+export type WhyLine = typeof WhyLine.Type

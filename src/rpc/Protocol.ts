@@ -8,8 +8,7 @@
  */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { WhyLine } from "../agents/Why.ts"
-import { AgentInfo, Caller, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import { AgentInfo, Caller, CommandRefused, Done, PlateInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
 import * as ChannelProtocol from "./ChannelProtocol.ts"
 import * as ConversationProtocol from "./ConversationProtocol.ts"

@@ -3,6 +3,7 @@
  * data, and what holds in each state.
  */
 import * as AgentMachine from "../../src/agents/AgentMachine.ts"
+import type { Task } from "../../src/domain/GoalMessages.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
 import * as Backoff from "../../src/supervision/Backoff.ts"
 import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
@@ -193,6 +194,17 @@ export const agent: Subject<AgentMachine.State, AgentMachine.Event, AgentMachine
     })
 }
 
+const task = (id: string): Task => ({
+  id,
+  title: id,
+  description: "",
+  dependsOn: [],
+  priority: 0,
+  owner: null,
+  needs: [],
+  timeout: null
+})
+
 export const autonomy: Subject<GoalMachine.State, GoalMachine.Event, GoalMachine.Data> = {
   machine: GoalMachine.Autonomy,
   events: GoalMachine.Event.members,
@@ -201,7 +213,9 @@ export const autonomy: Subject<GoalMachine.State, GoalMachine.Event, GoalMachine
   aim: (data, event, pick) => {
     const flying = Object.keys(data.inFlight)
     const known = event._tag === "task_assigned" ? `task${pick % 4}` : flying[pick % Math.max(1, flying.length)]
-    return aimed(event, { taskId: mostly(known ?? null, pick), tasks: ["a", "b"].slice(pick % 3), cancelled: [] })
+    const ids = ["a", "b"].slice(pick % 3)
+    const isPlan = event._tag === "decompose_goal" || event._tag === "critique_found_issues"
+    return aimed(event, { taskId: mostly(known ?? null, pick), tasks: isPlan ? ids.map(task) : ids, cancelled: [] })
   },
   holds: ({ data, state }) =>
     claims({

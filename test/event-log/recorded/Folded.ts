@@ -119,7 +119,14 @@ const putAgent = (
   put(`${conversation} turn/${name}`, turn)
   put(`${conversation} worker/${name}`, stands && { ...stands, data: { ...stands.data, prompt: undefined } })
   put(`${conversation} agent/${name}`, life)
-  put(`${conversation} agent/${name}: facts`, { began, broken, ended, grants, incarnation, spent })
+  put(`${conversation} agent/${name}: facts`, {
+    began,
+    broken,
+    ended: new Map(ended.map(({ messageId, ...end }) => [messageId, end])),
+    grants,
+    incarnation,
+    spent
+  })
   const rows: Array<CallInfo> = []
   for (const call of calls.values()) {
     const { snapshot, ...facts } = call
