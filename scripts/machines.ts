@@ -7,8 +7,10 @@ import { join } from "node:path"
 import * as AgentMachine from "../src/agents/AgentMachine.ts"
 import * as GoalMachine from "../src/goals/GoalMachine.ts"
 import * as ConversationMachine from "../src/agents/ConversationMachine.ts"
-import { chapter, type Described } from "../src/event-actor/StateDiagram.ts"
+import { chapter, type Described, markdown } from "../src/event-actor/StateDiagram.ts"
 import type { AnyMachine } from "../src/event-actor/StateMachine.ts"
+import type { Said } from "../src/event-log/EventKinds.ts"
+import * as Inbox from "../src/agents/Inbox.ts"
 import * as PlateMachine from "../src/plates/PlateMachine.ts"
 import * as PlateState from "../src/plates/PlateState.ts"
 import * as SeatMachine from "../src/channels/SeatMachine.ts"
@@ -71,8 +73,62 @@ every state, whatever its cell says. A timeout counts from entering the state; a
 move to the same state does not start it again, unless the data moved its end.
 `
 
+/** Runes of a turn, each as one that begins or ends with its run. */
+const ofTurns: ReadonlyArray<Said> = [
+  {
+    kind: "turn.started",
+    payload: {
+      turn_id: "t",
+      event: {
+        _tag: "start_turn",
+        turnId: "t",
+        agentId: "a",
+        input: "",
+        source: "queue",
+        messageIds: [],
+        at: 0,
+        run: { seq: 1 }
+      }
+    }
+  },
+  {
+    kind: "turn.completed",
+    payload: {
+      turn_id: "t",
+      event: { _tag: "response_done", turnId: "t", finalOutput: "", usage: null, exit: { runId: "t", seq: 1 } }
+    }
+  },
+  {
+    kind: "turn.interrupted",
+    payload: { turn_id: "t", event: { _tag: "interrupt", by: "ada", reason: "" } }
+  },
+  {
+    kind: "turn.error",
+    payload: { turn_id: "t", event: { _tag: "stream_error", turnId: "t", errorType: "exit", message: "" } }
+  }
+]
+
+const joining = { inbox: Inbox.joins, agent: AgentMachine.joins, worker: WorkerMachine.joins }
+
+const joins = (): string => {
+  const names = Object.keys(joining) as ReadonlyArray<keyof typeof joining>
+  const cell = (text: string | undefined) => (text === undefined ? "" : `\`${text}\``)
+  const rows = ofTurns.map((rune) => [cell(rune.kind), ...names.map((name) => cell(joining[name](rune)?._tag))])
+  const table = markdown(["Rune of a turn", ...names.map((name) => `is to the ${name}`)], rows)
+  return `## One rune, several machines
+
+A fact is stated once. A rune names in \`moves\` the siblings that it moves, too; each makes an
+event of its own of it, and the fold does the same. The worker is moved where the turn
+begins or ends (well) with its run; an agent whose budget is spent is moved by an
+\`agent.terminated\` of its own. Runes that an older agentd wrote in their place (\`agent.busy\`,
+\`agent.idle\`, \`inbox.delivered\`, a \`turn.finalized\` where nothing was left to stop) are read,
+and written no more.
+
+${table}`
+}
+
 export const render = (): string =>
-  `${intro}\n${machines.map((machine) => `- [${machine.file.replace(/^.*\/|\.ts$/g, "").replace(/Machine$/, "")}](#${machine.machine.name})`).join("\n")}\n\n${machines.map(chapter).join("\n\n")}\n`
+  `${intro}\n${machines.map((machine) => `- [${machine.file.replace(/^.*\/|\.ts$/g, "").replace(/Machine$/, "")}](#${machine.machine.name})`).join("\n")}\n\n${joins()}\n\n${machines.map(chapter).join("\n\n")}\n`
 
 /** The file as it is; empty where there is none. */
 export const current = (): string => {

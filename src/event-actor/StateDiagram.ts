@@ -96,7 +96,7 @@ const named = (states: ReadonlyArray<string>, all: ReadonlyArray<string>): strin
 }
 
 /** A table with aligned columns, as the formatter writes it. */
-const markdown = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
+export const markdown = (head: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyArray<string>>): string => {
   const widths = head.map((title, column) => Math.max(3, title.length, ...rows.map((cells) => cells[column]!.length)))
   const line = (cells: ReadonlyArray<string>) =>
     `| ${cells.map((cell, column) => cell.padEnd(widths[column]!)).join(" | ")} |`
