@@ -62,6 +62,7 @@ export class LogQueries {
       newest: (stream) => this.newest(stream),
       head: of.head,
       streams: of.streams,
+      isArchived: (stream) => of.archives.streams.has(stream),
       keep: of.keep
     })
   }

@@ -5,7 +5,8 @@
  *
  * Guarantees: whoever asks has the stream's newest durable rune folded in; a fold that
  * throws, and a stream that cannot be read, fail alone and are reported; a snapshot that
- * would save the next start more than it costs is kept at once.
+ * would save the next start more than it costs is kept at once; an archived stream is not
+ * read: its payloads are in a file, and the archive's rune in the home stream says all.
  */
 import { Effect, Semaphore } from "effect"
 import { type Reading, StorageError } from "./EventLog.ts"
@@ -161,8 +162,18 @@ export interface Options extends Source {
   readonly head: Effect.Effect<number, StorageError>
   /** The streams that are there when the log is opened. */
   readonly streams: Iterable<string>
+  readonly isArchived: (stream: string) => boolean
   readonly keep: (order: SnapshotOrder) => void
 }
+
+/** Of a stream that holds nothing for its folds. */
+const untouched = (folds: Folds): unknown =>
+  Object.fromEntries(
+    Object.entries(folds).map(([key, { initial }]): [string, Recovered<unknown>] => [
+      key,
+      { state: initial, eventId: 0, read: 0 }
+    ])
+  )
 
 export class StreamReader {
   private readonly of: Options
@@ -221,6 +232,7 @@ export class StreamReader {
 
   private states<F extends Folds>(stream: string, folds: F): Effect.Effect<RecoveredAll<F>, StorageError> {
     return Effect.gen({ self: this }, function* () {
+      if (this.of.isArchived(stream)) return untouched(folds) as RecoveredAll<F>
       const entries = Object.entries(folds)
       yield* this.readTogether(
         stream,
@@ -247,6 +259,7 @@ export class StreamReader {
   }
 
   private foldsOf(stream: string): ReadonlyArray<AnyFold> {
+    if (this.of.isArchived(stream)) return []
     return this.of.folds.filter((fold) => fold.of?.(stream) ?? true)
   }
 

@@ -4,6 +4,7 @@
 import { Context, Effect, Layer } from "effect"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
+import { initial } from "../../src/agents/ConversationMachine.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -40,6 +41,38 @@ export const output = (stream: string, text: string): RuneDraft => ({
   kind: "run.output",
   actor: "worker/builder",
   payload: { runId: "run-1", source: "stdout", text }
+})
+
+/** Seals the stream of a conversation. */
+export const closing = (stream: string): RuneDraft => ({
+  stream,
+  kind: "session.closed",
+  actor: `conversation/${stream}`,
+  payload: { event: { _tag: "cleanup_complete", stats: { turns: 0 } }, final_stats: { turns: 0 } }
+})
+
+/** As the daemon writes it: what lists the conversation when its runes are gone. */
+export const archivedRune = (stream: string): RuneDraft => ({
+  stream: "daemon",
+  kind: "session.archived",
+  actor: `conversation/${stream}`,
+  from: "closed",
+  to: "archived",
+  trigger: "archive_requested",
+  payload: {
+    event: { _tag: "archive_requested", by: "ada" },
+    conversation_id: stream,
+    summary: {
+      conversation: stream,
+      project: "shop",
+      config: "/home/ada/shop/agentd.json",
+      agents: ["builder"],
+      data: initial(),
+      spent: { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 },
+      limits: { tokens: null, toolCalls: null, wallTime: null, usd: null },
+      file: `archive/${stream}.jsonl.gz`
+    }
+  }
 })
 
 /** What somebody does to the file behind agentd's back. */

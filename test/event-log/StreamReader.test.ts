@@ -11,7 +11,7 @@ import type { StreamFold } from "../../src/event-log/StreamFold.ts"
 import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
 import { MAX_SNAPSHOT, WORTH_KEEPING } from "../../src/event-log/StreamReader.ts"
 import * as StoreReads from "../support/StoreReads.ts"
-import { force, note, openLog, storeFile, withLog } from "./Disk.ts"
+import { archivedRune, closing, force, note, openLog, storeFile, withLog } from "./Disk.ts"
 
 const numberOf = ({ payload }: Rune): number => (payload["event"] as { readonly n: number }).n
 
@@ -39,6 +39,9 @@ const picky: StreamFold<number> = {
     return count + 1
   }
 }
+
+/** As a state is before any rune. */
+const untouched = (state: number) => ({ state, eventId: 0, read: 0 })
 
 const fill = (log: EventLog["Service"], runes: number, streams: number) =>
   Effect.forEach(
@@ -160,6 +163,32 @@ describe("the states of a stream", () => {
           assert.deepStrictEqual([streams, read], [4, 4])
           assert.deepStrictEqual(unreadable.length, 1)
           assert.match(unreadable[0]!.message, /rune 6 \(s1\)/)
+        })
+      )
+    })
+  )
+
+  it.live("an archived stream is not read: no fold asks the store for its runes, at no start", () =>
+    Effect.gen(function* () {
+      const file = yield* filled(40)
+      yield* withLog({ file }, (log) =>
+        Effect.gen(function* () {
+          yield* log.append([closing("s1")])
+          yield* log.archive("s1", () => archivedRune("s1"))
+        })
+      )
+      const reads = yield* StoreReads.count
+      yield* withLog({ file, folds }, (log) =>
+        Effect.gen(function* () {
+          reads.rows = 0
+          const { last: newest } = yield* log.recover("s1", { last })
+          const { sum: all } = yield* log.recover("s1", { sum })
+          assert.deepStrictEqual([newest, all], [untouched(-1), untouched(0)])
+          assert.strictEqual(reads.rows, 0)
+          assert.strictEqual((yield* log.recover("s2", { last })).last.state, 38)
+          assert.isAbove(reads.rows, 0)
+          // the daemon's stream holds nothing for these folds
+          assert.deepStrictEqual(yield* log.reading, { streams: 3, read: 1, runes: 10, unreadable: [] })
         })
       )
     })

@@ -1,5 +1,6 @@
 /**
- * StoreReads: what is read of stores on this thread: each rune whose payload a query gave.
+ * StoreReads: what is read of stores on this thread: each rune whose payload a query gave,
+ * and how many rows queries gave at all.
  */
 import { Effect, type Scope } from "effect"
 import { StatementSync } from "node:sqlite"
@@ -9,6 +10,8 @@ export interface StoreReads {
   readonly runes: Array<number>
   /** The bytes of payload that each query gave. */
   readonly bytes: Array<number>
+  /** Rows of runes that queries gave, payload or not. */
+  rows: number
 }
 
 /** Counts for as long as the scope is open. */
@@ -16,9 +19,10 @@ export const count: Effect.Effect<StoreReads, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
     Effect.sync(() => {
       const { all } = StatementSync.prototype
-      const reads: StoreReads = { runes: [], bytes: [] }
+      const reads: StoreReads = { runes: [], bytes: [], rows: 0 }
       StatementSync.prototype.all = function (this: StatementSync, ...parameters: Parameters<typeof all>) {
         const rows = all.apply(this, parameters)
+        reads.rows += rows.filter((row) => typeof row["event_id"] === "number").length
         const runes = rows.filter((row) => typeof row["event_id"] === "number" && typeof row["payload"] === "string")
         reads.runes.push(...runes.map((row) => Number(row["event_id"])))
         if (runes.length > 0) reads.bytes.push(runes.reduce((all, row) => all + String(row["payload"]).length, 0))
