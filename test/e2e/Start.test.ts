@@ -8,7 +8,7 @@ import * as Sandbox from "../support/Sandbox.ts"
 
 const config = { agents: { a: { backend: { type: "command", shell: "cat" } } } }
 
-describe("a start", { timeout: 120_000 }, () => {
+describe("a start", () => {
   it.live("a conversation that cannot be read stops no other; status names it, and its project is not begun anew", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
