@@ -6,7 +6,7 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { causeText } from "../../src/event-log/Rune.ts"
-import { folder, note, openLog, storeFile, withLog } from "./Disk.ts"
+import { folder, note, openLog, storeFile, withLog, withSampleLog } from "./Disk.ts"
 import { long, seeded } from "./Seed.ts"
 
 const appender = fileURLToPath(new URL("../support/appender.ts", import.meta.url))
@@ -66,8 +66,8 @@ describe("a torn write-ahead log", () => {
   })
 
   /** Opens what is left: a beginning of what was written, in whole calls, and the log goes on from there. */
-  const expectPrefix = (file: string, settled: number, runes: ReadonlyArray<unknown>) =>
-    withLog({ file }, (log) =>
+  const expectPrefix = (file: string, settled: number, runes: ReadonlyArray<unknown>, sample: number) =>
+    withSampleLog(sample)({ file }, (log) =>
       Effect.gen(function* () {
         const left = yield* Stream.runCollect(log.read({}))
         expect(left).toEqual(runes.slice(0, left.length))
@@ -93,7 +93,7 @@ describe("a torn write-ahead log", () => {
           const copy = join(copies, `${sample}.db`)
           copyFileSync(file, copy)
           writeFileSync(`${copy}-wal`, wal.subarray(0, yield* Random.nextIntBetween(0, wal.length)))
-          lengths.add(yield* expectPrefix(copy, settled, runes))
+          lengths.add(yield* expectPrefix(copy, settled, runes, sample))
         }
         expect(lengths.size).toBeGreaterThan(2)
       })
@@ -114,7 +114,7 @@ describe("a torn write-ahead log", () => {
           damaged[at] = damaged[at]! ^ 0x10
           copyFileSync(file, copy)
           writeFileSync(`${copy}-wal`, damaged)
-          lengths.add(yield* expectPrefix(copy, settled, runes))
+          lengths.add(yield* expectPrefix(copy, settled, runes, sample))
         }
         expect(lengths.size).toBeGreaterThan(2)
       })

@@ -3,19 +3,20 @@ import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { force, folder, note, OTHER_COLUMNS, storeFile, withLog } from "./Disk.ts"
+import { force, folder, note, OTHER_COLUMNS, storeFile, withInlineLog, withLog, withSampleLog } from "./Disk.ts"
 import { long, seeded } from "./Seed.ts"
 
 /** Twelve runes in two streams: `a` has the odd ids, `b` the even ones. */
 const store = Effect.gen(function* () {
   const file = yield* storeFile
-  yield* withLog({ file }, (log) =>
+  yield* withInlineLog({ file }, (log) =>
     log.append(Array.from({ length: 12 }, (_, index) => note(index % 2 === 0 ? "a" : "b", index + 1)))
   )
   return file
 })
 
-const problems = (file: string) => withLog({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
+const problems = (file: string, open = withLog) =>
+  open({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
 
 /** One change, and all that verify says about it, as `eventId stream rule`. */
 const cases: ReadonlyArray<readonly [name: string, sql: string, said: ReadonlyArray<string>]> = [
@@ -97,7 +98,7 @@ describe("verify", () => {
     it.effect(name, () =>
       Effect.gen(function* () {
         const file = yield* store
-        expect(yield* problems(file)).toEqual([])
+        expect(yield* problems(file, withInlineLog)).toEqual([])
         force(file, sql)
         expect((yield* problems(file)).map(({ eventId, stream, rule }) => `${eventId} ${stream} ${rule}`)).toEqual(said)
       })
@@ -137,7 +138,7 @@ describe("verify", () => {
     seeded(
       Effect.gen(function* () {
         const original = yield* store
-        const runes = yield* withLog({ file: original }, (log) => Stream.runCollect(log.read({})))
+        const runes = yield* withInlineLog({ file: original }, (log) => Stream.runCollect(log.read({})))
         const bytes = readFileSync(original)
         const samples = long ? 2000 : 60
         const copies = yield* folder
@@ -149,7 +150,7 @@ describe("verify", () => {
           const file = join(copies, `${sample}.db`)
           writeFileSync(file, flipped)
           const outcome = yield* Effect.exit(
-            withLog({ file, giveUpAfter: "0 millis" }, (log) =>
+            withSampleLog(sample)({ file, giveUpAfter: "0 millis" }, (log) =>
               Effect.all([Effect.map(log.verify, (verdict) => verdict.problems), Stream.runCollect(log.read({}))])
             )
           )
