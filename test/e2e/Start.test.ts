@@ -20,7 +20,7 @@ describe("a start", () => {
       assert.strictEqual((yield* box.cliIn(other, "start")).code, 0)
       yield* box.until(
         "both wait",
-        box.agents,
+        box.rows,
         (rows) => rows.length === 2 && rows.every(({ state }) => state === "BuildingPrompt")
       )
       yield* box.terminate
@@ -30,7 +30,7 @@ describe("a start", () => {
       )
       store.close()
       yield* box.up()
-      const rows = yield* box.until("the other lives", box.agents, (agents) => agents.length > 0)
+      const rows = yield* box.until("the other lives", box.rows, (agents) => agents.length > 0)
       assert.deepStrictEqual(
         rows.map(({ project }) => project),
         ["other"]
