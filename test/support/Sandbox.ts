@@ -13,8 +13,7 @@ import type { Rune } from "../../src/event-log/Rune.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { call } from "../../src/rpc/ControlClient.ts"
 import { PATIENCE } from "./Patience.ts"
-
-const MAIN = join(import.meta.dirname, "../../src/main.ts")
+import { PROGRAM } from "./Program.ts"
 
 export interface Answer {
   readonly code: number | null
@@ -51,7 +50,7 @@ export class Sandbox {
   }
 
   private spawn(args: ReadonlyArray<string>, cwd: string) {
-    return spawn(process.execPath, [MAIN, "--state", this.state, ...args], {
+    return spawn(process.execPath, [PROGRAM, "--state", this.state, ...args], {
       cwd,
       env: {
         ...process.env,
