@@ -2,12 +2,21 @@ import { availableParallelism } from "node:os"
 import { defineConfig } from "vitest/config"
 import { PATIENCE } from "./test/support/Patience.ts"
 
+/** Files that change what all code of their process shares, or count what is left of it: each has a process of its own. */
+const alone = ["test/patterns.test.ts", "test/systemd/Notify.test.ts", "test/supervision/Supervisor.test.ts"]
+
+const include = ["test/**/*.test.ts"]
+
 export default defineConfig({
   test: {
     // most tests wait: for processes, sockets, disks
     maxWorkers: Math.ceil(availableParallelism() * 1.5),
-    include: ["test/**/*.test.ts"],
     testTimeout: 3 * PATIENCE,
-    hookTimeout: 3 * PATIENCE
+    hookTimeout: 3 * PATIENCE,
+    projects: [
+      // what these import is loaded once a process and not once a file: no module of src has a state of its own
+      { extends: true, test: { name: "shared", include, exclude: alone, isolate: false } },
+      { extends: true, test: { name: "alone", include: alone } }
+    ]
   }
 })

@@ -225,6 +225,7 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
       "reads a payload by a name that no schema knows: read the rune by its kind's declaration, event-log/EventKinds.reader"
     ],
     [file.castsToAny, "as any", "casts to any: the compiler then checks nothing from here on"],
+    [file.assumesField, "assumed field", "has a field that is not set by the constructor: make what it needs first"],
     [
       file.comments.some((text) => /@ts-(ignore|nocheck|expect-error)/.test(text)),
       "ts-ignore",
@@ -376,6 +377,7 @@ describe("the rules see a break", () => {
     ["an exit in main", "src/main.ts", "process.exit(1)", []],
     ["an exit in the daemon", "src/app/Daemon.ts", "export const a = () => process.exit(1)", ["process.exit"]],
     ["a cast to any", "src/agents/A.ts", "export const a = (b: unknown) => b as any", ["as any"]],
+    ["a field that is set later", "src/agents/A.ts", "export class A { b!: string }", ["assumed field"]],
     ["a silenced compiler", "src/agents/A.ts", "// @ts-ignore\nexport const a = 1", ["ts-ignore"]],
     [
       "an untyped payload",

@@ -21,15 +21,6 @@ import { inboxName } from "./AgentStates.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
 import { outputOf } from "./TurnActor.ts"
-import * as Backoff from "../supervision/Backoff.ts"
-
-/** What a parent is to hear is offered to it for so long; then the next word, or the next daemon, offers it again. */
-const OFFERED = {
-  schedule: Backoff.waits(Backoff.constant("100 millis")),
-  times: 50,
-  // a log that takes nothing more ends the daemon by itself
-  while: ({ _tag }: CommandRefused | StorageError) => _tag === "CommandRefused"
-} as const
 
 /** Where they live. */
 export interface House {
@@ -214,7 +205,7 @@ export class SubAgentTree {
       (error) => Effect.logWarning(error.message)
     )
 
-  /** What parents have not heard yet. It is offered again until the parent's inbox has it: the inbox takes each once. */
+  /** What parents have not heard yet. What an inbox does not take is told with the next word, or by the next daemon; it takes each once. */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
     const { owed } = this.house.record.life.news
     const telling = Effect.suspend(() =>
@@ -222,7 +213,6 @@ export class SubAgentTree {
         this.isClosing ? [] : [...owed],
         ([messageId, one]) =>
           this.tellParent(messageId, one).pipe(
-            Effect.retry(OFFERED),
             Effect.matchEffect({
               onSuccess: () => Effect.sync(() => void owed.delete(messageId)),
               onFailure: ({ message }) => Effect.logWarning(`${one.to} has not heard of ${one.child} yet: ${message}`)

@@ -54,13 +54,41 @@ interface Place {
 
 const endings = ["", "-wal", "-shm"]
 
+/** The file, with what is written to it. */
+interface Opened {
+  readonly database: DatabaseSync
+  readonly setHead: StatementSync
+  readonly setPlace: StatementSync
+  readonly setSnapshot: StatementSync
+  readonly setPosition: StatementSync
+}
+
+const open = (file: string): Opened => {
+  const database = new DatabaseSync(file)
+  try {
+    database.exec(SCHEMA)
+    return {
+      database,
+      setHead: database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?)"),
+      setPlace: database.prepare("UPDATE place SET event_id = ?, hash = ?"),
+      setSnapshot: database.prepare("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+      setPosition: database.prepare("INSERT OR REPLACE INTO subscribers VALUES (?, ?, ?)")
+    }
+  } catch (error) {
+    database.close()
+    throw error
+  }
+}
+
+/** An empty one in its place. */
+const anew = (file: string): Opened => {
+  for (const ending of endings) rmSync(`${file}${ending}`, { force: true })
+  return open(file)
+}
+
 export class StreamIndex {
   private readonly file: string
-  private database!: DatabaseSync
-  private setHead!: StatementSync
-  private setPlace!: StatementSync
-  private setSnapshot!: StatementSync
-  private setPosition!: StatementSync
+  private opened: Opened
   private readonly changed = new Set<string>()
   private runes = 0
   /** It cannot be written: it stays as it is until the next start. */
@@ -69,9 +97,9 @@ export class StreamIndex {
   constructor(file: string) {
     this.file = file
     try {
-      this.open()
+      this.opened = open(file)
     } catch {
-      this.discard()
+      this.opened = anew(file)
     }
   }
 
@@ -105,10 +133,10 @@ export class StreamIndex {
       let place: Head | undefined
       for (const stream of this.changed) {
         const head = store.heads.get(stream)!
-        this.setHead.run(stream, head.eventId, head.seq, head.hash, Number(head.isSealed), head.guarded)
+        this.opened.setHead.run(stream, head.eventId, head.seq, head.hash, Number(head.isSealed), head.guarded)
         if (place === undefined || head.eventId > place.eventId) place = head
       }
-      this.setPlace.run(place!.eventId, place!.hash)
+      this.opened.setPlace.run(place!.eventId, place!.hash)
     })
     this.changed.clear()
     this.runes = 0
@@ -124,7 +152,7 @@ export class StreamIndex {
     if (rune === undefined || rune.stream !== stream) return
     const { hash, seq } = rune
     const seal = sealOf({ stream, name, version, eventId, seq, hash, state })
-    this.attempt(() => this.setSnapshot.run(stream, name, version, eventId, seq, hash, seal, state))
+    this.attempt(() => this.opened.setSnapshot.run(stream, name, version, eventId, seq, hash, seal, state))
   }
 
   /** How far a subscriber has come: a rune that is in the store. */
@@ -133,31 +161,20 @@ export class StreamIndex {
     const rune = database.prepare("SELECT hash FROM runes WHERE event_id = ?").get(eventId) as
       | { readonly hash: string }
       | undefined
-    if (rune !== undefined) this.attempt(() => this.setPosition.run(name, eventId, rune.hash))
+    if (rune !== undefined) this.attempt(() => this.opened.setPosition.run(name, eventId, rune.hash))
   }
 
   close(): void {
     this.database.close()
   }
 
-  private open(): void {
-    this.database = new DatabaseSync(this.file)
-    try {
-      this.database.exec(SCHEMA)
-      this.setHead = this.database.prepare("INSERT OR REPLACE INTO streams VALUES (?, ?, ?, ?, ?, ?)")
-      this.setPlace = this.database.prepare("UPDATE place SET event_id = ?, hash = ?")
-      this.setSnapshot = this.database.prepare("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?, ?, ?, ?, ?)")
-      this.setPosition = this.database.prepare("INSERT OR REPLACE INTO subscribers VALUES (?, ?, ?)")
-    } catch (error) {
-      this.database.close()
-      throw error
-    }
+  private get database(): DatabaseSync {
+    return this.opened.database
   }
 
   private discard(): void {
-    if (this.database !== undefined && this.database.isOpen) this.database.close()
-    for (const ending of endings) rmSync(`${this.file}${ending}`, { force: true })
-    this.open()
+    if (this.database.isOpen) this.database.close()
+    this.opened = anew(this.file)
   }
 
   private attempt(write: () => void): void {

@@ -4,6 +4,7 @@ import { Effect, Stream } from "effect"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
+import { initial } from "../../src/agents/ConversationMachine.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -19,11 +20,28 @@ const closing = (stream: string): RuneDraft => ({
   payload: { event: { _tag: "cleanup_complete", stats: { turns: 0 } }, final_stats: { turns: 0 } }
 })
 
+/** As the daemon writes it: what lists the conversation when its runes are gone. */
 const archivedRune = (stream: string): RuneDraft => ({
   stream: "daemon",
   kind: "session.archived",
   actor: `conversation/${stream}`,
-  payload: { event: { _tag: "archive_requested", by: "ada" } }
+  from: "closed",
+  to: "archived",
+  trigger: "archive_requested",
+  payload: {
+    event: { _tag: "archive_requested", by: "ada" },
+    conversation_id: stream,
+    summary: {
+      conversation: stream,
+      project: "shop",
+      config: "/home/ada/shop/agentd.json",
+      agents: ["builder"],
+      data: initial(),
+      spent: { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 },
+      limits: { tokens: null, toolCalls: null, wallTime: null, usd: null },
+      file: `archive/${stream}.jsonl.gz`
+    }
+  }
 })
 
 const archive = (log: EventLog["Service"], stream = STREAM) => log.archive(stream, () => archivedRune(stream))

@@ -2,20 +2,16 @@
  * Disk: rune logs on real files in a folder of their own, and drafts to put in them.
  */
 import { Context, Effect, Layer } from "effect"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import * as Scratch from "../support/Scratch.ts"
 
 /** A folder that is gone when the test is over. */
-export const folder = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-runes-"))),
-  (path) => Effect.sync(() => rmSync(path, { recursive: true, force: true }))
-)
+export const folder = Scratch.folder("agentd-runes-")
 
 /** Where a store goes that is not there yet. */
 export const storeFile = Effect.map(folder, (path) => join(path, "runes.db"))

@@ -16,6 +16,8 @@ export interface SourceFile {
   /** Dotted names that are read or called: `Date.now`, `process.env`, `setTimeout`, `new Date()`. */
   readonly names: ReadonlySet<string>
   readonly castsToAny: boolean
+  /** Has a field that is said to be set, `x!: T`, and need not be. */
+  readonly assumesField: boolean
   /** Reads a field of a `payload` by a name in brackets, which no type knows. */
   readonly indexesPayload: boolean
   /** `let` and `var` outside every function. */
@@ -49,6 +51,7 @@ export const parse = (path: string, text: string): SourceFile => {
   const names = new Set<string>()
   const patterns: Array<{ source: string; flags: string }> = []
   let castsToAny = false
+  let assumesField = false
   let indexesPayload = false
   let composes = 0
   const visit = (node: Node): void => {
@@ -62,6 +65,7 @@ export const parse = (path: string, text: string): SourceFile => {
     if (isNode(callee) && callee["name"] === "RegExp") composes++
     castsToAny ||=
       node.type === "TSAsExpression" && isNode(node["typeAnnotation"]) && node["typeAnnotation"].type === "TSAnyKeyword"
+    assumesField ||= node.type === "PropertyDefinition" && node["definite"] === true
     indexesPayload ||= isIndexedPayload(node)
     for (const child of childrenOf(node)) visit(child)
   }
@@ -84,6 +88,7 @@ export const parse = (path: string, text: string): SourceFile => {
     imports,
     names,
     castsToAny,
+    assumesField,
     indexesPayload,
     moduleVariables: body.flatMap(variablesOf),
     patterns,

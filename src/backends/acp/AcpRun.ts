@@ -49,6 +49,16 @@ const LOOKS = 10
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
+/** What a run is made of. */
+interface Parts {
+  readonly queue: Events
+  readonly scope: Scope.Scope
+  /** Ends before `Exited` is told. */
+  readonly inner: Scope.Closeable
+  readonly terminals: AcpTerminals.AcpTerminals
+  readonly wire: AcpWire.Wire
+}
+
 class AcpRun {
   private readonly options: Options
   private readonly queue: Events
@@ -59,8 +69,8 @@ class AcpRun {
   private readonly permissions: AcpPermissions
   private readonly files: ReturnType<typeof AcpFiles.make> | undefined
   private readonly inner: Scope.Closeable
-  private wire!: AcpWire.Wire
-  private terminals!: AcpTerminals.AcpTerminals
+  private readonly wire: AcpWire.Wire
+  private readonly terminals: AcpTerminals.AcpTerminals
   private session: AcpSession.AcpSession | undefined
   /** The turn that is under way has been asked to stop. */
   private cancelled = false
@@ -72,11 +82,13 @@ class AcpRun {
   private settling = false
   private said = ""
 
-  constructor(options: Options, queue: Events, scope: Scope.Scope, inner: Scope.Closeable) {
+  constructor(options: Options, { inner, queue, scope, terminals, wire }: Parts) {
     this.options = options
     this.queue = queue
     this.scope = scope
     this.inner = inner
+    this.terminals = terminals
+    this.wire = wire
     const tell = (make: () => ReadonlyArray<RunEvent>) => this.tell(make)
     this.permissions = new AcpPermissions({ updates: this.updates, tell, notice: this.notice })
     this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.notice)
@@ -84,19 +96,6 @@ class AcpRun {
 
   readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
     const { program } = this.options
-    this.terminals = yield* this.options
-      .terminals(this.notice, (id, chunk) => {
-        this.quiet = 0
-        return this.tell(() => this.updates.terminal(id, chunk))
-      })
-      .pipe(Scope.provide(this.inner))
-    this.wire = yield* AcpWire.make(program, {
-      heard: () => void (this.quiet = 0),
-      notified: (method, params) => (method === "session/update" ? this.updated(params) : Effect.void),
-      asked: this.serve,
-      noise: this.notice,
-      stuck: this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
-    })
     const pumps = [yield* Effect.forkScoped(this.wire.listen), yield* Effect.forkScoped(this.errors)]
     yield* Effect.forkScoped(Effect.raceFirst(this.life, program.exited))
     yield* Effect.forkScoped(this.watchSilence)
@@ -105,11 +104,30 @@ class AcpRun {
     return this.run
   })
 
+  /** What a terminal has written. */
+  readonly written: AcpTerminals.Options["written"] = (id, chunk) => {
+    this.quiet = 0
+    return this.tell(() => this.updates.terminal(id, chunk))
+  }
+
+  heard(): void {
+    this.quiet = 0
+  }
+
+  notified(method: string, params: unknown): Effect.Effect<void> {
+    return method === "session/update" ? this.updated(params) : Effect.void
+  }
+
+  /** The agent reads nothing more. */
+  get stuck(): Effect.Effect<void> {
+    return this.fail(AcpFault.error("stuck", "the agent does not read what it is told", true))
+  }
+
   private tell(make: () => ReadonlyArray<RunEvent>): Effect.Effect<void> {
     return this.order.withPermit(Effect.suspend(() => Effect.asVoid(Queue.offerAll(this.queue, make()))))
   }
 
-  private readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
+  readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
 
   private get errors(): Effect.Effect<void> {
     const emit = (lines: ReadonlyArray<string>) => {
@@ -222,7 +240,7 @@ class AcpRun {
   })
 
   /** What the agent asks of us. */
-  private readonly serve = (method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> => {
+  readonly serve = (method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
     if (method === "session/request_permission") return this.permissions.ask(params)
     const does = this.doing(method, params)
@@ -364,5 +382,20 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const inner = yield* Scope.fork(scope)
-  return yield* new AcpRun(options, queue, scope, inner).start()
+  const terminals = yield* options
+    .terminals(
+      (text) => run.notice(text),
+      (id, chunk) => run.written(id, chunk)
+    )
+    .pipe(Scope.provide(inner))
+  // nothing is heard before it listens
+  const wire = yield* AcpWire.make(options.program, {
+    heard: () => run.heard(),
+    notified: (method, params) => run.notified(method, params),
+    asked: (method, params) => run.serve(method, params),
+    noise: (text) => run.notice(text),
+    stuck: Effect.suspend(() => run.stuck)
+  })
+  const run: AcpRun = new AcpRun(options, { queue, scope, inner, terminals, wire })
+  return yield* run.start()
 })

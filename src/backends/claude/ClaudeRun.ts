@@ -47,6 +47,8 @@ type Context = Scope.Scope | ProcessTree | Reaper
 
 /** One process. A run has a second one where the first found no session to go on with. */
 interface Attempt {
+  /** The session's id. */
+  readonly session: string
   readonly program: RunProcess.RunProcess
   readonly stream: ClaudeStream
   /** Lines for its input, in order; null closes it. */
@@ -81,6 +83,33 @@ const uuid: Effect.Effect<string> = Effect.gen(function* () {
   return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
 })
 
+/** What a run is made of. */
+interface Parts {
+  readonly attempt: Attempt
+  readonly queue: Queue.Queue<RunEvent, Cause.Done>
+  readonly timer: FiberHandle.FiberHandle
+  readonly scope: Scope.Scope
+}
+
+const attemptOf = Effect.fnUntraced(function* ({ command }: Options, session: Session) {
+  const program = yield* RunProcess.make(command(session))
+  const input = yield* Queue.dropping<string | null>(INPUTS)
+  const attempt: Attempt = { session: session.id, program, stream: new ClaudeStream(program.pid), input, said: "" }
+  return attempt
+})
+
+/** It goes on with its last conversation, or a copy of it where another process has that open. */
+const sessionOf = Effect.fnUntraced(function* ({ spec: { resume } }: Options, holder: number | undefined) {
+  const id = yield* uuid
+  const session: Session =
+    resume === undefined
+      ? { _tag: "New", id }
+      : resume.fork || holder !== undefined
+        ? { _tag: "Forked", id, from: resume.sessionId }
+        : { _tag: "Resumed", id: resume.sessionId }
+  return session
+})
+
 class ClaudeRun {
   private readonly options: Options
   private readonly queue: Queue.Queue<RunEvent, Cause.Done>
@@ -88,9 +117,7 @@ class ClaudeRun {
   private readonly scope: Scope.Scope
   /** One event after the other, each with the state that it stands for. */
   private readonly order = Semaphore.makeUnsafe(1)
-  private attempt!: Attempt
-  /** The session's id. */
-  private session = ""
+  private attempt: Attempt
   private ending = false
   /** The last turn has ended. */
   private idle = Deferred.makeUnsafe<void>()
@@ -100,24 +127,17 @@ class ClaudeRun {
   private heardAt = 0
   private noises = 0
 
-  constructor(options: Options, queue: ClaudeRun["queue"], timer: FiberHandle.FiberHandle, scope: Scope.Scope) {
+  constructor(options: Options, { attempt, queue, scope, timer }: Parts) {
     this.options = options
+    this.attempt = attempt
     this.queue = queue
     this.timer = timer
     this.scope = scope
   }
 
-  readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun) {
-    const { resume } = this.options.spec
-    const holder = resume === undefined ? undefined : yield* this.options.holder(resume.sessionId)
-    const id = yield* uuid
-    const session: Session =
-      resume === undefined
-        ? { _tag: "New", id }
-        : resume.fork || holder !== undefined
-          ? { _tag: "Forked", id, from: resume.sessionId }
-          : { _tag: "Resumed", id: resume.sessionId }
-    const pumps = yield* this.launch(session)
+  /** `holder`: the process that has the conversation open which it was to resume. */
+  readonly start = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, holder: number | undefined) {
+    const pumps = yield* this.begin
     if (holder !== undefined) {
       const text = `its conversation is open in process ${holder}: it goes on with a copy`
       yield* this.tell(() => [{ _tag: "Notice", text }])
@@ -127,12 +147,10 @@ class ClaudeRun {
     return this.run
   })
 
-  private readonly launch = Effect.fnUntraced({ self: this }, function* (this: ClaudeRun, session: Session) {
-    const { command, spec } = this.options
-    const program = yield* RunProcess.make(command(session))
-    this.session = session.id
-    const input = yield* Queue.dropping<string | null>(INPUTS)
-    this.attempt = { program, stream: new ClaudeStream(program.pid), input, said: "" }
+  /** Its process is heard, and given the first turn. */
+  private readonly begin = Effect.gen({ self: this }, function* () {
+    const { spec } = this.options
+    const { input, program } = this.attempt
     const write = Effect.flatMap(Queue.take(input), (line) =>
       line === null ? program.closeInput : program.write(line)
     )
@@ -258,7 +276,7 @@ class ClaudeRun {
   }
 
   private readonly send = (input: TurnInput): Effect.Effect<void, BackendError> =>
-    Effect.flatMap(this.options.holder(this.session, this.attempt.program.pid), (holder) => {
+    Effect.flatMap(this.options.holder(this.attempt.session, this.attempt.program.pid), (holder) => {
       const { stream } = this.attempt
       if (holder !== undefined) {
         const words = `its conversation is open in process ${holder}, too`
@@ -320,8 +338,11 @@ class ClaudeRun {
         yield* this.tell(() => [
           { _tag: "Notice", text: "its last conversation is not there any more: it begins anew" }
         ])
-        outcome = yield* this.launch({ _tag: "New", id: yield* uuid }).pipe(
-          Effect.flatMap((again) => this.over(again)),
+        outcome = yield* attemptOf(this.options, { _tag: "New", id: yield* uuid }).pipe(
+          Effect.flatMap((again) => {
+            this.attempt = again
+            return Effect.flatMap(this.begin, (pumps) => this.over(pumps))
+          }),
           Effect.catchTag("BackendError", ({ message }) => Effect.succeed<Outcome>({ _tag: "Error", detail: message }))
         )
       }
@@ -384,5 +405,8 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   // registered first, hence the scope's last act: whoever still reads sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const timer = yield* FiberHandle.make()
-  return yield* new ClaudeRun(options, queue, timer, scope).start()
+  const { resume } = options.spec
+  const holder = resume === undefined ? undefined : yield* options.holder(resume.sessionId)
+  const attempt = yield* attemptOf(options, yield* sessionOf(options, holder))
+  return yield* new ClaudeRun(options, { attempt, queue, timer, scope }).start(holder)
 })

@@ -1,21 +1,22 @@
 /** Replayed: a recorded log, opened as the daemon opens it, as it was right after one of its runes. */
 import { Effect, Layer } from "effect"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
+import { rmSync } from "node:fs"
 import { join } from "node:path"
 import { Redact } from "../../../src/event-log/Redact.ts"
 import { EventLog } from "../../../src/event-log/EventLog.ts"
 import * as DaemonLog from "../../../src/app/DaemonLog.ts"
+import { folds } from "../../../src/app/Folds.ts"
+import * as Scratch from "../../support/Scratch.ts"
 import { type Recording, restore } from "../../support/Recording.ts"
 import { folded } from "./Folded.ts"
 
 /** Uses the log of a daemon that died right after that rune; gone afterwards. */
 export const withLogAt = <A, E, R>(recording: Recording, after: number, use: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
-    Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-replay-"))),
+    Effect.sync(() => Scratch.make("agentd-replay-")),
     (folder) => {
       const file = restore(recording, after, join(folder, "s"))
-      const log = DaemonLog.layerInline({ file }).pipe(Layer.provide(Redact.layer))
+      const log = DaemonLog.layerInline({ file, folds }).pipe(Layer.provide(Redact.layer))
       return Effect.provide(use, Layer.fresh(log))
     },
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
