@@ -40,6 +40,8 @@ export class AgentWorld {
   /** In the place of the one that plays. */
   puppet: Backend | undefined = undefined
   barred: string | undefined = undefined
+  /** Where the agent works, each time when its worker asks. */
+  place: AgentSetting["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
 
@@ -85,7 +87,7 @@ export class AgentWorld {
       queued: () => false,
       config: () => this.config,
       backend: Effect.sync(() => this.puppet ?? this.backend),
-      place: Effect.succeed({ cwd: "/tmp", branch: undefined }),
+      place: Effect.suspend(() => this.place),
       recoveredTo: yield* this.log.head,
       home: this.home,
       hearer: () => undefined,
@@ -148,6 +150,7 @@ export class AgentWorld {
 export interface Instead {
   readonly log?: TestLog
   readonly puppet?: Backend
+  readonly place?: AgentWorld["place"]
 }
 
 /** A project's agent that plays these turns, started; gone with the scope. */
@@ -169,6 +172,7 @@ export const make = Effect.fnUntraced(function* (
   )
   const world = new AgentWorld(log, turns, config)
   world.puppet = instead.puppet
+  if (instead.place !== undefined) world.place = instead.place
   yield* world.open
   yield* Effect.addFinalizer(() => world.lose)
   yield* Effect.orDie(world.tree.start(caller))

@@ -17,6 +17,7 @@ export interface Pulled {
   readonly spec: RunSpec
   readonly sent: Array<{ readonly turnId: string; readonly text: string }>
   readonly answers: Array<readonly [string, Decision]>
+  readonly cancelled: Array<string>
   interrupts: number
   ends: number
   kills: number
@@ -56,7 +57,7 @@ export const make = (options: { readonly up?: boolean; readonly deaf?: boolean }
         Effect.forEach(events, (event) => (event._tag === "Exited" ? exit(event) : Queue.offer(queue, event)), {
           discard: true
         })
-      const pulled: Pulled = { spec, sent: [], answers: [], interrupts: 0, ends: 0, kills: 0, say }
+      const pulled: Pulled = { spec, sent: [], answers: [], cancelled: [], interrupts: 0, ends: 0, kills: 0, say }
       runs.push(pulled)
       if (options.up !== false) yield* say({ _tag: "Started" }, { _tag: "TurnStarted", turnId: spec.turnId })
       const refused = new BackendError({ message: "it takes none", remedy: "another run does", fatal: false })
@@ -68,7 +69,7 @@ export const make = (options: { readonly up?: boolean; readonly deaf?: boolean }
             puppet.refuses ? Effect.fail(refused) : Effect.sync(() => void pulled.sent.push(input))
           ),
         answer: (callId, decision) => Effect.sync(() => void pulled.answers.push([callId, decision])),
-        cancelCall: () => Effect.void,
+        cancelCall: (callId) => Effect.sync(() => void pulled.cancelled.push(callId)),
         interruptTurn: Effect.sync(() => void pulled.interrupts++),
         end: Effect.suspend(() => {
           pulled.ends++

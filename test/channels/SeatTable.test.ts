@@ -11,6 +11,7 @@ import { type Action, type Event, Seat, type State } from "../../src/channels/Se
 import { decodeChannel } from "../../src/config/ChannelConfig.ts"
 import { edges } from "../../src/event-actor/StateMachine.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
+import { nameOf } from "../support/Cells.ts"
 import { dice } from "../support/Dice.ts"
 import { ada, CONVERSATION, run, type World } from "./World.ts"
 
@@ -25,7 +26,6 @@ interface Edge {
   readonly act?: ReadonlyArray<Action["_tag"]>
 }
 const table = edges(Seat) as ReadonlyArray<Edge>
-const nameOf = ({ event, from, to, when = "" }: Edge): string => `${from} × ${event} → ${to} ${when}`.trim()
 
 /** The cell by which a rune moved its seat. */
 const edgeOf = (rune: Rune): Edge => {
@@ -171,7 +171,7 @@ const movesIn = (world: World, runes: ReadonlyArray<Rune>): ReadonlyArray<Move> 
   })
 }
 
-describe("the seat's table in channels that run", { timeout: 120_000 }, () => {
+describe("the seat's table in channels that run", () => {
   it.effect("each cell is a rune that was reached, each action of it is carried out", () =>
     run((world) =>
       Effect.gen(function* () {

@@ -6,7 +6,7 @@ import { dirname, join } from "node:path"
 import { gunzipSync, gzipSync } from "node:zlib"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { archivedRune, closing, meddle, note, output, storeFile, withLog } from "./Disk.ts"
+import { archivedRune, closing, meddle, note, output, storeFile, withInlineLog, withLog } from "./Disk.ts"
 
 const STREAM = "shop-1a2b3c4d"
 const COUNT = 600
@@ -16,7 +16,7 @@ const archive = (log: EventLog["Service"], stream = STREAM) => log.archive(strea
 /** A closed conversation of so many runes, with another stream between them. */
 const closed = Effect.gen(function* () {
   const file = yield* storeFile
-  yield* withLog({ file }, (log) =>
+  yield* withInlineLog({ file }, (log) =>
     Effect.gen(function* () {
       yield* log.append(
         Array.from({ length: COUNT }, (_, n) => note(n % 3 === 0 ? "other" : STREAM, n, `text ${n} “é” \n`))
@@ -30,7 +30,8 @@ const closed = Effect.gen(function* () {
 const payloads = (log: EventLog["Service"], stream: string) =>
   Effect.map(Stream.runCollect(log.read({ stream })), (runes) => runes.map(({ payload }) => payload))
 
-const problemsOf = (file: string) => withLog({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
+const problemsOf = (file: string) =>
+  withInlineLog({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
 
 const inOther = COUNT / 3
 const inStream = COUNT - inOther + 1
