@@ -4,8 +4,6 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { mkdtempSync, rmSync } from "node:fs"
-import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Agents from "../../src/agents/Recovery.ts"
 import * as Outbox from "../../src/alerts/Outbox.ts"
@@ -19,20 +17,15 @@ import { type AnyFold, applyTo, plainOf, stateOf } from "../../src/event-log/Str
 import * as Goals from "../../src/goals/GoalRegistry.ts"
 import * as Plates from "../../src/plates/Recovery.ts"
 import { names, open, restore } from "../support/Recording.ts"
+import * as Scratch from "../support/Scratch.ts"
 import * as StoreReads from "../support/StoreReads.ts"
 
 /** The store of a recording, whole. */
 const storeOf = (name: string) =>
-  Effect.map(
-    Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(join(tmpdir(), "agentd-pass-"))),
-      (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
-    ),
-    (folder) => {
-      const recording = open(name)
-      return restore(recording, recording.runes.at(-1)!.eventId, join(folder, "s"))
-    }
-  )
+  Effect.map(Scratch.folder("agentd-pass-"), (folder) => {
+    const recording = open(name)
+    return restore(recording, recording.runes.at(-1)!.eventId, join(folder, "s"))
+  })
 
 const withLog = <A, E>(file: string, use: Effect.Effect<A, E, EventLog>) =>
   Effect.provide(use, DaemonLog.layerInline({ file, folds }), { local: true }).pipe(

@@ -20,7 +20,11 @@ const killedAfter = (file: string, writers: number, calls: number) =>
       said += text
       if (said.split("\n").length > calls) child.kill("SIGKILL")
     })
-    child.on("close", () => resume(Effect.succeed(said.split("\n").slice(0, -1))))
+    child.on("close", (code, signal) => {
+      const lines = said.split("\n").slice(0, -1)
+      const itself = `the appender ended by itself after ${lines.length} of ${calls} calls: ${code ?? signal}`
+      resume(signal === "SIGKILL" ? Effect.succeed(lines) : Effect.die(new Error(itself)))
+    })
     return Effect.sync(() => child.kill("SIGKILL"))
   })
 
