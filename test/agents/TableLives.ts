@@ -32,7 +32,7 @@ const result = (callId: string, status: "success" | "error" | "cancelled"): RunE
   output: ""
 })
 
-/** One agent of a puppet's; `n` counts its runs. */
+/** One agent of a puppet's; `n` is one of its runs, from 0. */
 export class One {
   readonly world: AgentWorld
   readonly puppet: Puppet.Puppet
@@ -96,10 +96,10 @@ export class One {
     )
   }
 
-  /** It is told that it has stopped for good; its run is gone. */
+  /** Answers when no process of an earlier incarnation is left. */
   readonly start = Effect.suspend(() => this.world.tree.start(caller))
 
-  /** With what its run says when it is told to end. */
+  /** `n`: its run, which ends once it is told to. */
   readonly stop = Effect.fnUntraced({ self: this }, function* (this: One, n?: number) {
     const stopping = yield* Effect.forkChild(this.world.tree.stop(caller))
     yield* this.worker("Stopped")
