@@ -15,7 +15,10 @@ export default defineConfig({
     hookTimeout: 3 * PATIENCE,
     projects: [
       // what these import is loaded once a process and not once a file: no module of src has a state of its own
-      { extends: true, test: { name: "shared", include, exclude: alone, isolate: false } },
+      {
+        extends: true,
+        test: { name: "shared", include, exclude: alone, isolate: false, globalSetup: ["test/support/Program.ts"] }
+      },
       { extends: true, test: { name: "alone", include: alone } }
     ]
   }

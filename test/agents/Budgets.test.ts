@@ -68,7 +68,7 @@ const ends = Effect.fnUntraced(function* (world: AgentWorld) {
   assert.lengthOf(advice?.match(/agentd start/g) ?? [], 1)
 })
 
-describe("a budget that is spent", { timeout: 30_000 }, () => {
+describe("a budget that is spent", () => {
   it.live("before its agent is busy, as the run comes up", () =>
     Effect.gen(function* () {
       const { run, world } = yield* make({}, { up: false })

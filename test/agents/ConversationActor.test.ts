@@ -137,7 +137,7 @@ const at = (eventId: number): RuneRef => ({ stream: STREAM, seq: eventId, eventI
 const test = (title: string, body: (world: World) => Effect.Effect<void, unknown, Scope.Scope>) =>
   it.live(title, () => Effect.flatMap(world, body))
 
-describe("ConversationActor", { timeout: 20_000 }, () => {
+describe("ConversationActor", () => {
   test("a turn is durable when it may start; one that is told twice, or is not known, counts once or not at all", (w) =>
     Effect.gen(function* () {
       const { home, snapshot } = yield* w.open

@@ -67,7 +67,7 @@ const daemon = <A, E>(
 const refused = <A>(command: Effect.Effect<A, unknown>) =>
   Effect.map(Effect.flip(command), (error) => error as { readonly message: string; readonly remedy: string })
 
-describe("a conversation", { timeout: 30_000 }, () => {
+describe("a conversation", () => {
   it.live("is created with its project, active with its first agent, and folds to where it stands", () =>
     Effect.gen(function* () {
       const made = yield* world(answers, { agents: { a: agent() } })
@@ -105,7 +105,7 @@ describe("a conversation", { timeout: 30_000 }, () => {
   )
 })
 
-describe("pause", { timeout: 30_000 }, () => {
+describe("pause", () => {
   it.live("interrupts what is in flight, refuses new input by name, and offers the work again when it is resumed", () =>
     Effect.gen(function* () {
       const { backend, world: w } = yield* world(hangs, { agents: { a: agent() } })
@@ -199,7 +199,7 @@ describe("pause", { timeout: 30_000 }, () => {
   )
 })
 
-describe("suspend", { timeout: 30_000 }, () => {
+describe("suspend", () => {
   it.live("a spent budget suspends at once; only resume leads out, with a fresh budget; a reload does not", () =>
     Effect.gen(function* () {
       const agents = { a: agent() }
@@ -377,7 +377,7 @@ describe("suspend", { timeout: 30_000 }, () => {
   )
 })
 
-describe("close", { timeout: 30_000 }, () => {
+describe("close", () => {
   it.live("ends every agent, the newest first, seals the stream, and refuses everything with the remedy", () =>
     Effect.gen(function* () {
       const { backend, world: w } = yield* world(hangs, { agents: { a: agent(), b: agent(), c: agent() } })
@@ -521,7 +521,7 @@ describe("close", { timeout: 30_000 }, () => {
   )
 })
 
-describe("archive", { timeout: 30_000 }, () => {
+describe("archive", () => {
   it.live("is refused while it is open; then the payloads go, and what there was is listed, also after a restart", () =>
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([at(1)])
@@ -573,7 +573,7 @@ describe("archive", { timeout: 30_000 }, () => {
   )
 })
 
-describe("sub-agents", { timeout: 30_000 }, () => {
+describe("sub-agents", () => {
   const spawn = (w: World.World, fleet: Agents["Service"], name: string, parent = "a") =>
     fleet.spawn(parent, { name, task: `task of ${name}`, role: "helper" }, w.caller)
 

@@ -56,7 +56,7 @@ const die = Effect.fnUntraced(function* (n: number, heard: boolean) {
   return !done
 })
 
-describe("kill -9 at every rune", { timeout: 300_000 }, () => {
+describe("kill -9 at every rune", () => {
   for (const heard of [false, true]) {
     it.live(`${heard ? "once it has been heard of" : "before anybody hears of it"}: done once, nothing lost`, () =>
       Effect.gen(function* () {

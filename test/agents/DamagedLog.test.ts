@@ -5,10 +5,11 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import { Effect } from "effect"
 import * as Sandbox from "../support/Sandbox.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 const MAIN = join(import.meta.dirname, "../../src/main.ts")
 
-describe("a daemon that cannot recover its log", { timeout: 60_000 }, () => {
+describe("a daemon that cannot recover its log", () => {
   it.live("exits 74 with the remedy, though nobody registers a project", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
@@ -29,7 +30,7 @@ describe("a daemon that cannot recover its log", { timeout: 60_000 }, () => {
         daemon.stderr.on("data", (chunk) => (said += chunk))
         daemon.on("close", (code) => resume(Effect.succeed({ code, said })))
         return Effect.sync(() => void daemon.kill("SIGKILL"))
-      }).pipe(Effect.timeout("30 seconds"))
+      }).pipe(Effect.timeout(PATIENCE))
       assert.strictEqual(ended.code, 74, ended.said)
       assert.match(ended.said, /payload of rune \d+[^]*agentd .*verify/)
     })

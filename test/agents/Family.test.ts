@@ -66,7 +66,7 @@ const report = (w: World.World, fleet: Agents["Service"], summary: string, turnI
 
 const names = (count: number) => Array.from({ length: count }, (_, n) => `kid${n + 1}`)
 
-describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
+describe("sub-agents that wait for a place", () => {
   it.live("end with their parent, and never start, whatever comes after", () =>
     Effect.gen(function* () {
       const w = yield* world(ScriptedBackend.make([hangs]))
@@ -173,7 +173,7 @@ describe("sub-agents that wait for a place", { timeout: 30_000 }, () => {
   )
 })
 
-describe("the end of a parent", { timeout: 30_000 }, () => {
+describe("the end of a parent", () => {
   it.live("ends its children at once, whatever each takes, and stop answers when all of them are gone", () =>
     Effect.gen(function* () {
       const puppet = Puppet.make({ deaf: true })
@@ -262,7 +262,7 @@ describe("the end of a parent", { timeout: 30_000 }, () => {
   )
 })
 
-describe("a parent that is started again", { timeout: 30_000 }, () => {
+describe("a parent that is started again", () => {
   for (const stands of ["at rest", "amid a turn", "cooling down"] as const) {
     it.live(`${stands}: the life of before has ended by then, and it may have sub-agents`, () =>
       Effect.gen(function* () {
@@ -290,7 +290,7 @@ describe("a parent that is started again", { timeout: 30_000 }, () => {
   }
 })
 
-describe("what a parent hears", { timeout: 30_000 }, () => {
+describe("what a parent hears", () => {
   it.live("each report of its sub-agent, as a message from it, and nothing of its end then", () =>
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([{ turns: [{ hang: true }] }])
@@ -492,8 +492,7 @@ describe("what a parent hears", { timeout: 30_000 }, () => {
           assert.isAbove(whole, 20)
           const deaths = Array.from({ length: Math.ceil(whole / each) }, (_, index) => 1 + index * each)
           yield* Effect.forEach(deaths, (n) => Effect.scoped(dies(n, isHeard)), { concurrency: 8, discard: true })
-        }),
-      300_000
+        })
     )
   }
 })

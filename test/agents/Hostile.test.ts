@@ -86,7 +86,7 @@ const revived = Effect.fnUntraced(function* (log: TestLog, config: object) {
   return world
 })
 
-describe("many commands at once", { timeout: 30_000 }, () => {
+describe("many commands at once", () => {
   it.live("starts and stops from everywhere: each incarnation's life begins and ends once, and nothing is left", () =>
     Effect.gen(function* () {
       const { world } = yield* make({ mode: "loop", prompt: "x", backoff: { base: "1ms" } })
@@ -103,7 +103,7 @@ describe("many commands at once", { timeout: 30_000 }, () => {
   )
 })
 
-describe("a question that is asked again after the daemon's end", { timeout: 30_000 }, () => {
+describe("a question that is asked again after the daemon's end", () => {
   it.live("is withdrawn before it stands again: whoever reads along answers the new one", () =>
     Effect.gen(function* () {
       const { run, world } = yield* working()
@@ -125,7 +125,7 @@ describe("a question that is asked again after the daemon's end", { timeout: 30_
   )
 })
 
-describe("a run that breaks the contract", { timeout: 30_000 }, () => {
+describe("a run that breaks the contract", () => {
   it.live("says twice that it is up: the turn goes on and ends", () =>
     Effect.gen(function* () {
       const { run, turnId, world } = yield* working()
@@ -320,7 +320,7 @@ describe("a run that breaks the contract", { timeout: 30_000 }, () => {
   )
 })
 
-describe("at the worst moment", { timeout: 30_000 }, () => {
+describe("at the worst moment", () => {
   it.live("an interrupt while the run is being spawned drops what it carries", () =>
     Effect.gen(function* () {
       const { puppet, world } = yield* make({}, { up: false })
@@ -560,7 +560,7 @@ describe("at the worst moment", { timeout: 30_000 }, () => {
   )
 })
 
-describe("what an earlier daemon left", { timeout: 30_000 }, () => {
+describe("what an earlier daemon left", () => {
   it.live("an agent whose budget is spent, and that had not ended: it ends, and takes no further turn", () =>
     Effect.gen(function* () {
       const { run, world } = yield* working({ budget: { tokens: 100 } })
@@ -598,7 +598,7 @@ describe("what an earlier daemon left", { timeout: 30_000 }, () => {
   )
 })
 
-describe("a question, at the worst moment", { timeout: 30_000 }, () => {
+describe("a question, at the worst moment", () => {
   it.live("its answer comes as its time runs out: the agent is told, whoever was first", () =>
     Effect.gen(function* () {
       const { gate, run, world } = yield* working({ approvals: { timeout: "60ms" } })

@@ -86,7 +86,7 @@ const compared = (fold: AnyFold, runes: ReadonlyArray<Rune>, where: string) => {
   }
 }
 
-describe("a start of the daemon", { timeout: 60_000 }, () => {
+describe("a start of the daemon", () => {
   for (const name of names()) {
     it.live(`${name}: no rune is read twice, and from snapshots next to none`, () =>
       Effect.gen(function* () {
@@ -118,7 +118,7 @@ describe("the folds", () => {
     assert.strictEqual(new Set(["guard", ...folds.map(({ name }) => name)]).size, folds.length + 1))
 })
 
-describe("every state goes into a snapshot and comes back", { timeout: 120_000 }, () => {
+describe("every state goes into a snapshot and comes back", () => {
   for (const name of names()) {
     it.live(name, () =>
       Effect.gen(function* () {

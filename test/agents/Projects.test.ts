@@ -2,6 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Stream } from "effect"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import * as World from "./World.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 const works: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], exitAfter: "20 millis" }
 const stays: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], hang: true }
@@ -9,7 +10,7 @@ const stays: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], ha
 const runesOf = (world: World.World, ...kinds: ReadonlyArray<string>) =>
   Effect.map(Stream.runCollect(world.log.read({ kinds })), (runes) => [...runes])
 
-describe("Projects", { timeout: 30_000 }, () => {
+describe("Projects", () => {
   it.live("carries what waits when an agent is started, and counts it as delivered", () =>
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([works])
@@ -190,7 +191,7 @@ describe("Projects", { timeout: 30_000 }, () => {
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
       yield* World.untilAgent(fleet, "a", ({ state }) => state === "Running")
-      const { message } = yield* Effect.timeout(fleet.stop("a", world.caller), "5 seconds")
+      const { message } = yield* Effect.timeout(fleet.stop("a", world.caller), PATIENCE)
       assert.match(message, /no process of it is left/)
     })
   )

@@ -104,7 +104,7 @@ const lives = { life: goesOn, sends: settles }
 for (const [name, live] of Object.entries(lives)) {
   const recording = open(name)
   const cuts = recording.appends.filter((_, index) => index % EVERY === 0)
-  describe(`${name}, which an older daemon has begun`, { timeout: 300_000 }, () => {
+  describe(`${name}, which an older daemon has begun`, () => {
     assert.isAbove(cuts.length, 15)
     for (const after of cuts) {
       const { actor, kind } = recording.runes.find(({ eventId }) => eventId === after)!

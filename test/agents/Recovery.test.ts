@@ -216,7 +216,7 @@ const killedIn: {
   }
 }
 
-describe("a worker that was killed with its daemon in", { timeout: 30_000 }, () => {
+describe("a worker that was killed with its daemon in", () => {
   for (const [state, { events, told, then, totalErrors = 0 }] of Object.entries(killedIn)) {
     it.live(`${state}: ${told === undefined ? "runs nothing twice" : "takes its work up again, once"}`, () =>
       Effect.gen(function* () {

@@ -52,7 +52,7 @@ const isOnceInOrder = (said: string, texts: ReadonlyArray<string>) => {
   for (const text of texts) assert.lengthOf(said.split(text), 2, `${text} is heard once`)
 }
 
-describe("a steer", { timeout: 30_000 }, () => {
+describe("a steer", () => {
   it.live("three while a call waits for approval: the call is called off, and all three are heard", () =>
     Effect.gen(function* () {
       const { run, world } = yield* working()

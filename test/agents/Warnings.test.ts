@@ -11,7 +11,7 @@ import * as World from "./World.ts"
 const fails = { turns: [{ error: { errorType: "server", message: "no", retry: false } }] }
 const WARNING = "15 of 20 errors in all: at 20 it stops for good"
 
-describe("an agent with 15 of 20 errors", { timeout: 30_000 }, () => {
+describe("an agent with 15 of 20 errors", () => {
   it.live("is warned of by ps, by why and by one mail; with 14 by none of them", () =>
     Effect.gen(function* () {
       const w = yield* World.make(ScriptedBackend.make([fails]))

@@ -13,7 +13,7 @@ const fails: ScriptedBackend.Script = {
 const works: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], exitAfter: "10 millis" }
 const stays: ScriptedBackend.Script = { steps: [{ _tag: "Started", pid: 7 }], hang: true }
 
-describe("WorkerActor", { timeout: 30_000 }, () => {
+describe("WorkerActor", () => {
   it.live("loses no message when the reason of a failure makes the next prompt longer", () =>
     Effect.gen(function* () {
       const backend = ScriptedBackend.make([fails, works])

@@ -22,6 +22,7 @@ import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { memoryLog, type TestLog } from "./TestLog.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 export class World {
   readonly folder: string
@@ -126,7 +127,7 @@ export const make = Effect.fnUntraced(function* (backend: Backend, backends?: Ba
 /** Polls until it holds; says what was seen last. Real time: files are read meanwhile. */
 export const until = <A, E, R>(read: Effect.Effect<A, E, R>, holds: (value: A) => boolean): Effect.Effect<A, E, R> =>
   Effect.gen(function* () {
-    const deadline = Date.now() + 10_000
+    const deadline = Date.now() + PATIENCE
     for (;;) {
       const value = yield* read
       if (holds(value)) return value

@@ -13,6 +13,7 @@ import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { body, closedPort, header, type Script, stand } from "./SmtpStand.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 const decodeMail = Schema.decodeUnknownSync(MailConfig)
 const mailTo = (port: number, rest: object = {}): MailConfig =>
@@ -42,7 +43,7 @@ const breathe = Effect.promise(() => new Promise<void>((resume) => setTimeout(re
 /** Lets both clocks run until something is so. */
 const until = <E, R>(what: string, holds: Effect.Effect<boolean, E, R>, step: Duration.Input = "200 millis") =>
   Effect.gen(function* () {
-    for (let round = 0; round < 1500; round++) {
+    for (let round = 0; round < PATIENCE / 10; round++) {
       if (yield* holds) return
       yield* breathe
       yield* TestClock.adjust(step)

@@ -143,7 +143,11 @@ describe("channels on real agents", () => {
       const texts = yield* AgentsWorld.until(daemon.texts, (all) => all.some((text) => text.startsWith("pm")))
       // the notice may come as the last seat falls silent, or with the post that finds none
       assert.sameMembers(texts.slice(0, 2), ["ada: Hello?", ": ⚠ No agents available in this channel"])
-      assert.deepStrictEqual(texts.slice(2), ["ada: Now?", "pm: Here."])
+      // a turn that was not steered away in time says it, too: one turn a post at most
+      const [now, heard] = [texts.slice(2).filter((text) => text.startsWith("ada")), texts.slice(3).length]
+      assert.deepStrictEqual(now, ["ada: Now?"])
+      assert.sameMembers([...new Set(texts.slice(2))], ["ada: Now?", "pm: Here."])
+      assert.isAtMost(heard, 2)
     }).pipe(Effect.scoped)
   )
 

@@ -171,7 +171,7 @@ const movesIn = (world: World, runes: ReadonlyArray<Rune>): ReadonlyArray<Move> 
   })
 }
 
-describe("the seat's table in channels that run", { timeout: 120_000 }, () => {
+describe("the seat's table in channels that run", () => {
   it.effect("each cell is a rune that was reached, each action of it is carried out", () =>
     run((world) =>
       Effect.gen(function* () {

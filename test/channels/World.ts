@@ -17,6 +17,7 @@ import { Log } from "../../src/event-log/Log.ts"
 import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
 import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as Double from "./CrewDouble.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 export const CONVERSATION = "web-1a2b3c4d"
 export const T0 = Date.parse("2026-11-20T09:00:00Z")
@@ -29,7 +30,7 @@ export const breathe = Effect.promise(() => new Promise<void>((resolve) => setTi
 /** Until it holds, or the test fails. */
 export const until = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.gen(function* () {
-    for (let look = 0; look < 2_000; look++) {
+    for (let look = 0; look < PATIENCE; look++) {
       const value = yield* read
       if (holds(value)) return value
       yield* breathe

@@ -2,11 +2,9 @@
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { ConfigProvider, Console, Effect, Layer } from "effect"
 import { spawn } from "node:child_process"
-import { fileURLToPath } from "node:url"
 import { run } from "../../src/cli/Cli.ts"
 import { Entry } from "../../src/cli/Invocation.ts"
-
-const main = fileURLToPath(new URL("../../src/main.ts", import.meta.url))
+import { PROGRAM } from "../support/Program.ts"
 
 export interface Ended {
   readonly code: number | null
@@ -25,7 +23,7 @@ export interface Options {
 export const launch = (args: ReadonlyArray<string>, { cwd = "/", env = {}, input = "" }: Options = {}) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, [main, ...args], {
+      const child = spawn(process.execPath, [PROGRAM, ...args], {
         cwd,
         env: { PATH: process.env["PATH"] ?? "", HOME: "/nonexistent", ...env },
         stdio: ["pipe", "pipe", "pipe"]

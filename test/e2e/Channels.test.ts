@@ -74,7 +74,7 @@ const open = Effect.fnUntraced(function* (names: ReadonlyArray<string>, more: St
 
 const say = (agent: string, ...steps: ReadonlyArray<Step>) => toldTo(agent, ...steps)
 
-describe("channels under the daemon", { timeout: 600_000 }, () => {
+describe("channels under the daemon", () => {
   it.live(
     "three agents on three backends take turns; a person breaks in, in each of the four ways; then all is silent",
     () =>

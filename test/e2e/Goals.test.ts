@@ -233,7 +233,7 @@ const some = (from: number, count: number): ReadonlyArray<Moment> => {
 
 const together = long ? describe : describe.concurrent
 
-together("a goal under a daemon that is killed", { timeout: 600_000 }, () => {
+together("a goal under a daemon that is killed", () => {
   const named = some(seed, 3)
   const rows = long ? [...MOMENTS.map((moment) => [moment]), MOMENTS] : [named]
   for (const moments of rows) {

@@ -54,7 +54,7 @@ const workedOff = (shop: Stage.Project) =>
     (left) => left.length === 0
   )
 
-describe("killed", { timeout: 600_000 }, () => {
+describe("killed", () => {
   it.live(
     `kill -9 at any moment of all that: nothing acknowledged is lost, and all of it is done once [SEED=${seed}]`,
     () =>

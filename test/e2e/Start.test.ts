@@ -8,7 +8,7 @@ import * as Sandbox from "../support/Sandbox.ts"
 
 const config = { agents: { a: { backend: { type: "command", shell: "cat" } } } }
 
-describe("a start", { timeout: 120_000 }, () => {
+describe("a start", () => {
   it.live("a conversation that cannot be read stops no other; status names it, and its project is not begun anew", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()
@@ -20,7 +20,7 @@ describe("a start", { timeout: 120_000 }, () => {
       assert.strictEqual((yield* box.cliIn(other, "start")).code, 0)
       yield* box.until(
         "both wait",
-        box.agents,
+        box.rows,
         (rows) => rows.length === 2 && rows.every(({ state }) => state === "BuildingPrompt")
       )
       yield* box.terminate
@@ -30,7 +30,7 @@ describe("a start", { timeout: 120_000 }, () => {
       )
       store.close()
       yield* box.up()
-      const rows = yield* box.until("the other lives", box.agents, (agents) => agents.length > 0)
+      const rows = yield* box.until("the other lives", box.rows, (agents) => agents.length > 0)
       assert.deepStrictEqual(
         rows.map(({ project }) => project),
         ["other"]

@@ -29,12 +29,12 @@ const run = (plant: string) => {
 }
 
 describe.runIf(process.env["LONG"] === "1")("planted, it is seen", () => {
-  it("nothing is seen where nothing is planted", { timeout: 300_000 }, () => {
+  it("nothing is seen where nothing is planted", () => {
     const { status, stdout } = run("none")
     assert.strictEqual(status, 0, stdout)
   })
   for (const [index, { what }] of faults.entries()) {
-    it(what, { timeout: 300_000 }, () => {
+    it(what, () => {
       const { signal, stdout } = run(String(index))
       assert.isTrue(signal !== null || /Tests {2}.*failed/.test(stdout), stdout)
     })

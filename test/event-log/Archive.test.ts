@@ -8,7 +8,7 @@ import { initial } from "../../src/agents/ConversationMachine.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
-import { meddle, note, output, storeFile, withLog } from "./Disk.ts"
+import { meddle, note, output, storeFile, withInlineLog, withLog } from "./Disk.ts"
 
 const STREAM = "shop-1a2b3c4d"
 const COUNT = 600
@@ -49,7 +49,7 @@ const archive = (log: EventLog["Service"], stream = STREAM) => log.archive(strea
 /** A closed conversation of so many runes, with another stream between them. */
 const closed = Effect.gen(function* () {
   const file = yield* storeFile
-  yield* withLog({ file }, (log) =>
+  yield* withInlineLog({ file }, (log) =>
     Effect.gen(function* () {
       yield* log.append(
         Array.from({ length: COUNT }, (_, n) => note(n % 3 === 0 ? "other" : STREAM, n, `text ${n} “é” \n`))
@@ -63,7 +63,8 @@ const closed = Effect.gen(function* () {
 const payloads = (log: EventLog["Service"], stream: string) =>
   Effect.map(Stream.runCollect(log.read({ stream })), (runes) => runes.map(({ payload }) => payload))
 
-const problemsOf = (file: string) => withLog({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
+const problemsOf = (file: string) =>
+  withInlineLog({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
 
 const inOther = COUNT / 3
 const inStream = COUNT - inOther + 1

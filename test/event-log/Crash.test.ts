@@ -6,7 +6,7 @@ import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { causeText } from "../../src/event-log/Rune.ts"
-import { folder, note, openLog, storeFile, withLog } from "./Disk.ts"
+import { folder, note, openLog, storeFile, withLog, withSampleLog } from "./Disk.ts"
 import { long, seeded } from "./Seed.ts"
 
 const appender = fileURLToPath(new URL("../support/appender.ts", import.meta.url))
@@ -25,35 +25,32 @@ const killedAfter = (file: string, writers: number, calls: number) =>
   })
 
 describe("kill -9", () => {
-  it.live(
-    "every acknowledged rune is there, no call is torn, and the chains hold",
-    () =>
-      seeded(
-        Effect.gen(function* () {
-          const file = yield* storeFile
-          let acknowledged = 0
-          for (let round = 0; round < (long ? 60 : 5); round++) {
-            const calls = yield* Random.nextIntBetween(1, 400)
-            const said = yield* killedAfter(file, 1 + (round % 4) * 8, calls)
-            expect(said.length).toBeGreaterThanOrEqual(calls)
-            acknowledged += said.length * 2
-            yield* withLog({ file }, (log) =>
-              Effect.gen(function* () {
-                const runes = yield* Stream.runCollect(log.read({}))
-                const places = new Map(runes.map((rune) => [String(rune.eventId), causeText(rune)]))
-                for (const rune of said.flatMap((line) => line.split(" "))) {
-                  const [id, place] = rune.split(":")
-                  expect(places.get(id!), `rune ${id} of round ${round}`).toBe(place)
-                }
-                expect(runes.length % 2).toBe(0)
-                expect(runes.length).toBeGreaterThanOrEqual(acknowledged)
-                expect((yield* log.verify).problems).toEqual([])
-              })
-            )
-          }
-        })
-      ),
-    long ? 600_000 : 60_000
+  it.live("every acknowledged rune is there, no call is torn, and the chains hold", () =>
+    seeded(
+      Effect.gen(function* () {
+        const file = yield* storeFile
+        let acknowledged = 0
+        for (let round = 0; round < (long ? 60 : 5); round++) {
+          const calls = yield* Random.nextIntBetween(1, 400)
+          const said = yield* killedAfter(file, 1 + (round % 4) * 8, calls)
+          expect(said.length).toBeGreaterThanOrEqual(calls)
+          acknowledged += said.length * 2
+          yield* withLog({ file }, (log) =>
+            Effect.gen(function* () {
+              const runes = yield* Stream.runCollect(log.read({}))
+              const places = new Map(runes.map((rune) => [String(rune.eventId), causeText(rune)]))
+              for (const rune of said.flatMap((line) => line.split(" "))) {
+                const [id, place] = rune.split(":")
+                expect(places.get(id!), `rune ${id} of round ${round}`).toBe(place)
+              }
+              expect(runes.length % 2).toBe(0)
+              expect(runes.length).toBeGreaterThanOrEqual(acknowledged)
+              expect((yield* log.verify).problems).toEqual([])
+            })
+          )
+        }
+      })
+    )
   )
 })
 
@@ -69,8 +66,8 @@ describe("a torn write-ahead log", () => {
   })
 
   /** Opens what is left: a beginning of what was written, in whole calls, and the log goes on from there. */
-  const expectPrefix = (file: string, settled: number, runes: ReadonlyArray<unknown>) =>
-    withLog({ file }, (log) =>
+  const expectPrefix = (file: string, settled: number, runes: ReadonlyArray<unknown>, sample: number) =>
+    withSampleLog(sample)({ file }, (log) =>
       Effect.gen(function* () {
         const left = yield* Stream.runCollect(log.read({}))
         expect(left).toEqual(runes.slice(0, left.length))
@@ -85,48 +82,42 @@ describe("a torn write-ahead log", () => {
 
   const samples = long ? 500 : 25
 
-  it.live(
-    "cut off at any byte: what is left is a beginning of what was written",
-    () =>
-      seeded(
-        Effect.gen(function* () {
-          const { file, settled, runes } = yield* store
-          const copies = yield* folder
-          const wal = readFileSync(`${file}-wal`)
-          const lengths = new Set<number>()
-          for (let sample = 0; sample < samples; sample++) {
-            const copy = join(copies, `${sample}.db`)
-            copyFileSync(file, copy)
-            writeFileSync(`${copy}-wal`, wal.subarray(0, yield* Random.nextIntBetween(0, wal.length)))
-            lengths.add(yield* expectPrefix(copy, settled, runes))
-          }
-          expect(lengths.size).toBeGreaterThan(2)
-        })
-      ),
-    long ? 600_000 : 60_000
+  it.live("cut off at any byte: what is left is a beginning of what was written", () =>
+    seeded(
+      Effect.gen(function* () {
+        const { file, settled, runes } = yield* store
+        const copies = yield* folder
+        const wal = readFileSync(`${file}-wal`)
+        const lengths = new Set<number>()
+        for (let sample = 0; sample < samples; sample++) {
+          const copy = join(copies, `${sample}.db`)
+          copyFileSync(file, copy)
+          writeFileSync(`${copy}-wal`, wal.subarray(0, yield* Random.nextIntBetween(0, wal.length)))
+          lengths.add(yield* expectPrefix(copy, settled, runes, sample))
+        }
+        expect(lengths.size).toBeGreaterThan(2)
+      })
+    )
   )
 
-  it.live(
-    "a damaged byte: what came before it is left, and nothing that was changed",
-    () =>
-      seeded(
-        Effect.gen(function* () {
-          const { file, settled, runes } = yield* store
-          const copies = yield* folder
-          const wal = readFileSync(`${file}-wal`)
-          const lengths = new Set<number>()
-          for (let sample = 0; sample < samples; sample++) {
-            const copy = join(copies, `${sample}.db`)
-            const damaged = Buffer.from(wal)
-            const at = yield* Random.nextIntBetween(0, wal.length - 1)
-            damaged[at] = damaged[at]! ^ 0x10
-            copyFileSync(file, copy)
-            writeFileSync(`${copy}-wal`, damaged)
-            lengths.add(yield* expectPrefix(copy, settled, runes))
-          }
-          expect(lengths.size).toBeGreaterThan(2)
-        })
-      ),
-    long ? 600_000 : 60_000
+  it.live("a damaged byte: what came before it is left, and nothing that was changed", () =>
+    seeded(
+      Effect.gen(function* () {
+        const { file, settled, runes } = yield* store
+        const copies = yield* folder
+        const wal = readFileSync(`${file}-wal`)
+        const lengths = new Set<number>()
+        for (let sample = 0; sample < samples; sample++) {
+          const copy = join(copies, `${sample}.db`)
+          const damaged = Buffer.from(wal)
+          const at = yield* Random.nextIntBetween(0, wal.length - 1)
+          damaged[at] = damaged[at]! ^ 0x10
+          copyFileSync(file, copy)
+          writeFileSync(`${copy}-wal`, damaged)
+          lengths.add(yield* expectPrefix(copy, settled, runes, sample))
+        }
+        expect(lengths.size).toBeGreaterThan(2)
+      })
+    )
   )
 })

@@ -35,7 +35,7 @@ const compare = (
   assert.deepStrictEqual(more, [], `more than there was ${when}`)
 }
 
-describe("a recorded log", { timeout: 120_000 }, () => {
+describe("a recorded log", () => {
   for (const name of names()) {
     const recording = open(name)
     const moments = linesOf(name, "states") as ReadonlyArray<Moment>

@@ -7,6 +7,7 @@ import { DatabaseSync } from "node:sqlite"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import { folder, meddle, OTHER_COLUMNS, note, openLog, output, storeFile, withLog } from "./Disk.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 const readAll = (file: string) => withLog({ file }, (log) => Stream.runCollect(log.read({})))
 
@@ -132,7 +133,7 @@ describe("SqlRuneLog", () => {
           yield* log.append(Array.from({ length: 3000 }, (_, n) => note("a", n, "x".repeat(500))))
           yield* Effect.sleep("20 millis").pipe(
             Effect.repeat({ until: () => statSync(file).size > folded + MB }),
-            Effect.timeout("20 seconds")
+            Effect.timeout(PATIENCE)
           )
         })
       )

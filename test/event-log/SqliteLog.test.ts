@@ -98,7 +98,7 @@ const rows = (file: string) => {
 }
 
 for (const [form, over] of forms) {
-  describe(`SqliteLog ${form}`, { timeout: 60_000 }, () => {
+  describe(`SqliteLog ${form}`, () => {
     it.live("what goes through the thread comes back as it was, whatever its letters and its size, in order", () =>
       Effect.gen(function* () {
         const file = yield* storeFile
@@ -235,7 +235,7 @@ for (const [form, over] of forms) {
 const child = fileURLToPath(new URL("../support/fsyncs.ts", import.meta.url))
 const strace = "/usr/bin/strace"
 
-describe("a sequential append", { timeout: 120_000 }, () => {
+describe("a sequential append", () => {
   const has = existsSync(strace)
   if (!has) it.skip(`is one fsync: SKIPPED, since there is no ${strace} to count them`, () => {})
   it.live.skipIf(!has)("is one fsync, counted by strace", () =>

@@ -67,6 +67,9 @@ describe("Recovery", () => {
                 )
                 // it waits some seconds for an actor that does not come back
                 yield* Effect.forkDetach(Effect.ignore(world.submit({ plan, critic: "judge" })))
+                // until the disk is gone or the goal is met, and what else there was to append
+                const ended = Effect.map(world.kinds, (kinds) => world.appends < 0 || kinds.includes("goal_met"))
+                yield* Effect.repeat(Effect.delay(ended, "2 millis"), { until: (yes) => yes })
                 yield* Effect.sleep("15 millis")
                 const unharmed = world.appends >= 0
                 yield* world.stop

@@ -25,6 +25,10 @@ import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
 import { Log } from "../../src/event-log/Log.ts"
 import { CrewDouble } from "./CrewDouble.ts"
+import { PATIENCE } from "../support/Patience.ts"
+
+/** ms between two looks */
+const LOOK = 3
 
 export const caller = { by: "ada", config: null }
 const CONVERSATION = "c"
@@ -165,10 +169,10 @@ export class World {
   /** The goal, once that holds. */
   until(goalId: string, what: string, holds: (goal: GoalInfo) => boolean) {
     return Effect.gen({ self: this }, function* () {
-      for (let look = 0; look < 2_000; look++) {
+      for (let look = 0; look < PATIENCE / LOOK; look++) {
         const { goal } = yield* this.goals.page(goalId, 0, caller)
         if (holds(goal)) return goal
-        yield* Effect.sleep("3 millis")
+        yield* Effect.sleep(LOOK)
       }
       const { goal, tasks } = yield* this.goals.page(goalId, 0, caller)
       return assert.fail(`never: ${what}; at last ${JSON.stringify({ goal, tasks }, null, 1)}`)

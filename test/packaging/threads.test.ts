@@ -10,7 +10,7 @@ import { promisify } from "node:util"
 const root = join(import.meta.dirname, "..", "..")
 const run = promisify(execFile)
 
-describe("the bundle", { timeout: 120_000 }, () => {
+describe("the bundle", () => {
   it("writes on the log's thread and verifies on another, far from src and node_modules", async () => {
     const folder = mkdtempSync(join(tmpdir(), "agentd-bundle-"))
     const bin = join(folder, "dist", "agentd.mjs")

@@ -563,7 +563,7 @@ describe("a restart", () => {
           streams: Effect.andThen(Deferred.await(slow), world.log.streams)
         }
         const next = yield* start(late, world.store, { awaitReady: false })
-        const nextBoard = new Board(next.plates, next.stop, world.folder)
+        const nextBoard = new Board(next.plates, next.stop, world.folder, world.log)
         yield* nextBoard.hook("UserPromptSubmit", "s1")
         yield* nextBoard.hook("Stop", "s1", { background_tasks: [] })
         yield* nextBoard.hook("PermissionRequest", "s1", asking(bash))

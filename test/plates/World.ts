@@ -21,6 +21,7 @@ import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import { Log } from "../../src/event-log/Log.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import { PATIENCE } from "../support/Patience.ts"
 
 /** The wall clock of the tests: a time that files can have. */
 export const T0 = Date.parse("2026-11-20T09:00:00Z")
@@ -63,10 +64,24 @@ const setUp = Effect.gen(function* () {
 /** Lets what was started go on, in real time: the clock of the test does not move. */
 export const breathe = TestClock.withLive(Effect.sleep("1 millis"))
 
+/** Turns in which nothing is written, after which all that was said has been taken in. */
+const QUIET = 12
+
+/** Until nothing more is written: each rune begins the wait anew, so that a slow machine takes as many turns as it needs. */
+const quiet = Effect.fnUntraced(function* (log: EventLog["Service"]) {
+  let head = yield* log.head
+  for (let beat = 0; beat < QUIET; beat++) {
+    yield* breathe
+    const now = yield* log.head
+    if (now !== head) beat = 0
+    head = now
+  }
+})
+
 /** Until it holds, or the test fails. */
 export const until = <A, E, R>(what: string, read: Effect.Effect<A, E, R>, holds: (value: A) => boolean) =>
   Effect.gen(function* () {
-    for (let look = 0; look < 5_000; look++) {
+    for (let look = 0; look < PATIENCE; look++) {
       const value = yield* read
       if (holds(value)) return value
       yield* breathe
@@ -118,11 +133,13 @@ export class Board {
   readonly plates: Plates["Service"]
   readonly stop: Effect.Effect<void>
   readonly folder: string
+  private readonly log: EventLog["Service"]
 
-  constructor(plates: Plates["Service"], stop: Effect.Effect<void>, folder: string) {
+  constructor(plates: Plates["Service"], stop: Effect.Effect<void>, folder: string, log: EventLog["Service"]) {
     this.plates = plates
     this.stop = stop
     this.folder = folder
+    this.log = log
   }
 
   transcript(sessionId: string): string {
@@ -154,7 +171,7 @@ export class Board {
 
   /** What it is once all that was said has been taken in. */
   readonly settled = Effect.fnUntraced({ self: this }, function* (this: Board, sessionId: string) {
-    for (let beat = 0; beat < 12; beat++) yield* breathe
+    yield* quiet(this.log)
     return yield* this.plates.find(sessionId)
   })
 
@@ -187,7 +204,7 @@ export class Board {
     const before = (yield* this.plates.health).checkedAt
     yield* TestClock.adjust("10 seconds")
     yield* until("it is checked", this.plates.health, ({ checkedAt }) => checkedAt !== before && checkedAt !== null)
-    for (let beat = 0; beat < 12; beat++) yield* breathe
+    yield* quiet(this.log)
   })
 }
 
@@ -198,7 +215,7 @@ export const run = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scop
       yield* TestClock.setTime(T0)
       const { folder, log, store } = yield* setUp
       const { plates, stop } = yield* start(log, store, options)
-      return yield* body({ log, store, folder, board: new Board(plates, stop, folder) })
+      return yield* body({ log, store, folder, board: new Board(plates, stop, folder, log) })
     })
   ).pipe(Effect.provide([MemoryEventLog.layerMemory, NodeServices.layer]))
 
@@ -206,7 +223,7 @@ export const run = <A, E>(body: (world: World) => Effect.Effect<A, E, Scope.Scop
 export const restart = Effect.fnUntraced(function* ({ board, folder, log, store }: World, options: Setting = {}) {
   yield* board.stop
   const next = yield* start(log, store, options)
-  return new Board(next.plates, next.stop, folder)
+  return new Board(next.plates, next.stop, folder, log)
 })
 
 /** The pid of a process that lives until the test ends. */

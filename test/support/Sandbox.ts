@@ -11,9 +11,9 @@ import { Effect, Schema } from "effect"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
+import { call } from "../../src/rpc/ControlClient.ts"
 import { PATIENCE } from "./Patience.ts"
-
-const MAIN = join(import.meta.dirname, "../../src/main.ts")
+import { PROGRAM } from "./Program.ts"
 
 export interface Answer {
   readonly code: number | null
@@ -50,7 +50,7 @@ export class Sandbox {
   }
 
   private spawn(args: ReadonlyArray<string>, cwd: string) {
-    return spawn(process.execPath, [MAIN, "--state", this.state, ...args], {
+    return spawn(process.execPath, [PROGRAM, "--state", this.state, ...args], {
       cwd,
       env: {
         ...process.env,
@@ -86,8 +86,10 @@ export class Sandbox {
     const daemon = this.spawn(["up"], this.project)
     for (const pipe of [daemon.stdout, daemon.stderr]) pipe.on("data", (chunk) => (this.output += chunk))
     this.daemon = daemon
-    const answering = answers ?? Effect.map(this.cli("status"), ({ code }) => code === 0)
     const isOver = () => daemon.exitCode !== null || daemon.signalCode !== null
+    const answering = answers ?? Effect.map(this.cli("status"), ({ code }) => code === 0)
+    // the command is a process of its own: it is asked once there is somebody to answer
+    if (answers === undefined) yield* this.until("the daemon listens", this.listens, (listens) => listens || isOver())
     yield* this.until("the daemon answers", answering, (answered) => answered || isOver())
     if (isOver()) return yield* new NeverHappened({ message: `the daemon has ended:\n${this.output.slice(-4000)}` })
   })
@@ -108,6 +110,23 @@ export class Sandbox {
     })
   }
 
+  private readonly socket = join(this.state, "control.sock")
+
+  private readonly listens = Effect.suspend(() =>
+    call(this.socket, (client) => client.Agents()).pipe(
+      Effect.as(true),
+      Effect.orElseSucceed(() => false)
+    )
+  )
+
+  /** What `ps` shows, asked over the socket as `ps` does, in no process of its own: for those who ask again and again. */
+  readonly rows: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
+    Effect.orElseSucceed(
+      call(this.socket, (client) => client.Agents()),
+      () => []
+    )
+  )
+
   readonly agents: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
     Effect.map(this.cli("--json", "ps"), ({ code, stdout }) => (code === 0 ? JSON.parse(stdout).agents : []))
   )
@@ -126,7 +145,7 @@ export class Sandbox {
   /** Waits until the agent's row says so. */
   untilAgent(agent: string, what: string, holds: (row: AgentInfo) => boolean): Effect.Effect<AgentInfo, NeverHappened> {
     return Effect.map(
-      this.until(`${agent} ${what}`, this.agents, (rows) => rows.some((row) => row.agent === agent && holds(row))),
+      this.until(`${agent} ${what}`, this.rows, (rows) => rows.some((row) => row.agent === agent && holds(row))),
       (rows) => rows.find((row) => row.agent === agent)!
     )
   }

@@ -13,6 +13,7 @@ import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { PATIENCE } from "./Patience.ts"
 
 export const layer = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer)
 
@@ -35,7 +36,7 @@ export const world = Effect.acquireRelease(
 export const until = (condition: () => boolean) =>
   Effect.sync(condition).pipe(
     Effect.repeat({ until: (held: boolean) => held, schedule: Schedule.spaced("10 millis") }),
-    Effect.timeout("20 seconds"),
+    Effect.timeout(PATIENCE),
     Effect.orDie
   )
 

@@ -23,13 +23,13 @@ describe("Supervisor against OTP", () => {
   it("the recorded scenarios are those that the generator makes", () =>
     expect(hashOf(first, answers.length), "record again: npm run otp -- record").toBe(hash))
 
-  it(`${answers.length} random trees live as they did in OTP ${otp}`, { timeout: 120_000 }, () => {
+  it(`${answers.length} random trees live as they did in OTP ${otp}`, () => {
     for (const [n, seed] of seedsOf(first, answers.length).entries()) {
       expect(difference(seed, replay(scenario(seed)), answers[n]!)).toBeUndefined()
     }
   })
 
-  it.skipIf(!Otp.isHere())(`${count} more live as they do in the OTP that is here`, { timeout: 300_000 }, () => {
+  it.skipIf(!Otp.isHere())(`${count} more live as they do in the OTP that is here`, () => {
     const seeds = seedsOf(from, count)
     const theirs = Otp.ask(seeds.map((seed) => toErlang(scenario(seed))))
     expect(theirs.length).toBe(count)
