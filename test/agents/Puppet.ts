@@ -51,12 +51,12 @@ export const make = (options: { readonly up?: boolean; readonly deaf?: boolean }
       ),
     start: Effect.fnUntraced(function* (spec: RunSpec) {
       const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
-      const exit = (event: Extract<RunEvent, { _tag: "Exited" }>) =>
-        Effect.andThen(Queue.offer(queue, event), Queue.end(queue))
-      const say = (...events: ReadonlyArray<RunEvent>) =>
-        Effect.forEach(events, (event) => (event._tag === "Exited" ? exit(event) : Queue.offer(queue, event)), {
-          discard: true
-        })
+      // one chunk, however busy the machine is; nothing follows an exit
+      const say = (...events: ReadonlyArray<RunEvent>) => {
+        const last = events.findIndex(({ _tag }) => _tag === "Exited")
+        if (last < 0) return Effect.asVoid(Queue.offerAll(queue, events))
+        return Effect.andThen(Queue.offerAll(queue, events.slice(0, last + 1)), Effect.asVoid(Queue.end(queue)))
+      }
       const pulled: Pulled = { spec, sent: [], answers: [], cancelled: [], interrupts: 0, ends: 0, kills: 0, say }
       runs.push(pulled)
       if (options.up !== false) yield* say({ _tag: "Started" }, { _tag: "TurnStarted", turnId: spec.turnId })

@@ -32,7 +32,7 @@ const result = (callId: string, status: "success" | "error" | "cancelled"): RunE
   output: ""
 })
 
-/** One agent of a puppet's; `n` counts its runs. */
+/** One agent of a puppet's; `n` is one of its runs, from 0. */
 export class One {
   readonly world: AgentWorld
   readonly puppet: Puppet.Puppet
@@ -96,10 +96,10 @@ export class One {
     )
   }
 
-  /** It is told that it has stopped for good; its run is gone. */
+  /** Answers when no process of an earlier incarnation is left. */
   readonly start = Effect.suspend(() => this.world.tree.start(caller))
 
-  /** With what its run says when it is told to end. */
+  /** `n`: its run, which ends once it is told to. */
   readonly stop = Effect.fnUntraced({ self: this }, function* (this: One, n?: number) {
     const stopping = yield* Effect.forkChild(this.world.tree.stop(caller))
     yield* this.worker("Stopped")
@@ -107,11 +107,11 @@ export class One {
     yield* Fiber.join(stopping)
   })
 
-  /** Its file allows less from now on. */
-  lower(): void {
+  /** What its file says from now on. */
+  file(more: object): void {
     const { budget: _, ...rest } = this.world.config
     const before = Schema.encodeSync(AgentConfig)({ ...rest, budget: {} })
-    this.world.config = Schema.decodeUnknownSync(AgentConfig)({ ...before, budget: { tokens: 50 } })
+    this.world.config = Schema.decodeUnknownSync(AgentConfig)({ ...before, ...more })
   }
 }
 
@@ -229,14 +229,25 @@ export const lives: ReadonlyArray<Life> = [
     })
   },
   {
-    name: "a run that outlives its grace, interrupted by a message and by a person",
+    name: "a run that outlives the grace of an urgent message, which its turn would wait for longer",
     puppet: { deaf: true },
     config: { interruptGrace: "10ms" },
     lives: Effect.fnUntraced(function* (one) {
+      one.file({ interruptGrace: "1 hour" })
       yield* one.send()
       yield* one.working(0)
       yield* one.send("now", "urgent")
-      yield* one.working(1)
+      yield* one.worker("BuildingPrompt")
+    })
+  },
+  {
+    name: "a turn that outlives its grace, which its worker would wait for longer",
+    puppet: { deaf: true },
+    config: { interruptGrace: "1 hour" },
+    lives: Effect.fnUntraced(function* (one) {
+      one.file({ interruptGrace: "10ms" })
+      yield* one.send()
+      yield* one.working(0)
       yield* one.world.tree.interrupt(caller)
       yield* one.world.rune(
         ({ kind, payload }) => kind === "turn.finalized" && (payload["event"] as { forced?: boolean }).forced === true
@@ -276,7 +287,7 @@ export const lives: ReadonlyArray<Life> = [
       yield* one.say(1, usage, error)
       yield* one.worker("CoolingDown")
       const { config } = one.world
-      one.lower()
+      one.file({ budget: { tokens: 50 } })
       yield* one.send()
       yield* one.worker("Stopped")
       one.world.config = config
@@ -289,7 +300,7 @@ export const lives: ReadonlyArray<Life> = [
       yield* one.worker("BuildingPrompt")
       yield* one.world.tree.tenant.wake
       yield* one.world.rune(({ trigger }) => trigger === "WorkArrived")
-      one.lower()
+      one.file({ budget: { tokens: 50 } })
       yield* one.send()
       yield* one.worker("Stopped")
     })
