@@ -3,7 +3,8 @@
  * some 40 bytes of payload, as a worker's or an inbox's plain move makes it.
  */
 import { Effect } from "effect"
-import { actor, later, type EventSourcedActor, type Ref } from "../../src/event-actor/EventSourcedActor.ts"
+import type { Ref } from "../../src/event-actor/ActorHandle.ts"
+import { actor, later, type EventSourcedActor } from "../../src/event-actor/EventSourcedActor.ts"
 import { type Snapshot, define, to } from "../../src/event-actor/StateMachine.ts"
 import { stateMachineActor } from "../../src/event-actor/StateMachineActor.ts"
 

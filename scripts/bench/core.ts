@@ -7,6 +7,7 @@
  * one (its spawn and its restart are those of OTP's supervisor), and Effect's Queue with
  * a fiber, which writes nothing either.
  */
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { Deferred, Effect, Fiber, Layer, Queue } from "effect"
 import type { EventSourcedActor } from "../../src/event-actor/EventSourcedActor.ts"
 import type { Member } from "../../src/event-actor/Member.ts"
@@ -105,7 +106,7 @@ const bystander: Core<Figures> = Effect.gen(function* () {
   for (const actor of hot) for (let n = 0; n < BUSY; n++) actor.tellNow({ _tag: "Busy" })
   const actor = yield* spawn(counter)
   const figures = seen(yield* looks(actor.ask(hello)))
-  for (const { scope } of hot) scope.close()
+  for (const { scope } of hot) (scope as CommitScope).close()
   return figures
 })
 

@@ -5,6 +5,7 @@
  * Beside it Erlang's gen_statem that makes and hashes the same rune and is answered by a
  * disk_log that syncs in groups. `BENCH_FOLDER` names the disk that is to be measured.
  */
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { spawn as spawnProcess } from "node:child_process"
 import { rmSync } from "node:fs"
 import { join } from "node:path"
@@ -125,7 +126,7 @@ const bystander = Effect.gen(function* () {
     return actor.ask(hello)
   })
   const beside = yield* looks(counted)
-  for (const { scope } of hot) scope.close()
+  for (const { scope } of hot) (scope as CommitScope).close()
   return {
     "alone p50": alone.p50,
     "alone p99": alone.p99,

@@ -10,6 +10,7 @@
  * shell script that drops a file (ours for SessionStart), and a bare `node -e 0`,
  * which is the least that a handler written in JavaScript costs.
  */
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Effect, Layer, ManagedRuntime } from "effect"
 import { spawn } from "node:child_process"
@@ -100,7 +101,7 @@ const besideWriters = Effect.fnUntraced(function* (measured: Effect.Effect<Figur
   const since = performance.now()
   const figures = yield* measured
   const appended = perSecond(log.durable - before, since)
-  for (const { scope } of hot) scope.close()
+  for (const { scope } of hot) (scope as CommitScope).close()
   return { ...figures, "runes appended meanwhile": appended }
 }, Effect.scoped)
 

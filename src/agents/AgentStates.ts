@@ -10,7 +10,8 @@
  * macrostep and durable with it, so no two of them ever disagree in the log.
  */
 import type { TurnOutcome } from "../domain/AgentPort.ts"
-import type { Context, Ref } from "../event-actor/EventSourcedActor.ts"
+import type { Ref } from "../event-actor/ActorHandle.ts"
+import type { Context } from "../event-actor/EventSourcedActor.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"

@@ -9,10 +9,10 @@
  * seals the stream.
  */
 import { Deferred, Duration, Effect, Exit, Fiber, type Scope } from "effect"
-import type { ActorHandle } from "../event-actor/ActorHandle.ts"
+import type { Committed, ActorHandle } from "../event-actor/ActorHandle.ts"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
-import type { Acting, Committed } from "../event-actor/EventSourcedActor.ts"
+import type { Acting } from "../event-actor/EventSourcedActor.ts"
 import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
 import type { ConversationConfig } from "../config/Config.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"

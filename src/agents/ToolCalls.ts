@@ -9,13 +9,13 @@
  * person nothing executes: a steer calls them off.
  */
 import { Effect, HashMap } from "effect"
+import type { Ref } from "../event-actor/ActorHandle.ts"
 import {
   actor,
   type Context,
   type Decision,
   type Draft,
   later,
-  type Ref,
   Refuse,
   type Tell,
   tell

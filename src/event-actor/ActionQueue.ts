@@ -6,13 +6,26 @@
  * incarnation, and what stood behind it is done by the next. While an incarnation ends,
  * actions that are mere calls are still done.
  */
-import { Cause, Exit, type Effect } from "effect"
+import { Cause, Exit, type Effect, type Fiber } from "effect"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
-import type { CommitScope } from "./CommitScope.ts"
 import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
-import type { ScopeIncarnation } from "./ScopeIncarnation.ts"
+
+/** What performs them: it ends with its scope's incarnation. */
+interface Performer {
+  perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
+}
+
+/** Whose actions they are. */
+export interface ActingScope {
+  readonly isRunning: boolean
+  readonly incarnation: Performer | undefined
+  readonly system: { warn(message: string, cause: Cause.Cause<unknown>): void }
+  /** One is over that was waited for. */
+  acted(): void
+  crashed(cause: Cause.Cause<unknown>): void
+}
 
 /** Actions that may wait before the scope's mailboxes take nothing more from outside. */
 export const MAX_ACTIONS = 256
@@ -35,7 +48,7 @@ export class Act {
 }
 
 export class ActionQueue {
-  private readonly scope: CommitScope
+  private readonly scope: ActingScope
   private waiting: Array<Act> = []
   private next = 0
   /** Called for while the incarnation ended: begun by the next. */
@@ -43,7 +56,7 @@ export class ActionQueue {
   /** An action is under way, or the queue is being worked off on this stack. */
   private isBusy = false
 
-  constructor(scope: CommitScope) {
+  constructor(scope: ActingScope) {
     this.scope = scope
   }
 
@@ -109,7 +122,7 @@ export class ActionQueue {
   }
 
   /** True: go on with the next one. */
-  private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: ScopeIncarnation): boolean {
+  private done({ member }: Act, exit: Exit.Exit<void, unknown>, incarnation: Performer): boolean {
     if (Exit.isSuccess(exit)) return true
     const { scope } = this
     const { cause } = exit

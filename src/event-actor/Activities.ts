@@ -8,8 +8,30 @@
  */
 import { Cause, Effect, Exit, type Fiber } from "effect"
 import type { Acting, Activity } from "./EventSourcedActor.ts"
-import type { Member } from "./Member.ts"
-import type { ScopeIncarnation } from "./ScopeIncarnation.ts"
+import type { ActorHandle } from "./ActorHandle.ts"
+
+/** What runs them: it ends with its scope's incarnation. */
+export interface Runner {
+  run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
+}
+
+/** Whose activities they are. */
+export interface Active extends ActorHandle<unknown, unknown> {
+  readonly isRunning: boolean
+  readonly definition: {
+    /** Answers an Effect. */
+    readonly run?: (activity: Activity, acting: never) => unknown
+  }
+  readonly scope: {
+    readonly stream: string
+    readonly incarnation: Runner | undefined
+    readonly system: {
+      readonly scheduler: { alone(task: () => void): void }
+      warn(message: string, cause: Cause.Cause<unknown>): void
+    }
+    crashed(cause: Cause.Cause<unknown>): void
+  }
+}
 
 interface Slot {
   fiber: Fiber.Fiber<void, unknown> | undefined
@@ -19,10 +41,10 @@ interface Slot {
 }
 
 export class Activities {
-  private member: Member
+  private member: Active
   private readonly slots = new Map<string, Slot>()
 
-  constructor(member: Member) {
+  constructor(member: Active) {
     this.member = member
   }
 
@@ -33,7 +55,7 @@ export class Activities {
   }
 
   /** An actor of the same name takes the place of one that was removed. */
-  handTo(member: Member): void {
+  handTo(member: Active): void {
     this.member = member
   }
 
@@ -83,7 +105,7 @@ export class Activities {
     const cause = seq === undefined || seq === 0 ? null : { stream: member.scope.stream, seq }
     const acting: Acting<unknown, unknown> = { self: member, state: member.state, cause }
     const effect = Effect.scoped(
-      Effect.suspend(() => member.definition.run!(wanted, acting) as Effect.Effect<void, unknown>)
+      Effect.suspend(() => member.definition.run!(wanted, acting as never) as Effect.Effect<void, unknown>)
     )
     const incarnation = member.scope.incarnation!
     const fiber = incarnation.run(effect)
@@ -95,12 +117,7 @@ export class Activities {
     })
   }
 
-  private failed(
-    slot: Slot,
-    { key, name }: Activity,
-    cause: Cause.Cause<unknown>,
-    incarnation: ScopeIncarnation
-  ): void {
+  private failed(slot: Slot, { key, name }: Activity, cause: Cause.Cause<unknown>, incarnation: Runner): void {
     const { member } = this
     const isCurrent = member.isRunning && member.scope.incarnation === incarnation
     const isWanted = isCurrent && slot.wanted?.key === key

@@ -11,8 +11,23 @@ import type { Effect } from "effect"
 import type { RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import type { Cause } from "../event-log/Rune.ts"
 import type { ActorStopped, MailboxFull } from "./ActorError.ts"
-import type { Committed, Ref } from "./EventSourcedActor.ts"
 import type { Refused } from "./Refused.ts"
+
+/** Where messages of one type can be sent: a handle, or what `context.ref` answers. */
+export interface Ref<in M> {
+  /** `<stream>/<actor>` */
+  readonly address: string
+  /** Only names the type of its messages. */
+  readonly takes?: (message: M) => void
+}
+
+/** What an ask is answered with where `decide` names no reply: durable by then. */
+export interface Committed<S> {
+  /** The newest rune that the message led to; 0 where it led to none. */
+  readonly eventId: number
+  readonly cause: Cause | null
+  readonly state: S
+}
 
 /** Every way in which an ask ends without an answer, besides the actor's own words. */
 export type AskError = ActorStopped | MailboxFull | Refused | RuneRefused | StorageError

@@ -8,7 +8,6 @@ import { DeadLetters } from "./DeadLetters.ts"
 import { EventLoop, type EventLoopShape } from "./EventLoop.ts"
 import { Macrostep } from "./Macrostep.ts"
 import { type Alarm, PutOffAsks } from "./Mail.ts"
-import type { Member } from "./Member.ts"
 import { TurnScheduler } from "./TurnScheduler.ts"
 
 export interface Options {
@@ -82,7 +81,7 @@ export class System implements Alarm {
   readonly monotonic = (): number => Number(this.clock.monotonicTimeNanosUnsafe()) / 1e6
 
   /** A message that lost a race is dropped with a trace. */
-  stale({ address }: Member, message: unknown): void {
+  stale({ address }: { readonly address: string }, message: unknown): void {
     this.metrics.stale += 1
     if (Context.get(this.context, References.MinimumLogLevel) !== "Debug") return
     Effect.runForkWith(this.context)(Effect.logDebug(`${address}: a message came too late and is dropped`, message))

@@ -23,7 +23,8 @@ import { ActionQueue, MAX_ACTIONS } from "./ActionQueue.ts"
 import type { Activities } from "./Activities.ts"
 import { actorStopped, mailboxFull } from "./ActorError.ts"
 import type { Reason } from "./DeadLetters.ts"
-import { type Committed, type EventSourcedActor, LATER } from "./EventSourcedActor.ts"
+import type { Committed } from "./ActorHandle.ts"
+import { type EventSourcedActor, LATER } from "./EventSourcedActor.ts"
 import { refusalOf } from "./Macrostep.ts"
 import { Ask, Mail } from "./Mail.ts"
 import { MailQueue } from "./MailQueue.ts"
@@ -43,7 +44,7 @@ const NONE: ReadonlyArray<never> = []
 
 /** What few scopes ever have at once. */
 class Rare {
-  room: RoomQueue | undefined = undefined
+  room: RoomQueue<Member> | undefined = undefined
   /** Macrosteps without runes that wait for those before them. */
   silent: Array<ScopeUnit> = []
   undone: Undone | undefined = undefined
@@ -63,7 +64,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   private lastAhead = 0
   /** It stands in the scheduler's row. */
   private isQueued = false
-  private mail: MailQueue | undefined = undefined
+  private mail: MailQueue<Member> | undefined = undefined
   private rare: Rare | undefined = undefined
 
   // --- its actors
@@ -134,14 +135,14 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   /** Takes it whatever waits. */
   push(member: Member, item: unknown): void {
     member.waiting += 1
-    if (this.mail === undefined) this.mail = new MailQueue([member, item])
+    if (this.mail === undefined) this.mail = new MailQueue<Member>([member, item])
     else this.mail.push(member, item)
     if (this.status === "running") this.wake()
     else this.wait()
   }
 
   /** The asker waits anyway, so it lends its own stack: where nothing is before it, it is served at once. */
-  ask(ask: Ask, isFollowing: boolean): void {
+  ask(ask: Ask<Member>, isFollowing: boolean): void {
     const { member } = ask
     const { status } = this
     if (!this.isOpen || status === "stopped" || member.isRemoved) {
@@ -157,7 +158,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /** The asker has gone. Where its turn has not come, its place is free. */
-  giveUp(ask: Ask): void {
+  giveUp(ask: Ask<Member>): void {
     ask.resume = undefined
     ask.end(Exit.interrupt())
     if (ask.isStepped || !ask.isCounted) return
@@ -179,7 +180,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   /** A teller beyond the capacity; it waits through restarts. The answer ends its wait. */
   waitForRoom(member: Member, item: unknown, resume: () => void): () => void {
-    const leave = (this.the.room ??= new RoomQueue()).wait(member, {
+    const leave = (this.the.room ??= new RoomQueue<Member>()).wait(member, {
       item,
       taken: (ok) => {
         if (!ok) this.bury(member, item, "closed")
@@ -324,7 +325,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
 
   /** In front of what waits: member and message in pairs, oldest first. */
   private putBack(pairs: ReadonlyArray<unknown>): void {
-    ;(this.mail ??= new MailQueue([])).putBack(pairs)
+    ;(this.mail ??= new MailQueue<Member>([])).putBack(pairs)
   }
 
   private postpone(member: Member, item: unknown): void {
@@ -386,7 +387,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     }
   }
 
-  private answer(unit: ScopeUnit, ask: Ask): void {
+  private answer(unit: ScopeUnit, ask: Ask<Member>): void {
     if (unit.isRefused) {
       this.system.metrics.refused += 1
       ask.fail(unit.refused)

@@ -10,16 +10,8 @@
  */
 import type { Effect, Scope } from "effect"
 import type { Cause, Payload, Rune, Visibility } from "../event-log/Rune.ts"
-import type { ActorHandle } from "./ActorHandle.ts"
+import type { ActorHandle, Ref } from "./ActorHandle.ts"
 import type { Refused } from "./Refused.ts"
-
-/** Where messages of one type can be sent: a handle, or what `context.ref` answers. */
-export interface Ref<in M> {
-  /** `<stream>/<actor>` */
-  readonly address: string
-  /** Only names the type of its messages. */
-  readonly takes?: (message: M) => void
-}
 
 /** A message on its way to another actor: data, so that `decide` stays pure. */
 export interface Tell {
@@ -143,14 +135,6 @@ export interface Acting<S, M, E = unknown> {
   readonly state: S
   /** That rune. */
   readonly cause: Cause | null
-}
-
-/** What an ask is answered with where `decide` names no reply: durable by then. */
-export interface Committed<S> {
-  /** The newest rune that the message led to; 0 where it led to none. */
-  readonly eventId: number
-  readonly cause: Cause | null
-  readonly state: S
 }
 
 export interface EventSourcedActor<S, M, A = never, E = never, R = never> {

@@ -7,27 +7,36 @@
  * what a state is folded from is what is stored; it ends after `MAX_STEPS` steps. There is
  * one macrostep at a time on a thread, so one object serves all scopes of a system.
  */
-import type { Prepared } from "../event-log/Log.ts"
+import type { Log, Owner, Prepared } from "../event-log/Log.ts"
 import { type Cause, FORMAT, type Rune, type RuneDraft } from "../event-log/Rune.ts"
 import { RuneRefused } from "../event-log/EventLog.ts"
 import { Act } from "./ActionQueue.ts"
 import { actorStopped } from "./ActorError.ts"
-import type { System } from "./ActorSystem.ts"
-import type { CommitScope } from "./CommitScope.ts"
-import {
-  type Context,
-  type Decision,
-  type Draft,
-  type Following,
-  LATER,
-  type Ref,
-  Refuse
-} from "./EventSourcedActor.ts"
+import type { Ref } from "./ActorHandle.ts"
+import { type Context, type Decision, type Draft, type Following, LATER, Refuse } from "./EventSourcedActor.ts"
 import { Ask, Mail } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 import { compare, freeze } from "./PlainState.ts"
 import { plainRefusal, type Refused } from "./Refused.ts"
 import { added, ScopeUnit } from "./ScopeUnit.ts"
+
+/** What is stepped. */
+export interface Stepped extends Owner {
+  readonly stream: string
+  /** Throws where there is none of that name. */
+  member(name: string): Member
+  find(name: string): Member | undefined
+}
+
+/** What it needs of its system. */
+export interface Stepping {
+  readonly log: Log
+  readonly clock: { readonly currentTimeMillisUnsafe: () => number }
+  readonly isStrict: boolean
+  readonly putOff: { tokenOf(ask: Ask): number }
+  /** A message lost a race. */
+  stale(member: Member, message: unknown): void
+}
 
 /** Steps of one macrostep; one that takes more goes round in a circle. */
 export const MAX_STEPS = 1_000
@@ -48,8 +57,8 @@ export const refusalOf = (member: Member, message: unknown, why: Refused["why"])
   member.definition.refused?.(member.name, member.ahead, message, why) ?? plainRefusal(member.name, message, why)
 
 export class Macrostep implements Context {
-  private readonly system: System
-  private scope: CommitScope<never> = undefined as never
+  private readonly system: Stepping
+  private scope: Stepped = undefined as never
   private unit: ScopeUnit = undefined as never
   private inner: Array<Told> = []
   private steps = 0
@@ -67,7 +76,7 @@ export class Macrostep implements Context {
   readonly read = <T>(actor: string): T => this.scope.member(actor).ahead as T
   readonly has = (actor: string): boolean => this.scope.find(actor) !== undefined
 
-  constructor(system: System) {
+  constructor(system: Stepping) {
     this.system = system
   }
 
@@ -76,7 +85,7 @@ export class Macrostep implements Context {
   }
 
   /** Steps; undefined for a message that came too early. What it throws was undone. */
-  run(scope: CommitScope<never>, member: Member, item: unknown): ScopeUnit | undefined {
+  run(scope: Stepped, member: Member, item: unknown): ScopeUnit | undefined {
     const unit = new ScopeUnit(scope, member, item)
     const { log } = this.system
     const isMail = item instanceof Mail
@@ -256,7 +265,8 @@ export class Macrostep implements Context {
     if (tells !== undefined) {
       for (const told of tells) {
         const to = told.to as Member
-        if (to.scope === this.scope && !told.later) this.inner.push({ member: to, message: told.message, cause })
+        if ((to.scope as unknown) === this.scope && !told.later)
+          this.inner.push({ member: to, message: told.message, cause })
         else unit.outbox = added(unit.outbox, { tell: told, cause })
       }
     }

@@ -8,7 +8,21 @@
 import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
 import { actorStopped } from "./ActorError.ts"
-import type { Member } from "./Member.ts"
+
+/** Whose mail it is. */
+export interface Addressee {
+  readonly address: string
+  /** As stepped. */
+  readonly ahead: unknown
+  /** When it was started first, ms since the epoch. */
+  readonly began: number
+  readonly definition: {
+    readonly timers?: (
+      state: never,
+      began: number
+    ) => ReadonlyArray<{ readonly key: string; readonly since: number; readonly after: number }>
+  }
+}
 
 export class Mail {
   readonly message: unknown
@@ -26,7 +40,7 @@ export class Mail {
   }
 
   /** There is nothing to do any more. */
-  isVoid(_member: Member): boolean {
+  isVoid(_of: Addressee): boolean {
     return this.isGone
   }
 }
@@ -44,8 +58,8 @@ export class Due extends Mail {
     this.after = after
   }
 
-  override isVoid(member: Member): boolean {
-    const timers = member.definition.timers?.(member.ahead, member.began) ?? []
+  override isVoid({ ahead, began, definition }: Addressee): boolean {
+    const timers = definition.timers?.(ahead as never, began) ?? []
     return !timers.some(({ after, key, since }) => key === this.key && since === this.since && after === this.after)
   }
 }
@@ -59,8 +73,8 @@ export const Asking = Context.Reference<ReadonlyArray<Ask>>("agentd/event-actor/
 /** Whether a fiber performs an action: what it sends follows from mail that was taken, and is always taken. */
 export const Performing = Context.Reference<boolean>("agentd/event-actor/Performing", { defaultValue: () => false })
 
-export class Ask extends Mail {
-  readonly member: Member
+export class Ask<A extends Addressee = Addressee> extends Mail {
+  readonly member: A
   /** Asks that the asker works for, as far as they were put off. */
   readonly chain: ReadonlyArray<Ask>
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
@@ -74,13 +88,13 @@ export class Ask extends Mail {
   /** Takes it off the list of those that were put off. */
   forget: (() => void) | undefined = undefined
 
-  constructor(member: Member, message: unknown, cause: Cause | null, chain: ReadonlyArray<Ask>) {
+  constructor(member: A, message: unknown, cause: Cause | null, chain: ReadonlyArray<Ask>) {
     super(message, cause)
     this.member = member
     this.chain = chain
   }
 
-  override isVoid(_member: Member): boolean {
+  override isVoid(_of: Addressee): boolean {
     return this.exit !== undefined
   }
 
@@ -141,13 +155,13 @@ export class PutOffAsks {
   }
 
   /** Of another actor, or of none that waits: nothing happens. */
-  settle(member: Member, token: number, value: unknown): void {
+  settle(member: Addressee, token: number, value: unknown): void {
     const ask = this.asks.get(token)
     if (ask?.member === member) ask.succeed(value)
   }
 
   /** The members have stopped. */
-  stopped(members: ReadonlyArray<Member>): void {
+  stopped(members: ReadonlyArray<Addressee>): void {
     if (this.asks.size === 0) return
     for (const ask of this.asks.values()) {
       if (members.includes(ask.member)) ask.fail(actorStopped(ask.member.address, "stopped"))

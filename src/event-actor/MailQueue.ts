@@ -6,12 +6,12 @@
  * pile up.
  */
 import { Ask } from "./Mail.ts"
-import type { Member } from "./Member.ts"
 
 /** From here on the emptied front is given back, and void mail swept out. */
 const COMPACT_FROM = 2_048
 
-export class MailQueue {
+/** `M`: whose mail it is. */
+export class MailQueue<M> {
   /** Member and message, in pairs. */
   private back: Array<unknown>
   private first = 0
@@ -20,7 +20,7 @@ export class MailQueue {
   /** Asks that gave their place back while they wait here. */
   private voids = 0
   /** What `take` took last. */
-  member: Member = undefined as never
+  member: M = undefined as never
   item: unknown = undefined
 
   /** `pairs`: what waits from the start, member and message in turn; the queue's own from here on. */
@@ -32,7 +32,7 @@ export class MailQueue {
     return (this.back.length - this.first + this.front.length) / 2
   }
 
-  push(member: Member, item: unknown): void {
+  push(member: M, item: unknown): void {
     this.back.push(member, item)
   }
 
@@ -40,11 +40,11 @@ export class MailQueue {
   take(): void {
     const { back, front } = this
     if (front.length > 0) {
-      this.member = front.pop() as Member
+      this.member = front.pop() as M
       this.item = front.pop()
       return
     }
-    this.member = back[this.first] as Member
+    this.member = back[this.first] as M
     this.item = back[this.first + 1]
     back[this.first] = back[this.first + 1] = undefined
     this.first += 2
@@ -66,20 +66,20 @@ export class MailQueue {
   }
 
   /** Only what the test says yes to stays. */
-  private keep(test: (member: Member, item: unknown) => boolean): void {
+  private keep(test: (member: M, item: unknown) => boolean): void {
     const pairs = this.all()
     this.back = []
     this.front = []
     this.first = 0
     this.voids = 0
     for (let index = 0; index < pairs.length; index += 2) {
-      if (test(pairs[index] as Member, pairs[index + 1])) this.back.push(pairs[index], pairs[index + 1])
+      if (test(pairs[index] as M, pairs[index + 1])) this.back.push(pairs[index], pairs[index + 1])
     }
   }
 
   /** Takes out what is for these members. */
-  takeOut(isOne: (member: Member) => boolean): Array<readonly [Member, unknown]> {
-    const out: Array<readonly [Member, unknown]> = []
+  takeOut(isOne: (member: M) => boolean): Array<readonly [M, unknown]> {
+    const out: Array<readonly [M, unknown]> = []
     this.keep((member, item) => {
       if (!isOne(member)) return true
       out.push([member, item])

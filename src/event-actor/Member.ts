@@ -4,16 +4,32 @@
  */
 import { Cause, Effect, type Fiber } from "effect"
 import type { Cause as RuneCause } from "../event-log/Rune.ts"
-import { Activities } from "./Activities.ts"
-import type { ActorHandle, AskError } from "./ActorHandle.ts"
+import { Activities, type Active } from "./Activities.ts"
+import type { Committed, ActorHandle, AskError } from "./ActorHandle.ts"
 import { type ActorStopped, actorStopped, type MailboxFull, mailboxFull } from "./ActorError.ts"
-import type { CommitScope } from "./CommitScope.ts"
-import type { Committed, EventSourcedActor } from "./EventSourcedActor.ts"
-import { Ask, Asking, Mail, Performing } from "./Mail.ts"
-import { Timers } from "./Timers.ts"
+import type { EventSourcedActor } from "./EventSourcedActor.ts"
+import type { Reason } from "./DeadLetters.ts"
+import { Ask, Asking, type Due, Mail, Performing } from "./Mail.ts"
+import { type Time, Timers } from "./Timers.ts"
 
 // oxlint-disable-next-line no-explicit-any
 export type AnyActor = EventSourcedActor<any, any, any, any, any>
+
+/** What an actor needs of its scope. */
+export interface Home {
+  readonly stream: string
+  readonly isRunning: boolean
+  readonly isOpen: boolean
+  readonly incarnation: Active["scope"]["incarnation"]
+  readonly system: Time & Active["scope"]["system"] & { readonly capacity: number }
+  offer(member: Member, item: unknown, isFollowing: boolean): "taken" | "full" | "gone"
+  push(member: Member, item: unknown): void
+  waitForRoom(member: Member, item: unknown, resume: () => void): () => void
+  ask(ask: Ask<Member>, isFollowing: boolean): void
+  giveUp(ask: Ask<Member>): void
+  bury(member: Member, item: unknown, reason: Reason): void
+  crashed(cause: Cause.Cause<unknown>): void
+}
 
 /** What few actors have. */
 interface Beside {
@@ -23,7 +39,7 @@ interface Beside {
 
 // oxlint-disable-next-line no-explicit-any
 export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
-  readonly scope: CommitScope<never>
+  readonly scope: Home
   readonly name: string
   readonly definition: AnyActor
   /** As stepped: may be ahead of the log. */
@@ -36,7 +52,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
   isRemoved = false
   private beside: Beside | undefined = undefined
 
-  constructor(scope: CommitScope<never>, name: string, definition: AnyActor, state: S) {
+  constructor(scope: Home, name: string, definition: AnyActor, state: S) {
     this.scope = scope
     this.name = name
     this.definition = definition
@@ -93,6 +109,14 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     return taken === "taken"
   }
 
+  get stream(): string {
+    return this.scope.stream
+  }
+
+  push(due: Due): void {
+    this.scope.push(this as Member, due)
+  }
+
   /** When it was started first, ms since the epoch; 0 for an actor that never had a timer. */
   get began(): number {
     return this.beside?.timers.began ?? 0
@@ -104,7 +128,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     if (definition.timers === undefined && definition.activities === undefined) return
     if (!this.isRunning) return
     const { system } = this.scope
-    this.beside ??= { timers: new Timers(this as Member, system), activities: new Activities(this as Member) }
+    this.beside ??= { timers: new Timers(this, system), activities: new Activities(this) }
     try {
       const { activities, timers } = this.beside
       if (definition.timers !== undefined) timers.set(definition.timers(this.state, timers.began))
@@ -128,8 +152,8 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
 
   /** An actor of the same name has been removed, and its activities are not over. */
   takeOver(activities: Activities): void {
-    activities.handTo(this as Member)
-    this.beside = { timers: new Timers(this as Member, this.scope.system), activities }
+    activities.handTo(this)
+    this.beside = { timers: new Timers(this, this.scope.system), activities }
   }
 }
 

@@ -5,7 +5,6 @@
  * teller that is interrupted stands in no line; each is told once whether its message was
  * taken.
  */
-import type { Member } from "./Member.ts"
 
 export interface Waiter {
   readonly item: unknown
@@ -13,19 +12,20 @@ export interface Waiter {
   readonly taken: (ok: boolean) => void
 }
 
-export class RoomQueue {
-  private readonly lines = new Map<Member, Array<Waiter>>()
+/** `M`: whose mailbox it is. */
+export class RoomQueue<M> {
+  private readonly lines = new Map<M, Array<Waiter>>()
 
   get isEmpty(): boolean {
     return this.lines.size === 0
   }
 
-  get members(): ReadonlyArray<Member> {
+  get members(): ReadonlyArray<M> {
     return [...this.lines.keys()]
   }
 
   /** The answer ends the wait. */
-  wait(member: Member, waiter: Waiter): () => void {
+  wait(member: M, waiter: Waiter): () => void {
     const known = this.lines.get(member)
     if (known === undefined) this.lines.set(member, [waiter])
     else known.push(waiter)
@@ -39,7 +39,7 @@ export class RoomQueue {
   }
 
   /** As many as there is room for. */
-  admit(member: Member, hasRoom: () => boolean, take: (item: unknown) => void): void {
+  admit(member: M, hasRoom: () => boolean, take: (item: unknown) => void): void {
     const line = this.lines.get(member)
     if (line === undefined) return
     while (line.length > 0 && hasRoom()) {
@@ -51,7 +51,7 @@ export class RoomQueue {
   }
 
   /** There will be no room for these members. */
-  refuse(isOne: (member: Member) => boolean): void {
+  refuse(isOne: (member: M) => boolean): void {
     for (const member of this.members) {
       if (!isOne(member)) continue
       const line = this.lines.get(member)!

@@ -11,10 +11,17 @@
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
 import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
-import type { ScopeLife } from "./ScopeLife.ts"
+
+/** Whose incarnation it is. */
+export interface Incarnate {
+  readonly id: string
+  /** Its supervisor wants its end. */
+  stopped(incarnation: ScopeIncarnation): void
+  fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
+}
 
 export class ScopeIncarnation implements ChildHandle {
-  private readonly of: ScopeLife<unknown>
+  private readonly of: Incarnate
   private readonly by: Hold
   supervisedBy: Hold | undefined = undefined
   private life: Life | undefined = undefined
@@ -26,7 +33,7 @@ export class ScopeIncarnation implements ChildHandle {
   /** How it ended; reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined
 
-  constructor(of: ScopeLife<unknown>, by: Hold) {
+  constructor(of: Incarnate, by: Hold) {
     this.of = of
     this.by = by
   }

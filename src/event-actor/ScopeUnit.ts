@@ -2,10 +2,9 @@
  * ScopeUnit: one macrostep, from its first step until it is durable: the runes of all
  * actors that it moved, and what is due once they are on the disk.
  */
-import type { Unit } from "../event-log/Log.ts"
+import type { Owner, Unit } from "../event-log/Log.ts"
 import type { Cause, Rune } from "../event-log/Rune.ts"
 import type { Act } from "./ActionQueue.ts"
-import type { CommitScope } from "./CommitScope.ts"
 import type { Following, Tell } from "./EventSourcedActor.ts"
 import type { Mail } from "./Mail.ts"
 import type { Member } from "./Member.ts"
@@ -54,7 +53,7 @@ export const added = <A>(list: Array<A> | undefined, item: A): Array<A> => {
 }
 
 export class ScopeUnit implements Unit {
-  readonly owner: CommitScope<never>
+  readonly owner: Owner
   runes: ReadonlyArray<Rune> = NONE
   texts: ReadonlyArray<string> = NONE
   /** To whom the message from outside came that began it. */
@@ -78,7 +77,7 @@ export class ScopeUnit implements Unit {
   /** Whoever hears of it must wait until this id is durable. */
   behind = 0
 
-  constructor(owner: CommitScope<never>, member: Member, item: unknown) {
+  constructor(owner: Owner, member: Member, item: unknown) {
     this.owner = owner
     this.member = member
     this.item = item

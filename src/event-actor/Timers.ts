@@ -7,10 +7,23 @@
  * whole. A timer fires once for a deadline; its message is void once the state, as
  * stepped, no longer has that timer. A timer costs a fiber while it waits, none else.
  */
-import type { System } from "./ActorSystem.ts"
 import type { Timer } from "./EventSourcedActor.ts"
 import { Due } from "./Mail.ts"
-import type { Member } from "./Member.ts"
+
+/** Time, as the system has it. */
+export interface Time {
+  readonly clock: { readonly currentTimeMillisUnsafe: () => number }
+  readonly monotonic: () => number
+  /** Calls the task after so many ms; the answer cancels it. */
+  after(ms: number, task: () => void): () => void
+}
+
+/** Whose timers they are. */
+export interface Timed {
+  readonly stream: string
+  /** One of them is due. */
+  push(due: Due): void
+}
 
 interface Entry {
   readonly since: number
@@ -22,16 +35,16 @@ interface Entry {
 }
 
 export class Timers {
-  private readonly member: Member
-  private readonly system: System
+  private readonly of: Timed
+  private readonly time: Time
   private readonly entries = new Map<string, Entry>()
   /** When the actor was started first, ms since the epoch. */
   readonly began: number
 
-  constructor(member: Member, system: System) {
-    this.member = member
-    this.system = system
-    this.began = system.clock.currentTimeMillisUnsafe()
+  constructor(of: Timed, time: Time) {
+    this.of = of
+    this.time = time
+    this.began = time.clock.currentTimeMillisUnsafe()
   }
 
   /** These, and no others. */
@@ -69,22 +82,22 @@ export class Timers {
   /** The moment on the monotonic clock: as a timer that counts from it knows, else by the wall clock. */
   private beganAt(since: number): number {
     for (const entry of this.entries.values()) if (entry.since === since) return entry.began
-    const { clock, monotonic } = this.system
+    const { clock, monotonic } = this.time
     return monotonic() - Math.max(0, clock.currentTimeMillisUnsafe() - since)
   }
 
   private arm(timer: Timer<unknown>, entry: Entry): void {
     if (entry.after === Number.POSITIVE_INFINITY) return
-    const wait = entry.began + entry.after - this.system.monotonic()
+    const wait = entry.began + entry.after - this.time.monotonic()
     if (wait <= 0) return this.fire(timer, entry)
-    entry.cancel = this.system.after(Math.ceil(wait), () => this.fire(timer, entry))
+    entry.cancel = this.time.after(Math.ceil(wait), () => this.fire(timer, entry))
   }
 
   private fire({ after, key, message, seq, since }: Timer<unknown>, entry: Entry): void {
     entry.cancel = undefined
     entry.hasFired = true
-    const { member } = this
-    const cause = seq === undefined || seq === 0 ? null : { stream: member.scope.stream, seq }
-    member.scope.push(member, new Due(message, cause, key, since, after))
+    const { of } = this
+    const cause = seq === undefined || seq === 0 ? null : { stream: of.stream, seq }
+    of.push(new Due(message, cause, key, since, after))
   }
 }

@@ -9,8 +9,8 @@
  * so no question is posed and no task given out twice.
  */
 import { Clock, Effect, Fiber, Latch, type Scope, Semaphore, Stream } from "effect"
-import type { ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
-import { actor, type Committed, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
+import type { Committed, ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
+import { actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
 import { Refused, refused } from "../event-actor/Refused.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"

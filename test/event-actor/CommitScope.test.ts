@@ -1,4 +1,5 @@
 /** CommitScope: the semantics, corner by corner. */
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { assert, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { System } from "../../src/event-actor/ActorSystem.ts"
@@ -164,7 +165,7 @@ it("a circle within a macrostep ends at the bound, as a crash that is dead-lette
   )
   assert.match(String(letters[0]!.why), new RegExp(`${MAX_STEPS} steps`))
   assert.strictEqual(log.kept.length, 0)
-  assert.strictEqual(l.scope.status, "running")
+  assert.strictEqual((l.scope as CommitScope).status, "running")
 })
 
 it("it steps ahead of the log, and shows nothing of it", async () => {

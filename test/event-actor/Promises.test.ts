@@ -2,6 +2,7 @@
  * Promises: what actors promise whatever happens around them, each with the scenario in
  * which actors were seen to break it.
  */
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Cause, Context, Deferred, Effect, Exit, Fiber, References } from "effect"
 import { TestClock } from "effect/testing"
@@ -72,11 +73,11 @@ describe("mail", () => {
     const told = run(Effect.forEach(Array.from({ length: 20 }), () => member.tell(one), { concurrency: "unbounded" }))
     await quiet()
     assert.deepStrictEqual([member.waiting, letters.length], [4, 0])
-    new Restarter().startChild(member.scope)
+    new Restarter().startChild(member.scope as CommitScope)
     await told
     await quiet()
     assert.strictEqual(member.state, 20)
-    member.scope.close()
+    ;(member.scope as CommitScope).close()
     await run(member.tell(one))
     assert.deepStrictEqual(
       letters.map(({ reason }) => reason),
@@ -159,7 +160,7 @@ describe("mail", () => {
     const member = alone(system, crashing(), "unstarted")
     const tellers = Array.from({ length: 4 }, () => Effect.runFork(member.tell(one)))
     await run(Fiber.interrupt(tellers[2]!))
-    new Restarter().startChild(member.scope)
+    new Restarter().startChild(member.scope as CommitScope)
     await quiet()
     assert.deepStrictEqual([member.state, letters.length], [3, 0])
   })
@@ -365,7 +366,7 @@ describe("asks end", () => {
           }
         )
       const asking = [yield* reasonOf(first), yield* reasonOf(second)]
-      second.scope.close()
+      ;(second.scope as CommitScope).close()
       assert.strictEqual(yield* Fiber.join(asking[1]!), "stopped")
       yield* TestClock.adjust("1 minute")
       assert.strictEqual(yield* Fiber.join(asking[0]!), "unanswered")

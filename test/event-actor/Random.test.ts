@@ -8,6 +8,7 @@
  *
  * `SEEDS=3000 npx vitest run test/event-actor/Random.test.ts` for more lives, `SEED=17 SEEDS=1` for one.
  */
+import type { CommitScope } from "../../src/event-actor/CommitScope.ts"
 import { assert, it } from "@effect/vitest"
 import { Effect, type Fiber } from "effect"
 import { actor, later, type Tell, tell } from "../../src/event-actor/EventSourcedActor.ts"
@@ -155,8 +156,8 @@ const storm = async ({ log, scopes, supervisor }: World, dice: () => number, see
       log.break()
       failures += 1
     }
-    if (dice() < stops) supervisor.stopChild(all[Math.floor(dice() * all.length)]!.scope)
-    if (dice() < stops) supervisor.kill(all[Math.floor(dice() * all.length)]!.scope)
+    if (dice() < stops) supervisor.stopChild(all[Math.floor(dice() * all.length)]!.scope as CommitScope)
+    if (dice() < stops) supervisor.kill(all[Math.floor(dice() * all.length)]!.scope as CommitScope)
     startAgain({ scopes, supervisor })
     agree(scopes, log.kept, `seed ${seed}`)
   }
@@ -164,7 +165,10 @@ const storm = async ({ log, scopes, supervisor }: World, dice: () => number, see
 }
 
 const startAgain = ({ scopes, supervisor }: Pick<World, "scopes" | "supervisor">): void => {
-  for (const [{ scope } = assert.fail()] of scopes) if (scope.status === "stopped") supervisor.startChild(scope)
+  for (const [{ scope } = assert.fail()] of scopes) {
+    const it = scope as CommitScope
+    if (it.status === "stopped") supervisor.startChild(it)
+  }
 }
 
 const rest = async (one: World): Promise<void> => {
