@@ -299,7 +299,9 @@ export const make = Effect.gen(function* () {
     const { toLife, toTurn, toWorker, turn, worker } = siblings
     const moves = new Moves(agent, state, context)
     const turnId = turn.data.turnId ?? ""
-    const isOpen = turn.state !== "idle" && turn.entered > recoveredTo && worker.now?.data.runId === runId
+    // a worker whose grace is over knows a killed run no more; the turn that is being stopped is still its
+    const isIts = worker.now?.data.runId === runId || turn.state === "interrupted"
+    const isOpen = turn.state !== "idle" && turn.entered > recoveredTo && isIts
     if (isOpen && !endAll(moves, turnId, "unknown", "no result came")) return more(moves, message, context)
     return decided(moves, [
       ...told(moves, siblings),

@@ -237,7 +237,9 @@ export const lives: ReadonlyArray<Life> = [
       yield* one.send()
       yield* one.working(0)
       yield* one.send("now", "urgent")
-      yield* one.worker("BuildingPrompt")
+      // killed, it takes its turn with it, and the next run hears what is urgent
+      yield* one.world.over()
+      yield* one.working(1)
     })
   },
   {
