@@ -69,8 +69,8 @@ export const faults: ReadonlyArray<Fault> = [
   {
     what: "what comes back goes behind what waits",
     file: "CommitScope.ts",
-    from: ";(this.mail ??= new MailQueue([])).putBack(pairs)",
-    to: "for (let n = 0; n < pairs.length; n += 2) (this.mail ??= new MailQueue([])).push(pairs[n], pairs[n + 1])"
+    from: ";(this.mail ??= new MailQueue<Member>([])).putBack(pairs)",
+    to: "for (let n = 0; n < pairs.length; n += 2) (this.mail ??= new MailQueue<Member>([])).push(pairs[n], pairs[n + 1])"
   },
   {
     what: "postponed mail does not come back",
