@@ -1,5 +1,5 @@
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Schema, Scope, Stream } from "effect"
+import { Deferred, Effect, Exit, Fiber, FileSystem, Schema, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { endOf } from "../../src/backends/model/ModelEnd.ts"
@@ -38,6 +38,39 @@ describe.each(Stand.dialects)("%s", (dialect) => {
         assert.deepStrictEqual(Stand.heard(asked[0]!), ["user: do it"])
         assert.strictEqual(asked[0]!.body.stream, true)
         assert.isUndefined(asked[0]!.headers["traceparent"], "whose request it is concerns nobody else")
+      })
+    )
+
+    it.effect("what the last answer cost comes with the turn's end, so no budget cuts off what is done", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Stand.provider(dialect, [{ calls: [call("a", "echo")] }, { text: ["Done."] }])
+        const files = yield* FileSystem.FileSystem
+        // the end waits for the session's file
+        const slow = {
+          ...files,
+          open: (name: string, options?: Parameters<typeof files.open>[1]) =>
+            Effect.map(files.open(name, options), (file) => ({
+              ...file,
+              writeAll: (bytes: Uint8Array) => Effect.delay(file.writeAll(bytes), 30)
+            }))
+        }
+        const run = yield* Effect.provideService(
+          Stand.start(dialect, url, { tools: [echo], sessions: yield* Stand.folder }),
+          FileSystem.FileSystem,
+          slow
+        )
+        const batches: Array<ReadonlyArray<string>> = []
+        yield* Stream.runForEachArray(run.events, (events) => {
+          batches.push(tags(events))
+          return Effect.forEach(
+            events,
+            (event) => Effect.andThen(Stand.allow(event, run), Stand.endAfterTurn(event, run)),
+            { discard: true }
+          )
+        })
+        const last = batches.find((batch) => batch.includes("TurnCompleted"))
+        assert.deepStrictEqual(last?.slice(-2), ["Usage", "TurnCompleted"])
+        assert.strictEqual(batches.flat().filter((tag) => tag === "Usage").length, 2, "each answer once")
       })
     )
 
@@ -506,12 +539,14 @@ layer(Stand.layer, { excludeTestServices: true })("ModelBackend", (it) => {
   it.effect("a denial that ends the turn is told as a denial first", () =>
     Effect.gen(function* () {
       const { asked, url } = yield* Stand.provider(dialect, [{ calls: [call("a", "echo"), call("b", "echo")] }])
-      const all = yield* Effect.flatMap(Stand.start(dialect, url, { tools: [echo] }), (run) =>
-        Stand.watch(run, Stand.endAfterTurn, (event) =>
-          event._tag === "ApprovalRequested" && event.callId === "a"
-            ? run.answer("a", { behavior: "deny", message: "stop", interrupt: true })
-            : Effect.void
-        )
+      const all = yield* Effect.flatMap(
+        Stand.start(dialect, url, { tools: [echo], sessions: yield* Stand.folder }),
+        (run) =>
+          Stand.watch(run, Stand.endAfterTurn, (event) =>
+            event._tag === "ApprovalRequested" && event.callId === "a"
+              ? run.answer("a", { behavior: "deny", message: "stop", interrupt: true })
+              : Effect.void
+          )
       )
       assert.deepStrictEqual(
         results(all).map(([id, status]) => [id, status]),

@@ -119,8 +119,14 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 
+/** Tokens. */
+export interface Spent {
+  readonly inputTokens: number
+  readonly outputTokens: number
+}
+
 /** What a prompt's answer says was spent on it: the agents that tell count anew with each, whatever drafts say. */
-export const usageOf = (result: unknown): { readonly inputTokens: number; readonly outputTokens: number } => {
+export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
   const told = read(TurnUsage, usage)
   if (told !== undefined) {

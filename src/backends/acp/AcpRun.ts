@@ -151,7 +151,7 @@ class AcpRun {
         }
       }),
       Effect.matchEffect({
-        onFailure: this.fail,
+        onFailure: (fault) => this.fail(fault),
         onSuccess: (session) => {
           this.session = session
           const { sessionId } = session
@@ -184,16 +184,18 @@ class AcpRun {
       if (this.cancelled) return this.turnEnded({ _tag: "Interrupted" })
       return this.fail(AcpFault.ofRefusal(answer.refusal, "the prompt", agent))
     }
-    const usage = this.tell(() => this.updates.usage(Messages.usageOf(answer.result)))
+    const usage = Messages.usageOf(answer.result)
     const reason = Messages.read(Messages.PromptAnswer, answer.result)?.stopReason ?? "end_turn"
     const fault = AcpFault.ofStopReason(reason, agent)
-    if (fault !== undefined) return Effect.andThen(usage, this.fail(fault))
-    return Effect.andThen(usage, this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }))
+    if (fault !== undefined) return this.fail(fault, usage)
+    return this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }, usage)
   }
 
-  private turnEnded(end: End): Effect.Effect<void> {
+  /** Told with what it cost, lest a budget cuts off what is done. */
+  private turnEnded(end: End, usage?: Messages.Spent): Effect.Effect<void> {
     return this.tell(() => {
-      const events = this.updates.finish(end)
+      const cost = usage === undefined ? [] : this.updates.usage(usage)
+      const events = [...cost, ...this.updates.finish(end)]
       this.cancelled = false
       this.permissions.dismiss()
       Deferred.doneUnsafe(this.over, Effect.void)
@@ -202,10 +204,11 @@ class AcpRun {
   }
 
   /** The run ends for this, the turn first. */
-  private readonly fail = ({ errorType, message, outcome, retry }: AcpFault.Fault): Effect.Effect<void> =>
+  private readonly fail = (fault: AcpFault.Fault, usage?: Messages.Spent): Effect.Effect<void> =>
     Effect.suspend(() => {
+      const { errorType, message, outcome, retry } = fault
       this.verdict ??= outcome
-      return Effect.andThen(this.turnEnded({ _tag: "Failed", errorType, message, retry }), this.stop)
+      return Effect.andThen(this.turnEnded({ _tag: "Failed", errorType, message, retry }, usage), this.stop)
     })
 
   private updated(params: unknown): Effect.Effect<void> {

@@ -3,8 +3,8 @@
  *
  * Guarantees: what may succeed later is asked again, at most `retries` times, after a wait that
  * grows and is capped, or as long as the provider says where that is short; each time a notice
- * says so; text that was told is not told twice; what was spent is told, for a request that
- * broke off or was interrupted, too.
+ * says so; text that was told is not told twice; what was spent is answered with it, and told
+ * at once for a request that broke off or was interrupted.
  */
 import { Duration, Effect, Schedule, Stream } from "effect"
 import type * as Config from "../../config/BackendConfig.ts"
@@ -13,7 +13,12 @@ import { type ModelRequest, passes, type Provider, type ProviderError, type Prov
 import { HistoryReplay, type Told } from "../HistoryReplay.ts"
 import * as Backoff from "../../supervision/Backoff.ts"
 
-export type Answer = Extract<ProviderEvent, { _tag: "Answer" }>
+type Said = Extract<ProviderEvent, { _tag: "Answer" }>
+
+/** An answer, and what it cost, which its taker tells. */
+export interface Answer extends Said {
+  readonly usage: ReadonlyArray<RunEvent>
+}
 
 export interface AskOptions {
   readonly provider: Provider
@@ -57,12 +62,12 @@ export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> =
   const { provider, request, price, emit, retelling } = options
   const once = Effect.suspend(() => {
     const spent = { input: 0, output: 0, priced: 0 }
-    let answer: Answer | undefined
-    const usage = Effect.suspend(() => {
-      if (spent.input === 0 && spent.output === 0) return Effect.void
+    let answer: Said | undefined
+    const usage = (): ReadonlyArray<RunEvent> => {
+      if (spent.input === 0 && spent.output === 0) return []
       const usd = price === undefined ? undefined : (spent.priced * price.input + spent.output * price.output) / 1e6
-      return emit({ _tag: "Usage", inputTokens: spent.input, outputTokens: spent.output, usd })
-    })
+      return [{ _tag: "Usage", inputTokens: spent.input, outputTokens: spent.output, usd }]
+    }
     const tell = (all: ReadonlyArray<Told>) => Effect.forEach(all, (told) => emit(eventOf(told)), { discard: true })
     retelling.again()
     return Stream.runForEach(provider.ask(request), (event) => {
@@ -80,9 +85,11 @@ export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> =
       }
     }).pipe(
       Effect.flatMap(() =>
-        answer === undefined ? Effect.die(new Error("a provider ended without an answer")) : Effect.succeed(answer)
+        answer === undefined
+          ? Effect.die(new Error("a provider ended without an answer"))
+          : Effect.succeed({ ...answer, usage: usage() })
       ),
-      Effect.onExit(() => usage)
+      Effect.onError(() => Effect.forEach(usage(), emit, { discard: true }))
     )
   })
   return Effect.retry(once, schedule(options))

@@ -116,8 +116,11 @@ const told = (turnId: string, end: TurnEnd): RunEvent => {
   }
 }
 
+/** What is told of by one call is heard together. */
+type EmitAll = (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
+
 /** Takes one turn after the other, until it is ended or one of them ends it. */
-const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnInput, emit: Emit) {
+const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnInput, emitAll: EmitAll) {
   // one at most: the next is taken when the one before has ended
   const turns = yield* Queue.bounded<ModelTurn, Cause.Done>(1)
   let active: ModelTurn | undefined
@@ -149,7 +152,7 @@ const conduct = Effect.fnUntraced(function* (options: TurnOptions, first: TurnIn
           ? { _tag: "Error", detail: over }
           : { _tag: "Success" }
     if (end._tag === "Failed" && end.fatal) yield* stop("a turn has failed")
-    yield* emit(told(turn.turnId, end))
+    yield* emitAll([...turn.takeOwed(), told(turn.turnId, end)])
   })
   const send = (input: TurnInput) =>
     Effect.suspend(() => {
@@ -175,10 +178,11 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   // registered first, hence the scope's last act: whoever still reads sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
+  const emitAll: EmitAll = (events) => Effect.asVoid(Queue.offerAll(queue, events))
   const emit: Emit = (event) => Effect.asVoid(Queue.offer(queue, event))
   const scope = yield* Scope.fork(yield* Effect.scope)
   const { options, notices } = yield* Scope.provide(engine(config, host, spec, toolbox, emit), scope)
-  const conductor = yield* conduct(options, { turnId: spec.turnId, text: spec.prompt }, emit)
+  const conductor = yield* conduct(options, { turnId: spec.turnId, text: spec.prompt }, emitAll)
 
   const whole = Effect.gen(function* () {
     yield* emit({ _tag: "Started", sessionId: options.session.id })

@@ -72,6 +72,8 @@ export class ModelTurn {
   private coming = false
   /** Whether calls of the history wait for their results. */
   private open = false
+  /** What the answer cost that came last. */
+  private owed: ReadonlyArray<RunEvent> = []
 
   constructor(options: TurnOptions, { turnId, text }: TurnInput) {
     const history = options.session.history()
@@ -86,6 +88,13 @@ export class ModelTurn {
   /** Ends it at the next safe boundary. */
   get interrupt(): Effect.Effect<void> {
     return Effect.asVoid(Deferred.succeed(this.interrupted, undefined))
+  }
+
+  /** What was spent and is not told yet: it goes with the turn's end, lest a budget cuts off what is done. */
+  takeOwed(): ReadonlyArray<RunEvent> {
+    const { owed } = this
+    this.owed = []
+    return owed
   }
 
   /** From its start, which it tells, to its end, which the caller tells. */
@@ -134,6 +143,7 @@ export class ModelTurn {
     const { emit, tools } = this.options
     return Effect.gen({ self: this }, function* () {
       const answer = yield* this.request
+      this.owed = answer.usage
       const parts = distinct(answer.parts, this.taken)
       const held = answer.stop === "refusal" || answer.stop === "filter"
       const asked = held ? [] : parts.flatMap((part) => (part.type === "call" ? [part] : []))
@@ -159,6 +169,7 @@ export class ModelTurn {
         this.coming = false
         if (planned.length === 0) return
         this.open = true
+        yield* Effect.forEach(this.takeOwed(), this.options.emit, { discard: true })
         yield* this.calls.begin(planned)
       })
     )
