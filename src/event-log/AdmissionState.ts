@@ -4,6 +4,9 @@
  *
  * The state of a stream is one immutable object; an append that is not durable yet
  * keeps the objects that it replaced, so that a failed append puts them back.
+ *
+ * A stream that was there when the log was opened has its guard's states when it is read:
+ * up to then it takes only runes that no invariant looks at.
  */
 import { RuneRefused } from "./EventLog.ts"
 import type { InvariantGuard, States } from "./InvariantGuard.ts"
@@ -18,11 +21,16 @@ export interface Stop {
   readonly message: string
 }
 
+/** The guard's states of a stream that nobody has read yet: set once, for all states of the stream that hold it. */
+export class UnreadGuard {
+  states: States | undefined = undefined
+}
+
 export interface StreamState {
   /** Given last. */
   readonly seq: number
   readonly isSealed: boolean
-  readonly guard: States
+  readonly guard: States | UnreadGuard
 }
 
 const SEALED: Stop = { rule: "sealed", message: "the conversation is closed, and its stream is sealed" }
@@ -99,9 +107,15 @@ export class AdmissionState {
     return !this.halted.has(stream) && !this.isSealed(stream)
   }
 
-  /** The guard's state of a stream, as stepped. */
-  guardOf(stream: string): States {
-    return this.streams.get(stream)?.guard ?? this.guard.initial
+  /** The guard's states of a stream, as stepped; undefined where it is to be read first. */
+  guardOf(stream: string): States | undefined {
+    return this.statesOf(this.streams.get(stream))
+  }
+
+  /** The guard's states of a stream that is read up to its newest rune. Whoever comes second is too late. */
+  restoreGuard(stream: string, states: States): void {
+    const guard = this.streams.get(stream)?.guard
+    if (guard instanceof UnreadGuard) guard.states ??= states
   }
 
   /** Nothing is appended to the stream from here on. */
@@ -172,7 +186,7 @@ export class AdmissionState {
     const state = moves.get(stream) ?? this.streams.get(stream)
     const stop = this.halted.get(stream) ?? (state?.isSealed === true ? SEALED : undefined)
     if (stop !== undefined) return refuse(rune, stop.rule, stop.message)
-    const violation = this.guard.check(state?.guard ?? this.guard.initial, rune)
+    const violation = this.guard.sees(rune.kind) ? this.guard.check(this.read(state, rune), rune) : undefined
     if (violation !== undefined) return refuse(rune, violation.rule, violation.message)
     this.move(rune, state, moves)
     return undefined
@@ -180,13 +194,27 @@ export class AdmissionState {
 
   private move(rune: Rune, state: StreamState | undefined, moves: Moves): void {
     const isSealed = this.kinds.get(rune.kind)?.seals === true
+    // nothing of a sealed stream is open any more
+    const guard = isSealed ? this.guard.initial : this.guarded(rune, state)
+    moves.set(rune.stream, { seq: rune.seq, isSealed, guard })
+  }
+
+  private guarded(rune: Rune, state: StreamState | undefined): StreamState["guard"] {
+    return this.guard.sees(rune.kind)
+      ? this.guard.apply(this.read(state, rune), rune)
+      : (state?.guard ?? this.guard.initial)
+  }
+
+  private statesOf(state: StreamState | undefined): States | undefined {
     const guard = state?.guard ?? this.guard.initial
-    moves.set(rune.stream, {
-      seq: rune.seq,
-      isSealed,
-      // nothing of a sealed stream is open any more
-      guard: isSealed ? this.guard.initial : this.guard.apply(guard, rune)
-    })
+    return guard instanceof UnreadGuard ? guard.states : guard
+  }
+
+  /** To write to a stream that was not recovered is a bug of the caller. */
+  private read(state: StreamState | undefined, { kind, stream }: Rune): States {
+    const states = this.statesOf(state)
+    if (states === undefined) throw new Error(`${kind} comes before ${stream} was read: recover it first`)
+    return states
   }
 
   private movesOf(unit: Unit): Moves {

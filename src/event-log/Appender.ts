@@ -3,7 +3,7 @@
  * its caller waits until the unit is durable. Lazy drafts ride along, and nothing waits
  * for them.
  *
- * Guarantees: the runes of one append become durable together or not at all, in the order
+ * Guarantees: a stream of the last run is read before what an invariant looks at is appended to it; the runes of one append become durable together or not at all, in the order
  * of the calls; an append that stood behind one that failed is appended again; an
  * interrupted caller's append is still carried out. What waits is bounded.
  */
@@ -25,6 +25,13 @@ export interface Options {
 }
 
 export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, maxLazy: 4096 }
+
+export interface Parts {
+  readonly log: AdmittingLog
+  readonly failure: () => StorageError | undefined
+  /** Reads a stream of which the guard knows nothing yet. */
+  readonly read: (stream: string) => Effect.Effect<void, StorageError>
+}
 
 type Answer = Deferred.Deferred<ReadonlyArray<Rune>, StorageError | RuneRefused>
 
@@ -51,6 +58,7 @@ export class Appender implements Owner {
   private readonly rules: Rules
   private readonly options: Options
   private readonly failure: () => StorageError | undefined
+  private readonly read: (stream: string) => Effect.Effect<void, StorageError>
   private readonly lazies: LazyBuffer
   /** Appends to a log without a disk, until its writer's turn. */
   private readonly turns: Queue.Queue<() => void>
@@ -61,11 +69,13 @@ export class Appender implements Owner {
   private isPlanned = false
   private isClosed = false
 
-  constructor(log: AdmittingLog, rules: Rules, options: Options, failure: () => StorageError | undefined) {
+  constructor(parts: Parts, rules: Rules, options: Options) {
+    const { failure, log, read } = parts
     this.log = log
     this.rules = rules
     this.options = options
     this.failure = failure
+    this.read = read
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
     this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
   }
@@ -79,6 +89,8 @@ export class Appender implements Owner {
       if (drafts.length === 0) return Effect.succeed([])
       const prepared = this.log.drafts.prepareAll(drafts)
       if (prepared instanceof RuneRefused) return Effect.fail(prepared)
+      const unread = this.unread(drafts)
+      if (unread !== undefined) return Effect.andThen(this.read(unread), this.append(drafts))
       return this.ahead < this.options.maxWaiting
         ? this.enter(drafts, prepared)
         : Effect.andThen(this.room.await, this.append(drafts))
@@ -139,6 +151,12 @@ export class Appender implements Owner {
   }
 
   rest(): void {}
+
+  private unread(drafts: ReadonlyArray<RuneDraft>): string | undefined {
+    const { admission } = this.log
+    return drafts.find(({ kind, stream }) => admission.guard.sees(kind) && admission.guardOf(stream) === undefined)
+      ?.stream
+  }
 
   // --- units
 

@@ -5,7 +5,8 @@
  * The state is immutable, so that runes that were not committed leave no trace, and
  * one for each stream, so that a sealed stream takes no memory. Pure.
  */
-import { type Payload, type Rune } from "./Rune.ts"
+import type { Payload, Rune } from "./Rune.ts"
+import type { StreamFold } from "./StreamFold.ts"
 
 /** What a checker sees of a rune. */
 export interface Seen {
@@ -54,6 +55,11 @@ export class InvariantGuard {
     this.kinds = [...this.interested.keys()]
   }
 
+  /** Whether a checker looks at the kind. */
+  sees(kind: string): boolean {
+    return this.interested.has(kind)
+  }
+
   check(states: States, rune: Seen): Violation | undefined {
     for (const index of this.interested.get(rune.kind) ?? []) {
       const violation = this.checkers[index]!.check(states[index], rune)
@@ -71,6 +77,14 @@ export class InvariantGuard {
     return next
   }
 }
+
+/** The guard over one stream. */
+export const foldOf = (guard: InvariantGuard): StreamFold<States> => ({
+  name: "guard",
+  version: 1,
+  initial: guard.initial,
+  apply: (states, rune) => guard.apply(states, rune)
+})
 
 /** Of a program without invariants. */
 export const none = (): InvariantGuard => new InvariantGuard([])

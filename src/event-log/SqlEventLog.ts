@@ -1,21 +1,21 @@
 /**
  * SqlEventLog: the log in an SQLite file.
  *
- * Opening it brings the schema up to date, and restores what appends are held against:
- * each stream's newest rune, and the guard's state from its snapshot and the runes after
- * it. The newest runes' chains are checked, and a stream whose chain does not hold is
- * halted. What is wrong with the file is said in a StorageError with a remedy.
+ * Opening it brings the schema up to date, and restores each stream's newest rune; the
+ * guard's states of a stream are read with the stream. The newest runes' chains are checked,
+ * and a stream whose chain does not hold is halted. What is wrong with the file is said in a
+ * StorageError with a remedy.
  */
 import { Context, Duration, Effect, Layer, type Scope } from "effect"
 import type { SqlClient, SqlError } from "effect/sql"
 import { Reactivity } from "effect/reactivity"
 import { closeSync, mkdirSync, openSync } from "node:fs"
 import { dirname, join } from "node:path"
-import { AdmissionState, type StreamState } from "./AdmissionState.ts"
+import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
 import { FOLDER } from "./Archive.ts"
 import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
 import { EventLog, StorageError } from "./EventLog.ts"
-import type { States } from "./InvariantGuard.ts"
+import { foldOf } from "./InvariantGuard.ts"
 import { Log } from "./Log.ts"
 import type { LogReader } from "./LogReader.ts"
 import { LogRules, type Rules } from "./LogRules.ts"
@@ -87,14 +87,6 @@ const positionsIn =
       Effect.orElseSucceed(() => undefined)
     )
 
-/** The guard over one stream, as a fold of it. */
-const guardFold = ({ guard }: Rules): StreamFold<States> => ({
-  name: "guard",
-  version: 1,
-  initial: guard.initial,
-  apply: (states, rune) => guard.apply(states, rune)
-})
-
 /** The archived streams, as a fold of the home stream. */
 const archivesFold = ({ archives }: Rules): StreamFold<ReadonlyArray<string>> => ({
   name: "archives",
@@ -121,20 +113,14 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
   let archived: ReadonlyArray<string> = []
   for (const [stream, head] of opened.heads) {
     newest.set(stream, head.eventId)
-    let states = guard.initial
-    if (!head.isSealed && head.guarded > 0) {
-      const fold = guardFold(rules)
-      const found = (yield* recover(source, { stream, newest: head.guarded }, { fold })).fold
-      states = found.state
-      if (found.read >= WORTH_KEEPING) worth.push(snapshotOf(stream, fold, states, found.eventId))
-    }
     if (stream === home) {
       const fold = archivesFold(rules)
       const found = (yield* recover(source, { stream, newest: head.eventId }, { fold })).fold
       archived = found.state
       if (found.read >= WORTH_KEEPING) worth.push(snapshotOf(stream, fold, archived, found.eventId))
     }
-    streams.set(stream, { seq: head.seq, isSealed: head.isSealed, guard: states })
+    const { guarded, isSealed, seq } = head
+    streams.set(stream, { seq, isSealed, guard: isSealed || guarded === 0 ? guard.initial : new UnreadGuard() })
   }
   const admission = new AdmissionState({ guard, kinds, head: opened.head, streams })
   for (const { eventId, message, rule, stream } of opened.problems) {
@@ -158,12 +144,12 @@ const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored
   /** Guarded runes since the guard was kept, and the newest of them. */
   const changed = new Map<string, { count: number; eventId: number }>()
   let isHomeChanged = false
-  const fold = guardFold(rules)
+  const fold = foldOf(rules.guard)
   const keep = (stream: string, eventId: number) => {
     changed.delete(stream)
     const { guard } = rules
     const states = log.admission.guardOf(stream)
-    if (states !== guard.initial) log.keep(snapshotOf(stream, fold, states, eventId))
+    if (states !== undefined && states !== guard.initial) log.keep(snapshotOf(stream, fold, states, eventId))
   }
   log.watch({
     landed: (units) => {

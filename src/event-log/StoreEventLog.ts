@@ -3,10 +3,12 @@
  * log, what is read comes in pages, a subscription is both.
  */
 import { Effect, Fiber, Semaphore, Stream } from "effect"
+import type { AdmissionState } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
 import { EventLog, RuneRefused, type Selection, StorageError, type StreamHead } from "./EventLog.ts"
+import { foldOf } from "./InvariantGuard.ts"
 import { type Archives, LogQueries } from "./LogQueries.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
@@ -14,7 +16,7 @@ import { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import { SnapshotKeeper } from "./SnapshotKeeper.ts"
-import { snapshotOf, type StreamFold } from "./StreamFold.ts"
+import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./StreamFold.ts"
 import type { Snapshots } from "./StreamReader.ts"
 import { type Positions, Subscribers } from "./Subscribers.ts"
 import type { Walk } from "./Verify.ts"
@@ -97,9 +99,29 @@ const follow = (
   })
 }
 
+/** No name of a fold: features' are words. */
+const ITS_GUARD = "<guard>"
+
+/** Whoever reads a stream first has the guard's states of it made in the same pass. */
+const recoveringGuard = (
+  admission: AdmissionState,
+  recover: EventLog["Service"]["recover"]
+): EventLog["Service"]["recover"] => {
+  const guard = foldOf(admission.guard)
+  return <F extends Folds>(stream: string, folds: F) =>
+    Effect.suspend(() => {
+      if (admission.guardOf(stream) !== undefined) return recover(stream, folds)
+      return Effect.map(recover(stream, { ...folds, [ITS_GUARD]: guard }), (all) => {
+        const read = all as RecoveredAll<F> & RecoveredAll<{ readonly [ITS_GUARD]: typeof guard }>
+        admission.restoreGuard(stream, read[ITS_GUARD].state)
+        return read
+      })
+    })
+}
+
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
   const { failed, failure, keep, log, newest, reader, settled } = of
-  const appender = new Appender(log, rules, options, failure)
+  const appender = new Appender({ log, failure, read: (stream) => Effect.asVoid(recover(stream, {})) }, rules, options)
   const recent = new RecentEvents(log.head)
   if (log.flight === undefined) yield* Effect.forkScoped(appender.run)
   const clock = yield* Effect.clockWith(Effect.succeed)
@@ -115,6 +137,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     newestOf: (stream) => newest.get(stream) ?? 0,
     streams: newest.keys()
   })
+  const recover = recoveringGuard(log.admission, queries.reads.recover)
   const keeper = new SnapshotKeeper(queries.streams)
   follow(of, { recent, appender, keeper, now: () => clock.currentTimeMillisUnsafe() })
   const keeping = yield* Effect.forkScoped(keeper.run)
@@ -135,6 +158,7 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
   )
   return EventLog.of({
     ...queries.reads,
+    recover,
     append: appender.append,
     appendLazy: appender.appendLazy,
     subscribe,

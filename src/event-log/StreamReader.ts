@@ -240,9 +240,11 @@ export class StreamReader {
       )
       const states: Array<readonly [key: string, state: Recovered<unknown>]> = []
       for (const [key, fold] of entries) {
-        const one = this.taken(stream, fold) ?? (yield* begin(this.of, stream, fold))
+        const ready = this.taken(stream, fold)
+        const one = ready ?? (yield* begin(this.of, stream, fold))
         if (one.thrown === undefined) yield* goOn(this.of, yield* this.at(stream), [one])
         if (one.thrown !== undefined) return yield* thrownBy(one, stream)
+        if (ready === undefined) yield* this.keep(stream, one)
         states.push([key, one.at])
       }
       return Object.fromEntries(states) as RecoveredAll<F>
@@ -300,24 +302,29 @@ export class StreamReader {
   private readonly keepAll = Effect.fnUntraced(
     { self: this },
     function* (this: StreamReader, stream: string, all: ReadonlyArray<Progress>) {
-      let largest = 0
-      for (const one of all) {
-        const { at, fold, thrown } = one
-        if (thrown !== undefined || at.read < WORTH_KEEPING) continue
-        const { eventId } = at
-        const { name, version } = fold
-        const state = yield* Effect.catchDefect(bytesOf(one), (cause) =>
-          Effect.as(Effect.logError(`no snapshot of the ${name} of ${stream} can be kept`, cause), undefined)
-        )
-        if (state === undefined) {
-          yield* Effect.logInfo(`the ${name} of ${stream} have no snapshot at rune ${eventId}: the next start reads on`)
-          continue
-        }
-        largest = Math.max(largest, state.length)
-        this.of.keep({ stream, name, version, eventId, state })
-      }
-      if (largest > LARGE) this.large.add(stream)
+      const sizes = yield* Effect.forEach(all, (one) => this.keep(stream, one))
+      if (sizes.some((size) => size > LARGE)) this.large.add(stream)
       else this.large.delete(stream)
+    }
+  )
+
+  /** Where it is worth it. Bytes of the snapshot. */
+  private readonly keep = Effect.fnUntraced(
+    { self: this },
+    function* (this: StreamReader, stream: string, one: Progress) {
+      const { at, fold, thrown } = one
+      if (thrown !== undefined || at.read < WORTH_KEEPING) return 0
+      const { eventId } = at
+      const { name, version } = fold
+      const state = yield* Effect.catchDefect(bytesOf(one), (cause) =>
+        Effect.as(Effect.logError(`no snapshot of the ${name} of ${stream} can be kept`, cause), undefined)
+      )
+      if (state === undefined) {
+        yield* Effect.logInfo(`the ${name} of ${stream} have no snapshot at rune ${eventId}: the next start reads on`)
+        return 0
+      }
+      this.of.keep({ stream, name, version, eventId, state })
+      return state.length
     }
   )
 

@@ -8,6 +8,7 @@ import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 import * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import type { StreamFold } from "../../src/event-log/StreamFold.ts"
 import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
 import * as StoreReads from "../support/StoreReads.ts"
 import { force, meddle, note, storeFile, withLog } from "./Disk.ts"
@@ -182,7 +183,7 @@ describe("Guard", () => {
     }).pipe(Effect.provide(layerMemory))
   )
 
-  it.live("an opening that has read much keeps the guard's state: the next one does not read it again", () =>
+  it.live("whoever has read much of a stream keeps the guard's state: the next start does not read it again", () =>
     Effect.gen(function* () {
       const file = yield* storeFile
       const turns = Array.from({ length: 100 }, (_, n) => [turn.started(`t${n}`), turn.completed(`t${n}`)])
@@ -196,6 +197,46 @@ describe("Guard", () => {
         expect(yield* opened).toMatchObject({ rule: "INV-TURN-ORDER" })
         expect(reads.runes.length).toBeLessThanOrEqual(runes + 2)
       }
+    })
+  )
+
+  it.live("an opening reads no stream: one is read when what an invariant looks at is to be appended to it", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withLog({ file }, (log) =>
+        Effect.andThen(log.append([turn.started("t1"), note("a", 1)]), log.append([note("b", 2)]))
+      )
+      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      const reads = yield* StoreReads.count
+      yield* withLog({ file }, (log) =>
+        Effect.gen(function* () {
+          yield* log.append([note("a", 3), note("b", 4)])
+          expect(reads.runes).toEqual([])
+          expect(yield* Effect.flip(log.append([note("b", 5), turn.started("t2")]))).toMatchObject({
+            rule: "INV-TURN-SEQUENTIAL"
+          })
+          yield* log.append([turn.completed("t1")])
+          expect(reads.runes).toEqual([1, 2, 4])
+        })
+      )
+    })
+  )
+
+  it.live("a feature that reads its stream has the guard read in the same pass", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withLog({ file }, (log) => log.append([turn.started("t1"), note("a", 1)]))
+      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      const reads = yield* StoreReads.count
+      const count: StreamFold<number> = { name: "count", version: 1, initial: 0, apply: (runes) => runes + 1 }
+      yield* withLog({ file, folds: [count] }, (log) =>
+        Effect.gen(function* () {
+          const read = yield* log.recover("a", { count })
+          expect(read.count.state).toBe(2)
+          expect(yield* Effect.flip(log.append([turn.started("t2")]))).toMatchObject({ rule: "INV-TURN-SEQUENTIAL" })
+          expect(reads.runes).toEqual([1, 2])
+        })
+      )
     })
   )
 

@@ -1,7 +1,7 @@
 /** What every log does before it stores: positions, seqs, guard, stops; and what a failed append undoes. */
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { AdmissionState } from "../../src/event-log/AdmissionState.ts"
+import { AdmissionState, UnreadGuard } from "../../src/event-log/AdmissionState.ts"
 import { EventDraft } from "../../src/event-log/EventDraft.ts"
 import * as EventKinds from "../../src/event-log/EventKinds.ts"
 import { RuneRefused } from "../../src/event-log/EventLog.ts"
@@ -13,6 +13,7 @@ import type { Rune, RuneDraft } from "../../src/event-log/Rune.ts"
 
 const table = {
   said: EventKinds.kind(Schema.Struct({ n: Schema.Finite })),
+  noted: EventKinds.kind(Schema.Struct({})),
   closed: EventKinds.kind(Schema.Struct({}), { seals: true })
 }
 const kinds = EventKinds.make(table)
@@ -64,6 +65,7 @@ const stepped = (
   return { owner, runes, texts }
 }
 const said = (stream: string, n: number): RuneDraft => ({ stream, kind: "said", actor: "a/b", payload: { n } })
+const noted = (stream: string): RuneDraft => ({ stream, kind: "noted", actor: "a/b", payload: {} })
 const closed = (stream: string): RuneDraft => ({ stream, kind: "closed", actor: "a/b", payload: {} })
 
 describe("MemoryLog", () => {
@@ -120,21 +122,47 @@ describe("MemoryLog", () => {
   })
 })
 
+/** A state to step on, as a log does. */
+const steps = (state: AdmissionState) => {
+  const of = {
+    get head() {
+      return state.head
+    },
+    seqOf: (stream: string) => state.seqOf(stream),
+    prepare: (draft: RuneDraft) => new EventDraft(kinds, (json) => json).prepare(draft)
+  }
+  const unit = (...drafts: ReadonlyArray<RuneDraft>) => stepped(of, drafts)
+  const take = (...drafts: ReadonlyArray<RuneDraft>) => {
+    const taken = unit(...drafts)
+    expect(state.refuses(taken)).toBeUndefined()
+    state.take(taken, false)
+  }
+  return { take, unit }
+}
+
 describe("AdmissionState", () => {
+  it("a stream that is not read takes what no invariant looks at; a failed append does not make it unread again", () => {
+    const guard = new InvariantGuard([rising as never])
+    const streams = new Map([["a", { seq: 3, isSealed: false, guard: new UnreadGuard() }]])
+    const state = new AdmissionState({ guard, kinds, head: 3, streams })
+    const { take, unit } = steps(state)
+    expect(() => state.refuses(unit(said("a", 8)))).toThrow("said comes before a was read")
+    take(noted("a"))
+    expect(() => state.refuses(unit(said("a", 8)))).toThrow("said comes before a was read")
+    take(said("b", 1))
+    state.restoreGuard("a", [7])
+    state.restoreGuard("a", [1])
+    take(said("a", 8))
+    state.undo(3)
+    expect(state.seqOf("a")).toBe(3)
+    expect(state.refuses(unit(said("a", 7)))).toMatchObject({ rule: "INV-RISING" })
+    take(noted("a"), said("a", 9))
+    expect(state.refuses(unit(said("a", 9)))).toMatchObject({ rule: "INV-RISING" })
+  })
+
   it("a failed append gives back positions, seqs, the guard's states and a seal", () => {
     const state = admission()
-    const of = {
-      get head() {
-        return state.head
-      },
-      seqOf: (stream: string) => state.seqOf(stream),
-      prepare: (draft: RuneDraft) => new EventDraft(kinds, (json) => json).prepare(draft)
-    }
-    const take = (...drafts: ReadonlyArray<RuneDraft>) => {
-      const unit = stepped(of, drafts)
-      expect(state.refuses(unit)).toBeUndefined()
-      state.take(unit, false)
-    }
+    const { take } = steps(state)
     take(said("a", 5))
     take(said("a", 6), said("b", 1))
     state.landed()
