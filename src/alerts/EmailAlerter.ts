@@ -9,7 +9,6 @@
  * out once there is one.
  */
 import { createHash, hash } from "node:crypto"
-import { hostname } from "node:os"
 import { Clock, Duration, Effect, Result } from "effect"
 import type { MailConfig } from "../config/Config.ts"
 import type { Rune, RuneDraft } from "../event-log/Rune.ts"
@@ -21,6 +20,7 @@ import { type Alert, alertOf, kinds, together } from "./AlertPolicy.ts"
 import { AlertContext } from "./AlertContext.ts"
 import { LiveOutbox } from "./LiveOutbox.ts"
 import * as Mail from "./Mail.ts"
+import { Mailer } from "./Mailer.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import * as Outbox from "./Outbox.ts"
 import * as Smtp from "./Smtp.ts"
@@ -158,9 +158,10 @@ const attempt = (outbox: LiveOutbox["Service"], options: Options) => (job: Job) 
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
       const { attempt, mail } = job
-      const text = yield* restore(letter(attempt.batch, options.host ?? hostname()))
+      const mailer = yield* Mailer
+      const text = yield* restore(letter(attempt.batch, options.host ?? mailer.host()))
       const message = { ...text, messageId: attempt.messageId }
-      const result = yield* Effect.result(restore(Smtp.send(mail, message, options.timeouts)))
+      const result = yield* Effect.result(restore(mailer.send(mail, message, options.timeouts)))
       const now = yield* Clock.currentTimeMillis
       const draft =
         result._tag === "Success" ? Outbox.sent(attempt, result.success) : Outbox.failure(attempt, result.failure, now)
@@ -201,6 +202,7 @@ export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {
 
 /** `agentd alert test`: one mail, now; answers with what the server said. */
 export const sendTest = Effect.fn("EmailAlerter.sendTest")(function* (mail: MailConfig, options: Options = {}) {
-  const text = Mail.testMail(options.host ?? hostname(), yield* Clock.currentTimeMillis)
-  return yield* Smtp.send(mail, text, options.timeouts)
+  const mailer = yield* Mailer
+  const text = Mail.testMail(options.host ?? mailer.host(), yield* Clock.currentTimeMillis)
+  return yield* mailer.send(mail, text, options.timeouts)
 })

@@ -11,63 +11,37 @@
  * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
  * again at the next start.
  */
-import * as NodeServices from "@effect/platform-node/NodeServices"
-import { createHash } from "node:crypto"
-import { dirname, join } from "node:path"
-import { Clock, Context, Deferred, Effect, Fiber, type FileSystem, Layer, Ref, Schema, Stream } from "effect"
+import { join } from "node:path"
+import { Clock, Context, Deferred, Effect, Fiber, Layer, Ref, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
-import type { ChildSpec } from "../supervision/Child.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
 import * as DeadLetters from "../event-actor/DeadLetters.ts"
-import * as EventLoop from "../event-actor/EventLoop.ts"
 import { Log } from "../event-log/Log.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
 import { Agents } from "../agents/Agents.ts"
 import * as AgentCommands from "../agents/AgentCommands.ts"
-import { Backends } from "../backends/Backends.ts"
 import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
-import { Reaper } from "../backends/process/Reaper.ts"
-import * as Endpoint from "../rpc/Endpoint.ts"
 import * as Listening from "../http/Listening.ts"
-import * as Server from "../http/Server.ts"
-import * as Spool from "../http/Spool.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
-import * as ControlServer from "../rpc/ControlServer.ts"
-import { DaemonControl } from "../rpc/DaemonControl.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
-import type { AlertContext } from "../alerts/AlertContext.ts"
 import * as EmailAlerter from "../alerts/EmailAlerter.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
+import * as Platform from "./Platform.ts"
+import type { Options } from "./Platform.ts"
 import { DAEMON_STREAM, type Payload } from "../event-log/Rune.ts"
 import * as ProjectAlerts from "./ProjectAlerts.ts"
 import * as RunPlates from "./RunPlates.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { folds } from "./Folds.ts"
-import * as DaemonLog from "./DaemonLog.ts"
-import * as StoreLock from "../event-log/StoreLock.ts"
 import { Notify } from "../systemd/Notify.ts"
-
-export interface Options {
-  /** The state folder, absolute. */
-  readonly state: string
-  readonly socket: string
-  /** The project to register at once. */
-  readonly config?: string
-  /** The user's own config file, which need not be there. */
-  readonly userConfig: string
-  /** How this program is called: a run's voice is another of it. */
-  readonly command: readonly [string, ...ReadonlyArray<string>]
-  /** The daemon's own environment: agents inherit it. */
-  readonly environment: { readonly [name: string]: string | undefined }
-}
 
 /** Why the daemon could not start, or ended before it was asked to. */
 export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError", {
@@ -79,21 +53,19 @@ export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError"
 
 const version = "0.1.0"
 
-/** What an agent's process gets to end by itself when its daemon is gone. */
-const ORPHAN_GRACE = "5 seconds"
-
-/** Marks the processes of this store's runs: the same for every daemon on it. */
-const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
-
 /** What an earlier daemon left running. */
 const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
   Effect.gen(function* () {
     const tree = yield* ProcessTree
     const orphans = yield* tree.orphans(store, new Set())
-    yield* Effect.forEach(orphans, ({ runId }) => Effect.ignore(tree.terminate({ store, runId }, ORPHAN_GRACE)), {
-      concurrency: "unbounded",
-      discard: true
-    })
+    yield* Effect.forEach(
+      orphans,
+      ({ runId }) => Effect.ignore(tree.terminate({ store, runId }, Platform.ORPHAN_GRACE)),
+      {
+        concurrency: "unbounded",
+        discard: true
+      }
+    )
     if (orphans.length > 0) yield* Effect.logWarning(`ended what ${orphans.length} runs of an earlier daemon left`)
   })
 
@@ -158,16 +130,17 @@ const furnish = Effect.gen(function* () {
 })
 
 /** What all actors share. */
-const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log }))).pipe(Layer.provide(EventLoop.layer))
+const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log })))
 
 /** The services of the daemon, from the ground up. */
 const services = (
   options: Options,
+  platform: Platform.Platform,
+  machine: Layer.Layer<Platform.Machine>,
   user: UserConfig,
-  { channels, conversations, plans, plates }: Nests,
-  notify: Layer.Layer<Notify>
+  { channels, conversations, plans, plates }: Nests
 ) => {
-  const store = storeId(options.state)
+  const store = Platform.storeId(options.state)
   const worktrees = join(options.state, "worktrees")
   return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
@@ -189,37 +162,16 @@ const services = (
     ),
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
-    Layer.provideMerge(
-      Backends.layer({ store, environment: options.environment, sessions: join(options.state, "sessions") })
-    ),
-    Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
-    Layer.provideMerge(DaemonLog.layer({ file: join(options.state, "runes.db"), folds })),
-    Layer.provideMerge(Layer.mergeAll(Redact.layer, ProcessTree.layer, notify)),
-    Layer.provideMerge(NodeServices.layer)
+    Layer.provideMerge(platform.backends),
+    Layer.provideMerge(platform.log({ file: join(options.state, "runes.db"), folds })),
+    Layer.provideMerge(Redact.layer),
+    Layer.provideMerge(machine)
   )
 }
 
+/** A rune of the daemon itself. */
 const note = (kind: string, payload: Payload) =>
   Effect.flatMap(EventLog, (log) => log.append([{ stream: DAEMON_STREAM, kind, actor: "daemon", payload }]))
-
-/** What the daemon's own children are built from. */
-type Needs =
-  | Channels.Channels
-  | AlertContext
-  | FileSystem.FileSystem
-  | Agents
-  | Goals.Goals
-  | Listening.Listening
-  | LiveOutbox
-  | Plates.Plates
-  | Redact
-  | EventLog
-
-/** A child that is made of a layer: it lives until it is stopped. */
-const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
-  id,
-  start: Effect.as(Layer.build(layer), Effect.never)
-})
 
 /**
  * Whether the daemon is well, for who watches it: all is recovered, or the reading of the log has gone on since the
@@ -255,47 +207,39 @@ const takeUp = Effect.fnUntraced(function* (config: string) {
 })
 
 /** The daemon until it is asked to end; the reason is the answer. */
-const live = Effect.fnUntraced(function* (options: Options) {
+const live = Effect.fnUntraced(function* (options: Options, platform: Platform.Platform) {
+  const { pid } = platform
   const startedAt = yield* Clock.currentTimeMillis
-  yield* StoreLock.acquire({ folder: options.state, socket: options.socket })
+  yield* platform.lock
   const nests = {
     channels: nestOf("channels"),
     conversations: nestOf("conversations"),
     plans: nestOf("plans"),
     plates: nestOf("plates")
   }
-  // its socket is hidden from all children, so it is looked for once
-  const notifier = yield* Layer.build(Notify.layer.pipe(Layer.provide(NodeServices.layer)))
-  const starting = yield* Effect.forkScoped(Context.get(notifier, Notify).starting)
-  const user = yield* Effect.provide(ConfigFile.loadUser(options.userConfig), NodeServices.layer)
-  const context = yield* Layer.build(services(options, user, nests, Layer.succeedContext(notifier)))
+  const machine = yield* Layer.build(platform.machine)
+  const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
+  const user = yield* Effect.provideContext(ConfigFile.loadUser(options.userConfig), machine)
+  const context = yield* Layer.build(services(options, platform, Layer.succeedContext(machine), user, nests))
   return yield* Effect.gen(function* () {
     yield* (yield* Redact).register(secretsIn(options.environment))
     const log = yield* EventLog
     const agents = yield* Agents
     const notify = yield* Notify
-    yield* note("daemon.started", { pid: process.pid, version, state: options.state, socket: options.socket })
-    yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid: process.pid })))
+    yield* note("daemon.started", { pid, version, state: options.state, socket: options.socket })
+    yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid })))
     const asked = yield* Deferred.make<string>()
-    const info = yield* DaemonInfo.make({ ...options, version, startedAt, asked })
-    const control = Layer.succeed(DaemonControl, info)
-    const http = Server.layer({
-      state: options.state,
-      socket: join(dirname(options.socket), "http.sock"),
-      claim: Endpoint.claim,
-      port: user.http.enabled ? user.http.port : undefined,
-      status: info.status
-    })
-    const root = yield* Supervisor.make<Needs>({
+    const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked })
+    const { commands, hooks } = platform.edges(info, user)
+    const root = yield* Supervisor.make<Platform.Needs>({
       name: "agentd",
       intensity: 10,
       period: "30 seconds",
       children: [
-        service("control", ControlServer.layer({ socket: options.socket }).pipe(Layer.provide(control))),
+        ...commands,
         nests.plates.child,
         { id: "run plates", start: Effect.succeed(RunPlates.follow) },
-        service("http", http),
-        service("spool", Spool.layer({ state: options.state })),
+        ...hooks,
         nests.conversations.child,
         nests.channels.child,
         { id: "channels' config", start: Effect.succeed(furnish) },
@@ -357,5 +301,7 @@ const isExplained = (cause: unknown): cause is Explained =>
   typeof cause === "object" && cause !== null && "_tag" in cause && "message" in cause
 
 /** Runs until it is asked to end, or cannot go on. */
-export const run = (options: Options): Effect.Effect<void, DaemonError> =>
-  live(options).pipe(Effect.scoped, Effect.mapError(explain))
+export const run = (
+  options: Options,
+  platform: Platform.Platform = Platform.node(options)
+): Effect.Effect<void, DaemonError> => live(options, platform).pipe(Effect.scoped, Effect.mapError(explain))

@@ -20,6 +20,7 @@ import * as Listening from "../http/Listening.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 
 export interface Facts {
+  readonly pid: number
   readonly version: string
   readonly state: string
   readonly socket: string
@@ -176,7 +177,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     const waiting = yield* unready
     const isReady = waiting.every((part) => part === "mail")
     return {
-      pid: process.pid,
+      pid: facts.pid,
       version: facts.version,
       startedAt: facts.startedAt,
       state: facts.state,

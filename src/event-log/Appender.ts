@@ -13,6 +13,7 @@ import { RuneRefused, StorageError } from "./EventLog.ts"
 import { type Lazy, LazyBuffer } from "./LazyBuffer.ts"
 import type { Owner, Prepared, Unit } from "./Log.ts"
 import { type Rules, violation } from "./LogRules.ts"
+import type { Soon } from "./Soon.ts"
 import { causeOf, FORMAT, type Rune, type RuneDraft } from "./Rune.ts"
 
 export interface Options {
@@ -29,6 +30,7 @@ export const defaultOptions: Options = { maxWaiting: 1024, maxLazyAhead: 512, ma
 export interface Parts {
   readonly log: AdmittingLog
   readonly failure: () => StorageError | undefined
+  readonly soon: Soon
   /** Reads a stream of which the guard knows nothing yet. */
   readonly read: (stream: string) => Effect.Effect<void, StorageError>
 }
@@ -58,6 +60,7 @@ export class Appender implements Owner {
   private readonly rules: Rules
   private readonly options: Options
   private readonly failure: () => StorageError | undefined
+  private readonly soon: Soon
   private readonly read: (stream: string) => Effect.Effect<void, StorageError>
   private readonly lazies: LazyBuffer
   /** Appends to a log without a disk, until its writer's turn. */
@@ -70,12 +73,13 @@ export class Appender implements Owner {
   private isClosed = false
 
   constructor(parts: Parts, rules: Rules, options: Options) {
-    const { failure, log, read } = parts
+    const { failure, log, read, soon } = parts
     this.log = log
     this.rules = rules
     this.options = options
     this.failure = failure
     this.read = read
+    this.soon = soon
     this.lazies = new LazyBuffer(options.maxLazy, rules.home)
     this.turns = Effect.runSync(Queue.bounded<() => void>(options.maxWaiting))
   }
@@ -112,7 +116,7 @@ export class Appender implements Owner {
   /** An actor's append was refused: that is written down, once its step is over. */
   violated(unit: Unit, refused: RuneRefused, at: number): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind) ?? unit.runes[0]!
-    queueMicrotask(() => {
+    this.soon(() => {
       const draft = violation(this.rules, refused, rune, (stream) => this.log.admission.isOpen(stream))
       if (draft !== undefined) this.own(draft, at, undefined, undefined)
     })
@@ -261,7 +265,7 @@ export class Appender implements Owner {
   private plan(at: number): void {
     if (this.isPlanned || this.lazies.size === 0) return
     this.isPlanned = true
-    queueMicrotask(() => {
+    this.soon(() => {
       this.isPlanned = false
       this.flushLazies(this.options.maxLazyAhead - this.lazyAhead, at)
     })

@@ -23,6 +23,7 @@ import type { Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
+import { Soon } from "./Soon.ts"
 import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
 import { openInline, openThreaded, type OpenStore, type Options as LogOptions, type SqliteLog } from "./SqliteLog.ts"
 import * as SqlReader from "./SqlReader.ts"
@@ -138,7 +139,7 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
 const KEEP_EVERY = 512
 
 /** Keeps what a start would else read: at times, and at the end. Only a state at a durable rune is kept. */
-const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored): Effect.Effect<void> => {
+const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored, soon: Soon): Effect.Effect<void> => {
   const { archives, home } = rules
   const guardedKinds = new Set(rules.guard.kinds)
   /** Guarded runes since the guard was kept, and the newest of them. */
@@ -162,7 +163,7 @@ const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored
           changed.set(stream, { count, eventId })
         }
       }
-      queueMicrotask(() => {
+      soon(() => {
         if (log.flight.size > 0) return
         for (const [stream, { count, eventId }] of changed) if (count >= KEEP_EVERY) keep(stream, eventId)
       })
@@ -214,9 +215,10 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
       maxDrafts: options.maxDrafts ?? defaultLimits.maxDrafts
     }
     const drafts = new EventDraft(rules.kinds, redact.json, limits)
-    const log = yield* logOver({ admission: restored.admission, drafts })
+    const soon = yield* Soon
+    const log = yield* logOver({ admission: restored.admission, drafts, soon })
     for (const order of restored.worth) log.keep(order)
-    const keepLast = keepStates(log, rules, restored)
+    const keepLast = keepStates(log, rules, restored, soon)
     yield* Effect.addFinalizer(() => Effect.andThen(keepLast, log.close))
     const service = yield* StoreEventLog.make(
       {

@@ -17,6 +17,7 @@ import { Flight, shareOf, type Unit } from "./Log.ts"
 import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import type { FromThread, ThreadData, ToThread } from "./LogThread.ts"
 import { DONE, makeShared, RingWriter, rowOf, STOP } from "./Ring.ts"
+import type { Soon } from "./Soon.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
@@ -26,6 +27,7 @@ import { logThread } from "./ThreadFile.ts"
 export interface Parts {
   readonly admission: AdmissionState
   readonly drafts: EventDraft
+  readonly soon: Soon
 }
 
 export interface Options {
@@ -46,6 +48,7 @@ export abstract class SqliteLog extends AdmittingLog {
   private readonly gaveUp = Deferred.makeUnsafe<StorageError>()
   failure: StorageError | undefined = undefined
   private readonly file: string
+  private readonly soon: Soon
   private idlers: Array<() => void> = []
   private isFlushing = false
   private readonly flushes = (): void => {
@@ -53,8 +56,9 @@ export abstract class SqliteLog extends AdmittingLog {
     this.flush()
   }
 
-  constructor({ admission, drafts }: Parts, file: string) {
+  constructor({ admission, drafts, soon }: Parts, file: string) {
     super(admission, drafts)
+    this.soon = soon
     this.durable = admission.head
     this.file = file
   }
@@ -71,7 +75,7 @@ export abstract class SqliteLog extends AdmittingLog {
     if (!this.isFlushing) {
       // when the steps of this stack are done: what they append together is one group
       this.isFlushing = true
-      queueMicrotask(this.flushes)
+      this.soon(this.flushes)
     }
     return false
   }

@@ -15,6 +15,7 @@ import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
 import type { Rune } from "./Rune.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
+import { Soon } from "./Soon.ts"
 import { SnapshotKeeper } from "./SnapshotKeeper.ts"
 import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./StreamFold.ts"
 import type { Snapshots } from "./StreamReader.ts"
@@ -121,7 +122,9 @@ const recoveringGuard = (
 
 export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, options: Options = defaultOptions) {
   const { failed, failure, keep, log, newest, reader, settled } = of
-  const appender = new Appender({ log, failure, read: (stream) => Effect.asVoid(recover(stream, {})) }, rules, options)
+  const soon = yield* Soon
+  const read = (stream: string) => Effect.asVoid(recover(stream, {}))
+  const appender = new Appender({ log, failure, read, soon }, rules, options)
   const recent = new RecentEvents(log.head)
   if (log.flight === undefined) yield* Effect.forkScoped(appender.run)
   const clock = yield* Effect.clockWith(Effect.succeed)

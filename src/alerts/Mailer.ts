@@ -1,0 +1,24 @@
+/**
+ * Mailer: how a mail leaves the machine, and what the machine is called in it. A reference:
+ * by SMTP, unless somebody says otherwise.
+ */
+import { Context, type Effect, type FileSystem } from "effect"
+import { hostname } from "node:os"
+import type { MailConfig } from "../config/Config.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import type { Mail } from "./Mail.ts"
+import * as Smtp from "./Smtp.ts"
+
+export interface MailerShape {
+  readonly host: () => string
+  /** Returns when the server has taken it. */
+  readonly send: (
+    mail: MailConfig,
+    message: Mail & { readonly messageId?: string },
+    timeouts?: Smtp.Timeouts
+  ) => Effect.Effect<Smtp.Receipt, Smtp.MailError, FileSystem.FileSystem | Redact>
+}
+
+export const Mailer = Context.Reference<MailerShape>("agentd/alerts/Mailer", {
+  defaultValue: () => ({ host: hostname, send: Smtp.send })
+})

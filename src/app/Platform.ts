@@ -1,0 +1,128 @@
+/**
+ * Platform: what the daemon stands on and is reached by: the lock of its store, its log's
+ * disk, files, processes, mail, systemd, and the sockets at its edge. All above it is the
+ * same wherever it runs; `node` is this machine, and a simulation is another.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { type Config, Effect, type FileSystem, Layer, type Scope } from "effect"
+import { createHash } from "node:crypto"
+import { dirname, join } from "node:path"
+import type { Agents } from "../agents/Agents.ts"
+import type { AlertContext } from "../alerts/AlertContext.ts"
+import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import { Backends } from "../backends/Backends.ts"
+import { ProcessTree } from "../backends/process/ProcessTree.ts"
+import { Reaper } from "../backends/process/Reaper.ts"
+import type { Channels } from "../channels/Channels.ts"
+import type { UserConfig } from "../config/Config.ts"
+import * as EventLoop from "../event-actor/EventLoop.ts"
+import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { Log } from "../event-log/Log.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import * as StoreLock from "../event-log/StoreLock.ts"
+import type { Goals } from "../goals/Goals.ts"
+import type * as Listening from "../http/Listening.ts"
+import * as Server from "../http/Server.ts"
+import * as Spool from "../http/Spool.ts"
+import type { Plates } from "../plates/Plates.ts"
+import * as ControlServer from "../rpc/ControlServer.ts"
+import { DaemonControl } from "../rpc/DaemonControl.ts"
+import * as Endpoint from "../rpc/Endpoint.ts"
+import type { ChildSpec } from "../supervision/Child.ts"
+import { Notify } from "../systemd/Notify.ts"
+import * as DaemonLog from "./DaemonLog.ts"
+
+export interface Options {
+  /** The state folder, absolute. */
+  readonly state: string
+  readonly socket: string
+  /** The project to register at once. */
+  readonly config?: string
+  /** The user's own config file, which need not be there. */
+  readonly userConfig: string
+  /** How this program is called: a run's voice is another of it. */
+  readonly command: readonly [string, ...ReadonlyArray<string>]
+  /** The daemon's own environment: agents inherit it. */
+  readonly environment: { readonly [name: string]: string | undefined }
+}
+
+/** What the daemon's own children are built from. */
+export type Needs =
+  | Agents
+  | AlertContext
+  | Channels
+  | EventLog
+  | FileSystem.FileSystem
+  | Goals
+  | Listening.Listening
+  | LiveOutbox
+  | Plates
+  | Redact
+
+/** What lets the world in, as children of the daemon's root. */
+export interface Edges {
+  /** Started first: they answer while the log is still being read. */
+  readonly commands: ReadonlyArray<ChildSpec<Needs>>
+  /** Hooks, once the board takes them. */
+  readonly hooks: ReadonlyArray<ChildSpec<Needs>>
+}
+
+/** The services of the machine. */
+export type Machine = Layer.Success<typeof NodeServices.layer> | EventLoop.EventLoop | Notify | ProcessTree
+
+/** What an agent's process gets to end by itself when its daemon is gone. */
+export const ORPHAN_GRACE = "5 seconds"
+
+export interface Platform {
+  /** One daemon per store, for as long as the scope is open. */
+  readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError, Scope.Scope>
+  readonly machine: Layer.Layer<Machine, Config.ConfigError>
+  readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
+  readonly backends: Layer.Layer<Backends | Reaper, never, ProcessTree | FileSystem.FileSystem>
+  readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
+  /** Of this process. */
+  readonly pid: number
+}
+
+/** Marks the processes of this store's runs: the same for every daemon on it. */
+export const storeId = (state: string): string => createHash("sha256").update(state).digest("hex").slice(0, 16)
+
+/** A child that is made of a layer: it lives until it is stopped. */
+export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): ChildSpec<R> => ({
+  id,
+  start: Effect.as(Layer.build(layer), Effect.never)
+})
+
+/** This machine, by Node. */
+export const node = ({ environment, socket, state }: Options): Platform => {
+  const store = storeId(state)
+  return {
+    lock: StoreLock.acquire({ folder: state, socket }),
+    machine: Layer.mergeAll(ProcessTree.layer, Notify.layer, EventLoop.layer).pipe(
+      Layer.provideMerge(NodeServices.layer)
+    ),
+    log: DaemonLog.layer,
+    backends: Backends.layer({ store, environment, sessions: join(state, "sessions") }).pipe(
+      Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE }))
+    ),
+    edges: (control, { http }) => ({
+      commands: [
+        service("control", ControlServer.layer({ socket }).pipe(Layer.provide(Layer.succeed(DaemonControl, control))))
+      ],
+      hooks: [
+        service(
+          "http",
+          Server.layer({
+            state,
+            socket: join(dirname(socket), "http.sock"),
+            claim: Endpoint.claim,
+            port: http.enabled ? http.port : undefined,
+            status: control.status
+          })
+        ),
+        service("spool", Spool.layer({ state }))
+      ]
+    }),
+    pid: process.pid
+  }
+}
