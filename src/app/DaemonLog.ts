@@ -10,6 +10,7 @@ import { LogRules, type Rules } from "../event-log/LogRules.ts"
 import * as MemoryEventLog from "../event-log/MemoryEventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import type { InlineDisk } from "../event-log/SqliteLog.ts"
 import * as SqlEventLog from "../event-log/SqlEventLog.ts"
 import { kinds } from "./EventKinds.ts"
 import { checkers } from "./InvariantCheckers.ts"
@@ -36,8 +37,11 @@ export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageErro
   SqlEventLog.layer(options).pipe(Layer.provide(layerRules(options)))
 
 /** In a file, on this thread. */
-export const layerInline = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact> =>
-  SqlEventLog.layerInline(options).pipe(Layer.provide(layerRules(options)))
+export const layerInline = (
+  options: Options,
+  disk?: InlineDisk
+): Layer.Layer<EventLog | Log, StorageError, Redact> =>
+  SqlEventLog.layerInline(options, disk).pipe(Layer.provide(layerRules(options)))
 
 /** In a file that another process may write. */
 export const layerReadOnly = (options: Pick<Options, "file">): Layer.Layer<EventLog, StorageError> =>

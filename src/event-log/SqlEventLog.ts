@@ -25,7 +25,7 @@ import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
 import { Soon } from "./Soon.ts"
 import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
-import { openInline, openThreaded, type OpenStore, type Options as LogOptions, type SqliteLog } from "./SqliteLog.ts"
+import { type InlineDisk, openInline, openThreaded, type OpenStore, type Options as LogOptions, type SqliteLog } from "./SqliteLog.ts"
 import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
@@ -245,10 +245,16 @@ export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageErro
   Layer.effectContext(writable(openThreaded, walkThere)(options)).pipe(Layer.provide(Reactivity.layer))
 
 /** The same without a thread: for virtual time, and for places that have no threads. */
-export const layerInline = (options: Options): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
-  Layer.effectContext(writable(openInline, (_, reader) => walkHere(reader))(options)).pipe(
-    Layer.provide(Reactivity.layer)
-  )
+export const layerInline = (
+  options: Options,
+  disk?: InlineDisk
+): Layer.Layer<EventLog | Log, StorageError, Redact | LogRules> =>
+  Layer.effectContext(
+    writable(
+      (store) => openInline(store, disk),
+      (_, reader) => walkHere(reader)
+    )(options)
+  ).pipe(Layer.provide(Reactivity.layer))
 
 const readable = Effect.fnUntraced(function* (file: string) {
   const rules = yield* LogRules

@@ -330,15 +330,27 @@ export const openThreaded = (options: Options): Effect.Effect<OpenStore, Storage
 const QUIET = "200 millis"
 const PAUSE = "20 millis"
 
+/** The disk of a log without a thread: this machine's, or one that is played. */
+export interface InlineDisk {
+  readonly open: (options: StoreOptions) => LogStore
+  /** Before a group is written, and when it is durable and nobody has heard of it. */
+  readonly seek: Effect.Effect<void>
+  readonly settle: Effect.Effect<void>
+}
+
+const ownDisk: InlineDisk = { open: (options) => new LogStore(options), seek: Effect.void, settle: Effect.void }
+
 class InlineLog extends SqliteLog {
+  private readonly disk: InlineDisk
   private readonly store: LogStore
   private readonly tries: number
   private waiting: Array<Unit> = []
   private readonly work = Latch.makeUnsafe()
   private isClosed = false
 
-  constructor(store: LogStore, parts: Parts, { giveUpAfter, store: { file } }: Options) {
+  constructor(store: LogStore, disk: InlineDisk, parts: Parts, { giveUpAfter, store: { file } }: Options) {
     super(parts, file)
+    this.disk = disk
     this.store = store
     this.tries = Math.ceil(giveUpAfter / 20)
   }
@@ -381,6 +393,7 @@ class InlineLog extends SqliteLog {
   }
 
   private readonly write: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    yield* this.disk.seek
     let rows = 0
     let count = 0
     while (count < this.waiting.length && rows < MAX_GROUP) rows += this.waiting[count++]!.runes.length
@@ -394,6 +407,7 @@ class InlineLog extends SqliteLog {
       step = writing.next(tries < this.tries)
     }
     const { done, failure } = step.value
+    yield* this.disk.settle
     this.waiting = failure === undefined ? this.waiting.slice(count) : []
     if (done > 0) this.landed(done)
     if (failure === undefined) this.store.keepUp()
@@ -402,11 +416,14 @@ class InlineLog extends SqliteLog {
 }
 
 /** Opens the store on this thread. */
-export const openInline = (options: Options): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
+export const openInline = (
+  options: Options,
+  disk: InlineDisk = ownDisk
+): Effect.Effect<OpenStore, StorageError, Scope.Scope> =>
   Effect.gen(function* () {
     const store = yield* Effect.acquireRelease(
       Effect.try({
-        try: () => new LogStore(options.store),
+        try: () => disk.open(options.store),
         catch: (cause) => storageError(options.store.file, cause)
       }),
       (store) => Effect.sync(() => store.close())
@@ -415,7 +432,7 @@ export const openInline = (options: Options): Effect.Effect<OpenStore, StorageEr
       opened: store.opened,
       log: (parts) =>
         Effect.suspend(() => {
-          const log = new InlineLog(store, parts, options)
+          const log = new InlineLog(store, disk, parts, options)
           return Effect.as(Effect.forkScoped(log.run), log)
         })
     }

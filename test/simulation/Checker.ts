@@ -1,0 +1,300 @@
+/**
+ * Checker: what agentd promises, held against what happens. It knows the durable runes,
+ * what agents were given and said, and what people were answered; of the code it knows
+ * nothing but the names of runes.
+ *
+ * A promise that is broken is said once, at the step at which it broke.
+ */
+import type { RunEvent } from "../../src/backends/Backend.ts"
+import type { Row } from "../../src/event-log/Ring.ts"
+import type { AgentProcess, Witness } from "./world/Processes.ts"
+import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
+import type { Letter } from "./world/Mail.ts"
+import type { Universe } from "./Universe.ts"
+
+type Json = { readonly [field: string]: any }
+
+interface Message {
+  readonly token: string
+  readonly agent: string
+  messageId?: string
+  acked: boolean
+  /** Why it need not be done any more. */
+  over?: { readonly how: "done" | "dropped"; readonly why: string; readonly eventId: number }
+}
+
+interface Counted {
+  total: number
+  consecutive: number
+  state: string
+}
+
+export interface Violation {
+  readonly promise: string
+  readonly at: number
+  readonly step: number
+  readonly detail: string
+}
+
+const tokensOf = (text: string): ReadonlyArray<string> => [...text.matchAll(/\[(m\d+)\]/g)].map((match) => match[1]!)
+
+export class Checker implements Witness {
+  readonly violations: Array<Violation> = []
+  readonly reached = new Map<string, number>()
+  readonly messages = new Map<string, Message>()
+  private readonly byId = new Map<string, Message>()
+  private readonly turns = new Map<string, ReadonlyArray<string>>()
+  private readonly givenTurns = new Set<string>()
+  private readonly completedByAgent = new Set<string>()
+  private readonly refusedByAgent = new Set<string>()
+  private readonly living = new Map<string, Set<AgentProcess>>()
+  private readonly counted = new Map<string, Counted>()
+  /** Agents whose stop was answered and whose start nobody has asked for since. */
+  readonly stopped = new Set<string>()
+  /** Interrupts of whole runs that are under way, by agent; those of a life that ended stay. */
+  readonly interrupting = new Map<string, number>()
+  private readonly universe: Universe
+  /** Whether clock and disk are such that waits can be measured. */
+  private readonly keepsTime: boolean
+  /** When the daemon was there again. */
+  upAt = 0
+  private readonly cooling = new Map<string, { readonly since: number; readonly wait: number }>()
+  private readonly runOfTurn = new Map<string, string>()
+  /** Runs in which a turn was interrupted or steered away. */
+  private readonly interruptedRuns = new Set<string>()
+  /** Runs whose work somebody dropped as a whole. */
+  private readonly droppedRuns = new Set<string>()
+  head = 0
+
+  constructor(universe: Universe, keepsTime: boolean) {
+    this.universe = universe
+    this.keepsTime = keepsTime
+  }
+
+  broken(promise: string, detail: string): void {
+    if (this.violations.some((known) => known.promise === promise && known.detail === detail)) return
+    this.violations.push({ promise, at: this.universe.now, step: this.universe.steps, detail })
+    this.universe.note(`BROKEN ${promise}: ${detail}`)
+  }
+
+  /** It was seen at least once: what no seed ever sees is not tested. */
+  sometimes(what: string): void {
+    this.reached.set(what, (this.reached.get(what) ?? 0) + 1)
+  }
+
+  readonly letters: Array<Letter> = []
+
+  // People.
+
+  sending(token: string, agent: string): void {
+    this.messages.set(token, { token, agent, acked: false })
+  }
+
+  acked(token: string, eventId: number): void {
+    const message = this.messages.get(token)!
+    message.acked = true
+    if (eventId > this.head)
+      this.broken(
+        "what is acknowledged is durable",
+        `${token} was acknowledged by rune ${eventId}, the disk ends with ${this.head}`
+      )
+    if (message.messageId === undefined)
+      this.broken("what is acknowledged is durable", `${token} is in no durable rune`)
+  }
+
+  readonly mailed = (letter: Letter): void => {
+    this.sometimes("a mail is taken")
+    this.letters.push(letter)
+  }
+
+  verified(events: Iterable<VerifyEvent>): void {
+    for (const event of events) {
+      if (event._tag !== "Verdict") continue
+      for (const { eventId, message, rule } of event.problems)
+        this.broken("the log is whole", `${rule} at ${eventId}: ${message}`)
+    }
+  }
+
+  // The disk.
+
+  readonly durable = (rune: Row): void => {
+    this.head = rune.eventId
+    const payload = JSON.parse(rune.text) as Json
+    const event = (payload["event"] ?? {}) as Json
+    const agent = rune.actor.slice(rune.actor.indexOf("/") + 1)
+    if (rune.from !== null && rune.trigger !== null)
+      this.sometimes(`${rune.actor.split("/")[0]}: ${rune.from} --${rune.trigger}--> ${rune.to}`)
+    else this.sometimes(rune.kind)
+    switch (rune.kind) {
+      case "inbox.received": {
+        const { messageId, text } = event["message"] as Json
+        const message = this.messages.get(tokensOf(text)[0] ?? "")
+        if (message === undefined) return
+        if (message.messageId !== undefined) this.broken("a message is received once", message.token)
+        message.messageId = messageId
+        this.byId.set(messageId, message)
+        return
+      }
+      case "turn.started":
+        if (this.turns.has(event["turnId"])) this.broken("a turn begins once", event["turnId"])
+        this.turns.set(event["turnId"], event["messageIds"] ?? [])
+        return
+      case "turn.completed":
+        if (!this.completedByAgent.has(event["turnId"]))
+          this.broken("a turn is done only if its agent said so", event["turnId"])
+        return this.over(event["turnId"], "done", "its turn was completed", rune.eventId)
+      case "turn.interrupted": {
+        this.interruptedRuns.add(this.runOfTurn.get(payload["turn_id"]) ?? payload["turn_id"])
+        if (event["_tag"] === "steer") {
+          // an agent that never had it cannot be steered away from it
+          if (this.givenTurns.has(payload["turn_id"]))
+            this.over(payload["turn_id"], "dropped", "steered away", rune.eventId)
+          else this.sometimes("a turn is steered away before its agent had it")
+          return
+        }
+        if (event["keep"] === true) return
+        const by = String(event["by"])
+        if (by === "ada") return this.over(payload["turn_id"], "dropped", "interrupted by a person", rune.eventId)
+        if (by === "worker" && this.droppedRuns.has(this.runOfTurn.get(payload["turn_id"]) ?? "")) {
+          return this.over(payload["turn_id"], "dropped", "its run was interrupted by a person", rune.eventId)
+        }
+        if (by === "the agent")
+          return this.over(payload["turn_id"], "dropped", "its agent ended the turn", rune.eventId)
+        return
+      }
+      case "turn.error":
+        if (event["retry"] === true) return
+        if (!this.refusedByAgent.has(payload["turn_id"])) {
+          // an exit in the midst of a turn is offered again to those who asked
+          return
+        }
+        return this.over(payload["turn_id"], "dropped", "its agent refused it", rune.eventId)
+      case "worker.moved":
+        return this.moved(agent, rune, event)
+      case "invariant.violated":
+        return this.broken("no invariant is violated", JSON.stringify(payload))
+      case "actor.dead_letter":
+        this.sometimes(`dead letter: ${payload["reason"]}`)
+        if (["poison", "illegal", "postponed-limit"].includes(payload["reason"])) {
+          this.broken(
+            "no message is lost by an actor's fault",
+            `${payload["address"]} ${payload["reason"]} ${payload["tag"]}`
+          )
+        }
+    }
+  }
+
+  private over(turnId: string, how: "done" | "dropped", why: string, eventId: number): void {
+    for (const messageId of this.turns.get(turnId) ?? []) {
+      const message = this.byId.get(messageId)
+      if (message !== undefined) message.over ??= { how, why, eventId }
+    }
+  }
+
+  private moved(agent: string, rune: Row, event: Json): void {
+    const payload = rune.text
+    const { consecutiveErrors, totalErrors } = JSON.parse(payload) as Json
+    const before = this.counted.get(agent) ?? { total: 0, consecutive: 0, state: "" }
+    const fresh = rune.from === "Initializing"
+    const outcome = event["outcome"]?._tag as string | undefined
+    const counts = rune.trigger === "SessionExited" && (rune.from === "Spawning" || rune.from === "Running")
+    const expected = counts && (outcome === "Error" || outcome === "Timeout") ? 1 : 0
+    const most = counts && outcome === "Uncounted" ? 1 : expected
+    if (!fresh && (totalErrors < before.total + expected || totalErrors > before.total + most)) {
+      this.broken(
+        "a failed run counts once",
+        `${agent}: ${before.total} → ${totalErrors} by ${rune.trigger} ${outcome ?? ""}`
+      )
+    }
+    if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
+      const { runId } = JSON.parse(payload) as Json
+      if ((this.interrupting.get(agent) ?? 0) > 0 || this.interruptedRuns.has(runId)) this.droppedRuns.add(runId)
+      else {
+        this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
+      }
+    }
+    this.cooled(agent, rune, outcome, consecutiveErrors)
+    this.counted.set(agent, { total: totalErrors, consecutive: consecutiveErrors, state: rune.to ?? "" })
+  }
+
+  /** After the n-th error in a row 2, 4, 8 … 60 seconds; a restart of the daemon neither shortens the wait nor begins it again. */
+  private cooled(agent: string, rune: Row, outcome: string | undefined, consecutive: number): void {
+    const { now } = this.universe
+    if (rune.to === "CoolingDown" && (outcome === "Error" || outcome === "Timeout")) {
+      this.cooling.set(agent, { since: now, wait: Math.min(60_000, 2_000 * 2 ** Math.max(0, consecutive - 1)) })
+      return
+    }
+    const cooling = this.cooling.get(agent)
+    this.cooling.delete(agent)
+    if (rune.trigger !== "BackoffElapsed" || cooling === undefined || !this.keepsTime) return
+    const waited = now - cooling.since
+    const late = Math.max(cooling.since + cooling.wait, this.upAt) + 1_000
+    if (waited < cooling.wait - 20 || now > late) {
+      this.broken(
+        "a wait is neither shortened nor begun again",
+        `${agent}: ${cooling.wait} ms, waited ${waited.toFixed(0)}; rune ${rune.eventId}`
+      )
+    }
+  }
+
+  // The agents.
+
+  readonly spawned = (process: AgentProcess): void => {
+    const { agent, runId } = process
+    const living = this.living.get(agent) ?? new Set()
+    if (living.size > 0)
+      this.broken(
+        "one run of an agent at a time",
+        `${agent}: ${runId} beside ${[...living].map((one) => one.runId).join()}`
+      )
+    if (this.stopped.has(agent)) this.broken("what was stopped stays stopped", `${agent}: ${runId}`)
+    this.living.set(agent, living.add(process))
+    this.universe.note(`spawned ${agent} ${runId}`)
+  }
+
+  readonly given = ({ agent, runId }: AgentProcess, turnId: string, text: string): void => {
+    this.runOfTurn.set(turnId, runId)
+    if (this.givenTurns.has(turnId)) this.broken("a turn is given once", turnId)
+    this.givenTurns.add(turnId)
+    this.universe.note(`given ${agent} ${turnId} ${tokensOf(text).join()}`)
+    for (const token of tokensOf(text)) {
+      const message = this.messages.get(token)
+      if (message?.over === undefined) continue
+      this.broken(
+        message.over.how === "done" ? "what is done is not done again" : "what was dropped does not come back",
+        `${token} (${message.over.why}, rune ${message.over.eventId}) in turn ${turnId}`
+      )
+    }
+  }
+
+  readonly said = (_: AgentProcess, event: RunEvent): void => {
+    if (event._tag === "TurnCompleted") this.completedByAgent.add(event.turnId)
+    if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
+  }
+
+  readonly gone = (process: AgentProcess): void => {
+    this.living.get(process.agent)?.delete(process)
+    this.universe.note(`gone ${process.agent} ${process.runId}`)
+  }
+
+  isLiving(agent: string): boolean {
+    return (this.living.get(agent)?.size ?? 0) > 0
+  }
+
+  isAlive(runId: string): boolean {
+    return [...this.living.values()].some((living) => [...living].some((process) => process.runId === runId))
+  }
+
+  /** Faults are over and everybody had time: what was acknowledged is done, or somebody ended it. */
+  atRest(): void {
+    for (const { acked, agent, over, token } of this.messages.values()) {
+      if (acked && over === undefined) this.broken("what is acknowledged is done in the end", `${token} of ${agent}`)
+    }
+  }
+
+  get open(): number {
+    let count = 0
+    for (const { acked, over } of this.messages.values()) if (acked && over === undefined) count += 1
+    return count
+  }
+}

@@ -1,0 +1,121 @@
+/**
+ * Daemon: one life of the real thing in the simulated world: `Daemon.run` itself, over a
+ * platform that is played. People steer it by the procedures of its control socket.
+ */
+import { Effect, FileSystem, Layer, Path, Stdio, Terminal } from "effect"
+import { ChildProcessSpawner } from "effect/process"
+import type { RpcClient } from "effect/rpc"
+import { RpcTest } from "effect/rpc"
+import { Mailer } from "../../src/alerts/Mailer.ts"
+import * as Daemon from "../../src/app/Daemon.ts"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import type { Options, Platform } from "../../src/app/Platform.ts"
+import { Agents } from "../../src/agents/Agents.ts"
+import { Backends } from "../../src/backends/Backends.ts"
+import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { EventLoop } from "../../src/event-actor/EventLoop.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as ControlHandlers from "../../src/rpc/ControlHandlers.ts"
+import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
+import { Control } from "../../src/rpc/Protocol.ts"
+import { Notify } from "../../src/systemd/Notify.ts"
+import type { Disk } from "./world/Disk.ts"
+import type { Files } from "./world/Files.ts"
+import type { Mail } from "./world/Mail.ts"
+import type { Processes } from "./world/Processes.ts"
+import type { Life } from "./Universe.ts"
+
+export type Client = RpcClient.FromGroup<typeof Control>
+
+/** A daemon that has recovered, as a person reaches it. */
+export interface Up {
+  readonly client: Client
+  readonly log: EventLog["Service"]
+}
+
+export interface World {
+  readonly disk: Disk
+  readonly files: Files
+  readonly processes: Processes
+  readonly mail: Mail
+}
+
+export const CONFIG = "/home/ada/shop/agentd.jsonc"
+export const caller = { by: "ada", config: CONFIG }
+
+const options = ({ disk }: World): Options => ({
+  state: disk.folder,
+  socket: "/run/agentd.sock",
+  config: CONFIG,
+  userConfig: "/home/ada/.config/agentd/config.jsonc",
+  command: ["agentd"],
+  environment: {}
+})
+
+/** A service that nobody may use here. */
+const absent = <S extends object>(name: string): S =>
+  new Proxy({} as S, {
+    get: (_, field) => {
+      if (typeof field === "symbol" || field === "then") return undefined
+      throw new Error(`${name}.${field} is not in this world`)
+    }
+  })
+
+const quiet: Notify["Service"] = {
+  starting: Effect.void,
+  ready: Effect.void,
+  status: () => Effect.void,
+  stopping: Effect.void,
+  watch: () => Effect.never
+}
+
+const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platform => {
+  const { disk, files, processes } = world
+  return {
+    lock: Effect.void,
+    machine: Layer.mergeAll(
+      Layer.succeed(FileSystem.FileSystem, files.of(life)),
+      Layer.succeed(ChildProcessSpawner.ChildProcessSpawner, absent("ChildProcessSpawner")),
+      Layer.succeed(Stdio.Stdio, absent("Stdio")),
+      Layer.succeed(Terminal.Terminal, absent("Terminal")),
+      Layer.succeed(Notify, quiet),
+      Layer.succeed(ProcessTree, processes.tree),
+      Layer.succeed(EventLoop, life.loop),
+      Path.layer
+    ),
+    log: (log) => DaemonLog.layerInline(log, disk.of(life)),
+    backends: Layer.merge(
+      Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) }),
+      Reaper.layerNone
+    ),
+    edges: (control) => ({
+      commands: [
+        {
+          id: "people",
+          start: Effect.gen(function* () {
+            const handlers = yield* Layer.build(
+              ControlHandlers.layer.pipe(Layer.provide(Layer.succeed(DaemonControl, control)))
+            )
+            const client = yield* Effect.provideContext(RpcTest.makeClient(Control), handlers)
+            const agents = yield* Agents
+            const log = yield* EventLog
+            return Effect.andThen(
+              agents.recovered,
+              Effect.suspend(() => {
+                up({ client, log })
+                return Effect.never
+              })
+            )
+          })
+        }
+      ],
+      hooks: []
+    }),
+    pid: 1000 + life.number
+  }
+}
+
+/** Until it is asked to end, its log fails, or it cannot go on. */
+export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
+  Daemon.run(options(world), platformOf(world, life, up)).pipe(Effect.provideService(Mailer, world.mail.mailer))

@@ -1,0 +1,370 @@
+/**
+ * Simulation: one seed's world from its beginning to its end: people who want things,
+ * agents that do them or do not, a disk, a clock, and one daemon after the other.
+ *
+ * First everything may go wrong; then nothing does any more, and within an hour all
+ * that was acknowledged has to be done.
+ */
+import { Cause, Effect, Exit } from "effect"
+import { Chance } from "./Chance.ts"
+import { Checker, type Violation } from "./Checker.ts"
+import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
+import { Disk } from "./world/Disk.ts"
+import { Files } from "./world/Files.ts"
+import { Mail } from "./world/Mail.ts"
+import { Processes } from "./world/Processes.ts"
+import { type Command, commands } from "./people/Commands.ts"
+import type { Order, Outside } from "./people/Order.ts"
+import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
+import { Life, Stuck, Universe, type Wall } from "./Universe.ts"
+
+export interface Options {
+  readonly seed: number
+  /** How long things may go wrong, ms. */
+  readonly stormy: number
+  readonly trace?: boolean
+  readonly swarm?: Swarm
+  /** Commands (`c1` …) and faults (`f1` …) that do not happen: for shrinking. The dice fall as before. */
+  readonly without?: ReadonlySet<string>
+}
+
+export interface Result {
+  readonly seed: number
+  readonly hash: string
+  readonly violations: ReadonlyArray<Violation>
+  readonly simulated: number
+  readonly steps: number
+  readonly runes: number
+  readonly lives: number
+  readonly messages: number
+  readonly commands: number
+  readonly faults: number
+  readonly logged: ReadonlyMap<string, number>
+  readonly reached: ReadonlyMap<string, number>
+  readonly lines: ReadonlyArray<string>
+  /** The commands and faults that happened, in order. */
+  readonly happened: ReadonlyArray<string>
+}
+
+const CALM = 3_600_000
+
+/** One seed's world. */
+export class World implements Outside {
+  readonly universe: Universe
+  readonly checker: Checker
+  readonly disk: Disk
+  readonly files: Files
+  readonly processes: Processes
+  readonly mail: Mail
+  readonly swarm: Swarm
+  readonly wall: Wall = { skew: 0 }
+  readonly logged = new Map<string, number>()
+  private readonly options: Options
+  private readonly people: Chance
+  private readonly fate: Chance
+  private life: Life | undefined = undefined
+  private daemon: Up | undefined = undefined
+  lives = 0
+  readonly happened: Array<string> = []
+  commands = 0
+  faults = 0
+  private tokens = 0
+  private stormy = true
+  private busy = 0
+  /** Since when the disk has been in trouble, when it was last. */
+  private badSince = 0
+
+  constructor(options: Options) {
+    const { seed } = options
+    this.options = options
+    this.swarm = options.swarm ?? swarmOf(seed)
+    this.universe = new Universe(seed, this.swarm.order)
+    this.universe.tracing = options.trace === true
+    const { every } = this.swarm
+    const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow === 0
+    this.checker = new Checker(this.universe, keepsTime)
+    this.disk = new Disk(this.universe, new Chance(seed, "disk"), this.checker.durable)
+    this.disk.committed = (number) => this.atCommit(number)
+    this.files = new Files(this.universe)
+    this.files.write(CONFIG, this.config())
+    this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
+    this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
+    this.people = new Chance(seed, "people")
+    this.fate = new Chance(seed, "fate")
+  }
+
+  /** The next word that a message is known by. */
+  token(): string {
+    return `m${++this.tokens}`
+  }
+
+  private get names(): ReadonlyArray<string> {
+    return ["a", "b", "c"].slice(0, this.swarm.agents)
+  }
+
+  config(): string {
+    const one = { backend: { type: "claude" }, may: [], ...this.swarm.settings }
+    return JSON.stringify({
+      name: "shop",
+      conversation: this.swarm.conversation,
+      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" } },
+      agents: Object.fromEntries(this.names.map((name) => [name, one]))
+    })
+  }
+
+  // The daemon's lives.
+
+  private begin(): void {
+    if (this.life !== undefined) return
+    const number = ++this.lives
+    this.universe.note(`life ${number} begins`)
+    const { checker } = this
+    const life = new Life(this.universe, {
+      seed: this.options.seed,
+      number,
+      wall: this.wall,
+      maxOps: this.swarm.maxOps,
+      onLog: (level, message) => {
+        this.universe.note(`log ${level} ${message.slice(0, 200)}`)
+        const said = /^run (\S+) does not end: it is killed/.exec(message)?.[1]
+        if (said !== undefined && !checker.isAlive(said))
+          checker.broken("what agentd says is true", `it says that it kills run ${said}, which is gone`)
+        const key = `${level} ${message
+          .replace(/[0-9a-hjkmnp-tv-z]{26}/g, "#")
+          .replace(/\d+/g, "#")
+          .slice(0, 90)}`
+        this.logged.set(key, (this.logged.get(key) ?? 0) + 1)
+        if (
+          /crashed|gave up|giving up|This is a bug/.test(message) &&
+          !/StorageError/.test(message) &&
+          this.disk.state === "well"
+        )
+          this.checker.broken("no part of agentd crashes", message.slice(0, 200))
+      }
+    })
+    this.life = life
+    const up = (daemon: Up) => {
+      if (this.life !== life || life.isDead) return
+      this.daemon = daemon
+      checker.upAt = this.universe.now
+      this.universe.note(`life ${number} is up`)
+    }
+    life.run(runDaemon(this, life, up), (exit) => {
+      const reason = Exit.isSuccess(exit) ? "asked" : reasonOf(exit)
+      this.universe.note(`life ${number} ended: ${reason}`)
+      checker.sometimes(`ended: ${reason.slice(0, 40)}`)
+      const isDisk = this.badSince > 0 && /\b74\b|the disk is/.test(reason)
+      if (isDisk && this.universe.now - this.badSince < 9_000) {
+        const bad = (this.universe.now - this.badSince).toFixed(0)
+        checker.broken("the log is given up only after ten seconds", `${bad} ms of trouble`)
+      }
+      if (!isDisk && reason !== "asked") checker.broken("a daemon stands", reason.slice(0, 300))
+      this.universe.soon(() => this.end(life))
+    })
+  }
+
+  /** Whatever the reason: it is gone, and somebody starts the next one. */
+  private end(life: Life): void {
+    if (this.life !== life) return
+    life.kill()
+    this.life = undefined
+    this.daemon = undefined
+    this.waiting.clear()
+    this.starting.clear()
+    this.disk.crash()
+    this.files.forget(life)
+    this.processes.orphan()
+    const dice = new Chance(this.options.seed, `after life ${life.number}`)
+    this.universe.later(dice.skewed(10, this.stormy ? 60_000 : 1_000), () => this.begin())
+  }
+
+  // What goes wrong.
+
+  /** With dice of its own: one fault fewer changes nothing about the others. */
+  private strike(fault: Fault, dice: Chance): void {
+    this.universe.note(`fault ${fault}`)
+    this.checker.sometimes(`fault: ${fault}`)
+    const { life } = this
+    switch (fault) {
+      case "kill":
+        return life && this.end(life)
+      case "powerCut":
+        this.processes.powerCut()
+        return life && this.end(life)
+      case "stop": {
+        if (life === undefined || this.daemon === undefined) return
+        life.run(Effect.ignore(this.daemon.client.Shutdown({ reason: "asked to stop", by: "ada" })))
+        // as systemd does
+        this.universe.later(90_000, () => {
+          if (this.life !== life) return
+          this.checker.broken("a daemon that is asked to stop stops", `life ${life.number}`)
+          this.end(life)
+        })
+        return
+      }
+      case "diskFull":
+      case "diskIo":
+        if (this.disk.state === "well") this.badSince = this.universe.now
+        this.disk.state = fault === "diskFull" ? "full" : "io"
+        this.universe.later(dice.skewed(10, 30_000), () => (this.disk.state = "well"))
+        return
+      case "diskSlow":
+        this.disk.slowest = 3_000
+        this.universe.later(dice.skewed(1_000, 60_000), () => (this.disk.slowest = 5))
+        return
+      case "clockJump":
+        this.wall.skew += dice.is(0.5) ? dice.skewed(1_000, 7_200_000) : -dice.skewed(1_000, 7_200_000)
+    }
+  }
+
+  private atCommit(number: number): void {
+    const { life } = this
+    const dice = new Chance(this.options.seed, `commit ${number}`)
+    if (!this.stormy || life === undefined || life.isDead || !dice.is(this.swarm.killAtCommit)) return
+    if (this.isLeftOut(`f${++this.faults}`)) return
+    this.universe.note("fault kill at commit")
+    this.checker.sometimes("fault: kill at commit")
+    // nothing of it goes on from here
+    life.kill()
+    this.universe.soon(() => this.end(life))
+  }
+
+  private isLeftOut(event: string): boolean {
+    if (this.options.without?.has(event) === true) return true
+    this.happened.push(event)
+    return false
+  }
+
+  private threaten(fault: Fault): void {
+    const mean = this.swarm.every[fault]
+    if (mean === 0) return
+    this.universe.later(-Math.log(1 - this.fate.unit()) * mean, () => {
+      if (!this.stormy) return
+      const name = `f${++this.faults}`
+      if (!this.isLeftOut(name)) this.strike(fault, new Chance(this.options.seed, name))
+      this.threaten(fault)
+    })
+  }
+
+  // What people want.
+
+  private visit(): void {
+    this.universe.later(-Math.log(1 - this.people.unit()) * this.swarm.pause, () => {
+      if (!this.stormy) return
+      const command = this.people.weighed(this.swarm.commands)
+      const agent = this.people.pick(this.names)
+      if (!this.isLeftOut(`c${++this.commands}`)) this.order(command, agent)
+      this.visit()
+    })
+  }
+
+  private order(name: Command, agent: string, then: (ok: boolean) => void = () => {}): void {
+    const { daemon, life } = this
+    if (daemon === undefined || life === undefined) return then(false)
+    commands[name]({
+      world: this,
+      client: daemon.client,
+      agent,
+      people: this.people,
+      then,
+      run: this.asking(life, name, agent, then)
+    })
+  }
+
+  /** One call of a command: noted, answered in this life or not at all. */
+  private asking(life: Life, name: Command, agent: string, then: (ok: boolean) => void): Order["run"] {
+    const { checker } = this
+    return (effect, answered = () => {}) => {
+      const id = ++this.busy
+      this.universe.note(`asks ${id} ${name} ${agent}`)
+      this.waiting.set(id, `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms`)
+      life.run(effect, (exit) => {
+        this.waiting.delete(id)
+        const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit)
+        this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
+        checker.sometimes(`${name} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
+        if (Exit.isFailure(exit) && exit.cause.reasons.some(({ _tag }) => _tag === "Die"))
+          checker.broken("a command is answered or refused", `${name}: ${said.slice(0, 200)}`)
+        answered(exit)
+        then(Exit.isSuccess(exit))
+      })
+    }
+  }
+
+  /** Commands that have had no answer yet, of this life. */
+  private readonly waiting = new Map<number, string>()
+  /** Agents that somebody has asked to start, and was not answered yet. */
+  readonly starting = new Map<string, number>()
+
+  // From the beginning to the end.
+
+  live(): void {
+    this.begin()
+    for (const fault of FAULTS) this.threaten(fault)
+    for (let person = 0; person < this.swarm.people; person++) this.visit()
+    this.universe.runFor(this.options.stormy)
+    this.stormy = false
+    this.universe.note("calm")
+    this.disk.state = "well"
+    this.disk.slowest = 5
+    this.processes.unruly = false
+    this.mail.isUnruly = false
+    this.tend()
+    const early = [...this.waiting]
+    if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
+    // what was asked in the storm has had its time
+    const isOpen = () => early.some(([id]) => this.waiting.has(id))
+    if (!this.universe.until(() => !isOpen(), CALM)) {
+      for (const [id, what] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
+    }
+  }
+
+  private get atRest(): boolean {
+    return this.checker.open === 0 && this.daemon !== undefined
+  }
+
+  /** Once a minute a person looks after everybody. */
+  private tend(): void {
+    const { daemon, life } = this
+    if (daemon !== undefined && life !== undefined) {
+      life.run(Effect.ignore(daemon.client.Resume({ name: "", caller })), () => {
+        this.order("approve", "")
+        for (const agent of this.names) this.order("start", agent)
+      })
+    }
+    this.universe.later(60_000, () => this.tend())
+  }
+}
+
+const reasonOf = (exit: Exit.Exit<unknown, unknown>): string => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "ok")
+
+/** Never throws: what breaks the simulation itself is a broken promise, too. */
+export const simulate = (options: Options): Result => {
+  const world = new World(options)
+  try {
+    world.live()
+  } catch (error) {
+    world.checker.broken(
+      error instanceof Stuck ? "time goes on" : "nothing throws",
+      error instanceof Error ? (error.stack ?? error.message) : String(error)
+    )
+  }
+  const { checker, disk, universe } = world
+  disk.remove()
+  return {
+    seed: options.seed,
+    hash: universe.hash,
+    violations: checker.violations,
+    simulated: universe.now,
+    steps: universe.steps,
+    runes: checker.head,
+    lives: world.lives,
+    messages: checker.messages.size,
+    commands: world.commands,
+    faults: world.faults,
+    logged: world.logged,
+    reached: checker.reached,
+    lines: universe.lines,
+    happened: world.happened
+  }
+}

@@ -1,0 +1,85 @@
+/**
+ * Swarm: what a seed's world is like. Each seed takes a subset of the faults and of the
+ * things that people do: a world in which everything happens at once hides the bugs that
+ * need one thing to happen often (Groce et al., Swarm Testing, 2012).
+ */
+import { Chance } from "./Chance.ts"
+import { type Command, COMMANDS } from "./people/Commands.ts"
+import type { Order } from "./Universe.ts"
+import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
+
+export interface Swarm {
+  readonly order: Order
+  readonly maxOps: number
+  readonly agents: number
+  readonly people: number
+  /** The mean pause between two commands of a person, ms. */
+  readonly pause: number
+  readonly commands: { readonly [name in Command]: number }
+  readonly turns: { readonly [name in TurnMood]: number }
+  /** Probabilities of a run. */
+  readonly failsStart: number
+  readonly diesEarly: number
+  readonly lies: number
+  /** It does not end at SIGTERM; `stuck`: nor at once at SIGKILL. */
+  readonly deaf: number
+  readonly stuck: number
+  /** Mean time between two of these, ms; 0 for never. */
+  readonly every: { readonly [name in Fault]: number }
+  /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
+  readonly killAtCommit: number
+  /** How often the mail server does what. */
+  readonly mail: { readonly [mood in MailMood]: number }
+  readonly settings: object
+  readonly conversation: object
+}
+
+export const MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
+export type TurnMood = (typeof MOODS)[number]
+export const FAULTS = ["kill", "powerCut", "stop", "diskFull", "diskIo", "diskSlow", "clockJump"] as const
+export type Fault = (typeof FAULTS)[number]
+
+/** It reads the whole log. */
+const SELDOM = 0.03
+
+const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always: ReadonlyArray<A>, share: number) =>
+  Object.fromEntries(
+    names.map((name) => [name, always.includes(name) || chance.is(share) ? chance.skewed(0.05, 1) : 0])
+  ) as { readonly [name in A]: number }
+
+export const swarmOf = (seed: number): Swarm => {
+  const chance = new Chance(seed, "swarm")
+  const every = Object.fromEntries(
+    FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
+  ) as Swarm["every"]
+  const maybe = (most: number) => (chance.is(0.4) ? chance.skewed(0.01, most) : 0)
+  const asked = some(chance, COMMANDS, ["send"], 0.5)
+  return {
+    order: chance.is(0.5) ? "any" : "fifo",
+    maxOps: chance.pick([32, 128, 512, 2048]),
+    agents: 1 + chance.below(3),
+    people: 1 + chance.below(3),
+    pause: chance.skewed(300, 120_000),
+    commands: { ...asked, verify: asked.verify * SELDOM },
+    turns: some(chance, MOODS, ["answers"], 0.4),
+    failsStart: maybe(0.5),
+    diesEarly: maybe(0.5),
+    lies: maybe(0.3),
+    deaf: maybe(0.8),
+    stuck: maybe(0.8),
+    every,
+    killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
+    mail: some(chance, MAIL_MOODS, ["takes"], 0.4),
+    settings: {
+      interruptGrace: chance.pick(["500ms", "2s", "10s"]),
+      idleTimeout: chance.pick(["1s", "30s", "5 minutes"]),
+      minRunInterval: chance.pick(["0ms", "1s"]),
+      ...(chance.is(0.2) ? { mode: "loop", prompt: "look after the shop" } : {}),
+      ...(chance.is(0.2) ? { budget: { tokens: chance.pick([50, 500, 5_000]) } } : {})
+    },
+    conversation: {
+      ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
+      ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {})
+    }
+  }
+}

@@ -1,0 +1,59 @@
+/** OnAgents: what people ask of single agents. */
+import { Effect, Exit } from "effect"
+import { caller } from "../Daemon.ts"
+import type { Order, Orders } from "./Order.ts"
+
+const named = ({ agent }: Order) => ({ name: agent, caller })
+
+const send = (how: "queue" | "steer" | "urgent") => (order: Order) => {
+  const { agent, client, run, world } = order
+  const token = world.token()
+  world.checker.sending(token, agent)
+  run(client.Send({ ...named(order), text: `[${token}] do it`, how }), (exit) => {
+    if (Exit.isSuccess(exit)) world.checker.acked(token, exit.value.eventId)
+  })
+}
+
+const count = (counts: Map<string, number>, agent: string, by: number): void =>
+  void counts.set(agent, (counts.get(agent) ?? 0) + by)
+
+const start = (ask: "Restart" | "Start") => (order: Order) => {
+  const { agent, client, run, world } = order
+  count(world.starting, agent, 1)
+  world.checker.stopped.delete(agent)
+  run(client[ask](named(order)), () => count(world.starting, agent, -1))
+}
+
+export const onAgents = {
+  send: send("queue"),
+  steer: send("steer"),
+  urgent: send("urgent"),
+  interrupt: (order) => {
+    const { agent, client, run, world } = order
+    count(world.checker.interrupting, agent, 1)
+    run(client.Interrupt(named(order)), () => count(world.checker.interrupting, agent, -1))
+  },
+  stop: (order) => {
+    const { agent, client, run, world } = order
+    run(client.Stop(named(order)), (exit) => {
+      if (!Exit.isSuccess(exit) || (world.starting.get(agent) ?? 0) > 0) return
+      if (world.checker.isLiving(agent)) world.checker.broken("stopped is answered when nothing of it is left", agent)
+      world.checker.stopped.add(agent)
+    })
+  },
+  start: start("Start"),
+  restart: start("Restart"),
+  why: (order) => order.run(order.client.Why(named(order))),
+  approve: ({ client, people, run }) =>
+    run(
+      Effect.flatMap(client.Calls(), (calls) =>
+        Effect.forEach(
+          calls.filter(({ state }) => state === "awaiting_approval"),
+          ({ callId }) => {
+            const decision = people.is(0.7) ? "allow" : "deny"
+            return Effect.ignore(client.Answer({ name: callId, decision, reason: "", caller }))
+          }
+        )
+      )
+    )
+} satisfies Orders

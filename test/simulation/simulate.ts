@@ -1,0 +1,94 @@
+/** node test/simulation/simulate.ts --seed 7 [--seeds 100] [--minutes 60] [--trace] */
+import { parseArgs } from "node:util"
+import { coverage } from "./Coverage.ts"
+import { shrink } from "./Shrink.ts"
+import { simulate } from "./Simulation.ts"
+import { type Swarm, swarmOf } from "./Swarm.ts"
+
+const { values } = parseArgs({
+  options: {
+    seed: { type: "string", default: "1" },
+    seeds: { type: "string", default: "1" },
+    minutes: { type: "string", default: "60" },
+    trace: { type: "boolean", default: false },
+    swarm: { type: "boolean", default: false },
+    reached: { type: "boolean", default: false },
+    logged: { type: "boolean", default: false },
+    /** Ends with the first seed that fails. */
+    stop: { type: "boolean", default: false },
+    shrink: { type: "string" },
+    /** What is different from the seed's own swarm, as JSON. */
+    with: { type: "string", default: "{}" },
+    /** Promises that are known to be broken: not counted. */
+    known: { type: "string", default: "" }
+  }
+})
+
+const first = Number(values.seed)
+const swarm = (seed: number): Swarm => ({ ...swarmOf(seed), ...JSON.parse(values.with) })
+const known = values.known.split(",").filter(Boolean)
+if (values.shrink !== undefined) {
+  const { after, before, options, result, tried } = shrink(
+    { seed: first, swarm: swarm(first), stormy: Number(values.minutes) * 60_000 },
+    values.shrink
+  )
+  const traced = simulate({ ...options, trace: true })
+  console.log(traced.lines.join("\n"))
+  console.log(`${before} commands and faults → ${after} in ${tried} tries: ${result.happened.join(" ")}`)
+  console.log(`what is left of the world: ${JSON.stringify(options.swarm)}`)
+  for (const { at, detail, promise } of result.violations)
+    console.log(`  ${(at / 1000).toFixed(3)} s: ${promise}: ${detail}`)
+  process.exit(1)
+}
+const began = performance.now()
+let [simulated, steps, runes, failed] = [0, 0, 0, 0]
+const promises = new Map<string, number>()
+const reached = new Map<string, number>()
+const logged = new Map<string, number>()
+const add = (into: Map<string, number>, from: ReadonlyMap<string, number>) => {
+  for (const [name, count] of from) into.set(name, (into.get(name) ?? 0) + count)
+}
+for (let seed = first; seed < first + Number(values.seeds); seed++) {
+  const at = performance.now()
+  const all = simulate({ seed, swarm: swarm(seed), stormy: Number(values.minutes) * 60_000, trace: values.trace })
+  const result = {
+    ...all,
+    violations: all.violations.filter(({ promise }) => !known.some((one) => promise.startsWith(one)))
+  }
+  const took = performance.now() - at
+  if (values.swarm) console.log(JSON.stringify(swarm(seed)))
+  if (values.trace) console.log(result.lines.join("\n"))
+  simulated += result.simulated
+  steps += result.steps
+  runes += result.runes
+  add(reached, result.reached)
+  add(logged, result.logged)
+  console.log(
+    `seed ${seed} ${result.hash} ${(result.simulated / 60_000).toFixed(1)} min ${result.steps} steps ${result.runes} runes ` +
+      `${result.lives} lives ${result.messages} messages ${result.commands} commands ${result.faults} faults ${took.toFixed(0)} ms` +
+      (result.violations.length === 0 ? "" : " FAILED")
+  )
+  if (result.violations.length > 0) failed += 1
+  for (const promise of new Set(result.violations.map((one) => one.promise)))
+    promises.set(promise, (promises.get(promise) ?? 0) + 1)
+  for (const { at, detail, promise, step } of result.violations.slice(0, 4))
+    console.log(`  ${(at / 1000).toFixed(3)} s, step ${step}: ${promise}: ${detail}`)
+  if (values.stop && failed > 0) break
+}
+const took = (performance.now() - began) / 1000
+console.log(
+  `${values.seeds} seeds, ${failed} failed; ${(simulated / 3_600_000).toFixed(1)} h simulated in ${took.toFixed(1)} s: ` +
+    `${(simulated / 1000 / took).toFixed(0)} × real time, ${(steps / took).toFixed(0)} steps/s, ${(runes / took).toFixed(0)} runes/s`
+)
+for (const [promise, count] of [...promises].toSorted((a, b) => b[1] - a[1])) console.log(`  ${count} × ${promise}`)
+if (values.reached) for (const [what, count] of [...reached].toSorted()) console.log(`  reached ${count} × ${what}`)
+if (values.reached) {
+  for (const { actor, all, missing, reached: count } of coverage(reached)) {
+    console.log(
+      `coverage ${actor}: ${count} of ${all} moves${missing.length === 0 ? "" : `; never: ${missing.map((edge) => edge.slice(actor.length + 2)).join(", ")}`}`
+    )
+  }
+}
+if (values.logged)
+  for (const [what, count] of [...logged].toSorted((a, b) => b[1] - a[1])) console.log(`  logged ${count} × ${what}`)
+process.exitCode = failed === 0 ? 0 : 1

@@ -1,0 +1,137 @@
+/**
+ * Disk: what survives a life of the daemon: the real store in files, on a disk that takes
+ * its time, is full, fails, and keeps after a crash what it had refused before.
+ *
+ * SQLite's promise is taken for granted here (a group is there whole or not at all);
+ * whether SQLite keeps it over torn pages is the business of the storage simulation.
+ */
+import { Effect } from "effect"
+import { rmSync } from "node:fs"
+import { join } from "node:path"
+import { DatabaseSync } from "node:sqlite"
+import type { Outcome } from "../../../src/event-log/GroupCommit.ts"
+import { LogStore } from "../../../src/event-log/LogStore.ts"
+import type { Row } from "../../../src/event-log/Ring.ts"
+import type { InlineDisk } from "../../../src/event-log/SqliteLog.ts"
+import type { StoreOptions } from "../../../src/event-log/SqliteStore.ts"
+import * as Scratch from "../../support/Scratch.ts"
+import type { Chance } from "../Chance.ts"
+import type { Life, Universe } from "../Universe.ts"
+
+export type DiskState = "full" | "io" | "locked" | "well"
+
+/** SQLite's result codes. */
+const CODES = { full: 13, io: 10, locked: 5 }
+
+type Appends = ReadonlyArray<ReadonlyArray<Row>>
+
+/** Connections of the life that is under way: a process that is killed closes them without a word. */
+const open = new Set<DatabaseSync>()
+const { exec } = DatabaseSync.prototype
+DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
+  open.add(this)
+  return exec.call(this, sql)
+}
+
+class Store extends LogStore {
+  private readonly disk: Disk
+
+  constructor(disk: Disk, options: StoreOptions) {
+    super(options)
+    this.disk = disk
+  }
+
+  override *commit(appends: Appends): Generator<void, Outcome, boolean> {
+    for (;;) {
+      const trouble = this.disk.refuses(appends)
+      if (trouble === undefined) break
+      if (!(yield))
+        return { done: 0, failure: { code: CODES[trouble], message: `the disk is ${trouble}`, isFatal: true } }
+    }
+    const outcome = yield* super.commit(appends)
+    this.disk.written(appends.slice(0, outcome.done))
+    return outcome
+  }
+}
+
+export class Disk {
+  readonly folder = Scratch.make("agentd-simulation-")
+  state: DiskState = "well"
+  /** The slowest commit, ms. */
+  slowest = 5
+  commits = 0
+  ghosts = 0
+  /** Told of each commit before the daemon is. */
+  committed: (number: number) => void = () => {}
+  /** A group whose commit failed, and that may be on the disk nevertheless. */
+  private ghost: Appends | undefined = undefined
+  private options: StoreOptions | undefined = undefined
+  private readonly universe: Universe
+  private readonly chance: Chance
+  private readonly durable: (row: Row) => void
+
+  constructor(universe: Universe, chance: Chance, durable: (row: Row) => void) {
+    this.universe = universe
+    this.chance = chance
+    this.durable = durable
+  }
+
+  get file(): string {
+    return join(this.folder, "runes.db")
+  }
+
+  refuses(appends: Appends): Exclude<DiskState, "well"> | undefined {
+    if (this.state === "well") return undefined
+    if (this.state === "io" && this.chance.is(0.5)) this.ghost = appends
+    return this.state
+  }
+
+  written(appends: Appends): void {
+    this.ghost = undefined
+    if (appends.length === 0) return
+    this.commits += 1
+    for (const row of appends.flat()) {
+      this.universe.note(`rune ${row.eventId} ${row.kind} ${row.actor} ${row.trigger ?? ""}`)
+      this.durable(row)
+    }
+    this.committed(this.commits)
+  }
+
+  /** As one life of the daemon sees it. */
+  readonly of = (life: Life): InlineDisk => ({
+    open: (options) => {
+      this.options = options
+      return new Store(this, options)
+    },
+    seek: Effect.suspend(() => Effect.sleep(this.chance.skewed(0.05, this.slowest))),
+    // durable, and nobody has heard of it
+    settle: Effect.suspend(() => (life.isDead ? Effect.never : Effect.sleep(this.chance.skewed(0.01, 1))))
+  })
+
+  /** The daemon is gone: what was half on the disk is there, or is not. */
+  crash(): void {
+    this.release()
+    const { ghost, options } = this
+    this.ghost = undefined
+    if (ghost === undefined || options === undefined || !this.chance.is(0.5)) return
+    this.ghosts += 1
+    const store = new Store(this, options)
+    const { state } = this
+    this.state = "well"
+    const writing = store.commit(ghost)
+    while (writing.next(false).done !== true);
+    this.state = state
+    this.release()
+  }
+
+  /** Closes what a dead life had open. */
+  release(): void {
+    for (const database of open) if (database.isOpen) database.close()
+    open.clear()
+  }
+
+  remove(): void {
+    this.release()
+    rmSync(this.folder, { recursive: true, force: true })
+  }
+}

@@ -1,0 +1,138 @@
+/**
+ * Files: a file system in memory, which outlives the daemon. It answers at once and tells
+ * its watchers; what the daemon does not use is not there, and says so.
+ */
+import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
+import type { Life, Universe } from "../Universe.ts"
+
+interface Entry {
+  readonly bytes: Uint8Array | undefined
+  readonly mtime: number
+}
+
+const missing = (method: string, path: string) =>
+  PlatformError.systemError({
+    _tag: "NotFound",
+    module: "FileSystem",
+    method,
+    description: "No such file or directory",
+    pathOrDescriptor: path
+  })
+
+const parentOf = (path: string): string => path.slice(0, path.lastIndexOf("/")) || "/"
+
+interface Watcher {
+  readonly path: string
+  readonly life: Life
+  readonly tell: (event: FileSystem.WatchEvent) => void
+}
+
+export class Files {
+  private readonly entries = new Map<string, Entry>()
+  private watchers: Array<Watcher> = []
+  private readonly universe: Universe
+
+  constructor(universe: Universe) {
+    this.universe = universe
+  }
+
+  write(path: string, content: string): void {
+    this.set(path, new TextEncoder().encode(content))
+  }
+
+  remove(path: string): void {
+    for (const name of this.entries.keys()) if (name === path || name.startsWith(`${path}/`)) this.entries.delete(name)
+    this.told(path, "Remove")
+  }
+
+  has(path: string): boolean {
+    return this.entries.has(path)
+  }
+
+  /** The life is over: nobody of it watches any more. */
+  forget(life: Life): void {
+    this.watchers = this.watchers.filter((watcher) => watcher.life !== life)
+  }
+
+  private set(path: string, bytes: Uint8Array | undefined): void {
+    for (let folder = parentOf(path); folder !== "/" && !this.entries.has(folder); folder = parentOf(folder)) {
+      this.entries.set(folder, { bytes: undefined, mtime: this.universe.now })
+    }
+    const isNew = !this.entries.has(path)
+    this.entries.set(path, { bytes, mtime: this.universe.now })
+    this.told(path, isNew ? "Create" : "Update")
+  }
+
+  private told(path: string, _tag: FileSystem.WatchEvent["_tag"]): void {
+    for (const watcher of this.watchers) {
+      if (watcher.path !== path && watcher.path !== parentOf(path)) continue
+      this.universe.later(1, () => watcher.tell({ _tag, path } as FileSystem.WatchEvent), watcher.life)
+    }
+  }
+
+  private get(method: string, path: string) {
+    return Effect.suspend(() => {
+      const entry = this.entries.get(path)
+      return entry === undefined ? Effect.fail(missing(method, path)) : Effect.succeed(entry)
+    })
+  }
+
+  private bytesOf(method: string, path: string) {
+    return Effect.flatMap(this.get(method, path), ({ bytes }) =>
+      bytes === undefined ? Effect.fail(missing(method, path)) : Effect.succeed(bytes)
+    )
+  }
+
+  /** As one life of the daemon sees it. */
+  readonly of = (life: Life): FileSystem.FileSystem =>
+    FileSystem.makeNoop({
+      exists: (path) => Effect.sync(() => this.entries.has(path)),
+      realPath: (path) => Effect.as(this.get("realPath", path), path),
+      stat: (path) => Effect.map(this.get("stat", path), infoOf),
+      readFile: (path) => this.bytesOf("readFile", path),
+      readFileString: (path) =>
+        Effect.map(this.bytesOf("readFileString", path), (bytes) => new TextDecoder().decode(bytes)),
+      readDirectory: (path) =>
+        Effect.map(this.get("readDirectory", path), () =>
+          [...this.entries.keys()]
+            .filter((name) => parentOf(name) === path && name !== path)
+            .map((name) => name.slice(path.length + 1))
+        ),
+      makeDirectory: (path) => Effect.sync(() => this.set(path, undefined)),
+      writeFileString: (path, content) => Effect.sync(() => this.write(path, content)),
+      writeFile: (path, bytes) => Effect.sync(() => this.set(path, bytes)),
+      rename: (from, to) =>
+        Effect.map(this.bytesOf("rename", from), (bytes) => {
+          this.remove(from)
+          this.set(to, bytes)
+        }),
+      remove: (path) => Effect.sync(() => this.remove(path)),
+      chmod: () => Effect.void,
+      watch: (path) =>
+        Stream.unwrap(
+          Effect.gen({ self: this }, function* () {
+            const queue = yield* Queue.unbounded<FileSystem.WatchEvent, Cause.Done>()
+            this.watchers.push({ path, life, tell: (event) => void Queue.offerUnsafe(queue, event) })
+            return Stream.fromQueue(queue)
+          })
+        )
+    })
+}
+
+const infoOf = ({ bytes, mtime }: Entry): FileSystem.File.Info =>
+  ({
+    type: bytes === undefined ? "Directory" : "File",
+    size: ByteSize.bytes(bytes?.length ?? 0),
+    mtime: Option.some(new Date(mtime)),
+    atime: Option.none(),
+    birthtime: Option.none(),
+    dev: 1,
+    ino: Option.none(),
+    mode: 0o644,
+    nlink: Option.none(),
+    uid: Option.none(),
+    gid: Option.none(),
+    rdev: Option.none(),
+    blksize: Option.none(),
+    blocks: Option.none()
+  }) as unknown as FileSystem.File.Info

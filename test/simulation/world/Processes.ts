@@ -1,0 +1,390 @@
+/**
+ * Processes: the agents' processes of the world that the daemon starts and does not control. They
+ * outlive it; they answer, hang, crash, lie, and end late or not at all.
+ *
+ * `backend` keeps the contract of Backend as far as a backend can: a run's scope closes
+ * only when its process is gone. What the process does is its own.
+ */
+import { type Cause, Effect, Queue, Stream } from "effect"
+import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../../../src/backends/Backend.ts"
+import type { Outcome } from "../../../src/backends/Outcome.ts"
+import type { ProcessTree } from "../../../src/backends/process/ProcessTree.ts"
+import { Chance } from "../Chance.ts"
+import type { Swarm, TurnMood } from "../Swarm.ts"
+import type { Life, Universe } from "../Universe.ts"
+
+/** What is seen of agents from outside, for whoever checks. */
+export interface Witness {
+  readonly spawned: (process: AgentProcess) => void
+  readonly given: (process: AgentProcess, turnId: string, text: string) => void
+  readonly said: (process: AgentProcess, event: RunEvent) => void
+  readonly gone: (process: AgentProcess) => void
+}
+
+/** From SIGTERM to SIGKILL, as the default of `killGrace`. */
+const KILL_GRACE = 5_000
+
+/** As the default of `silence`. */
+const SILENCE = 900_000
+
+export class AgentProcess {
+  readonly world: Processes
+  readonly agent: string
+  readonly runId: string
+  readonly pid: number
+  /** Its own: what other processes do changes nothing about it. */
+  readonly chance: Chance
+  alive = true
+  /** The turn that it works on. */
+  turnId: string | undefined = undefined
+  /** Where it speaks; nowhere once its daemon is gone. */
+  listener: ((event: RunEvent) => void) | undefined = undefined
+  private readonly deaf: boolean
+  private readonly stuck: boolean
+  private readonly liar: boolean
+  private asked = new Map<string, (allowed: boolean) => void>()
+  private calls = 0
+  private termed = false
+  private said = ""
+
+  constructor(world: Processes, agent: string, runId: string, pid: number, chance: Chance) {
+    const { swarm } = world
+    this.world = world
+    this.chance = chance
+    this.agent = agent
+    this.runId = runId
+    this.pid = pid
+    this.deaf = world.unruly && chance.is(swarm.deaf)
+    this.stuck = world.unruly && chance.is(swarm.stuck)
+    this.liar = world.unruly && chance.is(swarm.lies)
+  }
+
+  private later(low: number, high: number, run: () => void): void {
+    this.world.universe.later(this.chance.skewed(low, high), () => {
+      if (this.alive) run()
+    })
+  }
+
+  say(event: RunEvent): void {
+    if (!this.alive && event._tag !== "Exited") return
+    this.world.witness.said(this, event)
+    this.listener?.(event)
+    if (this.liar && event._tag !== "Exited" && this.chance.is(0.3)) this.lie(event)
+  }
+
+  private lie(event: RunEvent): void {
+    const { chance } = this
+    const turnId = this.turnId ?? "none"
+    this.listener?.(
+      chance.pick<RunEvent>([
+        event._tag === "TurnCompleted" ? { _tag: "Notice", text: "again" } : event,
+        {
+          _tag: "ToolResult",
+          callId: `ghost-${chance.below(5)}`,
+          status: "success",
+          output: "x".repeat(chance.below(4000))
+        },
+        { _tag: "TurnCompleted", turnId: `${turnId}-of-another`, output: "a lie" },
+        { _tag: "ApprovalRequested", callId: `ghost-${chance.below(5)}`, reason: "" },
+        { _tag: "Usage", inputTokens: -5, outputTokens: Number.NaN },
+        { _tag: "Started", sessionId: "another" },
+        { _tag: "TurnStarted", turnId: "another" }
+      ])
+    )
+  }
+
+  exit(outcome: Outcome): void {
+    if (!this.alive) return
+    this.alive = false
+    this.world.buried(this)
+    this.say({ _tag: "Exited", outcome })
+  }
+
+  start(spec: RunSpec): void {
+    const { chance } = this
+    const { swarm, unruly } = this.world
+    if (unruly && chance.is(swarm.diesEarly)) {
+      return this.later(1, 2_000, () => this.exit({ _tag: "Error", detail: "exit 1" }))
+    }
+    this.later(5, unruly ? 3_000 : 50, () => {
+      this.say({ _tag: "Started", pid: this.pid, sessionId: spec.resume?.sessionId ?? `session-${spec.runId}` })
+      this.begin(spec.turnId, spec.prompt)
+    })
+  }
+
+  begin(turnId: string, text: string): void {
+    if (!this.alive) return
+    this.turnId = turnId
+    this.said = ""
+    this.world.witness.given(this, turnId, text)
+    this.say({ _tag: "TurnStarted", turnId })
+    const mood = this.world.unruly ? this.chance.weighed(this.world.swarm.turns) : "answers"
+    this.play(mood, turnId)
+  }
+
+  private play(mood: TurnMood, turnId: string): void {
+    const { chance } = this
+    const mine = (run: () => void) => () => {
+      if (this.turnId === turnId) run()
+    }
+    switch (mood) {
+      case "answers":
+        return this.later(
+          1,
+          500,
+          mine(() => this.complete())
+        )
+      case "slow": {
+        const beats = 1 + chance.below(8)
+        const beat = (left: number) =>
+          this.later(
+            100,
+            60_000,
+            mine(() => {
+              this.speak()
+              if (left > 0) beat(left - 1)
+              else this.complete()
+            })
+          )
+        return beat(beats)
+      }
+      case "tools":
+      case "asks":
+        return this.tool(turnId, mood === "asks", 1 + chance.below(3))
+      case "hangs":
+        this.speak()
+        // a backend ends a turn in which nothing is heard for so long
+        return this.later(
+          SILENCE,
+          SILENCE + 1,
+          mine(() => this.kill())
+        )
+      case "crashes":
+        return this.later(
+          1,
+          20_000,
+          mine(() => this.exit({ _tag: "Error", detail: "killed by SIGSEGV" }))
+        )
+      case "fails":
+      case "refuses":
+        return this.later(
+          1,
+          5_000,
+          mine(() => {
+            this.turnId = undefined
+            this.say({
+              _tag: "TurnError",
+              turnId,
+              errorType: mood === "fails" ? "overloaded" : "refusal",
+              message: mood,
+              retry: mood === "fails"
+            })
+            this.later(1, 200, () => this.exit({ _tag: "Error", detail: mood }))
+          })
+        )
+    }
+  }
+
+  private tool(turnId: string, asks: boolean, left: number): void {
+    const callId = `${this.runId}-${++this.calls}`
+    this.say({ _tag: "ToolCall", callId, tool: "shell", arguments: { left }, readOnly: false })
+    const work = (allowed: boolean) => {
+      if (allowed) this.say({ _tag: "ToolStarted", callId })
+      this.later(1, 10_000, () => {
+        if (this.turnId !== turnId) return
+        this.say({ _tag: "ToolResult", callId, status: allowed ? "success" : "denied", output: "done" })
+        if (left > 1) this.tool(turnId, asks, left - 1)
+        else this.later(1, 500, () => this.turnId === turnId && this.complete())
+      })
+    }
+    if (!asks) return work(true)
+    this.asked.set(callId, work)
+    this.say({ _tag: "ApprovalRequested", callId, reason: "may I" })
+  }
+
+  private speak(): void {
+    this.said += "…"
+    this.say({ _tag: "Delta", stream: "assistant", text: "…" })
+    this.say({ _tag: "Usage", inputTokens: 10, outputTokens: 1 })
+  }
+
+  private complete(): void {
+    const turnId = this.turnId!
+    this.turnId = undefined
+    this.say({ _tag: "TurnCompleted", turnId, output: `${this.said}done` })
+  }
+
+  answer(callId: string, allowed: boolean): void {
+    const work = this.asked.get(callId)
+    this.asked.delete(callId)
+    if (this.alive) work?.(allowed)
+  }
+
+  interrupt(): void {
+    if (!this.alive || this.deaf) return
+    this.later(1, 1_500, () => {
+      const { turnId } = this
+      if (turnId === undefined) return
+      this.turnId = undefined
+      this.asked.clear()
+      this.say({ _tag: "TurnInterrupted", turnId, output: this.said })
+    })
+  }
+
+  term(): void {
+    if (!this.alive || this.deaf || this.termed) return
+    this.termed = true
+    this.later(1, 2_000, () => {
+      const active = this.turnId !== undefined
+      if (active) this.say({ _tag: "TurnInterrupted", turnId: this.turnId!, output: this.said })
+      this.turnId = undefined
+      this.exit(active ? { _tag: "Error", detail: "killed by SIGTERM" } : { _tag: "Success" })
+    })
+  }
+
+  /** SIGKILL: the process is gone in a moment, or when the kernel lets go of it. */
+  kill(): void {
+    if (!this.alive) return
+    const gone = () => this.exit({ _tag: "Error", detail: "killed by SIGKILL" })
+    if (this.stuck) this.world.universe.later(this.chance.skewed(500, 20_000), gone)
+    else this.world.universe.later(this.chance.skewed(0.5, 50), gone)
+  }
+}
+
+const shown = ({ pid }: AgentProcess) => ({ pid, start: 1, parent: 1, group: pid, session: pid })
+
+export class Processes {
+  readonly universe: Universe
+  private readonly seed: number
+  readonly swarm: Swarm
+  readonly witness: Witness
+  readonly living = new Set<AgentProcess>()
+  /** While faults happen; afterwards all of them do as they are told. */
+  unruly = true
+  private pids = 1000
+  private readonly started = new Map<string, number>()
+
+  constructor(universe: Universe, seed: number, swarm: Swarm, witness: Witness) {
+    this.universe = universe
+    this.seed = seed
+    this.swarm = swarm
+    this.witness = witness
+  }
+
+  buried(process: AgentProcess): void {
+    this.living.delete(process)
+    this.witness.gone(process)
+  }
+
+  ofAgent(agent: string): ReadonlyArray<AgentProcess> {
+    return [...this.living].filter((process) => process.agent === agent)
+  }
+
+  /** The daemon is gone: nobody listens, and the reaper ends what it left. */
+  orphan(): void {
+    for (const process of this.living) {
+      process.listener = undefined
+      this.universe.later(process.chance.skewed(1, 300), () => process.term())
+      this.universe.later(KILL_GRACE, () => process.kill())
+    }
+  }
+
+  /** The machine is off. */
+  powerCut(): void {
+    for (const process of this.living) {
+      process.listener = undefined
+      process.exit({ _tag: "Error", detail: "power" })
+    }
+  }
+
+  /** SIGTERM, grace, SIGKILL; returns when it is gone. */
+  private readonly terminate = Effect.fnUntraced({ self: this }, function* (this: Processes, process: AgentProcess) {
+    process.term()
+    const deadline = this.universe.now + KILL_GRACE
+    while (process.alive && this.universe.now < deadline) yield* Effect.sleep(50)
+    while (process.alive) {
+      process.kill()
+      yield* Effect.sleep(200)
+    }
+  })
+
+  private ofRun(runId: string): ReadonlyArray<AgentProcess> {
+    return [...this.living].filter((process) => process.runId === runId)
+  }
+
+  readonly tree: ProcessTree["Service"] = {
+    note: undefined,
+    find: ({ runId }) => Effect.sync(() => this.ofRun(runId).map(shown)),
+    kill: ({ runId }) => Effect.sync(() => this.ofRun(runId).forEach((process) => process.kill())),
+    terminate: ({ runId }) =>
+      Effect.suspend(() => Effect.forEach(this.ofRun(runId), (process) => this.terminate(process), { discard: true })),
+    orphans: (_, alive) =>
+      Effect.sync(() =>
+        [...this.living]
+          .filter(({ runId }) => !alive.has(runId))
+          .map((process) => ({ runId: process.runId, processes: [shown(process)] }))
+      )
+  }
+
+  readonly backend = (life: Life): Backend => ({
+    name: "simulated",
+    turns: true,
+    runsTools: false,
+    start: Effect.fnUntraced({ self: this }, function* (this: Processes, spec: RunSpec) {
+      const { swarm, universe } = this
+      const number = (this.started.get(spec.agent) ?? 0) + 1
+      this.started.set(spec.agent, number)
+      const chance = new Chance(this.seed, `run ${number} of ${spec.agent}`)
+      yield* Effect.sleep(chance.skewed(1, 200))
+      if (this.unruly && chance.is(swarm.failsStart)) {
+        return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
+      }
+      const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
+      const process = yield* Effect.acquireRelease(
+        Effect.sync(() => {
+          const process = new AgentProcess(this, spec.agent, spec.runId, ++this.pids, chance)
+          this.living.add(process)
+          this.witness.spawned(process)
+          return process
+        }),
+        (process) => this.terminate(process)
+      )
+      // a pipe: what was said first comes first, a little later
+      const pipe: Array<RunEvent> = []
+      process.listener = (event) => {
+        pipe.push(event)
+        universe.later(
+          chance.skewed(0.02, 5),
+          () => {
+            const next = pipe.shift()!
+            Queue.offerUnsafe(queue, next)
+            if (next._tag === "Exited") Queue.endUnsafe(queue)
+          },
+          life
+        )
+      }
+      process.start(spec)
+      const run: Run = {
+        runId: spec.runId,
+        events: Stream.fromQueue(queue),
+        send: ({ text, turnId }) =>
+          Effect.suspend(() => {
+            if (process.turnId !== undefined || !process.alive) {
+              return new BackendError({ message: "a turn is active", remedy: "wait", fatal: false })
+            }
+            process.begin(turnId, text)
+            return Effect.void
+          }),
+        answer: (callId, { behavior }) => Effect.sync(() => process.answer(callId, behavior === "allow")),
+        cancelCall: () => Effect.void,
+        interruptTurn: Effect.sync(() => process.interrupt()),
+        end: Effect.sync(() => {
+          process.term()
+          universe.later(KILL_GRACE, () => process.kill(), life)
+        }),
+        kill: Effect.sync(() => process.kill())
+      }
+      return run
+    })
+  })
+}
