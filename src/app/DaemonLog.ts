@@ -37,10 +37,7 @@ export const layer = (options: Options): Layer.Layer<EventLog | Log, StorageErro
   SqlEventLog.layer(options).pipe(Layer.provide(layerRules(options)))
 
 /** In a file, on this thread. */
-export const layerInline = (
-  options: Options,
-  disk?: InlineDisk
-): Layer.Layer<EventLog | Log, StorageError, Redact> =>
+export const layerInline = (options: Options, disk?: InlineDisk): Layer.Layer<EventLog | Log, StorageError, Redact> =>
   SqlEventLog.layerInline(options, disk).pipe(Layer.provide(layerRules(options)))
 
 /** In a file that another process may write. */

@@ -25,7 +25,14 @@ import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
 import { Soon } from "./Soon.ts"
 import type { SnapshotOrder, SnapshotRow } from "./Snapshot.ts"
-import { type InlineDisk, openInline, openThreaded, type OpenStore, type Options as LogOptions, type SqliteLog } from "./SqliteLog.ts"
+import {
+  type InlineDisk,
+  openInline,
+  openThreaded,
+  type OpenStore,
+  type Options as LogOptions,
+  type SqliteLog
+} from "./SqliteLog.ts"
 import * as SqlReader from "./SqlReader.ts"
 import { fromSqlError, untilItPasses } from "./StorageFailure.ts"
 import { toRunes } from "./StoredRune.ts"
