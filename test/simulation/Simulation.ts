@@ -9,6 +9,7 @@ import { Cause, Effect, Exit } from "effect"
 import { Chance } from "./Chance.ts"
 import { Checker, type Violation } from "./Checker.ts"
 import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
+import type { Cells } from "./checks/Tables.ts"
 import { Disk } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
@@ -41,6 +42,7 @@ export interface Result {
   readonly faults: number
   readonly logged: ReadonlyMap<string, number>
   readonly reached: ReadonlyMap<string, number>
+  readonly cells: Cells
   readonly lines: ReadonlyArray<string>
   /** The commands and faults that happened, in order. */
   readonly happened: ReadonlyArray<string>
@@ -71,9 +73,6 @@ export class World implements Outside {
   private tokens = 0
   private stormy = true
   private busy = 0
-  /** Since when the disk has been in trouble, when it was last. */
-  private badSince = 0
-
   constructor(options: Options) {
     const { seed } = options
     this.options = options
@@ -153,11 +152,11 @@ export class World implements Outside {
       const reason = Exit.isSuccess(exit) ? "asked" : reasonOf(exit)
       this.universe.note(`life ${number} ended: ${reason}`)
       checker.sometimes(`ended: ${reason.slice(0, 40)}`)
-      const isDisk = this.badSince > 0 && /\b74\b|the disk is/.test(reason)
-      if (isDisk && this.universe.now - this.badSince < 9_000) {
-        const bad = (this.universe.now - this.badSince).toFixed(0)
-        checker.broken("the log is given up only after ten seconds", `${bad} ms of trouble`)
-      }
+      const { refusing } = this.disk
+      const isDisk = refusing !== undefined && reason.includes("the disk is")
+      const trouble = this.universe.now - (refusing ?? 0)
+      if (isDisk && trouble < 9_000)
+        checker.broken("the log is given up only after ten seconds", `${trouble.toFixed(0)} ms of trouble`)
       if (!isDisk && reason !== "asked") checker.broken("a daemon stands", reason.slice(0, 300))
       this.universe.soon(() => this.end(life))
     })
@@ -204,9 +203,7 @@ export class World implements Outside {
       }
       case "diskFull":
       case "diskIo":
-        if (this.disk.state === "well") this.badSince = this.universe.now
-        this.disk.state = fault === "diskFull" ? "full" : "io"
-        this.universe.later(dice.skewed(10, 30_000), () => (this.disk.state = "well"))
+        this.disk.trouble(fault === "diskFull" ? "full" : "io", dice.skewed(10, 30_000))
         return
       case "diskSlow":
         this.disk.slowest = 3_000
@@ -364,6 +361,7 @@ export const simulate = (options: Options): Result => {
     faults: world.faults,
     logged: world.logged,
     reached: checker.reached,
+    cells: checker.tables.cells,
     lines: universe.lines,
     happened: world.happened
   }

@@ -1,6 +1,7 @@
 /** node test/simulation/simulate.ts --seed 7 [--seeds 100] [--minutes 60] [--trace] */
 import { parseArgs } from "node:util"
-import { coverage } from "./Coverage.ts"
+import * as Coverage from "./Coverage.ts"
+import { noCells } from "./checks/Tables.ts"
 import { shrink } from "./Shrink.ts"
 import { simulate } from "./Simulation.ts"
 import { type Swarm, swarmOf } from "./Swarm.ts"
@@ -44,6 +45,7 @@ const began = performance.now()
 let [simulated, steps, runes, failed] = [0, 0, 0, 0]
 const promises = new Map<string, number>()
 const reached = new Map<string, number>()
+const cells = noCells()
 const logged = new Map<string, number>()
 const add = (into: Map<string, number>, from: ReadonlyMap<string, number>) => {
   for (const [name, count] of from) into.set(name, (into.get(name) ?? 0) + count)
@@ -62,6 +64,7 @@ for (let seed = first; seed < first + Number(values.seeds); seed++) {
   steps += result.steps
   runes += result.runes
   add(reached, result.reached)
+  Coverage.add(cells, result.cells)
   add(logged, result.logged)
   console.log(
     `seed ${seed} ${result.hash} ${(result.simulated / 60_000).toFixed(1)} min ${result.steps} steps ${result.runes} runes ` +
@@ -83,11 +86,8 @@ console.log(
 for (const [promise, count] of [...promises].toSorted((a, b) => b[1] - a[1])) console.log(`  ${count} × ${promise}`)
 if (values.reached) for (const [what, count] of [...reached].toSorted()) console.log(`  reached ${count} × ${what}`)
 if (values.reached) {
-  for (const { actor, all, missing, reached: count } of coverage(reached)) {
-    console.log(
-      `coverage ${actor}: ${count} of ${all} moves${missing.length === 0 ? "" : `; never: ${missing.map((edge) => edge.slice(actor.length + 2)).join(", ")}`}`
-    )
-  }
+  for (const { all, missing, name, reached: count } of Coverage.coverage(cells))
+    console.log(`coverage ${name}: ${count} of ${all}${missing.length === 0 ? "" : `; never: ${missing.join(", ")}`}`)
 }
 if (values.logged)
   for (const [what, count] of [...logged].toSorted((a, b) => b[1] - a[1])) console.log(`  logged ${count} × ${what}`)

@@ -11,6 +11,7 @@ import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { Outcome } from "../../../src/event-log/GroupCommit.ts"
 import { LogStore } from "../../../src/event-log/LogStore.ts"
+import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { Row } from "../../../src/event-log/Ring.ts"
 import type { InlineDisk } from "../../../src/event-log/SqliteLog.ts"
 import type { StoreOptions } from "../../../src/event-log/SqliteStore.ts"
@@ -54,9 +55,29 @@ class Store extends LogStore {
   }
 }
 
+const runeOf = (row: Row): Rune => ({
+  format: 2,
+  eventId: row.eventId,
+  seq: row.seq,
+  stream: row.stream,
+  at: row.at,
+  kind: row.kind,
+  actor: row.actor,
+  from: row.from,
+  to: row.to,
+  trigger: row.trigger,
+  cause: row.causeSeq === null ? null : { stream: row.causeStream ?? row.stream, seq: row.causeSeq },
+  moves: row.moves === null ? [] : (JSON.parse(row.moves) as ReadonlyArray<string>),
+  visibility: row.visibility as Rune["visibility"],
+  payload: JSON.parse(row.text) as Rune["payload"]
+})
+
 export class Disk {
   readonly folder = Scratch.make("agentd-simulation-")
   state: DiskState = "well"
+  /** Since when it has refused every commit, ms; undefined: it takes them. */
+  refusing: number | undefined = undefined
+  private troubles = 0
   /** The slowest commit, ms. */
   slowest = 5
   commits = 0
@@ -68,9 +89,9 @@ export class Disk {
   private options: StoreOptions | undefined = undefined
   private readonly universe: Universe
   private readonly chance: Chance
-  private readonly durable: (row: Row) => void
+  private readonly durable: (rune: Rune) => void
 
-  constructor(universe: Universe, chance: Chance, durable: (row: Row) => void) {
+  constructor(universe: Universe, chance: Chance, durable: (rune: Rune) => void) {
     this.universe = universe
     this.chance = chance
     this.durable = durable
@@ -80,19 +101,30 @@ export class Disk {
     return join(this.folder, "runes.db")
   }
 
+  /** For so long, or until another trouble is over. */
+  trouble(state: DiskState, ms: number): void {
+    this.state = state
+    const mine = ++this.troubles
+    this.universe.later(ms, () => {
+      if (mine === this.troubles) this.state = "well"
+    })
+  }
+
   refuses(appends: Appends): Exclude<DiskState, "well"> | undefined {
     if (this.state === "well") return undefined
+    this.refusing ??= this.universe.now
     if (this.state === "io" && this.chance.is(0.5)) this.ghost = appends
     return this.state
   }
 
   written(appends: Appends): void {
     this.ghost = undefined
+    this.refusing = undefined
     if (appends.length === 0) return
     this.commits += 1
     for (const row of appends.flat()) {
-      this.universe.note(`rune ${row.eventId} ${row.kind} ${row.actor} ${row.trigger ?? ""}`)
-      this.durable(row)
+      this.universe.note(`rune ${row.eventId} ${row.kind} ${row.actor} ${row.trigger ?? ""}`, row.header + row.text)
+      this.durable(runeOf(row))
     }
     this.committed(this.commits)
   }
@@ -111,6 +143,7 @@ export class Disk {
   /** The daemon is gone: what was half on the disk is there, or is not. */
   crash(): void {
     this.release()
+    this.refusing = undefined
     const { ghost, options } = this
     this.ghost = undefined
     if (ghost === undefined || options === undefined || !this.chance.is(0.5)) return
