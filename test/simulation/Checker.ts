@@ -184,6 +184,13 @@ export class Checker implements Witness {
           return
         }
         return this.over(payload["turn_id"], "dropped", "its agent refused it", rune.eventId)
+      case "session.created":
+        // all of its agents are new
+        return this.stopped.clear()
+      case "session.closed":
+        for (const message of this.messages.values())
+          message.over ??= { how: "dropped", why: "the conversation is closed", eventId: rune.eventId }
+        return
       case "worker.moved":
         return this.moved(agent, rune, event)
       case "invariant.violated":

@@ -11,6 +11,7 @@ import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import type { Options, Platform } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
+import * as Git from "../../src/backends/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
@@ -61,6 +62,10 @@ const absent = <S extends object>(name: string): S =>
       throw new Error(`${name}.${field} is not in this world`)
     }
   })
+
+/** A machine without git. */
+const noGit: Git.Run = (folder) =>
+  Effect.fail(new Git.GitUnavailable({ message: `git in ${folder} could not be run`, remedy: "install git" }))
 
 const quiet: Notify["Service"] = {
   starting: Effect.void,
@@ -118,4 +123,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
 
 /** Until it is asked to end, its log fails, or it cannot go on. */
 export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
-  Daemon.run(options(world), platformOf(world, life, up)).pipe(Effect.provideService(Mailer, world.mail.mailer))
+  Daemon.run(options(world), platformOf(world, life, up)).pipe(
+    Effect.provideService(Mailer, world.mail.mailer),
+    Effect.provideService(Git.Git, noGit)
+  )

@@ -101,14 +101,31 @@ export class World implements Outside {
     return ["a", "b", "c"].slice(0, this.swarm.agents)
   }
 
-  config(): string {
-    const one = { backend: { type: "claude" }, may: [], ...this.swarm.settings }
+  /** The project's file as it is meant. */
+  private config(names = this.names, settings: object = {}): string {
+    const { conversation, ofAgent } = this.swarm
+    const one = (name: string) => ({
+      backend: { type: "claude" },
+      may: [],
+      ...this.swarm.settings,
+      ...ofAgent[name],
+      ...settings
+    })
     return JSON.stringify({
       name: "shop",
-      conversation: this.swarm.conversation,
+      conversation,
       mail: { to: "ada@example.org", smtp: { host: "mail.example.org" } },
-      agents: Object.fromEntries(this.names.map((name) => [name, one]))
+      agents: Object.fromEntries(names.map((name) => [name, one(name)]))
     })
+  }
+
+  edit(people: Chance): void {
+    const what = people.weighed({ same: 1, broken: 1, fewer: 1, others: 2, gone: 0.3 })
+    this.universe.note(`the file: ${what}`)
+    if (what === "gone") return this.files.remove(CONFIG)
+    if (what === "broken") return this.files.write(CONFIG, this.config().slice(0, people.below(200)))
+    if (what === "fewer") return this.files.write(CONFIG, this.config(["a"]))
+    this.files.write(CONFIG, this.config(this.names, what === "others" ? { interruptGrace: "1s" } : {}))
   }
 
   // The daemon's lives.
@@ -292,6 +309,7 @@ export class World implements Outside {
   private readonly waiting = new Map<number, string>()
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting = new Map<string, number>()
+  readonly starts = new Map<string, number>()
 
   // From the beginning to the end.
 
@@ -306,6 +324,8 @@ export class World implements Outside {
     this.disk.slowest = 5
     this.processes.unruly = false
     this.mail.isUnruly = false
+    // somebody mends what cannot work
+    this.files.write(CONFIG, this.config(this.names, { worktree: false, maxRunsPerHour: 100_000 }))
     this.tend()
     const early = [...this.waiting]
     if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
@@ -324,7 +344,13 @@ export class World implements Outside {
   private tend(): void {
     const { daemon, life } = this
     if (daemon !== undefined && life !== undefined) {
-      life.run(Effect.ignore(daemon.client.Resume({ name: "", caller })), () => {
+      const { client } = daemon
+      const whole = Effect.all([
+        Effect.ignore(client.Register({ config: CONFIG, caller })),
+        Effect.ignore(client.NewConversation({ config: CONFIG, caller })),
+        Effect.ignore(client.Resume({ name: "", caller }))
+      ])
+      life.run(whole, () => {
         this.order("approve", "")
         for (const agent of this.names) this.order("start", agent)
       })

@@ -192,6 +192,7 @@ export class AgentProcess {
       if (allowed) this.say({ _tag: "ToolStarted", callId })
       this.later(1, 10_000, () => {
         if (this.turnId !== turnId) return
+        if (allowed && this.chance.is(0.3)) this.say({ _tag: "ToolProgress", callId, stream: "stdout", chunk: "…" })
         this.say({ _tag: "ToolResult", callId, status: allowed ? "success" : "denied", output: "done" })
         if (left > 1) this.tool(turnId, asks, left - 1)
         else this.later(1, 500, () => this.turnId === turnId && this.complete())
@@ -329,7 +330,7 @@ export class Processes {
   readonly backend = (life: Life): Backend => ({
     name: "simulated",
     turns: true,
-    runsTools: false,
+    runsTools: this.swarm.runsTools,
     start: Effect.fnUntraced({ self: this }, function* (this: Processes, spec: RunSpec) {
       const { swarm, universe } = this
       const number = (this.started.get(spec.agent) ?? 0) + 1
