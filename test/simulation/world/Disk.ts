@@ -26,12 +26,21 @@ const CODES = { full: 13, io: 10, locked: 5 }
 
 type Appends = ReadonlyArray<ReadonlyArray<Row>>
 
-/** Connections of the life that is under way: a process that is killed closes them without a word. */
+/** Connections that are open while worlds run: a process that is killed closes them without a word. */
 const open = new Set<DatabaseSync>()
-const { exec } = DatabaseSync.prototype
-DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
-  open.add(this)
-  return exec.call(this, sql)
+
+/** Worlds run in between. */
+export const watched = <A>(run: () => A): A => {
+  const { exec } = DatabaseSync.prototype
+  DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
+    open.add(this)
+    return exec.call(this, sql)
+  }
+  try {
+    return run()
+  } finally {
+    DatabaseSync.prototype.exec = exec
+  }
 }
 
 class Store extends LogStore {
