@@ -13,9 +13,9 @@ export interface Plant {
 
 export const plants: { readonly [name: string]: Plant } = {
   "answers a command before its rune is durable": {
-    file: "src/event-log/Appender.ts",
-    from: "if (this.log.append(unit)) this.durable(unit)",
-    to: "if (this.log.append(unit)) this.durable(unit); else if (answer !== undefined) Deferred.doneUnsafe(answer, Exit.succeed(unit.runes))",
+    file: "src/event-actor/CommitScope.ts",
+    from: "if (isDurable) this.landed(unit)\n",
+    to: "if (isDurable) this.landed(unit); else if (item instanceof Ask) this.answer(unit, item)\n",
     seed: 0
   },
   "forgets a failed append": {
@@ -144,7 +144,7 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "this.of.keep({ stream, name, version, eventId: eventId + 1, state })",
     seed: 0
   },
-  "a dead letter is made of mail that came during a restart": {
+  "a budget ends nothing": {
     file: "src/agents/Budget.ts",
     from: "if (limit !== undefined && used >= limit) return",
     to: "if (limit !== undefined && used >= limit * 100) return",
