@@ -1,6 +1,12 @@
-/** node test/simulation/simulate.ts --seed 7 [--seeds 100] [--minutes 60] [--trace] */
+/**
+ * node test/simulation/simulate.ts --seed 7 [--seeds 100] [--minutes 60] [--trace]
+ *
+ * With --crash-points all: a busy minute of each seed, cut at each of its boundaries (`--every N`: at some of them);
+ * with --crash-points N: at that one, with --trace.
+ */
 import { parseArgs } from "node:util"
 import * as Coverage from "./Coverage.ts"
+import * as CrashPoints from "./CrashPoints.ts"
 import { noCells } from "./checks/Tables.ts"
 import { shrink } from "./Shrink.ts"
 import { simulate } from "./Simulation.ts"
@@ -18,6 +24,8 @@ const { values } = parseArgs({
     /** Ends with the first seed that fails. */
     stop: { type: "boolean", default: false },
     shrink: { type: "string" },
+    "crash-points": { type: "string" },
+    every: { type: "string", default: "1" },
     /** What is different from the seed's own swarm, as JSON. */
     with: { type: "string", default: "{}" },
     /** Promises that are known to be broken: not counted. */
@@ -28,6 +36,26 @@ const { values } = parseArgs({
 const first = Number(values.seed)
 const swarm = (seed: number): Swarm => ({ ...swarmOf(seed), ...JSON.parse(values.with) })
 const known = values.known.split(",").filter(Boolean)
+const points = values["crash-points"]
+if (points === "all") {
+  const began = performance.now()
+  const tally = CrashPoints.cutAll({ seed: first, seeds: Number(values.seeds), every: Number(values.every) }, (line) =>
+    console.log(line)
+  )
+  for (const line of tally.lines) console.log(`  ${line}`)
+  const took = (performance.now() - began) / 1000
+  console.log(
+    `${tally.points} points, ${tally.kills} kills, ${tally.failures.length} promises broken, ${took.toFixed(0)} s`
+  )
+  process.exit(tally.failures.length === 0 ? 0 : 1)
+}
+if (points !== undefined) {
+  const { cuts, result } = CrashPoints.cut(first, Number(points), values.trace)
+  console.log(result.lines.join("\n"))
+  for (const { at, boundary, number } of cuts) console.log(`killed ${number} ${boundary} at ${at.toFixed(0)} ms`)
+  for (const { at, detail, promise } of result.violations) console.log(`  ${at.toFixed(0)} ms: ${promise}: ${detail}`)
+  process.exit(result.violations.length === 0 ? 0 : 1)
+}
 if (values.shrink !== undefined) {
   const { after, before, options, result, tried } = shrink(
     { seed: first, swarm: swarm(first), stormy: Number(values.minutes) * 60_000 },
