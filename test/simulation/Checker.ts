@@ -9,6 +9,9 @@ import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import type { AgentProcess, Witness } from "./world/Processes.ts"
 import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
+import type { AgentInfo } from "../../src/domain/Messages.ts"
+import { compare } from "./checks/Agreement.ts"
+import { Alerts } from "./checks/Alerts.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Tables } from "./checks/Tables.ts"
 import type { Letter } from "./world/Mail.ts"
@@ -45,6 +48,7 @@ export class Checker implements Witness {
   readonly reached = new Map<string, number>()
   readonly messages = new Map<string, Message>()
   readonly tables: Tables
+  private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
   private readonly turns = new Map<string, ReadonlyArray<string>>()
@@ -73,15 +77,15 @@ export class Checker implements Witness {
   constructor(universe: Universe, keepsTime: boolean) {
     this.universe = universe
     this.keepsTime = keepsTime
-    const verdicts: Verdicts = {
+    this.verdicts = {
       get now() {
         return universe.now
       },
       broken: (promise, detail) => this.broken(promise, detail),
       sometimes: (what) => this.sometimes(what)
     }
-    this.tables = new Tables(verdicts)
-    this.checks = [this.tables]
+    this.tables = new Tables(this.verdicts)
+    this.checks = [this.tables, new Alerts(this.verdicts)]
   }
 
   broken(promise: string, detail: string): void {
@@ -119,6 +123,11 @@ export class Checker implements Witness {
     this.sometimes("a mail is taken")
     this.letters.push(letter)
     for (const check of this.checks) check.mailed?.(letter)
+  }
+
+  /** The rows of all agents. */
+  shown(rows: ReadonlyArray<AgentInfo>, isQuiet: boolean): void {
+    compare(rows, this.tables, this.verdicts, isQuiet)
   }
 
   verified(events: Iterable<VerifyEvent>): void {

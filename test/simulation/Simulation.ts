@@ -60,7 +60,7 @@ export interface Result {
   readonly happened: ReadonlyArray<string>
 }
 
-const CALM = 3_600_000
+const CALM = 7_200_000
 
 /** One seed's world. */
 export class World implements Outside {
@@ -118,7 +118,7 @@ export class World implements Outside {
 
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}): string {
-    const { conversation, ofAgent } = this.swarm
+    const { conversation, mailing, ofAgent } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
       may: [],
@@ -129,7 +129,7 @@ export class World implements Outside {
     return JSON.stringify({
       name: "shop",
       conversation,
-      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" } },
+      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
       agents: Object.fromEntries(names.map((name) => [name, one(name)]))
     })
   }
@@ -358,10 +358,14 @@ export class World implements Outside {
     this.processes.unruly = false
     this.mail.isUnruly = false
     // somebody mends what cannot work
-    this.files.write(CONFIG, this.config(this.names, { worktree: false, maxRunsPerHour: 100_000 }))
+    this.files.write(
+      CONFIG,
+      this.config(this.names, { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" })
+    )
     this.tend()
     const early = [...this.waiting]
     if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
+    this.compare()
     if (script !== undefined) this.audit()
     // what was asked in the storm has had its time
     const isOpen = () => early.some(([id]) => this.waiting.has(id))
@@ -391,6 +395,19 @@ export class World implements Outside {
     if (!this.universe.until(() => isAnswered, CALM)) this.checker.broken("a command is answered", "verify")
     for (const { agent, isOrphan, runId } of this.processes.living)
       if (isOrphan) this.checker.broken("no process outlives its daemon and the grace", `${agent}: ${runId}`)
+  }
+
+  /** Nothing moves for a moment: what is said is what the log says. */
+  private compare(): void {
+    const { checker, daemon, disk, life } = this
+    if (daemon === undefined || life === undefined) return
+    const commits = disk.commits
+    this.universe.runFor(20)
+    if (disk.commits !== commits) return
+    life.run(daemon.client.Agents(), (exit) => {
+      if (Exit.isSuccess(exit) && disk.commits === commits) checker.shown(exit.value, true)
+    })
+    this.universe.runFor(20)
   }
 
   private get atRest(): boolean {
