@@ -26,7 +26,16 @@ const swarmOf = (seed: number): Swarm => ({
   people: 0,
   pause: MINUTE,
   commands: noneOf(COMMANDS),
-  turns: { answers: 1, slow: 0.1, tools: 0.5, asks: 0.7, hangs: 0, crashes: 0.3, fails: 0.3, refuses: 0.15 },
+  turns: {
+    answers: 1,
+    slow: 0.1,
+    tools: 0.5,
+    asks: 0.7,
+    hangs: 0,
+    crashes: seed % 3 === 0 ? 0.3 : 2,
+    fails: 0.3,
+    refuses: 0.15
+  },
   failsStart: 0.05,
   diesEarly: 0.05,
   lies: 0,
@@ -75,7 +84,7 @@ export const scriptOf = (seed: number): ReadonlyArray<Line> => {
     agent
   }))
   for (let at = 100; at < MINUTE; at += chance.between(300, 1_600)) {
-    const what = chance.weighed({ send: 5, steer: 1.5, urgent: 1, approve: 3, start: 0.7 })
+    const what = chance.weighed({ send: 5, steer: 1.5, urgent: 1, approve: 3, start: 2.5 })
     lines.push({ at: Math.floor(at), what, agent: chance.pick(AGENTS) })
   }
   return lines.toSorted((a, b) => a.at - b.at)
