@@ -109,10 +109,18 @@ export const record = (seed: number): { readonly result: Result; readonly passed
   return { result: simulate(optionsOf(seed, boundaries)), passed: boundaries.passed }
 }
 
+export interface Manner {
+  /** Kills a few more daemons, some hundred boundaries apart, as long as the script goes on. */
+  readonly again?: boolean
+  readonly trace?: boolean
+}
+
 /** The minute with a kill at the boundary of that number; a drawn tenth is killed again as it recovers. */
-export const cut = (seed: number, number: number, trace = false): Played => {
+export const cut = (seed: number, number: number, { again = false, trace = false }: Manner = {}): Played => {
   const chance = new Chance(seed, `cut ${number}`)
-  const boundaries = new Boundaries(number, ...(chance.is(0.1) ? [1 + chance.below(RECOVERY)] : []))
+  const recovering = chance.is(0.1) ? [1 + chance.below(RECOVERY)] : []
+  const later = again ? Array.from({ length: 4 }, () => 60 + chance.below(120)) : []
+  const boundaries = new Boundaries(number, ...recovering, ...later)
   const result = simulate({ ...optionsOf(seed, boundaries), trace })
   return { result, cuts: boundaries.cuts }
 }
@@ -161,9 +169,14 @@ export class Tally {
 const told = ({ cuts, detail, number, promise, seed }: Failure): string =>
   `FAILED --seed ${seed} --crash-points ${number} (${cuts.map(({ boundary }) => boundary).join(", ")}): ${promise}: ${detail}`
 
-/** Every `every`-th boundary of the minutes of so many seeds. */
+/** Each `every`-th boundary of the minutes of so many seeds. */
 export const cutAll = (
-  { every, seed, seeds }: { readonly seed: number; readonly seeds: number; readonly every: number },
+  {
+    again = false,
+    every,
+    seed,
+    seeds
+  }: Manner & { readonly seed: number; readonly seeds: number; readonly every: number },
   say: (line: string) => void
 ): Tally => {
   const tally = new Tally()
@@ -174,7 +187,7 @@ export const cutAll = (
       tally.failures.push({ seed: one, number: 0, cuts: [], promise, detail })
     for (let number = 1 + (one % every); number <= passed.length; number += every) {
       const known = tally.failures.length
-      tally.add(one, number, passed[number - 1]!, cut(one, number))
+      tally.add(one, number, passed[number - 1]!, cut(one, number, { again }))
       for (const failure of tally.failures.slice(known)) say(told(failure))
     }
   }

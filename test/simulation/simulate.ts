@@ -26,6 +26,8 @@ const { values } = parseArgs({
     shrink: { type: "string" },
     "crash-points": { type: "string" },
     every: { type: "string", default: "1" },
+    /** With --crash-points: kills a few more times after it. */
+    again: { type: "boolean", default: false },
     /** What is different from the seed's own swarm, as JSON. */
     with: { type: "string", default: "{}" },
     /** Promises that are known to be broken: not counted. */
@@ -39,8 +41,9 @@ const known = values.known.split(",").filter(Boolean)
 const points = values["crash-points"]
 if (points === "all") {
   const began = performance.now()
-  const tally = CrashPoints.cutAll({ seed: first, seeds: Number(values.seeds), every: Number(values.every) }, (line) =>
-    console.log(line)
+  const tally = CrashPoints.cutAll(
+    { seed: first, seeds: Number(values.seeds), every: Number(values.every), again: values.again },
+    (line) => console.log(line)
   )
   for (const line of tally.lines) console.log(`  ${line}`)
   const took = (performance.now() - began) / 1000
@@ -50,7 +53,7 @@ if (points === "all") {
   process.exit(tally.failures.length === 0 ? 0 : 1)
 }
 if (points !== undefined) {
-  const { cuts, result } = CrashPoints.cut(first, Number(points), values.trace)
+  const { cuts, result } = CrashPoints.cut(first, Number(points), { again: values.again, trace: values.trace })
   console.log(result.lines.join("\n"))
   for (const { at, boundary, number } of cuts) console.log(`killed ${number} ${boundary} at ${at.toFixed(0)} ms`)
   for (const { at, detail, promise } of result.violations) console.log(`  ${at.toFixed(0)} ms: ${promise}: ${detail}`)

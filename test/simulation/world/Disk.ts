@@ -210,6 +210,7 @@ export class Disk {
   }
 
   remove(): void {
+    at.touch = untouched
     this.release()
     rmSync(this.folder, { recursive: true, force: true })
   }
