@@ -167,7 +167,7 @@ export class Tally {
 }
 
 const told = ({ cuts, detail, number, promise, seed }: Failure): string =>
-  `FAILED --seed ${seed} --crash-points ${number} (${cuts.map(({ boundary }) => boundary).join(", ")}): ${promise}: ${detail}`
+  `FAILED --seed ${seed} --crash-points --at ${number} (${cuts.map(({ boundary }) => boundary).join(", ")}): ${promise}: ${detail}`
 
 /** Each `every`-th boundary of the minutes of so many seeds. */
 export const cutAll = (

@@ -1,8 +1,8 @@
 /**
  * node test/simulation/simulate.ts --seed 7 [--seeds 100] [--minutes 60] [--trace]
  *
- * With --crash-points all: a busy minute of each seed, cut at each of its boundaries (`--every N`: at some of them);
- * with --crash-points N: at that one, with --trace.
+ * With --crash-points: a busy minute of each seed, cut at each of its boundaries (`--every N`: at some of them);
+ * with --crash-points --at N: at that one.
  */
 import { parseArgs } from "node:util"
 import * as Coverage from "./Coverage.ts"
@@ -24,7 +24,9 @@ const { values } = parseArgs({
     /** Ends with the first seed that fails. */
     stop: { type: "boolean", default: false },
     shrink: { type: "string" },
-    "crash-points": { type: "string" },
+    "crash-points": { type: "boolean", default: false },
+    /** The one crash point. */
+    at: { type: "string" },
     every: { type: "string", default: "1" },
     /** With --crash-points: kills a few more times after it. */
     again: { type: "boolean", default: false },
@@ -38,8 +40,7 @@ const { values } = parseArgs({
 const first = Number(values.seed)
 const swarm = (seed: number): Swarm => ({ ...swarmOf(seed), ...JSON.parse(values.with) })
 const known = values.known.split(",").filter(Boolean)
-const points = values["crash-points"]
-if (points === "all") {
+if (values["crash-points"] && values.at === undefined) {
   const began = performance.now()
   const tally = CrashPoints.cutAll(
     { seed: first, seeds: Number(values.seeds), every: Number(values.every), again: values.again },
@@ -52,8 +53,8 @@ if (points === "all") {
   )
   process.exit(tally.failures.length === 0 ? 0 : 1)
 }
-if (points !== undefined) {
-  const { cuts, result } = CrashPoints.cut(first, Number(points), { again: values.again, trace: values.trace })
+if (values.at !== undefined) {
+  const { cuts, result } = CrashPoints.cut(first, Number(values.at), { again: values.again, trace: values.trace })
   console.log(result.lines.join("\n"))
   for (const { at, boundary, number } of cuts) console.log(`killed ${number} ${boundary} at ${at.toFixed(0)} ms`)
   for (const { at, detail, promise } of result.violations) console.log(`  ${at.toFixed(0)} ms: ${promise}: ${detail}`)
