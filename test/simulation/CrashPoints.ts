@@ -190,6 +190,7 @@ export const cutAll = (
       tally.add(one, number, passed[number - 1]!, cut(one, number, { again }))
       for (const failure of tally.failures.slice(known)) say(told(failure))
     }
+    say(`so far ${tally.points} points, ${tally.kills} kills: ${tally.lines.join(", ")}`)
   }
   return tally
 }

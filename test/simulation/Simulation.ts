@@ -11,7 +11,7 @@ import { Chance } from "./Chance.ts"
 import { Checker, type Violation } from "./Checker.ts"
 import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
 import type { Cells } from "./checks/Tables.ts"
-import { Disk } from "./world/Disk.ts"
+import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
@@ -156,7 +156,9 @@ export class World implements Outside {
       wall: this.wall,
       maxOps: this.swarm.maxOps,
       onLog: (level, message) => {
-        this.universe.note(`log ${level} ${message.slice(0, 200)}`)
+        this.universe.note(
+          `log ${level} ${message.split("\n", 1)[0]!.replaceAll(this.disk.folder, "/state").slice(0, 200)}`
+        )
         const said = /^run (\S+) does not end: it is killed/.exec(message)?.[1]
         if (said !== undefined && !checker.isAlive(said))
           checker.broken("what agentd says is true", `it says that it kills run ${said}, which is gone`)
@@ -181,7 +183,7 @@ export class World implements Outside {
       this.universe.note(`life ${number} is up`)
     }
     life.run(runDaemon(this, life, up), (exit) => {
-      const reason = Exit.isSuccess(exit) ? "asked" : reasonOf(exit)
+      const reason = (Exit.isSuccess(exit) ? "asked" : reasonOf(exit)).replaceAll(this.disk.folder, "/state")
       this.universe.note(`life ${number} ended: ${reason}`)
       checker.sometimes(`ended: ${reason.slice(0, 40)}`)
       const { refusing } = this.disk
@@ -433,13 +435,15 @@ export class World implements Outside {
   }
 }
 
-const reasonOf = (exit: Exit.Exit<unknown, unknown>): string => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "ok")
+const reasonOf = (exit: Exit.Exit<unknown, unknown>): string =>
+  // the first line: where it was thrown is another place in each build
+  Exit.isFailure(exit) ? Cause.pretty(exit.cause).split("\n", 1)[0]! : "ok"
 
 /** Never throws: what breaks the simulation itself is a broken promise, too. */
 export const simulate = (options: Options): Result => {
   const world = new World(options)
   try {
-    world.live()
+    watched(() => world.live())
   } catch (error) {
     world.checker.broken(
       error instanceof Stuck ? "time goes on" : "nothing throws",

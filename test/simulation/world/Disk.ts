@@ -28,24 +28,33 @@ const CODES = { full: 13, io: 10, locked: 5 }
 
 type Appends = ReadonlyArray<ReadonlyArray<Row>>
 
-/** Connections of the life that is under way: a process that is killed closes them without a word. */
+/** Connections that are open while worlds run: a process that is killed closes them without a word. */
 const open = new Set<DatabaseSync>()
 /** The boundaries of the daemon that has them open. */
 const at: { touch: Touch } = { touch: untouched }
-const { exec } = DatabaseSync.prototype
-DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
-  open.add(this)
-  const boundary = BOUNDARIES[sql.split("(")[0]!]
-  // what is under way when a process is killed is rolled back
-  if (boundary !== undefined && !at.touch(`${boundary}: before`)) throw new Error("killed")
-  exec.call(this, sql)
-  if (boundary !== undefined) at.touch(`${boundary}: after`)
-}
 
 /** Writes of the store beside its groups: the index of streams has transactions of its own. */
 const BOUNDARIES: { readonly [sql: string]: "checkpoint" | "index" } = {
   COMMIT: "index",
   "PRAGMA wal_checkpoint": "checkpoint"
+}
+
+/** Worlds run in between. */
+export const watched = <A>(run: () => A): A => {
+  const { exec } = DatabaseSync.prototype
+  DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
+    open.add(this)
+    const boundary = BOUNDARIES[sql.split("(")[0]!]
+    // what is under way when a process is killed is rolled back
+    if (boundary !== undefined && !at.touch(`${boundary}: before`)) throw new Error("killed")
+    exec.call(this, sql)
+    if (boundary !== undefined) at.touch(`${boundary}: after`)
+  }
+  try {
+    return run()
+  } finally {
+    DatabaseSync.prototype.exec = exec
+  }
 }
 
 class Store extends LogStore {
