@@ -6,6 +6,7 @@
  * that was acknowledged has to be done.
  */
 import { Cause, Effect, Exit } from "effect"
+import type { Boundaries, Touch } from "./Boundaries.ts"
 import { Chance } from "./Chance.ts"
 import { Checker, type Violation } from "./Checker.ts"
 import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
@@ -29,6 +30,17 @@ export interface Options {
   readonly swarm?: Swarm
   /** Commands (`c1` …) and faults (`f1` …) that do not happen: for shrinking. The dice fall as before. */
   readonly without?: ReadonlySet<string>
+  /** What a person does, line by line, instead of people and faults by chance. */
+  readonly script?: ReadonlyArray<Line>
+  /** Where the daemon is killed. */
+  readonly boundaries?: Boundaries
+}
+
+/** A line of a script, done at that time (ms), or as soon afterwards as a daemon is there. */
+export interface Line {
+  readonly at: number
+  readonly what: Command | "shutdown"
+  readonly agent: string
 }
 
 export interface Result {
@@ -91,6 +103,9 @@ export class World implements Outside {
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
+    // without a reaper the next daemon has to end what the last one left
+    this.processes.hasReaper = options.script === undefined || seed % 2 === 0
+    for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
   }
@@ -106,7 +121,7 @@ export class World implements Outside {
 
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}): string {
-    const { conversation, ofAgent } = this.swarm
+    const { conversation, mailing, ofAgent } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
       may: [],
@@ -117,7 +132,7 @@ export class World implements Outside {
     return JSON.stringify({
       name: "shop",
       conversation,
-      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" } },
+      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
       agents: Object.fromEntries(names.map((name) => [name, one(name)]))
     })
   }
@@ -196,7 +211,8 @@ export class World implements Outside {
     this.files.forget(life)
     this.processes.orphan()
     const dice = new Chance(this.options.seed, `after life ${life.number}`)
-    this.universe.later(dice.skewed(10, this.stormy ? 60_000 : 1_000), () => this.begin())
+    const longest = this.stormy && this.options.script === undefined ? 60_000 : 1_000
+    this.universe.later(dice.skewed(10, longest), () => this.begin())
   }
 
   // What goes wrong.
@@ -248,6 +264,16 @@ export class World implements Outside {
     this.universe.soon(() => this.end(life))
   }
 
+  private readonly touch: Touch = (boundary) => {
+    const { life } = this
+    if (life === undefined || life.isDead) return false
+    if (this.options.boundaries?.pass(boundary, this.daemon === undefined, this.universe.now) !== true) return true
+    this.universe.note(`killed at ${boundary}`)
+    life.kill()
+    this.universe.soon(() => this.end(life))
+    return false
+  }
+
   private isLeftOut(event: string): boolean {
     if (this.options.without?.has(event) === true) return true
     this.happened.push(event)
@@ -297,7 +323,9 @@ export class World implements Outside {
       const id = ++this.busy
       this.universe.note(`asks ${id} ${name} ${agent}`)
       this.waiting.set(id, `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms`)
+      if (!this.touch("rpc: asked")) return
       life.run(effect, (exit) => {
+        if (!this.touch("rpc: before")) return
         this.waiting.delete(id)
         const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit)
         this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
@@ -306,6 +334,7 @@ export class World implements Outside {
           checker.broken("a command is answered or refused", `${name}: ${said.slice(0, 200)}`)
         answered(exit)
         then(Exit.isSuccess(exit))
+        this.touch("rpc: after")
       })
     }
   }
@@ -320,9 +349,13 @@ export class World implements Outside {
 
   live(): void {
     this.begin()
-    for (const fault of FAULTS) this.threaten(fault)
-    for (let person = 0; person < this.swarm.people; person++) this.visit()
-    this.universe.runFor(this.options.stormy)
+    const { script } = this.options
+    if (script !== undefined) this.follow(script)
+    else {
+      for (const fault of FAULTS) this.threaten(fault)
+      for (let person = 0; person < this.swarm.people; person++) this.visit()
+      this.universe.runFor(this.options.stormy)
+    }
     this.stormy = false
     this.universe.note("calm")
     this.disk.state = "well"
@@ -338,11 +371,35 @@ export class World implements Outside {
     const early = [...this.waiting]
     if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
     this.compare()
+    if (script !== undefined) this.audit()
     // what was asked in the storm has had its time
     const isOpen = () => early.some(([id]) => this.waiting.has(id))
     if (!this.universe.until(() => !isOpen(), CALM)) {
       for (const [id, what] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
     }
+  }
+
+  /** Line by line; where no daemon is there, the person waits for one. */
+  private follow(script: ReadonlyArray<Line>): void {
+    const { boundaries } = this.options
+    for (const { agent, at, what } of script) {
+      if (boundaries !== undefined && at > boundaries.until) break
+      if (this.universe.now < at) this.universe.runFor(at - this.universe.now)
+      if (!this.universe.until(() => this.daemon !== undefined, CALM)) this.checker.broken("a daemon comes back", what)
+      this.commands += 1
+      if (what === "shutdown") this.strike("stop", this.fate)
+      else this.order(what, agent)
+    }
+    if (boundaries !== undefined) boundaries.isOpen = false
+  }
+
+  /** All is at rest: the log is whole, and no process is left of a daemon that is gone. */
+  private audit(): void {
+    let isAnswered = false
+    this.order("verify", "", () => (isAnswered = true))
+    if (!this.universe.until(() => isAnswered, CALM)) this.checker.broken("a command is answered", "verify")
+    for (const { agent, isOrphan, runId } of this.processes.living)
+      if (isOrphan) this.checker.broken("no process outlives its daemon and the grace", `${agent}: ${runId}`)
   }
 
   /** Nothing moves for a moment: what is said is what the log says. */

@@ -7,10 +7,13 @@
  *     --with JSON         what is different from the seed's own swarm; --swarm shows the swarm
  *     --reached --logged  what was reached and logged, with counts; cells that no world came to
  *     --stop              ends with the first seed that fails
+ *     --crash-points      a busy minute of each seed, cut at each of its boundaries (--every N: at some of them;
+ *                         --at N: at that one; --again: killed a few more times after it)
  */
 import { parseArgs } from "node:util"
 import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import * as Coverage from "./Coverage.ts"
+import * as CrashPoints from "./CrashPoints.ts"
 import { noCells } from "./checks/Tables.ts"
 import { shrink } from "./Shrink.ts"
 import { type Result, simulate } from "./Simulation.ts"
@@ -30,6 +33,10 @@ const { values } = parseArgs({
     logged: { type: "boolean", default: false },
     stop: { type: "boolean", default: false },
     shrink: { type: "string" },
+    "crash-points": { type: "boolean", default: false },
+    at: { type: "string" },
+    every: { type: "string", default: "1" },
+    again: { type: "boolean", default: false },
     with: { type: "string", default: "{}" }
   }
 })
@@ -58,6 +65,27 @@ const shrunk = (promise: string): void => {
   console.log(`what is left of the world: ${JSON.stringify(options.swarm)}`)
   showBroken(result, Infinity)
   process.exitCode = 1
+}
+
+/** A busy minute, cut at each boundary. */
+const cutAll = (): void => {
+  const began = performance.now()
+  const tally = CrashPoints.cutAll({ seed: first, seeds, every: Number(values.every), again: values.again }, (line) =>
+    console.log(line)
+  )
+  for (const line of tally.lines) console.log(`  ${line}`)
+  const seconds = ((performance.now() - began) / 1000).toFixed(0)
+  console.log(`${tally.points} points, ${tally.kills} kills, ${tally.failures.length} promises broken, ${seconds} s`)
+  process.exitCode = tally.failures.length === 0 ? 0 : 1
+}
+
+/** The same, cut at one. */
+const cutOne = (at: number): void => {
+  const { cuts, result } = CrashPoints.cut(first, at, { again: values.again, trace: values.trace })
+  if (result.lines.length > 0) console.log(result.lines.join("\n"))
+  for (const { at, boundary, number } of cuts) console.log(`killed ${number} ${boundary} at ${at.toFixed(0)} ms`)
+  showBroken(result, Infinity)
+  process.exitCode = result.violations.length === 0 ? 0 : 1
 }
 
 /** All worlds together. */
@@ -145,5 +173,7 @@ const main = async (): Promise<void> => {
 
 if (!isMainThread) {
   for (const seed of share((workerData as { readonly from: number }).from)) parentPort!.postMessage(one(seed))
-} else if (values.shrink === undefined) await main()
-else shrunk(values.shrink)
+} else if (values.shrink !== undefined) shrunk(values.shrink)
+else if (values.at !== undefined) cutOne(Number(values.at))
+else if (values["crash-points"]) cutAll()
+else await main()
