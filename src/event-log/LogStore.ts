@@ -6,6 +6,7 @@ import type { Problem } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import type { Row } from "./Ring.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
+import { nodeSqlite } from "./Sqlite.ts"
 import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
@@ -36,9 +37,9 @@ export class LogStore {
   private readonly index: StreamIndex
   readonly opened: Opened
 
-  constructor(options: StoreOptions) {
-    this.store = new SqliteStore(options)
-    this.index = new StreamIndex(indexFileOf(options.file))
+  constructor(options: StoreOptions, sqlite = nodeSqlite) {
+    this.store = new SqliteStore(options, sqlite)
+    this.index = new StreamIndex(indexFileOf(options.file), sqlite)
     const problems = this.index.restore(this.store)
     let newest = this.store.lastCommitted
     for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
