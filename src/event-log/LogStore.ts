@@ -39,11 +39,20 @@ export class LogStore {
 
   constructor(options: StoreOptions, sqlite = nodeSqlite) {
     this.store = new SqliteStore(options, sqlite)
-    this.index = new StreamIndex(indexFileOf(options.file), sqlite)
-    const problems = this.index.restore(this.store)
-    let newest = this.store.lastCommitted
-    for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
-    this.opened = { head: newest, heads: [...this.store.heads], problems }
+    let index: StreamIndex | undefined
+    try {
+      index = new StreamIndex(indexFileOf(options.file), sqlite)
+      const problems = index.restore(this.store)
+      let newest = this.store.lastCommitted
+      for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
+      this.index = index
+      this.opened = { head: newest, heads: [...this.store.heads], problems }
+    } catch (error) {
+      // it is opened once more when the disk is well
+      index?.close()
+      this.store.close()
+      throw error
+    }
   }
 
   *commit(appends: ReadonlyArray<ReadonlyArray<Row>>): Generator<void, GroupCommit.Outcome, boolean> {

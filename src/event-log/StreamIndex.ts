@@ -166,7 +166,8 @@ export class StreamIndex {
   }
 
   close(): void {
-    this.database.close()
+    // no longer open where the file could not be made anew
+    if (this.database.isOpen) this.database.close()
   }
 
   private get database(): Database {
