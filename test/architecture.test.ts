@@ -404,7 +404,7 @@ describe("the project", () => {
     const versions = kinds.flatMap((kind) => Object.entries<string>(manifest[kind] ?? {}))
     assert.isAbove(versions.length, 0)
     assert.deepStrictEqual(
-      versions.filter(([, version]) => !/^\d+\.\d+\.\d+$/.test(version)),
+      versions.filter(([, version]) => !/^\d+\.\d+\.\d+(-[\w.]+)?$/.test(version)),
       []
     )
   })
