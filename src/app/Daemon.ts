@@ -191,7 +191,11 @@ const alive = Effect.gen(function* () {
   })
 })
 
-/** The project that the daemon is started for. One that the log cannot tell of stops no other. */
+/**
+ * The project that the daemon is started for. Where a person starts it with a file that is not in order, it says so
+ * and ends. A project that the log knows, or cannot tell of, stops no other: a daemon that was killed while somebody
+ * edited the file comes back.
+ */
 const takeUp = Effect.fnUntraced(function* (config: string) {
   const agents = yield* Agents
   const log = yield* EventLog
@@ -200,7 +204,9 @@ const takeUp = Effect.fnUntraced(function* (config: string) {
     "CommandRefused",
     Effect.fnUntraced(function* (refused) {
       const { unreadable } = yield* log.reading
-      if (!unreadable.some(({ stream }) => stream.startsWith(ProjectName.conversationId(config)))) return yield* refused
+      const isUnreadable = unreadable.some(({ stream }) => stream.startsWith(ProjectName.conversationId(config)))
+      const isKnown = (yield* agents.projects).some((project) => project.config === config)
+      if (!isUnreadable && !isKnown) return yield* refused
       yield* Effect.logError(`${config} is not taken up: ${refused.message}`)
     })
   )

@@ -7,7 +7,7 @@
  * are in English; what it prints is kept up to a limit; it ends within a limit.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Effect, Schema, Stream } from "effect"
+import { Context, Effect, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
 /** Git could not be run at all. */
@@ -68,8 +68,9 @@ const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     (kept, chunk) => (kept.length < OUTPUT_LIMIT ? kept + chunk : kept)
   )
 
-/** Any exit code is an answer; that git cannot be run, or does not end, is the failure. */
-export const git = (folder: string, ...args: ReadonlyArray<string>): Effect.Effect<Answer, GitUnavailable> =>
+export type Run = (folder: string, args: ReadonlyArray<string>) => Effect.Effect<Answer, GitUnavailable>
+
+const run: Run = (folder, args) =>
   Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const handle = yield* spawner.spawn(
@@ -96,3 +97,10 @@ export const git = (folder: string, ...args: ReadonlyArray<string>): Effect.Effe
     ),
     Effect.provide(NodeServices.layer)
   )
+
+/** What runs git: this machine's, unless somebody says otherwise. */
+export const Git = Context.Reference<Run>("agentd/backends/Git", { defaultValue: () => run })
+
+/** Any exit code is an answer; that git cannot be run, or does not end, is the failure. */
+export const git = (folder: string, ...args: ReadonlyArray<string>): Effect.Effect<Answer, GitUnavailable> =>
+  Effect.flatMap(Git, (run) => run(folder, args))

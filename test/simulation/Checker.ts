@@ -6,9 +6,14 @@
  * A promise that is broken is said once, at the step at which it broke.
  */
 import type { RunEvent } from "../../src/backends/Backend.ts"
-import type { Row } from "../../src/event-log/Ring.ts"
+import type { Rune } from "../../src/event-log/Rune.ts"
 import type { AgentProcess, Witness } from "./world/Processes.ts"
 import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
+import type { AgentInfo } from "../../src/domain/Messages.ts"
+import { compare } from "./checks/Agreement.ts"
+import { Alerts } from "./checks/Alerts.ts"
+import type { Check, Verdicts } from "./checks/Check.ts"
+import { Tables } from "./checks/Tables.ts"
 import type { Letter } from "./world/Mail.ts"
 import type { Universe } from "./Universe.ts"
 
@@ -42,6 +47,9 @@ export class Checker implements Witness {
   readonly violations: Array<Violation> = []
   readonly reached = new Map<string, number>()
   readonly messages = new Map<string, Message>()
+  readonly tables: Tables
+  private readonly verdicts: Verdicts
+  private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
   private readonly turns = new Map<string, ReadonlyArray<string>>()
   private readonly givenTurns = new Set<string>()
@@ -69,6 +77,15 @@ export class Checker implements Witness {
   constructor(universe: Universe, keepsTime: boolean) {
     this.universe = universe
     this.keepsTime = keepsTime
+    this.verdicts = {
+      get now() {
+        return universe.now
+      },
+      broken: (promise, detail) => this.broken(promise, detail),
+      sometimes: (what) => this.sometimes(what)
+    }
+    this.tables = new Tables(this.verdicts)
+    this.checks = [this.tables, new Alerts(this.verdicts)]
   }
 
   broken(promise: string, detail: string): void {
@@ -105,6 +122,12 @@ export class Checker implements Witness {
   readonly mailed = (letter: Letter): void => {
     this.sometimes("a mail is taken")
     this.letters.push(letter)
+    for (const check of this.checks) check.mailed?.(letter)
+  }
+
+  /** The rows of all agents. */
+  shown(rows: ReadonlyArray<AgentInfo>, isQuiet: boolean): void {
+    compare(rows, this.tables, this.verdicts, isQuiet)
   }
 
   verified(events: Iterable<VerifyEvent>): void {
@@ -117,9 +140,10 @@ export class Checker implements Witness {
 
   // The disk.
 
-  readonly durable = (rune: Row): void => {
+  readonly durable = (rune: Rune): void => {
     this.head = rune.eventId
-    const payload = JSON.parse(rune.text) as Json
+    const payload = rune.payload as Json
+    for (const check of this.checks) check.rune?.(rune)
     const event = (payload["event"] ?? {}) as Json
     const agent = rune.actor.slice(rune.actor.indexOf("/") + 1)
     if (rune.from !== null && rune.trigger !== null)
@@ -169,6 +193,13 @@ export class Checker implements Witness {
           return
         }
         return this.over(payload["turn_id"], "dropped", "its agent refused it", rune.eventId)
+      case "session.created":
+        // all of its agents are new
+        return this.stopped.clear()
+      case "session.closed":
+        for (const message of this.messages.values())
+          message.over ??= { how: "dropped", why: "the conversation is closed", eventId: rune.eventId }
+        return
       case "worker.moved":
         return this.moved(agent, rune, event)
       case "invariant.violated":
@@ -191,9 +222,9 @@ export class Checker implements Witness {
     }
   }
 
-  private moved(agent: string, rune: Row, event: Json): void {
-    const payload = rune.text
-    const { consecutiveErrors, totalErrors } = JSON.parse(payload) as Json
+  private moved(agent: string, rune: Rune, event: Json): void {
+    const payload = rune.payload as Json
+    const { consecutiveErrors, totalErrors } = payload
     const before = this.counted.get(agent) ?? { total: 0, consecutive: 0, state: "" }
     const fresh = rune.from === "Initializing"
     const outcome = event["outcome"]?._tag as string | undefined
@@ -207,7 +238,7 @@ export class Checker implements Witness {
       )
     }
     if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
-      const { runId } = JSON.parse(payload) as Json
+      const { runId } = payload
       if ((this.interrupting.get(agent) ?? 0) > 0 || this.interruptedRuns.has(runId)) this.droppedRuns.add(runId)
       else {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
@@ -218,7 +249,7 @@ export class Checker implements Witness {
   }
 
   /** After the n-th error in a row 2, 4, 8 … 60 seconds; a restart of the daemon neither shortens the wait nor begins it again. */
-  private cooled(agent: string, rune: Row, outcome: string | undefined, consecutive: number): void {
+  private cooled(agent: string, rune: Rune, outcome: string | undefined, consecutive: number): void {
     const { now } = this.universe
     if (rune.to === "CoolingDown" && (outcome === "Error" || outcome === "Timeout")) {
       this.cooling.set(agent, { since: now, wait: Math.min(60_000, 2_000 * 2 ** Math.max(0, consecutive - 1)) })
@@ -240,6 +271,7 @@ export class Checker implements Witness {
   // The agents.
 
   readonly spawned = (process: AgentProcess): void => {
+    for (const check of this.checks) check.spawned?.(process)
     const { agent, runId } = process
     const living = this.living.get(agent) ?? new Set()
     if (living.size > 0)
@@ -252,7 +284,9 @@ export class Checker implements Witness {
     this.universe.note(`spawned ${agent} ${runId}`)
   }
 
-  readonly given = ({ agent, runId }: AgentProcess, turnId: string, text: string): void => {
+  readonly given = (process: AgentProcess, turnId: string, text: string): void => {
+    for (const check of this.checks) check.given?.(process, turnId, text)
+    const { agent, runId } = process
     this.runOfTurn.set(turnId, runId)
     if (this.givenTurns.has(turnId)) this.broken("a turn is given once", turnId)
     this.givenTurns.add(turnId)
@@ -267,12 +301,14 @@ export class Checker implements Witness {
     }
   }
 
-  readonly said = (_: AgentProcess, event: RunEvent): void => {
+  readonly said = (process: AgentProcess, event: RunEvent): void => {
+    for (const check of this.checks) check.said?.(process, event)
     if (event._tag === "TurnCompleted") this.completedByAgent.add(event.turnId)
     if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
   }
 
   readonly gone = (process: AgentProcess): void => {
+    for (const check of this.checks) check.gone?.(process)
     this.living.get(process.agent)?.delete(process)
     this.universe.note(`gone ${process.agent} ${process.runId}`)
   }
@@ -287,13 +323,15 @@ export class Checker implements Witness {
 
   /** Faults are over and everybody had time: what was acknowledged is done, or somebody ended it. */
   atRest(): void {
+    for (const check of this.checks) check.atRest?.()
     for (const { acked, agent, over, token } of this.messages.values()) {
       if (acked && over === undefined) this.broken("what is acknowledged is done in the end", `${token} of ${agent}`)
     }
   }
 
+  /** What is still to be done. */
   get open(): number {
-    let count = 0
+    let count = this.checks.filter((check) => check.isDone?.() === false).length
     for (const { acked, over } of this.messages.values()) if (acked && over === undefined) count += 1
     return count
   }

@@ -1,26 +1,18 @@
 /**
- * Coverage: which moves of which machine the seeds have reached. A cell that no seed
- * ever reaches is a gap in the workload, and is named.
+ * Coverage: which cells of the machines' tables the worlds have come to. A cell that none
+ * comes to is a gap in the workload, and is named.
  */
-import * as Agent from "../../src/agents/AgentMachine.ts"
-import * as Conversation from "../../src/agents/ConversationMachine.ts"
-import * as Tool from "../../src/agents/ToolMachine.ts"
-import * as Turn from "../../src/agents/TurnMachine.ts"
-import * as Worker from "../../src/agents/WorkerMachine.ts"
-import type { AnyMachine } from "../../src/event-actor/StateMachine.ts"
-import * as Cells from "../support/Cells.ts"
+import { machines, names } from "../agents/TableWalk.ts"
+import { cellsOf } from "../support/Cells.ts"
+import type { Cells } from "./checks/Tables.ts"
 
-const machines: ReadonlyArray<readonly [actor: string, machine: AnyMachine]> = [
-  ["worker", Worker.Worker],
-  ["turn", Turn.Turn],
-  ["tool", Tool.Tool],
-  ["agent", Agent.Agent],
-  ["conversation", Conversation.Conversation]
-]
+export const add = (into: Cells, from: Cells): void => {
+  for (const name of names) for (const cell of from[name]) into[name].add(cell)
+}
 
-export const coverage = (reached: ReadonlyMap<string, number>) =>
-  machines.map(([actor, machine]) => {
-    const all = [...new Set(Cells.cellsOf(machine).map((cell) => `${actor}: ${cell}`))]
-    const missing = all.filter((edge) => !reached.has(edge))
-    return { actor, all: all.length, reached: all.length - missing.length, missing }
+export const coverage = (reached: Cells) =>
+  names.map((name) => {
+    const all = cellsOf(machines[name])
+    const missing = all.filter((cell) => !reached[name].has(cell))
+    return { name, all: all.length, reached: all.length - missing.length, missing }
   })

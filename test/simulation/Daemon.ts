@@ -11,6 +11,7 @@ import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import type { Options, Platform } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
+import * as Git from "../../src/backends/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
@@ -44,14 +45,14 @@ export interface World {
 export const CONFIG = "/home/ada/shop/agentd.jsonc"
 export const caller = { by: "ada", config: CONFIG }
 
-const options = ({ disk }: World): Options => ({
-  state: disk.folder,
+const options: Options = {
+  state: "/state",
   socket: "/run/agentd.sock",
   config: CONFIG,
   userConfig: "/home/ada/.config/agentd/config.jsonc",
   command: ["agentd"],
   environment: {}
-})
+}
 
 /** A service that nobody may use here. */
 const absent = <S extends object>(name: string): S =>
@@ -61,6 +62,10 @@ const absent = <S extends object>(name: string): S =>
       throw new Error(`${name}.${field} is not in this world`)
     }
   })
+
+/** A machine without git. */
+const noGit: Git.Run = (folder) =>
+  Effect.fail(new Git.GitUnavailable({ message: `git in ${folder} could not be run`, remedy: "install git" }))
 
 const quiet: Notify["Service"] = {
   starting: Effect.void,
@@ -84,7 +89,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Layer.succeed(EventLoop, life.loop),
       Path.layer
     ),
-    log: (log) => DaemonLog.layerInline(log, disk.of(life)),
+    log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
     backends: Layer.merge(
       Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) }),
       Reaper.layerNone
@@ -118,4 +123,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
 
 /** Until it is asked to end, its log fails, or it cannot go on. */
 export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
-  Daemon.run(options(world), platformOf(world, life, up)).pipe(Effect.provideService(Mailer, world.mail.mailer))
+  Daemon.run(options, platformOf(world, life, up)).pipe(
+    Effect.provideService(Mailer, world.mail.mailer),
+    Effect.provideService(Git.Git, noGit)
+  )

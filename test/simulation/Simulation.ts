@@ -6,26 +6,41 @@
  * that was acknowledged has to be done.
  */
 import { Cause, Effect, Exit } from "effect"
+import type { Boundaries, Touch } from "./Boundaries.ts"
 import { Chance } from "./Chance.ts"
 import { Checker, type Violation } from "./Checker.ts"
 import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
-import { Disk } from "./world/Disk.ts"
+import type { Cells } from "./checks/Tables.ts"
+import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
-import { Life, Stuck, Universe, type Wall } from "./Universe.ts"
+import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
 export interface Options {
   readonly seed: number
   /** How long things may go wrong, ms. */
   readonly stormy: number
   readonly trace?: boolean
+  /** The world ends at this step. */
+  readonly until?: number
   readonly swarm?: Swarm
   /** Commands (`c1` …) and faults (`f1` …) that do not happen: for shrinking. The dice fall as before. */
   readonly without?: ReadonlySet<string>
+  /** What a person does, line by line, instead of people and faults by chance. */
+  readonly script?: ReadonlyArray<Line>
+  /** Where the daemon is killed. */
+  readonly boundaries?: Boundaries
+}
+
+/** A line of a script, done at that time (ms), or as soon afterwards as a daemon is there. */
+export interface Line {
+  readonly at: number
+  readonly what: Command | "shutdown"
+  readonly agent: string
 }
 
 export interface Result {
@@ -41,12 +56,13 @@ export interface Result {
   readonly faults: number
   readonly logged: ReadonlyMap<string, number>
   readonly reached: ReadonlyMap<string, number>
+  readonly cells: Cells
   readonly lines: ReadonlyArray<string>
   /** The commands and faults that happened, in order. */
   readonly happened: ReadonlyArray<string>
 }
 
-const CALM = 3_600_000
+const CALM = 7_200_000
 
 /** One seed's world. */
 export class World implements Outside {
@@ -71,15 +87,13 @@ export class World implements Outside {
   private tokens = 0
   private stormy = true
   private busy = 0
-  /** Since when the disk has been in trouble, when it was last. */
-  private badSince = 0
-
   constructor(options: Options) {
     const { seed } = options
     this.options = options
     this.swarm = options.swarm ?? swarmOf(seed)
     this.universe = new Universe(seed, this.swarm.order)
     this.universe.tracing = options.trace === true
+    this.universe.haltAt = options.until ?? Number.POSITIVE_INFINITY
     const { every } = this.swarm
     const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow === 0
     this.checker = new Checker(this.universe, keepsTime)
@@ -89,6 +103,9 @@ export class World implements Outside {
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
+    // without a reaper the next daemon has to end what the last one left
+    this.processes.hasReaper = options.script === undefined || seed % 2 === 0
+    for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
   }
@@ -102,14 +119,31 @@ export class World implements Outside {
     return ["a", "b", "c"].slice(0, this.swarm.agents)
   }
 
-  config(): string {
-    const one = { backend: { type: "claude" }, may: [], ...this.swarm.settings }
+  /** The project's file as it is meant. */
+  private config(names = this.names, settings: object = {}): string {
+    const { conversation, mailing, ofAgent } = this.swarm
+    const one = (name: string) => ({
+      backend: { type: "claude" },
+      may: [],
+      ...this.swarm.settings,
+      ...ofAgent[name],
+      ...settings
+    })
     return JSON.stringify({
       name: "shop",
-      conversation: this.swarm.conversation,
-      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" } },
-      agents: Object.fromEntries(this.names.map((name) => [name, one]))
+      conversation,
+      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
+      agents: Object.fromEntries(names.map((name) => [name, one(name)]))
     })
+  }
+
+  edit(people: Chance): void {
+    const what = people.weighed({ same: 1, broken: 1, fewer: 1, others: 2, gone: 0.3 })
+    this.universe.note(`the file: ${what}`)
+    if (what === "gone") return this.files.remove(CONFIG)
+    if (what === "broken") return this.files.write(CONFIG, this.config().slice(0, people.below(200)))
+    if (what === "fewer") return this.files.write(CONFIG, this.config(["a"]))
+    this.files.write(CONFIG, this.config(this.names, what === "others" ? { interruptGrace: "1s" } : {}))
   }
 
   // The daemon's lives.
@@ -125,7 +159,9 @@ export class World implements Outside {
       wall: this.wall,
       maxOps: this.swarm.maxOps,
       onLog: (level, message) => {
-        this.universe.note(`log ${level} ${message.slice(0, 200)}`)
+        this.universe.note(
+          `log ${level} ${message.split("\n", 1)[0]!.replaceAll(this.disk.folder, "/state").slice(0, 200)}`
+        )
         const said = /^run (\S+) does not end: it is killed/.exec(message)?.[1]
         if (said !== undefined && !checker.isAlive(said))
           checker.broken("what agentd says is true", `it says that it kills run ${said}, which is gone`)
@@ -150,14 +186,14 @@ export class World implements Outside {
       this.universe.note(`life ${number} is up`)
     }
     life.run(runDaemon(this, life, up), (exit) => {
-      const reason = Exit.isSuccess(exit) ? "asked" : reasonOf(exit)
+      const reason = (Exit.isSuccess(exit) ? "asked" : reasonOf(exit)).replaceAll(this.disk.folder, "/state")
       this.universe.note(`life ${number} ended: ${reason}`)
       checker.sometimes(`ended: ${reason.slice(0, 40)}`)
-      const isDisk = this.badSince > 0 && /\b74\b|the disk is/.test(reason)
-      if (isDisk && this.universe.now - this.badSince < 9_000) {
-        const bad = (this.universe.now - this.badSince).toFixed(0)
-        checker.broken("the log is given up only after ten seconds", `${bad} ms of trouble`)
-      }
+      const { refusing } = this.disk
+      const isDisk = refusing !== undefined && reason.includes("the disk is")
+      const trouble = this.universe.now - (refusing ?? 0)
+      if (isDisk && trouble < 9_000)
+        checker.broken("the log is given up only after ten seconds", `${trouble.toFixed(0)} ms of trouble`)
       if (!isDisk && reason !== "asked") checker.broken("a daemon stands", reason.slice(0, 300))
       this.universe.soon(() => this.end(life))
     })
@@ -175,7 +211,8 @@ export class World implements Outside {
     this.files.forget(life)
     this.processes.orphan()
     const dice = new Chance(this.options.seed, `after life ${life.number}`)
-    this.universe.later(dice.skewed(10, this.stormy ? 60_000 : 1_000), () => this.begin())
+    const longest = this.stormy && this.options.script === undefined ? 60_000 : 1_000
+    this.universe.later(dice.skewed(10, longest), () => this.begin())
   }
 
   // What goes wrong.
@@ -204,9 +241,7 @@ export class World implements Outside {
       }
       case "diskFull":
       case "diskIo":
-        if (this.disk.state === "well") this.badSince = this.universe.now
-        this.disk.state = fault === "diskFull" ? "full" : "io"
-        this.universe.later(dice.skewed(10, 30_000), () => (this.disk.state = "well"))
+        this.disk.trouble(fault === "diskFull" ? "full" : "io", dice.skewed(10, 30_000))
         return
       case "diskSlow":
         this.disk.slowest = 3_000
@@ -227,6 +262,16 @@ export class World implements Outside {
     // nothing of it goes on from here
     life.kill()
     this.universe.soon(() => this.end(life))
+  }
+
+  private readonly touch: Touch = (boundary) => {
+    const { life } = this
+    if (life === undefined || life.isDead) return false
+    if (this.options.boundaries?.pass(boundary, this.daemon === undefined, this.universe.now) !== true) return true
+    this.universe.note(`killed at ${boundary}`)
+    life.kill()
+    this.universe.soon(() => this.end(life))
+    return false
   }
 
   private isLeftOut(event: string): boolean {
@@ -278,7 +323,9 @@ export class World implements Outside {
       const id = ++this.busy
       this.universe.note(`asks ${id} ${name} ${agent}`)
       this.waiting.set(id, `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms`)
+      if (!this.touch("rpc: asked")) return
       life.run(effect, (exit) => {
+        if (!this.touch("rpc: before")) return
         this.waiting.delete(id)
         const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit)
         this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
@@ -287,6 +334,7 @@ export class World implements Outside {
           checker.broken("a command is answered or refused", `${name}: ${said.slice(0, 200)}`)
         answered(exit)
         then(Exit.isSuccess(exit))
+        this.touch("rpc: after")
       })
     }
   }
@@ -295,28 +343,76 @@ export class World implements Outside {
   private readonly waiting = new Map<number, string>()
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting = new Map<string, number>()
+  readonly starts = new Map<string, number>()
 
   // From the beginning to the end.
 
   live(): void {
     this.begin()
-    for (const fault of FAULTS) this.threaten(fault)
-    for (let person = 0; person < this.swarm.people; person++) this.visit()
-    this.universe.runFor(this.options.stormy)
+    const { script } = this.options
+    if (script !== undefined) this.follow(script)
+    else {
+      for (const fault of FAULTS) this.threaten(fault)
+      for (let person = 0; person < this.swarm.people; person++) this.visit()
+      this.universe.runFor(this.options.stormy)
+    }
     this.stormy = false
     this.universe.note("calm")
     this.disk.state = "well"
     this.disk.slowest = 5
     this.processes.unruly = false
     this.mail.isUnruly = false
+    // somebody mends what cannot work
+    this.files.write(
+      CONFIG,
+      this.config(this.names, { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" })
+    )
     this.tend()
     const early = [...this.waiting]
     if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
+    this.compare()
+    if (script !== undefined) this.audit()
     // what was asked in the storm has had its time
     const isOpen = () => early.some(([id]) => this.waiting.has(id))
     if (!this.universe.until(() => !isOpen(), CALM)) {
       for (const [id, what] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
     }
+  }
+
+  /** Line by line; where no daemon is there, the person waits for one. */
+  private follow(script: ReadonlyArray<Line>): void {
+    const { boundaries } = this.options
+    for (const { agent, at, what } of script) {
+      if (boundaries !== undefined && at > boundaries.until) break
+      if (this.universe.now < at) this.universe.runFor(at - this.universe.now)
+      if (!this.universe.until(() => this.daemon !== undefined, CALM)) this.checker.broken("a daemon comes back", what)
+      this.commands += 1
+      if (what === "shutdown") this.strike("stop", this.fate)
+      else this.order(what, agent)
+    }
+    if (boundaries !== undefined) boundaries.isOpen = false
+  }
+
+  /** All is at rest: the log is whole, and no process is left of a daemon that is gone. */
+  private audit(): void {
+    let isAnswered = false
+    this.order("verify", "", () => (isAnswered = true))
+    if (!this.universe.until(() => isAnswered, CALM)) this.checker.broken("a command is answered", "verify")
+    for (const { agent, isOrphan, runId } of this.processes.living)
+      if (isOrphan) this.checker.broken("no process outlives its daemon and the grace", `${agent}: ${runId}`)
+  }
+
+  /** Nothing moves for a moment: what is said is what the log says. */
+  private compare(): void {
+    const { checker, daemon, disk, life } = this
+    if (daemon === undefined || life === undefined) return
+    const commits = disk.commits
+    this.universe.runFor(20)
+    if (disk.commits !== commits) return
+    life.run(daemon.client.Agents(), (exit) => {
+      if (Exit.isSuccess(exit) && disk.commits === commits) checker.shown(exit.value, true)
+    })
+    this.universe.runFor(20)
   }
 
   private get atRest(): boolean {
@@ -327,7 +423,13 @@ export class World implements Outside {
   private tend(): void {
     const { daemon, life } = this
     if (daemon !== undefined && life !== undefined) {
-      life.run(Effect.ignore(daemon.client.Resume({ name: "", caller })), () => {
+      const { client } = daemon
+      const whole = Effect.all([
+        Effect.ignore(client.Register({ config: CONFIG, caller })),
+        Effect.ignore(client.NewConversation({ config: CONFIG, caller })),
+        Effect.ignore(client.Resume({ name: "", caller }))
+      ])
+      life.run(whole, () => {
         this.order("approve", "")
         for (const agent of this.names) this.order("start", agent)
       })
@@ -336,18 +438,19 @@ export class World implements Outside {
   }
 }
 
-const reasonOf = (exit: Exit.Exit<unknown, unknown>): string => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "ok")
+const reasonOf = (exit: Exit.Exit<unknown, unknown>): string =>
+  // the first line: where it was thrown is another place in each build
+  Exit.isFailure(exit) ? Cause.pretty(exit.cause).split("\n", 1)[0]! : "ok"
 
 /** Never throws: what breaks the simulation itself is a broken promise, too. */
 export const simulate = (options: Options): Result => {
   const world = new World(options)
   try {
-    world.live()
+    watched(() => world.live())
   } catch (error) {
-    world.checker.broken(
-      error instanceof Stuck ? "time goes on" : "nothing throws",
-      error instanceof Error ? (error.stack ?? error.message) : String(error)
-    )
+    const promise = error instanceof Stuck ? "time goes on" : "nothing throws"
+    const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    if (!(error instanceof Halted)) world.checker.broken(promise, what)
   }
   const { checker, disk, universe } = world
   disk.remove()
@@ -364,6 +467,7 @@ export const simulate = (options: Options): Result => {
     faults: world.faults,
     logged: world.logged,
     reached: checker.reached,
+    cells: checker.tables.cells,
     lines: universe.lines,
     happened: world.happened
   }

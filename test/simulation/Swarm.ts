@@ -30,8 +30,14 @@ export interface Swarm {
   readonly killAtCommit: number
   /** How often the mail server does what. */
   readonly mail: { readonly [mood in MailMood]: number }
+  /** What the file says of mail, besides where it goes. */
+  readonly mailing?: object
+  /** Whether the backend runs the calls of its agents itself. */
+  readonly runsTools: boolean
   readonly settings: object
   readonly conversation: object
+  /** What the file says of single agents. */
+  readonly ofAgent: { readonly [agent: string]: object }
 }
 
 export const MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -39,13 +45,20 @@ export type TurnMood = (typeof MOODS)[number]
 export const FAULTS = ["kill", "powerCut", "stop", "diskFull", "diskIo", "diskSlow", "clockJump"] as const
 export type Fault = (typeof FAULTS)[number]
 
-/** It reads the whole log. */
-const SELDOM = 0.03
-
 const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always: ReadonlyArray<A>, share: number) =>
   Object.fromEntries(
     names.map((name) => [name, always.includes(name) || chance.is(share) ? chance.skewed(0.05, 1) : 0])
   ) as { readonly [name in A]: number }
+
+const budgetOf = (chance: Chance): object =>
+  chance.pick([
+    { tokens: chance.pick([50, 500, 5_000]) },
+    { toolCalls: chance.pick([2, 20]) },
+    { wallTime: chance.pick(["5s", "2 minutes"]) }
+  ])
+
+/** What is asked less often: a verification reads the whole log, and what is closed is over. */
+const RARE: { readonly [name in Command]?: number } = { verify: 0.03, why: 0.1, close: 0.05, edit: 0.3, spawn: 0.3 }
 
 export const swarmOf = (seed: number): Swarm => {
   const chance = new Chance(seed, "swarm")
@@ -60,7 +73,7 @@ export const swarmOf = (seed: number): Swarm => {
     agents: 1 + chance.below(3),
     people: 1 + chance.below(3),
     pause: chance.skewed(300, 120_000),
-    commands: { ...asked, verify: asked.verify * SELDOM },
+    commands: Object.fromEntries(COMMANDS.map((name) => [name, asked[name] * (RARE[name] ?? 1)])) as Swarm["commands"],
     turns: some(chance, MOODS, ["answers"], 0.4),
     failsStart: maybe(0.5),
     diesEarly: maybe(0.5),
@@ -70,16 +83,37 @@ export const swarmOf = (seed: number): Swarm => {
     every,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),
+    runsTools: chance.is(0.3),
     settings: {
       interruptGrace: chance.pick(["500ms", "2s", "10s"]),
       idleTimeout: chance.pick(["1s", "30s", "5 minutes"]),
       minRunInterval: chance.pick(["0ms", "1s"]),
       ...(chance.is(0.2) ? { mode: "loop", prompt: "look after the shop" } : {}),
-      ...(chance.is(0.2) ? { budget: { tokens: chance.pick([50, 500, 5_000]) } } : {})
+      ...(chance.is(0.2) ? { budget: budgetOf(chance) } : {}),
+      ...(chance.is(0.3) ? { maxConsecutiveErrors: chance.pick([1, 2, 10]) } : {}),
+      ...(chance.is(0.2) ? { maxTotalErrors: chance.pick([2, 6]) } : {}),
+      ...(chance.is(0.2) ? { maxRunsPerHour: chance.pick([3, 30]) } : {}),
+      ...(chance.is(0.2) ? { runTimeout: "20s" } : {}),
+      ...(chance.is(0.4)
+        ? {
+            approvals: {
+              mode: chance.pick(["read_only", "auto", "full_access"]),
+              timeout: chance.pick(["5s", "2 minutes"]),
+              ...(chance.is(0.5) ? { never: ["she*"] } : { always: ["*"] })
+            }
+          }
+        : {}),
+      ...(chance.is(0.4) ? { toolTimeout: "2s", maxToolTimeout: "5s" } : {})
+    },
+    ofAgent: {
+      ...(chance.is(0.15) ? { c: { worktree: true } } : {}),
+      ...(chance.is(0.2) ? { b: { autostart: false } } : {}),
+      ...(chance.is(0.2) ? { b: { parent: "a" } } : {})
     },
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
-      ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {})
+      ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),
+      ...(chance.is(0.3) ? { maxFatalStops: chance.pick([1, 100]) } : {})
     }
   }
 }

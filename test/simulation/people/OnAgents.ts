@@ -20,6 +20,7 @@ const count = (counts: Map<string, number>, agent: string, by: number): void =>
 const start = (ask: "Restart" | "Start") => (order: Order) => {
   const { agent, client, run, world } = order
   count(world.starting, agent, 1)
+  count(world.starts, agent, 1)
   world.checker.stopped.delete(agent)
   run(client[ask](named(order)), () => count(world.starting, agent, -1))
 }
@@ -35,14 +36,25 @@ export const onAgents = {
   },
   stop: (order) => {
     const { agent, client, run, world } = order
+    const starts = world.starts.get(agent)
     run(client.Stop(named(order)), (exit) => {
-      if (!Exit.isSuccess(exit) || (world.starting.get(agent) ?? 0) > 0) return
+      // somebody who has asked for a start since then has the last word
+      if (!Exit.isSuccess(exit) || (world.starting.get(agent) ?? 0) > 0 || world.starts.get(agent) !== starts) return
       if (world.checker.isLiving(agent)) world.checker.broken("stopped is answered when nothing of it is left", agent)
       world.checker.stopped.add(agent)
     })
   },
   start: start("Start"),
   restart: start("Restart"),
+  spawn: (order) => {
+    const { agent, client, people, run, world } = order
+    const name = people.pick(["helper", "scout"])
+    const token = world.token()
+    world.checker.sending(token, name)
+    run(client.Spawn({ ...named(order), request: { name, task: `[${token}] help` } }), (exit) => {
+      if (Exit.isSuccess(exit)) world.checker.sometimes(`${agent} has a sub-agent`)
+    })
+  },
   why: (order) => order.run(order.client.Why(named(order))),
   approve: ({ client, people, run }) =>
     run(

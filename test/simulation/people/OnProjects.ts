@@ -5,10 +5,12 @@ import type { Orders } from "./Order.ts"
 
 export const onProjects = {
   reload: ({ client, run }) => run(client.Register({ config: CONFIG, caller })),
-  edit: ({ then, world }) => {
-    world.files.write(CONFIG, world.config())
+  edit: ({ people, then, world }) => {
+    world.edit(people)
     then(true)
   },
+  close: ({ client, people, run }) => run(client.Close({ name: "", reason: "enough", force: people.is(0.3), caller })),
+  begin: ({ client, run }) => run(client.NewConversation({ config: CONFIG, caller })),
   pause: ({ client, people, run }) => {
     const inFlight = people.is(0.5) ? "interrupt" : "complete"
     run(client.Pause({ name: "", inFlight, reason: "a pause", caller }))
@@ -18,5 +20,8 @@ export const onProjects = {
     run(Stream.runCollect(client.Verify()), (exit) => {
       if (Exit.isSuccess(exit)) world.checker.verified(exit.value)
     }),
-  ps: ({ client, run }) => run(client.Agents())
+  ps: ({ client, run, world }) =>
+    run(client.Agents(), (exit) => {
+      if (Exit.isSuccess(exit)) world.checker.shown(exit.value, false)
+    })
 } satisfies Orders

@@ -5,16 +5,16 @@ import type { Effect, Exit } from "effect"
 import type { Chance } from "../Chance.ts"
 import type { Checker } from "../Checker.ts"
 import type { Client } from "../Daemon.ts"
-import type { Files } from "../world/Files.ts"
 
 /** The world as people see it. */
 export interface Outside {
   readonly checker: Checker
-  readonly files: Files
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting: Map<string, number>
-  /** The project's file as it is to be. */
-  config(): string
+  /** How often somebody has asked to start an agent. */
+  readonly starts: Map<string, number>
+  /** Somebody changes the project's file. */
+  edit(people: Chance): void
   /** The next word that a message is known by. */
   token(): string
 }

@@ -1,0 +1,31 @@
+/**
+ * Check: a group of promises, held against what happens. It is told of durable runes and of
+ * what is seen outside; of the code it knows nothing but the names of runes.
+ */
+import type { RunEvent } from "../../../src/backends/Backend.ts"
+import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Letter } from "../world/Mail.ts"
+import type { AgentProcess } from "../world/Processes.ts"
+
+export interface Check {
+  /** In the order of the log, each once, before the daemon hears that it is durable. */
+  rune?(rune: Rune): void
+  spawned?(process: AgentProcess): void
+  given?(process: AgentProcess, turnId: string, text: string): void
+  said?(process: AgentProcess, event: RunEvent): void
+  gone?(process: AgentProcess): void
+  mailed?(letter: Letter): void
+  /** Whether all is done that has to be done in the end. */
+  isDone?(): boolean
+  /** Faults are over and all had time: what is not done now is never done. */
+  atRest?(): void
+}
+
+/** What a check says. */
+export interface Verdicts {
+  /** ms since the world began. */
+  readonly now: number
+  readonly broken: (promise: string, detail: string) => void
+  /** Seen at least once: what no seed ever sees is not tested. */
+  readonly sometimes: (what: string) => void
+}
