@@ -242,8 +242,8 @@ export class StorageStory {
     for (const row of rows.slice(0, done).flat()) this.kept.push({ row, isErased: false })
     this.report.commits += Math.min(done, 1)
     this.report.runes += rows.slice(0, done).flat().length
-    // one by one: only the next append may be there
-    this.maybe = failure === undefined ? [] : done > 0 || !failure.isFatal ? [rows[done]!] : rows
+    // a group with a refused append is written one by one: only the next append may be there
+    this.maybe = failure === undefined ? [] : bad === undefined ? rows : [rows[done]!]
     if (failure === undefined) return true
     if (failure.isFatal) {
       if (this.disk.faults === faults && !this.disk.isDead) throw this.broken(`a commit failed: ${failure.message}`)
