@@ -129,6 +129,7 @@ export class ChannelActor implements Place {
       open: presence.isSettled,
       online: (agent) => presence.online(conversation, agent),
       busy: (agent) => presence.busy(conversation, agent),
+      carries: (agent, messageId) => presence.carries(conversation, agent, messageId),
       idle: (agent) => presence.idle(conversation, agent, this),
       aliveAt: (agent) => presence.aliveAt(conversation, agent)
     }

@@ -48,6 +48,7 @@ const viewOf = (outside: Outside, open: boolean): View => ({
   open,
   online: (agent) => outside.online.has(agent),
   busy: (agent) => outside.busy.has(agent),
+  carries: (agent) => outside.busy.has(agent),
   idle: (agent) => outside.online.has(agent) && !outside.busy.has(agent),
   aliveAt: () => 0
 })

@@ -391,6 +391,37 @@ describe("3. human interrupts mid-turn", () => {
     )
   )
 
+  it.effect("inject, while its agent is still at work on something else: it is told with the next floor", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ reviews: { agents: ["pm"] } })
+        yield* world.come("pm")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        // its prompt waits again, behind what else there is for it
+        yield* world.crew.error("pm", "overloaded", true)
+        world.crew.of("pm").inbox.unshift({ messageId: "m1", from: "ada", text: "a task", alone: true })
+        yield* world.crew.send("pm", "m2")
+        yield* world.quiet
+        yield* world.post("And at #43")
+        yield* world.quiet
+        assert.strictEqual(world.heard("pm"), "a task")
+        yield* world.crew.answer("pm", "That is done.\nTURN_COMPLETE")
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "> Look at #42")
+        assert.notInclude(yield* world.texts(), "pm: That is done.")
+        yield* world.crew.answer("pm", "It is fine.\nTURN_COMPLETE")
+        yield* world.crew.answer("pm", "m2 is done.")
+        yield* until(
+          "pm is told of #43",
+          Effect.sync(() => world.heard("pm")),
+          (text) => text.includes("> And at #43")
+        )
+        assert.notInclude(world.heard("pm"), "> Look at #42")
+      })
+    )
+  )
+
   it.effect("parallel: every agent of the channel that is at work hears of it", () =>
     run((world) =>
       Effect.gen(function* () {
