@@ -34,8 +34,8 @@ export interface View {
   readonly online: (agent: string) => boolean
   /** A turn of its own is under way, whatever it is about. */
   readonly busy: (agent: string) => boolean
-  /** Its turn under way is that message's. */
-  readonly carries: (agent: string, messageId: string) => boolean
+  /** Its turn under way is of the floor that was given with that prompt. */
+  readonly carries: (agent: string, prompt: string) => boolean
   /** It could take a turn here at once: online, not busy, and without the floor of another channel. */
   readonly idle: (agent: string) => boolean
   /** Its last sign of life, ms since the epoch; 0 when there was none. */

@@ -6,7 +6,7 @@
  */
 import { Equal } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { isResting, MAX_INJECTED, propertiesOf, type Seated, seatOf } from "./ChannelState.ts"
+import { isFor, isResting, MAX_INJECTED, propertiesOf, type Seated, seatOf } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
@@ -66,7 +66,7 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
   const { holder } = transaction
   const isSent = mode === "inject" || mode === "parallel"
   const room = (transaction.channel.floor?.sent.length ?? 0) < MAX_INJECTED
-  const isHeard = holder !== undefined && propertiesOf(holder).receives === "yes" && isTold(transaction, holder)
+  const isHeard = holder !== undefined && propertiesOf(holder).receives === "yes" && mayHear(transaction, holder)
   const injected = isSent && room && isHeard ? `${holder.prompt}/${transaction.channel.head + 1}` : undefined
   transaction.record(
     "channel.posted",
@@ -86,11 +86,17 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
 }
 
 /**
- * Whether a turn has begun with its prompt. Before that its agent is at work on something
- * else: a word put in there would be answered, and the floor given back, unread.
+ * Whether a word may be put into the turn of the one that has the floor. Not while its agent
+ * is at work on something else: that would be steered away, or be taken for its turn here. Nor
+ * past a post that waits for the next floor: what it is told of is all up to one post.
  */
-const isTold = ({ channel: { floor }, view }: ChannelTransaction, { agent, prompt }: Seated): boolean =>
-  floor !== null && (floor.answered.length + floor.sent.length > 0 || view.carries(agent, prompt ?? ""))
+const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }: Seated): boolean => {
+  if (view.busy(agent) && !view.carries(agent, prompt ?? "")) return false
+  const injected = channel.floor?.injected ?? []
+  return channel.posts.every(
+    (post) => post.seq <= told || !isFor(post, agent) || injected.some(({ seq }) => seq === post.seq)
+  )
+}
 
 /** They are at work: they hear of it now, and can answer when the floor is theirs. */
 const tellOthers = (transaction: ChannelTransaction, from: string, text: string): void => {

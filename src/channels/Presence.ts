@@ -95,9 +95,9 @@ export class Presence {
     return this.agents.get(keyOf(conversation, agent))?.aliveAt ?? 0
   }
 
-  /** Its turn under way is that message's. */
-  carries(conversation: string, agent: string, messageId: string): boolean {
-    return this.agents.get(keyOf(conversation, agent))?.carries.includes(messageId) ?? false
+  /** The messages of its turn under way. */
+  carried(conversation: string, agent: string): ReadonlyArray<string> {
+    return this.agents.get(keyOf(conversation, agent))?.carries ?? []
   }
 
   /** Found out after a start. */

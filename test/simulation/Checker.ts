@@ -9,6 +9,7 @@ import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import type { AgentProcess, Witness } from "./world/Processes.ts"
 import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
+import { Channels } from "./checks/Channels.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Tables } from "./checks/Tables.ts"
 import type { Letter } from "./world/Mail.ts"
@@ -45,6 +46,7 @@ export class Checker implements Witness {
   readonly reached = new Map<string, number>()
   readonly messages = new Map<string, Message>()
   readonly tables: Tables
+  readonly channels: Channels
   private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
   private readonly turns = new Map<string, ReadonlyArray<string>>()
@@ -81,7 +83,18 @@ export class Checker implements Witness {
       sometimes: (what) => this.sometimes(what)
     }
     this.tables = new Tables(verdicts)
-    this.checks = [this.tables]
+    const checker = this
+    this.channels = new Channels(verdicts, {
+      get head() {
+        return checker.head
+      },
+      get upAt() {
+        return checker.upAt
+      },
+      keepsTime,
+      isStopped: (agent) => this.stopped.has(agent)
+    })
+    this.checks = [this.tables, this.channels]
   }
 
   broken(promise: string, detail: string): void {
@@ -230,7 +243,8 @@ export class Checker implements Witness {
     }
     if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
       const { runId } = payload
-      if ((this.interrupting.get(agent) ?? 0) > 0 || this.interruptedRuns.has(runId)) this.droppedRuns.add(runId)
+      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent)
+      if ((this.interrupting.get(agent) ?? 0) > 0 || isOver) this.droppedRuns.add(runId)
       else {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
       }
