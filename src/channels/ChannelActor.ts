@@ -158,6 +158,8 @@ export class ChannelActor implements Place {
         return this.steer(act)
       case "Recall":
         return this.recall(act, acting)
+      case "LeaveAlone":
+        return this.leaveAlone(act.agent)
       case "Warn":
         return Effect.logWarning(`${this.actor.address}: ${act.agent}: ${act.text}`)
     }

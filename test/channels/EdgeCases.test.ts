@@ -153,6 +153,31 @@ describe("edge cases of a channel", () => {
       )
   )
 
+  it.effect("2. timeout before any turn has told it: it is called again for the same, after a while", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews({ agents: ["pm"] }))
+        yield* world.come("pm")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        // its prompt waits again, and no run can start
+        yield* world.crew.error("pm", "overloaded", true)
+        yield* world.after(60)
+        yield* world.floor(null)
+        assert.deepStrictEqual(world.crew.of("pm").inbox, [])
+        const { channel } = yield* world.show()
+        assert.strictEqual(channel.seats[0]?.unread, 1)
+        yield* world.after(60)
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "> Look at #42")
+        yield* world.crew.answer("pm", "TURN_COMPLETE")
+        yield* world.floor(null)
+        yield* world.after(600)
+        assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42", "⏱ pm turn timed out"])
+      })
+    )
+  )
+
   it.effect("2. each sign of life moves the end of the turn; the limit is each agent's own", () =>
     run((world) =>
       Effect.gen(function* () {
