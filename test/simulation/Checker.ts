@@ -83,14 +83,9 @@ export class Checker implements Witness {
       sometimes: (what) => this.sometimes(what)
     }
     this.tables = new Tables(verdicts)
-    const checker = this
     this.channels = new Channels(verdicts, {
-      get head() {
-        return checker.head
-      },
-      get upAt() {
-        return checker.upAt
-      },
+      head: () => this.head,
+      upAt: () => this.upAt,
       keepsTime,
       isStopped: (agent) => this.stopped.has(agent)
     })

@@ -17,9 +17,9 @@ type Json = { readonly [field: string]: any }
 /** What else is known of the world. */
 export interface Known {
   /** The newest durable rune. */
-  readonly head: number
+  readonly head: () => number
   /** Since when the daemon is there; Infinity while it is not. */
-  readonly upAt: number
+  readonly upAt: () => number
   /** Whether clock and disk are such that waits can be measured. */
   readonly keepsTime: boolean
   /** A person stopped it, and nobody has asked for a start since. */
@@ -74,10 +74,10 @@ export class Channels implements Check {
 
   acked(what: string, eventId: number, text?: string): void {
     const { broken } = this.verdicts
-    if (eventId > this.known.head)
+    if (eventId > this.known.head())
       broken(
         "what a channel acknowledges is durable",
-        `${what}: rune ${eventId}, the disk ends with ${this.known.head}`
+        `${what}: rune ${eventId}, the disk ends with ${this.known.head()}`
       )
     for (const word of wordsOf(text ?? ""))
       if (!this.posted.has(word)) broken("what a channel acknowledges is durable", `${what}: ${word} is in no rune`)
@@ -86,7 +86,7 @@ export class Channels implements Check {
   /** What a person is shown is the fold of the durable runes. */
   shown({ channel, posts }: ChannelView): void {
     const room = this.rooms.get(keyOf(channel.conversation, channel.name))
-    if (channel.restsOn > this.known.head)
+    if (channel.restsOn > this.known.head())
       this.verdicts.broken("what is shown of a channel is durable", `#${channel.name} rests on ${channel.restsOn}`)
     if (room === undefined || room.restsOn !== channel.restsOn) return
     const seats = (of: ReadonlyArray<{ readonly agent: string; readonly state: string }>) =>
@@ -270,7 +270,7 @@ export class Channels implements Check {
     for (const room of this.rooms.values()) {
       for (const seat of room.seats.values()) {
         if (seat.state !== "ACTIVE" && seat.state !== "WAITING") continue
-        const since = Math.max(seat.since, this.known.upAt)
+        const since = Math.max(seat.since, this.known.upAt())
         const isActive = seat.state === "ACTIVE"
         const silent = now - (isActive ? Math.max(since, this.lastSaid.get(seat.agent) ?? 0) : since)
         const limit = (isActive ? room.limitOf(seat.agent) : seat.wait) + SLACK
