@@ -78,7 +78,7 @@ interface Job {
 }
 
 /** Queues what the runes say; each alert is decided on what those before it will have changed. */
-const queue = (runes: ReadonlyArray<Rune>) =>
+const queue = (runes: ReadonlyArray<Rune>, begun: ReadonlySet<string>) =>
   Effect.fnUntraced(function* (state: Outbox.State) {
     const from = yield* AlertContext
     const upTo = runes.at(-1)?.eventId ?? 0
@@ -87,7 +87,7 @@ const queue = (runes: ReadonlyArray<Rune>) =>
     let ahead = state
     for (const { alert, hash } of alertsOf(runes)) {
       const mail = yield* from.mailFor(alert.stream)
-      const draft = Outbox.queue(ahead, { alert, hash, upTo }, mail && routeOf(mail), now)
+      const draft = Outbox.queue(ahead, { alert, hash, upTo }, mail && routeOf(mail), now, begun)
       drafts.push(draft)
       ahead = Outbox.evolve(ahead, { ...draft, eventId: ahead.restsOn, at: now })
     }
@@ -110,7 +110,7 @@ const due = Effect.fnUntraced(function* (state: Outbox.State) {
   const jobs: Array<Job> = []
   let next = Infinity
   for (const batch of state.batches) {
-    const at = Outbox.readyAt(state, batch)
+    const at = Outbox.readyAt(state, batch, now)
     if (at === undefined) continue
     const mail = yield* mailOf(batch)
     if (mail === undefined) {
@@ -154,7 +154,7 @@ const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
 })
 
 /** One attempt; once the server has answered, the answer is recorded even if the daemon is stopping. */
-const attempt = (outbox: LiveOutbox["Service"], options: Options) => (job: Job) =>
+const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>, options: Options) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {
       const { attempt, mail } = job
@@ -166,6 +166,7 @@ const attempt = (outbox: LiveOutbox["Service"], options: Options) => (job: Job) 
       const draft =
         result._tag === "Success" ? Outbox.sent(attempt, result.success) : Outbox.failure(attempt, result.failure, now)
       yield* outbox.commit(() => Effect.succeed([draft]))
+      begun.delete(attempt.batch.id)
       yield* report(result, draft)
     })
   )
@@ -186,14 +187,17 @@ const report = (result: Result.Result<Smtp.Receipt, Smtp.MailError>, draft: Rune
 export const run = Effect.fn("EmailAlerter.run")(function* (options: Options = {}) {
   const log = yield* EventLog
   const outbox = yield* LiveOutbox
+  const begun = new Set<string>()
+  const pick = (state: Outbox.State) =>
+    Effect.tap(due(state), ({ jobs }) => Effect.sync(() => jobs.forEach(({ attempt }) => begun.add(attempt.batch.id))))
   // what it queued last is behind it, also where its position was lost
   const after = yield* outbox.look((state) => Effect.succeed(state.cursor))
-  const queueing = log.follow("alerter", { after, kinds }, (runes) => outbox.commit(queue(runes)))
+  const queueing = log.follow("alerter", { after, kinds }, (runes) => outbox.commit(queue(runes, begun)))
   const sending = Effect.gen(function* () {
     for (;;) {
-      const { jobs, wait } = yield* outbox.look(due)
+      const { jobs, wait } = yield* outbox.look(pick)
       if (jobs.length === 0) yield* outbox.changed(wait)
-      else yield* Effect.forEach(jobs, attempt(outbox, options), { concurrency: MAX_SENDERS, discard: true })
+      else yield* Effect.forEach(jobs, attempt(outbox, begun, options), { concurrency: MAX_SENDERS, discard: true })
     }
   })
   // A subscription ends with its log: then there is nothing left to do but to be stopped.

@@ -15,7 +15,7 @@ import { EventLog } from "../event-log/EventLog.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as AlertKinds from "./AlertKinds.ts"
 import { type Alert, together } from "./AlertPolicy.ts"
-import { delayAfter, type FailureClass } from "./Retry.ts"
+import { delayAfter, type FailureClass, SLOWEST } from "./Retry.ts"
 
 const HOUR = 3_600_000
 
@@ -180,34 +180,43 @@ export interface Route {
 const behind = (state: State, batch: Batch): boolean =>
   state.batches.find((one) => one.destination === batch.destination) !== batch
 
+/** Whether the clock was set back since the batch was made: then its times say nothing. */
+const isFromLater = ({ alerts }: Batch, now: number): boolean =>
+  [...alerts.values()].some(({ alert }) => alert.at > now)
+
 /** The batch that an alert may still join: one whose first attempt cannot have begun. */
 const open = (state: State, destination: string, routed: boolean, now: number): Batch | undefined => {
   const last = state.batches.findLast((batch) => batch.destination === destination)
   if (last === undefined || last.failure !== null) return undefined
-  return !routed || now < last.dueAt || behind(state, last) ? last : undefined
+  const isWaiting = now < last.dueAt && !isFromLater(last, now)
+  return !routed || isWaiting || behind(state, last) ? last : undefined
 }
 
 /** When a new batch is due: soon, but neither within the window of the one before nor above the hourly limit. */
 const dueAt = (state: State, route: Route, now: number): number => {
-  const before = state.due.get(route.destination) ?? []
+  // what is due later than now was due by a clock that has been set back since
+  const before = (state.due.get(route.destination) ?? []).map((at) => Math.min(at, now))
   const settled = now + Math.min(SETTLE, route.digestWindow)
   const spaced = Math.max(settled, (before.at(-1) ?? -Infinity) + route.digestWindow)
   const limiting = before.at(-route.maxPerHour)
   return limiting === undefined ? spaced : Math.max(spaced, limiting + HOUR)
 }
 
-/** The rune that queues an alert; `upTo`: the newest rune that was looked at. */
+/** The rune that queues an alert; `upTo`: the newest rune that was looked at; `begun`: batches whose attempt began. */
 export const queue = (
   state: State,
   source: { readonly alert: Alert; readonly hash: string; readonly upTo: number },
   route: Route | undefined,
-  now: number
+  now: number,
+  begun: ReadonlySet<string> = new Set()
 ): RuneDraft => {
   const { alert, hash, upTo } = source
   const alertId = `${alert.cause}-${hash.slice(0, 8)}`
   const routed = route !== undefined
   const destination = route?.destination ?? alert.stream
-  const joined = open(state, destination, routed, now)
+  const last = open(state, destination, routed, now)
+  // its mail says what it said when it began, whatever the clock shows now
+  const joined = last === undefined || begun.has(last.id) ? undefined : last
   const payload: Queued = {
     alertId,
     batch: joined?.id ?? alertId,
@@ -221,8 +230,15 @@ export const queue = (
 }
 
 /** When a batch may be tried (again), as far as time decides; undefined: another is before it. */
-export const readyAt = (state: State, batch: Batch): number | undefined =>
-  behind(state, batch) ? undefined : Math.max(batch.dueAt, batch.failure?.nextAt ?? batch.dueAt)
+export const readyAt = (state: State, batch: Batch, now: number): number | undefined => {
+  if (behind(state, batch)) return undefined
+  const { dueAt, failure } = batch
+  if (failure !== null) {
+    const at = failure.nextAt ?? dueAt
+    return at > now + SLOWEST ? now : at
+  }
+  return isFromLater(batch, now) ? now : dueAt
+}
 
 export const alertIds = (batch: Batch): ReadonlyArray<string> =>
   [...batch.alerts.values()].map(({ alertId }) => alertId)

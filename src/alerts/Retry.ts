@@ -17,7 +17,8 @@ export const FailureClass = Schema.Literals([
 ])
 export type FailureClass = typeof FailureClass.Type
 
-const SLOWEST = 15 * 60_000
+/** The longest wait between two attempts, ms. */
+export const SLOWEST = 15 * 60_000
 
 /** `attempts`: after so many it is given up. With transient ones that is after three days of asking. */
 const policies: { readonly [failure in FailureClass]: Backoff.Policy & { readonly attempts: number } } = {

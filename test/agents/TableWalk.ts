@@ -74,6 +74,11 @@ export class TableWalk {
     }
   }
 
+  /** Where a machine's actor of a stream stands; undefined before its first move. */
+  state(stream: string, address: string): unknown {
+    return this.states.get(`${stream} ${address}`)
+  }
+
   private stand<S>(address: string, rune: Rune, fresh: S): S {
     return (this.states.get(`${rune.stream} ${address}`) as S | undefined) ?? fresh
   }

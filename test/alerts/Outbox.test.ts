@@ -6,7 +6,7 @@ import * as Outbox from "../../src/alerts/Outbox.ts"
 import { delayAfter } from "../../src/alerts/Retry.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 
-const alert = (cause: number, name: string): Alert => ({
+const alert = (cause: number, name: string, at = 0): Alert => ({
   kind: "agent.stopped",
   key: `agent.stopped:demo/worker/${name}`,
   stream: "demo",
@@ -18,7 +18,7 @@ const alert = (cause: number, name: string): Alert => ({
   errors: null,
   runId: null,
   cause,
-  at: 0,
+  at,
   count: 1
 })
 
@@ -42,14 +42,14 @@ class Desk {
     this.append(
       Outbox.queue(
         this.state,
-        { alert: alert(cause, name), hash: "abcdef0123", upTo: cause },
+        { alert: alert(cause, name, this.now), hash: "abcdef0123", upTo: cause },
         to ?? undefined,
         this.now
       )
     )
   }
   attempt(): Outbox.Attempt | undefined {
-    const batch = this.state.batches.find((one) => (Outbox.readyAt(this.state, one) ?? Infinity) <= this.now)
+    const batch = this.state.batches.find((one) => (Outbox.readyAt(this.state, one, this.now) ?? Infinity) <= this.now)
     return batch && { batch, destination: "d", messageId: Outbox.messageId(batch, "example.org") }
   }
   send(): Outbox.Attempt | undefined {
@@ -71,6 +71,33 @@ describe("Outbox", () => {
     desk.queue("a")
     desk.now += 5_000
     assert.deepStrictEqual(names(desk.attempt()), ["a×2", "b×1"])
+  })
+
+  it("a clock that is set back by hours keeps no mail back: neither the first attempt, nor the next, nor a later alert", () => {
+    const desk = new Desk()
+    desk.now = 100 * 3_600_000
+    desk.queue("a")
+    desk.now -= 2 * 3_600_000
+    const first = desk.attempt()
+    assert.deepStrictEqual(names(first), ["a×1"])
+    desk.append(Outbox.failure(first!, away, desk.now))
+    assert.isUndefined(desk.attempt(), "by the clock as it is now")
+    desk.now -= 2 * 3_600_000
+    assert.deepStrictEqual(names(desk.send()), ["a×1"])
+    desk.queue("b")
+    desk.now += 60_000
+    assert.deepStrictEqual(names(desk.attempt()), ["b×1"])
+  })
+
+  it("no alert joins a batch whose attempt has begun, whatever the clock shows meanwhile", () => {
+    const desk = new Desk()
+    desk.queue("a")
+    desk.now += 5_000
+    const begun = new Set([desk.attempt()!.batch.id])
+    desk.now -= 4_000
+    const source = { alert: alert(7, "b", desk.now), hash: "abcdef0123", upTo: 7 }
+    desk.append(Outbox.queue(desk.state, source, route, desk.now, begun))
+    assert.lengthOf(desk.state.batches, 2)
   })
 
   it("a batch that may have been tried takes nobody in any more", () => {

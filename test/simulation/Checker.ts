@@ -9,6 +9,9 @@ import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import type { AgentProcess, Witness } from "./world/Processes.ts"
 import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
+import type { AgentInfo } from "../../src/domain/Messages.ts"
+import { compare } from "./checks/Agreement.ts"
+import { Alerts } from "./checks/Alerts.ts"
 import { Channels } from "./checks/Channels.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Tables } from "./checks/Tables.ts"
@@ -47,6 +50,7 @@ export class Checker implements Witness {
   readonly messages = new Map<string, Message>()
   readonly tables: Tables
   readonly channels: Channels
+  private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
   private readonly turns = new Map<string, ReadonlyArray<string>>()
@@ -75,21 +79,21 @@ export class Checker implements Witness {
   constructor(universe: Universe, keepsTime: boolean) {
     this.universe = universe
     this.keepsTime = keepsTime
-    const verdicts: Verdicts = {
+    this.verdicts = {
       get now() {
         return universe.now
       },
       broken: (promise, detail) => this.broken(promise, detail),
       sometimes: (what) => this.sometimes(what)
     }
-    this.tables = new Tables(verdicts)
-    this.channels = new Channels(verdicts, {
+    this.tables = new Tables(this.verdicts)
+    this.channels = new Channels(this.verdicts, {
       head: () => this.head,
       upAt: () => this.upAt,
       keepsTime,
       isStopped: (agent) => this.stopped.has(agent)
     })
-    this.checks = [this.tables, this.channels]
+    this.checks = [this.tables, new Alerts(this.verdicts), this.channels]
   }
 
   broken(promise: string, detail: string): void {
@@ -127,6 +131,11 @@ export class Checker implements Witness {
     this.sometimes("a mail is taken")
     this.letters.push(letter)
     for (const check of this.checks) check.mailed?.(letter)
+  }
+
+  /** The rows of all agents. */
+  shown(rows: ReadonlyArray<AgentInfo>, isQuiet: boolean): void {
+    compare(rows, this.tables, this.verdicts, isQuiet)
   }
 
   verified(events: Iterable<VerifyEvent>): void {

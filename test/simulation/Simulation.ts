@@ -49,7 +49,7 @@ export interface Result {
   readonly happened: ReadonlyArray<string>
 }
 
-const CALM = 3_600_000
+const CALM = 7_200_000
 
 /** One seed's world. */
 export class World implements Outside {
@@ -359,16 +359,34 @@ export class World implements Outside {
     // somebody mends what cannot work
     this.files.write(
       CONFIG,
-      this.config(this.names, { worktree: false, maxRunsPerHour: 100_000 }, { order: "round-robin" })
+      this.config(
+        this.names,
+        { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" },
+        { order: "round-robin" }
+      )
     )
     this.tend()
     const early = [...this.waiting]
     if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
+    this.compare()
     // what was asked in the storm has had its time
     const isOpen = () => early.some(([id]) => this.waiting.has(id))
     if (!this.universe.until(() => !isOpen(), CALM)) {
       for (const [id, what] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
     }
+  }
+
+  /** Nothing moves for a moment: what is said is what the log says. */
+  private compare(): void {
+    const { checker, daemon, disk, life } = this
+    if (daemon === undefined || life === undefined) return
+    const commits = disk.commits
+    this.universe.runFor(20)
+    if (disk.commits !== commits) return
+    life.run(daemon.client.Agents(), (exit) => {
+      if (Exit.isSuccess(exit) && disk.commits === commits) checker.shown(exit.value, true)
+    })
+    this.universe.runFor(20)
   }
 
   private get atRest(): boolean {

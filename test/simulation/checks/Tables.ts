@@ -2,6 +2,7 @@
  * Tables: each rune is a legal move of its machines and says what their tables say; and
  * which cells the worlds have come to.
  */
+import type { WorkerState } from "../../../src/agents/AgentStates.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import { names, TableWalk } from "../../agents/TableWalk.ts"
 import type { Check, Verdicts } from "./Check.ts"
@@ -10,7 +11,14 @@ export type Cells = TableWalk["reached"]
 export const noCells = (): Cells =>
   Object.fromEntries(names.map((name) => [name, new Set<string>()])) as unknown as Cells
 
+/** A worker as it stood after each rune that moved it. */
+export interface Stands {
+  readonly at: Map<number, string>
+  newest: string
+}
+
 export class Tables implements Check {
+  readonly workers = new Map<string, Stands>()
   readonly cells = noCells()
   private readonly walk = new TableWalk(this.cells)
   private readonly verdicts: Verdicts
@@ -27,5 +35,17 @@ export class Tables implements Check {
       this.verdicts.broken("a rune is a legal move", `${rune.eventId} ${rune.kind}: ${what.slice(0, 200)}`)
     }
     this.walk.asked.length = 0
+    for (const address of [rune.actor, ...rune.moves]) if (address.startsWith("worker/")) this.stood(rune, address)
+  }
+
+  private stood({ eventId, stream }: Rune, address: string): void {
+    const { now } = (this.walk.state(stream, address) as WorkerState | undefined) ?? {}
+    if (now == null) return
+    const { consecutiveErrors, totalErrors } = now.data
+    const text = JSON.stringify({ state: now.state, consecutiveErrors, totalErrors })
+    const stands = this.workers.get(`${stream} ${address}`) ?? { at: new Map<number, string>(), newest: text }
+    stands.at.set(eventId, text)
+    stands.newest = text
+    this.workers.set(`${stream} ${address}`, stands)
   }
 }

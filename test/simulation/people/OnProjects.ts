@@ -20,5 +20,8 @@ export const onProjects = {
     run(Stream.runCollect(client.Verify()), (exit) => {
       if (Exit.isSuccess(exit)) world.checker.verified(exit.value)
     }),
-  ps: ({ client, run }) => run(client.Agents())
+  ps: ({ client, run, world }) =>
+    run(client.Agents(), (exit) => {
+      if (Exit.isSuccess(exit)) world.checker.shown(exit.value, false)
+    })
 } satisfies Orders
