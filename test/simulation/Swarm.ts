@@ -57,9 +57,15 @@ const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always:
 const NAMES = ["a", "b", "c"]
 
 /** With dice of its own: a world without channels is what it was before there were any. */
-const channelsOf = (seed: number): Pick<Swarm, "review" | "talk"> & { readonly asked: Partial<Swarm["commands"]> } => {
+const channelsOf = (
+  seed: number
+): Pick<Swarm, "review" | "talk"> & {
+  readonly asked: Partial<Swarm["commands"]>
+  /** Of what else people ask. */
+  readonly share: number
+} => {
   const chance = new Chance(seed, "channels")
-  if (!chance.is(0.5)) return { talk: undefined, review: {}, asked: {} }
+  if (!chance.is(0.5)) return { talk: undefined, review: {}, asked: {}, share: 1 }
   const often = <A>(usual: A, ...others: ReadonlyArray<A>) => (chance.is(0.5) ? usual : chance.pick(others))
   return {
     talk: {
@@ -67,6 +73,8 @@ const channelsOf = (seed: number): Pick<Swarm, "review" | "talk"> & { readonly a
       voices: chance.is(0.4) ? 0.4 : 0,
       interjects: chance.is(0.3) ? 0.2 : 0
     },
+    // in some of them the agents are left in peace
+    share: new Chance(seed, "peace").is(0.5) ? 0.05 : 1,
     asked: some(chance, CHANNEL_COMMANDS, ["channelPost", "channelShow"], 0.5),
     review: {
       agents: NAMES.filter(() => chance.is(0.8)),
@@ -93,6 +101,10 @@ const budgetOf = (chance: Chance): object =>
     { wallTime: chance.pick(["5s", "2 minutes"]) }
   ])
 
+/** Who is always removed, skipped and put last says nothing. */
+const rarely = (share: number) =>
+  Object.fromEntries(CHANNEL_COMMANDS.filter((name) => !/Post|Show|New/.test(name)).map((name) => [name, share]))
+
 /** What is asked less often: a verification reads the whole log, and what is closed is over. */
 const RARE: { readonly [name in Command]?: number } = {
   verify: 0.03,
@@ -100,7 +112,7 @@ const RARE: { readonly [name in Command]?: number } = {
   close: 0.05,
   edit: 0.3,
   spawn: 0.3,
-  channelClose: 0.2
+  ...rarely(0.2)
 }
 
 export const swarmOf = (seed: number): Swarm => {
@@ -109,8 +121,12 @@ export const swarmOf = (seed: number): Swarm => {
     FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
   ) as Swarm["every"]
   const maybe = (most: number) => (chance.is(0.4) ? chance.skewed(0.01, most) : 0)
-  const { asked: ofChannels, review, talk } = channelsOf(seed)
-  const asked = { ...some(chance, EVERYWHERE, ["send"], 0.5), ...ofChannels }
+  const { asked: ofChannels, review, share, talk } = channelsOf(seed)
+  const elsewhere = some(chance, EVERYWHERE, ["send"], 0.5)
+  const asked: Partial<Swarm["commands"]> = {
+    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share])),
+    ...ofChannels
+  }
   return {
     order: chance.is(0.5) ? "any" : "fifo",
     maxOps: chance.pick([32, 128, 512, 2048]),
