@@ -86,13 +86,15 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
 }
 
 /**
- * Whether a word may be put into the turn of the one that has the floor. Not while its agent
- * is at work on something else: that would be steered away, or be taken for its turn here. Nor
- * past a post that waits for the next floor: what it is told of is all up to one post.
+ * Whether a word may be put into the turn of the one that has the floor. Not before a turn has
+ * begun with its prompt: the word would overtake it. Not while its agent is at work on something
+ * else: that would be steered away. Nor past a post that waits for the next floor: what it is
+ * told of is all up to one post.
  */
 const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }: Seated): boolean => {
-  if (view.busy(agent) && !view.carries(agent, prompt ?? "")) return false
-  const injected = channel.floor?.injected ?? []
+  const { answered = [], injected = [], sent = [] } = channel.floor ?? {}
+  const isBetween = !view.busy(agent) && answered.length + sent.length > 0
+  if (!isBetween && !view.carries(agent, prompt ?? "")) return false
   return channel.posts.every(
     (post) => post.seq <= told || !isFor(post, agent) || injected.some(({ seq }) => seq === post.seq)
   )

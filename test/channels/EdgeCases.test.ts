@@ -425,6 +425,14 @@ describe("3. human interrupts mid-turn", () => {
         yield* world.speaking("pm")
         // its prompt waits again, behind what else there is for it
         yield* world.crew.error("pm", "overloaded", true)
+        yield* world.quiet
+        // a word that is put in now would overtake it
+        yield* world.post("And at #41")
+        yield* world.quiet
+        assert.deepStrictEqual(
+          world.crew.calls.filter(({ call }) => call === "steer"),
+          []
+        )
         world.crew.of("pm").inbox.unshift({ messageId: "m1", from: "ada", text: "a task", alone: true })
         yield* world.crew.send("pm", "m2")
         yield* world.quiet
