@@ -19,7 +19,7 @@ import type { Member } from "../event-actor/Member.ts"
 import type { Cause } from "../event-log/Rune.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import { CommandRefused, type Done } from "../domain/Messages.ts"
-import { apply, type Channel, channelActor, isSeatOf, seatOf } from "./ChannelState.ts"
+import { apply, type Channel, channelActor, isOfTurn, isSeatOf, seatOf } from "./ChannelState.ts"
 import type { Act, View } from "./ChannelTransaction.ts"
 import * as Deadlines from "./Deadlines.ts"
 import { decide } from "./Decision.ts"
@@ -129,6 +129,7 @@ export class ChannelActor implements Place {
       open: presence.isSettled,
       online: (agent) => presence.online(conversation, agent),
       busy: (agent) => presence.busy(conversation, agent),
+      carries: (agent, prompt) => presence.carried(conversation, agent).some((id) => isOfTurn(prompt, id)),
       idle: (agent) => presence.idle(conversation, agent, this),
       aliveAt: (agent) => presence.aliveAt(conversation, agent)
     }
@@ -157,6 +158,8 @@ export class ChannelActor implements Place {
         return this.steer(act)
       case "Recall":
         return this.recall(act, acting)
+      case "LeaveAlone":
+        return this.leaveAlone(act.agent)
       case "Warn":
         return Effect.logWarning(`${this.actor.address}: ${act.agent}: ${act.text}`)
     }

@@ -286,7 +286,7 @@ const marked = (
   const answered = from === "ACTIVE" && (channel.floor?.answered.length ?? 0) > 0
   if (answered || event._tag === "TURN_COMPLETE" || event._tag === "WaitRequested") return { spoke: told }
   // It has not dealt with what it was told of: it is told again when it is back.
-  const untold = event._tag === "TurnFailed" && event.untold === true
+  const untold = (event._tag === "TurnFailed" || event._tag === "TurnTimedOut") && event.untold === true
   return untold || event._tag === "AgentLeft" || event._tag === "Removed" ? { told: spoke } : {}
 }
 

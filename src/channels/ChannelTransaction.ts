@@ -34,6 +34,8 @@ export interface View {
   readonly online: (agent: string) => boolean
   /** A turn of its own is under way, whatever it is about. */
   readonly busy: (agent: string) => boolean
+  /** Its turn under way is of the floor that was given with that prompt. */
+  readonly carries: (agent: string, prompt: string) => boolean
   /** It could take a turn here at once: online, not busy, and without the floor of another channel. */
   readonly idle: (agent: string) => boolean
   /** Its last sign of life, ms since the epoch; 0 when there was none. */
@@ -63,6 +65,8 @@ export type Act =
       /** The turn that is over once all of them are back. */
       readonly finish?: string | null
     }
+  /** It gets no floor for a while. */
+  | { readonly _tag: "LeaveAlone"; readonly agent: string }
   | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
 
 /** The ids that its first rune gets. */
@@ -90,6 +94,8 @@ export class ChannelTransaction {
   readonly drafts: Array<Draft> = []
   readonly acts: Array<Act> = []
   private readonly first: First
+  /** It gets no floor now. */
+  private alone: string | null = null
 
   constructor(channel: Channel, view: View, first: First) {
     this.channel = channel
@@ -165,6 +171,11 @@ export class ChannelTransaction {
     return true
   }
 
+  leaveAlone(agent: string): void {
+    this.alone = agent
+    this.acts.push({ _tag: "LeaveAlone", agent })
+  }
+
   private recall(agent: string, messageIds: ReadonlyArray<string>, end: string | null): void {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
@@ -174,7 +185,9 @@ export class ChannelTransaction {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
     else if (action._tag === "PostNotice") {
-      this.notice(action.text, event._tag === "AgentLeft" ? announceDisconnects : announceTimeouts)
+      // one that cannot start is called again and again
+      const isSaid = this.alone === agent && this.channel.posts.at(-1)?.kind === "notice"
+      this.notice(action.text, event._tag === "AgentLeft" ? announceDisconnects : announceTimeouts && !isSaid)
     }
   }
 
@@ -221,7 +234,8 @@ export class ChannelTransaction {
       idle: this.view.idle,
       ready: (one) => {
         const seated = this.seat(one)
-        return seated?.stand.state === "QUEUED" && this.view.idle(one) && hasUnread(this.channel, seated)
+        if (seated?.stand.state !== "QUEUED" || one === this.alone) return false
+        return this.view.idle(one) && hasUnread(this.channel, seated)
       }
     })
     if (agent !== null) this.give(agent)

@@ -293,12 +293,12 @@ const hear = Effect.fnUntraced(function* (
     })
   switch (report._tag) {
     case "TurnStarted":
-      registry.presence.set(conversation, agent, { busy: true, aliveAt: at })
+      registry.presence.set(conversation, agent, { busy: true, aliveAt: at, carries: report.messageIds })
       return yield* tell({ _tag: "Carried", agent, messageIds: report.messageIds })
     case "Active":
       return registry.presence.set(conversation, agent, { aliveAt: at })
     case "TurnEnded": {
-      registry.presence.set(conversation, agent, { busy: false, aliveAt: at })
+      registry.presence.set(conversation, agent, { busy: false, aliveAt: at, carries: [] })
       const { again, messageIds, outcome, output, reason, turnId } = report
       return yield* tell({ _tag: "Ended", agent, turnId, messageIds, outcome, reason, output, again })
     }
@@ -306,10 +306,10 @@ const hear = Effect.fnUntraced(function* (
       registry.presence.set(conversation, agent, { busy: false })
       return yield* tell({ _tag: "Look" })
     case "Online":
-      registry.presence.set(conversation, agent, { online: true, busy: false })
+      registry.presence.set(conversation, agent, { online: true, busy: false, carries: [] })
       return yield* tell({ _tag: "Came", agent })
     case "Offline":
-      registry.presence.set(conversation, agent, { online: false, busy: false })
+      registry.presence.set(conversation, agent, { online: false, busy: false, carries: [] })
       // A whole conversation goes offline one after the other: none of the others is given the floor meanwhile.
       for (const other of yield* agents.members(conversation)) {
         if (!other.online) registry.presence.set(conversation, other.agent, { online: false })

@@ -6,7 +6,7 @@
  */
 import { Equal } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { isResting, MAX_INJECTED, propertiesOf, seatOf } from "./ChannelState.ts"
+import { isFor, isResting, MAX_INJECTED, propertiesOf, type Seated, seatOf } from "./ChannelState.ts"
 import { came } from "./Facts.ts"
 import type { Input } from "./Input.ts"
 import { bounded, type ChannelTransaction } from "./ChannelTransaction.ts"
@@ -66,7 +66,7 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
   const { holder } = transaction
   const isSent = mode === "inject" || mode === "parallel"
   const room = (transaction.channel.floor?.sent.length ?? 0) < MAX_INJECTED
-  const isHeard = holder !== undefined && propertiesOf(holder).receives === "yes"
+  const isHeard = holder !== undefined && propertiesOf(holder).receives === "yes" && mayHear(transaction, holder)
   const injected = isSent && room && isHeard ? `${holder.prompt}/${transaction.channel.head + 1}` : undefined
   transaction.record(
     "channel.posted",
@@ -83,6 +83,21 @@ export const post = (transaction: ChannelTransaction, input: Extract<Input, { _t
   }
   transaction.news(null, "person", messageId)
   return `Posted in #${name}.`
+}
+
+/**
+ * Whether a word may be put into the turn of the one that has the floor. Not before a turn has
+ * begun with its prompt: the word would overtake it. Not while its agent is at work on something
+ * else: that would be steered away. Nor past a post that waits for the next floor: what it is
+ * told of is all up to one post.
+ */
+const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }: Seated): boolean => {
+  const { answered = [], injected = [], sent = [] } = channel.floor ?? {}
+  const isBetween = !view.busy(agent) && answered.length + sent.length > 0
+  if (!isBetween && !view.carries(agent, prompt ?? "")) return false
+  return channel.posts.every(
+    (post) => post.seq <= told || !isFor(post, agent) || injected.some(({ seq }) => seq === post.seq)
+  )
 }
 
 /** They are at work: they hear of it now, and can answer when the floor is theirs. */

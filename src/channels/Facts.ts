@@ -249,10 +249,23 @@ const due = (transaction: ChannelTransaction, key: string): void => {
   const alive = transaction.view.aliveAt(agent)
   if (what === "turn" && state === "ACTIVE") {
     const isAlive = alive > (data.aliveAt ?? 0) && alive + data.limits.turnTimeout > transaction.view.now
-    transaction.move(agent, isAlive ? { _tag: "SignOfLife", turnId, at: alive } : { _tag: "TurnTimedOut", turnId })
+    if (isAlive) transaction.move(agent, { _tag: "SignOfLife", turnId, at: alive })
+    else if (isTold(transaction, seated)) transaction.move(agent, { _tag: "TurnTimedOut", turnId })
+    else untold(transaction, agent, turnId)
   } else if (what === "wait" && state === "WAITING") transaction.move(agent, { _tag: "WaitTimedOut", turnId })
   else if (what === "time") transaction.resolve(agent)
   else if (what === "silence" && transaction.channel.floor?.answeredAt != null) silent(transaction, seated)
+}
+
+/** Whether a turn of its floor is under way, or was. */
+const isTold = ({ channel: { floor }, view }: ChannelTransaction, { agent, prompt }: Seated): boolean =>
+  view.carries(agent, prompt ?? "") ||
+  (floor !== null && (floor.answered.length > 0 || floor.sent.length > floor.injected.length))
+
+/** It cannot start, for now: it is called for the same again, after a while. */
+const untold = (transaction: ChannelTransaction, agent: string, turnId: string): void => {
+  transaction.leaveAlone(agent)
+  transaction.move(agent, { _tag: "TurnTimedOut", turnId, untold: true })
 }
 
 /** It has answered, and said nothing since: its turn is over, unless it is at work again. */

@@ -19,12 +19,16 @@ interface Known {
   busy: boolean
   spent: boolean
   aliveAt: number
+  /** The messages of the turn that is under way. */
+  carries: ReadonlyArray<string>
   /** It took no message: it is left alone for a while. */
   shut: boolean
   /** Where it has the floor, as stepped: one, but for the moment in which a failed append is undone. */
   readonly floors: Set<Place>
   readonly places: Set<Place>
 }
+
+interface Change extends Partial<Pick<Known, "aliveAt" | "busy" | "carries" | "online">> {}
 
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
@@ -42,6 +46,7 @@ export class Presence {
       busy: false,
       spent: false,
       aliveAt: 0,
+      carries: [],
       shut: false,
       floors: new Set<Place>(),
       places: new Set<Place>()
@@ -72,7 +77,7 @@ export class Presence {
     Object.assign(this.of(conversation, agent), { online: online && !disconnected, busy, spent })
   }
 
-  set(conversation: string, agent: string, change: { online?: boolean; busy?: boolean; aliveAt?: number }): void {
+  set(conversation: string, agent: string, change: Change): void {
     const known = this.of(conversation, agent)
     Object.assign(known, change, { shut: false })
     if (change.online === true) known.spent = false
@@ -88,6 +93,16 @@ export class Presence {
 
   aliveAt(conversation: string, agent: string): number {
     return this.agents.get(keyOf(conversation, agent))?.aliveAt ?? 0
+  }
+
+  /** The messages of its turn under way. */
+  carried(conversation: string, agent: string): ReadonlyArray<string> {
+    return this.agents.get(keyOf(conversation, agent))?.carries ?? []
+  }
+
+  /** Found out after a start. */
+  carry(conversation: string, agent: string, messageId: string): void {
+    this.of(conversation, agent).carries = [messageId]
   }
 
   idle(conversation: string, agent: string, place: Place): boolean {

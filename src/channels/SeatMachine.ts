@@ -39,7 +39,8 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("TurnFailed", { turnId, reason: Schema.String, untold: Schema.optional(Schema.Boolean) }),
   /** The turn's run has said something; told every few seconds at most. */
   Schema.TaggedStruct("SignOfLife", { turnId, at: Schema.Finite }),
-  Schema.TaggedStruct("TurnTimedOut", { turnId }),
+  /** `untold`: no turn began in all that time that told it what is new. */
+  Schema.TaggedStruct("TurnTimedOut", { turnId, untold: Schema.optional(Schema.Boolean) }),
   Schema.TaggedStruct("WaitRequested", {
     turnId,
     reason: Schema.String,

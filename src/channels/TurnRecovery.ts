@@ -40,7 +40,7 @@ const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): I
 }
 
 /** The turn that is under way there, if one is. */
-const settleTurn = Effect.fnUntraced(function* (agents: Agents, actor: ChannelActor) {
+const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: ChannelRegistry, actor: ChannelActor) {
   const seated = holder(actor.channel)
   if (seated === undefined || seated.prompt === null) return
   const { agent, prompt } = seated
@@ -58,6 +58,7 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, actor: ChannelAc
     // the channel had not heard of it: the agent is gone before its turn is over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
+    if (isPrompt && fate._tag === "Carried") presence.carry(to.conversation, agent, prompt)
     // One that was taken back said nothing, and stays new.
     const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
     if (over !== undefined) yield* actor.tell(over)
@@ -95,7 +96,7 @@ const settleChannel = Effect.fnUntraced(function* (
     if (disconnected === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
   }
   // The turn first: what it came to is posted even if its agent has gone since.
-  yield* settleTurn(agents, actor)
+  yield* settleTurn(agents, registry, actor)
   for (const agent of Object.keys(actor.channel.seats)) {
     const isOnline = registry.presence.online(conversation, agent)
     yield* actor.tell(isOnline ? { _tag: "Came", agent } : { _tag: "Left", agent, how: "stopped" })

@@ -40,6 +40,8 @@ const outputs = [
 interface Outside {
   readonly online: Set<string>
   readonly busy: Set<string>
+  /** It is left alone until something else happens. */
+  alone: string | null
   now: number
 }
 
@@ -48,7 +50,8 @@ const viewOf = (outside: Outside, open: boolean): View => ({
   open,
   online: (agent) => outside.online.has(agent),
   busy: (agent) => outside.busy.has(agent),
-  idle: (agent) => outside.online.has(agent) && !outside.busy.has(agent),
+  carries: (agent) => outside.busy.has(agent),
+  idle: (agent) => outside.online.has(agent) && !outside.busy.has(agent) && agent !== outside.alone,
   aliveAt: () => 0
 })
 
@@ -152,13 +155,15 @@ const check = (channel: Channel, outside: Outside, open: boolean) => {
 }
 
 const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, autoDetectTurnEnd: boolean) => {
-  const outside: Outside = { online: new Set(), busy: new Set(), now: 1_000 }
+  const outside: Outside = { online: new Set(), busy: new Set(), alone: null, now: 1_000 }
   const settings = decodeChannel({ agents, turnConfig: { humanInterruptMode: mode, autoDetectTurnEnd } })
   let channel = unborn("web", "room", settings)
   let guard = rules.guard.initial
   let eventId = 10
   const happen = (input: Input, open: boolean) => {
     const before = channel
+    const { alone } = outside
+    outside.alone = null
     const decision = decide(channel, viewOf(outside, open), input, { eventId: eventId + 1, seq: eventId + 1 })
     for (const draft of decision.drafts) {
       const payload = JSON.parse(JSON.stringify(draft.payload))
@@ -172,6 +177,8 @@ const walk = (numbers: ReadonlyArray<readonly [number, number]>, mode: string, a
     }
     eventId += 2
     assert.deepStrictEqual(decision.channel, channel, "the fold of its runes is what was decided")
+    if (decision.reply instanceof CommandRefused) outside.alone = alone
+    for (const act of decision.acts) if (act._tag === "LeaveAlone") outside.alone = act.agent
     if (decision.reply instanceof CommandRefused) assert.strictEqual(channel, before, "a refusal changes nothing")
     // The answer of one who does not have the floor is not posted.
     if (input._tag === "Ended" && before.queue.current !== input.agent) {

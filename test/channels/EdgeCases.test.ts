@@ -153,6 +153,31 @@ describe("edge cases of a channel", () => {
       )
   )
 
+  it.effect("2. timeout before any turn has told it: it is called again for the same, after a while", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews({ agents: ["pm"] }))
+        yield* world.come("pm")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        // its prompt waits again, and no run can start
+        yield* world.crew.error("pm", "overloaded", true)
+        yield* world.after(60)
+        yield* world.floor(null)
+        assert.deepStrictEqual(world.crew.of("pm").inbox, [])
+        const { channel } = yield* world.show()
+        assert.strictEqual(channel.seats[0]?.unread, 1)
+        yield* world.after(60)
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "> Look at #42")
+        yield* world.crew.answer("pm", "TURN_COMPLETE")
+        yield* world.floor(null)
+        yield* world.after(600)
+        assert.deepStrictEqual(yield* world.texts(), ["ada: Look at #42", "⏱ pm turn timed out"])
+      })
+    )
+  )
+
   it.effect("2. each sign of life moves the end of the turn; the limit is each agent's own", () =>
     run((world) =>
       Effect.gen(function* () {
@@ -387,6 +412,45 @@ describe("3. human interrupts mid-turn", () => {
         yield* world.quiet
         assert.include(yield* world.texts(), "pm: 44, too.")
         yield* world.floor(null)
+      })
+    )
+  )
+
+  it.effect("inject, while its agent is still at work on something else: it is told with the next floor", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure({ reviews: { agents: ["pm"] } })
+        yield* world.come("pm")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        // its prompt waits again, behind what else there is for it
+        yield* world.crew.error("pm", "overloaded", true)
+        yield* world.quiet
+        // a word that is put in now would overtake it
+        yield* world.post("And at #41")
+        yield* world.quiet
+        assert.deepStrictEqual(
+          world.crew.calls.filter(({ call }) => call === "steer"),
+          []
+        )
+        world.crew.of("pm").inbox.unshift({ messageId: "m1", from: "ada", text: "a task", alone: true })
+        yield* world.crew.send("pm", "m2")
+        yield* world.quiet
+        yield* world.post("And at #43")
+        yield* world.quiet
+        assert.strictEqual(world.heard("pm"), "a task")
+        yield* world.crew.answer("pm", "That is done.\nTURN_COMPLETE")
+        yield* world.speaking("pm")
+        assert.include(world.heard("pm"), "> Look at #42")
+        assert.notInclude(yield* world.texts(), "pm: That is done.")
+        yield* world.crew.answer("pm", "It is fine.\nTURN_COMPLETE")
+        yield* world.crew.answer("pm", "m2 is done.")
+        yield* until(
+          "pm is told of #43",
+          Effect.sync(() => world.heard("pm")),
+          (text) => text.includes("> And at #43")
+        )
+        assert.notInclude(world.heard("pm"), "> Look at #42")
       })
     )
   )

@@ -12,6 +12,7 @@ import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"
+import { Channels } from "./checks/Channels.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Tables } from "./checks/Tables.ts"
 import type { Letter } from "./world/Mail.ts"
@@ -48,6 +49,7 @@ export class Checker implements Witness {
   readonly reached = new Map<string, number>()
   readonly messages = new Map<string, Message>()
   readonly tables: Tables
+  readonly channels: Channels
   private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
@@ -85,7 +87,13 @@ export class Checker implements Witness {
       sometimes: (what) => this.sometimes(what)
     }
     this.tables = new Tables(this.verdicts)
-    this.checks = [this.tables, new Alerts(this.verdicts)]
+    this.channels = new Channels(this.verdicts, {
+      head: () => this.head,
+      upAt: () => this.upAt,
+      keepsTime,
+      isStopped: (agent) => this.stopped.has(agent)
+    })
+    this.checks = [this.tables, new Alerts(this.verdicts), this.channels]
   }
 
   broken(promise: string, detail: string): void {
@@ -239,7 +247,8 @@ export class Checker implements Witness {
     }
     if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
       const { runId } = payload
-      if ((this.interrupting.get(agent) ?? 0) > 0 || this.interruptedRuns.has(runId)) this.droppedRuns.add(runId)
+      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent)
+      if ((this.interrupting.get(agent) ?? 0) > 0 || isOver) this.droppedRuns.add(runId)
       else {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
       }

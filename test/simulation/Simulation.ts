@@ -17,6 +17,7 @@ import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
+import type { Voice } from "./world/Speech.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
 import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
@@ -115,16 +116,16 @@ export class World implements Outside {
     return `m${++this.tokens}`
   }
 
-  private get names(): ReadonlyArray<string> {
+  get names(): ReadonlyArray<string> {
     return ["a", "b", "c"].slice(0, this.swarm.agents)
   }
 
   /** The project's file as it is meant. */
-  private config(names = this.names, settings: object = {}): string {
-    const { conversation, mailing, ofAgent } = this.swarm
+  private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
+    const { conversation, mailing, ofAgent, talk } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
-      may: [],
+      may: talk === undefined ? [] : ["post"],
       ...this.swarm.settings,
       ...ofAgent[name],
       ...settings
@@ -133,15 +134,30 @@ export class World implements Outside {
       name: "shop",
       conversation,
       mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
-      agents: Object.fromEntries(names.map((name) => [name, one(name)]))
+      agents: Object.fromEntries(names.map((name) => [name, one(name)])),
+      ...(talk === undefined || review === undefined ? {} : { channels: { review: this.room(names, review) } })
     })
   }
 
+  /** What the file says of its channel; agents that it does not name cannot sit there. */
+  private room(names: ReadonlyArray<string>, settings: object): object {
+    const { agents, ...review } = this.swarm.review as { readonly agents: ReadonlyArray<string> }
+    return { ...review, agents: agents.filter((agent) => names.includes(agent)), ...settings }
+  }
+
   edit(people: Chance): void {
-    const what = people.weighed({ same: 1, broken: 1, fewer: 1, others: 2, gone: 0.3 })
+    const what = people.weighed({
+      same: 1,
+      broken: 1,
+      fewer: 1,
+      others: 2,
+      gone: 0.3,
+      silent: this.swarm.talk === undefined ? 0 : 0.3
+    })
     this.universe.note(`the file: ${what}`)
     if (what === "gone") return this.files.remove(CONFIG)
     if (what === "broken") return this.files.write(CONFIG, this.config().slice(0, people.below(200)))
+    if (what === "silent") return this.files.write(CONFIG, this.config(this.names, {}, undefined))
     if (what === "fewer") return this.files.write(CONFIG, this.config(["a"]))
     this.files.write(CONFIG, this.config(this.names, what === "others" ? { interruptGrace: "1s" } : {}))
   }
@@ -183,6 +199,7 @@ export class World implements Outside {
       if (this.life !== life || life.isDead) return
       this.daemon = daemon
       checker.upAt = this.universe.now
+      this.processes.voice = this.voiceOf(life, daemon)
       this.universe.note(`life ${number} is up`)
     }
     life.run(runDaemon(this, life, up), (exit) => {
@@ -199,12 +216,26 @@ export class World implements Outside {
     })
   }
 
+  /** An agent's tools: they reach the daemon that started it. */
+  private voiceOf(life: Life, { client }: Up): Voice {
+    return (runId, channel, utterance) => {
+      life.run(client.VoiceChannel({ runId, channel, utterance }), (exit) => {
+        this.universe.note(`voice ${runId} #${channel} ${utterance._tag} ${Exit.isSuccess(exit) ? "ok" : "refused"}`)
+        this.checker.sometimes(`voice ${utterance._tag} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
+        if (Exit.isSuccess(exit) && utterance._tag === "Post")
+          this.checker.channels.acked("voice", exit.value.eventId, utterance.text)
+      })
+    }
+  }
+
   /** Whatever the reason: it is gone, and somebody starts the next one. */
   private end(life: Life): void {
     if (this.life !== life) return
     life.kill()
     this.life = undefined
     this.daemon = undefined
+    this.processes.voice = undefined
+    this.checker.upAt = Infinity
     this.waiting.clear()
     this.starting.clear()
     this.disk.crash()
@@ -230,6 +261,7 @@ export class World implements Outside {
         return life && this.end(life)
       case "stop": {
         if (life === undefined || this.daemon === undefined) return
+        this.checker.upAt = Infinity
         life.run(Effect.ignore(this.daemon.client.Shutdown({ reason: "asked to stop", by: "ada" })))
         // as systemd does
         this.universe.later(90_000, () => {
@@ -365,7 +397,11 @@ export class World implements Outside {
     // somebody mends what cannot work
     this.files.write(
       CONFIG,
-      this.config(this.names, { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" })
+      this.config(
+        this.names,
+        { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" },
+        { order: "round-robin" }
+      )
     )
     this.tend()
     const early = [...this.waiting]
@@ -432,6 +468,7 @@ export class World implements Outside {
       life.run(whole, () => {
         this.order("approve", "")
         for (const agent of this.names) this.order("start", agent)
+        if (this.swarm.talk !== undefined) this.order("channelTend", "")
       })
     }
     this.universe.later(60_000, () => this.tend())

@@ -4,9 +4,11 @@
  * need one thing to happen often (Groce et al., Swarm Testing, 2012).
  */
 import { Chance } from "./Chance.ts"
-import { type Command, COMMANDS } from "./people/Commands.ts"
+import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
+import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import type { Order } from "./Universe.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
+import { ANSWERS, type Talk } from "./world/Speech.ts"
 
 export interface Swarm {
   readonly order: Order
@@ -38,6 +40,10 @@ export interface Swarm {
   readonly conversation: object
   /** What the file says of single agents. */
   readonly ofAgent: { readonly [agent: string]: object }
+  /** Channels, and how agents talk in them; undefined in a world without any. */
+  readonly talk: Talk | undefined
+  /** What the file says of its channel. */
+  readonly review: object
 }
 
 export const MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -50,6 +56,46 @@ const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always:
     names.map((name) => [name, always.includes(name) || chance.is(share) ? chance.skewed(0.05, 1) : 0])
   ) as { readonly [name in A]: number }
 
+const NAMES = ["a", "b", "c"]
+
+/** With dice of its own: a world without channels is what it was before there were any. */
+const channelsOf = (
+  seed: number
+): Pick<Swarm, "review" | "talk"> & {
+  readonly asked: Partial<Swarm["commands"]>
+  /** Of what else people ask. */
+  readonly share: number
+} => {
+  const chance = new Chance(seed, "channels")
+  if (!chance.is(0.5)) return { talk: undefined, review: {}, asked: {}, share: 1 }
+  const often = <A>(usual: A, ...others: ReadonlyArray<A>) => (chance.is(0.5) ? usual : chance.pick(others))
+  return {
+    talk: {
+      answers: some(chance, ANSWERS, ["completes"], 0.5),
+      voices: chance.is(0.4) ? 0.4 : 0,
+      interjects: chance.is(0.3) ? 0.2 : 0
+    },
+    // in some of them the agents are left in peace
+    share: new Chance(seed, "peace").is(0.5) ? 0.05 : 1,
+    asked: some(chance, CHANNEL_COMMANDS, ["channelPost", "channelShow"], 0.5),
+    review: {
+      agents: NAMES.filter(() => chance.is(0.8)),
+      order: often("round-robin", "priority", "manual"),
+      priorities: chance.is(0.5) ? { b: 3, c: -1 } : {},
+      timeouts: chance.is(0.3) ? { a: 20 } : {},
+      rejoin: chance.is(0.6),
+      turnConfig: {
+        humanInterruptMode: often("inject", "queue", "interrupt", "parallel"),
+        autoDetectTurnEnd: chance.is(0.3),
+        waitTimeoutSeconds: often(300, 20),
+        restAfterPosts: often(20, 3),
+        announceTimeouts: chance.is(0.7),
+        announceDisconnects: chance.is(0.7)
+      }
+    }
+  }
+}
+
 const budgetOf = (chance: Chance): object =>
   chance.pick([
     { tokens: chance.pick([50, 500, 5_000]) },
@@ -57,8 +103,19 @@ const budgetOf = (chance: Chance): object =>
     { wallTime: chance.pick(["5s", "2 minutes"]) }
   ])
 
+/** Who is always removed, skipped and put last says nothing. */
+const rarely = (share: number) =>
+  Object.fromEntries(CHANNEL_COMMANDS.filter((name) => !/Post|Show|New/.test(name)).map((name) => [name, share]))
+
 /** What is asked less often: a verification reads the whole log, and what is closed is over. */
-const RARE: { readonly [name in Command]?: number } = { verify: 0.03, why: 0.1, close: 0.05, edit: 0.3, spawn: 0.3 }
+const RARE: { readonly [name in Command]?: number } = {
+  verify: 0.03,
+  why: 0.1,
+  close: 0.05,
+  edit: 0.3,
+  spawn: 0.3,
+  ...rarely(0.2)
+}
 
 export const swarmOf = (seed: number): Swarm => {
   const chance = new Chance(seed, "swarm")
@@ -66,14 +123,21 @@ export const swarmOf = (seed: number): Swarm => {
     FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
   ) as Swarm["every"]
   const maybe = (most: number) => (chance.is(0.4) ? chance.skewed(0.01, most) : 0)
-  const asked = some(chance, COMMANDS, ["send"], 0.5)
+  const { asked: ofChannels, review, share, talk } = channelsOf(seed)
+  const elsewhere = some(chance, EVERYWHERE, ["send"], 0.5)
+  const asked: Partial<Swarm["commands"]> = {
+    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share])),
+    ...ofChannels
+  }
   return {
     order: chance.is(0.5) ? "any" : "fifo",
     maxOps: chance.pick([32, 128, 512, 2048]),
     agents: 1 + chance.below(3),
     people: 1 + chance.below(3),
     pause: chance.skewed(300, 120_000),
-    commands: Object.fromEntries(COMMANDS.map((name) => [name, asked[name] * (RARE[name] ?? 1)])) as Swarm["commands"],
+    commands: Object.fromEntries(
+      COMMANDS.map((name) => [name, (asked[name] ?? 0) * (RARE[name] ?? 1)])
+    ) as Swarm["commands"],
     turns: some(chance, MOODS, ["answers"], 0.4),
     failsStart: maybe(0.5),
     diesEarly: maybe(0.5),
@@ -110,6 +174,8 @@ export const swarmOf = (seed: number): Swarm => {
       ...(chance.is(0.2) ? { b: { autostart: false } } : {}),
       ...(chance.is(0.2) ? { b: { parent: "a" } } : {})
     },
+    talk,
+    review,
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

@@ -197,7 +197,8 @@ const putChannel = (put: Put, channel: Channel, project: string, agents: Project
   const busy = (agent: string) => (agents.get(agent)?.turn.state ?? "idle") !== "idle"
   const online = (agent: string) => ["idle", "running_turn"].includes(agents.get(agent)?.life?.state ?? "")
   const idle = (agent: string) => online(agent) && !busy(agent)
-  const info = ChannelView.info(channel, project, { now, open: true, online, busy, idle, aliveAt: () => 0 }, () => null)
+  const here = { now, open: true, online, busy, carries: () => false, idle, aliveAt: () => 0 }
+  const info = ChannelView.info(channel, project, here, () => null)
   const { channel: shown, ...view } = ChannelView.view(channel, info)
   const { waits: _____, ...row } = shown
   put(`row: channel ${conversation}/${name}`, { ...view, turnConfig, channel: row })

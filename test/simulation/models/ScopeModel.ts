@@ -167,7 +167,10 @@ class World {
         const { id, isEcho } = payload as unknown as Message
         return name === from && !isEcho && this.options.sent[id]!.tellsOn
       })
-      for (const { payload, seq, stream } of told(sent, kept.filter(({ actor: name }) => name === to))) {
+      for (const { payload, seq, stream } of told(
+        sent,
+        kept.filter(({ actor: name }) => name === to)
+      )) {
         const { id } = payload as unknown as Message
         this.members[to].tellNow({ id, isEcho: true }, { stream, seq })
       }

@@ -15,7 +15,14 @@ import type { Backend, Decision, Run, RunEvent, RunSpec } from "../../../src/bac
 import type { Outcome } from "../../../src/backends/Outcome.ts"
 import * as AgentActor from "../../../src/agents/AgentActor.ts"
 import { AgentSetting } from "../../../src/agents/AgentSetting.ts"
-import { inboxName, lifeName, toolsName, type TurnState, turnName, workerName } from "../../../src/agents/AgentStates.ts"
+import {
+  inboxName,
+  lifeName,
+  toolsName,
+  type TurnState,
+  turnName,
+  workerName
+} from "../../../src/agents/AgentStates.ts"
 import * as InboxActor from "../../../src/agents/InboxActor.ts"
 import { LiveRun } from "../../../src/agents/LiveRun.ts"
 import { RunEvents } from "../../../src/agents/RunEvents.ts"
@@ -380,7 +387,8 @@ class Step implements Stepped {
       if (story.asked && !story.approved) this.wrong ??= `${callId} executes without leave`
       this.stories[callId] = { ...story, started: true }
     } else if (kind === "tool.result") {
-      if (payload["status"] === "success" && story.asked && !story.approved) this.wrong ??= `${callId} ran without leave`
+      if (payload["status"] === "success" && story.asked && !story.approved)
+        this.wrong ??= `${callId} ran without leave`
       this.stories[callId] = { ...story, results: story.results + 1 }
     }
   }
@@ -445,7 +453,10 @@ class Step implements Stepped {
     const tell = ({ message, to }: Letter) => Effect.sync(() => void this.deliver(to, message, true))
     this.run = { ...this.run!, isUp: true }
     this.runs += 1
-    this.run_("starts", this.events(tell).events(this.handleOf(this.run.spec.runId), this.request, [{ _tag: "Started" }]))
+    this.run_(
+      "starts",
+      this.events(tell).events(this.handleOf(this.run.spec.runId), this.request, [{ _tag: "Started" }])
+    )
   }
 
   /** It is told, and is gone once that is durable. */
@@ -484,7 +495,12 @@ class Step implements Stepped {
     this.settle(undefined)
   }
 
-  timers(): ReadonlyArray<{ readonly of: string; readonly key: string; readonly at: number; readonly message: object }> {
+  timers(): ReadonlyArray<{
+    readonly of: string
+    readonly key: string
+    readonly at: number
+    readonly message: object
+  }> {
     return [NAMES.tools, NAMES.turn, NAMES.worker].flatMap((of) => {
       const { definition, state } = this.member(of)
       const timers = definition.timers?.(state, 0) ?? []
@@ -498,7 +514,22 @@ class Step implements Stepped {
     const { calls, deaths, deeds, log, mail, next, place, postponed, recoveredTo, run, runs, stories, wrong } = this
     const actors = Object.fromEntries(ALL.map((name) => [name, this.member(name).state]))
     const live = fieldsOf(place.live)
-    return { actors, postponed, mail, deeds, live, run, next, runs, calls, stories, recoveredTo, head: log.head, deaths, wrong }
+    return {
+      actors,
+      postponed,
+      mail,
+      deeds,
+      live,
+      run,
+      next,
+      runs,
+      calls,
+      stories,
+      recoveredTo,
+      head: log.head,
+      deaths,
+      wrong
+    }
   }
 }
 
@@ -528,7 +559,9 @@ const invariant = (state: State): string | undefined => {
 
 /** Ids, times and counts that decide nothing here. */
 const DROPPED = new Set(
-  "entered seq at eventId countedTo startedAt lastRunAt recentRuns began sessionSeq initial ended spent wallTime sent eventId ref env mcp due".split(" ")
+  "entered seq at eventId countedTo startedAt lastRunAt recentRuns began sessionSeq initial ended spent wallTime sent eventId ref env mcp due".split(
+    " "
+  )
 )
 
 const plain = (key: string, value: unknown): unknown => {
@@ -584,7 +617,13 @@ const runMoves = function* (state: State, options: Options): Generator<Act_> {
   for (const callId of CALLS) {
     const isNamed = named.has(callId)
     if (state.calls < options.calls && (options.lies || (!isNamed && turnId !== undefined))) {
-      const call = { _tag: "ToolCall", callId, tool: `tool-${callId}`, arguments: {}, readOnly: callId === "b" } as const
+      const call = {
+        _tag: "ToolCall",
+        callId,
+        tool: `tool-${callId}`,
+        arguments: {},
+        readOnly: callId === "b"
+      } as const
       yield [`the run calls ${callId}`, (step) => step.says(call)]
     }
     if (!isNamed && !options.lies) continue
@@ -668,7 +707,18 @@ const allMoves = function* (state: State, options: Options, places: (n: number) 
 const first = (options: Options, places: (recoveredTo: number) => Place): State => {
   const place = places(0)
   const actors = Object.fromEntries(ALL.map((name) => [name, place.definitions[name]!.initial]))
-  const none = { postponed: {}, mail: [], deeds: [], run: null, next: null, runs: 0, calls: 0, stories: {}, deaths: 0, wrong: null }
+  const none = {
+    postponed: {},
+    mail: [],
+    deeds: [],
+    run: null,
+    next: null,
+    runs: 0,
+    calls: 0,
+    stories: {},
+    deaths: 0,
+    wrong: null
+  }
   let state: State = { actors, live: fieldsOf(new LiveRun()), recoveredTo: 0, head: 0, ...none }
   const run = (act: (step: Step) => void) => {
     const step = new Step(state, places)

@@ -1,7 +1,10 @@
 /** Commands: all that people ask of the daemon. */
 import { onAgents } from "./OnAgents.ts"
+import { onChannels } from "./OnChannels.ts"
 import { onProjects } from "./OnProjects.ts"
 
-export const commands = { ...onAgents, ...onProjects }
+export const commands = { ...onAgents, ...onProjects, ...onChannels }
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>
+/** What people ask in every world; of channels they ask where there are some. */
+export const EVERYWHERE = Object.keys({ ...onAgents, ...onProjects }) as ReadonlyArray<Command>

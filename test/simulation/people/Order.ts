@@ -9,6 +9,8 @@ import type { Client } from "../Daemon.ts"
 /** The world as people see it. */
 export interface Outside {
   readonly checker: Checker
+  /** The agents of the project's file as it is meant. */
+  readonly names: ReadonlyArray<string>
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting: Map<string, number>
   /** How often somebody has asked to start an agent. */

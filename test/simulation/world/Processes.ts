@@ -13,6 +13,7 @@ import { type Touch, untouched } from "../Boundaries.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import type { Life, Universe } from "../Universe.ts"
+import { Speech, type Voice } from "./Speech.ts"
 
 /** What is seen of agents from outside, for whoever checks. */
 export interface Witness {
@@ -49,6 +50,7 @@ export class AgentProcess {
   private calls = 0
   private termed = false
   private said = ""
+  private readonly speech: Speech
 
   constructor(world: Processes, agent: string, runId: string, pid: number, chance: Chance) {
     const { swarm } = world
@@ -57,6 +59,7 @@ export class AgentProcess {
     this.agent = agent
     this.runId = runId
     this.pid = pid
+    this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
     this.liar = world.unruly && chance.is(swarm.lies)
@@ -121,6 +124,9 @@ export class AgentProcess {
     this.said = ""
     this.world.witness.given(this, turnId, text)
     this.say({ _tag: "TurnStarted", turnId })
+    const meanwhile = (ms: number, run: () => void) =>
+      void this.world.universe.later(ms, () => this.alive && this.turnId === turnId && run())
+    this.speech.begin(text, this.world.unruly, this.world.voice, meanwhile)
     const mood = this.world.unruly ? this.chance.weighed(this.world.swarm.turns) : "answers"
     this.play(mood, turnId)
   }
@@ -215,7 +221,7 @@ export class AgentProcess {
   private complete(): void {
     const turnId = this.turnId!
     this.turnId = undefined
-    this.say({ _tag: "TurnCompleted", turnId, output: `${this.said}done` })
+    this.say({ _tag: "TurnCompleted", turnId, output: this.speech.answer(this.said, this.world.unruly) })
   }
 
   answer(callId: string, allowed: boolean): void {
@@ -259,9 +265,11 @@ const shown = ({ pid }: AgentProcess) => ({ pid, start: 1, parent: 1, group: pid
 
 export class Processes {
   readonly universe: Universe
-  private readonly seed: number
+  readonly seed: number
   readonly swarm: Swarm
   readonly witness: Witness
+  /** How agents speak through their tools, while there is a daemon. */
+  voice: Voice | undefined = undefined
   readonly living = new Set<AgentProcess>()
   /** While faults happen; afterwards all of them do as they are told. */
   unruly = true
