@@ -14,7 +14,7 @@ const sampleOf = (passed: ReadonlyArray<Boundary>): ReadonlyArray<number> =>
   })
 
 describe("crash points", () => {
-  it("no promise is broken by a kill -9 at any kind of boundary", () => {
+  it("no promise is broken by a kill -9 at any kind of boundary", { timeout: 3_600_000 }, () => {
     const { passed, result } = CrashPoints.record(SEED)
     assert.deepStrictEqual(result.violations, [])
     const tally = new CrashPoints.Tally()

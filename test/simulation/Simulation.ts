@@ -18,13 +18,15 @@ import { Processes } from "./world/Processes.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
-import { Life, Stuck, Universe, type Wall } from "./Universe.ts"
+import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
 export interface Options {
   readonly seed: number
   /** How long things may go wrong, ms. */
   readonly stormy: number
   readonly trace?: boolean
+  /** The world ends at this step. */
+  readonly until?: number
   readonly swarm?: Swarm
   /** Commands (`c1` …) and faults (`f1` …) that do not happen: for shrinking. The dice fall as before. */
   readonly without?: ReadonlySet<string>
@@ -91,6 +93,7 @@ export class World implements Outside {
     this.swarm = options.swarm ?? swarmOf(seed)
     this.universe = new Universe(seed, this.swarm.order)
     this.universe.tracing = options.trace === true
+    this.universe.haltAt = options.until ?? Number.POSITIVE_INFINITY
     const { every } = this.swarm
     const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow === 0
     this.checker = new Checker(this.universe, keepsTime)
@@ -447,10 +450,9 @@ export const simulate = (options: Options): Result => {
   try {
     watched(() => world.live())
   } catch (error) {
-    world.checker.broken(
-      error instanceof Stuck ? "time goes on" : "nothing throws",
-      error instanceof Error ? (error.stack ?? error.message) : String(error)
-    )
+    const promise = error instanceof Stuck ? "time goes on" : "nothing throws"
+    const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    if (!(error instanceof Halted)) world.checker.broken(promise, what)
   }
   const { checker, disk, universe } = world
   disk.remove()
