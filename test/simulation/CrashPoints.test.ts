@@ -4,13 +4,13 @@ import type { Boundary } from "./Boundaries.ts"
 import * as CrashPoints from "./CrashPoints.ts"
 
 const LONG = process.env["LONG"] === "1"
-const SEED = 3
+const SEED = 1
 
-/** The first and the middle one of each kind. */
+/** The first of each kind, and one in the midst of those that are many. */
 const sampleOf = (passed: ReadonlyArray<Boundary>): ReadonlyArray<number> =>
   [...new Set(passed)].flatMap((kind) => {
     const numbers = passed.flatMap((boundary, index) => (boundary === kind ? [index + 1] : []))
-    return [...new Set([numbers[0]!, numbers[numbers.length >> 1]!])]
+    return numbers.length < 50 ? [numbers[0]!] : [numbers[0]!, numbers[numbers.length >> 1]!]
   })
 
 describe("crash points", () => {
@@ -20,7 +20,7 @@ describe("crash points", () => {
     const tally = new CrashPoints.Tally()
     for (const number of sampleOf(passed)) tally.add(SEED, number, passed[number - 1]!, CrashPoints.cut(SEED, number))
     assert.deepStrictEqual(tally.failures, [])
-    assert.isAbove(tally.points, 45)
+    assert.isAbove(tally.points, 30)
   })
 
   it.skipIf(!LONG)("nor at any boundary", { timeout: 7_200_000 }, () => {

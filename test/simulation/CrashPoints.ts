@@ -180,6 +180,7 @@ export const cutAll = (
   say: (line: string) => void
 ): Tally => {
   const tally = new Tally()
+  const soFar = () => say(`so far ${tally.points} points, ${tally.kills} kills: ${tally.lines.join(", ")}`)
   for (let one = seed; one < seed + seeds; one++) {
     const { passed, result } = record(one)
     say(`seed ${one}: ${passed.length} boundaries, ${result.runes} runes in a minute`)
@@ -189,8 +190,9 @@ export const cutAll = (
       const known = tally.failures.length
       tally.add(one, number, passed[number - 1]!, cut(one, number, { again }))
       for (const failure of tally.failures.slice(known)) say(told(failure))
+      if (tally.points % 100 === 0) soFar()
     }
-    say(`so far ${tally.points} points, ${tally.kills} kills: ${tally.lines.join(", ")}`)
+    soFar()
   }
   return tally
 }

@@ -168,6 +168,8 @@ export class World implements Outside {
     if (this.life !== undefined) return
     const number = ++this.lives
     this.universe.note(`life ${number} begins`)
+    // what a wait was for goes on as agents are taken up, which is before it says that it is up
+    this.checker.upAt = Number.POSITIVE_INFINITY
     const { checker } = this
     const life = new Life(this.universe, {
       seed: this.options.seed,
