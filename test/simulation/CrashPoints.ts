@@ -54,7 +54,9 @@ const swarmOf = (seed: number): Swarm => ({
     maxConsecutiveErrors: 2
   },
   ofAgent: { b: { budget: { tokens: 200 } }, c: { parent: "a", maxConsecutiveErrors: 1 } },
-  conversation: { maxTurnErrors: 20, maxFatalStops: 100 }
+  conversation: { maxTurnErrors: 20, maxFatalStops: 100 },
+  talk: undefined,
+  review: {}
 })
 
 /** What happens once a minute; the rest are sends, steers, approvals. */
