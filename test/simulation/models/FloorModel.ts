@@ -10,7 +10,7 @@
  * Left out: times (a limit on time may run out whenever there is one) and all posts but those
  * that some agent has not dealt with.
  */
-import { Clock, Effect, Exit, Scope } from "effect"
+import { Clock, Effect, Exit, References, Scope } from "effect"
 import { ChannelActor } from "../../../src/channels/ChannelActor.ts"
 import type { ChannelRegistry } from "../../../src/channels/ChannelRegistry.ts"
 import { type Channel, hasUnread, isResting, seatOf, seatsOf, unborn } from "../../../src/channels/ChannelState.ts"
@@ -115,7 +115,8 @@ const still: Clock.Clock = {
 }
 
 const run = <A, E>(effect: Effect.Effect<A, E>): A => {
-  const exit = Effect.runSyncExit(Effect.provideService(effect, Clock.Clock, still))
+  const quiet = Effect.provideService(effect, References.MinimumLogLevel, "None")
+  const exit = Effect.runSyncExit(Effect.provideService(quiet, Clock.Clock, still))
   if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
   return exit.value
 }
@@ -286,7 +287,10 @@ class Step {
       this.fates[id] = { _tag: "Dropped" }
       return true
     }
-    const put = ({ agent }: { readonly agent: string }, { alone, messageId: id }: { messageId: string; alone: boolean }) =>
+    const put = (
+      { agent }: { readonly agent: string },
+      { alone, messageId: id }: { messageId: string; alone: boolean }
+    ) =>
       Effect.suspend(() => {
         if (this.isRefusing) return Effect.fail(refused)
         receive(agent, { id, alone })
@@ -300,7 +304,8 @@ class Step {
       interrupt: ({ agent }, id) =>
         Effect.sync(() => {
           const { turn } = this.agents[agent]!
-          if (turn?.carries.some((one) => one.id === id) === true) this.change(agent, { turn: { ...turn, isCut: true } })
+          if (turn?.carries.some((one) => one.id === id) === true)
+            this.change(agent, { turn: { ...turn, isCut: true } })
           else withdraw(agent, id)
         }),
       members: () =>
@@ -327,7 +332,10 @@ class Step {
     const together = rest.findIndex(({ alone }) => alone)
     const carries = first!.alone ? [first!] : [first!, ...(together === -1 ? rest : rest.slice(0, together))]
     this.turns += 1
-    this.change(agent, { inbox: inbox.slice(carries.length), turn: { id: `turn-${this.turns}`, carries, isCut: false } })
+    this.change(agent, {
+      inbox: inbox.slice(carries.length),
+      turn: { id: `turn-${this.turns}`, carries, isCut: false }
+    })
     this.reports.push({ _tag: "Started", agent, ids: carries.map(({ id }) => id) })
   }
 
@@ -462,7 +470,8 @@ const invariant = ({ channel, wrong }: State): string | undefined => {
   const active = of("ACTIVE")
   if (active.length > 1) return `${active.join(" and ")} have the floor`
   if ((active[0] ?? null) !== queue.current) return `${active[0]} is ACTIVE, and the queue says ${queue.current}`
-  if ((floor?.agent ?? null) !== queue.current) return `the floor is ${floor?.agent}'s, and the queue says ${queue.current}`
+  if ((floor?.agent ?? null) !== queue.current)
+    return `the floor is ${floor?.agent}'s, and the queue says ${queue.current}`
   if (new Set(queue.line).size < queue.line.length) return "an agent stands in the queue twice"
   if (!same(queue.line, of("QUEUED", "ACTIVE", "WAITING"))) return `the queue is ${queue.line}`
   if (!same(queue.paused, of("WAITING"))) return `the paused ones are ${queue.paused}`
@@ -499,7 +508,9 @@ const keyOf = ({ acts, agents, channel, fates, reports, wrong }: State): string 
     return [agent, state, member, turnId, wait && [wait.until._tag, wait.resolved], since(told), since(spoke), prompt]
   })
   const oldest = Math.min(...seatsOf(channel).map(({ spoke, told }) => Math.min(spoke, told)))
-  const unread = posts.filter(({ kind, seq }) => seq > oldest && kind !== "notice").map(({ from, kind }) => [kind, from])
+  const unread = posts
+    .filter(({ kind, seq }) => seq > oldest && kind !== "notice")
+    .map(({ from, kind }) => [kind, from])
   const at = floor && {
     ...floor,
     answeredAt: floor.answeredAt !== null,
