@@ -224,6 +224,11 @@ export class AgentRegistry {
     this.lock.withPermit
   )
 
+  /** The file says something else now of those that are there. */
+  get look(): Effect.Effect<void> {
+    return Effect.suspend(() => Effect.forEach(this.members.values(), ({ tree }) => tree.look, { discard: true }))
+  }
+
   /** Starts the sub-agents that have a place now. */
   private get fillPlaces(): Moved {
     return Effect.suspend(() =>

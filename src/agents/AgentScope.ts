@@ -45,6 +45,7 @@ import type { InboxMessage, VoiceOf } from "./Agents.ts"
 import * as Inbox from "./Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
 import { LiveRun } from "./LiveRun.ts"
+import { isDue } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "./Prompt.ts"
 import { RunEvents } from "./RunEvents.ts"
 import * as RunPlace from "./RunPlace.ts"
@@ -301,6 +302,17 @@ export class AgentScope {
       yield* Effect.ignore(actors.tools.ask({ _tag: "Abandon", reason }))
       yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
     })
+
+  /** Its file says something else now: where its next run waits, the wait is reckoned anew. */
+  get look(): Effect.Effect<void> {
+    return Effect.flatMap(Clock.currentTimeMillis, (now) => {
+      const worker = this.worker()
+      const interval = Duration.toMillis(this.config().minRunInterval)
+      return worker?.state === "BuildingPrompt" && !isDue(worker.data, interval, now)
+        ? this.actors.worker.tell({ _tag: "WorkArrived" })
+        : Effect.void
+    })
+  }
 
   /** As its conversation sees it. */
   get tenant(): Tenant {

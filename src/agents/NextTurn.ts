@@ -23,6 +23,10 @@ export const untilDue = (data: WorkerMachine.Data, interval: number, now: number
     data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
   )
 
+/** Whether the next run may begin. A clock that was set back says nothing of when it is due. */
+export const isDue = (data: WorkerMachine.Data, interval: number, now: number): boolean =>
+  (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, interval, now) <= 0
+
 const nextRun = (
   { agent, config }: AgentSetting["Service"],
   { newId }: RunPlace["Service"],
@@ -31,9 +35,7 @@ const nextRun = (
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
   const { instructions, minRunInterval, mode, prompt: task, role } = config()
-  // a clock that was set back says nothing of when it is due
-  const isBack = data.lastRunAt !== null && now < data.lastRunAt
-  if (!isBack && untilDue(data, Duration.toMillis(minRunInterval), now) > 0) return []
+  if (!isDue(data, Duration.toMillis(minRunInterval), now)) return []
   const { inbox, toWorker, turn } = siblings
   const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
   const waiting = Prompt.queued(inbox.data, turn.data)

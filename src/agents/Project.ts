@@ -209,6 +209,7 @@ export class Project {
       ])
       this.config = config
       this.name = config.name
+      yield* this.household.look
       yield* this.life.enforce
       yield* Context.get(this.services, Bus).configured(this.news)
     },

@@ -11,7 +11,7 @@
  */
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import { workerKinds } from "./AgentKinds.ts"
-import { Duration, Effect } from "effect"
+import { Clock, Duration, Effect } from "effect"
 import { actor, type Context, type Decision, type Refusal, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
 import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
@@ -23,7 +23,7 @@ import type * as AgentMachine from "./AgentMachine.ts"
 import type { WorkerMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
-import { next, untilDue } from "./NextTurn.ts"
+import { isDue, next, untilDue } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
@@ -314,9 +314,13 @@ export const make = Effect.gen(function* () {
   const buildPrompt = Effect.fnUntraced(function* (self: Handle, { data }: WorkerSnapshot) {
     // it was disconnected
     if (place.now().turn.data.ended?.died === true) yield* self.tell({ _tag: "Ready" })
-    const now = yield* Effect.clockWith((clock) => clock.currentTimeMillis)
-    const wait = untilDue(data, Duration.toMillis(config().minRunInterval), now)
-    if (wait > 0) yield* Effect.sleep(wait)
+    for (;;) {
+      const now = yield* Clock.currentTimeMillis
+      // a reload may have changed it meanwhile
+      const interval = Duration.toMillis(config().minRunInterval)
+      if (isDue(data, interval, now)) break
+      yield* Effect.sleep(untilDue(data, interval, now))
+    }
     yield* self.tell({ _tag: "Look" })
   })
 

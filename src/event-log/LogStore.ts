@@ -6,6 +6,7 @@ import type { Problem } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import type { Row } from "./Ring.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
+import { nodeSqlite } from "./Sqlite.ts"
 import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
@@ -36,13 +37,22 @@ export class LogStore {
   private readonly index: StreamIndex
   readonly opened: Opened
 
-  constructor(options: StoreOptions) {
-    this.store = new SqliteStore(options)
-    this.index = new StreamIndex(indexFileOf(options.file))
-    const problems = this.index.restore(this.store)
-    let newest = this.store.lastCommitted
-    for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
-    this.opened = { head: newest, heads: [...this.store.heads], problems }
+  constructor(options: StoreOptions, sqlite = nodeSqlite) {
+    this.store = new SqliteStore(options, sqlite)
+    let index: StreamIndex | undefined
+    try {
+      index = new StreamIndex(indexFileOf(options.file), sqlite)
+      const problems = index.restore(this.store)
+      let newest = this.store.lastCommitted
+      for (const { eventId } of this.store.heads.values()) newest = Math.max(newest, eventId)
+      this.index = index
+      this.opened = { head: newest, heads: [...this.store.heads], problems }
+    } catch (error) {
+      // it is opened once more when the disk is well
+      index?.close()
+      this.store.close()
+      throw error
+    }
   }
 
   *commit(appends: ReadonlyArray<ReadonlyArray<Row>>): Generator<void, GroupCommit.Outcome, boolean> {

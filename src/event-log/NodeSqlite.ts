@@ -9,13 +9,15 @@
  */
 import { Effect, Semaphore, Stream } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
+import { type Database, nodeSqlite, type Sqlite, type Statement as Prepared, type Value } from "./Sqlite.ts"
 
 export interface Config {
   readonly file: string
   readonly readOnly?: boolean
   /** The file grows no larger than this. */
   readonly maxBytes?: number
+  /** Left out: `node:sqlite`. */
+  readonly sqlite?: Sqlite
 }
 
 /** Statements kept prepared. */
@@ -47,14 +49,14 @@ const sqlError = (cause: unknown, operation: string): SqlError.SqlError => {
 }
 
 /** node:sqlite binds neither booleans nor undefined. */
-const bind = (parameter: unknown): SQLInputValue =>
-  parameter === undefined ? null : typeof parameter === "boolean" ? Number(parameter) : (parameter as SQLInputValue)
+const bind = (parameter: unknown): Value =>
+  parameter === undefined ? null : typeof parameter === "boolean" ? Number(parameter) : (parameter as Value)
 
 const open = (config: Config) =>
   Effect.acquireRelease(
     Effect.try({
       try: () => {
-        const database = new DatabaseSync(config.file, { readOnly: config.readOnly === true })
+        const database = (config.sqlite ?? nodeSqlite).open(config.file, { readOnly: config.readOnly === true })
         try {
           database.exec(pragmas(config))
           return database
@@ -68,8 +70,8 @@ const open = (config: Config) =>
     (database) => Effect.sync(() => database.close())
   )
 
-const connect = (database: DatabaseSync): SqlConnection.Connection => {
-  const prepared = new Map<string, StatementSync>()
+const connect = (database: Database): SqlConnection.Connection => {
+  const prepared = new Map<string, Prepared>()
   const prepare = (sql: string) => {
     const known = prepared.get(sql)
     if (known !== undefined) return known

@@ -7,9 +7,9 @@
  * and the chains are as before. Each row names the row before it in its stream, so that
  * a stream is read backwards from its newest rune without an index.
  */
-import { DatabaseSync, type SQLInputValue, type StatementSync } from "node:sqlite"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Ring.ts"
+import { type Database, nodeSqlite, type Statement, type Value } from "./Sqlite.ts"
 
 /** The newest rune of a stream, and what an append to the stream needs of it. */
 export interface Head {
@@ -67,16 +67,16 @@ const COMMIT_BYTES = 3 * PAGE_BYTES
 const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarded: 0 }
 
 export class SqliteStore {
-  readonly database: DatabaseSync
-  private readonly one: StatementSync
-  private readonly many: StatementSync
-  private readonly head: StatementSync
-  private readonly begin: StatementSync
-  private readonly end: StatementSync
+  readonly database: Database
+  private readonly one: Statement
+  private readonly many: Statement
+  private readonly head: Statement
+  private readonly begin: Statement
+  private readonly end: Statement
   private readonly seals: ReadonlySet<string>
   private readonly guarded: ReadonlySet<string>
-  private readonly valuesOfOne: Array<SQLInputValue> = Array.from({ length: WIDTH }, () => null)
-  private readonly valuesOfMany: Array<SQLInputValue> = Array.from({ length: WIDTH * MANY }, () => null)
+  private readonly valuesOfOne: Array<Value> = Array.from({ length: WIDTH }, () => null)
+  private readonly valuesOfMany: Array<Value> = Array.from({ length: WIDTH * MANY }, () => null)
   /** As the last commit left them. */
   readonly heads = new Map<string, Head>()
   /** Of the transaction under way. */
@@ -84,10 +84,10 @@ export class SqliteStore {
   /** Written since the last checkpoint, about. */
   bytes = 0
 
-  constructor({ file, guarded, maxBytes, seals }: StoreOptions) {
+  constructor({ file, guarded, maxBytes, seals }: StoreOptions, sqlite = nodeSqlite) {
     this.seals = new Set(seals)
     this.guarded = new Set(guarded)
-    this.database = new DatabaseSync(file)
+    this.database = sqlite.open(file)
     try {
       this.database.exec(
         `PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;` +
@@ -170,7 +170,7 @@ export class SqliteStore {
     this.database.close()
   }
 
-  private fill(row: Row, into: Array<SQLInputValue>, at: number): number {
+  private fill(row: Row, into: Array<Value>, at: number): number {
     const { eventId, kind, seq, stream, text } = row
     const before = this.pending.get(stream) ?? this.heads.get(stream) ?? empty
     if (seq !== before.seq + 1) throw new Error(`${stream}#${seq} came after ${stream}#${before.seq}`)

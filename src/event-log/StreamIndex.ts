@@ -7,13 +7,12 @@
  * for the disk: after a crash it is whole and at worst a little behind, and what it lacks
  * is read from the runes.
  */
-import { rmSync } from "node:fs"
-import { DatabaseSync, type StatementSync } from "node:sqlite"
 import { ChainWalk, type Link } from "./ChainWalk.ts"
 import type { Problem } from "./EventLog.ts"
 import { GENESIS } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
+import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
 import type { Head, SqliteStore } from "./SqliteStore.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
@@ -56,15 +55,15 @@ const endings = ["", "-wal", "-shm"]
 
 /** The file, with what is written to it. */
 interface Opened {
-  readonly database: DatabaseSync
-  readonly setHead: StatementSync
-  readonly setPlace: StatementSync
-  readonly setSnapshot: StatementSync
-  readonly setPosition: StatementSync
+  readonly database: Database
+  readonly setHead: Statement
+  readonly setPlace: Statement
+  readonly setSnapshot: Statement
+  readonly setPosition: Statement
 }
 
-const open = (file: string): Opened => {
-  const database = new DatabaseSync(file)
+const open = (sqlite: Sqlite, file: string): Opened => {
+  const database = sqlite.open(file)
   try {
     database.exec(SCHEMA)
     return {
@@ -81,25 +80,27 @@ const open = (file: string): Opened => {
 }
 
 /** An empty one in its place. */
-const anew = (file: string): Opened => {
-  for (const ending of endings) rmSync(`${file}${ending}`, { force: true })
-  return open(file)
+const anew = (sqlite: Sqlite, file: string): Opened => {
+  for (const ending of endings) sqlite.remove(`${file}${ending}`)
+  return open(sqlite, file)
 }
 
 export class StreamIndex {
   private readonly file: string
+  private readonly sqlite: Sqlite
   private opened: Opened
   private readonly changed = new Set<string>()
   private runes = 0
   /** It cannot be written: it stays as it is until the next start. */
   private isBroken = false
 
-  constructor(file: string) {
+  constructor(file: string, sqlite = nodeSqlite) {
     this.file = file
+    this.sqlite = sqlite
     try {
-      this.opened = open(file)
+      this.opened = open(sqlite, file)
     } catch {
-      this.opened = anew(file)
+      this.opened = anew(sqlite, file)
     }
   }
 
@@ -165,16 +166,17 @@ export class StreamIndex {
   }
 
   close(): void {
-    this.database.close()
+    // no longer open where the file could not be made anew
+    if (this.database.isOpen) this.database.close()
   }
 
-  private get database(): DatabaseSync {
+  private get database(): Database {
     return this.opened.database
   }
 
   private discard(): void {
     if (this.database.isOpen) this.database.close()
-    this.opened = anew(this.file)
+    this.opened = anew(this.sqlite, this.file)
   }
 
   private attempt(write: () => void): void {

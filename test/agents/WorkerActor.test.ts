@@ -168,6 +168,33 @@ describe("WorkerActor", () => {
     })
   )
 
+  for (const [how, from, to] of [
+    ["longer", "10 seconds", "1 minute"],
+    ["shorter", "1 hour", "20 seconds"]
+  ] as const)
+    it.effect(`an agent that waits for its next run heeds a reload that makes the wait ${how}`, () =>
+      Effect.gen(function* () {
+        const backend = ScriptedBackend.make([{ steps: [{ _tag: "Started" }] }])
+        const world = yield* World.make(backend)
+        const every = (minRunInterval: string) =>
+          world.configure({ agents: { a: World.command({ mode: "loop", prompt: "x", minRunInterval }) } })
+        every(from)
+        const fleet = yield* world.open
+        yield* fleet.register(world.config, world.caller)
+        yield* World.untilAgent(fleet, "a", ({ sessionSeq, state }) => sessionSeq > 1 && state === "BuildingPrompt")
+        every(to)
+        yield* fleet.register(world.config, world.caller)
+        yield* TestClock.adjust("11 seconds")
+        yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 50)))
+        assert.lengthOf(backend.played(), 1)
+        yield* TestClock.adjust("55 seconds")
+        yield* World.until(
+          Effect.sync(() => backend.played().length),
+          (count) => count > 1
+        )
+      })
+    )
+
   it.effect("a project whose file is mended comes to life by itself", () =>
     Effect.gen(function* () {
       const world = yield* World.make(ScriptedBackend.make([stays]))

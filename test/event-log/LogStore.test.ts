@@ -1,0 +1,68 @@
+/** What an opening of the store leaves behind when the disk fails in the middle of it. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { LogStore } from "../../src/event-log/LogStore.ts"
+import { type Database, nodeSqlite, type Sqlite } from "../../src/event-log/Sqlite.ts"
+import { indexFileOf } from "../../src/event-log/StreamIndex.ts"
+import { tapped } from "../simulation/storage/Tap.ts"
+import { note, storeFile, withInlineLog } from "./Disk.ts"
+
+/** SQLite whose disk fails where `fails` says so. */
+const failing = (fails: (sql: string, file: string) => boolean) => {
+  const databases: Array<Database> = []
+  const broken = () => {
+    throw Object.assign(new Error("disk I/O error"), { errcode: 10 })
+  }
+  const watched: Sqlite = {
+    ...nodeSqlite,
+    open: (file, options) => {
+      const database = nodeSqlite.open(file, options)
+      databases.push(database)
+      return database
+    }
+  }
+  const sqlite = tapped(watched, {
+    statement: (sql, _, __, file) => (fails(sql, file) ? { all: broken, get: broken } : {})
+  })
+  return { sqlite, databases }
+}
+
+describe("an opening that fails", () => {
+  for (const [where, fails] of [
+    ["when the runes are read", (sql: string) => sql.includes("ORDER BY event_id LIMIT")],
+    ["when the head is read", (sql: string) => sql === "SELECT event_id FROM head"]
+  ] as const) {
+    it.live(`${where}: no connection is left open, and the next one opens`, () =>
+      Effect.gen(function* () {
+        const file = yield* storeFile
+        yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
+        const options = { file, seals: [], guarded: [] }
+        const { databases, sqlite } = failing(fails)
+        assert.throws(() => new LogStore(options, sqlite), /disk I\/O error/)
+        assert.strictEqual(databases.length, 2)
+        assert.isTrue(databases.every(({ isOpen }) => !isOpen))
+        const store = new LogStore(options)
+        assert.strictEqual(store.opened.head, 1)
+        store.close()
+      })
+    )
+  }
+
+  it.live("when the file beside it can neither be read nor made anew: likewise", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withInlineLog({ file }, (log) => log.append([note("a", 1)]))
+      const { databases, sqlite } = failing((sql, of) => of === indexFileOf(file) && sql.startsWith("SELECT version"))
+      let isGone = false
+      const withoutFolder: Sqlite = {
+        open: (of, options) => {
+          if (isGone) throw Object.assign(new Error("disk I/O error"), { errcode: 10 })
+          return sqlite.open(of, options)
+        },
+        remove: () => void (isGone = true)
+      }
+      assert.throws(() => new LogStore({ file, seals: [], guarded: [] }, withoutFolder), /disk I\/O error/)
+      assert.isTrue(databases.every(({ isOpen }) => !isOpen))
+    })
+  )
+})
