@@ -10,7 +10,7 @@
  * Left out: times (a limit on time may run out whenever there is one) and all posts but those
  * that some agent has not dealt with.
  */
-import { Clock, Effect, Exit, Scope } from "effect"
+import { Clock, Effect, Exit, References, Scope } from "effect"
 import { ChannelActor } from "../../../src/channels/ChannelActor.ts"
 import type { ChannelRegistry } from "../../../src/channels/ChannelRegistry.ts"
 import { type Channel, hasUnread, isResting, seatOf, seatsOf, unborn } from "../../../src/channels/ChannelState.ts"
@@ -115,7 +115,8 @@ const still: Clock.Clock = {
 }
 
 const run = <A, E>(effect: Effect.Effect<A, E>): A => {
-  const exit = Effect.runSyncExit(Effect.provideService(effect, Clock.Clock, still))
+  const quiet = Effect.provideService(effect, References.MinimumLogLevel, "None")
+  const exit = Effect.runSyncExit(Effect.provideService(quiet, Clock.Clock, still))
   if (Exit.isFailure(exit)) throw new Error(String(exit.cause))
   return exit.value
 }

@@ -92,6 +92,8 @@ class World {
   /** Told in a life that is over. */
   private readonly lost = new Set<number>()
   private letters: ReadonlyArray<unknown> = []
+  /** Dead-lettered, in any life. */
+  private readonly buried = new Set<string>()
   private scheduler: unknown = undefined
   private acted: Array<string> = []
   wrong: string | undefined = undefined
@@ -105,7 +107,7 @@ class World {
 
   private definition(name: "a" | "b"): Definition {
     const other = name === "a" ? "b" : "a"
-    const definition: Definition = actor({
+    const definition: Definition = actor<Seen, Message, string>({
       initial: { seen: [] },
       decide: (state, message) => {
         const mark = markOf(message)
@@ -239,6 +241,7 @@ class World {
 
   private look(): void {
     const { answered, asks, given, marks } = this
+    for (const letter of this.letters) this.buried.add(markOf((letter as { readonly message: Message }).message))
     for (const [id, { exit }] of asks) {
       if (exit === undefined) continue
       asks.delete(id)
@@ -284,13 +287,12 @@ class World {
 
   /** At rest: everything is in the log, is dead-lettered, or was lost before anybody was told of it. */
   get unfinished(): string | undefined {
-    const { asks, given, letters, lost, marks, members } = this
+    const { asks, buried, given, lost, marks, members } = this
     if (asks.size > 0) return `${[...asks.keys()].join(", ")} are never answered`
-    const buried = letters.map((letter) => markOf((letter as { readonly message: Message }).message))
     for (const [id] of this.options.sent.entries()) {
       const mark = `${id}`
-      if (!marks.includes(mark) && !given.has(id) && !lost.has(id) && !buried.includes(mark)) return `${mark} is lost`
-      const isHeard = marks.includes(`${mark}'`) || buried.includes(`${mark}'`)
+      if (!marks.includes(mark) && !given.has(id) && !lost.has(id) && !buried.has(mark)) return `${mark} is lost`
+      const isHeard = marks.includes(`${mark}'`) || buried.has(`${mark}'`)
       if (marks.includes(mark) && this.tells(mark) && !isHeard) return `${mark}' is never heard`
     }
     const waiting = members.a.waiting + members.b.waiting
@@ -299,7 +301,7 @@ class World {
 
   /** Where it stands, whatever the way to it was. */
   get key(): string {
-    const { acted, answered, asks, deaths, failures, given, letters, log, loop, lost, members, sent, wrong } = this
+    const { acted, answered, asks, buried, deaths, failures, given, log, loop, lost, members, sent, wrong } = this
     const flight = log.flight.peek(log.waiting).map(({ runes }) => runes.map(shown))
     const scopes = [members.a, members.b].map(({ ahead, scope, state, waiting }) => {
       const { ahead: units, mail, status } = scope as unknown as { ahead: number; mail: unknown; status: string }
@@ -309,7 +311,7 @@ class World {
     })
     const { next, ready } = this.scheduler as unknown as { next: number; ready: ReadonlyArray<CommitScope> }
     const tasks = [loop.waiting, ready.slice(next).map(({ stream }) => stream)]
-    const known = [[...answered], [...given], [...asks.keys()], [...lost], letters.length, acted]
+    const known = [[...answered], [...given], [...asks.keys()], [...lost], [...buried], acted]
     return JSON.stringify([log.kept.map(shown), flight, scopes, tasks, known, sent, failures, deaths, wrong])
   }
 }

@@ -10,28 +10,13 @@
  * Left out: ids and times (a limit on time may run out whenever there is one), money, and the
  * log: a macrostep is durable at once, as `ScopeModel` does not assume.
  */
-import { Cause, Clock, Effect, Exit, Latch, Schema } from "effect"
+import { Cause, Clock, Effect, Exit } from "effect"
 import type { Backend, Decision, Run, RunEvent, RunSpec } from "../../../src/backends/Backend.ts"
 import type { Outcome } from "../../../src/backends/Outcome.ts"
-import * as AgentActor from "../../../src/agents/AgentActor.ts"
-import { AgentSetting } from "../../../src/agents/AgentSetting.ts"
-import {
-  inboxName,
-  lifeName,
-  toolsName,
-  type TurnState,
-  turnName,
-  workerName
-} from "../../../src/agents/AgentStates.ts"
-import * as InboxActor from "../../../src/agents/InboxActor.ts"
+import type { TurnState } from "../../../src/agents/AgentStates.ts"
 import { LiveRun } from "../../../src/agents/LiveRun.ts"
 import { RunEvents } from "../../../src/agents/RunEvents.ts"
-import { RunPlace } from "../../../src/agents/RunPlace.ts"
-import * as ToolCalls from "../../../src/agents/ToolCalls.ts"
 import { openCalls, type ToolsState, waits } from "../../../src/agents/ToolsState.ts"
-import * as TurnActor from "../../../src/agents/TurnActor.ts"
-import * as WorkerActor from "../../../src/agents/WorkerActor.ts"
-import { AgentConfig } from "../../../src/config/AgentConfig.ts"
 import type { Act } from "../../../src/event-actor/ActionQueue.ts"
 import { Macrostep, type Stepped } from "../../../src/event-actor/Macrostep.ts"
 import { Ask, Mail } from "../../../src/event-actor/Mail.ts"
@@ -40,22 +25,11 @@ import { ScopeFold } from "../../../src/event-actor/ScopeFold.ts"
 import type { EventLog } from "../../../src/event-log/EventLog.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import { MemoryLog } from "../../event-actor/Lab.ts"
+import { AgentPlace, ALL, CONVERSATION, NAMES, still, T0 } from "./AgentPlace.ts"
 import type { Model, Move } from "./Explore.ts"
 
-const AGENT = "dev"
-const CONVERSATION = "web-1a2b3c4d"
-const T0 = Date.parse("2026-11-20T09:00:00Z")
 /** The names that a run gives to its calls. */
 const CALLS = ["a", "b"] as const
-
-const NAMES = {
-  inbox: inboxName(AGENT),
-  life: lifeName(AGENT),
-  turn: turnName(AGENT),
-  tools: toolsName(AGENT),
-  worker: workerName(AGENT)
-}
-const ALL = Object.values(NAMES)
 
 interface Letter {
   readonly to: string
@@ -118,91 +92,6 @@ export interface Options {
   readonly plant?: (definition: AnyActor) => AnyActor
 }
 
-/** Nobody waits in real time. */
-const still = (at: number): Clock.Clock => ({
-  ...Effect.runSync(Clock.Clock),
-  currentTimeMillisUnsafe: () => at,
-  currentTimeMillis: Effect.succeed(at),
-  sleep: () => Effect.never
-})
-
-const config = Schema.decodeUnknownSync(AgentConfig)({
-  backend: { type: "command", argv: ["true"] },
-  minRunInterval: "1 millis"
-})
-
-const idOf = (eventId: number): string => `n${String(eventId).padStart(7, "0")}`
-
-/** The agent's actors over one place; a new one for each life of the daemon, since they know where theirs begins. */
-class Place {
-  readonly live = new LiveRun()
-  readonly setting: AgentSetting["Service"]
-  readonly definitions: { readonly [name: string]: AnyActor }
-  /** The move that is being made. */
-  step: Step | undefined = undefined
-
-  constructor(recoveredTo: number, plant: Options["plant"]) {
-    const of = () => this.step!
-    const nothing = () => Effect.void
-    const backend: Backend = { name: "played", turns: true, runsTools: true, start: () => Effect.never }
-    this.setting = {
-      agent: AGENT,
-      conversation: CONVERSATION,
-      project: () => "web",
-      parent: null,
-      queued: () => false,
-      config: () => config,
-      backend: Effect.succeed(backend),
-      place: Effect.succeed({ cwd: "/web", branch: undefined }),
-      recoveredTo,
-      home: {
-        barred: () => undefined,
-        newTurn: () => Effect.succeed(true),
-        turnEnded: nothing,
-        firstMessage: nothing,
-        agentReady: nothing,
-        agentFailed: nothing,
-        agentEnded: nothing,
-        used: nothing
-      },
-      hearer: () => undefined,
-      answered: nothing,
-      report: nothing,
-      watched: nothing,
-      mcp: () => ({})
-    }
-    const place: RunPlace["Service"] = {
-      live: this.live,
-      slot: {
-        current: () => of().run?.spec.runId,
-        ensure: ({ spec }) => Effect.sync(() => of().begin(spec)),
-        stop: nothing,
-        kill: nothing,
-        end: nothing,
-        gone: Effect.void
-      },
-      newId: (_, eventId) => idOf(eventId),
-      over: Latch.makeUnsafe(true),
-      idle: Latch.makeUnsafe(true),
-      now: () => of().states as never
-    }
-    const made = Effect.all({
-      inbox: InboxActor.make,
-      life: Effect.map(AgentActor.make, ({ definition }) => definition),
-      turn: TurnActor.make,
-      tools: ToolCalls.make,
-      worker: WorkerActor.make
-    }).pipe(Effect.provideService(AgentSetting, this.setting), Effect.provideService(RunPlace, place), Effect.runSync)
-    this.definitions = {
-      [NAMES.inbox]: made.inbox,
-      [NAMES.life]: made.life,
-      [NAMES.turn]: made.turn,
-      [NAMES.tools]: plant?.(made.tools) ?? made.tools,
-      [NAMES.worker]: made.worker
-    }
-  }
-}
-
 const copied = (value: unknown): unknown => (value instanceof Map ? new Map(value) : value)
 const fieldsOf = (live: LiveRun): State["live"] =>
   Object.fromEntries(Object.entries(live).map(([name, value]) => [name, copied(value)]))
@@ -224,12 +113,12 @@ class Step implements Stepped {
   deaths: number
   wrong: string | null
   now = T0
-  private place: Place
+  private place: AgentPlace
   private readonly log = new MemoryLog()
   private readonly macrostep: Macrostep
-  private readonly places: (recoveredTo: number) => Place
+  private readonly places: (recoveredTo: number) => AgentPlace
 
-  constructor(state: State, places: (recoveredTo: number) => Place) {
+  constructor(state: State, places: (recoveredTo: number) => AgentPlace) {
     this.places = places
     this.place = places(state.recoveredTo)
     this.place.step = this
@@ -313,7 +202,8 @@ class Step implements Stepped {
     if (unit.runes.length > 0) this.log.append(unit)
     for (const one of ALL) this.member(one).state = this.member(one).ahead
     if (unit.runes.length > 0) this.compare(before, unit.runes, message)
-    for (const { tell } of unit.outbox ?? []) this.mail.push({ to: tell.to.name, message: tell.message as object })
+    for (const { tell } of unit.outbox ?? [])
+      this.mail.push({ to: (tell.to as Member).name, message: tell.message as object })
     for (const { mail, member: of } of unit.kept ?? []) {
       this.postponed[of.name] = [...(this.postponed[of.name] ?? []), { to: of.name, message: mail.message as object }]
     }
@@ -332,6 +222,7 @@ class Step implements Stepped {
     for (const name of ALL) fold.add(name, this.member(name).definition, before.get(name))
     for (const rune of runes) fold.apply(rune)
     for (const name of ALL) {
+      if (this.member(name).state === before.get(name) && fold.states.get(name) === before.get(name)) continue
       const [live, said] = [JSON.stringify(this.member(name).state), JSON.stringify(fold.states.get(name))]
       if (live !== said) this.wrong ??= `${name} is not the fold of its runes after ${JSON.stringify(message)}`
     }
@@ -495,21 +386,6 @@ class Step implements Stepped {
     this.settle(undefined)
   }
 
-  timers(): ReadonlyArray<{
-    readonly of: string
-    readonly key: string
-    readonly at: number
-    readonly message: object
-  }> {
-    return [NAMES.tools, NAMES.turn, NAMES.worker].flatMap((of) => {
-      const { definition, state } = this.member(of)
-      const timers = definition.timers?.(state, 0) ?? []
-      return timers
-        .filter(({ after }) => after !== Number.POSITIVE_INFINITY)
-        .map(({ after, key, message, since }) => ({ of, key, at: since + after, message: message as object }))
-    })
-  }
-
   get state(): State {
     const { calls, deaths, deeds, log, mail, next, place, postponed, recoveredTo, run, runs, stories, wrong } = this
     const actors = Object.fromEntries(ALL.map((name) => [name, this.member(name).state]))
@@ -581,7 +457,7 @@ const keyOf = (state: State): string => {
     turnOf(state).data.ended,
     openCalls(tools),
     due.map(({ at, callId }) => [callId, at - T0]),
-    [...ended.map(([callId]) => callId)],
+    ended.map(([callId]) => callId),
     tools.results,
     [...grants].length,
     newer,
@@ -611,7 +487,7 @@ const runMoves = function* (state: State, options: Options): Generator<Act_> {
     if (isTold) yield ["the run is gone", (step) => step.gone()]
     return
   }
-  if (state.mail.length >= options.ahead) return
+  if (state.mail.length >= Math.max(1, options.ahead)) return
   const turnId = live["turnId"] as string | undefined
   const named = live["named"] as ReadonlyMap<string, string>
   for (const callId of CALLS) {
@@ -670,7 +546,20 @@ const receive = (step: Step, messageId: string, how: "queue" | "steer"): void =>
   step.deliver(NAMES.inbox, { _tag: "Receive", message, how }, true)
 }
 
-const allMoves = function* (state: State, options: Options, places: (n: number) => Place): Generator<Act_> {
+/** The limits on time that there are. */
+const timersOf = ({ actors, recoveredTo }: State, places: (recoveredTo: number) => AgentPlace) =>
+  [NAMES.tools, NAMES.turn, NAMES.worker].flatMap((of) => {
+    const timers = places(recoveredTo).definitions[of]!.timers?.(actors[of], 0) ?? []
+    return timers
+      .filter(({ after }) => after !== Number.POSITIVE_INFINITY)
+      .map(({ after, key, message, since }) => ({ of, key, at: since + after, message: message as object }))
+  })
+
+const allMoves = function* (
+  state: State,
+  options: Options,
+  places: (recoveredTo: number) => AgentPlace
+): Generator<Act_> {
   const [deed] = state.deeds
   const [letter] = state.mail
   if (deed !== undefined) {
@@ -692,7 +581,7 @@ const allMoves = function* (state: State, options: Options, places: (n: number) 
   }
   yield* runMoves(state, options)
   yield* personMoves(state, options)
-  for (const { at, key, message, of } of new Step(state, places).timers()) {
+  for (const { at, key, message, of } of timersOf(state, places)) {
     yield [
       `the time of ${of} is over: ${key.replace(/\/?\d+$/, "")}`,
       (step) => {
@@ -704,7 +593,7 @@ const allMoves = function* (state: State, options: Options, places: (n: number) 
   if (state.deaths < options.deaths) yield ["the daemon dies", (step) => step.die()]
 }
 
-const first = (options: Options, places: (recoveredTo: number) => Place): State => {
+const first = (places: (recoveredTo: number) => AgentPlace): State => {
   const place = places(0)
   const actors = Object.fromEntries(ALL.map((name) => [name, place.definitions[name]!.initial]))
   const none = {
@@ -745,14 +634,14 @@ const first = (options: Options, places: (recoveredTo: number) => Place): State 
 }
 
 export const toolsModel = (options: Options): Model<State> => {
-  const known = new Map<number, Place>()
-  const places = (recoveredTo: number): Place => {
-    const place = known.get(recoveredTo) ?? new Place(recoveredTo, options.plant)
+  const known = new Map<number, AgentPlace>()
+  const places = (recoveredTo: number): AgentPlace => {
+    const place = known.get(recoveredTo) ?? new AgentPlace(recoveredTo, options.plant)
     known.set(recoveredTo, place)
     return place
   }
   return {
-    initial: first(options, places),
+    initial: first(places),
     key: keyOf,
     invariant,
     isGoal: (state) => isQuiet(state) && openCalls(toolsOf(state)).length === 0,

@@ -1,0 +1,126 @@
+/**
+ * AgentPlace: the actors of one agent, as the daemon makes them, over surroundings that do
+ * nothing: a conversation that is open, a backend whose run is played by whoever steps.
+ */
+import { Clock, Effect, Latch, Schema } from "effect"
+import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
+import * as AgentActor from "../../../src/agents/AgentActor.ts"
+import { AgentSetting } from "../../../src/agents/AgentSetting.ts"
+import { inboxName, lifeName, toolsName, turnName, workerName } from "../../../src/agents/AgentStates.ts"
+import * as InboxActor from "../../../src/agents/InboxActor.ts"
+import { LiveRun } from "../../../src/agents/LiveRun.ts"
+import { RunPlace } from "../../../src/agents/RunPlace.ts"
+import * as ToolCalls from "../../../src/agents/ToolCalls.ts"
+import * as TurnActor from "../../../src/agents/TurnActor.ts"
+import * as WorkerActor from "../../../src/agents/WorkerActor.ts"
+import { AgentConfig } from "../../../src/config/AgentConfig.ts"
+import type { AnyActor } from "../../../src/event-actor/Member.ts"
+
+export const AGENT = "dev"
+export const CONVERSATION = "web-1a2b3c4d"
+export const T0 = Date.parse("2026-11-20T09:00:00Z")
+
+export const NAMES = {
+  inbox: inboxName(AGENT),
+  life: lifeName(AGENT),
+  turn: turnName(AGENT),
+  tools: toolsName(AGENT),
+  worker: workerName(AGENT)
+}
+export const ALL = Object.values(NAMES)
+
+/** The move that is being made. */
+export interface Moving {
+  readonly run: { readonly spec: RunSpec } | null
+  readonly states: object
+  begin(spec: RunSpec): void
+  /** The run is told what became of the call of that name. */
+  answered(id: string, decision: Decision): void
+}
+
+/** Nobody waits in real time. */
+export const still = (at: number): Clock.Clock => ({
+  ...Effect.runSync(Clock.Clock),
+  currentTimeMillisUnsafe: () => at,
+  currentTimeMillis: Effect.succeed(at),
+  sleep: () => Effect.never
+})
+
+const config = Schema.decodeUnknownSync(AgentConfig)({
+  backend: { type: "command", argv: ["true"] },
+  minRunInterval: "1 millis"
+})
+
+const idOf = (eventId: number): string => `n${String(eventId).padStart(7, "0")}`
+
+/** The agent's actors over one place; a new one for each life of the daemon, since they know where theirs begins. */
+export class AgentPlace {
+  readonly live = new LiveRun()
+  readonly setting: AgentSetting["Service"]
+  readonly definitions: { readonly [name: string]: AnyActor }
+  /** The move that is being made. */
+  step: Moving | undefined = undefined
+
+  constructor(recoveredTo: number, plant: ((tools: AnyActor) => AnyActor) | undefined) {
+    const of = () => this.step!
+    const nothing = () => Effect.void
+    const backend: Backend = { name: "played", turns: true, runsTools: true, start: () => Effect.never }
+    this.setting = {
+      agent: AGENT,
+      conversation: CONVERSATION,
+      project: () => "web",
+      parent: null,
+      queued: () => false,
+      config: () => config,
+      backend: Effect.succeed(backend),
+      place: Effect.succeed({ cwd: "/web", branch: undefined }),
+      recoveredTo,
+      home: {
+        barred: () => undefined,
+        newTurn: () => Effect.succeed(true),
+        turnEnded: nothing,
+        firstMessage: nothing,
+        agentReady: nothing,
+        agentFailed: nothing,
+        agentEnded: nothing,
+        used: nothing
+      },
+      hearer: () => undefined,
+      answered: nothing,
+      report: nothing,
+      watched: nothing,
+      mcp: () => ({})
+    }
+    const place: RunPlace["Service"] = {
+      live: this.live,
+      slot: {
+        current: () => of().run?.spec.runId,
+        ensure: ({ spec }) => Effect.sync(() => of().begin(spec)),
+        stop: nothing,
+        kill: nothing,
+        end: nothing,
+        gone: Effect.void
+      },
+      newId: (_, eventId) => idOf(eventId),
+      over: Latch.makeUnsafe(true),
+      idle: Latch.makeUnsafe(true),
+      now: () => of().states as never
+    }
+    const made = Effect.all({
+      inbox: InboxActor.make,
+      life: Effect.map(AgentActor.make, ({ definition }) => definition),
+      turn: TurnActor.make,
+      tools: ToolCalls.make,
+      worker: WorkerActor.make
+    }).pipe(Effect.provideService(AgentSetting, this.setting), Effect.provideService(RunPlace, place), Effect.runSync)
+    const definitions: { readonly [name: string]: unknown } = {
+      [NAMES.inbox]: made.inbox,
+      [NAMES.life]: made.life,
+      [NAMES.turn]: made.turn,
+      [NAMES.tools]: plant?.(made.tools as unknown as AnyActor) ?? made.tools,
+      [NAMES.worker]: made.worker
+    }
+    // what each of them is told and holds is its own
+    this.definitions = definitions as AgentPlace["definitions"]
+  }
+}
