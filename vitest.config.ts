@@ -3,7 +3,12 @@ import { defineConfig } from "vitest/config"
 import { PATIENCE } from "./test/support/Patience.ts"
 
 /** Files that change what all code of their process shares, or count what is left of it: each has a process of its own. */
-const alone = ["test/patterns.test.ts", "test/systemd/Notify.test.ts", "test/supervision/Supervisor.test.ts"]
+const alone = [
+  "test/patterns.test.ts",
+  "test/simulation/*.test.ts",
+  "test/systemd/Notify.test.ts",
+  "test/supervision/Supervisor.test.ts"
+]
 
 const include = ["test/**/*.test.ts"]
 

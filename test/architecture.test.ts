@@ -109,6 +109,34 @@ const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; rea
   { name: "console.warn", instead: "Effect.logWarning", because: "the log's level and place are settings" }
 ]
 
+/** Folders that live in any world: what lies outside of them comes as a service, so that a simulation can play it. */
+const inner = /^src\/(agents|channels|plates|goals|alerts|domain|config|supervision|event-actor|event-log)\//
+/** What reaches the machine past the services. */
+const outside = {
+  imports: /^node:(fs|fs\/promises|child_process|net|http|https|os|stream|stream\/promises|timers|worker_threads)$/,
+  names: ["Effect.promise", "Effect.tryPromise", "setImmediate", "queueMicrotask"]
+}
+
+/** The machine itself, behind a service or a reference that a simulation replaces; and what it cannot play yet. */
+const edges: { readonly [path: string]: string } = {
+  "src/agents/Worktree.ts": "git's own folders: not simulated yet, git answers that it is not there",
+  "src/alerts/Mailer.ts": "the default of the reference",
+  "src/alerts/Smtp.ts": "behind Mailer",
+  "src/event-actor/EventLoop.ts": "the live form of the service",
+  "src/event-log/Archive.ts": "streams and gzip: not simulated yet",
+  "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
+  "src/event-log/Soon.ts": "the default of the reference",
+  "src/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
+  "src/event-log/SqliteLog.ts": "the threaded form; a simulation has the inline one",
+  "src/event-log/StoreLock.ts": "behind Platform.lock",
+  "src/event-log/StreamIndex.ts": "the file beside the store, synchronously",
+  "src/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
+  "src/event-log/VerifyThread.ts": "that thread",
+  "src/goals/GoalRegistry.ts": "plans' files: not simulated yet",
+  "src/goals/PlanFile.ts": "plans' files: not simulated yet",
+  "src/goals/ReviewGate.ts": "a gate's folder: not simulated yet"
+}
+
 /** Where a payload is opaque: any machine's event, and what is said in place of a payload. */
 const opaque = /^src\/(event-actor\/StateMachine|event-log\/EventKinds)\.ts$/
 
@@ -187,6 +215,22 @@ const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =
       : [])
   ])
 
+/** What an inner folder reaches past the services. */
+const outsideProblems = (file: SourceFile): ReadonlyArray<Problem> =>
+  inner.test(file.path) && !(file.path in edges) ? reaches(file) : []
+
+const reaches = ({ imports, names, path }: SourceFile): ReadonlyArray<Problem> => {
+  const reached = [
+    ...imports.flatMap(({ from }) => (outside.imports.test(from) ? [from] : [])),
+    ...outside.names.filter((name) => names.has(name) || names.has(`${name}()`))
+  ]
+  return [...new Set(reached)].map((rule) => ({
+    path,
+    rule,
+    message: `reaches ${rule}: a simulated world cannot play it; ask a service, or a reference with a default`
+  }))
+}
+
 const layerProblem = (path: string, from: string): ReadonlyArray<Problem> => {
   if (!from.startsWith(".")) return needProblem(path, from)
   const target = posix.join(posix.dirname(path), from)
@@ -260,7 +304,11 @@ const importsOf = (files: ReadonlyArray<SourceFile>): ReadonlyMap<string, Readon
     files.map(({ imports, path }) => [path, imports.map(({ from }) => posix.join(posix.dirname(path), from))] as const)
   )
 
-const problemsOf = (file: SourceFile): ReadonlyArray<Problem> => [...importProblems(file), ...codeProblems(file)]
+const problemsOf = (file: SourceFile): ReadonlyArray<Problem> => [
+  ...importProblems(file),
+  ...outsideProblems(file),
+  ...codeProblems(file)
+]
 
 const filesBelow = (folder: string): ReadonlyArray<string> =>
   readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
@@ -293,6 +341,14 @@ describe("src", () => {
     )
   })
 
+  it("has no edge to the machine that is not named, and none that is named for nothing", () => {
+    const idle = Object.keys(edges).filter((path) => {
+      const file = sources.find((source) => source.path === path)
+      return file === undefined || reaches(file).length === 0
+    })
+    assert.deepStrictEqual(idle, [])
+  })
+
   it("has no files that import each other in a circle, types included", () => {
     assert.deepStrictEqual(cycles(importsOf(sources)), [])
   })
@@ -311,6 +367,9 @@ describe("the rules see a break", () => {
     problemsOf(parse(path, `/** Says what it is. */\n${code}\n`)).map(({ rule }) => rule)
 
   const cases: ReadonlyArray<readonly [what: string, path: string, code: string, broken: ReadonlyArray<string>]> = [
+    ["a promise inside", "src/agents/A.ts", "export const a = Effect.promise(() => b)", ["Effect.promise"]],
+    ["a file inside", "src/channels/A.ts", 'import { a } from "node:fs"', ["node:fs"]],
+    ["the event loop inside", "src/plates/A.ts", "queueMicrotask(() => {})", ["queueMicrotask"]],
     ["an import downward", "src/agents/A.ts", 'import { a } from "../domain/Ids.ts"', []],
     ["an import upward", "src/domain/A.ts", 'import { a } from "../agents/B.ts"', ["src/agents/B.ts"]],
     [

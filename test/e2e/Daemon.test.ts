@@ -46,6 +46,23 @@ describe("the daemon", () => {
     })
   )
 
+  it.live("killed while somebody edits its project's file it comes back, and goes on when the file is mended", () =>
+    Effect.gen(function* () {
+      const box = yield* Sandbox.make()
+      const file = { agents: { worker: shell("cat > done") } }
+      box.configure(file)
+      yield* box.up()
+      yield* box.kill9
+      writeFileSync(box.file("agentd.jsonc"), "{ half of")
+      yield* box.up()
+      const refused = yield* box.cli("send", "worker", "precious")
+      assert.notStrictEqual(refused.code, 0, "the file says nothing of a worker")
+      box.configure(file)
+      yield* box.untilAgent("worker", "is back", ({ state }) => state === "BuildingPrompt")
+      assert.strictEqual((yield* box.cli("send", "worker", "precious")).code, 0)
+    })
+  )
+
   it.live("killed at any moment it loses nothing that it acknowledged", () =>
     Effect.gen(function* () {
       const box = yield* Sandbox.make()

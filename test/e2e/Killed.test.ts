@@ -2,57 +2,15 @@
 import { assert, describe, it } from "@effect/vitest"
 import { join } from "node:path"
 import { Effect, Fiber } from "effect"
-import { type Dice, dice } from "../support/Dice.ts"
+import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
+import { person, workedOff } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
-import { type Step, told } from "../support/Told.ts"
 
 const LONG = process.env["LONG"] === "1"
 
 /** A failing one is printed; `SEED=n` plays it again. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
-
-/** What a person does, at random, until the daemon is gone: what it acknowledged is noted. */
-const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dice, acknowledged: Array<string>) {
-  const agents = Stage.BACKENDS.map((on) => `a-${on}`)
-  for (;;) {
-    const agent = agents[die(agents.length)]!
-    const text = `number ${acknowledged.length}.${die(1_000_000)}`
-    const steps: ReadonlyArray<Step> = [
-      [{ say: text }],
-      [{ sleep: 50 + die(150) }, { say: text }],
-      [{ ask: "true" }, { sleep: die(100) }, { say: text }],
-      [{ stuck: true as const }, { say: text }]
-    ][die(4)]!
-    const how = (["queue", "queue", "steer", "urgent"] as const)[die(4)]!
-    yield* shop.send(agent, `${text}\n${told(...steps)}`, how)
-    acknowledged.push(text)
-    if (die(4) === 0) yield* Effect.ignore(shop.interrupt(agents[die(3)]!))
-    const calls = yield* shop.stage.rpc((client) => client.Calls())
-    for (const { callId, state } of calls) {
-      if (state === "awaiting_approval") yield* Effect.ignore(shop.answer(callId, die(3) === 0 ? "deny" : "allow"))
-    }
-    yield* Effect.sleep(die(60))
-  }
-})
-
-/** Works off what is left: every question is allowed, what is stuck is interrupted. */
-const workedOff = (shop: Stage.Project) =>
-  shop.until(
-    "all is worked off",
-    Effect.gen(function* () {
-      for (const { callId, since, state, tool } of yield* shop.stage.rpc((client) => client.Calls())) {
-        if (state === "awaiting_approval") yield* Effect.ignore(shop.answer(callId, "allow"))
-        else if (/Bash|execute|shell/.test(tool) && Date.now() - since > 500) {
-          for (const on of Stage.BACKENDS) yield* Effect.ignore(shop.interrupt(`a-${on}`))
-        }
-      }
-      const turns = Laws.turnsOf(yield* shop.log())
-      const waiting = (yield* shop.agents).filter(({ inbox }) => inbox > 0)
-      return [...turns.filter(({ ends }) => ends.length === 0), ...waiting, ...Laws.broken(yield* shop.log())]
-    }),
-    (left) => left.length === 0
-  )
 
 describe("killed", () => {
   it.live(

@@ -45,14 +45,14 @@ export interface World {
 export const CONFIG = "/home/ada/shop/agentd.jsonc"
 export const caller = { by: "ada", config: CONFIG }
 
-const options = ({ disk }: World): Options => ({
-  state: disk.folder,
+const options: Options = {
+  state: "/state",
   socket: "/run/agentd.sock",
   config: CONFIG,
   userConfig: "/home/ada/.config/agentd/config.jsonc",
   command: ["agentd"],
   environment: {}
-})
+}
 
 /** A service that nobody may use here. */
 const absent = <S extends object>(name: string): S =>
@@ -89,7 +89,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Layer.succeed(EventLoop, life.loop),
       Path.layer
     ),
-    log: (log) => DaemonLog.layerInline(log, disk.of(life)),
+    log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
     backends: Layer.merge(
       Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) }),
       Reaper.layerNone
@@ -123,7 +123,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
 
 /** Until it is asked to end, its log fails, or it cannot go on. */
 export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
-  Daemon.run(options(world), platformOf(world, life, up)).pipe(
+  Daemon.run(options, platformOf(world, life, up)).pipe(
     Effect.provideService(Mailer, world.mail.mailer),
     Effect.provideService(Git.Git, noGit)
   )

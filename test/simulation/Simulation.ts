@@ -6,11 +6,12 @@
  * that was acknowledged has to be done.
  */
 import { Cause, Effect, Exit } from "effect"
+import type { Boundaries, Touch } from "./Boundaries.ts"
 import { Chance } from "./Chance.ts"
 import { Checker, type Violation } from "./Checker.ts"
 import { caller, CONFIG, run as runDaemon, type Up } from "./Daemon.ts"
 import type { Cells } from "./checks/Tables.ts"
-import { Disk } from "./world/Disk.ts"
+import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
@@ -18,16 +19,29 @@ import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
 import type { Voice } from "./world/Speech.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
-import { Life, Stuck, Universe, type Wall } from "./Universe.ts"
+import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
 export interface Options {
   readonly seed: number
   /** How long things may go wrong, ms. */
   readonly stormy: number
   readonly trace?: boolean
+  /** The world ends at this step. */
+  readonly until?: number
   readonly swarm?: Swarm
   /** Commands (`c1` …) and faults (`f1` …) that do not happen: for shrinking. The dice fall as before. */
   readonly without?: ReadonlySet<string>
+  /** What a person does, line by line, instead of people and faults by chance. */
+  readonly script?: ReadonlyArray<Line>
+  /** Where the daemon is killed. */
+  readonly boundaries?: Boundaries
+}
+
+/** A line of a script, done at that time (ms), or as soon afterwards as a daemon is there. */
+export interface Line {
+  readonly at: number
+  readonly what: Command | "shutdown"
+  readonly agent: string
 }
 
 export interface Result {
@@ -80,6 +94,7 @@ export class World implements Outside {
     this.swarm = options.swarm ?? swarmOf(seed)
     this.universe = new Universe(seed, this.swarm.order)
     this.universe.tracing = options.trace === true
+    this.universe.haltAt = options.until ?? Number.POSITIVE_INFINITY
     const { every } = this.swarm
     const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow === 0
     this.checker = new Checker(this.universe, keepsTime)
@@ -89,6 +104,9 @@ export class World implements Outside {
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
+    // without a reaper the next daemon has to end what the last one left
+    this.processes.hasReaper = options.script === undefined || seed % 2 === 0
+    for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
   }
@@ -104,7 +122,7 @@ export class World implements Outside {
 
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
-    const { conversation, ofAgent, talk } = this.swarm
+    const { conversation, mailing, ofAgent, talk } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
       may: talk === undefined ? [] : ["post"],
@@ -115,7 +133,7 @@ export class World implements Outside {
     return JSON.stringify({
       name: "shop",
       conversation,
-      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" } },
+      mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
       agents: Object.fromEntries(names.map((name) => [name, one(name)])),
       ...(talk === undefined || review === undefined ? {} : { channels: { review: this.room(names, review) } })
     })
@@ -157,7 +175,9 @@ export class World implements Outside {
       wall: this.wall,
       maxOps: this.swarm.maxOps,
       onLog: (level, message) => {
-        this.universe.note(`log ${level} ${message.slice(0, 200)}`)
+        this.universe.note(
+          `log ${level} ${message.split("\n", 1)[0]!.replaceAll(this.disk.folder, "/state").slice(0, 200)}`
+        )
         const said = /^run (\S+) does not end: it is killed/.exec(message)?.[1]
         if (said !== undefined && !checker.isAlive(said))
           checker.broken("what agentd says is true", `it says that it kills run ${said}, which is gone`)
@@ -183,7 +203,7 @@ export class World implements Outside {
       this.universe.note(`life ${number} is up`)
     }
     life.run(runDaemon(this, life, up), (exit) => {
-      const reason = Exit.isSuccess(exit) ? "asked" : reasonOf(exit)
+      const reason = (Exit.isSuccess(exit) ? "asked" : reasonOf(exit)).replaceAll(this.disk.folder, "/state")
       this.universe.note(`life ${number} ended: ${reason}`)
       checker.sometimes(`ended: ${reason.slice(0, 40)}`)
       const { refusing } = this.disk
@@ -222,7 +242,8 @@ export class World implements Outside {
     this.files.forget(life)
     this.processes.orphan()
     const dice = new Chance(this.options.seed, `after life ${life.number}`)
-    this.universe.later(dice.skewed(10, this.stormy ? 60_000 : 1_000), () => this.begin())
+    const longest = this.stormy && this.options.script === undefined ? 60_000 : 1_000
+    this.universe.later(dice.skewed(10, longest), () => this.begin())
   }
 
   // What goes wrong.
@@ -275,6 +296,16 @@ export class World implements Outside {
     this.universe.soon(() => this.end(life))
   }
 
+  private readonly touch: Touch = (boundary) => {
+    const { life } = this
+    if (life === undefined || life.isDead) return false
+    if (this.options.boundaries?.pass(boundary, this.daemon === undefined, this.universe.now) !== true) return true
+    this.universe.note(`killed at ${boundary}`)
+    life.kill()
+    this.universe.soon(() => this.end(life))
+    return false
+  }
+
   private isLeftOut(event: string): boolean {
     if (this.options.without?.has(event) === true) return true
     this.happened.push(event)
@@ -324,7 +355,9 @@ export class World implements Outside {
       const id = ++this.busy
       this.universe.note(`asks ${id} ${name} ${agent}`)
       this.waiting.set(id, `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms`)
+      if (!this.touch("rpc: asked")) return
       life.run(effect, (exit) => {
+        if (!this.touch("rpc: before")) return
         this.waiting.delete(id)
         const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit)
         this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
@@ -333,6 +366,7 @@ export class World implements Outside {
           checker.broken("a command is answered or refused", `${name}: ${said.slice(0, 200)}`)
         answered(exit)
         then(Exit.isSuccess(exit))
+        this.touch("rpc: after")
       })
     }
   }
@@ -347,9 +381,13 @@ export class World implements Outside {
 
   live(): void {
     this.begin()
-    for (const fault of FAULTS) this.threaten(fault)
-    for (let person = 0; person < this.swarm.people; person++) this.visit()
-    this.universe.runFor(this.options.stormy)
+    const { script } = this.options
+    if (script !== undefined) this.follow(script)
+    else {
+      for (const fault of FAULTS) this.threaten(fault)
+      for (let person = 0; person < this.swarm.people; person++) this.visit()
+      this.universe.runFor(this.options.stormy)
+    }
     this.stormy = false
     this.universe.note("calm")
     this.disk.state = "well"
@@ -369,11 +407,35 @@ export class World implements Outside {
     const early = [...this.waiting]
     if (!this.universe.until(() => this.atRest, CALM)) this.checker.atRest()
     this.compare()
+    if (script !== undefined) this.audit()
     // what was asked in the storm has had its time
     const isOpen = () => early.some(([id]) => this.waiting.has(id))
     if (!this.universe.until(() => !isOpen(), CALM)) {
       for (const [id, what] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
     }
+  }
+
+  /** Line by line; where no daemon is there, the person waits for one. */
+  private follow(script: ReadonlyArray<Line>): void {
+    const { boundaries } = this.options
+    for (const { agent, at, what } of script) {
+      if (boundaries !== undefined && at > boundaries.until) break
+      if (this.universe.now < at) this.universe.runFor(at - this.universe.now)
+      if (!this.universe.until(() => this.daemon !== undefined, CALM)) this.checker.broken("a daemon comes back", what)
+      this.commands += 1
+      if (what === "shutdown") this.strike("stop", this.fate)
+      else this.order(what, agent)
+    }
+    if (boundaries !== undefined) boundaries.isOpen = false
+  }
+
+  /** All is at rest: the log is whole, and no process is left of a daemon that is gone. */
+  private audit(): void {
+    let isAnswered = false
+    this.order("verify", "", () => (isAnswered = true))
+    if (!this.universe.until(() => isAnswered, CALM)) this.checker.broken("a command is answered", "verify")
+    for (const { agent, isOrphan, runId } of this.processes.living)
+      if (isOrphan) this.checker.broken("no process outlives its daemon and the grace", `${agent}: ${runId}`)
   }
 
   /** Nothing moves for a moment: what is said is what the log says. */
@@ -413,18 +475,19 @@ export class World implements Outside {
   }
 }
 
-const reasonOf = (exit: Exit.Exit<unknown, unknown>): string => (Exit.isFailure(exit) ? Cause.pretty(exit.cause) : "ok")
+const reasonOf = (exit: Exit.Exit<unknown, unknown>): string =>
+  // the first line: where it was thrown is another place in each build
+  Exit.isFailure(exit) ? Cause.pretty(exit.cause).split("\n", 1)[0]! : "ok"
 
 /** Never throws: what breaks the simulation itself is a broken promise, too. */
 export const simulate = (options: Options): Result => {
   const world = new World(options)
   try {
-    world.live()
+    watched(() => world.live())
   } catch (error) {
-    world.checker.broken(
-      error instanceof Stuck ? "time goes on" : "nothing throws",
-      error instanceof Error ? (error.stack ?? error.message) : String(error)
-    )
+    const promise = error instanceof Stuck ? "time goes on" : "nothing throws"
+    const what = error instanceof Error ? (error.stack ?? error.message) : String(error)
+    if (!(error instanceof Halted)) world.checker.broken(promise, what)
   }
   const { checker, disk, universe } = world
   disk.remove()

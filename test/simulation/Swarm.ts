@@ -32,6 +32,8 @@ export interface Swarm {
   readonly killAtCommit: number
   /** How often the mail server does what. */
   readonly mail: { readonly [mood in MailMood]: number }
+  /** What the file says of mail, besides where it goes. */
+  readonly mailing?: object
   /** Whether the backend runs the calls of its agents itself. */
   readonly runsTools: boolean
   readonly settings: object

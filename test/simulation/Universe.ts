@@ -38,6 +38,8 @@ export type Order =
 const MAX_STEPS_AT_ONCE = 2_000_000
 
 export class Stuck extends Error {}
+/** Asked for: no bug. */
+export class Halted extends Error {}
 
 export class Universe {
   /** ms since the beginning. */
@@ -55,6 +57,8 @@ export class Universe {
   private readonly digest = createHash("sha256")
   readonly lines: Array<string> = []
   tracing = false
+  /** The step at which the world ends. */
+  haltAt = Number.POSITIVE_INFINITY
 
   constructor(seed: number, order: Order) {
     this.order = order
@@ -105,6 +109,11 @@ export class Universe {
   }
 
   private next(): boolean {
+    if (this.steps >= this.haltAt) {
+      // oxlint-disable-next-line no-debugger -- what `--until` is for
+      debugger
+      throw new Halted("the step that was asked for")
+    }
     const next = this.take()
     if (next !== undefined) {
       if (++this.stepsAtOnce > MAX_STEPS_AT_ONCE) throw new Stuck("time stands still")

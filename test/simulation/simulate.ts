@@ -1,94 +1,179 @@
-/** node test/simulation/simulate.ts --seed 7 [--seeds 100] [--minutes 60] [--trace] */
+/**
+ * npm run simulate -- --seed 7 [--seeds 100] [--minutes 60] [--jobs 2]
+ *
+ *     --trace             every event of the world
+ *     --until STEP        ends at this step, at a `debugger` statement, with the trace
+ *     --shrink PROMISE    the fewest commands and faults that still break it, and the trace of that
+ *     --with JSON         what is different from the seed's own swarm; --swarm shows the swarm
+ *     --reached --logged  what was reached and logged, with counts; cells that no world came to
+ *     --stop              ends with the first seed that fails
+ *     --crash-points      a busy minute of each seed, cut at each of its boundaries (--every N: at some of them;
+ *                         --at N: at that one; --again: killed a few more times after it)
+ */
 import { parseArgs } from "node:util"
+import { isMainThread, parentPort, Worker, workerData } from "node:worker_threads"
 import * as Coverage from "./Coverage.ts"
+import * as CrashPoints from "./CrashPoints.ts"
 import { noCells } from "./checks/Tables.ts"
 import { shrink } from "./Shrink.ts"
-import { simulate } from "./Simulation.ts"
+import { type Result, simulate } from "./Simulation.ts"
 import { type Swarm, swarmOf } from "./Swarm.ts"
 
 const { values } = parseArgs({
+  args: isMainThread ? process.argv.slice(2) : (workerData as { readonly args: Array<string> }).args,
   options: {
     seed: { type: "string", default: "1" },
     seeds: { type: "string", default: "1" },
-    minutes: { type: "string", default: "60" },
+    minutes: { type: "string", default: "10" },
+    jobs: { type: "string", default: "1" },
     trace: { type: "boolean", default: false },
+    until: { type: "string" },
     swarm: { type: "boolean", default: false },
     reached: { type: "boolean", default: false },
     logged: { type: "boolean", default: false },
-    /** Ends with the first seed that fails. */
     stop: { type: "boolean", default: false },
     shrink: { type: "string" },
-    /** What is different from the seed's own swarm, as JSON. */
-    with: { type: "string", default: "{}" },
-    /** Promises that are known to be broken: not counted. */
-    known: { type: "string", default: "" }
+    "crash-points": { type: "boolean", default: false },
+    at: { type: "string" },
+    every: { type: "string", default: "1" },
+    again: { type: "boolean", default: false },
+    with: { type: "string", default: "{}" }
   }
 })
 
 const first = Number(values.seed)
+const seeds = Number(values.seeds)
+const minutes = Number(values.minutes)
+const jobs = Number(values.jobs)
 const swarm = (seed: number): Swarm => ({ ...swarmOf(seed), ...JSON.parse(values.with) })
-const known = values.known.split(",").filter(Boolean)
-if (values.shrink !== undefined) {
-  const { after, before, options, result, tried } = shrink(
-    { seed: first, swarm: swarm(first), stormy: Number(values.minutes) * 60_000 },
-    values.shrink
-  )
-  const traced = simulate({ ...options, trace: true })
-  console.log(traced.lines.join("\n"))
+const optionsOf = (seed: number) => ({ seed, swarm: swarm(seed), stormy: minutes * 60_000 })
+
+const one = (seed: number): Result => {
+  const until = values.until === undefined ? {} : { until: Number(values.until) }
+  return simulate({ ...optionsOf(seed), trace: values.trace || values.until !== undefined, ...until })
+}
+
+const showBroken = ({ violations }: Pick<Result, "violations">, most: number): void => {
+  for (const { at, detail, promise, step } of violations.slice(0, most))
+    console.log(`  ${(at / 1000).toFixed(3)} s, step ${step}: ${promise}: ${detail}`)
+}
+
+const shrunk = (promise: string): void => {
+  const { after, before, options, result, tried } = shrink(optionsOf(first), promise)
+  console.log(simulate({ ...options, trace: true }).lines.join("\n"))
   console.log(`${before} commands and faults → ${after} in ${tried} tries: ${result.happened.join(" ")}`)
   console.log(`what is left of the world: ${JSON.stringify(options.swarm)}`)
-  for (const { at, detail, promise } of result.violations)
-    console.log(`  ${(at / 1000).toFixed(3)} s: ${promise}: ${detail}`)
-  process.exit(1)
+  showBroken(result, Infinity)
+  process.exitCode = 1
 }
-const began = performance.now()
-let [simulated, steps, runes, failed] = [0, 0, 0, 0]
-const promises = new Map<string, number>()
-const reached = new Map<string, number>()
-const cells = noCells()
-const logged = new Map<string, number>()
-const add = (into: Map<string, number>, from: ReadonlyMap<string, number>) => {
-  for (const [name, count] of from) into.set(name, (into.get(name) ?? 0) + count)
-}
-for (let seed = first; seed < first + Number(values.seeds); seed++) {
-  const at = performance.now()
-  const all = simulate({ seed, swarm: swarm(seed), stormy: Number(values.minutes) * 60_000, trace: values.trace })
-  const result = {
-    ...all,
-    violations: all.violations.filter(({ promise }) => !known.some((one) => promise.startsWith(one)))
-  }
-  const took = performance.now() - at
-  if (values.swarm) console.log(JSON.stringify(swarm(seed)))
-  if (values.trace) console.log(result.lines.join("\n"))
-  simulated += result.simulated
-  steps += result.steps
-  runes += result.runes
-  add(reached, result.reached)
-  Coverage.add(cells, result.cells)
-  add(logged, result.logged)
-  console.log(
-    `seed ${seed} ${result.hash} ${(result.simulated / 60_000).toFixed(1)} min ${result.steps} steps ${result.runes} runes ` +
-      `${result.lives} lives ${result.messages} messages ${result.commands} commands ${result.faults} faults ${took.toFixed(0)} ms` +
-      (result.violations.length === 0 ? "" : " FAILED")
+
+/** A busy minute, cut at each boundary. */
+const cutAll = (): void => {
+  const began = performance.now()
+  const tally = CrashPoints.cutAll({ seed: first, seeds, every: Number(values.every), again: values.again }, (line) =>
+    console.log(line)
   )
-  if (result.violations.length > 0) failed += 1
-  for (const promise of new Set(result.violations.map((one) => one.promise)))
-    promises.set(promise, (promises.get(promise) ?? 0) + 1)
-  for (const { at, detail, promise, step } of result.violations.slice(0, 4))
-    console.log(`  ${(at / 1000).toFixed(3)} s, step ${step}: ${promise}: ${detail}`)
-  if (values.stop && failed > 0) break
+  for (const line of tally.lines) console.log(`  ${line}`)
+  const seconds = ((performance.now() - began) / 1000).toFixed(0)
+  console.log(`${tally.points} points, ${tally.kills} kills, ${tally.failures.length} promises broken, ${seconds} s`)
+  process.exitCode = tally.failures.length === 0 ? 0 : 1
 }
-const took = (performance.now() - began) / 1000
-console.log(
-  `${values.seeds} seeds, ${failed} failed; ${(simulated / 3_600_000).toFixed(1)} h simulated in ${took.toFixed(1)} s: ` +
-    `${(simulated / 1000 / took).toFixed(0)} × real time, ${(steps / took).toFixed(0)} steps/s, ${(runes / took).toFixed(0)} runes/s`
-)
-for (const [promise, count] of [...promises].toSorted((a, b) => b[1] - a[1])) console.log(`  ${count} × ${promise}`)
-if (values.reached) for (const [what, count] of [...reached].toSorted()) console.log(`  reached ${count} × ${what}`)
-if (values.reached) {
-  for (const { all, missing, name, reached: count } of Coverage.coverage(cells))
-    console.log(`coverage ${name}: ${count} of ${all}${missing.length === 0 ? "" : `; never: ${missing.join(", ")}`}`)
+
+/** The same, cut at one. */
+const cutOne = (at: number): void => {
+  const { cuts, result } = CrashPoints.cut(first, at, { again: values.again, trace: values.trace })
+  if (result.lines.length > 0) console.log(result.lines.join("\n"))
+  for (const { at, boundary, number } of cuts) console.log(`killed ${number} ${boundary} at ${at.toFixed(0)} ms`)
+  showBroken(result, Infinity)
+  process.exitCode = result.violations.length === 0 ? 0 : 1
 }
-if (values.logged)
-  for (const [what, count] of [...logged].toSorted((a, b) => b[1] - a[1])) console.log(`  logged ${count} × ${what}`)
-process.exitCode = failed === 0 ? 0 : 1
+
+/** All worlds together. */
+class Sum {
+  failed = 0
+  private worlds = 0
+  private simulated = 0
+  private steps = 0
+  private runes = 0
+  private readonly cells = noCells()
+  private readonly promises = new Map<string, number>()
+  private readonly reached = new Map<string, number>()
+  private readonly logged = new Map<string, number>()
+
+  add(result: Result): void {
+    const { cells, commands, faults, hash, lives, messages, runes, seed, simulated, steps, violations } = result
+    this.worlds += 1
+    this.simulated += simulated
+    this.steps += steps
+    this.runes += runes
+    Coverage.add(this.cells, cells)
+    count(this.reached, result.reached)
+    count(this.logged, result.logged)
+    if (violations.length > 0) this.failed += 1
+    count(this.promises, new Map(violations.map(({ promise }) => [promise, 1])))
+    if (values.swarm) console.log(JSON.stringify(swarm(seed)))
+    if (result.lines.length > 0) console.log(result.lines.join("\n"))
+    console.log(
+      `seed ${seed} ${hash} ${(simulated / 60_000).toFixed(1)} min ${steps} steps ${runes} runes ${lives} lives ` +
+        `${messages} messages ${commands} commands ${faults} faults${violations.length === 0 ? "" : " FAILED"}`
+    )
+    showBroken(result, 4)
+    if (violations.length > 0)
+      console.log(`  again: npm run simulate -- --seed ${seed} --minutes ${minutes} --with '${values.with}' --trace`)
+  }
+
+  show(seconds: number): void {
+    const rate = (what: number) => (what / seconds).toFixed(0)
+    console.log(
+      `${this.worlds} seeds, ${this.failed} failed; ${(this.simulated / 3_600_000).toFixed(1)} h simulated in ` +
+        `${seconds.toFixed(1)} s: ${rate(this.simulated / 1000)} × real time, ${rate(this.steps)} steps/s, ${rate(this.runes)} runes/s`
+    )
+    const sorted = (counts: ReadonlyMap<string, number>) => [...counts].toSorted((a, b) => b[1] - a[1])
+    for (const [promise, times] of sorted(this.promises)) console.log(`  ${times} × ${promise}`)
+    if (values.logged) for (const [what, times] of sorted(this.logged)) console.log(`  logged ${times} × ${what}`)
+    if (!values.reached) return
+    for (const [what, times] of [...this.reached].toSorted()) console.log(`  reached ${times} × ${what}`)
+    for (const { all, missing, name, reached } of Coverage.coverage(this.cells))
+      console.log(
+        `coverage ${name}: ${reached} of ${all}${missing.length === 0 ? "" : `; never: ${missing.join(", ")}`}`
+      )
+  }
+}
+
+const count = (into: Map<string, number>, from: ReadonlyMap<string, number>): void => {
+  for (const [name, times] of from) into.set(name, (into.get(name) ?? 0) + times)
+}
+
+/** Every `jobs`-th seed, from this one. */
+const share = (from: number): ReadonlyArray<number> =>
+  Array.from({ length: seeds }, (_, n) => first + n).filter((seed) => (seed - first) % jobs === from)
+
+const main = async (): Promise<void> => {
+  const sum = new Sum()
+  const began = performance.now()
+  if (jobs === 1) {
+    for (const seed of share(0)) {
+      sum.add(one(seed))
+      if (values.stop && sum.failed > 0) break
+    }
+  } else {
+    const workers = Array.from({ length: jobs }, (_, from) => {
+      const worker = new Worker(new URL(import.meta.url), { workerData: { args: process.argv.slice(2), from } })
+      worker.on("message", (result: Result) => {
+        sum.add(result)
+        if (values.stop && sum.failed > 0) workers.forEach((one) => void one.terminate())
+      })
+      return worker
+    })
+    await Promise.all(workers.map((worker) => new Promise((resolve) => worker.once("exit", resolve))))
+  }
+  sum.show((performance.now() - began) / 1000)
+  process.exitCode = sum.failed === 0 ? 0 : 1
+}
+
+if (!isMainThread) {
+  for (const seed of share((workerData as { readonly from: number }).from)) parentPort!.postMessage(one(seed))
+} else if (values.shrink !== undefined) shrunk(values.shrink)
+else if (values.at !== undefined) cutOne(Number(values.at))
+else if (values["crash-points"]) cutAll()
+else await main()

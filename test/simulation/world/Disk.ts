@@ -6,16 +6,18 @@
  * whether SQLite keeps it over torn pages is the business of the storage simulation.
  */
 import { Effect } from "effect"
-import { rmSync } from "node:fs"
+import { copyFileSync, readdirSync, renameSync, rmSync } from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { Outcome } from "../../../src/event-log/GroupCommit.ts"
 import { LogStore } from "../../../src/event-log/LogStore.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { Row } from "../../../src/event-log/Ring.ts"
+import type { Order } from "../../../src/event-log/LogStore.ts"
 import type { InlineDisk } from "../../../src/event-log/SqliteLog.ts"
 import type { StoreOptions } from "../../../src/event-log/SqliteStore.ts"
 import * as Scratch from "../../support/Scratch.ts"
+import { type Touch, untouched } from "../Boundaries.ts"
 import type { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
 
@@ -26,12 +28,33 @@ const CODES = { full: 13, io: 10, locked: 5 }
 
 type Appends = ReadonlyArray<ReadonlyArray<Row>>
 
-/** Connections of the life that is under way: a process that is killed closes them without a word. */
+/** Connections that are open while worlds run: a process that is killed closes them without a word. */
 const open = new Set<DatabaseSync>()
-const { exec } = DatabaseSync.prototype
-DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
-  open.add(this)
-  return exec.call(this, sql)
+/** The boundaries of the daemon that has them open. */
+const at: { touch: Touch } = { touch: untouched }
+
+/** Writes of the store beside its groups: the index of streams has transactions of its own. */
+const BOUNDARIES: { readonly [sql: string]: "checkpoint" | "index" } = {
+  COMMIT: "index",
+  "PRAGMA wal_checkpoint": "checkpoint"
+}
+
+/** Worlds run in between. */
+export const watched = <A>(run: () => A): A => {
+  const { exec } = DatabaseSync.prototype
+  DatabaseSync.prototype.exec = function (this: DatabaseSync, sql: string) {
+    open.add(this)
+    const boundary = BOUNDARIES[sql.split("(")[0]!]
+    // what is under way when a process is killed is rolled back
+    if (boundary !== undefined && !at.touch(`${boundary}: before`)) throw new Error("killed")
+    exec.call(this, sql)
+    if (boundary !== undefined) at.touch(`${boundary}: after`)
+  }
+  try {
+    return run()
+  } finally {
+    DatabaseSync.prototype.exec = exec
+  }
 }
 
 class Store extends LogStore {
@@ -52,6 +75,22 @@ class Store extends LogStore {
     const outcome = yield* super.commit(appends)
     this.disk.written(appends.slice(0, outcome.done))
     return outcome
+  }
+
+  override carryOut(order: Order): void {
+    const { touch } = this.disk
+    const name = ({ Snapshot: "snapshot", Position: "position", Erase: "erasure" } as const)[order._tag]
+    if (!touch(`${name}: before`)) return
+    super.carryOut(order)
+    touch(`${name}: after`)
+  }
+
+  override rest(): void {
+    if (this.disk.touch("rest: before")) super.rest()
+  }
+
+  override close(): void {
+    if (this.disk.touch("close: before")) super.close()
   }
 }
 
@@ -84,6 +123,7 @@ export class Disk {
   ghosts = 0
   /** Told of each commit before the daemon is. */
   committed: (number: number) => void = () => {}
+  touch: Touch = untouched
   /** A group whose commit failed, and that may be on the disk nevertheless. */
   private ghost: Appends | undefined = undefined
   private options: StoreOptions | undefined = undefined
@@ -133,16 +173,23 @@ export class Disk {
   readonly of = (life: Life): InlineDisk => ({
     open: (options) => {
       this.options = options
+      at.touch = this.touch
       return new Store(this, options)
     },
-    seek: Effect.suspend(() => Effect.sleep(this.chance.skewed(0.05, this.slowest))),
+    seek: Effect.andThen(
+      Effect.suspend(() => Effect.sleep(this.chance.skewed(0.05, this.slowest))),
+      Effect.suspend(() => (this.touch("commit: before") ? Effect.void : Effect.never))
+    ),
     // durable, and nobody has heard of it
-    settle: Effect.suspend(() => (life.isDead ? Effect.never : Effect.sleep(this.chance.skewed(0.01, 1))))
+    settle: Effect.suspend(() =>
+      this.touch("commit: after") && !life.isDead ? Effect.sleep(this.chance.skewed(0.01, 1)) : Effect.never
+    )
   })
 
   /** The daemon is gone: what was half on the disk is there, or is not. */
   crash(): void {
-    this.release()
+    at.touch = untouched
+    this.leave()
     this.refusing = undefined
     const { ghost, options } = this
     this.ghost = undefined
@@ -157,6 +204,14 @@ export class Disk {
     this.release()
   }
 
+  /** What is closed folds its write-ahead log into the file; what is killed leaves both as they are. */
+  private leave(): void {
+    const files = open.size === 0 ? [] : readdirSync(this.folder).filter((name) => /\.db(-wal)?$/.test(name))
+    for (const name of files) copyFileSync(join(this.folder, name), join(this.folder, `${name}.left`))
+    this.release()
+    for (const name of files) renameSync(join(this.folder, `${name}.left`), join(this.folder, name))
+  }
+
   /** Closes what a dead life had open. */
   release(): void {
     for (const database of open) if (database.isOpen) database.close()
@@ -164,6 +219,7 @@ export class Disk {
   }
 
   remove(): void {
+    at.touch = untouched
     this.release()
     rmSync(this.folder, { recursive: true, force: true })
   }

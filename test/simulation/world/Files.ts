@@ -3,6 +3,7 @@
  * its watchers; what the daemon does not use is not there, and says so.
  */
 import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
+import { type Touch, untouched } from "../Boundaries.ts"
 import type { Life, Universe } from "../Universe.ts"
 
 interface Entry {
@@ -30,10 +31,20 @@ interface Watcher {
 export class Files {
   private readonly entries = new Map<string, Entry>()
   private watchers: Array<Watcher> = []
+  touch: Touch = untouched
   private readonly universe: Universe
 
   constructor(universe: Universe) {
     this.universe = universe
+  }
+
+  /** A change of the daemon's. */
+  private change(change: () => void): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (!this.touch("file: before")) return Effect.never
+      change()
+      return this.touch("file: after") ? Effect.void : Effect.never
+    })
   }
 
   write(path: string, content: string): void {
@@ -98,15 +109,17 @@ export class Files {
             .filter((name) => parentOf(name) === path && name !== path)
             .map((name) => name.slice(path.length + 1))
         ),
-      makeDirectory: (path) => Effect.sync(() => this.set(path, undefined)),
-      writeFileString: (path, content) => Effect.sync(() => this.write(path, content)),
-      writeFile: (path, bytes) => Effect.sync(() => this.set(path, bytes)),
+      makeDirectory: (path) => this.change(() => this.set(path, undefined)),
+      writeFileString: (path, content) => this.change(() => this.write(path, content)),
+      writeFile: (path, bytes) => this.change(() => this.set(path, bytes)),
       rename: (from, to) =>
-        Effect.map(this.bytesOf("rename", from), (bytes) => {
-          this.remove(from)
-          this.set(to, bytes)
-        }),
-      remove: (path) => Effect.sync(() => this.remove(path)),
+        Effect.flatMap(this.bytesOf("rename", from), (bytes) =>
+          this.change(() => {
+            this.remove(from)
+            this.set(to, bytes)
+          })
+        ),
+      remove: (path) => this.change(() => this.remove(path)),
       chmod: () => Effect.void,
       watch: (path) =>
         Stream.unwrap(

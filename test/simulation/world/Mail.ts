@@ -5,6 +5,7 @@
 import { Effect } from "effect"
 import type { MailerShape } from "../../../src/alerts/Mailer.ts"
 import * as Smtp from "../../../src/alerts/Smtp.ts"
+import { type Touch, untouched } from "../Boundaries.ts"
 import type { Chance } from "../Chance.ts"
 import type { Swarm } from "../Swarm.ts"
 import type { Universe } from "../Universe.ts"
@@ -22,6 +23,7 @@ export type MailMood = (typeof MAIL_MOODS)[number]
 export class Mail {
   readonly letters: Array<Letter> = []
   isUnruly = true
+  touch: Touch = untouched
   private readonly universe: Universe
   private readonly chance: Chance
   private readonly swarm: Swarm
@@ -50,7 +52,11 @@ export class Mail {
         const pause = Effect.sleep(this.chance.skewed(1, 3_000))
         const lost = new Smtp.MailError({ message: "the line dropped", remedy: "wait", class: "transient" })
         const receipt = { to: Smtp.recipients(mail), rejected: [], response: "250 taken" }
-        const take = Effect.sync(() => this.take(message))
+        const take = Effect.suspend(() => {
+          this.take(message)
+          return this.touch("mail: taken") ? Effect.void : Effect.never
+        })
+        if (!this.touch("mail: before")) return Effect.never
         switch (mood) {
           case "takes":
             return pause.pipe(Effect.andThen(take), Effect.andThen(pause), Effect.as(receipt))

@@ -9,6 +9,7 @@ import { type Cause, Effect, Queue, Stream } from "effect"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../../../src/backends/Backend.ts"
 import type { Outcome } from "../../../src/backends/Outcome.ts"
 import type { ProcessTree } from "../../../src/backends/process/ProcessTree.ts"
+import { type Touch, untouched } from "../Boundaries.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import type { Life, Universe } from "../Universe.ts"
@@ -36,6 +37,8 @@ export class AgentProcess {
   /** Its own: what other processes do changes nothing about it. */
   readonly chance: Chance
   alive = true
+  /** Its daemon is gone. */
+  isOrphan = false
   /** The turn that it works on. */
   turnId: string | undefined = undefined
   /** Where it speaks; nowhere once its daemon is gone. */
@@ -270,6 +273,9 @@ export class Processes {
   readonly living = new Set<AgentProcess>()
   /** While faults happen; afterwards all of them do as they are told. */
   unruly = true
+  /** Whether what a daemon leaves behind is ended without the next one. */
+  hasReaper = true
+  touch: Touch = untouched
   private pids = 1000
   private readonly started = new Map<string, number>()
 
@@ -293,6 +299,8 @@ export class Processes {
   orphan(): void {
     for (const process of this.living) {
       process.listener = undefined
+      process.isOrphan = true
+      if (!this.hasReaper) continue
       this.universe.later(process.chance.skewed(1, 300), () => process.term())
       this.universe.later(KILL_GRACE, () => process.kill())
     }
@@ -306,13 +314,22 @@ export class Processes {
     }
   }
 
+  /** What the daemon does to a process. */
+  private act(name: "answer" | "signal" | "turn", act: () => void): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      if (!this.touch(`${name}: before`)) return Effect.never
+      act()
+      return this.touch(`${name}: after`) ? Effect.void : Effect.never
+    })
+  }
+
   /** SIGTERM, grace, SIGKILL; returns when it is gone. */
   private readonly terminate = Effect.fnUntraced({ self: this }, function* (this: Processes, process: AgentProcess) {
-    process.term()
+    yield* this.act("signal", () => process.term())
     const deadline = this.universe.now + KILL_GRACE
     while (process.alive && this.universe.now < deadline) yield* Effect.sleep(50)
     while (process.alive) {
-      process.kill()
+      yield* this.act("signal", () => process.kill())
       yield* Effect.sleep(200)
     }
   })
@@ -324,7 +341,7 @@ export class Processes {
   readonly tree: ProcessTree["Service"] = {
     note: undefined,
     find: ({ runId }) => Effect.sync(() => this.ofRun(runId).map(shown)),
-    kill: ({ runId }) => Effect.sync(() => this.ofRun(runId).forEach((process) => process.kill())),
+    kill: ({ runId }) => this.act("signal", () => this.ofRun(runId).forEach((process) => process.kill())),
     terminate: ({ runId }) =>
       Effect.suspend(() => Effect.forEach(this.ofRun(runId), (process) => this.terminate(process), { discard: true })),
     orphans: (_, alive) =>
@@ -348,6 +365,7 @@ export class Processes {
       if (this.unruly && chance.is(swarm.failsStart)) {
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
       }
+      if (!this.touch("spawn: before")) return yield* Effect.never
       const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
       const process = yield* Effect.acquireRelease(
         Effect.sync(() => {
@@ -366,6 +384,7 @@ export class Processes {
           chance.skewed(0.02, 5),
           () => {
             const next = pipe.shift()!
+            if (!this.touch("event: before")) return
             Queue.offerUnsafe(queue, next)
             if (next._tag === "Exited") Queue.endUnsafe(queue)
           },
@@ -373,6 +392,7 @@ export class Processes {
         )
       }
       process.start(spec)
+      if (!this.touch("spawn: after")) return yield* Effect.never
       const run: Run = {
         runId: spec.runId,
         events: Stream.fromQueue(queue),
@@ -381,17 +401,16 @@ export class Processes {
             if (process.turnId !== undefined || !process.alive) {
               return new BackendError({ message: "a turn is active", remedy: "wait", fatal: false })
             }
-            process.begin(turnId, text)
-            return Effect.void
+            return this.act("turn", () => process.begin(turnId, text))
           }),
-        answer: (callId, { behavior }) => Effect.sync(() => process.answer(callId, behavior === "allow")),
+        answer: (callId, { behavior }) => this.act("answer", () => process.answer(callId, behavior === "allow")),
         cancelCall: () => Effect.void,
-        interruptTurn: Effect.sync(() => process.interrupt()),
-        end: Effect.sync(() => {
+        interruptTurn: this.act("signal", () => process.interrupt()),
+        end: this.act("signal", () => {
           process.term()
           universe.later(KILL_GRACE, () => process.kill(), life)
         }),
-        kill: Effect.sync(() => process.kill())
+        kill: this.act("signal", () => process.kill())
       }
       return run
     })

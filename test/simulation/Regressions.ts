@@ -1,0 +1,15 @@
+/** Regressions: the worlds in which a bug was found, by seed. */
+
+export interface Regression {
+  readonly seed: number
+  readonly minutes: number
+  /** What was wrong. */
+  readonly was: string
+}
+
+export const regressions: ReadonlyArray<Regression> = [
+  { seed: 14, minutes: 10, was: "a daemon that was killed while its project's file was broken did not come back" },
+  { seed: 120, minutes: 10, was: "a clock that was set back kept the mail of a stopped agent for hours" },
+  { seed: 139, minutes: 10, was: "a clock that was set back kept the next attempt of a mail for hours" },
+  { seed: 112, minutes: 10, was: "a reload that made the wait between runs longer left its agent waiting for ever" }
+]

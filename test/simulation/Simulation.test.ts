@@ -1,0 +1,49 @@
+/** Seeded worlds: the whole daemon, its people, its agents and its disk; the same seed tells the same story anywhere. */
+import { assert, describe, it } from "@effect/vitest"
+import { spawnSync } from "node:child_process"
+import { join } from "node:path"
+import { regressions } from "./Regressions.ts"
+import { simulate } from "./Simulation.ts"
+
+const MINUTES = 60_000
+const SEEDS = 40
+/** ms: this is work and no waiting, and ends by itself. */
+const limit = { timeout: 3_600_000 }
+
+const script = join(import.meta.dirname, "simulate.ts")
+
+/** How somebody plays it again, and what is broken. */
+const told = (seed: number, minutes: number, violations: ReturnType<typeof simulate>["violations"]) =>
+  violations.map(
+    ({ at, detail, promise }) =>
+      `npm run simulate -- --seed ${seed} --minutes ${minutes}: ${(at / 1000).toFixed(3)} s: ${promise}: ${detail}`
+  )
+
+describe("seeded worlds", () => {
+  it(`${SEEDS} seeds keep every promise`, limit, () => {
+    for (let seed = 1; seed <= SEEDS; seed++) {
+      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
+      assert.deepStrictEqual(told(seed, 3, violations), [])
+    }
+  })
+
+  for (const { minutes, seed, was } of regressions) {
+    it(`seed ${seed}: ${was}`, limit, () => {
+      const { violations } = simulate({ seed, stormy: minutes * MINUTES })
+      assert.deepStrictEqual(told(seed, minutes, violations), [])
+    })
+  }
+
+  it("a seed tells the same story in another process, with other hashes and other chance", limit, () => {
+    const seeds = [3, 7, 11]
+    const here = seeds.map((seed) => simulate({ seed, stormy: 2 * MINUTES }).hash)
+    assert.strictEqual(new Set(here).size, seeds.length, "each seed has its own")
+    const there = seeds.map((seed, index) => {
+      const v8 = [`--hash-seed=${index + 5}`, `--random-seed=${index + 9}`]
+      const args = [...v8, script, "--seed", String(seed), "--minutes", "2"]
+      const { stdout } = spawnSync(process.execPath, args, { encoding: "utf8" })
+      return /^seed \d+ (\w+)/.exec(stdout)?.[1]
+    })
+    assert.deepStrictEqual(there, here)
+  })
+})

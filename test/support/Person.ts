@@ -1,0 +1,51 @@
+/**
+ * Person: who works with a stage's agents at random until the daemon is gone, and who sees
+ * to it that all is worked off in the end.
+ */
+import { Effect } from "effect"
+import type { Dice } from "./Dice.ts"
+import * as Laws from "./Laws.ts"
+import * as Stage from "./Stage.ts"
+import { type Step, told } from "./Told.ts"
+
+/** What a person does until the daemon is gone: what it acknowledged is noted. */
+export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dice, acknowledged: Array<string>) {
+  const agents = Stage.BACKENDS.map((on) => `a-${on}`)
+  for (;;) {
+    const agent = agents[die(agents.length)]!
+    const text = `number ${acknowledged.length}.${die(1_000_000)}`
+    const steps: ReadonlyArray<Step> = [
+      [{ say: text }],
+      [{ sleep: 50 + die(150) }, { say: text }],
+      [{ ask: "true" }, { sleep: die(100) }, { say: text }],
+      [{ stuck: true as const }, { say: text }]
+    ][die(4)]!
+    const how = (["queue", "queue", "steer", "urgent"] as const)[die(4)]!
+    yield* shop.send(agent, `${text}\n${told(...steps)}`, how)
+    acknowledged.push(text)
+    if (die(4) === 0) yield* Effect.ignore(shop.interrupt(agents[die(3)]!))
+    const calls = yield* shop.stage.rpc((client) => client.Calls())
+    for (const { callId, state } of calls) {
+      if (state === "awaiting_approval") yield* Effect.ignore(shop.answer(callId, die(3) === 0 ? "deny" : "allow"))
+    }
+    yield* Effect.sleep(die(60))
+  }
+})
+
+/** Works off what is left: every question is allowed, what is stuck is interrupted. */
+export const workedOff = (shop: Stage.Project) =>
+  shop.until(
+    "all is worked off",
+    Effect.gen(function* () {
+      for (const { callId, since, state, tool } of yield* shop.stage.rpc((client) => client.Calls())) {
+        if (state === "awaiting_approval") yield* Effect.ignore(shop.answer(callId, "allow"))
+        else if (/Bash|execute|shell/.test(tool) && Date.now() - since > 500) {
+          for (const on of Stage.BACKENDS) yield* Effect.ignore(shop.interrupt(`a-${on}`))
+        }
+      }
+      const turns = Laws.turnsOf(yield* shop.log())
+      const waiting = (yield* shop.agents).filter(({ inbox }) => inbox > 0)
+      return [...turns.filter(({ ends }) => ends.length === 0), ...waiting, ...Laws.broken(yield* shop.log())]
+    }),
+    (left) => left.length === 0
+  )
