@@ -90,6 +90,8 @@ const recorded = Effect.fnUntraced(function* (world: World, die: Dice, acknowled
   box.environment["NODE_OPTIONS"] = `--import ${CRASH_AT}`
   box.environment["AGENTD_CRASH_COUNTS"] = file
   const people = yield* life(world, die, acknowledged)
+  const mails = Effect.sync(() => world.stand.taken.length)
+  yield* box.until("a mail is taken", mails, (count) => count > 0)
   yield* box.terminate
   yield* Fiber.await(people)
   const counts = new Map<string, number>()
