@@ -92,8 +92,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "the daemon does not end what an earlier one left": {
     file: "src/app/Daemon.ts",
-    from: "yield* Effect.forEach(orphans, ",
-    to: "yield* Effect.forEach(orphans.slice(1), ",
+    from: "      orphans,\n",
+    to: "      orphans.slice(1),\n",
     seed: 0
   },
   "a broken file keeps the daemon from coming back": {

@@ -247,7 +247,8 @@ class Step {
       const [live, fold] = [JSON.stringify(decided.state), JSON.stringify(this.channel)]
       if (live !== fold) this.wrong ??= `after ${input._tag} the channel is not the fold of its runes`
     }
-    this.wrong ??= wrongWith(channel, this.channel, input, this.presence, actor)
+    const alone = (decided.acts ?? []).flatMap((act) => (act._tag === "LeaveAlone" ? [act.agent] : []))
+    this.wrong ??= wrongWith(channel, this.channel, input, this.presence, actor, alone)
     return true
   }
 
@@ -439,13 +440,14 @@ class Step {
 const same = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
   one.length === other.length && one.every((name) => other.includes(name))
 
-/** What is wrong after a step of the channel. */
+/** What is wrong after a step of the channel; `alone`: those that it gives no floor for a while. */
 const wrongWith = (
   before: Channel,
   after: Channel,
   { _tag }: Input,
   presence: Presence,
-  actor: ChannelActor
+  actor: ChannelActor,
+  alone: ReadonlyArray<string>
 ): string | null => {
   const answers = after.posts.map(({ messageId }) => messageId).filter((id) => id !== "")
   if (new Set(answers).size < answers.length) return `after ${_tag} a post stands twice`
@@ -455,7 +457,10 @@ const wrongWith = (
   if (closed || paused || isResting(after) || !presence.isSettled || queue.current !== null) return null
   const waiting = seatsOf(after).find(
     (seated) =>
-      seated.stand.state === "QUEUED" && presence.idle(CONVERSATION, seated.agent, actor) && hasUnread(after, seated)
+      seated.stand.state === "QUEUED" &&
+      !alone.includes(seated.agent) &&
+      presence.idle(CONVERSATION, seated.agent, actor) &&
+      hasUnread(after, seated)
   )
   return waiting === undefined ? null : `after ${_tag} ${waiting.agent} waits though the floor is free`
 }
