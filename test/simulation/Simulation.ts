@@ -96,7 +96,8 @@ export class World implements Outside {
     this.universe.tracing = options.trace === true
     this.universe.haltAt = options.until ?? Number.POSITIVE_INFINITY
     const { every } = this.swarm
-    const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow === 0
+    // while its file is broken, nothing of a project lives
+    const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow + this.swarm.commands.edit === 0
     this.checker = new Checker(this.universe, keepsTime)
     this.disk = new Disk(this.universe, new Chance(seed, "disk"), this.checker.durable)
     this.disk.committed = (number) => this.atCommit(number)

@@ -54,6 +54,8 @@ export class Channels implements Check {
   /** Agents whose turn in a channel was cut off. */
   readonly recalled = new Set<string>()
   /** Floors that people have asked for, by channel and agent. */
+  /** The rune by which a person's word took the floor from its holder last. */
+  private readonly overridden = new Map<string, number>()
   private readonly grants = new Map<string, number>()
   private readonly lastSaid = new Map<string, number>()
   private readonly lastSign = new Map<string, number>()
@@ -198,6 +200,8 @@ export class Channels implements Check {
       this.verdicts.broken("a seat moves from where it is", `${agentId}: ${from}, rune ${rune.eventId}`)
     if (rune.trigger === "TurnTimedOut") this.timedOut(room, seat, rune)
     if (from === "ACTIVE" && rune.to !== "ACTIVE") this.ends(room, seat, event)
+    if (from === "ACTIVE" && rune.trigger === "HumanOverride")
+      this.overridden.set(`${room.key} ${seat.agent}`, rune.eventId)
     room.move(seat, rune, event, this.verdicts.now)
     // it is called for the same again
     if (rune.trigger === "AgentLeft" || rune.trigger === "Removed" || event["untold"] === true) seat.called = 0
@@ -218,7 +222,9 @@ export class Channels implements Check {
       }
     }
     if (this.known.isStopped(agent)) broken("a stopped agent is not given the floor", where)
-    const isAsked = rune.trigger === "HumanOverride" || this.isGranted(room.name, agent)
+    // a person's word interrupts the holder, who goes on with it at once
+    const isInterrupted = this.overridden.get(`${room.key} ${agent}`) === rune.eventId - 1
+    const isAsked = isInterrupted || rune.trigger === "HumanOverride" || this.isGranted(room.name, agent)
     if (rune.from === "QUEUED" && !isAsked) {
       if (room.paused) broken("a paused channel gives no floor", where)
       if (room.order === "manual") broken("a person gives the floor of a manual channel", where)
