@@ -64,13 +64,13 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/event-actor/Timers.ts",
     from: "return monotonic() - Math.max(0, clock.currentTimeMillisUnsafe() - since)",
     to: "return monotonic()",
-    seed: 29
+    seed: 80
   },
   "a wait is too short": {
     file: "src/event-actor/Timers.ts",
     from: "const wait = entry.began + entry.after - this.time.monotonic()",
     to: "const wait = (entry.began + entry.after - this.time.monotonic()) / 2",
-    seed: 8
+    seed: 91
   },
   "a broken file keeps the daemon from coming back": {
     file: "src/app/Daemon.ts",
