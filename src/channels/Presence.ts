@@ -28,7 +28,7 @@ interface Known {
   readonly places: Set<Place>
 }
 
-interface Change extends Partial<Pick<Known, "aliveAt" | "busy" | "carries" | "online">> {}
+type Change = Partial<Pick<Known, "aliveAt" | "busy" | "carries" | "online">>
 
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 

@@ -3,8 +3,9 @@
  * its caller waits until the unit is durable. Lazy drafts ride along, and nothing waits
  * for them.
  *
- * Guarantees: a stream of the last run is read before what an invariant looks at is appended to it; the runes of one append become durable together or not at all, in the order
- * of the calls; an append that stood behind one that failed is appended again; an
+ * Guarantees: the runes of one append become durable together or not at all, in the order
+ * of the calls; a stream that nobody has read is read before what an invariant looks at is
+ * appended to it; an append that stood behind one that failed is appended again; an
  * interrupted caller's append is still carried out. What waits is bounded.
  */
 import { Deferred, Effect, Exit, Latch, Queue } from "effect"
@@ -156,10 +157,13 @@ export class Appender implements Owner {
 
   rest(): void {}
 
+  /** A stream that is to be read first. One that takes nothing more says so, and may be past reading. */
   private unread(drafts: ReadonlyArray<RuneDraft>): string | undefined {
     const { admission } = this.log
-    return drafts.find(({ kind, stream }) => admission.guard.sees(kind) && admission.guardOf(stream) === undefined)
-      ?.stream
+    return drafts.find(
+      ({ kind, stream }) =>
+        admission.guard.sees(kind) && admission.isOpen(stream) && admission.guardOf(stream) === undefined
+    )?.stream
   }
 
   // --- units

@@ -4,7 +4,7 @@ import { join } from "node:path"
 import { Effect, Fiber } from "effect"
 import { dice } from "../support/Dice.ts"
 import * as Laws from "../support/Laws.ts"
-import { person, workedOff } from "../support/Person.ts"
+import { keptAll, person, workedOff } from "../support/Person.ts"
 import * as Stage from "../support/Stage.ts"
 
 const LONG = process.env["LONG"] === "1"
@@ -35,17 +35,7 @@ describe("killed", () => {
         }
         yield* stage.up
         yield* workedOff(shop)
-        const log = yield* shop.log()
-        assert.deepStrictEqual(Laws.broken(log), [])
-        const received = [...Laws.received(log).values()].map((text) => text.split("\n")[0])
-        assert.isAbove(acknowledged.length, 0)
-        assert.deepStrictEqual(
-          acknowledged.filter((text) => !received.includes(text)),
-          []
-        )
-        assert.strictEqual(new Set(received).size, received.length, "and none is there twice")
-        const verdict = yield* shop.cli("verify")
-        assert.strictEqual(verdict.code, 0, verdict.stdout)
+        yield* keptAll(shop, acknowledged)
       })
   )
 

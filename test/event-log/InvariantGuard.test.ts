@@ -222,6 +222,20 @@ describe("Guard", () => {
     })
   )
 
+  it.live("a stream that is halted says so, though it cannot be read", () =>
+    Effect.gen(function* () {
+      const file = yield* storeFile
+      yield* withLog({ file }, (log) => log.append([turn.started("t1"), note("a", 1)]))
+      meddle(indexFileOf(file), "DELETE FROM snapshots")
+      force(file, "UPDATE runes SET payload = '{', at = at + 1 WHERE event_id = 1")
+      yield* withLog({ file }, (log) =>
+        Effect.gen(function* () {
+          expect(yield* Effect.flip(log.append([turn.completed("t1")]))).toMatchObject({ rule: "INV-HASH-VALID" })
+        })
+      )
+    })
+  )
+
   it.live("a feature that reads its stream has the guard read in the same pass", () =>
     Effect.gen(function* () {
       const file = yield* storeFile

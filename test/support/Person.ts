@@ -2,6 +2,7 @@
  * Person: who works with a stage's agents at random until the daemon is gone, and who sees
  * to it that all is worked off in the end.
  */
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Dice } from "./Dice.ts"
 import * as Laws from "./Laws.ts"
@@ -30,6 +31,24 @@ export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dic
     }
     yield* Effect.sleep(die(60))
   }
+})
+
+/** What is worked off holds all that was acknowledged, each once, in a log that is whole. */
+export const keptAll = Effect.fnUntraced(function* (shop: Stage.Project, acknowledged: ReadonlyArray<string>) {
+  const log = yield* shop.log()
+  assert.deepStrictEqual(Laws.broken(log), [])
+  // what a person says is numbered; other messages may be alike
+  const received = [...Laws.received(log).values()]
+    .map((text) => text.split("\n")[0]!)
+    .filter((text) => text.startsWith("number "))
+  assert.isAbove(acknowledged.length, 0)
+  assert.deepStrictEqual(
+    acknowledged.filter((text) => !received.includes(text)),
+    []
+  )
+  assert.strictEqual(new Set(received).size, received.length, "and none is there twice")
+  const verdict = yield* shop.cli("verify")
+  assert.strictEqual(verdict.code, 0, verdict.stdout)
 })
 
 /** Works off what is left: every question is allowed, what is stuck is interrupted. */
