@@ -1,9 +1,10 @@
 /** Commands: all that people ask of the daemon. */
 import { onAgents } from "./OnAgents.ts"
 import { onChannels } from "./OnChannels.ts"
-import { onProjects } from "./OnProjects.ts"
+import { onLog } from "./OnLog.ts"
+import { onArchives, onProjects } from "./OnProjects.ts"
 
-export const commands = { ...onAgents, ...onProjects, ...onChannels }
+export const commands = { ...onAgents, ...onProjects, ...onChannels, ...onArchives, ...onLog }
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>
 /** What people ask in every world; of channels they ask where there are some. */

@@ -13,6 +13,7 @@ import { type Touch, untouched } from "../Boundaries.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import type { Life, Universe } from "../Universe.ts"
+import { type Asks, Errands } from "./Errands.ts"
 import { Speech, type Voice } from "./Speech.ts"
 
 /** What is seen of agents from outside, for whoever checks. */
@@ -51,6 +52,7 @@ export class AgentProcess {
   private termed = false
   private said = ""
   private readonly speech: Speech
+  private readonly errands: Errands
 
   constructor(world: Processes, agent: string, runId: string, pid: number, chance: Chance) {
     const { swarm } = world
@@ -60,6 +62,7 @@ export class AgentProcess {
     this.runId = runId
     this.pid = pid
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
+    this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
     this.liar = world.unruly && chance.is(swarm.lies)
@@ -127,6 +130,7 @@ export class AgentProcess {
     const meanwhile = (ms: number, run: () => void) =>
       void this.world.universe.later(ms, () => this.alive && this.turnId === turnId && run())
     this.speech.begin(text, this.world.unruly, this.world.voice, meanwhile)
+    if (this.world.unruly) this.errands.begin(this.world.asks, ["a", "b", "c", "helper"], meanwhile)
     const mood = this.world.unruly ? this.chance.weighed(this.world.swarm.turns) : "answers"
     this.play(mood, turnId)
   }
@@ -156,6 +160,14 @@ export class AgentProcess {
             })
           )
         return beat(beats)
+      }
+      case "floods": {
+        for (let left = 200 + chance.below(2_000); left > 0; left--) this.speak()
+        return this.later(
+          1,
+          2_000,
+          mine(() => this.complete())
+        )
       }
       case "tools":
       case "asks":
@@ -270,6 +282,8 @@ export class Processes {
   readonly witness: Witness
   /** How agents speak through their tools, while there is a daemon. */
   voice: Voice | undefined = undefined
+  /** And ask for other things. */
+  asks: Asks | undefined = undefined
   readonly living = new Set<AgentProcess>()
   /** While faults happen; afterwards all of them do as they are told. */
   unruly = true
