@@ -2,7 +2,7 @@
  * Coverage: which cells of the machines' tables the worlds have come to, and which faults came
  * while which command was open. What none comes to is a gap in the workload, and is named.
  */
-import { machines, names } from "../agents/TableWalk.ts"
+import { machines, names, unreached } from "../agents/TableWalk.ts"
 import { cellsOf } from "../support/Cells.ts"
 import type { Cells } from "./checks/Tables.ts"
 import { COMMANDS } from "./people/Commands.ts"
@@ -14,7 +14,8 @@ export const add = (into: Cells, from: Cells): void => {
 
 export const coverage = (reached: Cells) =>
   names.map((name) => {
-    const all = cellsOf(machines[name])
+    // what no daemon comes to is named with its reason there
+    const all = cellsOf(machines[name]).filter((cell) => unreached[name][cell] === undefined)
     const missing = all.filter((cell) => !reached[name].has(cell))
     return { name, all: all.length, reached: all.length - missing.length, missing }
   })
@@ -22,8 +23,12 @@ export const coverage = (reached: Cells) =>
 /** As it is counted among what was reached. */
 export const faultWhile = (fault: string, command: string): string => `fault ${fault} while ${command} is open`
 
+/** Those that are answered in the moment in which they are asked: nothing comes between. */
+const AT_ONCE =
+  "edit ps one why verify log follow status projects plates calls conversation conversations channelShow".split(" ")
+
 /** Commands that wait for an answer. */
-const asked = COMMANDS.filter((command) => command !== "edit")
+const asked = COMMANDS.filter((command) => !AT_ONCE.includes(command))
 
 export const faultsAtCommands = (reached: ReadonlyMap<string, number>) => {
   const all = asked.flatMap((command) => FAULTS.map((fault) => faultWhile(fault, command)))
