@@ -62,9 +62,11 @@ WAIT: for <what>, until message
 WAIT: for <what>, until person
 WAIT: for <what>, until 120s`
 
-/** What is new to it: all since it last spoke, but for its own words. */
-const news = (channel: Channel, { agent, spoke }: Seated): ReadonlyArray<Post> =>
-  channel.posts.filter((post) => post.seq > spoke && !(post.kind === "agent" && post.from === agent))
+/** What is new to it: all since it last spoke that the seat counts as told, but for its own words. A later post is told later. */
+const news = (channel: Channel, { agent, spoke, told }: Seated): ReadonlyArray<Post> =>
+  channel.posts.filter(
+    (post) => post.seq > spoke && post.seq <= told && !(post.kind === "agent" && post.from === agent)
+  )
 
 export const prompt = (channel: Channel, seated: Seated): string => {
   const fresh = news(channel, seated)

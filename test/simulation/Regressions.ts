@@ -12,5 +12,10 @@ export const regressions: ReadonlyArray<Regression> = [
   { seed: 120, minutes: 10, was: "a clock that was set back kept the mail of a stopped agent for hours" },
   { seed: 139, minutes: 10, was: "a clock that was set back kept the next attempt of a mail for hours" },
   { seed: 112, minutes: 10, was: "a reload that made the wait between runs longer left its agent waiting for ever" },
-  { seed: 240, minutes: 4, was: "a command whose asker went away was left half done: a channel was made twice" }
+  { seed: 240, minutes: 4, was: "a command whose asker went away was left half done: a channel was made twice" },
+  {
+    seed: 2040,
+    minutes: 7,
+    was: "an agent was told of a post with the floor, and of the same post again with the next"
+  }
 ]
