@@ -113,5 +113,59 @@ export const plants: { readonly [name: string]: Plant } = {
     from: '...over(data, "interrupted", event.reason, event.keep === true)',
     to: '...over(data, "interrupted", event.reason, false)',
     seed: 3
+  },
+  "a budget ends nothing": {
+    file: "src/agents/AgentActor.ts",
+    from: "if (exhausted === undefined) return decided",
+    to: "if (exhausted === undefined || exhausted.limit > 0) return decided",
+    seed: 0
+  },
+  "a start forgets what was spent": {
+    file: "src/event-log/StreamReader.ts",
+    from: "if (rune.eventId <= eventId) continue",
+    to: 'if (rune.eventId <= eventId || rune.kind === "agent.usage") continue',
+    seed: 0
+  },
+  "alerts begin at the log's end": {
+    file: "src/alerts/EmailAlerter.ts",
+    from: "const after = yield* outbox.look((state) => Effect.succeed(state.cursor))",
+    to: "const after = yield* log.head",
+    seed: 0
+  },
+  "a command is left half done when its asker goes away": {
+    file: "src/rpc/Admission.ts",
+    from: "return yield* restore(Fiber.join(fiber))",
+    to: "return yield* Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interrupt(fiber))",
+    seed: 240
+  },
+  "a log that has given up takes appends": {
+    file: "src/event-log/SqliteLog.ts",
+    from: "if (this.failure !== undefined) throw this.failure\n    this.admission.take(unit, false)\n    this.flight.push(unit)\n",
+    to: "this.admission.take(unit, false)\n    this.flight.push(unit)\n    if (this.failure !== undefined) return false\n",
+    seed: 0
+  },
+  "a parent hears of the end of another's sub-agent": {
+    file: "src/agents/ConversationActor.ts",
+    from: "Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)",
+    to: "ended.get(agent) ?? 0",
+    seed: 342
+  },
+  "a follower misses a rune": {
+    file: "src/rpc/LogReader.ts",
+    from: 'rune.visibility !== "secret"',
+    to: 'rune.visibility !== "secret" && rune.eventId % 97 !== 0',
+    seed: 0
+  },
+  "a floor's prompt tells what came since": {
+    file: "src/channels/Floor.ts",
+    from: "post.seq > spoke && post.seq <= told",
+    to: "post.seq > spoke",
+    seed: 2040
+  },
+  "an archive is erased before its file is looked at": {
+    file: "src/event-log/StoreEventLog.ts",
+    from: "if (!isKnown) yield* Archive.write(volume)",
+    to: "",
+    seed: 0
   }
 }
