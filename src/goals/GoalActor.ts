@@ -8,7 +8,7 @@
  * Guarantees: what a state does is found again after a crash by the keys of its messages,
  * so no question is posed and no task given out twice.
  */
-import { Clock, Effect, Fiber, Latch, type Scope, Semaphore, Stream } from "effect"
+import { Clock, Effect, Fiber, type FileSystem, Latch, type Scope, Semaphore, Stream } from "effect"
 import type { Committed, ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
 import { actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
 import { Refused, refused } from "../event-actor/Refused.ts"
@@ -51,7 +51,7 @@ export interface Surroundings {
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
 /** The actions of the table, and the goal's end. */
 export type Action = GoalMachine.Action | { readonly _tag: "Retire" }
-export type Needs = ProcessTree | Reaper
+export type Needs = FileSystem.FileSystem | ProcessTree | Reaper
 /** The activities, by their names in the table. */
 export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
