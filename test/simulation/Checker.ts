@@ -13,6 +13,7 @@ import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"
 import { Channels } from "./checks/Channels.ts"
+import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Tables } from "./checks/Tables.ts"
 import type { Letter } from "./world/Mail.ts"
@@ -50,6 +51,7 @@ export class Checker implements Witness {
   readonly messages = new Map<string, Message>()
   readonly tables: Tables
   readonly channels: Channels
+  readonly goals: Goals
   private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
@@ -93,7 +95,8 @@ export class Checker implements Witness {
       keepsTime,
       isStopped: (agent) => this.stopped.has(agent)
     })
-    this.checks = [this.tables, new Alerts(this.verdicts), this.channels]
+    this.goals = new Goals(this.verdicts, () => this.head)
+    this.checks = [this.tables, new Alerts(this.verdicts), this.channels, this.goals]
   }
 
   broken(promise: string, detail: string): void {
@@ -247,7 +250,7 @@ export class Checker implements Witness {
     }
     if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
       const { runId } = payload
-      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent)
+      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent) || this.goals.asked.has(agent)
       if ((this.interrupting.get(agent) ?? 0) > 0 || isOver) this.droppedRuns.add(runId)
       else {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)

@@ -15,9 +15,11 @@ import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
+import { Workshop } from "./world/Workshop.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
 import type { Voice } from "./world/Speech.ts"
+import type { Telling } from "./world/Work.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
 import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
@@ -73,6 +75,7 @@ export class World implements Outside {
   readonly files: Files
   readonly processes: Processes
   readonly mail: Mail
+  readonly workshop: Workshop | undefined
   readonly swarm: Swarm
   readonly wall: Wall = { skew: 0 }
   readonly logged = new Map<string, number>()
@@ -105,11 +108,29 @@ export class World implements Outside {
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
+    this.workshop = this.openWorkshop()
     // without a reaper the next daemon has to end what the last one left
     this.processes.hasReaper = options.script === undefined || seed % 2 === 0
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
+  }
+
+  /** Where goals are worked off, in a world that has some. */
+  private openWorkshop(): Workshop | undefined {
+    const { checker, files, options, processes, swarm } = this
+    if (swarm.aims === undefined) return undefined
+    const workshop = new Workshop(this.universe, {
+      seed: options.seed,
+      aims: swarm.aims,
+      files,
+      witness: checker.goals,
+      folders: () => processes.living
+    })
+    checker.goals.workshop = workshop
+    processes.work = workshop.work
+    workshop.git.touch = this.touch
+    return workshop
   }
 
   /** The next word that a message is known by. */
@@ -118,17 +139,18 @@ export class World implements Outside {
   }
 
   get names(): ReadonlyArray<string> {
-    return ["a", "b", "c"].slice(0, this.swarm.agents)
+    return ["a", "b", "c", "d"].slice(0, this.swarm.agents)
   }
 
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
-    const { conversation, mailing, ofAgent, talk } = this.swarm
+    const { aims, conversation, mailing, ofAgent, talk } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
       may: talk === undefined ? [] : ["post"],
       ...this.swarm.settings,
       ...ofAgent[name],
+      ...(aims === undefined ? {} : { mode: "inbox", worktree: aims.worktree, may: ["post", "report"] }),
       ...settings
     })
     return JSON.stringify({
@@ -136,6 +158,7 @@ export class World implements Outside {
       conversation,
       mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
       agents: Object.fromEntries(names.map((name) => [name, one(name)])),
+      ...(aims === undefined ? {} : { goals: aims.goals }),
       ...(talk === undefined || review === undefined ? {} : { channels: { review: this.room(names, review) } })
     })
   }
@@ -203,6 +226,7 @@ export class World implements Outside {
       this.daemon = daemon
       checker.upAt = this.universe.now
       this.processes.voice = this.voiceOf(life, daemon)
+      if (this.workshop !== undefined) this.workshop.work.tell = this.tellingOf(life, daemon)
       this.universe.note(`life ${number} is up`)
     }
     life.run(runDaemon(this, life, up), (exit) => {
@@ -231,6 +255,15 @@ export class World implements Outside {
     }
   }
 
+  /** An agent's reports: the same. */
+  private tellingOf(life: Life, { client }: Up): Telling {
+    return (runId, report) =>
+      life.run(client.VoiceReport({ runId, report }), (exit) => {
+        this.universe.note(`report ${runId} ${report.status} ${Exit.isSuccess(exit) ? "ok" : "refused"}`)
+        this.checker.sometimes(`report ${report.status} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
+      })
+  }
+
   /** Whatever the reason: it is gone, and somebody starts the next one. */
   private end(life: Life): void {
     if (this.life !== life) return
@@ -238,6 +271,7 @@ export class World implements Outside {
     this.life = undefined
     this.daemon = undefined
     this.processes.voice = undefined
+    if (this.workshop !== undefined) this.workshop.work.tell = undefined
     this.checker.upAt = Infinity
     this.waiting.clear()
     this.starting.clear()
@@ -261,6 +295,7 @@ export class World implements Outside {
         return life && this.end(life)
       case "powerCut":
         this.processes.powerCut()
+        this.workshop?.git.powerCut()
         return life && this.end(life)
       case "stop": {
         if (life === undefined || this.daemon === undefined) return
@@ -397,12 +432,15 @@ export class World implements Outside {
     this.disk.slowest = 5
     this.processes.unruly = false
     this.mail.isUnruly = false
+    if (this.workshop !== undefined) this.workshop.isUnruly = false
     // somebody mends what cannot work
     this.files.write(
       CONFIG,
       this.config(
         this.names,
-        { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" },
+        this.workshop === undefined
+          ? { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" }
+          : { maxRunsPerHour: 100_000, minRunInterval: "1s", can: ["magic"] },
         { order: "round-robin" }
       )
     )
@@ -472,6 +510,7 @@ export class World implements Outside {
         this.order("approve", "")
         for (const agent of this.names) this.order("start", agent)
         if (this.swarm.talk !== undefined) this.order("channelTend", "")
+        if (this.workshop !== undefined) this.order("goalTend", "")
       })
     }
     this.universe.later(60_000, () => this.tend())

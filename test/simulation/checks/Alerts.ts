@@ -37,7 +37,10 @@ export class Alerts implements Check {
 
   rune({ actor, eventId, kind, payload, stream, to }: Rune): void {
     const isFatal = kind === "worker.moved" && to === "Stopped" && payload["fatal"] != null
-    if (isFatal || kind === "session.suspended") this.troubles.push({ eventId, stream, actor })
+    const event = payload["event"] as { readonly _tag?: string; readonly by?: string } | undefined
+    const isStopped = kind === "plan.stopped" && !(event?._tag === "user_cancel" && event.by !== "agentd")
+    if (isFatal || isStopped || kind === "session.suspended" || kind === "plan.blocked")
+      this.troubles.push({ eventId, stream, actor })
     if (kind === "alert.queued") this.queued.push(payload as unknown as Queued)
     if (kind !== "alert.sent" && kind !== "alert.failed") return
     const { batch, messageId } = payload as unknown as Mailed
