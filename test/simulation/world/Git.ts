@@ -142,14 +142,27 @@ export class Git {
     )
   }
 
-  private baseOf(a: string, b: string): string | undefined {
+  /** What two commits began with; where they have more than one common beginning, these merged, as git has it. */
+  private baseOf(a: string, b: string): Tree {
     const ofB = this.history(b)
     const common = [...this.history(a)].filter((id) => ofB.has(id)).map((id) => this.commits.get(id)!)
-    return common.toSorted((x, y) => y.number - x.number)[0]?.id
+    const within = new Set<string>()
+    const bases = common
+      .toSorted((x, y) => y.number - x.number)
+      .filter(({ id }) => {
+        if (within.has(id)) return false
+        for (const older of this.history(id)) within.add(older)
+        return true
+      })
+    const [first, ...others] = bases
+    return others.reduce(
+      (tree, { id }) => Merge.merge(this.baseOf(first!.id, id), tree, this.treeOf(id)).tree,
+      this.treeOf(first?.id)
+    )
   }
 
   private merged(a: string, b: string): Merge.Merged {
-    return Merge.merge(this.treeOf(this.baseOf(a, b)), this.treeOf(a), this.treeOf(b))
+    return Merge.merge(this.baseOf(a, b), this.treeOf(a), this.treeOf(b))
   }
 
   private find(name: string, checkout: Checkout | undefined): string | undefined {
