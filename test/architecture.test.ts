@@ -122,7 +122,7 @@ const edges: { readonly [path: string]: string } = {
   "src/alerts/Mailer.ts": "the default of the reference",
   "src/alerts/Smtp.ts": "behind Mailer",
   "src/event-actor/EventLoop.ts": "the live form of the service",
-  "src/event-log/Archive.ts": "streams and gzip: not simulated yet",
+  "src/event-log/ArchiveFile.ts": "the default of the reference",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",
   "src/event-log/Soon.ts": "the default of the reference",
   "src/event-log/SqlEventLog.ts": "makes the store's file, synchronously",

@@ -11,10 +11,8 @@
  * moment leaves a store that is whole without the file, or a whole file.
  */
 import { Effect, Stream } from "effect"
-import * as fs from "node:fs"
 import { join } from "node:path"
-import { pipeline } from "node:stream/promises"
-import { createGunzip, createGzip } from "node:zlib"
+import { ArchiveFile, type ArchiveIo } from "./ArchiveFile.ts"
 import { type InvariantGuard, type States } from "./InvariantGuard.ts"
 import { hashPayload } from "./HashChain.ts"
 import { type Archived, type Problem, StorageError } from "./EventLog.ts"
@@ -50,14 +48,12 @@ const headerOf = (stream: string): string => JSON.stringify({ agentd: "archive",
 const prefixOf = ({ eventId, payloadHash }: StoredRune): string =>
   `{"eventId":${eventId},"payloadHash":"${payloadHash}","payload":`
 
-const ioError = (path: string, cause: unknown): StorageError =>
-  cause instanceof StorageError
-    ? cause
-    : new StorageError({
-        reason: "io",
-        message: `${path} cannot be written: ${cause instanceof Error ? cause.message : String(cause)}`,
-        remedy: "Make room and make the folder writable for this user, then archive it once more: nothing is lost."
-      })
+const ioError = (path: string, { message }: ArchiveIo): StorageError =>
+  new StorageError({
+    reason: "io",
+    message: `${path} cannot be written: ${message}`,
+    remedy: "Make room and make the folder writable for this user, then archive it once more: nothing is lost."
+  })
 
 /** All runes of the stream, oldest first, page by page. */
 class Pages {
@@ -98,7 +94,7 @@ class Pages {
 
 const lineOf = (rune: StoredRune): Effect.Effect<string, StorageError> =>
   rune.payload !== null && hashPayload(rune.payload) === rune.payloadHash
-    ? Effect.succeed(`${prefixOf(rune)}${rune.payload}}\n`)
+    ? Effect.succeed(`${prefixOf(rune)}${rune.payload}}`)
     : Effect.fail(
         new StorageError({
           reason: "corrupt",
@@ -107,21 +103,11 @@ const lineOf = (rune: StoredRune): Effect.Effect<string, StorageError> =>
         })
       )
 
-const syncFolder = (folder: string): void => {
-  const handle = fs.openSync(folder, "r")
-  try {
-    fs.fsyncSync(handle)
-  } finally {
-    fs.closeSync(handle)
-  }
-}
-
 /** Writes the file anew; whatever a write that was cut off has left is replaced. */
 export const write = Effect.fnUntraced(function* (of: Volume): Effect.fn.Return<void, StorageError> {
   const path = pathOf(of)
-  const part = `${path}.part`
   const pages = new Pages(of)
-  const lines = Stream.fromIterable([`${headerOf(of.stream)}\n`]).pipe(
+  const lines = Stream.fromIterable([headerOf(of.stream)]).pipe(
     Stream.concat(
       Stream.unfold(pages, () =>
         Effect.flatMap(pages.take, (rune) =>
@@ -130,16 +116,8 @@ export const write = Effect.fnUntraced(function* (of: Volume): Effect.fn.Return<
       )
     )
   )
-  const iterable = yield* Stream.toAsyncIterableEffect(lines)
-  yield* Effect.tryPromise({
-    try: async (signal) => {
-      fs.mkdirSync(of.folder, { recursive: true, mode: 0o700 })
-      await pipeline(iterable, createGzip(), fs.createWriteStream(part, { mode: 0o600, flush: true }), { signal })
-      fs.renameSync(part, path)
-      syncFolder(of.folder)
-    },
-    catch: (cause) => ioError(path, cause)
-  })
+  const file = yield* ArchiveFile
+  yield* file.write(path, lines).pipe(Effect.catchTag("ArchiveIo", (error) => Effect.fail(ioError(path, error))))
 })
 
 /** The file against the store, rune by rune, and the invariants that its payloads show. */
@@ -205,41 +183,25 @@ class Comparison {
   )
 }
 
-const bytesOf = async function* (path: string): AsyncGenerator<Uint8Array> {
-  const gunzip = createGunzip()
-  const copied = pipeline(fs.createReadStream(path), gunzip)
-  // the reader below meets the same failure, and tells of it
-  copied.catch(() => {})
-  yield* gunzip
-  await copied
-}
-
-class Unreadable extends Error {}
-
 /** Reads the whole file. What is wrong with it is the answer, not a failure. */
 export const check = Effect.fnUntraced(function* (
   of: Volume
 ): Effect.fn.Return<Archived & { readonly problems: ReadonlyArray<Omit<Problem, "stream">> }, StorageError> {
-  const path = pathOf(of)
   const comparison = new Comparison(of)
-  if (!fs.existsSync(path)) yield* comparison.broken("is missing")
+  const content = yield* (yield* ArchiveFile).read(pathOf(of))
+  if (content === undefined) yield* comparison.broken("is missing")
   else {
-    yield* Stream.fromAsyncIterable(bytesOf(path), (cause) => new Unreadable(String(cause))).pipe(
-      Stream.decodeText(),
-      Stream.splitLines,
+    yield* content.lines.pipe(
       Stream.runForEach((line) => comparison.line(line)),
       Effect.andThen(comparison.end),
-      Effect.catchIf(
-        (error): error is Unreadable => error instanceof Unreadable,
-        ({ message }) => comparison.broken(`is damaged: ${message}`)
-      )
+      Effect.catchTag("ArchiveIo", ({ message }) => comparison.broken(`is damaged: ${message}`))
     )
   }
   const { first, last, problems, runes } = comparison
   return {
     file: `${FOLDER}/${nameOf(of.stream)}`,
     runes,
-    bytes: fs.existsSync(path) ? fs.statSync(path).size : 0,
+    bytes: content?.bytes ?? 0,
     firstEventId: first,
     lastEventId: last?.eventId ?? 0,
     lastHash: last?.hash ?? "",

@@ -2,13 +2,15 @@
  * Admission: the calls under way, counted and bounded, whatever they are about.
  *
  * Guarantees: a call beyond the limit is refused at once and costs nothing; one
- * that ends, fails or is given up makes room again.
+ * that was begun is carried out, though its asker goes away, and makes room again
+ * at its end; the daemon's end is the end of all of them.
  */
-import { Context, Effect, Layer, Stream } from "effect"
+import { Context, Effect, Fiber, Layer, Stream } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
 import { Limits } from "./Procedure.ts"
 
-const make = Effect.sync(() => {
+const make = Effect.gen(function* () {
+  const scope = yield* Effect.scope
   let open = 0
   const acquire = Effect.suspend(() => {
     if (open >= Limits.calls) {
@@ -27,10 +29,14 @@ const make = Effect.sync(() => {
   })
   return {
     call: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-      Effect.acquireUseRelease(
-        acquire,
-        () => effect,
-        () => release
+      // a command of several steps is never left half done
+      Effect.uninterruptibleMask((restore) =>
+        Effect.gen(function* () {
+          yield* acquire
+          const work = Effect.ensuring(Effect.interruptible(effect), release)
+          const fiber = yield* Effect.forkIn(work, scope, { startImmediately: true })
+          return yield* restore(Fiber.join(fiber))
+        })
       ),
     stream: <A, E, R>(stream: Stream.Stream<A, E, R>) =>
       Stream.unwrap(

@@ -35,8 +35,9 @@ describe.runIf(process.env["LONG"] === "1")("planted, it is seen", () => {
   })
   for (const [index, { what }] of faults.entries()) {
     it(what, () => {
-      const { signal, stdout } = run(String(index))
-      assert.isTrue(signal !== null || /Tests {2}.*failed/.test(stdout), stdout)
+      const { signal, status, stdout } = run(String(index))
+      // some of them end the whole worker
+      assert.isTrue(signal !== null || (status !== 0 && stdout.includes("Test Files ")), stdout)
     })
   }
 })

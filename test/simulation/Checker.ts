@@ -8,14 +8,21 @@
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import type { AgentProcess, Witness } from "./world/Processes.ts"
-import type { VerifyEvent } from "../../src/rpc/Protocol.ts"
+import type { VerifyEvent, WhyReply } from "../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"
+import { type Budget, Budgets } from "./checks/Budgets.ts"
 import { Channels } from "./checks/Channels.ts"
 import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
+import { Chronicle } from "./checks/Chronicle.ts"
+import { Limits, type Settings } from "./checks/Limits.ts"
+import { Readers } from "./checks/Readers.ts"
+import { Reports } from "./checks/Reports.ts"
+import { Snapshots } from "./checks/Snapshots.ts"
 import { Tables } from "./checks/Tables.ts"
+import { Truth } from "./checks/Truth.ts"
 import type { Letter } from "./world/Mail.ts"
 import type { Universe } from "./Universe.ts"
 
@@ -45,6 +52,17 @@ export interface Violation {
 
 const tokensOf = (text: string): ReadonlyArray<string> => [...text.matchAll(/\[(m\d+)\]/g)].map((match) => match[1]!)
 
+/** What the world is meant to be like. */
+export interface Surroundings {
+  /** Whether clock, disk and file are such that waits can be measured. */
+  readonly keepsTime: boolean
+  /** Until when things may go wrong, ms. */
+  readonly stormy: number
+  readonly lives: () => number
+  /** What the file says of an agent. */
+  readonly settingsOf: (agent: string) => (Settings & { readonly budget?: Budget }) | undefined
+}
+
 export class Checker implements Witness {
   readonly violations: Array<Violation> = []
   readonly reached = new Map<string, number>()
@@ -52,6 +70,9 @@ export class Checker implements Witness {
   readonly tables: Tables
   readonly channels: Channels
   readonly goals: Goals
+  readonly snapshots: Snapshots
+  readonly readers: Readers
+  private readonly truth: Truth
   private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
   private readonly byId = new Map<string, Message>()
@@ -78,7 +99,7 @@ export class Checker implements Witness {
   private readonly droppedRuns = new Set<string>()
   head = 0
 
-  constructor(universe: Universe, keepsTime: boolean) {
+  constructor(universe: Universe, { keepsTime, lives, settingsOf, stormy }: Surroundings) {
     this.universe = universe
     this.keepsTime = keepsTime
     this.verdicts = {
@@ -96,13 +117,34 @@ export class Checker implements Witness {
       isStopped: (agent) => this.stopped.has(agent)
     })
     this.goals = new Goals(this.verdicts, () => this.head)
-    this.checks = [this.tables, new Alerts(this.verdicts), this.channels, this.goals]
+    this.snapshots = new Snapshots(this.verdicts)
+    const log = new Chronicle()
+    this.readers = new Readers(this.verdicts, log)
+    this.truth = new Truth(this.verdicts, log)
+    const { channels, goals, snapshots, tables, truth, verdicts } = this
+    const areMeant = () => keepsTime && universe.now < stormy
+    const others = [
+      new Alerts(verdicts),
+      new Budgets(verdicts, (agent) => settingsOf(agent)?.budget),
+      new Limits(verdicts, { settingsOf, lives, areMeant }),
+      new Reports(verdicts)
+    ]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals]
   }
 
   broken(promise: string, detail: string): void {
     if (this.violations.some((known) => known.promise === promise && known.detail === detail)) return
     this.violations.push({ promise, at: this.universe.now, step: this.universe.steps, detail })
     this.universe.note(`BROKEN ${promise}: ${detail}`)
+  }
+
+  /** What throws here would be taken for a failure of the daemon's disk. */
+  private guarded(check: () => void): void {
+    try {
+      check()
+    } catch (error) {
+      this.broken("no check throws", error instanceof Error ? (error.stack ?? error.message) : String(error))
+    }
   }
 
   /** It was seen at least once: what no seed ever sees is not tested. */
@@ -130,6 +172,13 @@ export class Checker implements Witness {
       this.broken("what is acknowledged is durable", `${token} is in no durable rune`)
   }
 
+  /** Whatever was asked: what the answer names is on the disk. */
+  answered(what: string, value: unknown): void {
+    const { eventId } = (value ?? {}) as Json
+    if (typeof eventId === "number" && eventId > this.head)
+      this.broken("what is acknowledged is durable", `${what}: rune ${eventId}, the disk ends with ${this.head}`)
+  }
+
   readonly mailed = (letter: Letter): void => {
     this.sometimes("a mail is taken")
     this.letters.push(letter)
@@ -139,6 +188,14 @@ export class Checker implements Witness {
   /** The rows of all agents. */
   shown(rows: ReadonlyArray<AgentInfo>, isQuiet: boolean): void {
     compare(rows, this.tables, this.verdicts, isQuiet)
+    if (!isQuiet) return
+    this.truth.isQuiet(rows, (agent) => this.isLiving(agent))
+    this.readers.isQuiet()
+  }
+
+  explained(why: WhyReply): void {
+    this.shown([why.agent], false)
+    this.truth.why(why)
   }
 
   verified(events: Iterable<VerifyEvent>): void {
@@ -154,7 +211,7 @@ export class Checker implements Witness {
   readonly durable = (rune: Rune): void => {
     this.head = rune.eventId
     const payload = rune.payload as Json
-    for (const check of this.checks) check.rune?.(rune)
+    for (const check of this.checks) this.guarded(() => check.rune?.(rune))
     const event = (payload["event"] ?? {}) as Json
     const agent = rune.actor.slice(rune.actor.indexOf("/") + 1)
     if (rune.from !== null && rune.trigger !== null)

@@ -34,7 +34,8 @@ const swarmOf = (seed: number): Swarm => ({
     hangs: 0,
     crashes: seed % 3 === 0 ? 0.3 : 2,
     fails: 0.3,
-    refuses: 0.15
+    refuses: 0.15,
+    floods: 0
   },
   failsStart: 0.05,
   diesEarly: 0.05,
@@ -42,6 +43,9 @@ const swarmOf = (seed: number): Swarm => ({
   deaf: 0.1,
   stuck: 0.1,
   every: noneOf(FAULTS),
+  meddles: 0,
+  leaves: 0,
+  edits: 0,
   killAtCommit: 0,
   mailing: { digestWindow: "1s", maxPerHour: 1000 },
   mail: { takes: 1, refuses: 0.2, hangs: 0, isLost: 0.2, rejects: 0 },
@@ -57,6 +61,7 @@ const swarmOf = (seed: number): Swarm => ({
   conversation: { maxTurnErrors: 20, maxFatalStops: 100 },
   talk: undefined,
   aims: undefined,
+  errands: undefined,
   review: {}
 })
 
@@ -76,7 +81,9 @@ const ONCE: ReadonlyArray<readonly [second: number, what: Line["what"], agent: s
   [40, "interrupt", "a"],
   [47, "ps", ""],
   [51, "close", ""],
-  [53, "begin", ""]
+  [53, "begin", ""],
+  [55, "archive", ""],
+  [57, "archive", ""]
 ]
 
 export const scriptOf = (seed: number): ReadonlyArray<Line> => {

@@ -16,6 +16,7 @@ import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { EventLoop } from "../../src/event-actor/EventLoop.ts"
+import { ArchiveFile } from "../../src/event-log/ArchiveFile.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
 import * as ControlHandlers from "../../src/rpc/ControlHandlers.ts"
 import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
@@ -128,5 +129,9 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
 export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
   Daemon.run(options, platformOf(world, life, up)).pipe(
     Effect.provideService(Mailer, world.mail.mailer),
+    Effect.provideService(
+      ArchiveFile,
+      world.files.archives(() => world.disk.trouble)
+    ),
     (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)
   )

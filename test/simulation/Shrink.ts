@@ -58,7 +58,8 @@ export const shrink = (options: Options, promise: string, budget = 400): Shrunk 
   const calmer = (swarm: Swarm): ReadonlyArray<Partial<Swarm>> => [
     { order: "fifo" },
     { maxOps: 2048 },
-    ...(["failsStart", "diesEarly", "lies", "deaf", "stuck"] as const)
+    { errands: undefined },
+    ...(["failsStart", "diesEarly", "lies", "deaf", "stuck", "leaves", "meddles", "edits"] as const)
       .filter((name) => swarm[name] > 0)
       .map((name) => ({ [name]: 0 })),
     ...FAULTS.filter((fault) => swarm.every[fault] > 0).map((fault) => ({ every: { ...swarm.every, [fault]: 0 } })),

@@ -7,6 +7,8 @@ import { simulate } from "./Simulation.ts"
 
 const MINUTES = 60_000
 const SEEDS = 40
+/** Worlds in which all happens that people, agents and disks do. */
+const FIRST = 201
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
 
@@ -21,7 +23,7 @@ const told = (seed: number, minutes: number, violations: ReturnType<typeof simul
 
 describe("seeded worlds", () => {
   it(`${SEEDS} seeds keep every promise`, limit, () => {
-    for (let seed = 1; seed <= SEEDS; seed++) {
+    for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
       const { violations } = simulate({ seed, stormy: 3 * MINUTES })
       assert.deepStrictEqual(told(seed, 3, violations), [])
     }

@@ -18,8 +18,10 @@ import { Processes } from "./world/Processes.ts"
 import { Workshop } from "./world/Workshop.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
+import { type Asks, ERRANDS } from "./world/Errands.ts"
 import type { Voice } from "./world/Speech.ts"
 import type { Telling } from "./world/Work.ts"
+import { faultWhile } from "./Coverage.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
 import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
@@ -67,6 +69,8 @@ export interface Result {
 
 const CALM = 7_200_000
 
+const DISK_STATES = { diskFull: "full", diskIo: "io", diskLocked: "locked" } as const
+
 /** One seed's world. */
 export class World implements Outside {
   readonly universe: Universe
@@ -100,9 +104,17 @@ export class World implements Outside {
     this.universe.haltAt = options.until ?? Number.POSITIVE_INFINITY
     const { every } = this.swarm
     // while its file is broken, nothing of a project lives
-    const keepsTime = every.clockJump + every.diskFull + every.diskIo + every.diskSlow + this.swarm.commands.edit === 0
-    this.checker = new Checker(this.universe, keepsTime)
+    const keepsTime =
+      every.clockJump + every.diskFull + every.diskIo + every.diskLocked + every.diskSlow + this.swarm.commands.edit ===
+      0
+    this.checker = new Checker(this.universe, {
+      keepsTime,
+      stormy: options.stormy,
+      lives: () => this.lives,
+      settingsOf: (agent) => (this.names.includes(agent) ? this.settingsOf(agent) : undefined)
+    })
     this.disk = new Disk(this.universe, new Chance(seed, "disk"), this.checker.durable)
+    this.disk.kept = (order) => this.checker.snapshots.kept(order)
     this.disk.committed = (number) => this.atCommit(number)
     this.files = new Files(this.universe)
     this.files.write(CONFIG, this.config())
@@ -142,15 +154,21 @@ export class World implements Outside {
     return ["a", "b", "c", "d"].slice(0, this.swarm.agents)
   }
 
+  /** What the file says of an agent. */
+  private settingsOf(agent: string): object {
+    const { aims, errands, ofAgent, settings } = this.swarm
+    const may = ["post", "report", ...(errands === undefined ? [] : ERRANDS.filter((name) => name !== "report"))]
+    const atGoals = aims === undefined ? {} : { mode: "inbox", worktree: aims.worktree, may }
+    return { ...settings, ...ofAgent[agent], ...atGoals }
+  }
+
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
-    const { aims, conversation, mailing, ofAgent, talk } = this.swarm
+    const { aims, conversation, errands, mailing, talk } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
-      may: talk === undefined ? [] : ["post"],
-      ...this.swarm.settings,
-      ...ofAgent[name],
-      ...(aims === undefined ? {} : { mode: "inbox", worktree: aims.worktree, may: ["post", "report"] }),
+      may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
+      ...this.settingsOf(name),
       ...settings
     })
     return JSON.stringify({
@@ -176,12 +194,14 @@ export class World implements Outside {
       fewer: 1,
       others: 2,
       gone: 0.3,
-      silent: this.swarm.talk === undefined ? 0 : 0.3
+      silent: this.swarm.talk === undefined ? 0 : 0.3,
+      more: this.swarm.edits
     })
     this.universe.note(`the file: ${what}`)
     if (what === "gone") return this.files.remove(CONFIG)
     if (what === "broken") return this.files.write(CONFIG, this.config().slice(0, people.below(200)))
     if (what === "silent") return this.files.write(CONFIG, this.config(this.names, {}, undefined))
+    if (what === "more") return this.files.write(CONFIG, this.config([...this.names, "d"]))
     if (what === "fewer") return this.files.write(CONFIG, this.config(["a"]))
     this.files.write(CONFIG, this.config(this.names, what === "others" ? { interruptGrace: "1s" } : {}))
   }
@@ -227,6 +247,7 @@ export class World implements Outside {
       checker.upAt = this.universe.now
       this.processes.voice = this.voiceOf(life, daemon)
       if (this.workshop !== undefined) this.workshop.work.tell = this.tellingOf(life, daemon)
+      this.processes.asks = this.asksOf(life, daemon)
       this.universe.note(`life ${number} is up`)
     }
     life.run(runDaemon(this, life, up), (exit) => {
@@ -264,6 +285,38 @@ export class World implements Outside {
       })
   }
 
+  /** What an agent asks for by its tools; a message that it sends is a message like a person's. */
+  private asksOf(life: Life, { client }: Up): Asks {
+    return (runId, errand) => {
+      const { checker } = this
+      const token = errand._tag === "message" || errand._tag === "spawn" ? this.token() : ""
+      const request = (): Effect.Effect<unknown, unknown> => {
+        switch (errand._tag) {
+          case "message":
+            checker.sending(token, errand.to)
+            return client.VoiceMessage({ runId, agent: errand.to, text: `[${token}] do it` })
+          case "spawn":
+            checker.sending(token, errand.name)
+            return client.VoiceSpawn({ runId, request: { name: errand.name, task: `[${token}] help` } })
+          case "report":
+            return client.VoiceReport({ runId, report: { status: errand.status, summary: "as it is", evidence: [] } })
+          case "ask":
+            return client.VoiceAsk({ runId, question: "what now?" })
+          case "inbox":
+            return client.VoiceInbox({ runId })
+        }
+      }
+      life.run(request(), (exit) => {
+        const isDone = Exit.isSuccess(exit)
+        this.universe.note(`errand ${runId} ${errand._tag} ${isDone ? "ok" : "refused"}`)
+        checker.sometimes(`errand ${errand._tag} ${isDone ? "carried out" : "refused"}`)
+        if (!isDone) return
+        checker.answered(`errand ${errand._tag}`, exit.value)
+        if (errand._tag === "message") checker.acked(token, (exit.value as { readonly eventId: number }).eventId)
+      })
+    }
+  }
+
   /** Whatever the reason: it is gone, and somebody starts the next one. */
   private end(life: Life): void {
     if (this.life !== life) return
@@ -272,6 +325,8 @@ export class World implements Outside {
     this.daemon = undefined
     this.processes.voice = undefined
     if (this.workshop !== undefined) this.workshop.work.tell = undefined
+    this.processes.asks = undefined
+    this.checker.readers.allLeave()
     this.checker.upAt = Infinity
     this.waiting.clear()
     this.starting.clear()
@@ -289,6 +344,7 @@ export class World implements Outside {
   private strike(fault: Fault, dice: Chance): void {
     this.universe.note(`fault ${fault}`)
     this.checker.sometimes(`fault: ${fault}`)
+    for (const { name } of this.waiting.values()) this.checker.sometimes(faultWhile(fault, name))
     const { life } = this
     switch (fault) {
       case "kill":
@@ -311,7 +367,8 @@ export class World implements Outside {
       }
       case "diskFull":
       case "diskIo":
-        this.disk.trouble(fault === "diskFull" ? "full" : "io", dice.skewed(10, 30_000))
+      case "diskLocked":
+        this.disk.worsen(DISK_STATES[fault], dice.skewed(10, 30_000))
         return
       case "diskSlow":
         this.disk.slowest = 3_000
@@ -386,18 +443,26 @@ export class World implements Outside {
     })
   }
 
+  meanwhile<A, E>(effect: Effect.Effect<A, E>, ended: () => void): void {
+    this.life?.run(effect, ended)
+  }
+
   /** One call of a command: noted, answered in this life or not at all. */
   private asking(life: Life, name: Command, agent: string, then: (ok: boolean) => void): Order["run"] {
     const { checker } = this
     return (effect, answered = () => {}) => {
       const id = ++this.busy
       this.universe.note(`asks ${id} ${name} ${agent}`)
-      this.waiting.set(id, `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms`)
+      this.waiting.set(id, { name, what: `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms` })
       if (!this.touch("rpc: asked")) return
+      this.meddle(id)
+      const asker = new Chance(this.options.seed, `asker ${id}`)
+      if (this.stormy && asker.is(this.swarm.leaves)) return this.asksInPassing(life, id, effect, asker)
       life.run(effect, (exit) => {
         if (!this.touch("rpc: before")) return
         this.waiting.delete(id)
-        const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit)
+        const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit).replaceAll(this.disk.folder, "/state")
+        if (Exit.isSuccess(exit)) checker.answered(name, exit.value)
         this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
         checker.sometimes(`${name} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
         if (Exit.isFailure(exit) && exit.cause.reasons.some(({ _tag }) => _tag === "Die"))
@@ -409,8 +474,31 @@ export class World implements Outside {
     }
   }
 
+  /** Who asks does not wait for the answer, and never learns what came of it. */
+  private asksInPassing(life: Life, id: number, effect: Effect.Effect<unknown, unknown>, dice: Chance): void {
+    const patience = Effect.andThen(Effect.sleep(dice.skewed(0.01, 2_000)), Effect.fail("gone"))
+    life.run(Effect.raceFirst(effect, patience), () => {
+      this.universe.note(`leaves ${id}`)
+      this.checker.sometimes("an asker goes away")
+      this.waiting.delete(id)
+    })
+  }
+
+  /** Whatever goes wrong at times goes wrong while somebody waits. */
+  private meddle(id: number): void {
+    const { every, meddles } = this.swarm
+    if (!this.stormy || meddles === 0) return
+    const dice = new Chance(this.options.seed, `meddling ${id}`)
+    const faults = FAULTS.filter((fault) => every[fault] > 0)
+    if (faults.length === 0 || !dice.is(meddles)) return
+    const name = `f${++this.faults}`
+    this.universe.later(dice.skewed(0.005, 50), () => {
+      if (this.stormy && !this.isLeftOut(name)) this.strike(dice.pick(faults), dice)
+    })
+  }
+
   /** Commands that have had no answer yet, of this life. */
-  private readonly waiting = new Map<number, string>()
+  private readonly waiting = new Map<number, { readonly name: Command; readonly what: string }>()
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting = new Map<string, number>()
   readonly starts = new Map<string, number>()
@@ -452,7 +540,7 @@ export class World implements Outside {
     // what was asked in the storm has had its time
     const isOpen = () => early.some(([id]) => this.waiting.has(id))
     if (!this.universe.until(() => !isOpen(), CALM)) {
-      for (const [id, what] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
+      for (const [id, { what }] of early) if (this.waiting.has(id)) this.checker.broken("a command is answered", what)
     }
   }
 

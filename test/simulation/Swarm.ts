@@ -7,7 +7,9 @@ import { Chance } from "./Chance.ts"
 import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
+import { LOG_COMMANDS } from "./people/OnLog.ts"
 import type { Order } from "./Universe.ts"
+import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
 import { ANSWERS, type Talk } from "./world/Speech.ts"
 import { type Aims, DEEDS, PLANS, REVIEWS } from "./world/Work.ts"
@@ -30,6 +32,12 @@ export interface Swarm {
   readonly stuck: number
   /** Mean time between two of these, ms; 0 for never. */
   readonly every: { readonly [name in Fault]: number }
+  /** The probability that something goes wrong while a command waits for its answer. */
+  readonly meddles: number
+  /** The probability that who asks does not wait for the answer. */
+  readonly leaves: number
+  /** How often an edit of the file adds an agent, beside the other edits. */
+  readonly edits: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
   readonly killAtCommit: number
   /** How often the mail server does what. */
@@ -44,15 +52,19 @@ export interface Swarm {
   readonly ofAgent: { readonly [agent: string]: object }
   /** Channels, and how agents talk in them; undefined in a world without any. */
   readonly talk: Talk | undefined
+  /** What agents ask agentd for by their tools. */
+  readonly errands: Manners | undefined
   /** What the file says of its channel. */
   readonly review: object
   /** How goals fare; undefined in a world without goals. */
   readonly aims: Aims | undefined
 }
 
-export const MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
+const FIRST_MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
+export const MOODS = [...FIRST_MOODS, "floods"] as const
 export type TurnMood = (typeof MOODS)[number]
-export const FAULTS = ["kill", "powerCut", "stop", "diskFull", "diskIo", "diskSlow", "clockJump"] as const
+const FIRST_FAULTS = ["kill", "powerCut", "stop", "diskFull", "diskIo", "diskSlow", "clockJump"] as const
+export const FAULTS = [...FIRST_FAULTS, "diskLocked"] as const
 export type Fault = (typeof FAULTS)[number]
 
 const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always: ReadonlyArray<A>, share: number) =>
@@ -61,6 +73,9 @@ const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always:
   ) as { readonly [name in A]: number }
 
 const NAMES = ["a", "b", "c"]
+
+/** What came later happens in later worlds only: those of older seeds stay what they were. */
+const LATER = 200
 
 /** With dice of its own: a world without channels is what it was before there were any. */
 const channelsOf = (
@@ -167,6 +182,33 @@ const budgetOf = (chance: Chance): object =>
     { wallTime: chance.pick(["5s", "2 minutes"]) }
   ])
 
+type Later = "edits" | "errands" | "leaves" | "meddles"
+
+const laterOf = (
+  seed: number
+): Pick<Swarm, Later> & {
+  readonly asked: Partial<Swarm["commands"]>
+  readonly diskLocked: number
+  readonly floods: number
+} => {
+  if (seed <= LATER) return { asked: {}, edits: 0, errands: undefined, leaves: 0, meddles: 0, diskLocked: 0, floods: 0 }
+  const chance = new Chance(seed, "later")
+  return {
+    asked: {
+      ...(chance.is(0.4) ? { close: 4, begin: 0.3, archive: 0.3, conversations: 0.1 } : {}),
+      ...(chance.is(0.4) ? some(chance, LOG_COMMANDS, ["log", "follow"], 0.5) : {})
+    },
+    meddles: chance.is(0.3) ? 0.05 : 0,
+    errands: chance.is(0.4)
+      ? { share: chance.skewed(0.05, 0.4), often: some(chance, ERRANDS, ["message"], 0.6) }
+      : undefined,
+    leaves: chance.is(0.3) ? 0.1 : 0,
+    edits: chance.is(0.5) ? 1 : 0,
+    diskLocked: chance.is(0.3) ? chance.skewed(5_000, 1_800_000) : 0,
+    floods: chance.is(0.3) ? chance.skewed(0.05, 0.5) : 0
+  }
+}
+
 /** Who is always removed, skipped and put last says nothing. */
 const rarely = (share: number) =>
   Object.fromEntries(CHANNEL_COMMANDS.filter((name) => !/Post|Show|New/.test(name)).map((name) => [name, share]))
@@ -177,6 +219,8 @@ const RARE: { readonly [name in Command]?: number } = {
   why: 0.1,
   close: 0.05,
   edit: 0.3,
+  log: 0.1,
+  follow: 0.02,
   spawn: 0.3,
   ...rarely(0.2)
 }
@@ -184,15 +228,17 @@ const RARE: { readonly [name in Command]?: number } = {
 export const swarmOf = (seed: number): Swarm => {
   const chance = new Chance(seed, "swarm")
   const every = Object.fromEntries(
-    FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
-  ) as Swarm["every"]
+    FIRST_FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
+  ) as { readonly [name in (typeof FIRST_FAULTS)[number]]: number }
   const maybe = (most: number) => (chance.is(0.4) ? chance.skewed(0.01, most) : 0)
+  const later = laterOf(seed)
   const { asked: ofChannels, review, share, talk } = channelsOf(seed)
   const ofGoals = goalsOf(seed)
   const elsewhere = some(chance, EVERYWHERE, ["send"], 0.5)
   const asked: Partial<Swarm["commands"]> = {
     ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share * ofGoals.share])),
     ...ofChannels,
+    ...later.asked,
     ...ofGoals.asked
   }
   return {
@@ -204,13 +250,16 @@ export const swarmOf = (seed: number): Swarm => {
     commands: Object.fromEntries(
       COMMANDS.map((name) => [name, (asked[name] ?? 0) * (RARE[name] ?? 1)])
     ) as Swarm["commands"],
-    turns: some(chance, MOODS, ["answers"], 0.4),
+    turns: { ...some(chance, FIRST_MOODS, ["answers"], 0.4), floods: later.floods },
     failsStart: maybe(0.5),
     diesEarly: maybe(0.5),
     lies: maybe(0.3),
     deaf: maybe(0.8),
     stuck: maybe(0.8),
-    every,
+    every: { ...every, diskLocked: later.diskLocked },
+    meddles: later.meddles,
+    leaves: later.leaves,
+    edits: later.edits,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),
     runsTools: chance.is(0.3),
@@ -241,6 +290,7 @@ export const swarmOf = (seed: number): Swarm => {
       ...(chance.is(0.2) ? { b: { parent: "a" } } : {})
     },
     talk,
+    errands: later.errands,
     review,
     aims: ofGoals.aims,
     conversation: {

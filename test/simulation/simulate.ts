@@ -137,6 +137,9 @@ class Sum {
       console.log(
         `coverage ${name}: ${reached} of ${all}${missing.length === 0 ? "" : `; never: ${missing.join(", ")}`}`
       )
+    const { all, missing } = Coverage.faultsAtCommands(this.reached)
+    console.log(`coverage faults while a command is open: ${all - missing.length} of ${all}`)
+    for (const one of missing) console.log(`  never: ${one}`)
   }
 }
 

@@ -6,15 +6,16 @@ import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { Letter } from "../world/Mail.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
-interface Trouble {
-  readonly eventId: number
-  readonly stream: string
-  readonly actor: string
-}
-
 interface Queued {
   readonly batch: string
-  readonly alert: { readonly stream: string; readonly actor: string; readonly cause: number }
+  readonly trouble: string
+  /** So many equal ones. */
+  readonly count: number
+}
+
+interface Announced {
+  readonly batch: string
+  readonly alert: { readonly kind: string; readonly stream: string; readonly actor: string; readonly count: number }
 }
 
 interface Mailed {
@@ -22,10 +23,15 @@ interface Mailed {
   readonly messageId: string
 }
 
+/** The kinds of alerts that are counted. */
+const TOLD = ["agent.asked", "agent.stopped", "session.suspended", "plan.blocked", "plan.stopped"]
+
 export class Alerts implements Check {
   private readonly verdicts: Verdicts
-  private readonly troubles: Array<Trouble> = []
+  /** How often each trouble came up. */
+  private readonly troubles = new Map<string, number>()
   private readonly queued: Array<Queued> = []
+  private readonly batches = new Set<string>()
   /** Those that were mailed, or given up. */
   private readonly settled = new Set<Queued>()
   private readonly letters = new Set<string>()
@@ -35,13 +41,13 @@ export class Alerts implements Check {
     this.verdicts = verdicts
   }
 
-  rune({ actor, eventId, kind, payload, stream, to }: Rune): void {
-    const isFatal = kind === "worker.moved" && to === "Stopped" && payload["fatal"] != null
+  rune({ actor, eventId, from, kind, payload, stream, to }: Rune): void {
+    const isFatal = kind === "worker.moved" && to === "Stopped" && from !== "Stopped" && payload["fatal"] != null
     const event = payload["event"] as { readonly _tag?: string; readonly by?: string } | undefined
-    const isStopped = kind === "plan.stopped" && !(event?._tag === "user_cancel" && event.by !== "agentd")
-    if (isFatal || isStopped || kind === "session.suspended" || kind === "plan.blocked")
-      this.troubles.push({ eventId, stream, actor })
-    if (kind === "alert.queued") this.queued.push(payload as unknown as Queued)
+    const isEnded = kind === "plan.stopped" && !(event?._tag === "user_cancel" && event.by !== "agentd")
+    const isTrouble = kind === "session.suspended" || kind === "agent.asked" || kind === "plan.blocked"
+    if (isFatal || isEnded || isTrouble) this.happened(nameOf(stream, actor, kind))
+    if (kind === "alert.queued") this.queue(payload as unknown as Announced)
     if (kind !== "alert.sent" && kind !== "alert.failed") return
     const { batch, messageId } = payload as unknown as Mailed
     const before = this.ids.get(batch) ?? messageId
@@ -53,24 +59,33 @@ export class Alerts implements Check {
     for (const queued of this.queued) if (queued.batch === batch) this.settled.add(queued)
   }
 
+  private happened(trouble: string): void {
+    this.troubles.set(trouble, (this.troubles.get(trouble) ?? 0) + 1)
+  }
+
+  private queue({ alert: { actor, count, kind, stream }, batch }: Announced): void {
+    this.batches.add(batch)
+    if (!TOLD.includes(kind)) return
+    const trouble = nameOf(stream, actor, kind === "agent.stopped" ? "worker.moved" : kind)
+    this.queued.push({ batch, trouble, count })
+    const [queued, happened] = [sumOf(this.queued, trouble), this.troubles.get(trouble) ?? 0]
+    if (queued > happened)
+      this.verdicts.broken("a trouble is queued once", `${trouble}: ${queued} alerts of ${happened} troubles`)
+  }
+
   mailed({ messageId, subject }: Letter): void {
+    // a test mail, which somebody asked for
+    if (messageId === "") return
     this.letters.add(messageId)
-    const batches = new Set(this.queued.map(({ batch }) => batch))
-    if (this.letters.size > batches.size)
+    if (this.letters.size > this.batches.size)
       this.verdicts.broken("no mail comes without an alert", `${messageId}: ${subject}`)
   }
 
-  /** Troubles that nobody was mailed of. */
-  private get untold(): ReadonlyArray<Trouble> {
-    return this.troubles.filter(
-      ({ actor, eventId, stream }) =>
-        !this.queued.some(
-          (one) =>
-            one.alert.stream === stream &&
-            one.alert.actor === actor &&
-            one.alert.cause >= eventId &&
-            this.settled.has(one)
-        )
+  /** Troubles that nobody was mailed of, each as often as it came up. */
+  private get untold(): ReadonlyArray<string> {
+    const settled = this.queued.filter((one) => this.settled.has(one))
+    return [...this.troubles].flatMap(([trouble, times]) =>
+      sumOf(settled, trouble) < times ? [`${trouble}: ${sumOf(settled, trouble)} of ${times}`] : []
     )
   }
 
@@ -79,7 +94,11 @@ export class Alerts implements Check {
   }
 
   atRest(): void {
-    for (const { actor, eventId } of this.untold)
-      this.verdicts.broken("a person is mailed of what stopped for good", `${actor}, rune ${eventId}`)
+    for (const trouble of this.untold) this.verdicts.broken("a person is mailed of what stopped for good", trouble)
   }
 }
+
+const nameOf = (stream: string, actor: string, kind: string): string => `${stream} ${actor} ${kind}`
+
+const sumOf = (queued: ReadonlyArray<Queued>, trouble: string): number =>
+  queued.reduce((sum, one) => (one.trouble === trouble ? sum + one.count : sum), 0)

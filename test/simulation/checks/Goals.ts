@@ -58,6 +58,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
   private readonly bad = new Set<string>()
   /** Tasks whose agents have said that they are done, by the rune that says so. */
   private readonly done = new Map<string, number>()
+  /** By goal, task and agent. */
   private readonly commits = new Map<string, Array<string>>()
   private readonly folders = new Map<string, Set<AgentProcess>>()
 
@@ -136,9 +137,9 @@ export class Goals implements Check, GitWitness, WorkWitness {
     )
     const [goal] = met
     if (goal === undefined || met.length > 1 || results.some(({ outcome }) => outcome === "conflict")) return
-    for (const { id, state } of goal.tasks.values()) {
+    for (const { agent, id, state } of goal.tasks.values()) {
       if (state !== "completed") continue
-      for (const commit of this.commits.get(`${goal.word} ${id}`) ?? [])
+      for (const commit of this.commits.get(`${goal.word} ${id} ${agent}`) ?? [])
         if (this.git?.isAncestor(commit, tip) === false)
           this.verdicts.broken("a merged goal is merged as a whole", `${goal.word} ${id}: ${commit.slice(0, 12)}`)
     }
@@ -230,7 +231,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
     const head = (evidence?.["head"] ?? null) as string | null
     if (head !== null && !git.commits.has(head))
       this.verdicts.broken("what is shown of a task is so", `${said}: ${head}`)
-    for (const commit of this.commits.get(`${goal.word} ${task.id}`) ?? [])
+    for (const commit of this.commits.get(`${goal.word} ${task.id} ${task.agent}`) ?? [])
       if (head === null || !git.isAncestor(commit, head))
         this.verdicts.broken(
           "what is shown of a task is so",
@@ -273,8 +274,8 @@ export class Goals implements Check, GitWitness, WorkWitness {
     if (of === undefined) this.verdicts.broken("a task that is worked on is in the log", `${goal} ${task} by ${agent}`)
   }
 
-  readonly committed = (goal: string, task: string, _: Beginning, commit: string): void => {
-    const name = `${goal} ${task}`
+  readonly committed = (goal: string, task: string, { agent }: Beginning, commit: string): void => {
+    const name = `${goal} ${task} ${agent}`
     this.commits.set(name, [...(this.commits.get(name) ?? []), commit])
   }
 

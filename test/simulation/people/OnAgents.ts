@@ -55,7 +55,10 @@ export const onAgents = {
       if (Exit.isSuccess(exit)) world.checker.sometimes(`${agent} has a sub-agent`)
     })
   },
-  why: (order) => order.run(order.client.Why(named(order))),
+  why: (order) =>
+    order.run(order.client.Why(named(order)), (exit) => {
+      if (Exit.isSuccess(exit)) order.world.checker.explained(exit.value)
+    }),
   approve: ({ client, people, run }) =>
     run(
       Effect.flatMap(client.Calls(), (calls) =>

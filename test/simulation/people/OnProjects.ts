@@ -1,5 +1,5 @@
 /** OnProjects: what people ask of a project, its conversation and the daemon as a whole. */
-import { Exit, Stream } from "effect"
+import { Effect, Exit, Stream } from "effect"
 import { caller, CONFIG } from "../Daemon.ts"
 import type { Orders } from "./Order.ts"
 
@@ -24,4 +24,16 @@ export const onProjects = {
     run(client.Agents(), (exit) => {
       if (Exit.isSuccess(exit)) world.checker.shown(exit.value, false)
     })
+} satisfies Orders
+
+/** Came later: worlds of older seeds are without. */
+export const onArchives = {
+  archive: ({ client, people, run }) =>
+    run(
+      Effect.flatMap(client.Conversations(), (all) => {
+        const over = all.filter(({ state }) => state === "closed" || state === "archived")
+        return over.length === 0 ? Effect.void : client.Archive({ name: people.pick(over).conversation, caller })
+      })
+    ),
+  conversations: ({ client, run }) => run(client.Conversations())
 } satisfies Orders

@@ -20,6 +20,8 @@ export interface Outside {
   readonly workshop: Workshop | undefined
   /** Somebody changes the project's file. */
   edit(people: Chance): void
+  /** Asks the daemon for what goes on as long as it lives; told where it ends before. */
+  meanwhile<A, E>(effect: Effect.Effect<A, E>, ended: () => void): void
   /** The next word that a message is known by. */
   token(): string
 }

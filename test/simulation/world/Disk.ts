@@ -16,6 +16,7 @@ import type { Row } from "../../../src/event-log/Ring.ts"
 import type { Order } from "../../../src/event-log/LogStore.ts"
 import type { InlineDisk } from "../../../src/event-log/SqliteLog.ts"
 import type { StoreOptions } from "../../../src/event-log/SqliteStore.ts"
+import type { SnapshotOrder } from "../../../src/event-log/Snapshot.ts"
 import * as Scratch from "../../support/Scratch.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import type { Chance } from "../Chance.ts"
@@ -82,6 +83,7 @@ class Store extends LogStore {
     const name = ({ Snapshot: "snapshot", Position: "position", Erase: "erasure" } as const)[order._tag]
     if (!touch(`${name}: before`)) return
     super.carryOut(order)
+    if (order._tag === "Snapshot") this.disk.kept(order.order)
     touch(`${name}: after`)
   }
 
@@ -123,6 +125,8 @@ export class Disk {
   ghosts = 0
   /** Told of each commit before the daemon is. */
   committed: (number: number) => void = () => {}
+  /** Told of each snapshot. */
+  kept: (order: SnapshotOrder) => void = () => {}
   touch: Touch = untouched
   /** A group whose commit failed, and that may be on the disk nevertheless. */
   private ghost: Appends | undefined = undefined
@@ -142,7 +146,7 @@ export class Disk {
   }
 
   /** For so long, or until another trouble is over. */
-  trouble(state: DiskState, ms: number): void {
+  worsen(state: DiskState, ms: number): void {
     this.state = state
     const mine = ++this.troubles
     this.universe.later(ms, () => {
@@ -150,11 +154,16 @@ export class Disk {
     })
   }
 
+  get trouble(): Exclude<DiskState, "well"> | undefined {
+    return this.state === "well" ? undefined : this.state
+  }
+
   refuses(appends: Appends): Exclude<DiskState, "well"> | undefined {
-    if (this.state === "well") return undefined
+    const { trouble } = this
+    if (trouble === undefined) return undefined
     this.refusing ??= this.universe.now
-    if (this.state === "io" && this.chance.is(0.5)) this.ghost = appends
-    return this.state
+    if (trouble === "io" && this.chance.is(0.5)) this.ghost = appends
+    return trouble
   }
 
   written(appends: Appends): void {

@@ -3,6 +3,7 @@
  * its watchers; what the daemon does not use is not there, and says so.
  */
 import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
+import { type ArchiveFile, ArchiveIo } from "../../../src/event-log/ArchiveFile.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import type { Life, Universe } from "../Universe.ts"
 
@@ -36,6 +37,35 @@ export class Files {
 
   constructor(universe: Universe) {
     this.universe = universe
+  }
+
+  /** Of the log, on the disk that it lies on: a file in two steps, refused as that disk refuses groups. */
+  archives(refused: () => string | undefined): ArchiveFile {
+    const change = (run: () => void) =>
+      Effect.suspend(() => {
+        const trouble = refused()
+        return trouble === undefined
+          ? this.change(run)
+          : Effect.fail(new ArchiveIo({ message: `the disk is ${trouble}` }))
+      })
+    return {
+      write: (path, lines) =>
+        Effect.gen({ self: this }, function* () {
+          const text = (yield* Stream.runCollect(lines)).map((line) => `${line}\n`).join("")
+          yield* change(() => this.write(`${path}.part`, text))
+          yield* change(() => {
+            this.remove(`${path}.part`)
+            this.write(path, text)
+          })
+        }),
+      read: (path) =>
+        Effect.sync(() => {
+          const bytes = this.entries.get(path)?.bytes
+          if (bytes === undefined) return undefined
+          const lines = new TextDecoder().decode(bytes).split("\n").slice(0, -1)
+          return { bytes: bytes.length, lines: Stream.fromIterable(lines) }
+        })
+    }
   }
 
   /** A change of the daemon's. */

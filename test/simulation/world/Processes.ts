@@ -13,6 +13,7 @@ import { type Touch, untouched } from "../Boundaries.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import type { Life, Universe } from "../Universe.ts"
+import { type Asks, Errands } from "./Errands.ts"
 import { Speech, type Voice } from "./Speech.ts"
 import type { Work } from "./Work.ts"
 
@@ -55,6 +56,7 @@ export class AgentProcess {
   private readonly speech: Speech
   /** What the turn comes to, where it is of a goal. */
   private result: () => string | undefined = () => undefined
+  private readonly errands: Errands
 
   constructor(world: Processes, { agent, cwd, runId }: RunSpec, pid: number, chance: Chance) {
     const { swarm } = world
@@ -65,6 +67,7 @@ export class AgentProcess {
     this.runId = runId
     this.pid = pid
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
+    this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
     this.liar = world.unruly && chance.is(swarm.lies)
@@ -138,6 +141,7 @@ export class AgentProcess {
         this.world.unruly,
         meanwhile
       ) ?? (() => undefined)
+    if (this.world.unruly) this.errands.begin(this.world.asks, ["a", "b", "c", "helper"], meanwhile)
     const mood = this.world.unruly ? this.chance.weighed(this.world.swarm.turns) : "answers"
     this.play(mood, turnId)
   }
@@ -167,6 +171,14 @@ export class AgentProcess {
             })
           )
         return beat(beats)
+      }
+      case "floods": {
+        for (let left = 200 + chance.below(2_000); left > 0; left--) this.speak()
+        return this.later(
+          1,
+          2_000,
+          mine(() => this.complete())
+        )
       }
       case "tools":
       case "asks":
@@ -284,6 +296,8 @@ export class Processes {
   voice: Voice | undefined = undefined
   /** What they do of goals, where there are some. */
   work: Work | undefined = undefined
+  /** And ask for other things. */
+  asks: Asks | undefined = undefined
   readonly living = new Set<AgentProcess>()
   /** While faults happen; afterwards all of them do as they are told. */
   unruly = true

@@ -1,0 +1,58 @@
+/** Admission: calls under way are bounded; one that was begun is carried out, whoever waits for it. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Admission, layer } from "../../src/rpc/Admission.ts"
+import { Limits } from "../../src/rpc/Procedure.ts"
+
+describe("a call", () => {
+  it.effect("is carried out though its asker goes away, and holds its place until then", () =>
+    Effect.gen(function* () {
+      const admit = yield* Admission
+      const [begun, door, done] = [
+        yield* Deferred.make<void>(),
+        yield* Deferred.make<void>(),
+        yield* Deferred.make<string>()
+      ]
+      const work = Effect.gen(function* () {
+        yield* Deferred.succeed(begun, undefined)
+        yield* Deferred.await(door)
+        yield* Deferred.succeed(done, "carried out")
+      })
+      const asker = yield* Effect.forkChild(admit.call(work))
+      yield* Deferred.await(begun)
+      yield* Fiber.interrupt(asker)
+      const others = yield* Effect.forEach(Array.from({ length: Limits.calls - 1 }), () =>
+        Effect.forkChild(admit.call(Effect.never))
+      )
+      yield* Effect.yieldNow
+      const refused = yield* Effect.flip(admit.call(Effect.void))
+      assert.strictEqual(refused._tag, "CommandRefused")
+      yield* Deferred.succeed(door, undefined)
+      assert.strictEqual(yield* Deferred.await(done), "carried out")
+      yield* Effect.yieldNow
+      yield* admit.call(Effect.void)
+      yield* Fiber.interruptAll(others)
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("answers, fails and dies as what it carries out does", () =>
+    Effect.gen(function* () {
+      const admit = yield* Admission
+      assert.strictEqual(yield* admit.call(Effect.succeed(7)), 7)
+      assert.strictEqual(yield* Effect.flip(admit.call(Effect.fail("no"))), "no")
+      const died = yield* Effect.exit(admit.call(Effect.die("a bug")))
+      assert.isTrue(Exit.isFailure(died) && died.cause.reasons[0]?._tag === "Die")
+    }).pipe(Effect.provide(layer))
+  )
+
+  it.effect("ends with the daemon", () =>
+    Effect.gen(function* () {
+      const scope = yield* Scope.make()
+      const admit = yield* Effect.provide(Admission, yield* Layer.buildWithScope(layer, scope))
+      const asker = yield* Effect.forkChild(admit.call(Effect.never))
+      yield* Effect.yieldNow
+      yield* Scope.close(scope, Exit.void)
+      assert.isTrue(Exit.isFailure(yield* Fiber.await(asker)))
+    })
+  )
+})

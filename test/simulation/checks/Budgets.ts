@@ -1,0 +1,64 @@
+/**
+ * Budgets: an agent that has spent what its file allows begins no further turn, until somebody
+ * starts it anew. What it spent is what the log says.
+ */
+import { Duration, Schema } from "effect"
+import { Span } from "../../../src/config/Span.ts"
+import type { Rune } from "../../../src/event-log/Rune.ts"
+import type { Check, Verdicts } from "./Check.ts"
+
+/** As the project's file has it. */
+export interface Budget {
+  readonly tokens?: number
+  readonly toolCalls?: number
+  readonly wallTime?: string
+}
+
+interface Spent {
+  tokens: number
+  toolCalls: number
+  wallTime: number
+}
+
+export class Budgets implements Check {
+  private readonly verdicts: Verdicts
+  private readonly budgetOf: (agent: string) => Budget | undefined
+  private readonly spent = new Map<string, Spent>()
+
+  /** `budgetOf`: undefined where the file says nothing. */
+  constructor(verdicts: Verdicts, budgetOf: (agent: string) => Budget | undefined) {
+    this.verdicts = verdicts
+    this.budgetOf = budgetOf
+  }
+
+  rune({ actor, eventId, kind, payload, stream }: Rune): void {
+    const agent = actor.slice(actor.indexOf("/") + 1)
+    const key = `${stream} ${agent}`
+    if (kind === "agent.spawning") this.spent.delete(key)
+    if (kind === "agent.usage") this.used(key, payload)
+    if (kind !== "turn.started") return
+    const over = this.exhausted(agent, this.spent.get(key))
+    if (over !== undefined)
+      this.verdicts.broken("who has spent its budget begins nothing", `${agent}: ${over}, rune ${eventId}`)
+  }
+
+  private used(key: string, payload: Rune["payload"]): void {
+    const { tokens, tool_calls, wall_time } = payload as { readonly [field: string]: number }
+    const spent = this.spent.get(key) ?? { tokens: 0, toolCalls: 0, wallTime: 0 }
+    this.spent.set(key, {
+      tokens: spent.tokens + tokens!,
+      toolCalls: spent.toolCalls + tool_calls!,
+      wallTime: spent.wallTime + wall_time!
+    })
+  }
+
+  private exhausted(agent: string, spent: Spent | undefined): string | undefined {
+    const budget = this.budgetOf(agent)
+    if (budget === undefined || spent === undefined) return undefined
+    const { tokens = Infinity, toolCalls = Infinity, wallTime } = budget
+    if (spent.tokens >= tokens) return `${spent.tokens} of ${tokens} tokens`
+    if (spent.toolCalls >= toolCalls) return `${spent.toolCalls} of ${toolCalls} tool calls`
+    const most = wallTime === undefined ? Infinity : Duration.toMillis(Schema.decodeSync(Span)(wallTime))
+    return spent.wallTime >= most ? `${spent.wallTime} of ${most} ms` : undefined
+  }
+}

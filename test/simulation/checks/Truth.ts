@@ -1,0 +1,57 @@
+/**
+ * Truth: what `why` tells rests on runes that are there, in their order, and names processes that
+ * were there; an agent that is said to rest has none.
+ */
+import type { WhyReply } from "../../../src/rpc/Protocol.ts"
+import type { AgentInfo } from "../../../src/domain/Messages.ts"
+import type { AgentProcess } from "../world/Processes.ts"
+import type { Check, Verdicts } from "./Check.ts"
+import type { Chronicle } from "./Chronicle.ts"
+
+const PROMISE = "what agentd says is true"
+
+/** States in which no process of the agent is there. */
+const RESTING: ReadonlyArray<string> = ["CoolingDown", "Initializing", "SessionComplete", "Stopped"]
+
+export class Truth implements Check {
+  private readonly verdicts: Verdicts
+  private readonly log: Chronicle
+  private readonly pids = new Map<string, Set<string>>()
+
+  constructor(verdicts: Verdicts, log: Chronicle) {
+    this.verdicts = verdicts
+    this.log = log
+  }
+
+  spawned({ agent, pid }: AgentProcess): void {
+    this.pids.set(agent, (this.pids.get(agent) ?? new Set()).add(String(pid)))
+  }
+
+  why({ agent: row, lines }: WhyReply): void {
+    let before = 0
+    for (const { eventId, text } of lines) {
+      const untrue = (what: string) =>
+        this.verdicts.broken(PROMISE, `why ${row.agent}: "${text.slice(0, 80)}" (rune ${eventId}): ${what}`)
+      if (eventId === 0) continue
+      const rune = this.log.at(eventId)
+      if (rune === undefined) untrue("there is no such rune")
+      else if (rune.stream !== row.conversation) untrue(`the rune is of ${rune.stream}`)
+      // what is so now may rest on an older rune, of the conversation
+      else if (rune.actor.endsWith(`/${row.agent}`)) {
+        if (eventId < before && eventId !== row.restsOn) untrue(`it comes after rune ${before}`)
+        before = eventId
+      }
+      const pid = /\(pid (\d+)\)/.exec(text)?.[1]
+      if (pid !== undefined && this.pids.get(row.agent)?.has(pid) !== true) untrue("it had no such process")
+      const by = /^stopped by (\w+)/.exec(text)?.[1]
+      if (by !== undefined && (rune?.payload["event"] as { readonly by?: string })?.by !== by) untrue("it was not")
+    }
+  }
+
+  /** Nothing moves. */
+  isQuiet(rows: ReadonlyArray<AgentInfo>, isLiving: (agent: string) => boolean): void {
+    for (const { agent, state } of rows)
+      if (RESTING.includes(state) && isLiving(agent))
+        this.verdicts.broken(PROMISE, `${agent} is said to be ${state}, and a process of it lives`)
+  }
+}
