@@ -22,6 +22,7 @@ import { Bus } from "./Bus.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
+import * as Inbox from "./Inbox.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
 
@@ -181,6 +182,9 @@ export class AgentRegistry {
     if (member === undefined) return
     yield* this.family.endChildren(agent, Infinity)
     yield* member.tree.stop(this.theFile, "no longer in the config")
+    // their sender gives them to another agent: they are not worked on when this one comes back
+    for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
+      if (alone === true) yield* member.tree.withdraw(messageId)
     yield* this.release(agent, member)
     yield* this.clear(agent, member.tree.config())
   })

@@ -15,7 +15,7 @@ import type { Report } from "../domain/Messages.ts"
 import { readWork } from "../domain/WorkKinds.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import { sendable } from "./Answer.ts"
-import { type GoalActor, RESTS } from "./GoalActor.ts"
+import { type GoalActor, RESTS, takeBack } from "./GoalActor.ts"
 import { cut, tail } from "./Excerpt.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node } from "./Plan.ts"
@@ -58,14 +58,21 @@ const headOf = Effect.fnUntraced(function* (member: Pick<Member, "branch" | "cwd
   })
 })
 
+/** The message of a task's n-th try. */
+const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
+
 export class TaskRunner {
   private readonly goal: GoalActor
   /** Messages that this daemon posted: reports on them were heard. */
   private readonly posted = new Set<string>()
   /** Messages of tries that were interrupted for taking too long. */
   private readonly interrupted = new Set<string>()
+  /** Messages that a turn carried at the last look: the others cannot take too long. */
+  private readonly carried = new Set<string>()
   /** Messages whose agents are offline, and since when. */
   private readonly away = new Map<string, number>()
+  /** The agents at the last look. */
+  private known: ReadonlySet<string> = new Set()
   /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -83,6 +90,7 @@ export class TaskRunner {
     return Effect.gen({ self: this }, function* () {
       yield* goal.around.agents.recovered
       for (;;) {
+        yield* this.reclaim
         for (const node of goal.state.plan.inFlight) yield* this.look(node)
         const wait = yield* this.assign
         if (wait === undefined) return
@@ -91,6 +99,36 @@ export class TaskRunner {
     })
   }
 
+  /**
+   * Takes former tries back from agents that have come since the last look: one that was no agent
+   * of the project when its try was given up still has it in its inbox.
+   */
+  private get reclaim() {
+    return Effect.gen({ self: this }, function* () {
+      const { goalId, members, state } = this.goal
+      const present = (yield* members).map(({ agent }) => agent)
+      const come = present.filter((agent) => !this.known.has(agent))
+      this.known = new Set(present)
+      if (come.length === 0) return
+      const { inFlight, nodes } = state.plan
+      const flies = new Set(inFlight.map(({ index }) => index))
+      for (const { attempts, index, task } of nodes.filter((node) => node.attempts > 0)) {
+        const over = flies.has(index) ? attempts - 1 : attempts
+        for (let n = 1; n <= over; n++) for (const agent of come) yield* this.takeBack(agent, tryOf(goalId, task.id, n))
+      }
+    })
+  }
+
+  private readonly takeBack = Effect.fnUntraced(
+    { self: this },
+    function* (this: TaskRunner, agent: string, id: string) {
+      const { agents } = this.goal.around
+      const fate: Fate = yield* quietly(agents.fate(this.to(agent), id), { _tag: "Unknown" })
+      if (fate._tag === "Waiting" || fate._tag === "Carried")
+        yield* takeBack(agents, this.to(agent), id, this.goal.goalId)
+    }
+  )
+
   /** Looks at a task that was given out, and moves it on. */
   private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agents } = this.goal.around
@@ -98,6 +136,7 @@ export class TaskRunner {
     const messageId = node.messageId!
     const away = this.away.get(messageId)
     this.away.delete(messageId)
+    this.carried.delete(messageId)
     const fate: Fate | undefined = yield* Effect.orElseSucceed(agents.fate(this.to(agent), messageId), () => undefined)
     // asked after its fate: an agent whose turn has begun has a place by then
     const member = (yield* this.goal.members).find((one) => one.agent === agent)
@@ -110,6 +149,7 @@ export class TaskRunner {
       case "Waiting":
         return yield* this.recall(node, member, away)
       case "Carried":
+        this.carried.add(messageId)
         if (node.state === "assigned") {
           const base = node.base ?? (yield* headOf(member))
           yield* this.goal.moveIfStill({ _tag: "task_started", taskId: node.task.id, base })
@@ -256,7 +296,7 @@ export class TaskRunner {
         if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
-        const messageId = `plan/${goal.goalId}/${node.task.id}/${node.attempts + 1}`
+        const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
         const base = yield* headOf(member)
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
         yield* this.post(goal.state.plan.find(node.task.id)!)
@@ -284,7 +324,8 @@ export class TaskRunner {
         case "Wait": {
           goal.detail = goal.around.takesWork() ? decision.reason : RESTS
           const deadlines = goal.state.plan.inFlight
-            .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
+            .filter(({ messageId, state }) => state === "running" && this.carried.has(messageId!))
+            .filter(({ messageId }) => !this.interrupted.has(messageId!))
             .map((node) => this.deadline(node))
           const returns = [...this.away.values()].map((since) => since + GRACE)
           return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now
