@@ -116,7 +116,7 @@ export class Checker implements Witness {
       keepsTime,
       isStopped: (agent) => this.stopped.has(agent)
     })
-    this.goals = new Goals(this.verdicts, () => this.head)
+    this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
     this.snapshots = new Snapshots(this.verdicts)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)

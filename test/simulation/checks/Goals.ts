@@ -5,7 +5,11 @@
  * is what the log and the repository say.
  */
 import type { GoalInfo, GoalPage, MergeReply, TaskState } from "../../../src/domain/GoalMessages.ts"
+import type { Tagged } from "../../../src/event-actor/StateMachine.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
+import { Autonomy } from "../../../src/goals/GoalMachine.ts"
+import { type Stand, table } from "../../../src/goals/GoalState.ts"
+import { taken } from "../../support/Cells.ts"
 import type { Git, GitWitness } from "../world/Git.ts"
 import type { AgentProcess } from "../world/Processes.ts"
 import type { Beginning, WorkWitness } from "../world/Work.ts"
@@ -29,6 +33,8 @@ interface Goal {
   state: string
   /** After each of its runes, by their ids. */
   readonly at: Map<number, string>
+  /** By its table. */
+  stand: Stand
   /** What the daemon last said of it. */
   detail: string
 }
@@ -48,6 +54,8 @@ export class Goals implements Check, GitWitness, WorkWitness {
   workshop: Workshop | undefined = undefined
   private readonly verdicts: Verdicts
   private readonly head: () => number
+  /** Those of the goal's table that were come to. */
+  private readonly cells: Set<string>
   private readonly goals = new Map<string, Goal>()
   private readonly sealed = new Set<string>()
   private readonly words = new Set<string>()
@@ -62,8 +70,9 @@ export class Goals implements Check, GitWitness, WorkWitness {
   private readonly commits = new Map<string, Array<string>>()
   private readonly folders = new Map<string, Set<AgentProcess>>()
 
-  constructor(verdicts: Verdicts, head: () => number) {
+  constructor(verdicts: Verdicts, head: () => number, cells: Set<string>) {
     this.verdicts = verdicts
+    this.cells = cells
     this.head = head
   }
 
@@ -163,6 +172,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
     if (goal === undefined) return this.verdicts.broken("a goal's runes begin with it", `${key} ${kind} ${eventId}`)
     if (FINAL.includes(goal.state)) this.verdicts.broken("what has ended does not go on", `${key} ${kind} ${eventId}`)
     if (this.sealed.has(stream)) this.verdicts.broken("what has ended does not go on", `${key} ${kind} ${eventId}`)
+    this.legal(goal, rune, event)
     this.moved(goal, event, eventId)
     goal.state = rune.to ?? goal.state
     goal.at.set(eventId, goal.state)
@@ -176,7 +186,29 @@ export class Goals implements Check, GitWitness, WorkWitness {
     const goalId = key.slice(stream.length + 1)
     if (this.goals.has(key)) this.verdicts.broken("a goal's name is its own", key)
     this.words.add(word)
-    this.goals.set(key, { stream, goalId, word, tasks: new Map(), state: "[*]", at: new Map(), detail: "" })
+    this.goals.set(key, {
+      stream,
+      goalId,
+      word,
+      tasks: new Map(),
+      state: "[*]",
+      at: new Map(),
+      stand: table.initial,
+      detail: ""
+    })
+  }
+
+  /** The rune is a move of the goal's table, and says what the table says. */
+  private legal(goal: Goal, rune: Rune, event: Json): void {
+    const { data, state } = goal.stand
+    const [cell] = taken(Autonomy, state, data, event as Tagged)
+    if (cell === undefined || rune.from !== state || rune.to !== cell.to || rune.kind !== cell.kind)
+      return this.verdicts.broken(
+        "a rune is a legal move",
+        `${goal.goalId}: ${rune.eventId} ${rune.kind} from ${state}`
+      )
+    this.cells.add(cell.cell)
+    goal.stand = table.apply(goal.stand, rune, false)
   }
 
   private moved(goal: Goal, event: Json, eventId: number): void {

@@ -43,7 +43,7 @@ export class Truth implements Check {
       }
       const pid = /\(pid (\d+)\)/.exec(text)?.[1]
       if (pid !== undefined && this.pids.get(row.agent)?.has(pid) !== true) untrue("it had no such process")
-      const by = /^stopped by (\w+)/.exec(text)?.[1]
+      const by = /^stopped by ((?:agent:)?\w+)/.exec(text)?.[1]
       if (by !== undefined && (rune?.payload["event"] as { readonly by?: string })?.by !== by) untrue("it was not")
     }
   }
