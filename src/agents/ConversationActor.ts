@@ -204,8 +204,10 @@ export class ConversationActor {
 
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>
     Effect.suspend(() => {
-      const { ended } = this.life
-      if ((ended.get(agent) ?? 0) >= cause.eventId) return Effect.void
+      const { ended, spawned } = this.life
+      // a sub-agent of the same name, of whoever spawned it since, begins by telling the end of the one before
+      const known = Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)
+      if (known >= cause.eventId) return Effect.void
       ended.set(agent, cause.eventId)
       return this.around.ended(agent)
     })

@@ -385,6 +385,27 @@ describe("what a parent hears", () => {
     })
   )
 
+  it.live("an end of its own sub-agent only: not of one that another had by that name", () =>
+    Effect.gen(function* () {
+      const w = yield* world(ScriptedBackend.make([hangs]), { boss: agent(), lady: agent() })
+      const fleet = yield* w.open
+      yield* begin(w, fleet)
+      yield* World.untilAgent(fleet, "lady", ({ state }) => state === "BuildingPrompt")
+      yield* spawn(w, fleet, "kid", "lady")
+      yield* running(fleet, "kid")
+      yield* fleet.stop("kid", w.caller)
+      const ofLady = Effect.map(runesOf(w, "inbox.received"), (runes) =>
+        runes.filter(({ actor }) => actor === "inbox/lady")
+      )
+      yield* World.until(ofLady, (all) => all.length === 1)
+      yield* spawn(w, fleet, "kid")
+      yield* running(fleet, "kid")
+      yield* report(w, fleet, "it works")
+      const told = yield* World.until(heard(w), (all) => all.length > 0)
+      assert.match(told[0]!.text, /^Report of your sub-agent kid/)
+    })
+  )
+
   it.live("once, also where the daemon dies before it is told; and not of an end that was its own doing", () =>
     Effect.gen(function* () {
       const first = yield* world(ScriptedBackend.make([hangs]))

@@ -113,5 +113,65 @@ export const plants: { readonly [name: string]: Plant } = {
     from: '...over(data, "interrupted", event.reason, event.keep === true)',
     to: '...over(data, "interrupted", event.reason, false)',
     seed: 3
+  },
+  "a task is given out beside what it depends on": {
+    file: "src/goals/Plan.ts",
+    from: 'if (state !== "completed") waits = true',
+    to: 'if (state !== "completed" && index < 2) waits = true',
+    seed: 0
+  },
+  "an agent is given two tasks of a goal": {
+    file: "src/goals/GoalActor.ts",
+    from: "busy: busy || taken.has(agent),",
+    to: "busy,",
+    seed: 0
+  },
+  "a folder of which git cannot tell where it stands has no commit": {
+    file: "src/goals/TaskRunner.ts",
+    from: "if (branch === null || NOWHERE.test(answer.stderr)) return null",
+    to: "if (branch === null || answer.code > 1) return null",
+    seed: 0
+  },
+  "former tries stay in the inbox of an agent that comes back": {
+    file: "src/goals/TaskRunner.ts",
+    from: "yield* this.reclaim\n",
+    to: "\n",
+    seed: 0
+  },
+  "a task that waits again is looked at in a circle": {
+    file: "src/goals/TaskRunner.ts",
+    from: 'state === "running" && this.carried.has(messageId!)',
+    to: 'state === "running"',
+    seed: 0
+  },
+  "a worktree goes with what is not merged": {
+    file: "src/agents/Worktree.ts",
+    from: "if (lost !== undefined) return lost\n",
+    to: "\n",
+    seed: 0
+  },
+  "what conflicts is called merged": {
+    file: "src/goals/GitMerge.ts",
+    from: '"up-to-date" : "conflict"',
+    to: '"up-to-date" : "merged"',
+    seed: 0
+  },
+  "nobody is mailed of a blocked goal": {
+    file: "src/alerts/AlertPolicy.ts",
+    from: '"plan.blocked": moveKinds["plan.blocked"],',
+    to: "",
+    seed: 0
+  },
+  "a goal is shown as it was found at the start": {
+    file: "src/goals/Goals.ts",
+    from: "stand: goal?.state.stand ?? record.stand,",
+    to: "stand: record.stand,",
+    seed: 0
+  },
+  "a try that failed is waited for again": {
+    file: "src/goals/TaskRunner.ts",
+    from: "tryOf(goal.goalId, node.task.id, node.attempts + 1)",
+    to: "tryOf(goal.goalId, node.task.id, 1)",
+    seed: 0
   }
 }

@@ -577,6 +577,11 @@ export class World implements Outside {
     life.run(daemon.client.Agents(), (exit) => {
       if (Exit.isSuccess(exit) && disk.commits === commits) checker.shown(exit.value, true)
     })
+    if (this.workshop !== undefined)
+      life.run(everyGoal(daemon), (exit) => {
+        if (Exit.isSuccess(exit) && disk.commits === commits)
+          for (const page of exit.value) checker.goals.shown(page, true)
+      })
     this.universe.runFor(20)
   }
 
@@ -604,6 +609,13 @@ export class World implements Outside {
     this.universe.later(60_000, () => this.tend())
   }
 }
+
+const everyGoal = ({ client }: Up) =>
+  Effect.flatMap(client.Goals({ all: true, caller }), (goals) =>
+    Effect.forEach(goals, ({ conversation, goalId }) =>
+      client.Goal({ name: `${conversation}/${goalId}`, from: 0, caller })
+    )
+  )
 
 const reasonOf = (exit: Exit.Exit<unknown, unknown>): string =>
   // the first line: where it was thrown is another place in each build

@@ -5,7 +5,7 @@
 import { Effect } from "effect"
 import type { Asked, Reply } from "../backends/ModelStand.ts"
 import * as ModelStand from "../backends/ModelStand.ts"
-import { answerOf, type Step, stepsIn } from "./Told.ts"
+import { appeared, answerOf, type Step, stepsIn } from "./Told.ts"
 
 type Message = Asked["body"]["messages"][number]
 
@@ -55,6 +55,7 @@ const reply = async ({ body }: Asked): Promise<Reply> => {
   let tokens = 10
   for (const step of steps) {
     if ("sleep" in step) await pause(step.sleep)
+    if ("until" in step) await appeared(step.until)
     if ("tokens" in step) tokens += step.tokens
   }
   if (steps.some((step) => "hold" in step)) return { text: ["I think"], hang: true, tokens }

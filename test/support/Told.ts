@@ -5,6 +5,7 @@
  * message that is offered again is played again.
  */
 import { type ChildProcess, spawn } from "node:child_process"
+import { existsSync } from "node:fs"
 import { createInterface } from "node:readline"
 
 export type Step =
@@ -19,6 +20,8 @@ export type Step =
   | { readonly hold: true }
   /** ms */
   | { readonly sleep: number }
+  /** Works on until there is a file of that name. */
+  | { readonly until: string }
   /** A tool of the server `agentd`, and its arguments. */
   | { readonly mcp: readonly [string, object] }
   | { readonly tokens: number }
@@ -30,6 +33,13 @@ export const told = (...steps: ReadonlyArray<Step>): string => `do: ${JSON.strin
 
 /** In a channel: only this agent is meant. */
 export const toldTo = (agent: string, ...steps: ReadonlyArray<Step>): string => `do ${agent}: ${JSON.stringify(steps)}`
+
+/** Until there is such a file. */
+export const appeared = (path: string): Promise<void> =>
+  new Promise((resolve) => {
+    const look = () => (existsSync(path) ? resolve() : void setTimeout(look, 20))
+    look()
+  })
 
 const isTrouble = (step: Step): boolean => "stuck" in step || "hold" in step || "signal" in step || "tokens" in step
 

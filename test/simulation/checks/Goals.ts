@@ -101,6 +101,8 @@ export class Goals implements Check, GitWitness, WorkWitness {
   shown({ goal, tasks }: GoalPage, isQuiet: boolean): void {
     this.listed(goal)
     const known = this.goals.get(`${goal.conversation}/${goal.goalId}`)
+    if (isQuiet && known?.state !== goal.state)
+      this.verdicts.broken("what is said of a goal is so", `${goal.goalId}: said ${goal.state}, logged ${known?.state}`)
     for (const { head, id, state } of tasks) {
       if (head !== null && this.git?.commits.has(head) === false)
         this.verdicts.broken("what is said of a goal is so", `${goal.goalId}/${id}: there is no commit ${head}`)

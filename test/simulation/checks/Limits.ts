@@ -35,6 +35,8 @@ export class Limits implements Check {
   }
 
   rune({ actor, eventId, kind, payload, to }: Rune): void {
+    // its agents are new
+    if (kind === "session.created") this.spawns.clear()
     if (kind !== "worker.moved" || to !== "CoolingDown") return
     const agent = actor.slice(actor.indexOf("/") + 1)
     const settings = this.around.settingsOf(agent)

@@ -43,8 +43,8 @@ export class Truth implements Check {
       }
       const pid = /\(pid (\d+)\)/.exec(text)?.[1]
       if (pid !== undefined && this.pids.get(row.agent)?.has(pid) !== true) untrue("it had no such process")
-      const by = /^stopped by ((?:agent:)?\w+)/.exec(text)?.[1]
-      if (by !== undefined && (rune?.payload["event"] as { readonly by?: string })?.by !== by) untrue("it was not")
+      const by = (rune?.payload["event"] as { readonly by?: string } | undefined)?.by
+      if (text.startsWith("stopped by") && !text.startsWith(`stopped by ${by}`)) untrue(`it was stopped by ${by}`)
     }
   }
 
