@@ -180,7 +180,9 @@ export class Goals implements Check, GitWitness, WorkWitness {
     goal.at.set(eventId, goal.state)
     if (!FINAL.includes(goal.state)) return
     this.verdicts.sometimes(`goal ended: ${event["_tag"]}`)
-    for (const task of goal.tasks.values()) if (!TERMINAL.includes(task.state)) task.state = "cancelled"
+    // what is in flight ends with the goal
+    for (const task of goal.tasks.values())
+      if (task.state === "assigned" || task.state === "running") task.state = "cancelled"
   }
 
   private submitted(key: string, { stream }: Rune, event: Json): void {

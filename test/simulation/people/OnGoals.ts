@@ -37,12 +37,12 @@ const durable =
   }
 
 /** What a person who looks after everybody does for a goal that waits for a person. */
-const helped = (order: Order, { goalId, state, tasks }: GoalInfo) => {
+const helped = (order: Order, { goalId, options, state }: GoalInfo) => {
   const { client, people, world } = order
   const of = { name: goalId, caller }
   if (state === "planning") return Effect.ignore(client.GoalApprove(of))
   if (state === "blocked") return Effect.ignore(client.GoalRetry({ ...of, task: null }))
-  if (state === "goal_received" && tasks.pending === 0 && world.workshop !== undefined)
+  if (state === "goal_received" && options.planner === null && world.workshop !== undefined)
     return Effect.ignore(client.GoalPlan({ ...of, path: world.workshop.plan(people, false) }))
   return Effect.void
 }
