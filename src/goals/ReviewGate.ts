@@ -107,6 +107,8 @@ const checkOut = Effect.fnUntraced(function* (spec: Spec, commit: string) {
   if (yield* exists(scratch)) {
     const moved = yield* git(scratch, "checkout", "--quiet", "--force", "--detach", commit)
     if (moved.code === 0) return undefined
+    // a git that was cut off in it has left its lock: the checkout is agentd's own, and is made anew
+    yield* git(root, "worktree", "remove", "--force", "--force", scratch)
   }
   const files = yield* FileSystem.FileSystem
   const made = yield* Effect.result(files.makeDirectory(dirname(scratch), { recursive: true, mode: 0o700 }))
