@@ -10,6 +10,7 @@ import { Effect } from "effect"
 import { actor, type Context, type Decision, Refuse, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
 import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
+import type { Fate } from "../domain/AgentPort.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type { InboxMessage } from "./AgentMessages.ts"
@@ -53,12 +54,12 @@ type Act = { readonly _tag: "FirstMessage"; readonly messageId: string; readonly
 export const standing = (
   messageId: string,
   { inbox, turn, worker }: Pick<Siblings, "inbox" | "turn" | "worker">
-): { readonly _tag: "Carried"; readonly turnId: string } | { readonly _tag: "Waiting" } | undefined => {
+): Extract<Fate, { readonly _tag: "Carried" | "Waiting" }> | undefined => {
   if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
-    return { _tag: "Carried", turnId: turn.data.turnId! }
+    return { _tag: "Carried", turnId: turn.data.turnId!, begun: true }
   }
   if (worker.now?.state === "Spawning" && worker.now.data.messageIds.includes(messageId)) {
-    return { _tag: "Carried", turnId: worker.now.data.runId! }
+    return { _tag: "Carried", turnId: worker.now.data.runId!, begun: false }
   }
   const waits = turn.data.messageIds.includes(messageId)
     ? turn.data.unfinished.includes(messageId) && !Inbox.isWithdrawn(inbox.data, messageId)

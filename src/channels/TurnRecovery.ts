@@ -58,11 +58,13 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
     // the channel had not heard of it: the agent is gone before its turn is over
     if (fate._tag === "Ended" && fate.died === true) yield* actor.tell({ _tag: "Left", agent, how: "disconnected" })
     const isPrompt = messageId === prompt
-    if (isPrompt && fate._tag === "Carried") presence.carry(to.conversation, agent, prompt)
+    // a run that is only being started has told it nothing, and may never
+    const isTold = fate._tag === "Carried" && fate.begun
+    if (isPrompt && isTold) presence.carry(to.conversation, agent, prompt)
     // One that was taken back said nothing, and stays new.
     const over = fate._tag === "Dropped" && !isPrompt ? undefined : overOf(agent, messageId, fate, isPrompt && goesOn)
     if (over !== undefined) yield* actor.tell(over)
-    else if (fate._tag === "Carried") yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
+    else if (isTold) yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
   }
   const isOver = later.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
   // It had ended its turn, and nothing that was said meanwhile keeps it.

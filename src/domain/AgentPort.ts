@@ -38,8 +38,8 @@ export type TurnOutcome = "completed" | "interrupted" | "error"
 export type Fate =
   | { readonly _tag: "Unknown" }
   | { readonly _tag: "Waiting" }
-  /** A turn works on it, or a run is being started that will. */
-  | { readonly _tag: "Carried"; readonly turnId: string }
+  /** A turn works on it, or a run is being started that will: `begun` tells the two apart. */
+  | { readonly _tag: "Carried"; readonly turnId: string; readonly begun: boolean }
   /** The turn is over. Where it was lost, or a quota ended it, it waits again instead, under the same id. */
   | {
       readonly _tag: "Ended"

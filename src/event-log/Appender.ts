@@ -199,6 +199,11 @@ export class Appender implements Owner {
     answer: Answer | undefined,
     says: RuneRefused | undefined
   ): void {
+    const failed = this.failure()
+    if (failed !== undefined) {
+      if (answer !== undefined) Deferred.doneUnsafe(answer, Exit.fail(failed))
+      return
+    }
     const unit: Unit = {
       owner: this,
       runes: this.runesOf(drafts, prepared, at),

@@ -67,10 +67,11 @@ export abstract class SqliteLog extends AdmittingLog {
     return shareOf(this.flight.owners + ready)
   }
 
+  /** Throws what the storage said when it gave up: nobody waits for a log that takes nothing more. */
   append(unit: Unit): boolean {
+    if (this.failure !== undefined) throw this.failure
     this.admission.take(unit, false)
     this.flight.push(unit)
-    if (this.failure !== undefined) return false
     this.send(unit)
     if (!this.isFlushing) {
       // when the steps of this stack are done: what they append together is one group

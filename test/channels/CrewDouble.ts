@@ -155,7 +155,7 @@ export class CrewDouble {
     const turn = { turnId: `t${this.turns}`, messages: [message] }
     agent.turn = turn
     agent.heard.push(message)
-    agent.fates.set(message.messageId, { _tag: "Carried", turnId: turn.turnId })
+    agent.fates.set(message.messageId, { _tag: "Carried", turnId: turn.turnId, begun: true })
     yield* this.report(name, { _tag: "TurnStarted", turnId: turn.turnId, messageIds: [message.messageId] })
     const answer = this.auto?.(name, message)
     if (answer !== undefined) yield* this.answer(name, answer)
@@ -213,7 +213,7 @@ export class CrewDouble {
       if (agent.turn !== undefined && this.steering === "live") {
         agent.turn.messages.push(message)
         agent.heard.push(message)
-        agent.fates.set(message.messageId, { _tag: "Carried", turnId: agent.turn.turnId })
+        agent.fates.set(message.messageId, { _tag: "Carried", turnId: agent.turn.turnId, begun: true })
         return
       }
       agent.inbox.unshift(message)

@@ -1,16 +1,22 @@
 /** The log on its thread, and without: what lands, what fails, what is undone, what a kill leaves. */
 import { assert, describe, it } from "@effect/vitest"
-import { Context, Deferred, Effect, Layer } from "effect"
+import { Context, Deferred, Effect, Exit, Fiber, Layer } from "effect"
 import { spawn } from "node:child_process"
 import { existsSync } from "node:fs"
 import { DatabaseSync } from "node:sqlite"
 import { fileURLToPath } from "node:url"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import { EventLog } from "../../src/event-log/EventLog.ts"
+import type { ActorStopped } from "../../src/event-actor/ActorError.ts"
+import { actor } from "../../src/event-actor/EventSourcedActor.ts"
+import { EventLog, type StorageError } from "../../src/event-log/EventLog.ts"
 import { type Flight, Log, type Owner, type Unit } from "../../src/event-log/Log.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
 import { type Cause, FORMAT, type Rune } from "../../src/event-log/Rune.ts"
+import { lab, Restarter, scopeIn } from "../event-actor/Lab.ts"
 import { meddle, note, storeFile, withLog } from "./Disk.ts"
+
+/** What an actor says that no invariant looks at. */
+const noted = { runes: [{ kind: "run.output", payload: { runId: "run-1", source: "stdout", text: "go" } }] }
 
 const forms = [
   ["on its thread", DaemonLog.layer],
@@ -62,8 +68,8 @@ class Teller implements Owner {
       return JSON.stringify(payload)
     })
     const unit = { owner: this, runes, texts: payloads }
-    this.waits += 1
     this.log.append(unit)
+    this.waits += 1
     return unit
   }
 
@@ -83,7 +89,11 @@ class Teller implements Owner {
   refold(): void {
     const again = this.again
     this.again = []
-    for (const text of again) this.tell([text])
+    try {
+      for (const text of again) this.tell([text])
+    } catch {
+      // the log takes nothing more
+    }
     if (this.waits === 0) Deferred.doneUnsafe(this.landed, Effect.void)
   }
 
@@ -211,8 +221,37 @@ for (const [form, over] of forms) {
         other.exec("ROLLBACK")
         other.close()
         assert.deepStrictEqual(teller.heard, [])
-        teller.tell(["never"])
+        assert.throws(() => teller.tell(["never"]), error.message)
         assert.deepStrictEqual([log.durable, rows(file).length], [1, 1])
+      })
+    )
+
+    it.live("when storage has given up each ask ends with what it says: on its way, behind another's, and after", () =>
+      Effect.gen(function* () {
+        const file = yield* storeFile
+        const { events, log } = yield* open(over, { file, giveUpAfter: "60 millis" })
+        const { system } = lab(log, {}, yield* Effect.context<never>())
+        const supervisor = new Restarter()
+        const [a, b] = ["a", "b"].map((name) => {
+          const scope = scopeIn(system, name)
+          const one = scope.add(name, actor<number, string>({ initial: 0, decide: () => noted, apply: (n) => n + 1 }))
+          supervisor.startChild(scope)
+          return one
+        })
+        const other = new DatabaseSync(file)
+        other.exec("BEGIN IMMEDIATE")
+        const asked = yield* Effect.forEach([a!, b!, a!, b!], (one) => Effect.forkChild(Effect.exit(one.ask("go"))))
+        const { message } = yield* events.failed
+        const answers = yield* Effect.forEach(asked, Fiber.join)
+        const late = yield* Effect.exit(b!.ask("go"))
+        other.exec("ROLLBACK")
+        other.close()
+        for (const answer of [...answers, late]) {
+          assert.isTrue(Exit.isFailure(answer))
+          const [reason] = Exit.isFailure(answer) ? answer.cause.reasons : []
+          const error = reason?._tag === "Fail" ? (reason.error as StorageError | ActorStopped) : undefined
+          assert.isTrue(error?._tag === "ActorStopped" || error?.message === message, String(error?.message))
+        }
       })
     )
 

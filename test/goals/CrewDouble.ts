@@ -115,7 +115,7 @@ export class CrewDouble {
       const turnId = `turn-${this.next++}`
       const about = { conversation, agent: name, turnId, messageIds: [messageId] }
       agent.member = { ...agent.member, busy: true }
-      kept.fate = { _tag: "Carried", turnId }
+      kept.fate = { _tag: "Carried", turnId, begun: true }
       this.carried.push(messageId)
       this.tell({ _tag: "TurnStarted", ...about })
       const stopped: Effect.Effect<Reply> = Effect.as(

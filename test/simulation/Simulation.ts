@@ -88,6 +88,7 @@ export class World implements Outside {
   private readonly fate: Chance
   private life: Life | undefined = undefined
   private daemon: Up | undefined = undefined
+  private ending: Life | undefined = undefined
   lives = 0
   readonly happened: Array<string> = []
   commands = 0
@@ -463,6 +464,7 @@ export class World implements Outside {
         this.waiting.delete(id)
         const said = Exit.isSuccess(exit) ? "ok" : reasonOf(exit).replaceAll(this.disk.folder, "/state")
         if (Exit.isSuccess(exit)) checker.answered(name, exit.value)
+        else if (Cause.hasInterruptsOnly(exit.cause)) this.isEnding(life)
         this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
         checker.sometimes(`${name} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
         if (Exit.isFailure(exit) && exit.cause.reasons.some(({ _tag }) => _tag === "Die"))
@@ -472,6 +474,17 @@ export class World implements Outside {
         this.touch("rpc: after")
       })
     }
+  }
+
+  /** Its socket takes no commands any more: as systemd does, it is given so long to be gone. */
+  private isEnding(life: Life): void {
+    if (this.ending === life) return
+    this.ending = life
+    this.universe.later(90_000, () => {
+      if (this.life !== life) return
+      this.checker.broken("a daemon that ends comes to its end", `life ${life.number}`)
+      this.end(life)
+    })
   }
 
   /** Who asks does not wait for the answer, and never learns what came of it. */

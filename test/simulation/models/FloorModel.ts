@@ -322,7 +322,7 @@ class Step {
 
   private fateOf(agent: string, id: string): Fate {
     const { inbox, turn } = this.agents[agent]!
-    if (turn?.carries.some((one) => one.id === id) === true) return { _tag: "Carried", turnId: turn.id }
+    if (turn?.carries.some((one) => one.id === id) === true) return { _tag: "Carried", turnId: turn.id, begun: true }
     if (inbox.some((one) => one.id === id)) return { _tag: "Waiting" }
     return this.fates[id] ?? { _tag: "Unknown" }
   }
