@@ -43,10 +43,13 @@ const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray
   )
 })
 
+/** What git says of a folder that has no commits and no branches. */
+const NO_REPOSITORY = /not a git repository|cannot change to/
+
 /** Git's answer to a question that it may deny; one that it cannot answer fails. */
 const answered = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
   const answer = yield* git(folder, ...args)
-  if (answer.code === 0 || answer.code === 1) return answer
+  if (answer.code === 0 || answer.code === 1 || NO_REPOSITORY.test(answer.stderr)) return answer
   return yield* new GitUnavailable({
     message: `git ${args[0]} failed: ${answer.stderr}`,
     remedy: `see what "git -C ${folder} ${args.join(" ")}" says`
