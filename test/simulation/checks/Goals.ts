@@ -58,6 +58,8 @@ export class Goals implements Check, GitWitness, WorkWitness {
   private readonly cells: Set<string>
   private readonly goals = new Map<string, Goal>()
   private readonly sealed = new Set<string>()
+  /** Goals that were merged, by name. */
+  private readonly taken = new Set<string>()
   private readonly words = new Set<string>()
   /** Agents that were asked something of a goal: a goal that ends, or has waited too long, interrupts them. */
   readonly asked = new Set<string>()
@@ -86,6 +88,14 @@ export class Goals implements Check, GitWitness, WorkWitness {
   }
 
   // People.
+
+  /** Goals that stand there, of conversations that are open. */
+  standing(...states: ReadonlyArray<string>): ReadonlyArray<string> {
+    const all = [...this.goals.values()].filter(
+      ({ state, stream }) => states.includes(state) && !this.sealed.has(stream)
+    )
+    return all.map(({ goalId }) => goalId)
+  }
 
   durable(what: string, eventId: number): void {
     if (eventId > this.head())
@@ -123,8 +133,13 @@ export class Goals implements Check, GitWitness, WorkWitness {
       )
   }
 
+  isMerged(name: string): boolean {
+    return this.taken.has(name)
+  }
+
   merged(name: string, { eventId, results, target }: MergeReply): void {
     const { git } = this
+    this.taken.add(name)
     this.durable("merge", eventId)
     const tip = git?.branches.get(target)
     if (git === undefined || tip === undefined) return

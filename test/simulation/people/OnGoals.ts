@@ -4,11 +4,13 @@ import type { GoalInfo } from "../../../src/domain/GoalMessages.ts"
 import { caller } from "../Daemon.ts"
 import type { Order, Orders } from "./Order.ts"
 
-/** One of the first goals of a conversation, which may not be there. */
-const goalOf = ({ people, world }: Order) => ({
-  name: `g${1 + people.below(Math.max(1, Math.min(6, world.checker.goals.newest + 1)))}`,
-  caller
-})
+/** A goal that stands there, as people look before they ask; sometimes one of the first, which may not be there. */
+const goalOf = ({ people, world }: Order, ...states: ReadonlyArray<string>) => {
+  const { goals } = world.checker
+  const first = `g${1 + people.below(Math.max(1, Math.min(6, goals.newest + 1)))}`
+  const standing = goals.standing(...states)
+  return { name: standing.length > 0 && people.is(0.7) ? people.pick(standing) : first, caller }
+}
 
 const submit = (withPlan: boolean) => (order: Order) => {
   const { client, people, run, world } = order
@@ -44,6 +46,13 @@ const helped = (order: Order, { goalId, options, state }: GoalInfo) => {
   if (state === "blocked") return Effect.ignore(client.GoalRetry({ ...of, task: null }))
   if (state === "goal_received" && options.planner === null && world.workshop !== undefined)
     return Effect.ignore(client.GoalPlan({ ...of, path: world.workshop.plan(people, false) }))
+  if (state === "goal_met" && !world.checker.goals.isMerged(goalId))
+    return client.GoalMerge({ ...of, into: null, unreviewed: false, all: true }).pipe(
+      Effect.matchEffect({
+        onFailure: () => Effect.void,
+        onSuccess: (reply) => Effect.sync(() => world.checker.goals.merged(goalId, reply))
+      })
+    )
   return Effect.void
 }
 
@@ -53,21 +62,36 @@ export const onGoals = {
   goalPlan: (order) => {
     const { client, people, run, world } = order
     const path = world.workshop?.plan(people, true) ?? "/none"
-    run(client.GoalPlan({ ...goalOf(order), path: people.is(0.9) ? path : "/home/ada/none" }), durable(order, "plan"))
+    run(
+      client.GoalPlan({ ...goalOf(order, "goal_received"), path: people.is(0.9) ? path : "/home/ada/none" }),
+      durable(order, "plan")
+    )
   },
-  goalApprove: (order) => order.run(order.client.GoalApprove(goalOf(order)), durable(order, "approve")),
+  goalApprove: (order) => order.run(order.client.GoalApprove(goalOf(order, "planning")), durable(order, "approve")),
   goalReject: (order) =>
-    order.run(order.client.GoalReject({ ...goalOf(order), reason: "other words" }), durable(order, "reject")),
+    order.run(
+      order.client.GoalReject({ ...goalOf(order, "planning"), reason: "other words" }),
+      durable(order, "reject")
+    ),
   goalCancel: (order) => {
-    order.run(order.client.GoalCancel({ ...goalOf(order), reason: "" }), durable(order, "cancel"))
+    order.run(
+      order.client.GoalCancel({
+        ...goalOf(order, "goal_received", "planning", "executing", "reviewing", "blocked"),
+        reason: ""
+      }),
+      durable(order, "cancel")
+    )
   },
   goalRetry: (order) => {
     const { client, people, run } = order
-    run(client.GoalRetry({ ...goalOf(order), task: people.is(0.8) ? null : "p1-0" }), durable(order, "retry"))
+    run(
+      client.GoalRetry({ ...goalOf(order, "blocked"), task: people.is(0.8) ? null : "p1-0" }),
+      durable(order, "retry")
+    )
   },
   goalMerge: (order) => {
     const { client, people, run, world } = order
-    const of = goalOf(order)
+    const of = goalOf(order, "goal_met")
     const how = { into: people.is(0.8) ? null : "main", unreviewed: people.is(0.2), all: people.is(0.6) }
     run(client.GoalMerge({ ...of, ...how }), (exit) => {
       if (Exit.isSuccess(exit)) world.checker.goals.merged(of.name, exit.value)
@@ -75,7 +99,7 @@ export const onGoals = {
   },
   goalShow: (order) => {
     const { client, run, world } = order
-    run(client.Goal({ ...goalOf(order), from: 0 }), (exit) => {
+    run(client.Goal({ ...goalOf(order, "executing", "reviewing", "goal_met"), from: 0 }), (exit) => {
       if (Exit.isSuccess(exit)) world.checker.goals.shown(exit.value, false)
     })
   },
