@@ -312,8 +312,8 @@ export const make = Effect.gen(function* () {
 
   /** Says when the next run may begin; what comes later is looked at as it comes. */
   const buildPrompt = Effect.fnUntraced(function* (self: Handle, { data }: WorkerSnapshot) {
-    // it was disconnected
-    if (place.now().turn.data.ended?.died === true) yield* self.tell({ _tag: "Ready" })
+    // it was disconnected, or its run has ended before any turn could say that it is free
+    yield* self.tell({ _tag: "Ready" })
     for (;;) {
       const now = yield* Clock.currentTimeMillis
       // a reload may have changed it meanwhile

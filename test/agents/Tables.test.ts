@@ -12,30 +12,11 @@ import { make } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import { type Life, lives, One } from "./TableLives.ts"
 import { configOf, several, stories, type Story } from "./TableStories.ts"
-import { type Asked, machines, type Name, names, TableWalk } from "./TableWalk.ts"
+import { type Asked, machines, type Name, names, TableWalk, unreached } from "./TableWalk.ts"
 import { holding, memoryLog, openLog } from "./TestLog.ts"
 import * as World from "./World.ts"
 
 // --- what no run comes to, and where the actions are performed
-
-/** Cells that the daemon never comes to. */
-const unreached: { readonly [name in Name]: { readonly [cell: string]: string } } = {
-  worker: {},
-  turn: {
-    "idle × steer → streaming":
-      "a steer is told to the turn of a run that works on one (INV-RUN-FENCED); where none is active the message waits, and a start_turn takes it",
-    "tool_executing × tools_finished → completed":
-      "the results go back to the run, which goes on: the answer comes as the run's own end of the turn"
-  },
-  tool: {},
-  agent: {
-    "idle × kill_forced → terminated":
-      "a forced kill follows the stop of the worker, which has ended an idle agent in its own append",
-    "running_turn × kill_forced → terminated":
-      "a forced kill follows the stop of the worker, which has interrupted the turn in its own append: the agent is idle by then"
-  },
-  conversation: {}
-}
 
 /** What a life left. */
 interface Left {

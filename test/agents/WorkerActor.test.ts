@@ -3,6 +3,8 @@ import { Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { MAX_PROMPT_BYTES } from "../../src/agents/Prompt.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import { caller, make as oneAgent } from "./AgentWorld.ts"
+import * as Puppet from "./Puppet.ts"
 import * as World from "./World.ts"
 
 const fails: ScriptedBackend.Script = {
@@ -213,6 +215,28 @@ describe("WorkerActor", () => {
       yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 50)))
       yield* TestClock.adjust("5 seconds")
       yield* World.until(fleet.all, (rows) => rows.length === 1)
+    })
+  )
+})
+
+describe("an agent whose run is lost before any turn", () => {
+  it.live("says that it is free once it is: whoever took it for busy after a start hears so", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make({ up: false })
+      const world = yield* oneAgent([], { backoff: { base: "500ms" } }, { puppet })
+      yield* world.tree.send("work", "queue", caller)
+      const [received] = yield* world.kind("inbox.received")
+      const { message } = received!.payload["event"] as { readonly message: { readonly messageId: string } }
+      yield* world.rune(({ trigger }) => trigger === "PromptReady")
+      yield* world.lose
+      yield* world.open
+      yield* world.rune(({ trigger }) => trigger === "SessionExited")
+      assert.isTrue(yield* world.tree.withdraw(message.messageId))
+      const before = world.reports.length
+      yield* World.until(
+        Effect.sync(() => world.reports.slice(before)),
+        (reports) => reports.some(({ _tag }) => _tag === "Idle")
+      )
     })
   )
 })

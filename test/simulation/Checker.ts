@@ -89,6 +89,9 @@ export class Checker implements Witness {
   private readonly universe: Universe
   /** Whether clock and disk are such that waits can be measured. */
   private readonly keepsTime: boolean
+  private readonly settingsOf: Surroundings["settingsOf"]
+  /** Agents that have ended, and have not begun again. */
+  private readonly ended = new Set<string>()
   /** When the daemon was there again. */
   upAt = 0
   private readonly cooling = new Map<string, { readonly since: number; readonly wait: number }>()
@@ -102,6 +105,7 @@ export class Checker implements Witness {
   constructor(universe: Universe, { keepsTime, lives, settingsOf, stormy }: Surroundings) {
     this.universe = universe
     this.keepsTime = keepsTime
+    this.settingsOf = settingsOf
     this.verdicts = {
       get now() {
         return universe.now
@@ -268,6 +272,11 @@ export class Checker implements Witness {
         for (const message of this.messages.values())
           message.over ??= { how: "dropped", why: "the conversation is closed", eventId: rune.eventId }
         return
+      case "agent.spawning":
+        return void this.ended.delete(agent)
+      case "agent.failed":
+      case "agent.terminated":
+        return void this.ended.add(agent)
       case "worker.moved":
         return this.moved(agent, rune, event)
       case "invariant.violated":
@@ -281,6 +290,11 @@ export class Checker implements Witness {
           )
         }
     }
+  }
+
+  /** A message that waits for nobody: its sub-agent has ended, and comes back only if somebody starts it. */
+  private isLeft({ acked, agent, over }: Message): boolean {
+    return !acked || over !== undefined || (this.ended.has(agent) && this.settingsOf(agent) === undefined)
   }
 
   private over(turnId: string, how: "done" | "dropped", why: string, eventId: number): void {
@@ -393,15 +407,16 @@ export class Checker implements Witness {
   /** Faults are over and everybody had time: what was acknowledged is done, or somebody ended it. */
   atRest(): void {
     for (const check of this.checks) check.atRest?.()
-    for (const { acked, agent, over, token } of this.messages.values()) {
-      if (acked && over === undefined) this.broken("what is acknowledged is done in the end", `${token} of ${agent}`)
+    for (const message of this.messages.values()) {
+      const { agent, token } = message
+      if (!this.isLeft(message)) this.broken("what is acknowledged is done in the end", `${token} of ${agent}`)
     }
   }
 
   /** What is still to be done. */
   get open(): number {
     let count = this.checks.filter((check) => check.isDone?.() === false).length
-    for (const { acked, over } of this.messages.values()) if (acked && over === undefined) count += 1
+    for (const message of this.messages.values()) if (!this.isLeft(message)) count += 1
     return count
   }
 }

@@ -46,6 +46,7 @@ const swarmOf = (seed: number): Swarm => ({
   meddles: 0,
   leaves: 0,
   edits: 0,
+  oddEnds: 0.2,
   killAtCommit: 0,
   mailing: { digestWindow: "1s", maxPerHour: 1000 },
   mail: { takes: 1, refuses: 0.2, hangs: 0, isLost: 0.2, rejects: 0 },

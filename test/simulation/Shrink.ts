@@ -59,7 +59,7 @@ export const shrink = (options: Options, promise: string, budget = 400): Shrunk 
     { order: "fifo" },
     { maxOps: 2048 },
     { errands: undefined },
-    ...(["failsStart", "diesEarly", "lies", "deaf", "stuck", "leaves", "meddles", "edits"] as const)
+    ...(["failsStart", "diesEarly", "lies", "deaf", "stuck", "leaves", "meddles", "edits", "oddEnds"] as const)
       .filter((name) => swarm[name] > 0)
       .map((name) => ({ [name]: 0 })),
     ...FAULTS.filter((fault) => swarm.every[fault] > 0).map((fault) => ({ every: { ...swarm.every, [fault]: 0 } })),

@@ -36,6 +36,8 @@ export interface Swarm {
   readonly meddles: number
   /** The probability that who asks does not wait for the answer. */
   readonly leaves: number
+  /** The probability that a process that ends by itself ends in another way than by an error. */
+  readonly oddEnds: number
   /** How often an edit of the file adds an agent, beside the other edits. */
   readonly edits: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
@@ -182,7 +184,7 @@ const budgetOf = (chance: Chance): object =>
     { wallTime: chance.pick(["5s", "2 minutes"]) }
   ])
 
-type Later = "edits" | "errands" | "leaves" | "meddles"
+type Later = "edits" | "oddEnds" | "errands" | "leaves" | "meddles"
 
 const laterOf = (
   seed: number
@@ -190,8 +192,21 @@ const laterOf = (
   readonly asked: Partial<Swarm["commands"]>
   readonly diskLocked: number
   readonly floods: number
+  /** Whether what its agents may spend is soon spent. */
+  readonly isTight: boolean
 } => {
-  if (seed <= LATER) return { asked: {}, edits: 0, errands: undefined, leaves: 0, meddles: 0, diskLocked: 0, floods: 0 }
+  if (seed <= LATER)
+    return {
+      asked: {},
+      edits: 0,
+      oddEnds: 0,
+      isTight: false,
+      errands: undefined,
+      leaves: 0,
+      meddles: 0,
+      diskLocked: 0,
+      floods: 0
+    }
   const chance = new Chance(seed, "later")
   return {
     asked: {
@@ -205,6 +220,8 @@ const laterOf = (
     leaves: chance.is(0.3) ? 0.1 : 0,
     edits: chance.is(0.5) ? 1 : 0,
     diskLocked: chance.is(0.3) ? chance.skewed(5_000, 1_800_000) : 0,
+    oddEnds: chance.is(0.4) ? 0.5 : 0,
+    isTight: chance.is(0.2),
     floods: chance.is(0.3) ? chance.skewed(0.05, 0.5) : 0
   }
 }
@@ -260,6 +277,7 @@ export const swarmOf = (seed: number): Swarm => {
     meddles: later.meddles,
     leaves: later.leaves,
     edits: later.edits,
+    oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),
     runsTools: chance.is(0.3),
@@ -282,7 +300,8 @@ export const swarmOf = (seed: number): Swarm => {
             }
           }
         : {}),
-      ...(chance.is(0.4) ? { toolTimeout: "2s", maxToolTimeout: "5s" } : {})
+      ...(chance.is(0.4) ? { toolTimeout: "2s", maxToolTimeout: "5s" } : {}),
+      ...(later.isTight ? { budget: { tokens: 25, toolCalls: 3, wallTime: "20s" } } : {})
     },
     ofAgent: {
       ...(chance.is(0.15) ? { c: { worktree: true } } : {}),

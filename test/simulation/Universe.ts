@@ -198,7 +198,7 @@ const pop = (heap: Array<Timer>): Timer | undefined => {
 }
 
 /** Midnight of a day in 2026: what the wall clock shows at the beginning. */
-const EPOCH = 1_767_225_600_000
+export const EPOCH = 1_767_225_600_000
 
 /** What the wall clock shows besides the time that has gone by: somebody may set it. */
 export interface Wall {

@@ -12,7 +12,7 @@ import type { ProcessTree } from "../../../src/backends/process/ProcessTree.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
-import type { Life, Universe } from "../Universe.ts"
+import { EPOCH, type Life, type Universe } from "../Universe.ts"
 import { type Asks, Errands } from "./Errands.ts"
 import { Speech, type Voice } from "./Speech.ts"
 import type { Work } from "./Work.ts"
@@ -57,6 +57,7 @@ export class AgentProcess {
   /** What the turn comes to, where it is of a goal. */
   private result: () => string | undefined = () => undefined
   private readonly errands: Errands
+  private readonly odd: Chance
 
   constructor(world: Processes, { agent, cwd, runId }: RunSpec, pid: number, chance: Chance) {
     const { swarm } = world
@@ -68,6 +69,7 @@ export class AgentProcess {
     this.pid = pid
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
     this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
+    this.odd = new Chance(world.seed, `end of ${pid}`)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
     this.liar = world.unruly && chance.is(swarm.lies)
@@ -114,11 +116,26 @@ export class AgentProcess {
     this.say({ _tag: "Exited", outcome })
   }
 
+  /** How it ends by itself: by an error, or in one of the other ways there are. */
+  private ending(detail: string): Outcome {
+    const { swarm, universe } = this.world
+    if (!this.odd.is(swarm.oddEnds)) return { _tag: "Error", detail }
+    return this.odd.pick<Outcome>([
+      { _tag: "Success" },
+      { _tag: "Fatal", detail: "not logged in", remedy: "log in" },
+      { _tag: "Timeout" },
+      { _tag: "Uncounted", reason: "overflow" },
+      { _tag: "Uncounted", reason: "held" },
+      { _tag: "Uncounted", reason: "quota" },
+      { _tag: "Uncounted", reason: "quota", until: EPOCH + universe.now + this.odd.skewed(1_000, 3_600_000) }
+    ])
+  }
+
   start(spec: RunSpec): void {
     const { chance } = this
     const { swarm, unruly } = this.world
     if (unruly && chance.is(swarm.diesEarly)) {
-      return this.later(1, 2_000, () => this.exit({ _tag: "Error", detail: "exit 1" }))
+      return this.later(1, 2_000, () => this.exit(this.ending("exit 1")))
     }
     this.later(5, unruly ? 3_000 : 50, () => {
       this.say({ _tag: "Started", pid: this.pid, sessionId: spec.resume?.sessionId ?? `session-${spec.runId}` })
@@ -195,7 +212,7 @@ export class AgentProcess {
         return this.later(
           1,
           20_000,
-          mine(() => this.exit({ _tag: "Error", detail: "killed by SIGSEGV" }))
+          mine(() => this.exit(this.ending("killed by SIGSEGV")))
         )
       case "fails":
       case "refuses":
