@@ -124,7 +124,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/goals/GoalActor.ts",
     from: "busy: busy || taken.has(agent),",
     to: "busy,",
-    seed: 16
+    seed: 18
   },
   "a folder of which git cannot tell where it stands has no commit": {
     file: "src/goals/TaskRunner.ts",
@@ -136,7 +136,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/goals/TaskRunner.ts",
     from: "yield* this.reclaim\n",
     to: "\n",
-    seed: 36
+    seed: 177
   },
   "a task that waits again is looked at in a circle": {
     file: "src/goals/TaskRunner.ts",
