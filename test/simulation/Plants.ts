@@ -148,7 +148,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/agents/Worktree.ts",
     from: "if (lost !== undefined) return lost\n",
     to: "\n",
-    seed: 2
+    seed: 36
   },
   "what conflicts is called merged": {
     file: "src/goals/GitMerge.ts",
@@ -172,7 +172,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/goals/TaskRunner.ts",
     from: "tryOf(goal.goalId, node.task.id, node.attempts + 1)",
     to: "tryOf(goal.goalId, node.task.id, 1)",
-    seed: 27
+    seed: 42
   },
   "a goal is read from runes that are in an archive": {
     file: "src/goals/GoalActor.ts",
