@@ -119,7 +119,6 @@ const outside = {
 
 /** The machine itself, behind a service or a reference that a simulation replaces; and what it cannot play yet. */
 const edges: { readonly [path: string]: string } = {
-  "src/agents/Worktree.ts": "git's own folders: not simulated yet, git answers that it is not there",
   "src/alerts/Mailer.ts": "the default of the reference",
   "src/alerts/Smtp.ts": "behind Mailer",
   "src/event-actor/EventLoop.ts": "the live form of the service",
@@ -132,9 +131,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/StoreLock.ts": "behind Platform.lock",
   "src/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
   "src/event-log/VerifyThread.ts": "that thread",
-  "src/goals/GoalRegistry.ts": "plans' files: not simulated yet",
-  "src/goals/PlanFile.ts": "plans' files: not simulated yet",
-  "src/goals/ReviewGate.ts": "a gate's folder: not simulated yet"
+  "src/goals/PlanSource.ts": "the default of the reference"
 }
 
 /** Where a payload is opaque: any machine's event, and what is said in place of a payload. */

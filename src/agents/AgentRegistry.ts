@@ -6,7 +6,7 @@
  * other from it; a sub-agent beyond the limit waits for a place, and has none once its
  * parent has ended; once the conversation is being closed nobody comes.
  */
-import { Clock, Context, Deferred, Effect, Exit, Result, Scope, Semaphore } from "effect"
+import { Clock, Context, Deferred, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
@@ -22,6 +22,7 @@ import { Bus } from "./Bus.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
 import { SubAgentTree } from "./SubAgentTree.ts"
 import { apply, type ProjectRecord, recoverAgent } from "./Recovery.ts"
+import * as Inbox from "./Inbox.ts"
 import * as SubAgents from "./SubAgents.ts"
 import * as Workplace from "./Workplace.ts"
 
@@ -103,8 +104,15 @@ export class AgentRegistry {
     return { agent, config, project: this.of.file(), worktrees: Context.get(this.of.services, AgentsPlace).worktrees }
   }
 
+  /** With the files that worktrees are made in. */
+  private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
+    return Effect.provideService(effect, FileSystem.FileSystem, Context.get(this.of.services, FileSystem.FileSystem))
+  }
+
   private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
-    return Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.log))
+    return this.filing(
+      Effect.suspend(() => Workplace.clear(this.workplace(agent, config), this.conversation, this.log))
+    )
   }
 
   /** All of them, as the conversation sees them. */
@@ -147,7 +155,7 @@ export class AgentRegistry {
         home: this.of.life.home,
         config: settings,
         backend: Effect.suspend(() => backends.make(settings().backend)),
-        place: Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings()))),
+        place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
         recoveredTo,
         hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
         answered: (eventId) => this.family.answered(agent, eventId),
@@ -174,6 +182,9 @@ export class AgentRegistry {
     if (member === undefined) return
     yield* this.family.endChildren(agent, Infinity)
     yield* member.tree.stop(this.theFile, "no longer in the config")
+    // their sender gives them to another agent: they are not worked on when this one comes back
+    for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
+      if (alone === true) yield* member.tree.withdraw(messageId)
     yield* this.release(agent, member)
     yield* this.clear(agent, member.tree.config())
   })

@@ -5,7 +5,7 @@
  * conversation finds what this one had to leave; it goes with the agent only if no
  * work goes with it, and the log says what became of it.
  */
-import { Effect } from "effect"
+import { Effect, type FileSystem } from "effect"
 import { join } from "node:path"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
@@ -34,7 +34,11 @@ const specOf = ({ agent, config, project, worktrees }: Workplace): Worktree.Work
 /** Makes it where it is not there yet. */
 export const prepare = (
   of: Workplace
-): Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, Worktree.WorktreeError> => {
+): Effect.Effect<
+  { readonly cwd: string; readonly branch: string | undefined },
+  Worktree.WorktreeError,
+  FileSystem.FileSystem
+> => {
   const spec = specOf(of)
   return spec === undefined ? Effect.succeed({ cwd: of.project.root, branch: undefined }) : Worktree.prepare(spec)
 }
@@ -44,7 +48,7 @@ export const clear = Effect.fnUntraced(function* (
   of: Workplace,
   conversation: string,
   log: EventLog["Service"]
-): Effect.fn.Return<void, StorageError> {
+): Effect.fn.Return<void, StorageError, FileSystem.FileSystem> {
   const spec = specOf(of)
   if (spec === undefined) return
   const removal = yield* Effect.catch(Worktree.remove(spec), ({ message, reason }) =>

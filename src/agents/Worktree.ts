@@ -9,8 +9,7 @@
  * does not have, a rebase or merge under way, a process in the folder. Files that
  * `.gitignore` names do not: they go with the worktree.
  */
-import { Effect, Schema } from "effect"
-import * as fs from "node:fs"
+import { Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
@@ -106,7 +105,10 @@ interface Entry {
   readonly prunable: boolean
 }
 
-const parseEntry = (block: string): Entry => {
+const exists = (file: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(file), () => false))
+
+const parseEntry = Effect.fnUntraced(function* (block: string) {
   // no -z: git has it since 2.36 only
   const fields = new Map(
     block.split("\n").map((line) => {
@@ -115,42 +117,50 @@ const parseEntry = (block: string): Entry => {
     })
   )
   const folder = fields.get("worktree") ?? ""
-  return {
+  const entry: Entry = {
     folder,
     branch: fields.get("branch")?.replace("refs/heads/", ""),
     locked: fields.get("locked"),
-    prunable: fields.has("prunable") || !fs.existsSync(path.join(folder, ".git"))
+    prunable: fields.has("prunable") || !(yield* exists(path.join(folder, ".git")))
   }
-}
+  return entry
+})
 
 const entries = (repository: string) =>
-  Effect.map(must(repository, "worktree", "list", "--porcelain"), (list) => list.trim().split("\n\n").map(parseEntry))
+  Effect.flatMap(must(repository, "worktree", "list", "--porcelain"), (list) =>
+    Effect.forEach(list.trim().split("\n\n"), parseEntry)
+  )
 
 /** As git writes it: without symbolic links, though it need not exist yet. */
-const realFolder = (folder: string): string => {
-  if (fs.existsSync(folder)) return fs.realpathSync(folder)
-  const parent = path.dirname(folder)
-  return parent === folder ? folder : path.join(realFolder(parent), path.basename(folder))
-}
-
-const makeFolder = (folder: string) =>
-  Effect.try({
-    try: () => void fs.mkdirSync(folder, { recursive: true, mode: 0o700 }),
-    catch: (cause) =>
-      new WorktreeError({
-        reason: "FolderDenied",
-        message: `the folder for worktrees could not be made: ${cause instanceof Error ? cause.message : String(cause)}`,
-        remedy: `see to it that agentd's user may write to ${folder}`
-      })
-  })
-
-const isEmpty = (folder: string) => {
-  try {
-    return fs.readdirSync(folder).length === 0
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code === "ENOENT"
+const realFolder = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  const below: Array<string> = []
+  for (let at = folder; path.dirname(at) !== at; at = path.dirname(at)) {
+    const real = yield* Effect.option(files.realPath(at))
+    if (Option.isSome(real)) return path.join(real.value, ...below)
+    below.unshift(path.basename(at))
   }
-}
+  return folder
+})
+
+const makeFolder = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  yield* Effect.catch(files.makeDirectory(folder, { recursive: true, mode: 0o700 }), ({ message }) =>
+    fail(
+      "FolderDenied",
+      `the folder for worktrees could not be made: ${message}`,
+      `see to it that agentd's user may write to ${folder}`
+    )
+  )
+})
+
+const isEmpty = Effect.fnUntraced(function* (folder: string) {
+  const files = yield* FileSystem.FileSystem
+  return yield* files.readDirectory(folder).pipe(
+    Effect.map((names) => names.length === 0),
+    Effect.catch(({ reason }) => Effect.succeed(reason._tag === "NotFound"))
+  )
+})
 
 /** The project's folder below the repository's root: empty, or "packages/app/". */
 const prefixOf = Effect.fnUntraced(function* (repository: string) {
@@ -202,7 +212,7 @@ const create = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string, 
       `bring it back, or give it up: git -C ${spec.repository} worktree unlock ${folder}`
     )
   }
-  if (!isEmpty(folder)) {
+  if (!(yield* isEmpty(folder))) {
     return yield* fail(
       "FolderTaken",
       `${folder} is in the way: it is not empty, and no worktree of ${spec.repository}`,
@@ -235,15 +245,15 @@ const mendLinks = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: strin
 /** The agent's worktree, made if it is not there. */
 export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSpec) {
   const prefix = yield* prefixOf(spec.repository)
-  const folder = realFolder(spec.folder)
+  const folder = yield* realFolder(spec.folder)
   yield* discardHalfMade(spec, folder)
   const all = yield* entries(spec.repository)
   const there = all.find((entry) => entry.folder === folder && !entry.prunable)
   if (there !== undefined) yield* mendLinks(spec, folder)
   const branch = there === undefined ? yield* create(spec, folder, all) : there.branch
-  const real = realFolder(spec.folder)
+  const real = yield* realFolder(spec.folder)
   const cwd = path.resolve(real, prefix)
-  const prepared: Prepared = { branch, folder: real, cwd: fs.existsSync(cwd) ? cwd : real }
+  const prepared: Prepared = { branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
   return prepared
 })
 
@@ -270,15 +280,11 @@ const workIn = Effect.fnUntraced(function* (folder: string) {
   const status = yield* must(folder, "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none")
   if (status !== "") return kept("Uncommitted", `not committed: ${status.trimEnd().split("\n").slice(0, 5).join(", ")}`)
   // files that git was told to look away from may have changed unseen
-  const hidden = (yield* must(folder, "ls-files", "-v"))
-    .split("\n")
-    .filter((line) => /^[a-zS] /.test(line) && fs.existsSync(path.join(folder, line.slice(2))))
+  const unwatched = (yield* must(folder, "ls-files", "-v")).split("\n").filter((line) => /^[a-zS] /.test(line))
+  const hidden = yield* Effect.filter(unwatched, (line) => exists(path.join(folder, line.slice(2))))
   if (hidden.length > 0) return kept("Uncommitted", `git does not watch ${hidden[0]!.slice(2)} for changes`)
   const paths = yield* must(folder, "rev-parse", ...UNFINISHED.flatMap((name) => ["--git-path", name]))
-  const begun = paths
-    .trim()
-    .split("\n")
-    .find((file) => fs.existsSync(path.resolve(folder, file)))
+  const [begun] = yield* Effect.filter(paths.trim().split("\n"), (file) => exists(path.resolve(folder, file)))
   return begun === undefined ? undefined : kept("Unfinished", `${path.basename(begun)} is under way`)
 })
 
@@ -313,15 +319,18 @@ const deleteBranch = Effect.fnUntraced(function* ({ agent, repository }: Worktre
 /** Takes the worktree and its branch away, if no work can be lost by it. */
 export const remove = Effect.fn("Worktree.remove")(function* (
   spec: WorktreeSpec
-): Effect.fn.Return<Removal, WorktreeError> {
-  const folder = realFolder(spec.folder)
-  const entry = (yield* entries(spec.repository)).find((entry) => entry.folder === folder)
+): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
+  const all = yield* entries(spec.repository)
+  const folder = yield* realFolder(spec.folder)
+  const entry = all.find((entry) => entry.folder === folder)
   if (entry === undefined) {
-    return isEmpty(folder) ? { _tag: "Removed" } : kept("Unknown", `${folder} is no worktree of ${spec.repository}`)
+    return (yield* isEmpty(folder))
+      ? { _tag: "Removed" }
+      : kept("Unknown", `${folder} is no worktree of ${spec.repository}`)
   }
   if (entry.locked !== undefined) return kept("Locked", `it is locked: ${entry.locked}`)
-  if (!ProcessTable.isAvailable()) return kept("InUse", "this system does not tell whether a process works in it")
-  const users = yield* ProcessTable.workingIn(folder)
+  const users = yield* (yield* ProcessTable.WorkingIn)(folder)
+  if (users === undefined) return kept("InUse", "this system does not tell whether a process works in it")
   if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} works in it`)
   // read before the look at what is merged: what comes after it is not deleted
   const tip = yield* commitOf(spec.repository, `refs/heads/${branchOf(spec.agent)}`)

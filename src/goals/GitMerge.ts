@@ -8,7 +8,7 @@
  * an agent has done since.
  */
 import { Effect, Schema } from "effect"
-import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
+import { type Answer, git, GitUnavailable } from "../backends/Git.ts"
 import type { MergeResult } from "../domain/GoalMessages.ts"
 
 export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefused", {
@@ -43,9 +43,22 @@ const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray
   )
 })
 
+/** What git says of a folder that has no commits and no branches. */
+const NO_REPOSITORY = /not a git repository|cannot change to/
+
+/** Git's answer to a question that it may deny; one that it cannot answer fails. */
+const answered = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
+  const answer = yield* git(folder, ...args)
+  if (answer.code === 0 || answer.code === 1 || NO_REPOSITORY.test(answer.stderr)) return answer
+  return yield* new GitUnavailable({
+    message: `git ${args[0]} failed: ${answer.stderr}`,
+    remedy: `see what "git -C ${folder} ${args.join(" ")}" says`
+  })
+})
+
 /** The commit that a name stands for. */
 export const commitOf = (folder: string, name: string): Effect.Effect<string | undefined, GitUnavailable> =>
-  Effect.map(git(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`), (answer) =>
+  Effect.map(answered(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`), (answer) =>
     answer.code === 0 ? answer.stdout.trim() : undefined
   )
 
@@ -66,10 +79,10 @@ const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
 
 /** The merge of two commits, as a commit that no branch points to. */
 const join = Effect.fnUntraced(function* (repository: string, into: string, head: string, message: string) {
-  if ((yield* git(repository, "merge-base", "--is-ancestor", head, into)).code === 0) {
+  if ((yield* answered(repository, "merge-base", "--is-ancestor", head, into)).code === 0) {
     return { _tag: "UpToDate" } as Joined
   }
-  if ((yield* git(repository, "merge-base", "--is-ancestor", into, head)).code === 0) {
+  if ((yield* answered(repository, "merge-base", "--is-ancestor", into, head)).code === 0) {
     return { _tag: "Merged", commit: head } as Joined
   }
   const merged = yield* git(repository, "merge-tree", "--write-tree", "--name-only", into, head)
@@ -204,6 +217,6 @@ export const commitsSince = Effect.fnUntraced(function* (folder: string, base: s
 
 /** Tracked files that are changed and not committed. */
 export const uncommitted = Effect.fnUntraced(function* (folder: string) {
-  const answer = yield* git(folder, "status", "--porcelain", "--untracked-files=no")
-  return answer.code === 0 ? answer.stdout.split("\n").filter((line) => line !== "") : []
+  const changes = yield* must(folder, "status", "--porcelain", "--untracked-files=no")
+  return changes.split("\n").filter((line) => line !== "")
 })

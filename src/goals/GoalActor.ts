@@ -8,7 +8,7 @@
  * Guarantees: what a state does is found again after a crash by the keys of its messages,
  * so no question is posed and no task given out twice.
  */
-import { Clock, Effect, Fiber, Latch, type Scope, Semaphore, Stream } from "effect"
+import { Clock, Effect, Fiber, type FileSystem, Latch, type Scope, Semaphore, Stream } from "effect"
 import type { Committed, ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
 import { actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
 import { Refused, refused } from "../event-actor/Refused.ts"
@@ -17,12 +17,12 @@ import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment } from "../backends/process/RunProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
-import type { Report } from "../domain/Messages.ts"
+import { CommandRefused, type Report } from "../domain/Messages.ts"
 import { readWork } from "../domain/WorkKinds.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as GoalMachine from "./GoalMachine.ts"
-import { actorOf, apply, type GoalState, initial, isFinal, table } from "./GoalState.ts"
+import { actorOf, apply, eventOf, type GoalState, initial, isFinal, table } from "./GoalState.ts"
 import { DEFAULTS, isWorker } from "./Request.ts"
 import type { Worker } from "./Scheduler.ts"
 
@@ -51,7 +51,7 @@ export interface Surroundings {
 export type Handle = ActorHandle<GoalState, GoalMachine.Event, never>
 /** The actions of the table, and the goal's end. */
 export type Action = GoalMachine.Action | { readonly _tag: "Retire" }
-export type Needs = ProcessTree | Reaper
+export type Needs = FileSystem.FileSystem | ProcessTree | Reaper
 /** The activities, by their names in the table. */
 export type Doing = Exclude<(typeof GoalMachine.Autonomy)["states"][GoalMachine.State]["enter"], undefined>
 
@@ -316,7 +316,7 @@ export const definition = (of: {
     run: ({ name }, { state }) => of.run(name as Doing, state)
   })
 
-/** Folds one goal from the log, up to the first rune that `takes` refuses. */
+/** Folds one goal from the log, up to the first rune that `takes` refuses. Of an archived conversation the log holds no goals. */
 export const readGoal = Effect.fnUntraced(function* (
   log: EventLog["Service"],
   conversation: string,
@@ -324,14 +324,20 @@ export const readGoal = Effect.fnUntraced(function* (
   takes: (rune: Rune) => boolean = () => true
 ) {
   let state = initial
+  let isArchived = false
   const selection = { stream: conversation, actor: actorOf(goalId), kinds: [...GoalMachine.kinds] }
   yield* Stream.runForEachArray(log.read(selection), (runes) =>
     Effect.sync(() => {
       for (const rune of runes) {
-        if (!takes(rune)) return
-        state = apply(state, rune)
+        if (isArchived || !takes(rune)) return
+        if (eventOf(rune) === undefined) isArchived = true
+        else state = apply(state, rune)
       }
     })
   )
-  return state
+  if (!isArchived) return state
+  return yield* new CommandRefused({
+    message: `${goalId} is in the archive of its conversation: the log no longer tells of it.`,
+    remedy: `See where that is: agentd conversation ${conversation}`
+  })
 })

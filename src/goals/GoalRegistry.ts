@@ -7,7 +7,6 @@
  * has ended a row stays.
  */
 import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope, Stream } from "effect"
-import { existsSync } from "node:fs"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
@@ -294,7 +293,7 @@ export class GoalRegistry {
 
   /** Ends the actor of a goal that has ended. */
   private retire(record: Named) {
-    return this.leave(record, Activities.tidy)
+    return this.leave(record, (goal) => Effect.provideContext(Activities.tidy(goal), this.parts.context))
   }
 
   /** Ends the actor of a goal that cannot go on; the goal stays as it stands. */
@@ -324,7 +323,7 @@ export class GoalRegistry {
     const { conversation, goalId, left, stand } = record
     if (!isFinal(stand)) return
     const scratch = scratchOf(options.scratch, conversation, goalId)
-    if (existsSync(scratch)) {
+    if (yield* ReviewGate.exists(scratch)) {
       const project = yield* options.projects.config(conversation)
       if (project !== undefined) yield* ReviewGate.clear(project.root, scratch)
     }
@@ -348,7 +347,8 @@ export class GoalRegistry {
   /** Completes the ends of all goals that had ended when the daemon began. */
   readonly afterwards = Effect.suspend(() => {
     const ended = [...this.records.values()].flatMap((goals) => [...goals.values()])
-    return Effect.forEach(ended, (record) => this.finish(record), { discard: true })
+    const all = Effect.forEach(ended, (record) => this.finish(record), { discard: true })
+    return Effect.provideContext(all, this.parts.context)
   })
 
   readonly stopAll = (conversation: string, by: string, reason: string): Effect.Effect<void> =>

@@ -7,11 +7,10 @@
  * tasks and dependencies, recurse nowhere, and let others run in between.
  */
 import { Duration, Effect, Result, Schema, SchemaIssue } from "effect"
-import { constants } from "node:fs"
-import { type FileHandle, open } from "node:fs/promises"
 import { isAbsolute } from "node:path"
 import { MAX_PLAN_BYTES, MAX_TASKS, PlanDocument, PlannedTask, type Task } from "../domain/GoalMessages.ts"
 import { cut } from "./Excerpt.ts"
+import { PlanSource } from "./PlanSource.ts"
 
 /** The plan cannot be taken. `problems` name the fields; `message` holds them all, ready to be handed back. */
 export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused", {
@@ -37,8 +36,6 @@ interface Problem {
 const MAX_PROBLEMS = 20
 /** Kinds of tasks: an owner and what it needs. Each is looked at for every assignment. */
 export const MAX_LANES = 1_000
-/** Bytes of one read of its file. */
-const A_READ = 1_048_576
 /** Tasks that are checked before other fibers have their turn. */
 const A_PIECE = 2_000
 
@@ -243,47 +240,21 @@ export const parseText = (text: string, door: Door): Effect.Effect<ReadonlyArray
       : Effect.flatMap(parse(text), (value) => check(value, door))
   })
 
-const readError = (path: string) => (error: unknown) => {
-  const why = error instanceof Error ? error.message.split(",")[0] : String(error)
-  const remedy = "See that it is there, and that the user that agentd runs as may read it."
-  return refuse([{ field: "plan", message: `${path} cannot be read: ${why}` }], remedy)
-}
-
-/** Reads no more than may be taken, and one byte: a file that says that it is short may be endless. */
-const readBounded = async (file: FileHandle): Promise<Buffer> => {
-  const parts: Array<Buffer> = []
-  for (let bytes = 0; bytes <= MAX_PLAN_BYTES;) {
-    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(A_READ), 0, A_READ, bytes)
-    if (bytesRead === 0) break
-    bytes += bytesRead
-    parts.push(buffer.subarray(0, bytesRead))
-  }
-  return Buffer.concat(parts)
-}
-
 /** Decodes UTF-8 without a byte order mark. */
-const decodeText = (bytes: Buffer): Effect.Effect<string, PlanRefused> =>
+const decodeText = (bytes: Uint8Array): Effect.Effect<string, PlanRefused> =>
   Effect.try({
     try: () => new TextDecoder("utf-8", { fatal: true }).decode(bytes),
     catch: () => one("plan", "is not UTF-8")
   })
 
-/** Loads a plan from a file by its absolute path. Opening does not wait, as it would at a pipe. */
+const UNREADABLE = "See that it is there, and that the user that agentd runs as may read it."
+
+/** Loads a plan from a file by its absolute path. */
 export const load = Effect.fn("PlanFile.load")(function* (path: string, door: Door) {
   if (!isAbsolute(path)) return yield* one("plan", `${path} is not an absolute path`)
-  const reading = <A>(read: () => Promise<A>) => Effect.tryPromise({ try: read, catch: readError(path) })
-  const bytes = yield* Effect.acquireUseRelease(
-    reading(() => open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY)),
-    (file) =>
-      Effect.gen(function* () {
-        const info = yield* reading(() => file.stat())
-        if (!info.isFile()) return yield* one("plan", `${path} is no file`)
-        if (info.size > MAX_PLAN_BYTES) {
-          return yield* one("plan", `${path} has ${info.size} bytes; at most ${MAX_PLAN_BYTES} are taken`)
-        }
-        return yield* reading(() => readBounded(file))
-      }),
-    (file) => Effect.ignore(reading(() => file.close()))
+  const read = yield* PlanSource
+  const bytes = yield* Effect.mapError(read(path, MAX_PLAN_BYTES), ({ message, reason }) =>
+    reason === "Unreadable" ? refuse([{ field: "plan", message }], UNREADABLE) : one("plan", message)
   )
   return yield* parseText(yield* decodeText(bytes), door)
 })

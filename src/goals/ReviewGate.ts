@@ -8,21 +8,17 @@
  * limit of time, and no process of it is left, whatever becomes of the daemon; what
  * they print is kept to its end. It says what it found and never throws.
  */
-import { Duration, Effect } from "effect"
-import { existsSync, mkdirSync } from "node:fs"
+import { Duration, Effect, FileSystem } from "effect"
 import { dirname } from "node:path"
 import { git } from "../backends/Git.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
-import * as RunProcess from "../backends/process/RunProcess.ts"
-import * as Ids from "../domain/Ids.ts"
+import type { Environment, ExitStatus } from "../backends/process/RunProcess.ts"
 import type { Finding } from "../domain/GoalMessages.ts"
+import { CheckCommand } from "./CheckCommand.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node, Plan } from "./Plan.ts"
 
-/** Characters that are kept of a command's output, from its end. */
-const KEPT = 4_000
-const GRACE = Duration.seconds(5)
 /** Most failed tasks that are named. */
 const MAX_FAILED = 100
 
@@ -41,7 +37,7 @@ export interface Spec {
   /** A folder of agentd's own for the merged work; it need not be there. */
   readonly scratch: string
   readonly store: string
-  readonly environment: RunProcess.Environment
+  readonly environment: Environment
 }
 
 /** The newest commit of each branch, in the order in which they came to be done. */
@@ -69,6 +65,10 @@ export const worksOf = (plan: Plan): ReadonlyArray<GitMerge.Work & { readonly cw
   })
 }
 
+/** A folder that cannot be looked at is as good as none. */
+export const exists = (path: string) =>
+  Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(path), () => false))
+
 const error = (message: string, more: Partial<Finding> = {}): Finding => ({ severity: "error", message, ...more })
 
 const failed = ({ followed, plan }: Spec): ReadonlyArray<Finding> => {
@@ -79,72 +79,50 @@ const failed = ({ followed, plan }: Spec): ReadonlyArray<Finding> => {
     .map((node) => error(`it failed: ${node.error ?? "no reason"}`, { task: node.task.id, fix: node.task.title }))
 }
 
-/** Reads a pipe to its end and keeps the last of it. */
-const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"]) {
-  let kept = ""
-  for (;;) {
-    const chunk = yield* RunProcess.read(pipe)
-    if (chunk === undefined) return kept
-    kept = (kept + chunk.toString("utf8")).slice(-KEPT)
-  }
-})
-
-const outcome = (command: string, status: RunProcess.ExitStatus | undefined, timeout: number): string | undefined => {
+const outcome = (command: string, status: ExitStatus | undefined, timeout: number): string | undefined => {
   if (status === undefined) return `\`${command}\` took longer than ${Duration.format(Duration.millis(timeout))}`
   if (status.code === 0) return undefined
   return `\`${command}\` ended with ${status.signal ?? `exit code ${status.code}`}`
 }
 
-const runIn = Effect.fnUntraced(function* (spec: Spec, command: string, cwd: string) {
-  const child = yield* RunProcess.make({
-    store: spec.store,
-    runId: yield* Ids.runId,
-    argv: ["sh", "-c", command],
-    cwd,
-    env: RunProcess.inheritable(spec.environment),
-    grace: GRACE
-  })
-  const reading = Effect.all([tail(child.stdout), tail(child.stderr)], { concurrency: 2 })
-  const done = Effect.zipWith(reading, child.exited, (texts, status) => ({ texts, status }), { concurrent: true })
-  const ended = yield* Effect.timeoutOption(done, spec.timeout)
-  const status = ended._tag === "Some" ? ended.value.status : undefined
-  const wrong = outcome(command, status, spec.timeout)
-  if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded` } as Finding
-  const printed = ended._tag === "Some" ? ended.value.texts.join("\n").trim().slice(-KEPT) : ""
-  return error(printed === "" ? wrong : `${wrong}:\n${printed}`, { fix: `Make \`${command}\` succeed.` })
-})
-
-const run = (spec: Spec, command: string, cwd: string) =>
-  runIn(spec, command, cwd).pipe(
-    Effect.scoped,
-    Effect.catchTag("BackendError", ({ message, remedy }) =>
+const run = Effect.fnUntraced(
+  function* (spec: Spec, command: string, cwd: string) {
+    const { environment, store, timeout } = spec
+    const check = yield* CheckCommand
+    const ended = yield* check({ command, cwd, environment, store, timeout })
+    const wrong = outcome(command, ended?.status, timeout)
+    if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded` } as Finding
+    const printed = ended?.printed ?? ""
+    return error(printed === "" ? wrong : `${wrong}:\n${printed}`, { fix: `Make \`${command}\` succeed.` })
+  },
+  (running, _, command) =>
+    Effect.catchTag(running, "BackendError", ({ message, remedy }) =>
       Effect.succeed(error(`\`${command}\` could not be run: ${message}`, { fix: remedy, forPerson: true }))
     )
-  )
+)
 
 /** A checkout of agentd's own at that commit; what lies in it beside the files of git stays from review to review. */
 const checkOut = Effect.fnUntraced(function* (spec: Spec, commit: string) {
   const { root, scratch } = spec
-  if (existsSync(scratch)) {
+  if (yield* exists(scratch)) {
     const moved = yield* git(scratch, "checkout", "--quiet", "--force", "--detach", commit)
     if (moved.code === 0) return undefined
+    // a git that was cut off in it has left its lock: the checkout is agentd's own, and is made anew
+    yield* git(root, "worktree", "remove", "--force", "--force", scratch)
   }
-  const made = yield* Effect.result(
-    Effect.try({
-      try: () => mkdirSync(dirname(scratch), { recursive: true, mode: 0o700 }),
-      catch: (cause) => error(`no folder could be made for the checks: ${String(cause)}`, { forPerson: true })
-    })
-  )
-  if (made._tag === "Failure") return made.failure
+  const files = yield* FileSystem.FileSystem
+  const made = yield* Effect.result(files.makeDirectory(dirname(scratch), { recursive: true, mode: 0o700 }))
+  if (made._tag === "Failure") {
+    return error(`no folder could be made for the checks: ${made.failure.message}`, { forPerson: true })
+  }
   const added = yield* git(root, "worktree", "add", "--quiet", "--force", "--detach", scratch, commit)
   return added.code === 0 ? undefined : error(`the merged work could not be checked out: ${added.stderr}`)
 })
 
 /** Removes the checkout, if there is one. */
-export const clear = (root: string, scratch: string): Effect.Effect<void> =>
-  Effect.suspend(() =>
-    existsSync(scratch) ? Effect.ignore(git(root, "worktree", "remove", "--force", "--force", scratch)) : Effect.void
-  )
+export const clear = Effect.fnUntraced(function* (root: string, scratch: string) {
+  if (yield* exists(scratch)) yield* Effect.ignore(git(root, "worktree", "remove", "--force", "--force", scratch))
+})
 
 /** Commits that are of no task of the goal, in words. */
 export const strangers = (commits: ReadonlyArray<string>): string =>
@@ -160,7 +138,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   const works = worksOf(spec.plan)
   const findings: Array<Finding> = []
   for (const { branch, cwd, tasks } of works) {
-    const changes = cwd === null || !existsSync(cwd) ? [] : yield* GitMerge.uncommitted(cwd)
+    const changes = cwd === null || !(yield* exists(cwd)) ? [] : yield* GitMerge.uncommitted(cwd)
     if (changes.length === 0) continue
     findings.push(
       error(`${branch} has changes that are not committed: ${changes.slice(0, 5).join(", ")}`, {
@@ -201,7 +179,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     )
   }
   // One folder holds all of it already, with what its agent has installed there.
-  if (commit === only.head && works.length === 1 && only.cwd !== null && existsSync(only.cwd)) {
+  if (commit === only.head && works.length === 1 && only.cwd !== null && (yield* exists(only.cwd))) {
     return { cwd: only.cwd, findings } as Place
   }
   if (spec.checks.length === 0) return { cwd: spec.root, findings } as Place
@@ -210,12 +188,14 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
 })
 
 /** Answers with the findings in order; without an `error` the work may go to the critic. */
-export const check = (spec: Spec): Effect.Effect<ReadonlyArray<Finding>, never, ProcessTree | Reaper> =>
+export const check = (
+  spec: Spec
+): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>
   Effect.gen(function* () {
     const { cwd, findings } = yield* placeOf(spec)
     const before = [...failed(spec), ...findings]
     if (spec.checks.length === 0) return before
-    if (!existsSync(cwd)) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
+    if (!(yield* exists(cwd))) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
     const results: Array<Finding> = []
     for (const command of spec.checks) results.push(yield* run(spec, command, cwd))
     return [...before, ...results]

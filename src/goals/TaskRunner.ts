@@ -8,14 +8,14 @@
  * not remembered: nothing that was told while nobody listened is lost.
  */
 import { Effect } from "effect"
-import { git } from "../backends/Git.ts"
+import { git, GitUnavailable } from "../backends/Git.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
 import type { Evidence } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
 import { readWork } from "../domain/WorkKinds.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 import { sendable } from "./Answer.ts"
-import { type GoalActor, RESTS } from "./GoalActor.ts"
+import { type GoalActor, RESTS, takeBack } from "./GoalActor.ts"
 import { cut, tail } from "./Excerpt.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node } from "./Plan.ts"
@@ -38,16 +38,28 @@ const MAX_PIECE = 2_000
 const quietly = <A, E>(effect: Effect.Effect<A, E>, otherwise: A): Effect.Effect<A> =>
   Effect.orElseSucceed(effect, () => otherwise)
 
-/** The commit that a folder stands at; null outside git. */
-const headOf = (cwd: string | null): Effect.Effect<string | null> =>
-  cwd === null
-    ? Effect.succeed(null)
-    : quietly(
-        Effect.map(git(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}"), ({ code, stdout }) =>
-          code === 0 ? stdout.trim() : null
-        ),
-        null
-      )
+/** What git says where there is no commit, no repository, or no folder. */
+const NOWHERE = /^$|not a git repository|cannot change to/
+
+/**
+ * The commit that an agent's folder stands at; null outside git. In a worktree git has to answer:
+ * work of which it cannot be told where it stands would be left out of what is merged.
+ */
+const headOf = Effect.fnUntraced(function* (member: Pick<Member, "branch" | "cwd"> | undefined) {
+  const { branch = null, cwd = null } = member ?? {}
+  if (cwd === null) return null
+  const asked = git(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+  const answer = yield* branch === null ? quietly(asked, { code: 128, stdout: "", stderr: "" }) : asked
+  if (answer.code === 0) return answer.stdout.trim()
+  if (branch === null || NOWHERE.test(answer.stderr)) return null
+  return yield* new GitUnavailable({
+    message: `git cannot tell where ${cwd} stands: ${answer.stderr}`,
+    remedy: `see what "git -C ${cwd} status" says`
+  })
+})
+
+/** The message of a task's n-th try. */
+const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
 
 export class TaskRunner {
   private readonly goal: GoalActor
@@ -55,8 +67,12 @@ export class TaskRunner {
   private readonly posted = new Set<string>()
   /** Messages of tries that were interrupted for taking too long. */
   private readonly interrupted = new Set<string>()
+  /** Messages that a turn carried at the last look: the others cannot take too long. */
+  private readonly carried = new Set<string>()
   /** Messages whose agents are offline, and since when. */
   private readonly away = new Map<string, number>()
+  /** The agents at the last look. */
+  private known: ReadonlySet<string> = new Set()
   /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -74,8 +90,8 @@ export class TaskRunner {
     return Effect.gen({ self: this }, function* () {
       yield* goal.around.agents.recovered
       for (;;) {
-        const members = yield* goal.members
-        for (const node of goal.state.plan.inFlight) yield* this.look(node, members)
+        yield* this.reclaim
+        for (const node of goal.state.plan.inFlight) yield* this.look(node)
         const wait = yield* this.assign
         if (wait === undefined) return
         yield* goal.news(wait)
@@ -83,41 +99,68 @@ export class TaskRunner {
     })
   }
 
-  /** Looks at a task that was given out, and moves it on. */
-  private readonly look = Effect.fnUntraced(
+  /**
+   * Takes former tries back from agents that have come since the last look: one that was no agent
+   * of the project when its try was given up still has it in its inbox.
+   */
+  private get reclaim() {
+    return Effect.gen({ self: this }, function* () {
+      const { goalId, members, state } = this.goal
+      const present = (yield* members).map(({ agent }) => agent)
+      const come = present.filter((agent) => !this.known.has(agent))
+      this.known = new Set(present)
+      if (come.length === 0) return
+      const { inFlight, nodes } = state.plan
+      const flies = new Set(inFlight.map(({ index }) => index))
+      for (const { attempts, index, task } of nodes.filter((node) => node.attempts > 0)) {
+        const over = flies.has(index) ? attempts - 1 : attempts
+        for (let n = 1; n <= over; n++) for (const agent of come) yield* this.takeBack(agent, tryOf(goalId, task.id, n))
+      }
+    })
+  }
+
+  private readonly takeBack = Effect.fnUntraced(
     { self: this },
-    function* (this: TaskRunner, node: Node, members: ReadonlyArray<Member>) {
+    function* (this: TaskRunner, agent: string, id: string) {
       const { agents } = this.goal.around
-      const agent = node.agent!
-      const messageId = node.messageId!
-      const member = members.find((one) => one.agent === agent)
-      const away = this.away.get(messageId)
-      this.away.delete(messageId)
-      const fate: Fate | undefined = yield* Effect.orElseSucceed(
-        agents.fate(this.to(agent), messageId),
-        () => undefined
-      )
-      if (fate === undefined) {
-        return yield* this.again(node, `${agent} is no agent of this project any more`, false)
-      }
-      switch (fate._tag) {
-        case "Unknown":
-          return yield* this.post(node)
-        case "Waiting":
-          return yield* this.recall(node, member, away)
-        case "Carried":
-          if (node.state === "assigned") {
-            const base = node.base ?? (yield* headOf(member?.cwd ?? null))
-            yield* this.goal.moveIfStill({ _tag: "task_started", taskId: node.task.id, base })
-          }
-          return yield* this.limit(node)
-        case "Dropped":
-          return yield* this.failed(node, "it was dropped by a person")
-        case "Ended":
-          return yield* this.ended(node, fate, member)
-      }
+      const fate: Fate = yield* quietly(agents.fate(this.to(agent), id), { _tag: "Unknown" })
+      if (fate._tag === "Waiting" || fate._tag === "Carried")
+        yield* takeBack(agents, this.to(agent), id, this.goal.goalId)
     }
   )
+
+  /** Looks at a task that was given out, and moves it on. */
+  private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
+    const { agents } = this.goal.around
+    const agent = node.agent!
+    const messageId = node.messageId!
+    const away = this.away.get(messageId)
+    this.away.delete(messageId)
+    this.carried.delete(messageId)
+    const fate: Fate | undefined = yield* Effect.orElseSucceed(agents.fate(this.to(agent), messageId), () => undefined)
+    // asked after its fate: an agent whose turn has begun has a place by then
+    const member = (yield* this.goal.members).find((one) => one.agent === agent)
+    if (fate === undefined) {
+      return yield* this.again(node, `${agent} is no agent of this project any more`, false)
+    }
+    switch (fate._tag) {
+      case "Unknown":
+        return yield* this.post(node)
+      case "Waiting":
+        return yield* this.recall(node, member, away)
+      case "Carried":
+        this.carried.add(messageId)
+        if (node.state === "assigned") {
+          const base = node.base ?? (yield* headOf(member))
+          yield* this.goal.moveIfStill({ _tag: "task_started", taskId: node.task.id, base })
+        }
+        return yield* this.limit(node)
+      case "Dropped":
+        return yield* this.failed(node, "it was dropped by a person")
+      case "Ended":
+        return yield* this.ended(node, fate, member)
+    }
+  })
 
   /** Takes a task back from an agent that is offline: another agent may do it. */
   private readonly recall = Effect.fnUntraced(
@@ -169,7 +212,7 @@ export class TaskRunner {
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
       }
       const cwd = member?.cwd ?? null
-      const head = yield* headOf(cwd)
+      const head = yield* headOf(member)
       const { base } = node
       const changed = cwd !== null && base !== null && head !== null && head !== base
       const evidence: Evidence = {
@@ -253,8 +296,8 @@ export class TaskRunner {
         if (decision._tag !== "Assign") return yield* this.settle(decision, members, now)
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
-        const messageId = `plan/${goal.goalId}/${node.task.id}/${node.attempts + 1}`
-        const base = yield* headOf(member?.cwd ?? null)
+        const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
+        const base = yield* headOf(member)
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
         yield* this.post(goal.state.plan.find(node.task.id)!)
       }
@@ -281,7 +324,8 @@ export class TaskRunner {
         case "Wait": {
           goal.detail = goal.around.takesWork() ? decision.reason : RESTS
           const deadlines = goal.state.plan.inFlight
-            .filter(({ messageId, state }) => state === "running" && !this.interrupted.has(messageId!))
+            .filter(({ messageId, state }) => state === "running" && this.carried.has(messageId!))
+            .filter(({ messageId }) => !this.interrupted.has(messageId!))
             .map((node) => this.deadline(node))
           const returns = [...this.away.values()].map((since) => since + GRACE)
           return Math.min(...deadlines, ...returns, decision.until ?? Number.POSITIVE_INFINITY) - now

@@ -184,6 +184,31 @@ describe("Projects", () => {
     })
   )
 
+  it.live("a plan's task that an agent had when the file let it go is not worked on when it comes back", () =>
+    Effect.gen(function* () {
+      const world = yield* World.make(ScriptedBackend.make([stays]))
+      const [a, b] = [World.command(), World.command({ interruptGrace: "50ms" })]
+      world.configure({ agents: { a, b } })
+      const { crew, fleet } = yield* world.both
+      yield* fleet.register(world.config, world.caller)
+      const { conversation } = yield* fleet.agent("b", world.caller)
+      const to = { conversation, agent: "b" }
+      yield* crew.post(to, { messageId: "plan/g1/a/1", from: "plan:g1", text: "a task", alone: true })
+      yield* crew.post(to, { messageId: "plan/g1/b/1", from: "plan:g1", text: "another", alone: true })
+      yield* World.until(runesOf(world, "turn.started"), (runes) => runes.length === 1)
+      world.configure({ agents: { a } })
+      yield* fleet.register(world.config, world.caller)
+      world.configure({ agents: { a, b } })
+      yield* fleet.register(world.config, world.caller)
+      yield* fleet.send("b", { text: "a word", how: "queue" }, world.caller)
+      const begun = yield* World.until(runesOf(world, "turn.started"), (runes) => runes.length === 2)
+      const carried = begun.map(({ payload }) => (payload["event"] as { messageIds: ReadonlyArray<string> }).messageIds)
+      assert.deepStrictEqual(carried[0], ["plan/g1/a/1"])
+      assert.lengthOf(carried[1]!, 1)
+      assert.notInclude(["plan/g1/a/1", "plan/g1/b/1"], carried[1]![0])
+    })
+  )
+
   it.live("stop ends a run that takes no interrupt, after its grace", () =>
     Effect.gen(function* () {
       const world = yield* World.make(ScriptedBackend.make([{ ...stays, ignoreInterrupt: true }]))

@@ -1,3 +1,4 @@
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
@@ -36,14 +37,17 @@ const commit = (folder: string, message: string) => {
   return git(folder, "rev-parse", "HEAD")
 }
 
+const prepare = (spec: Worktree.WorktreeSpec) => Effect.provide(Worktree.prepare(spec), NodeFileSystem.layer)
+const remove = (spec: Worktree.WorktreeSpec) => Effect.provide(Worktree.remove(spec), NodeFileSystem.layer)
+
 const refused = (spec: Worktree.WorktreeSpec) =>
-  Effect.map(Effect.flip(Worktree.prepare(spec)), (error) => {
+  Effect.map(Effect.flip(prepare(spec)), (error) => {
     assert.notStrictEqual(error.remedy, "")
     return error.reason
   })
 
 const keptBecause = (spec: Worktree.WorktreeSpec) =>
-  Effect.map(Worktree.remove(spec), (removal) => {
+  Effect.map(remove(spec), (removal) => {
     assert.strictEqual(removal._tag, "Kept")
     assert.isTrue(fs.existsSync(spec.folder), "the worktree is still there")
     return removal._tag === "Kept" ? removal.reason : undefined
@@ -55,7 +59,7 @@ describe("Worktree.prepare", () => {
       const { folder, repository, spec } = yield* world
       write(repository, "a.txt", "edited by the user\n")
       const before = git(repository, "status", "--porcelain", "--branch")
-      assert.deepStrictEqual(yield* Worktree.prepare(spec), { branch: "agentd/builder", folder, cwd: folder })
+      assert.deepStrictEqual(yield* prepare(spec), { branch: "agentd/builder", folder, cwd: folder })
       assert.strictEqual(git(folder, "branch", "--show-current"), "agentd/builder")
       assert.strictEqual(fs.readFileSync(path.join(folder, "a.txt"), "utf8"), "a\n")
       assert.strictEqual(git(repository, "status", "--porcelain", "--branch"), before)
@@ -65,11 +69,11 @@ describe("Worktree.prepare", () => {
   it.live("again changes nothing, whatever the agent has left there", () =>
     Effect.gen(function* () {
       const { folder, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "a.txt", "half done\n")
       write(folder, "new.txt", "untracked\n")
       const before = git(folder, "status", "--porcelain")
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       assert.strictEqual(git(folder, "status", "--porcelain"), before)
     })
   )
@@ -77,22 +81,22 @@ describe("Worktree.prepare", () => {
   it.live("a branch that the agent has switched to itself is taken as it is", () =>
     Effect.gen(function* () {
       const { folder, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       git(folder, "switch", "--quiet", "--create", "feature")
-      assert.strictEqual((yield* Worktree.prepare(spec)).branch, "feature")
+      assert.strictEqual((yield* prepare(spec)).branch, "feature")
       git(folder, "switch", "--quiet", "--detach")
-      assert.isUndefined((yield* Worktree.prepare(spec)).branch)
+      assert.isUndefined((yield* prepare(spec)).branch)
     })
   )
 
   it.live("an existing branch of the agent is used with the commits it has", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       const tip = commit(folder, "work")
       git(repository, "worktree", "remove", folder)
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       assert.strictEqual(git(folder, "rev-parse", "HEAD"), tip)
     })
   )
@@ -100,11 +104,11 @@ describe("Worktree.prepare", () => {
   it.live("a worktree whose folder was deleted is made again on its branch", () =>
     Effect.gen(function* () {
       const { folder, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       const tip = commit(folder, "work")
       fs.rmSync(folder, { recursive: true })
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       assert.strictEqual(git(folder, "rev-parse", "HEAD"), tip)
     })
   )
@@ -112,10 +116,10 @@ describe("Worktree.prepare", () => {
   it.live("a worktree that was cut off while git made it is made anew", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       fs.writeFileSync(path.join(repository, ".git/worktrees/builder/locked"), "initializing\n")
       fs.rmSync(path.join(folder, "a.txt"))
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       assert.strictEqual(git(folder, "status", "--porcelain"), "")
     })
   )
@@ -123,11 +127,11 @@ describe("Worktree.prepare", () => {
   it.live("the links of a repository that was moved are mended", () =>
     Effect.gen(function* () {
       const { folder, home, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "new.txt", "untracked\n")
       const moved = path.join(home, "moved")
       fs.renameSync(repository, moved)
-      yield* Worktree.prepare({ ...spec, repository: moved })
+      yield* prepare({ ...spec, repository: moved })
       assert.strictEqual(git(folder, "status", "--porcelain"), "?? new.txt")
     })
   )
@@ -139,7 +143,7 @@ describe("Worktree.prepare", () => {
       git(repository, "branch", "stable")
       write(repository, "b.txt", "b\n")
       commit(repository, "second")
-      yield* Worktree.prepare({ ...spec, base: "stable" })
+      yield* prepare({ ...spec, base: "stable" })
       assert.strictEqual(git(folder, "rev-parse", "HEAD"), first)
     })
   )
@@ -149,7 +153,7 @@ describe("Worktree.prepare", () => {
       const { folder, repository, spec } = yield* world
       write(repository, "packages/app/c.txt", "c\n")
       commit(repository, "app")
-      const prepared = yield* Worktree.prepare({ ...spec, repository: path.join(repository, "packages/app") })
+      const prepared = yield* prepare({ ...spec, repository: path.join(repository, "packages/app") })
       assert.deepStrictEqual([prepared.folder, prepared.cwd], [folder, path.join(folder, "packages/app")])
     })
   )
@@ -159,7 +163,7 @@ describe("Worktree.prepare", () => {
       const { home, repository, spec } = yield* world
       const hook = path.join(repository, ".git/hooks/post-checkout")
       fs.writeFileSync(hook, `#!/bin/sh\ntouch ${home}/hook-ran\n`, { mode: 0o755 })
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       assert.isFalse(fs.existsSync(path.join(home, "hook-ran")))
     })
   )
@@ -173,7 +177,7 @@ describe("Worktree.prepare", () => {
           process.env["GIT_DIR"] = path.join(other.repository, ".git")
           process.env["GIT_INDEX_FILE"] = path.join(other.repository, ".git/index")
         }),
-        () => Worktree.prepare(spec),
+        () => prepare(spec),
         () =>
           Effect.sync(() => {
             delete process.env["GIT_DIR"]
@@ -191,7 +195,7 @@ describe("Worktree.prepare", () => {
       const agents = ["a", "b", "c", "d"]
       const prepared = yield* Effect.forEach(
         agents,
-        (agent) => Worktree.prepare({ repository, agent, folder: path.join(path.dirname(folder), agent) }),
+        (agent) => prepare({ repository, agent, folder: path.join(path.dirname(folder), agent) }),
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(
@@ -249,7 +253,7 @@ describe("Worktree.prepare", () => {
   it.live("a worktree whose entry git has pruned keeps its files", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "new.txt", "precious\n")
       fs.rmSync(path.join(repository, ".git/worktrees/builder"), { recursive: true })
       assert.strictEqual(yield* refused(spec), "FolderTaken")
@@ -260,7 +264,7 @@ describe("Worktree.prepare", () => {
   it.live("a locked worktree whose disk is absent is not made a second time", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       git(repository, "worktree", "lock", "--reason", "on a stick", folder)
       fs.renameSync(folder, `${folder}-away`)
       assert.strictEqual(yield* refused(spec), "Locked")
@@ -272,15 +276,15 @@ describe("Worktree.remove: cleanup destroys work", () => {
   it.live("a clean, merged worktree that nobody is in goes, with its branch; again is no error", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       commit(folder, "work")
       write(folder, "ignored/cache", "regrown\n")
       git(repository, "merge", "--quiet", "agentd/builder")
-      assert.deepStrictEqual(yield* Worktree.remove(spec), { _tag: "Removed" })
+      assert.deepStrictEqual(yield* remove(spec), { _tag: "Removed" })
       assert.isFalse(fs.existsSync(folder))
       assert.strictEqual(git(repository, "branch", "--list", "agentd/*"), "")
-      assert.deepStrictEqual(yield* Worktree.remove(spec), { _tag: "Removed" })
+      assert.deepStrictEqual(yield* remove(spec), { _tag: "Removed" })
     })
   )
 
@@ -334,7 +338,7 @@ describe("Worktree.remove: cleanup destroys work", () => {
     it.live(`${what} keeps it`, () =>
       Effect.gen(function* () {
         const { folder, spec } = yield* world
-        yield* Worktree.prepare(spec)
+        yield* prepare(spec)
         spoil(folder)
         assert.strictEqual(yield* keptBecause(spec), reason)
       })
@@ -344,7 +348,7 @@ describe("Worktree.remove: cleanup destroys work", () => {
   it.live("unmerged commits on the agent's branch keep it though the worktree stands elsewhere", () =>
     Effect.gen(function* () {
       const { folder, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       commit(folder, "work")
       git(folder, "switch", "--quiet", "--detach", "main")
@@ -355,7 +359,7 @@ describe("Worktree.remove: cleanup destroys work", () => {
   it.live("a commit that only a detached HEAD holds is merged nowhere", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       commit(folder, "work")
       git(repository, "switch", "--quiet", "--detach", "agentd/builder")
@@ -366,7 +370,7 @@ describe("Worktree.remove: cleanup destroys work", () => {
   it.live("a process that works in it keeps it", () =>
     Effect.gen(function* () {
       const { folder, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       fs.mkdirSync(path.join(folder, "ignored"))
       const child = yield* Effect.acquireRelease(
         Effect.callback<ReturnType<typeof spawn>>((resume) => {
@@ -379,18 +383,18 @@ describe("Worktree.remove: cleanup destroys work", () => {
       const gone = new Promise((resolve) => child.once("exit", resolve))
       child.kill("SIGKILL")
       yield* Effect.promise(() => gone)
-      assert.deepStrictEqual(yield* Worktree.remove(spec), { _tag: "Removed" })
+      assert.deepStrictEqual(yield* remove(spec), { _tag: "Removed" })
     })
   )
 
   it.live("a branch that somebody has checked out elsewhere stays when the worktree goes", () =>
     Effect.gen(function* () {
       const { folder, home, repository, spec } = yield* world
-      yield* Worktree.prepare(spec)
+      yield* prepare(spec)
       git(folder, "switch", "--quiet", "--detach")
       const elsewhere = path.join(home, "elsewhere")
       git(repository, "worktree", "add", "--quiet", elsewhere, "agentd/builder")
-      assert.deepStrictEqual(yield* Worktree.remove(spec), { _tag: "Removed" })
+      assert.deepStrictEqual(yield* remove(spec), { _tag: "Removed" })
       assert.strictEqual(git(elsewhere, "status", "--porcelain"), "")
       assert.strictEqual(git(elsewhere, "branch", "--show-current"), "agentd/builder")
     })

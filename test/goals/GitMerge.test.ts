@@ -198,6 +198,25 @@ describe("Gate", () => {
     )
   )
 
+  it.live("a checkout of our own that a git was cut off in is made anew", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.repository()
+          committer(world, "bob", own)
+          committer(world, "eve", (task) => [task === "b" ? "b.txt" : "fixed.txt", "x\n"])
+          yield* world.submit({ plan: world.file(...TWO), checks: ["test -f fixed.txt"] })
+          yield* world.state("g1", "blocked")
+          writeFileSync(join(world.root, ".git/worktrees/g1/index.lock"), "")
+          yield* world.goals.retry("g1", null, caller)
+          yield* world.until("g1", "the next review", ({ state }) => state === "goal_met" || state === "blocked")
+          const { findings } = yield* world.goals.page("g1", 0, caller)
+          for (const { message } of findings) assert.notMatch(message, /could not be checked out/)
+        }),
+      { goals: { rounds: 1 } }
+    )
+  )
+
   it.live("work that is not committed is found before any command runs", () =>
     run(
       (world) =>

@@ -1,8 +1,9 @@
 /** The daemon's loss at any moment: nothing that ran to its end runs again, nothing is forgotten. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, References } from "effect"
+import { Deferred, Effect, References, Stream } from "effect"
 import { existsSync } from "node:fs"
 import { join } from "node:path"
+import * as GoalHistory from "../../src/goals/GoalHistory.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
 import { readGoal } from "../../src/goals/GoalActor.ts"
 import { fold, recordsOf } from "../../src/goals/GoalRegistry.ts"
@@ -268,6 +269,27 @@ describe("Recovery", () => {
           tasks.map(({ errors, id }) => [id, errors]),
           [...plan.nodes].map(({ errors, task }) => [task.id, errors])
         )
+      })
+    )
+  )
+
+  it.live("a goal of an archived conversation is refused with words, and no mail stands still for its story", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        world.crew.add("bob", says("done"))
+        yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+        yield* world.state("g1", "goal_met")
+        const { read } = world.log
+        Object.assign(world.log, {
+          read: (...of: Parameters<typeof read>) =>
+            Stream.map(read(...of), (rune) => ({ ...rune, payload: { archived: true } }))
+        })
+        const how = { into: null, unreviewed: false, all: false }
+        const gone = /g1 is in the archive of its conversation/
+        assert.match((yield* Effect.flip(world.goals.page("g1", 0, caller))).message, gone)
+        assert.match((yield* Effect.flip(world.goals.merge("g1", how, caller))).message, gone)
+        const told = GoalHistory.story(world.log, { stream: "c", actor: "plan/g1", upTo: 100 })
+        assert.match((yield* Effect.flip(told)).message, /archive/)
       })
     )
   )

@@ -24,6 +24,8 @@ export type Boundary =
   | Around<"spawn" | "signal" | "turn" | "answer">
   /** The daemon hears an event of a process. */
   | "event: before"
+  /** A git command is given; it has come to its end. */
+  | Around<"git">
   /** A mail is handed to the server; the server has taken it, and has not said so. */
   | "mail: before"
   | "mail: taken"

@@ -14,6 +14,7 @@ import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"
 import { type Budget, Budgets } from "./checks/Budgets.ts"
 import { Channels } from "./checks/Channels.ts"
+import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Chronicle } from "./checks/Chronicle.ts"
 import { Limits, type Settings } from "./checks/Limits.ts"
@@ -68,6 +69,7 @@ export class Checker implements Witness {
   readonly messages = new Map<string, Message>()
   readonly tables: Tables
   readonly channels: Channels
+  readonly goals: Goals
   readonly snapshots: Snapshots
   readonly readers: Readers
   private readonly truth: Truth
@@ -118,11 +120,12 @@ export class Checker implements Witness {
       keepsTime,
       isStopped: (agent) => this.stopped.has(agent)
     })
+    this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
     this.snapshots = new Snapshots(this.verdicts)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)
-    const { channels, snapshots, tables, truth, verdicts } = this
+    const { channels, goals, snapshots, tables, truth, verdicts } = this
     const areMeant = () => keepsTime && universe.now < stormy
     const others = [
       new Alerts(verdicts),
@@ -130,7 +133,7 @@ export class Checker implements Witness {
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts)
     ]
-    this.checks = [log, tables, ...others, snapshots, truth, channels]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals]
   }
 
   broken(promise: string, detail: string): void {
@@ -318,7 +321,7 @@ export class Checker implements Witness {
     }
     if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
       const { runId } = payload
-      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent)
+      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent) || this.goals.asked.has(agent)
       if ((this.interrupting.get(agent) ?? 0) > 0 || isOver) this.droppedRuns.add(runId)
       else {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)

@@ -2,22 +2,27 @@
  * Coverage: which cells of the machines' tables the worlds have come to, and which faults came
  * while which command was open. What none comes to is a gap in the workload, and is named.
  */
+import { Autonomy } from "../../src/goals/GoalMachine.ts"
 import { machines, names, unreached } from "../agents/TableWalk.ts"
 import { cellsOf } from "../support/Cells.ts"
 import type { Cells } from "./checks/Tables.ts"
 import { COMMANDS } from "./people/Commands.ts"
 import { FAULTS } from "./Swarm.ts"
 
+const tables = { ...machines, goal: Autonomy }
+const all = [...names, "goal"] as const
+
 export const add = (into: Cells, from: Cells): void => {
-  for (const name of names) for (const cell of from[name]) into[name].add(cell)
+  for (const name of all) for (const cell of from[name]) into[name].add(cell)
 }
 
 export const coverage = (reached: Cells) =>
-  names.map((name) => {
+  all.map((name) => {
     // what no daemon comes to is named with its reason there
-    const all = cellsOf(machines[name]).filter((cell) => unreached[name][cell] === undefined)
-    const missing = all.filter((cell) => !reached[name].has(cell))
-    return { name, all: all.length, reached: all.length - missing.length, missing }
+    const known: { readonly [cell: string]: string } = name === "goal" ? {} : unreached[name]
+    const cells = cellsOf(tables[name]).filter((cell) => known[cell] === undefined)
+    const missing = cells.filter((cell) => !reached[name].has(cell))
+    return { name, all: cells.length, reached: cells.length - missing.length, missing }
   })
 
 /** As it is counted among what was reached. */
@@ -25,7 +30,9 @@ export const faultWhile = (fault: string, command: string): string => `fault ${f
 
 /** Those that are answered in the moment in which they are asked: nothing comes between. */
 const AT_ONCE =
-  "edit ps one why verify log follow status projects plates calls conversation conversations channelShow".split(" ")
+  "edit ps one why verify log follow status projects plates calls conversation conversations channelShow goalShow goals desk".split(
+    " "
+  )
 
 /** Commands that wait for an answer. */
 const asked = COMMANDS.filter((command) => !AT_ONCE.includes(command))

@@ -61,6 +61,7 @@ const swarmOf = (seed: number): Swarm => ({
   ofAgent: { b: { budget: { tokens: 200 } }, c: { parent: "a", maxConsecutiveErrors: 1 } },
   conversation: { maxTurnErrors: 20, maxFatalStops: 100 },
   talk: undefined,
+  aims: undefined,
   errands: undefined,
   review: {}
 })

@@ -26,6 +26,7 @@ import type { Disk } from "./world/Disk.ts"
 import type { Files } from "./world/Files.ts"
 import type { Mail } from "./world/Mail.ts"
 import type { Processes } from "./world/Processes.ts"
+import type { Workshop } from "./world/Workshop.ts"
 import type { Life } from "./Universe.ts"
 
 export type Client = RpcClient.FromGroup<typeof Control>
@@ -41,6 +42,8 @@ export interface World {
   readonly files: Files
   readonly processes: Processes
   readonly mail: Mail
+  /** Undefined in a world without goals. */
+  readonly workshop: Workshop | undefined
 }
 
 export const CONFIG = "/home/ada/shop/agentd.jsonc"
@@ -130,5 +133,5 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
       ArchiveFile,
       world.files.archives(() => world.disk.trouble)
     ),
-    Effect.provideService(Git.Git, noGit)
+    (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)
   )

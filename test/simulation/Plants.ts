@@ -166,6 +166,71 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/event-log/StoreEventLog.ts",
     from: "if (!isKnown) yield* Archive.write(volume)",
     to: "",
-    seed: 0
+    seed: 0,
+  "a task is given out beside what it depends on": {
+    file: "src/goals/Plan.ts",
+    from: 'if (state !== "completed") waits = true',
+    to: 'if (state !== "completed" && index < 2) waits = true',
+    seed: 10
+  },
+  "an agent is given two tasks of a goal": {
+    file: "src/goals/GoalActor.ts",
+    from: "busy: busy || taken.has(agent),",
+    to: "busy,",
+    seed: 18
+  },
+  "a folder of which git cannot tell where it stands has no commit": {
+    file: "src/goals/TaskRunner.ts",
+    from: "if (branch === null || NOWHERE.test(answer.stderr)) return null",
+    to: "if (branch === null || answer.code > 1) return null",
+    seed: 122
+  },
+  "former tries stay in the inbox of an agent that comes back": {
+    file: "src/goals/TaskRunner.ts",
+    from: "yield* this.reclaim\n",
+    to: "\n",
+    seed: 177
+  },
+  "a task that waits again is looked at in a circle": {
+    file: "src/goals/TaskRunner.ts",
+    from: 'state === "running" && this.carried.has(messageId!)',
+    to: 'state === "running"',
+    seed: 111
+  },
+  "a worktree goes with what is not merged": {
+    file: "src/agents/Worktree.ts",
+    from: "if (lost !== undefined) return lost\n",
+    to: "\n",
+    seed: 36
+  },
+  "what conflicts is called merged": {
+    file: "src/goals/GitMerge.ts",
+    from: '"up-to-date" : "conflict"',
+    to: '"up-to-date" : "merged"',
+    seed: 54
+  },
+  "nobody is mailed of a blocked goal": {
+    file: "src/alerts/AlertPolicy.ts",
+    from: '"plan.blocked": moveKinds["plan.blocked"],',
+    to: "",
+    seed: 2
+  },
+  "a goal is shown as it was found at the start": {
+    file: "src/goals/Goals.ts",
+    from: "stand: goal?.state.stand ?? record.stand,",
+    to: "stand: record.stand,",
+    seed: 16
+  },
+  "a try that failed is waited for again": {
+    file: "src/goals/TaskRunner.ts",
+    from: "tryOf(goal.goalId, node.task.id, node.attempts + 1)",
+    to: "tryOf(goal.goalId, node.task.id, 1)",
+    seed: 42
+  },
+  "a goal is read from runes that are in an archive": {
+    file: "src/goals/GoalActor.ts",
+    from: "if (eventOf(rune) === undefined) isArchived = true\n",
+    to: "if (rune.eventId < 0) isArchived = true\n",
+    seed: 242
   }
 }

@@ -15,10 +15,12 @@ import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
+import { Workshop } from "./world/Workshop.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
 import { type Asks, ERRANDS } from "./world/Errands.ts"
 import type { Voice } from "./world/Speech.ts"
+import type { Telling } from "./world/Work.ts"
 import { faultWhile } from "./Coverage.ts"
 import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
 import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
@@ -77,6 +79,7 @@ export class World implements Outside {
   readonly files: Files
   readonly processes: Processes
   readonly mail: Mail
+  readonly workshop: Workshop | undefined
   readonly swarm: Swarm
   readonly wall: Wall = { skew: 0 }
   readonly logged = new Map<string, number>()
@@ -118,11 +121,29 @@ export class World implements Outside {
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
+    this.workshop = this.openWorkshop()
     // without a reaper the next daemon has to end what the last one left
     this.processes.hasReaper = options.script === undefined || seed % 2 === 0
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
+  }
+
+  /** Where goals are worked off, in a world that has some. */
+  private openWorkshop(): Workshop | undefined {
+    const { checker, files, options, processes, swarm } = this
+    if (swarm.aims === undefined) return undefined
+    const workshop = new Workshop(this.universe, {
+      seed: options.seed,
+      aims: swarm.aims,
+      files,
+      witness: checker.goals,
+      folders: () => processes.living
+    })
+    checker.goals.workshop = workshop
+    processes.work = workshop.work
+    workshop.git.touch = this.touch
+    return workshop
   }
 
   /** The next word that a message is known by. */
@@ -131,17 +152,20 @@ export class World implements Outside {
   }
 
   get names(): ReadonlyArray<string> {
-    return ["a", "b", "c"].slice(0, this.swarm.agents)
+    return ["a", "b", "c", "d"].slice(0, this.swarm.agents)
   }
 
   /** What the file says of an agent. */
   private settingsOf(agent: string): object {
-    return { ...this.swarm.settings, ...this.swarm.ofAgent[agent] }
+    const { aims, errands, ofAgent, settings } = this.swarm
+    const may = ["post", "report", ...(errands === undefined ? [] : ERRANDS.filter((name) => name !== "report"))]
+    const atGoals = aims === undefined ? {} : { mode: "inbox", worktree: aims.worktree, may }
+    return { ...settings, ...ofAgent[agent], ...atGoals }
   }
 
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
-    const { conversation, errands, mailing, talk } = this.swarm
+    const { aims, conversation, errands, mailing, talk } = this.swarm
     const one = (name: string) => ({
       backend: { type: "claude" },
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
@@ -153,6 +177,7 @@ export class World implements Outside {
       conversation,
       mail: { to: "ada@example.org", smtp: { host: "mail.example.org" }, ...mailing },
       agents: Object.fromEntries(names.map((name) => [name, one(name)])),
+      ...(aims === undefined ? {} : { goals: aims.goals }),
       ...(talk === undefined || review === undefined ? {} : { channels: { review: this.room(names, review) } })
     })
   }
@@ -222,6 +247,7 @@ export class World implements Outside {
       this.daemon = daemon
       checker.upAt = this.universe.now
       this.processes.voice = this.voiceOf(life, daemon)
+      if (this.workshop !== undefined) this.workshop.work.tell = this.tellingOf(life, daemon)
       this.processes.asks = this.asksOf(life, daemon)
       this.universe.note(`life ${number} is up`)
     }
@@ -249,6 +275,15 @@ export class World implements Outside {
           this.checker.channels.acked("voice", exit.value.eventId, utterance.text)
       })
     }
+  }
+
+  /** An agent's reports: the same. */
+  private tellingOf(life: Life, { client }: Up): Telling {
+    return (runId, report) =>
+      life.run(client.VoiceReport({ runId, report }), (exit) => {
+        this.universe.note(`report ${runId} ${report.status} ${Exit.isSuccess(exit) ? "ok" : "refused"}`)
+        this.checker.sometimes(`report ${report.status} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
+      })
   }
 
   /** What an agent asks for by its tools; a message that it sends is a message like a person's. */
@@ -290,6 +325,7 @@ export class World implements Outside {
     this.life = undefined
     this.daemon = undefined
     this.processes.voice = undefined
+    if (this.workshop !== undefined) this.workshop.work.tell = undefined
     this.processes.asks = undefined
     this.checker.readers.allLeave()
     this.checker.upAt = Infinity
@@ -316,6 +352,7 @@ export class World implements Outside {
         return life && this.end(life)
       case "powerCut":
         this.processes.powerCut()
+        this.workshop?.git.powerCut()
         return life && this.end(life)
       case "stop": {
         if (life === undefined || this.daemon === undefined) return
@@ -496,12 +533,15 @@ export class World implements Outside {
     this.disk.slowest = 5
     this.processes.unruly = false
     this.mail.isUnruly = false
+    if (this.workshop !== undefined) this.workshop.isUnruly = false
     // somebody mends what cannot work
     this.files.write(
       CONFIG,
       this.config(
         this.names,
-        { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" },
+        this.workshop === undefined
+          ? { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" }
+          : { maxRunsPerHour: 100_000, minRunInterval: "1s", can: ["magic"] },
         { order: "round-robin" }
       )
     )
@@ -550,6 +590,11 @@ export class World implements Outside {
     life.run(daemon.client.Agents(), (exit) => {
       if (Exit.isSuccess(exit) && disk.commits === commits) checker.shown(exit.value, true)
     })
+    if (this.workshop !== undefined)
+      life.run(everyGoal(daemon), (exit) => {
+        if (Exit.isSuccess(exit) && disk.commits === commits)
+          for (const page of exit.value) checker.goals.shown(page, true)
+      })
     this.universe.runFor(20)
   }
 
@@ -571,11 +616,19 @@ export class World implements Outside {
         this.order("approve", "")
         for (const agent of this.names) this.order("start", agent)
         if (this.swarm.talk !== undefined) this.order("channelTend", "")
+        if (this.workshop !== undefined) this.order("goalTend", "")
       })
     }
     this.universe.later(60_000, () => this.tend())
   }
 }
+
+const everyGoal = ({ client }: Up) =>
+  Effect.flatMap(client.Goals({ all: true, caller }), (goals) =>
+    Effect.forEach(goals, ({ conversation, goalId }) =>
+      client.Goal({ name: `${conversation}/${goalId}`, from: 0, caller })
+    )
+  )
 
 const reasonOf = (exit: Exit.Exit<unknown, unknown>): string =>
   // the first line: where it was thrown is another place in each build

@@ -6,11 +6,13 @@
 import { Chance } from "./Chance.ts"
 import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
+import { GOAL_COMMANDS } from "./people/OnGoals.ts"
 import { LOG_COMMANDS } from "./people/OnLog.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
 import { ANSWERS, type Talk } from "./world/Speech.ts"
+import { type Aims, DEEDS, PLANS, REVIEWS } from "./world/Work.ts"
 
 export interface Swarm {
   readonly order: Order
@@ -56,6 +58,8 @@ export interface Swarm {
   readonly errands: Manners | undefined
   /** What the file says of its channel. */
   readonly review: object
+  /** How goals fare; undefined in a world without goals. */
+  readonly aims: Aims | undefined
 }
 
 const FIRST_MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -109,6 +113,66 @@ const channelsOf = (
         announceTimeouts: chance.is(0.7),
         announceDisconnects: chance.is(0.7)
       }
+    }
+  }
+}
+
+/** Whose goals always end early says nothing. */
+const EARLY: { readonly [name in Command]?: number } = {
+  goalCancel: 0.1,
+  goalReject: 0.15,
+  goalTend: 0.3,
+  goalPlan: 0.4,
+  desk: 0.5
+}
+
+/** With dice of its own: a world without goals is what it was before there were any. */
+const goalsOf = (
+  seed: number
+): Pick<Swarm, "aims"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
+  const chance = new Chance(seed, "goals")
+  if (!chance.is(0.33)) return { aims: undefined, asked: {}, share: 1 }
+  const asked = some(chance, GOAL_COMMANDS, ["goalNew", "goalNewPlan", "goalApprove", "goalRetry", "goalMerge"], 0.5)
+  const rate = (most: number) => (chance.is(0.4) ? chance.skewed(0.005, most) : 0)
+  const cast = chance.pick([
+    { planner: "a", critic: "b" },
+    { planner: "a" },
+    { planner: "a", critic: "a", workers: ["a", "c", "d"] },
+    { planner: "d", critic: "c" },
+    {}
+  ])
+  return {
+    // in most of them agents are left to their goals
+    share: chance.is(0.3) ? 1 : 0.1,
+    asked: Object.fromEntries(GOAL_COMMANDS.map((name) => [name, asked[name] * (EARLY[name] ?? 1)])),
+    aims: {
+      goals: {
+        ...cast,
+        autoStart: chance.is(0.6),
+        ...(chance.is(0.5) ? { checks: ["test"] } : {}),
+        ...(chance.is(0.3) ? { rounds: 1 + chance.below(3) } : {}),
+        ...(chance.is(0.3) ? { maxTaskErrors: 1 + chance.below(3) } : {}),
+        ...(chance.is(0.2) ? { maxErrors: 2 } : {}),
+        ...(chance.is(0.2) ? { taskTimeout: "1 minute" } : {}),
+        ...(chance.is(0.2) ? { checkTimeout: "5 seconds" } : {}),
+        ...(chance.is(0.1) ? { blockedTimeout: "2 minutes" } : {}),
+        ...(chance.is(0.2) ? { planTries: 1 } : {}),
+        ...(chance.is(0.2) ? { target: "main" } : {})
+      },
+      worktree: chance.is(0.9),
+      plans: some(chance, PLANS, ["good"], 0.3),
+      deeds: some(chance, DEEDS, ["commits"], 0.4),
+      reviews: some(chance, REVIEWS, ["satisfied"], 0.4),
+      strays: chance.is(0.4) ? 0.3 : 0,
+      git: {
+        slowest: chance.is(0.3) ? chance.skewed(500, 120_000) : 50,
+        fails: rate(0.1),
+        isAbsent: rate(0.05),
+        findsLock: rate(0.2),
+        isCutOff: rate(0.1)
+      },
+      checkTakes: chance.skewed(100, 60_000),
+      checkFails: rate(0.3)
     }
   }
 }
@@ -186,16 +250,18 @@ export const swarmOf = (seed: number): Swarm => {
   const maybe = (most: number) => (chance.is(0.4) ? chance.skewed(0.01, most) : 0)
   const later = laterOf(seed)
   const { asked: ofChannels, review, share, talk } = channelsOf(seed)
+  const ofGoals = goalsOf(seed)
   const elsewhere = some(chance, EVERYWHERE, ["send"], 0.5)
   const asked: Partial<Swarm["commands"]> = {
-    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share])),
+    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share * ofGoals.share])),
     ...ofChannels,
-    ...later.asked
+    ...later.asked,
+    ...ofGoals.asked
   }
   return {
     order: chance.is(0.5) ? "any" : "fifo",
     maxOps: chance.pick([32, 128, 512, 2048]),
-    agents: 1 + chance.below(3),
+    agents: Math.max(1 + chance.below(3), ofGoals.aims === undefined ? 1 : 4),
     people: 1 + chance.below(3),
     pause: chance.skewed(300, 120_000),
     commands: Object.fromEntries(
@@ -245,6 +311,7 @@ export const swarmOf = (seed: number): Swarm => {
     talk,
     errands: later.errands,
     review,
+    aims: ofGoals.aims,
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

@@ -10,7 +10,7 @@
  * of another user (sudo); the environment only of our own, and on the thread pool:
  * that read waits for a process' memory lock, which a stuck one may hold for ever.
  */
-import { Duration, Effect } from "effect"
+import { Context, Duration, Effect } from "effect"
 import * as fs from "node:fs"
 
 /** Which process, beyond doubt: pids are used again, a pid with its start time is not. */
@@ -140,3 +140,10 @@ export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>>
       }
     })
   )
+
+/** The processes that work in a folder; undefined where the system does not tell. This machine's, unless somebody says otherwise. */
+export const WorkingIn = Context.Reference<
+  (folder: string) => Effect.Effect<ReadonlyArray<Pick<Process, "pid">> | undefined>
+>("agentd/backends/process/WorkingIn", {
+  defaultValue: () => (folder) => Effect.suspend(() => (isAvailable() ? workingIn(folder) : Effect.undefined))
+})

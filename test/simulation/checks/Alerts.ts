@@ -23,6 +23,9 @@ interface Mailed {
   readonly messageId: string
 }
 
+/** The kinds of alerts that are counted. */
+const TOLD = ["agent.asked", "agent.stopped", "session.suspended", "plan.blocked", "plan.stopped"]
+
 export class Alerts implements Check {
   private readonly verdicts: Verdicts
   /** How often each trouble came up. */
@@ -40,7 +43,10 @@ export class Alerts implements Check {
 
   rune({ actor, eventId, from, kind, payload, stream, to }: Rune): void {
     const isFatal = kind === "worker.moved" && to === "Stopped" && from !== "Stopped" && payload["fatal"] != null
-    if (isFatal || kind === "session.suspended" || kind === "agent.asked") this.happened(nameOf(stream, actor, kind))
+    const event = payload["event"] as { readonly _tag?: string; readonly by?: string } | undefined
+    const isEnded = kind === "plan.stopped" && !(event?._tag === "user_cancel" && event.by !== "agentd")
+    const isTrouble = kind === "session.suspended" || kind === "agent.asked" || kind === "plan.blocked"
+    if (isFatal || isEnded || isTrouble) this.happened(nameOf(stream, actor, kind))
     if (kind === "alert.queued") this.queue(payload as unknown as Announced)
     if (kind !== "alert.sent" && kind !== "alert.failed") return
     const { batch, messageId } = payload as unknown as Mailed
@@ -59,7 +65,7 @@ export class Alerts implements Check {
 
   private queue({ alert: { actor, count, kind, stream }, batch }: Announced): void {
     this.batches.add(batch)
-    if (!["agent.asked", "agent.stopped", "session.suspended"].includes(kind)) return
+    if (!TOLD.includes(kind)) return
     const trouble = nameOf(stream, actor, kind === "agent.stopped" ? "worker.moved" : kind)
     this.queued.push({ batch, trouble, count })
     const [queued, happened] = [sumOf(this.queued, trouble), this.troubles.get(trouble) ?? 0]

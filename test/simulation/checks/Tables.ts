@@ -7,9 +7,10 @@ import type { Rune } from "../../../src/event-log/Rune.ts"
 import { names, TableWalk } from "../../agents/TableWalk.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
-export type Cells = TableWalk["reached"]
+/** Of the agents' machines, and of a goal's. */
+export type Cells = TableWalk["reached"] & { readonly goal: Set<string> }
 export const noCells = (): Cells =>
-  Object.fromEntries(names.map((name) => [name, new Set<string>()])) as unknown as Cells
+  Object.fromEntries([...names, "goal"].map((name) => [name, new Set<string>()])) as unknown as Cells
 
 /** A worker as it stood after each rune that moved it. */
 export interface Stands {

@@ -1,11 +1,12 @@
 /** Commands: all that people ask of the daemon. */
 import { onAgents } from "./OnAgents.ts"
 import { onChannels } from "./OnChannels.ts"
+import { onGoals } from "./OnGoals.ts"
 import { onLog } from "./OnLog.ts"
 import { onArchives, onProjects } from "./OnProjects.ts"
 
-export const commands = { ...onAgents, ...onProjects, ...onChannels, ...onArchives, ...onLog }
+export const commands = { ...onAgents, ...onProjects, ...onChannels, ...onArchives, ...onLog, ...onGoals }
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>
-/** What people ask in every world; of channels they ask where there are some. */
+/** What people ask in every world; of channels and goals they ask where there are some. */
 export const EVERYWHERE = Object.keys({ ...onAgents, ...onProjects }) as ReadonlyArray<Command>

@@ -5,6 +5,7 @@ import type { Effect, Exit } from "effect"
 import type { Chance } from "../Chance.ts"
 import type { Checker } from "../Checker.ts"
 import type { Client } from "../Daemon.ts"
+import type { Workshop } from "../world/Workshop.ts"
 
 /** The world as people see it. */
 export interface Outside {
@@ -15,6 +16,8 @@ export interface Outside {
   readonly starting: Map<string, number>
   /** How often somebody has asked to start an agent. */
   readonly starts: Map<string, number>
+  /** The project as goals have it; undefined in a world without goals. */
+  readonly workshop: Workshop | undefined
   /** Somebody changes the project's file. */
   edit(people: Chance): void
   /** Asks the daemon for what goes on as long as it lives; told where it ends before. */

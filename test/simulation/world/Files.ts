@@ -86,6 +86,22 @@ export class Files {
     this.told(path, "Remove")
   }
 
+  /** The texts below a folder, by their paths in it. */
+  texts(folder: string, isWanted: (path: string) => boolean): Map<string, string> {
+    const found = new Map<string, string>()
+    for (const [name, { bytes }] of this.entries) {
+      if (bytes === undefined || !name.startsWith(`${folder}/`)) continue
+      const path = name.slice(folder.length + 1)
+      if (isWanted(path)) found.set(path, new TextDecoder().decode(bytes))
+    }
+    return found
+  }
+
+  text(path: string): string | undefined {
+    const bytes = this.entries.get(path)?.bytes
+    return bytes === undefined ? undefined : new TextDecoder().decode(bytes)
+  }
+
   has(path: string): boolean {
     return this.entries.has(path)
   }

@@ -15,6 +15,7 @@ import type { Swarm, TurnMood } from "../Swarm.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
 import { type Asks, Errands } from "./Errands.ts"
 import { Speech, type Voice } from "./Speech.ts"
+import type { Work } from "./Work.ts"
 
 /** What is seen of agents from outside, for whoever checks. */
 export interface Witness {
@@ -35,6 +36,7 @@ export class AgentProcess {
   readonly agent: string
   readonly runId: string
   readonly pid: number
+  readonly cwd: string
   /** Its own: what other processes do changes nothing about it. */
   readonly chance: Chance
   alive = true
@@ -52,11 +54,14 @@ export class AgentProcess {
   private termed = false
   private said = ""
   private readonly speech: Speech
+  /** What the turn comes to, where it is of a goal. */
+  private result: () => string | undefined = () => undefined
   private readonly errands: Errands
   private readonly odd: Chance
 
-  constructor(world: Processes, agent: string, runId: string, pid: number, chance: Chance) {
+  constructor(world: Processes, { agent, cwd, runId }: RunSpec, pid: number, chance: Chance) {
     const { swarm } = world
+    this.cwd = cwd
     this.world = world
     this.chance = chance
     this.agent = agent
@@ -147,6 +152,12 @@ export class AgentProcess {
     const meanwhile = (ms: number, run: () => void) =>
       void this.world.universe.later(ms, () => this.alive && this.turnId === turnId && run())
     this.speech.begin(text, this.world.unruly, this.world.voice, meanwhile)
+    this.result =
+      this.world.work?.begin(
+        { agent: this.agent, runId: this.runId, pid: this.pid, cwd: this.cwd, text },
+        this.world.unruly,
+        meanwhile
+      ) ?? (() => undefined)
     if (this.world.unruly) this.errands.begin(this.world.asks, ["a", "b", "c", "helper"], meanwhile)
     const mood = this.world.unruly ? this.chance.weighed(this.world.swarm.turns) : "answers"
     this.play(mood, turnId)
@@ -250,7 +261,8 @@ export class AgentProcess {
   private complete(): void {
     const turnId = this.turnId!
     this.turnId = undefined
-    this.say({ _tag: "TurnCompleted", turnId, output: this.speech.answer(this.said, this.world.unruly) })
+    const output = this.result() ?? this.speech.answer(this.said, this.world.unruly)
+    this.say({ _tag: "TurnCompleted", turnId, output })
   }
 
   answer(callId: string, allowed: boolean): void {
@@ -299,6 +311,8 @@ export class Processes {
   readonly witness: Witness
   /** How agents speak through their tools, while there is a daemon. */
   voice: Voice | undefined = undefined
+  /** What they do of goals, where there are some. */
+  work: Work | undefined = undefined
   /** And ask for other things. */
   asks: Asks | undefined = undefined
   readonly living = new Set<AgentProcess>()
@@ -400,7 +414,7 @@ export class Processes {
       const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
       const process = yield* Effect.acquireRelease(
         Effect.sync(() => {
-          const process = new AgentProcess(this, spec.agent, spec.runId, ++this.pids, chance)
+          const process = new AgentProcess(this, spec, ++this.pids, chance)
           this.living.add(process)
           this.witness.spawned(process)
           return process

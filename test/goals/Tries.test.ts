@@ -1,0 +1,171 @@
+/** The tries of a task: what git does not say, agents that come and go, turns that were lost: done work is not forgotten, and not done again. */
+import { assert, describe, it } from "@effect/vitest"
+import { Deferred, Effect } from "effect"
+import * as Git from "../../src/backends/Git.ts"
+import { caller, commit, git, run, type World } from "./World.ts"
+
+const BUSY: Git.Answer = {
+  code: 128,
+  stdout: "",
+  stderr: "fatal: unable to create thread: Resource temporarily unavailable"
+}
+
+/** The machine's git, with something before each command. */
+const withGit = <A, E, R>(
+  before: (args: ReadonlyArray<string>) => Effect.Effect<Git.Answer | undefined>,
+  body: Effect.Effect<A, E, R>
+) =>
+  Effect.flatMap(Git.Git, (real) =>
+    Effect.provideService(body, Git.Git, (folder, args) =>
+      Effect.flatMap(before(args), (answer) => (answer === undefined ? real(folder, args) : Effect.succeed(answer)))
+    )
+  )
+
+const asksWhere = (args: ReadonlyArray<string>) => args.includes("HEAD^{commit}") && !args.includes("--end-of-options")
+
+const heads = (world: World) =>
+  Effect.map(world.runes, (runes) =>
+    runes
+      .filter(({ kind }) => kind === "plan.task_completed")
+      .map(({ payload }) => (payload["evidence"] as { readonly head: string | null }).head)
+  )
+
+describe("what git does not say", () => {
+  it.live("a task whose commit git cannot name for a moment is done when git can, with its commit", () => {
+    const state = { committed: "", refused: 0 }
+    return withGit(
+      (args) =>
+        Effect.sync(() => {
+          if (state.committed === "" || state.refused > 0 || !asksWhere(args)) return undefined
+          state.refused += 1
+          return BUSY
+        }),
+      run((world) =>
+        Effect.gen(function* () {
+          world.repository()
+          const place = world.worktree("bob")
+          world.crew.add(
+            "bob",
+            () =>
+              Effect.sync(() => {
+                commit(place.cwd, "a", { "a.txt": "a\n" })
+                state.committed = git(place.cwd, "rev-parse", "HEAD")
+                return { output: "done" }
+              }),
+            place
+          )
+          yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+          yield* world.state("g1", "goal_met")
+          assert.strictEqual(state.refused, 1)
+          assert.deepStrictEqual(yield* heads(world), [state.committed])
+          const { message } = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
+          assert.match(message, /1 merged into main/)
+        })
+      )
+    )
+  })
+
+  it.live(
+    "an agent whose first turn comes and goes while another's task is looked at has its place in the evidence",
+    () => {
+      const seen = Deferred.makeUnsafe<void>()
+      const over = Deferred.makeUnsafe<void>()
+      const state = { isDone: false, committed: "" }
+      return withGit(
+        (args) =>
+          state.isDone && asksWhere(args)
+            ? Effect.as(Effect.andThen(Deferred.succeed(seen, undefined), Deferred.await(over)), undefined)
+            : Effect.undefined,
+        run((world) =>
+          Effect.gen(function* () {
+            world.repository()
+            const [bob, eve] = [world.worktree("bob"), world.worktree("eve")]
+            world.crew.add(
+              "bob",
+              () =>
+                Effect.as(
+                  Effect.sync(() => void (state.isDone = true)),
+                  { output: "done" }
+                ),
+              bob
+            )
+            // where she works is known once she has begun
+            world.crew.add("eve", () =>
+              Effect.andThen(
+                Deferred.await(seen),
+                Effect.sync(() => {
+                  commit(eve.cwd, "b", { "b.txt": "b\n" })
+                  state.committed = git(eve.cwd, "rev-parse", "HEAD")
+                  world.crew.set("eve", eve)
+                  return { output: "done" }
+                })
+              )
+            )
+            yield* world.submit({
+              plan: world.file({ id: "a", title: "a", owner: "bob" }, { id: "b", title: "b", owner: "eve" })
+            })
+            yield* Deferred.await(seen)
+            while (world.crew.messages.get("plan/g1/b/1")?.fate._tag !== "Ended") yield* Effect.sleep("2 millis")
+            yield* Deferred.succeed(over, undefined)
+            yield* world.state("g1", "goal_met")
+            assert.include(yield* heads(world), state.committed)
+          })
+        )
+      )
+    }
+  )
+})
+
+describe("a task that is offered again", () => {
+  it.live("waits for its agent though its time is over, and is not looked at in a circle", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          const lost = Deferred.makeUnsafe<void>()
+          world.crew.add("bob", () => Effect.as(Deferred.await(lost), { output: "done" }))
+          yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+          yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
+          // its turn was lost with its process, and its agent is at something else
+          const message = world.crew.messages.get("plan/g1/a/1")!
+          message.fate = { _tag: "Waiting" }
+          const looks = { count: 0 }
+          const { fate } = world.crew.service
+          Object.assign(world.crew.service, {
+            fate: (...of: Parameters<typeof fate>) => {
+              looks.count += 1
+              return fate(...of)
+            }
+          })
+          yield* Effect.sleep("300 millis")
+          assert.isBelow(looks.count, 20)
+          yield* Deferred.succeed(lost, undefined)
+          yield* world.state("g1", "goal_met")
+        }),
+      { goals: { taskTimeout: "100 millis" } }
+    )
+  )
+
+  it.live("is taken back from an agent that was out of the project, and given to it anew", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        const { crew } = world
+        const away = Deferred.makeUnsafe<void>()
+        crew.add("eve", () => Effect.never)
+        crew.add("bob", () => Effect.as(Deferred.await(away), { outcome: "interrupted" }))
+        yield* world.submit({ plan: world.file({ id: "a", title: "a", owner: "bob" }) })
+        yield* world.until("g1", "it runs", ({ tasks }) => tasks.running === 1)
+        crew.agents.delete("bob")
+        crew.set("eve", { online: true })
+        yield* world.state("g1", "blocked")
+        // its inbox has the first try still
+        crew.messages.get("plan/g1/a/1")!.fate = { _tag: "Waiting" }
+        crew.add("bob", () => Effect.succeed({ output: "done" }))
+        crew.set("eve", { online: true })
+        yield* world.state("g1", "goal_met")
+        assert.deepStrictEqual(crew.messages.get("plan/g1/a/1")!.fate, { _tag: "Dropped" })
+        assert.deepStrictEqual(crew.carried, ["plan/g1/a/1", "plan/g1/a/2"])
+        yield* Deferred.succeed(away, undefined)
+      })
+    )
+  )
+})

@@ -1,0 +1,514 @@
+/**
+ * Git: one repository, and the checkouts of it that lie in the world's files: what git's
+ * commands answer and change, as far as the daemon, its agents and people use them.
+ *
+ * Guarantees: a commit is a tree of files and never changes; a checkout is a folder whose
+ * files anybody may change; a command takes its time, and what it does happens at one moment
+ * of that time, whether or not the daemon that ran it still lives. A command that is cut off
+ * leaves behind what git leaves: an `index.lock`, half of the files, a worktree that is locked.
+ */
+import { Effect } from "effect"
+import { createHash } from "node:crypto"
+import { type Answer, GitUnavailable, type Run } from "../../../src/backends/Git.ts"
+import { type Touch, untouched } from "../Boundaries.ts"
+import type { Chance } from "../Chance.ts"
+import type { Life, Universe } from "../Universe.ts"
+import type { Files } from "./Files.ts"
+import * as Merge from "./Merge.ts"
+
+type Tree = Merge.Tree
+
+export interface Commit {
+  readonly id: string
+  readonly number: number
+  readonly tree: Tree
+  readonly parents: ReadonlyArray<string>
+  readonly subject: string
+}
+
+/** A folder with the files of a commit. */
+export interface Checkout {
+  readonly folder: string
+  /** The branch that it is on; undefined where it is on a commit. */
+  branch: string | undefined
+  detached: string
+  /** The files as git last saw them. */
+  index: Tree
+  /** Why the worktree is locked; undefined where it is not. */
+  locked: string | undefined
+  /** Another git is at its index, or was cut off there. */
+  hasIndexLock: boolean
+}
+
+/** How git misbehaves in a world. */
+export interface GitFaults {
+  /** The longest that a command takes, ms. */
+  readonly slowest: number
+  /** Probabilities of one command. */
+  readonly fails: number
+  readonly isAbsent: number
+  readonly findsLock: number
+  readonly isCutOff: number
+}
+
+/** What is seen of the repository from outside. */
+export interface GitWitness {
+  /** A command of the daemon has changed something. */
+  readonly changed: (what: string, before: ReadonlySet<string>) => void
+  /** A command of the daemon takes a checkout away that holds these. */
+  readonly removed: (folder: string, work: ReadonlyArray<string>) => void
+}
+
+const MUTATES = /^(update-ref|worktree (add|remove|repair)|merge |checkout |commit-tree)/
+/** Those that write the index of the checkout in which they run. */
+const INDEXES = /^(merge |checkout )/
+const well = (stdout = ""): Answer => ({ code: 0, stdout, stderr: "" })
+const bad = (code: number, stderr = "", stdout = ""): Answer => ({ code, stdout, stderr })
+const sha = (text: string): string => createHash("sha1").update(text).digest("hex")
+
+/** What a repository without commits has. */
+const nothing: Tree = new Map()
+
+/** A command whose moment has not come: it happens, or happens half, or never. */
+type UnderWay = (how: "whole" | "half" | "never") => void
+
+export class Git {
+  readonly root: string
+  readonly commits = new Map<string, Commit>()
+  readonly branches = new Map<string, string>()
+  readonly checkouts = new Map<string, Checkout>()
+  private readonly trees = new Map<string, Tree>()
+  isUnruly = true
+  touch: Touch = untouched
+  witness: GitWitness = { changed: () => {}, removed: () => {} }
+  private readonly underWay = new Set<UnderWay>()
+  private readonly universe: Universe
+  private readonly chance: Chance
+  private readonly files: Files
+  private readonly faults: GitFaults
+
+  constructor(
+    universe: Universe,
+    of: { readonly root: string; readonly chance: Chance; readonly files: Files; readonly faults: GitFaults },
+    first: Tree
+  ) {
+    this.universe = universe
+    this.root = of.root
+    this.chance = of.chance
+    this.files = of.files
+    this.faults = of.faults
+    this.branches.set("main", this.record(first, [], "first"))
+    this.place(this.root, first).branch = "main"
+  }
+
+  // Commits.
+
+  private record(tree: Tree, parents: ReadonlyArray<string>, subject: string): string {
+    const number = this.commits.size + 1
+    const id = sha(JSON.stringify([number, [...tree], parents, subject]))
+    this.commits.set(id, { id, number, tree, parents, subject })
+    return id
+  }
+
+  private treeOf(id: string | undefined): Tree {
+    return (id === undefined ? undefined : this.commits.get(id)?.tree) ?? nothing
+  }
+
+  headOf(checkout: Checkout): string {
+    return checkout.branch === undefined ? checkout.detached : this.branches.get(checkout.branch)!
+  }
+
+  /** A commit and all before it. */
+  history(...from: ReadonlyArray<string | undefined>): Set<string> {
+    const seen = new Set<string>()
+    const open = [...from]
+    for (let id = open.pop(); open.length > 0 || id !== undefined; id = open.pop()) {
+      if (id === undefined || seen.has(id)) continue
+      seen.add(id)
+      open.push(...(this.commits.get(id)?.parents ?? []))
+    }
+    return seen
+  }
+
+  isAncestor(older: string, newer: string): boolean {
+    return this.history(newer).has(older)
+  }
+
+  /** All that a branch or a checkout still leads to. */
+  get reachable(): Set<string> {
+    return this.history(
+      ...this.branches.values(),
+      ...[...this.checkouts.values()].map((checkout) => this.headOf(checkout))
+    )
+  }
+
+  /** What two commits began with; where they have more than one common beginning, these merged, as git has it. */
+  private baseOf(a: string, b: string): Tree {
+    const ofB = this.history(b)
+    const common = [...this.history(a)].filter((id) => ofB.has(id)).map((id) => this.commits.get(id)!)
+    const within = new Set<string>()
+    const bases = common
+      .toSorted((x, y) => y.number - x.number)
+      .filter(({ id }) => {
+        if (within.has(id)) return false
+        for (const older of this.history(id)) within.add(older)
+        return true
+      })
+    const [first, ...others] = bases
+    return others.reduce(
+      (tree, { id }) => Merge.merge(this.baseOf(first!.id, id), tree, this.treeOf(id)).tree,
+      this.treeOf(first?.id)
+    )
+  }
+
+  private merged(a: string, b: string): Merge.Merged {
+    return Merge.merge(this.baseOf(a, b), this.treeOf(a), this.treeOf(b))
+  }
+
+  private find(name: string, checkout: Checkout | undefined): string | undefined {
+    if (name === "HEAD") return checkout === undefined ? undefined : this.headOf(checkout)
+    const branch = this.branches.get(name.replace(/^refs\/heads\//, ""))
+    return branch ?? (this.commits.has(name) ? name : undefined)
+  }
+
+  // Checkouts.
+
+  private place(folder: string, tree: Tree): Checkout {
+    const checkout = {
+      folder,
+      branch: undefined,
+      detached: "",
+      index: tree,
+      locked: undefined,
+      hasIndexLock: false
+    } as Checkout
+    this.checkouts.set(folder, checkout)
+    this.files.write(`${folder}/.git`, folder)
+    for (const [path, text] of tree) this.files.write(`${folder}/${path}`, text)
+    return checkout
+  }
+
+  /** The checkout that a folder lies in. */
+  checkoutOf(folder: string): Checkout | undefined {
+    const found = [...this.checkouts.values()].filter(
+      (one) => (folder === one.folder || folder.startsWith(`${one.folder}/`)) && this.files.has(`${one.folder}/.git`)
+    )
+    return found.toSorted((a, b) => b.folder.length - a.folder.length)[0]
+  }
+
+  /** The files of a checkout as they lie there. */
+  private work(checkout: Checkout): Map<string, string> {
+    return this.files.texts(checkout.folder, (path) => path !== ".git" && !path.endsWith(".jsonc"))
+  }
+
+  /** Tracked files that are changed, and files that git does not know. */
+  dirt(checkout: Checkout): { readonly changed: ReadonlyArray<string>; readonly unknown: ReadonlyArray<string> } {
+    const head = this.treeOf(this.headOf(checkout))
+    const work = this.work(checkout)
+    const tracked = new Set([...head.keys(), ...checkout.index.keys()])
+    const changed = [...tracked].filter(
+      (path) => head.get(path) !== checkout.index.get(path) || checkout.index.get(path) !== work.get(path)
+    )
+    return { changed, unknown: [...work.keys()].filter((path) => !tracked.has(path)) }
+  }
+
+  /** Files that differ from the commit's are made as the commit has them. */
+  private take(checkout: Checkout, tree: Tree, half = false): void {
+    const paths = [...new Set([...checkout.index.keys(), ...tree.keys()])].filter(
+      (path) => tree.get(path) !== checkout.index.get(path)
+    )
+    for (const path of half ? paths.slice(0, Math.ceil(paths.length / 2)) : paths) {
+      const text = tree.get(path)
+      if (text === undefined) this.files.remove(`${checkout.folder}/${path}`)
+      else this.files.write(`${checkout.folder}/${path}`, text)
+    }
+    if (half) checkout.hasIndexLock = true
+    else checkout.index = tree
+  }
+
+  private moveTo(checkout: Checkout, commit: string): void {
+    if (checkout.branch === undefined) checkout.detached = commit
+    else this.branches.set(checkout.branch, commit)
+  }
+
+  // What agents and people do by themselves.
+
+  /** Commits all that lies in the folder; undefined where nothing is new, or another git is at it. */
+  commit(folder: string, subject: string): string | undefined {
+    const checkout = this.checkoutOf(folder)
+    if (checkout === undefined || checkout.hasIndexLock) return undefined
+    const tree = this.work(checkout)
+    const head = this.headOf(checkout)
+    if (Merge.isSame(tree, this.treeOf(head))) return undefined
+    const id = this.record(tree, [head], subject)
+    checkout.index = tree
+    this.moveTo(checkout, id)
+    this.universe.note(`commit ${id.slice(0, 12)} ${subject}`)
+    return id
+  }
+
+  /** Merges a commit into the checkout; conflicts are solved by taking both sides. */
+  mergeHere(folder: string, commit: string): void {
+    const checkout = this.checkoutOf(folder)
+    if (checkout === undefined || checkout.hasIndexLock) return
+    const head = this.headOf(checkout)
+    if (this.isAncestor(commit, head)) return
+    const { conflicts, tree } = this.merged(head, commit)
+    const solved = new Map(tree)
+    const both = (path: string) => [this.treeOf(head).get(path), this.treeOf(commit).get(path)].join("\n")
+    for (const path of conflicts) solved.set(path, both(path))
+    this.take(checkout, solved)
+    const id = this.isAncestor(head, commit) ? commit : this.record(solved, [head, commit], `Merge ${commit}`)
+    checkout.index = solved
+    this.moveTo(checkout, id)
+  }
+
+  /** A person takes away what a git that was cut off has left in the person's own checkout. */
+  unlock(desk: ReadonlyMap<string, string>): void {
+    const checkout = this.checkouts.get(this.root)!
+    if (!checkout.hasIndexLock) return
+    checkout.hasIndexLock = false
+    const head = this.treeOf(this.headOf(checkout))
+    checkout.index = head
+    for (const path of new Set([...head.keys(), ...this.work(checkout).keys()])) {
+      const text = head.get(path)
+      if (desk.has(path)) continue
+      if (text === undefined) this.files.remove(`${this.root}/${path}`)
+      else this.files.write(`${this.root}/${path}`, text)
+    }
+  }
+
+  // The commands.
+
+  /** As one life of the daemon runs git. */
+  readonly of =
+    (life: Life): Run =>
+    (folder, all) =>
+      Effect.callback<Answer, GitUnavailable>((resume) => {
+        if (!this.touch("git: before")) return
+        const { chance, faults } = this
+        const args = all[0] === "-c" ? all.slice(4) : all
+        const name = args.join(" ")
+        const roll = this.isUnruly ? chance.unit() : 1
+        const isAbsent = this.isUnruly && chance.is(faults.isAbsent)
+        const cutOff = this.isUnruly && chance.is(faults.isCutOff)
+        const takes = chance.skewed(0.5, this.isUnruly ? faults.slowest : 20)
+        const happensAt = takes * chance.unit()
+        let answer: Answer | undefined
+        const happen: UnderWay = (how) => {
+          this.underWay.delete(happen)
+          if (answer !== undefined) return
+          if (how === "never") return void (answer = bad(137, "Killed"))
+          const isLost = roll < faults.fails
+          const isLocked = !isLost && roll < faults.fails + faults.findsLock && INDEXES.test(name)
+          answer = isLost
+            ? bad(128, "fatal: unable to create thread: Resource temporarily unavailable")
+            : isLocked
+              ? bad(128, "fatal: Unable to create '.git/index.lock': File exists.")
+              : this.carryOut(folder, args, how === "half")
+        }
+        this.underWay.add(happen)
+        // git goes on without the daemon that has started it
+        this.universe.later(happensAt, () => happen(cutOff && MUTATES.test(name) ? "half" : "whole"))
+        this.universe.later(
+          takes,
+          () => {
+            happen("whole")
+            if (!this.touch("git: after")) return
+            if (isAbsent)
+              return resume(Effect.fail(new GitUnavailable({ message: `git ${args[0]}`, remedy: "install git" })))
+            resume(Effect.succeed(cutOff && MUTATES.test(name) ? bad(137, "Killed") : answer!))
+          },
+          life
+        )
+        return Effect.sync(() => happen("never"))
+      })
+
+  /** The machine is off: what was under way is not done, or is half done. */
+  powerCut(): void {
+    for (const one of this.underWay) {
+      one(this.chance.is(0.5) ? "half" : "never")
+    }
+  }
+
+  /** One command at one moment; `half`: it is cut off there. */
+  private carryOut(folder: string, args: ReadonlyArray<string>, half: boolean): Answer {
+    const name = args.join(" ")
+    const checkout = this.checkoutOf(folder)
+    if (!this.files.has(folder)) return bad(128, `fatal: cannot change to '${folder}': No such file or directory`)
+    if (checkout === undefined) return bad(128, "fatal: not a git repository")
+    if (INDEXES.test(name) && checkout.hasIndexLock)
+      return bad(128, "fatal: Unable to create '.git/index.lock': File exists.")
+    if (!MUTATES.test(name)) return this.tells(checkout, args)
+    const before = this.reachable
+    const answer = this.changes(checkout, args, half)
+    this.universe.note(`git ${args.slice(0, 2).join(" ")} ${half ? "cut off" : answer.code}`)
+    this.witness.changed(name, before)
+    return answer
+  }
+
+  private tells(checkout: Checkout, args: ReadonlyArray<string>): Answer {
+    const last = args.at(-1)!
+    switch (args[0]) {
+      case "rev-parse":
+        return this.parses(checkout, args)
+      case "show-ref":
+        return this.branches.has(last.replace("refs/heads/", "")) ? well() : bad(1)
+      case "symbolic-ref":
+        return checkout.branch === undefined ? bad(1) : well(`${checkout.branch}\n`)
+      case "merge-base": {
+        const [older, newer] = args.slice(-2).map((name) => this.find(name, checkout))
+        if (older === undefined || newer === undefined) return bad(128, `fatal: Not a valid commit name ${last}`)
+        return this.isAncestor(older, newer) ? well() : bad(1)
+      }
+      case "merge-tree": {
+        const [a, b] = args.slice(-2).map((name) => this.find(name, checkout))
+        if (a === undefined || b === undefined) return bad(128, "not something we can merge")
+        const { conflicts, tree } = this.merged(a, b)
+        const id = sha(JSON.stringify([...tree]))
+        this.trees.set(id, tree)
+        return conflicts.length === 0 ? well(`${id}\n`) : bad(1, "", `${id}\n${conflicts.join("\n")}\n\nCONFLICT\n`)
+      }
+      case "log":
+        return this.logs(checkout, args)
+      case "status": {
+        const { changed, unknown } = this.dirt(checkout)
+        const all = args.includes("--untracked-files=all") ? unknown : []
+        return well([...changed.map((path) => ` M ${path}`), ...all.map((path) => `?? ${path}`)].join("\n"))
+      }
+      case "ls-files":
+        return well([...checkout.index.keys()].map((path) => `H ${path}`).join("\n"))
+      case "worktree":
+        return well([...this.checkouts.values()].map((one) => this.entry(one)).join("\n"))
+      default:
+        throw new Error(`git ${args.join(" ")} is not in this world`)
+    }
+  }
+
+  private entry(checkout: Checkout): string {
+    const { branch, folder, locked } = checkout
+    return [
+      `worktree ${folder}`,
+      `HEAD ${this.headOf(checkout)}`,
+      branch === undefined ? "detached" : `branch refs/heads/${branch}`,
+      ...(locked === undefined ? [] : [`locked ${locked}`.trim()]),
+      ...(this.files.has(`${folder}/.git`) ? [] : ["prunable gitdir file points to non-existent location"]),
+      ""
+    ].join("\n")
+  }
+
+  private parses(checkout: Checkout, args: ReadonlyArray<string>): Answer {
+    if (args.includes("--git-path"))
+      return well(args.flatMap((name, at) => (args[at - 1] === "--git-path" ? [`/git/${name}`] : [])).join("\n"))
+    if (args.includes("--is-inside-work-tree")) return well("true\n\n")
+    if (args.includes("--symbolic-full-name")) {
+      const name = args.at(-1) === "HEAD" ? checkout.branch : args.at(-1)!
+      return well(name !== undefined && this.branches.has(name) ? `refs/heads/${name}\n` : "\n")
+    }
+    const found = this.find(args.at(-1)!.replace("^{commit}", ""), checkout)
+    return found === undefined ? bad(1) : well(`${found}\n`)
+  }
+
+  private logs(checkout: Checkout, args: ReadonlyArray<string>): Answer {
+    const [shape, ...range] = args.slice(2)
+    const names = range.flatMap((one) => (one.includes("..") ? [`^${one.split("..")[0]!}`, one.split("..")[1]!] : one))
+    const found = names.map((name) => ({ not: name.startsWith("^"), id: this.find(name.replace("^", ""), checkout) }))
+    if (found.some(({ id }) => id === undefined)) return bad(128, `fatal: bad revision '${range.join(" ")}'`)
+    const without = this.history(...found.flatMap(({ id, not }) => (not ? [id] : [])))
+    const all = [...this.history(...found.flatMap(({ id, not }) => (not ? [] : [id])))].filter((id) => !without.has(id))
+    const lines = all
+      .map((id) => this.commits.get(id)!)
+      .toSorted((a, b) => b.number - a.number)
+      .map(({ id, subject }) => `${shape!.includes("%H") ? id : id.slice(0, 9)} ${subject}`)
+    return well(lines.length === 0 ? "" : `${lines.join("\n")}\n`)
+  }
+
+  private changes(checkout: Checkout, args: ReadonlyArray<string>, half: boolean): Answer {
+    switch (args[0]) {
+      case "commit-tree": {
+        const parents = args.flatMap((name, at) => (args[at - 1] === "-p" ? [name] : []))
+        return well(`${this.record(this.trees.get(args[1]!)!, parents, args.at(-1)!)}\n`)
+      }
+      case "update-ref":
+        return half ? bad(137, "Killed") : this.updates(args)
+      case "merge":
+        return this.forwards(checkout, this.find(args.at(-1)!, checkout), half)
+      case "checkout": {
+        const to = this.find(args.at(-1)!, checkout)
+        if (to === undefined) return bad(128, `fatal: reference is not a tree: ${args.at(-1)}`)
+        this.take(checkout, this.treeOf(to), half)
+        if (half) return bad(137, "Killed")
+        for (const [path, text] of this.treeOf(to)) this.files.write(`${checkout.folder}/${path}`, text)
+        checkout.branch = undefined
+        checkout.detached = to
+        return well()
+      }
+      default:
+        return args[1] === "add" ? this.adds(checkout, args, half) : this.removes(args, half)
+    }
+  }
+
+  private updates(args: ReadonlyArray<string>): Answer {
+    const [ref, to, from] = args[1] === "-d" ? [args[2], undefined, args[3]] : args.slice(3)
+    const branch = ref!.replace("refs/heads/", "")
+    if (this.branches.get(branch) !== from) return bad(128, `fatal: cannot lock ref '${ref}': is at another commit`)
+    if (to === undefined) this.branches.delete(branch)
+    else this.branches.set(branch, to)
+    return well()
+  }
+
+  private forwards(checkout: Checkout, to: string | undefined, half: boolean): Answer {
+    const head = this.headOf(checkout)
+    if (to === undefined) return bad(1, "merge: not something we can merge")
+    if (this.isAncestor(to, head)) return well("Already up to date.\n")
+    if (!this.isAncestor(head, to)) return bad(128, "fatal: Not possible to fast-forward, aborting.")
+    const [now, then, work] = [this.treeOf(head), this.treeOf(to), this.work(checkout)]
+    const moves = [...new Set([...now.keys(), ...then.keys()])].filter((path) => now.get(path) !== then.get(path))
+    const inTheWay = moves.filter(
+      (path) => work.get(path) !== now.get(path) || checkout.index.get(path) !== now.get(path)
+    )
+    if (inTheWay.length > 0) return bad(1, `error: these files would be overwritten by merge: ${inTheWay.join(" ")}`)
+    this.take(checkout, then, half)
+    if (half) return bad(137, "Killed")
+    this.moveTo(checkout, to)
+    return well()
+  }
+
+  private adds(from: Checkout, args: ReadonlyArray<string>, half: boolean): Answer {
+    const [folder, name] = args.slice(-2) as [string, string]
+    const at = args.indexOf("-b")
+    const known = this.checkouts.get(folder)
+    if (known !== undefined && (this.files.has(`${folder}/.git`) || !args.includes("--force")))
+      return bad(128, `fatal: '${folder}' already exists`)
+    const commit = this.find(name, from)
+    if (commit === undefined) return bad(128, `fatal: invalid reference: ${name}`)
+    const branch = at > -1 ? args[at + 1] : args.includes("--detach") ? undefined : name
+    if (at > -1 && this.branches.has(branch!)) return bad(255, `fatal: a branch named '${branch}' already exists`)
+    const user = [...this.checkouts.values()].find((one) => one.branch === branch && branch !== undefined)
+    if (user !== undefined && user.folder !== folder)
+      return bad(128, `fatal: '${branch}' is already used by worktree at '${user.folder}'`)
+    if (branch !== undefined) this.branches.set(branch, commit)
+    const checkout = this.place(folder, half ? nothing : this.treeOf(commit))
+    checkout.branch = branch
+    checkout.detached = commit
+    if (half) checkout.locked = "initializing"
+    return half ? bad(137, "Killed") : well()
+  }
+
+  private removes(args: ReadonlyArray<string>, half: boolean): Answer {
+    const folder = args.at(-1)!
+    const checkout = this.checkouts.get(folder)
+    if (args[1] === "repair") return well()
+    if (checkout === undefined) return bad(128, `fatal: '${folder}' is not a working tree`)
+    const { changed, unknown } = this.dirt(checkout)
+    const isForced = args.includes("--force")
+    if (!isForced && changed.length + unknown.length > 0)
+      return bad(128, `fatal: '${folder}' contains modified or untracked files, use --force to delete it`)
+    if (!isForced && checkout.locked !== undefined) return bad(128, `fatal: cannot remove a locked working tree`)
+    if (half) return bad(137, "Killed")
+    this.witness.removed(folder, checkout.locked === "initializing" ? [] : [...changed, ...unknown])
+    this.files.remove(folder)
+    this.checkouts.delete(folder)
+    return well()
+  }
+}
