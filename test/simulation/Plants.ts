@@ -231,6 +231,35 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/goals/GoalActor.ts",
     from: "if (eventOf(rune) === undefined) isArchived = true\n",
     to: "if (rune.eventId < 0) isArchived = true\n",
-    seed: 242
+    seed: 242,
+  "an answer is posted though the floor had gone": {
+    file: "src/channels/Facts.ts",
+    from: 'return withhold(transaction, input, answer.text, "the floor had gone")',
+    to: 'return answer.text === "" ? undefined : void transaction.record("channel.posted", { messageId: `late~${turnId}`, by: "agent", from: agent, text: bounded(answer.text), turnId }, "ended")',
+    seed: 22
+  },
+  "an agent is told again what it has answered": {
+    file: "src/channels/ChannelState.ts",
+    from: "return { spoke: told }",
+    to: "return {}",
+    seed: 14
+  },
+  "a floor that is over is held still": {
+    file: "src/channels/ChannelActor.ts",
+    from: "if (from !== null) presence.release(conversation, from, this)",
+    to: "",
+    seed: 6
+  },
+  "a post is acknowledged without its rune": {
+    file: "src/channels/Commands.ts",
+    from: "const text = bounded(input.text)\n",
+    to: "const text = bounded(input.text)\n  if (transaction.channel.head % 3 === 2) return `Posted in #${name}.`\n",
+    seed: 6
+  },
+  "a floor that times out untold counts as told": {
+    file: "src/channels/Facts.ts",
+    from: "else untold(transaction, agent, turnId)",
+    to: 'else transaction.move(agent, { _tag: "TurnTimedOut", turnId })',
+    seed: 6
   }
 }
