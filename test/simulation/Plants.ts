@@ -166,7 +166,8 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/event-log/StoreEventLog.ts",
     from: "if (!isKnown) yield* Archive.write(volume)",
     to: "",
-    seed: 0,
+    seed: 0
+  },
   "a task is given out beside what it depends on": {
     file: "src/goals/Plan.ts",
     from: 'if (state !== "completed") waits = true',
@@ -231,7 +232,8 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/goals/GoalActor.ts",
     from: "if (eventOf(rune) === undefined) isArchived = true\n",
     to: "if (rune.eventId < 0) isArchived = true\n",
-    seed: 242,
+    seed: 242
+  },
   "an answer is posted though the floor had gone": {
     file: "src/channels/Facts.ts",
     from: 'return withhold(transaction, input, answer.text, "the floor had gone")',
