@@ -434,9 +434,11 @@ export class AgentScope {
 
   // --- its turn
 
-  private readonly interruptTurn = (by: string, reason: string) => {
+  /** `drops`: of its messages only these are dropped; left out, all of them. */
+  private readonly interruptTurn = (by: string, reason: string, drops?: ReadonlyArray<string>) => {
     const turnId = this.turn().data.turnId!
-    return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...this.live.partial })
+    const some = drops === undefined ? {} : { drops }
+    return this.actors.turn.ask({ _tag: "interrupt", turnId, by, reason, ...some, ...this.live.partial })
   }
 
   /** Ends the turn, or the run where there are no turns. */
@@ -470,13 +472,13 @@ export class AgentScope {
     return { eventId, message: `The run of ${fullName} is being ended; its work is dropped.` }
   })
 
-  /** Ends the turn that carries the message; one that is over is left alone. */
+  /** Ends the turn that carries the message, and drops it alone; a turn that is over is left alone. */
   readonly interruptMessage = Effect.fnUntraced(
     { self: this },
     function* (this: AgentScope, messageId: string, reason: string) {
       const turn = this.turn()
       if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
-        return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason)), (error) =>
+        return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
           // over by itself; where it was lost, the message waits again
           error._tag === "Refused" ? Effect.asVoid(this.withdraw(messageId)) : refuse(error)
         )
@@ -484,7 +486,10 @@ export class AgentScope {
       yield* this.withdraw(messageId)
       const now = this.worker()
       if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
-        yield* this.actors.worker.tell({ _tag: "UrgentMessage", messageId: null, runId: now.data.runId! })
+        // what else its run was to carry is carried by the next
+        const isAlone = now.data.messageIds.length === 1
+        const urgent = { _tag: "UrgentMessage", messageId: isAlone ? null : messageId, runId: now.data.runId! } as const
+        yield* this.actors.worker.tell(urgent)
       }
     }
   )

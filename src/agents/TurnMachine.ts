@@ -72,6 +72,8 @@ export const Event = Schema.Union([
     reason: Schema.String,
     /** What it was asked is offered again; left out, it is dropped. */
     keep: Schema.optional(Schema.Boolean),
+    /** Of what it was asked only these messages are dropped; the rest is offered again. */
+    drops: Schema.optional(Schema.Array(Schema.String)),
     partialOutput: Schema.optional(Schema.String)
   }),
   /** New input that does not wait for the turn's end; `turnId` is the turn to start where none is active. */
@@ -264,10 +266,11 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
       const died = event._tag === "stream_error" && event.died === true
       return { ...data, unfinished, ended: died ? { ...ended, died } : ended }
     }),
-    interrupt: update("interrupt", (data, event) => ({
-      ...data,
-      ...over(data, "interrupted", event.reason, event.keep === true)
-    })),
+    interrupt: update("interrupt", (data, event) => {
+      const { drops } = event
+      const { ended, unfinished } = over(data, "interrupted", event.reason, event.keep === true || drops !== undefined)
+      return { ...data, ended, unfinished: unfinished.filter((messageId) => drops?.includes(messageId) !== true) }
+    }),
     /** The agent has read what it is steered away from: that is not offered again. */
     redirect: update("steer", (data, event) => ({
       ...data,

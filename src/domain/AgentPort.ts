@@ -109,7 +109,7 @@ export class AgentPort extends Context.Service<
     /** Takes a message back that no turn carries now; false where one does, or has carried it to its end. */
     readonly withdraw: (to: Address, messageId: string) => Effect.Effect<boolean, CommandRefused>
     readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
-    /** Ends the turn that carries the message; its messages are dropped. One that is over is left alone. */
+    /** Ends the turn that carries the message and drops it; what else the turn carries waits again. One that is over is left alone. */
     readonly interrupt: (to: Address, messageId: string, reason: string) => Effect.Effect<void, CommandRefused>
     /** Puts text into the active turn where the backend can (`steer`), else it waits as the next message. */
     readonly steer: (to: Address, message: AgentMessage) => Effect.Effect<void, CommandRefused>

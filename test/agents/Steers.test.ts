@@ -129,3 +129,33 @@ describe("a steer", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+describe("a message that is taken back from a turn", () => {
+  it.live("ends the turn, and takes nothing else with it: what the turn carries beside it is heard again", () =>
+    Effect.gen(function* () {
+      const { puppet, world } = yield* make({ up: false })
+      const aside = { messageId: "channel:room:1/1", from: "ada", text: "an aside", alone: false } as const
+      yield* world.tree.send("first", "queue", caller)
+      const run = yield* puppet.run()
+      yield* world.tree.post(aside)
+      yield* world.tree.send("second", "queue", caller)
+      yield* run.say({ _tag: "Started" }, { _tag: "TurnStarted", turnId: run.spec.turnId })
+      yield* state(world, "streaming")
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
+      yield* sent(run, 1)
+      const [given] = run.sent
+      assert.include(given!.text, "an aside")
+      assert.include(given!.text, "second")
+      yield* run.say({ _tag: "TurnStarted", turnId: given!.turnId })
+      yield* until(
+        Effect.sync(() => world.tree.turn().data.turnId),
+        (turnId) => turnId === given!.turnId
+      )
+      yield* world.tree.interruptMessage(aside.messageId, "the floor was given away")
+      yield* run.say({ _tag: "TurnInterrupted", turnId: given!.turnId, output: "" })
+      yield* sent(run, 2)
+      assert.include(run.sent[1]!.text, "second")
+      assert.notInclude(run.sent[1]!.text, "an aside")
+    })
+  )
+})
