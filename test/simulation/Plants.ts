@@ -124,13 +124,13 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/event-log/StreamReader.ts",
     from: "if (rune.eventId <= eventId) continue",
     to: 'if (rune.eventId <= eventId || rune.kind === "agent.usage") continue',
-    seed: 0
+    seed: 201
   },
   "alerts begin at the log's end": {
     file: "src/alerts/EmailAlerter.ts",
     from: "const after = yield* outbox.look((state) => Effect.succeed(state.cursor))",
     to: "const after = yield* log.head",
-    seed: 0
+    seed: 221
   },
   "a command is left half done when its asker goes away": {
     file: "src/rpc/Admission.ts",
@@ -142,7 +142,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/event-log/SqliteLog.ts",
     from: "if (this.failure !== undefined) throw this.failure\n    this.admission.take(unit, false)\n    this.flight.push(unit)\n",
     to: "this.admission.take(unit, false)\n    this.flight.push(unit)\n    if (this.failure !== undefined) return false\n",
-    seed: 0
+    seed: 508
   },
   "a parent hears of the end of another's sub-agent": {
     file: "src/agents/ConversationActor.ts",
@@ -154,7 +154,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/rpc/LogReader.ts",
     from: 'rune.visibility !== "secret"',
     to: 'rune.visibility !== "secret" && rune.eventId % 97 !== 0',
-    seed: 0
+    seed: 206
   },
   "a floor's prompt tells what came since": {
     file: "src/channels/Floor.ts",
