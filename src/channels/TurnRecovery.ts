@@ -66,7 +66,8 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
     if (over !== undefined) yield* actor.tell(over)
     else if (isTold) yield* actor.tell({ _tag: "Carried", agent, messageIds: [messageId] })
   }
-  const isOver = later.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
+  // a signal that it gave in another turn ends no floor whose prompt it has still to hear
+  const isOver = fates.every(([, { _tag }]) => _tag !== "Carried" && _tag !== "Waiting")
   // It had ended its turn, and nothing that was said meanwhile keeps it.
   if (isOver) yield* actor.tell({ _tag: "Recalled", agent, prompt })
   yield* actor.tell({ _tag: "Resumed" })

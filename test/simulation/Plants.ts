@@ -114,12 +114,6 @@ export const plants: { readonly [name: string]: Plant } = {
     to: '...over(data, "interrupted", event.reason, false)',
     seed: 3
   },
-  "a budget ends nothing": {
-    file: "src/agents/AgentActor.ts",
-    from: "if (exhausted === undefined) return decided",
-    to: "if (exhausted === undefined || exhausted.limit > 0) return decided",
-    seed: 0
-  },
   "a start forgets what was spent": {
     file: "src/event-log/StreamReader.ts",
     from: "if (rune.eventId <= eventId) continue",
@@ -138,12 +132,6 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "return yield* Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interrupt(fiber))",
     seed: 240
   },
-  "a log that has given up takes appends": {
-    file: "src/event-log/SqliteLog.ts",
-    from: "if (this.failure !== undefined) throw this.failure\n    this.admission.take(unit, false)\n    this.flight.push(unit)\n",
-    to: "this.admission.take(unit, false)\n    this.flight.push(unit)\n    if (this.failure !== undefined) return false\n",
-    seed: 508
-  },
   "a parent hears of the end of another's sub-agent": {
     file: "src/agents/ConversationActor.ts",
     from: "Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)",
@@ -161,12 +149,6 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "post.seq > spoke && post.seq <= told",
     to: "post.seq > spoke",
     seed: 2040
-  },
-  "an archive is erased before its file is looked at": {
-    file: "src/event-log/StoreEventLog.ts",
-    from: "if (!isKnown) yield* Archive.write(volume)",
-    to: "",
-    seed: 0
   },
   "a task is given out beside what it depends on": {
     file: "src/goals/Plan.ts",

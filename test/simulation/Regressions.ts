@@ -16,5 +16,7 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 2040,
     minutes: 7,
     was: "an agent was told of a post with the floor, and of the same post again with the next"
-  }
+  },
+  { seed: 86, minutes: 3, was: "a channel that took its aside back from a turn dropped what else the turn carried" },
+  { seed: 508, minutes: 10, was: "a floor was over before its agent had heard its prompt: a signal of another turn" }
 ]
