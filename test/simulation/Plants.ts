@@ -110,8 +110,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "interrupts count as a person's, whoever made them": {
     file: "src/agents/TurnMachine.ts",
-    from: '...over(data, "interrupted", event.reason, event.keep === true)',
-    to: '...over(data, "interrupted", event.reason, false)',
+    from: "event.keep === true || drops !== undefined",
+    to: "drops !== undefined",
     seed: 3
   },
   "a start forgets what was spent": {
