@@ -126,12 +126,6 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "const after = yield* log.head",
     seed: 221
   },
-  "a command is left half done when its asker goes away": {
-    file: "src/rpc/Admission.ts",
-    from: "return yield* restore(Fiber.join(fiber))",
-    to: "return yield* Effect.onInterrupt(restore(Fiber.join(fiber)), () => Fiber.interrupt(fiber))",
-    seed: 240
-  },
   "a parent hears of the end of another's sub-agent": {
     file: "src/agents/ConversationActor.ts",
     from: "Math.max(ended.get(agent) ?? 0, spawned.get(agent)?.eventId ?? 0)",

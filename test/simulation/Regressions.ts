@@ -11,7 +11,6 @@ export const regressions: ReadonlyArray<Regression> = [
   { seed: 14, minutes: 10, was: "a daemon that was killed while its project's file was broken did not come back" },
   { seed: 120, minutes: 10, was: "a clock that was set back kept a mail, and the next attempt of a mail, for hours" },
   { seed: 112, minutes: 10, was: "a reload that made the wait between runs longer left its agent waiting for ever" },
-  { seed: 240, minutes: 4, was: "a command whose asker went away was left half done: a channel was made twice" },
   {
     seed: 2040,
     minutes: 7,
