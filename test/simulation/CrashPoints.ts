@@ -45,6 +45,7 @@ const swarmOf = (seed: number): Swarm => ({
   every: noneOf(FAULTS),
   meddles: 0,
   leaves: 0,
+  tears: 0,
   edits: 0,
   oddEnds: 0.2,
   killAtCommit: 0,

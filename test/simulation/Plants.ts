@@ -118,7 +118,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/event-log/StreamReader.ts",
     from: "if (rune.eventId <= eventId) continue",
     to: 'if (rune.eventId <= eventId || rune.kind === "agent.usage") continue',
-    seed: 201
+    seed: 225
   },
   "alerts begin at the log's end": {
     file: "src/alerts/EmailAlerter.ts",
@@ -239,5 +239,29 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "else untold(transaction, agent, turnId)",
     to: 'else transaction.move(agent, { _tag: "TurnTimedOut", turnId })',
     seed: 6
+  },
+  "a post overtakes the prompt of its floor": {
+    file: "src/channels/Commands.ts",
+    from: '  if (!isBetween && !view.carries(agent, prompt ?? "")) return false\n',
+    to: "",
+    seed: 225
+  },
+  "a post is heard past one that waits": {
+    file: "src/channels/Commands.ts",
+    from: "    (post) => post.seq <= told || !isFor(post, agent) || injected.some(({ seq }) => seq === post.seq)",
+    to: "    (post) => post.seq <= told || true || injected.some(({ seq }) => seq === post.seq)",
+    seed: 225
+  },
+  "a budget ends nothing": {
+    file: "src/agents/AgentActor.ts",
+    from: "if (exhausted === undefined) return decided",
+    to: "if (exhausted === undefined || exhausted !== undefined) return decided",
+    seed: 225
+  },
+  "an archive's runes are erased before it is looked at": {
+    file: "src/event-log/StoreEventLog.ts",
+    from: "const archived = yield* Archive.intact(volume)",
+    to: "const { problems: _, ...archived } = yield* Archive.check(volume)",
+    seed: 277
   }
 }

@@ -38,6 +38,8 @@ export interface Swarm {
   readonly leaves: number
   /** The probability that a process that ends by itself ends in another way than by an error. */
   readonly oddEnds: number
+  /** The probability that an archive is not on the disk as it was written, and nobody is told. */
+  readonly tears: number
   /** How often an edit of the file adds an agent, beside the other edits. */
   readonly edits: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
@@ -184,7 +186,7 @@ const budgetOf = (chance: Chance): object =>
     { wallTime: chance.pick(["5s", "2 minutes"]) }
   ])
 
-type Later = "edits" | "oddEnds" | "errands" | "leaves" | "meddles"
+type Later = "edits" | "oddEnds" | "errands" | "leaves" | "meddles" | "tears"
 
 const laterOf = (
   seed: number
@@ -205,7 +207,8 @@ const laterOf = (
       leaves: 0,
       meddles: 0,
       diskLocked: 0,
-      floods: 0
+      floods: 0,
+      tears: 0
     }
   const chance = new Chance(seed, "later")
   return {
@@ -222,7 +225,8 @@ const laterOf = (
     diskLocked: chance.is(0.3) ? chance.skewed(5_000, 1_800_000) : 0,
     oddEnds: chance.is(0.4) ? 0.5 : 0,
     isTight: chance.is(0.2),
-    floods: chance.is(0.3) ? chance.skewed(0.05, 0.5) : 0
+    floods: chance.is(0.3) ? chance.skewed(0.05, 0.5) : 0,
+    tears: chance.is(0.3) ? 0.5 : 0
   }
 }
 
@@ -276,6 +280,7 @@ export const swarmOf = (seed: number): Swarm => {
     every: { ...every, diskLocked: later.diskLocked },
     meddles: later.meddles,
     leaves: later.leaves,
+    tears: later.tears,
     edits: later.edits,
     oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,

@@ -1,6 +1,6 @@
 /**
- * Budgets: an agent that has spent what its file allows begins no further turn, until somebody
- * starts it anew. What it spent is what the log says.
+ * Budgets: an agent that has spent what its file allows ends, in the midst of its turn, too, and
+ * begins no further one until somebody starts it anew. What it spent is what the log says.
  */
 import { Duration, Schema } from "effect"
 import { Span } from "../../../src/config/Span.ts"
@@ -24,6 +24,8 @@ export class Budgets implements Check {
   private readonly verdicts: Verdicts
   private readonly budgetOf: (agent: string) => Budget | undefined
   private readonly spent = new Map<string, Spent>()
+  /** Whose end is to be the next that is heard of it. */
+  private readonly over = new Map<string, string>()
 
   /** `budgetOf`: undefined where the file says nothing. */
   constructor(verdicts: Verdicts, budgetOf: (agent: string) => Budget | undefined) {
@@ -35,11 +37,24 @@ export class Budgets implements Check {
     const agent = actor.slice(actor.indexOf("/") + 1)
     const key = `${stream} ${agent}`
     if (kind === "agent.spawning") this.spent.delete(key)
-    if (kind === "agent.usage") this.used(key, payload)
+    if (kind === "agent.usage") this.uses(agent, key, payload, eventId)
+    else if (actor.startsWith("agent/")) this.over.delete(key)
     if (kind !== "turn.started") return
     const over = this.exhausted(agent, this.spent.get(key))
     if (over !== undefined)
       this.verdicts.broken("who has spent its budget begins nothing", `${agent}: ${over}, rune ${eventId}`)
+  }
+
+  private uses(agent: string, key: string, payload: Rune["payload"], eventId: number): void {
+    const over = this.over.get(key)
+    if (over !== undefined)
+      this.verdicts.broken("who has spent its budget ends", `${agent}: ${over}, then rune ${eventId}`)
+    const wasOver = this.exhausted(agent, this.spent.get(key)) !== undefined
+    this.used(key, payload)
+    const isOver = wasOver ? undefined : this.exhausted(agent, this.spent.get(key))
+    if (isOver === undefined) return
+    this.verdicts.sometimes("a budget is spent")
+    this.over.set(key, isOver)
   }
 
   private used(key: string, payload: Rune["payload"]): void {

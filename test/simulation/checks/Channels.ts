@@ -53,9 +53,9 @@ export class Channels implements Check {
   private readonly completedTurns = new Set<string>()
   /** Agents whose turn in a channel was cut off. */
   readonly recalled = new Set<string>()
-  /** Floors that people have asked for, by channel and agent. */
   /** The rune by which a person's word took the floor from its holder last. */
   private readonly overridden = new Map<string, number>()
+  /** Floors that people have asked for, by channel and agent. */
   private readonly grants = new Map<string, number>()
   private readonly lastSaid = new Map<string, number>()
   private readonly lastSign = new Map<string, number>()
@@ -300,6 +300,12 @@ export class Channels implements Check {
     const ids = this.messagesOf.get(turnId) ?? []
     const prompt = room.promptOf(seat)
     const isOfFloor = seat.state === "ACTIVE" && ids.some((id) => id === prompt || id.startsWith(`${prompt}/`))
+    // one that has answered in this floor has been told
+    if (isOfFloor && !isFloor && seat.given.size === 0 && !seat.answered)
+      this.verdicts.broken(
+        "who hears a post in its turn knows that it has the floor",
+        `${agent} in ${room.key}: ${text}`
+      )
     const told = wordsOf(text).flatMap((word) => room.byWord.get(word) ?? [])
     for (const { from, kind, seq, words } of told) {
       if (kind === "agent" && from === agent) continue

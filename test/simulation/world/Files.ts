@@ -35,8 +35,12 @@ export class Files {
   touch: Touch = untouched
   private readonly universe: Universe
 
-  constructor(universe: Universe) {
+  private readonly tears: () => boolean
+
+  /** `tears`: whether the archive that is written next comes to the disk without its end. */
+  constructor(universe: Universe, tears: () => boolean) {
     this.universe = universe
+    this.tears = tears
   }
 
   /** Of the log, on the disk that it lies on: a file in two steps, refused as that disk refuses groups. */
@@ -51,7 +55,8 @@ export class Files {
     return {
       write: (path, lines) =>
         Effect.gen({ self: this }, function* () {
-          const text = (yield* Stream.runCollect(lines)).map((line) => `${line}\n`).join("")
+          const whole = (yield* Stream.runCollect(lines)).map((line) => `${line}\n`).join("")
+          const text = this.tears() ? whole.slice(0, -Math.ceil(whole.length / 3)) : whole
           yield* change(() => this.write(`${path}.part`, text))
           yield* change(() => {
             this.remove(`${path}.part`)
