@@ -5,6 +5,7 @@ import * as CrashPoints from "./CrashPoints.ts"
 
 const LONG = process.env["LONG"] === "1"
 const SEED = 1
+const OF_TEAM = 102
 
 /** The first of each kind, and one in the midst of those that are many. */
 const sampleOf = (passed: ReadonlyArray<Boundary>): ReadonlyArray<number> =>
@@ -23,9 +24,24 @@ describe("crash points", () => {
     assert.isAbove(tally.points, 30)
   })
 
+  it("nor where goals are worked off and a channel is spoken in", { timeout: 3_600_000 }, () => {
+    const { passed, result } = CrashPoints.record(OF_TEAM)
+    assert.deepStrictEqual(result.violations, [])
+    assert.isTrue(["goal merge: merged", "an agent's answer"].every((name) => result.reached.has(name)))
+    const tally = new CrashPoints.Tally()
+    for (const kind of new Set(passed)) {
+      const number = passed.indexOf(kind, passed.length >> 1) + 1
+      if (number > 0) tally.add(OF_TEAM, number, kind, CrashPoints.cut(OF_TEAM, number))
+    }
+    assert.deepStrictEqual(tally.failures, [])
+    assert.isAbove(tally.points, 10)
+  })
+
   it.skipIf(!LONG)("nor at any boundary", { timeout: 7_200_000 }, () => {
-    const { failures, kills } = CrashPoints.cutAll({ seed: 1, seeds: 8, every: 1 }, () => {})
-    assert.deepStrictEqual(failures, [])
-    assert.isAbove(kills, 10_000)
+    for (const seed of [SEED, OF_TEAM]) {
+      const { failures, kills } = CrashPoints.cutAll({ seed, seeds: 4, every: 1 }, () => {})
+      assert.deepStrictEqual(failures, [])
+      assert.isAbove(kills, 4_000)
+    }
   })
 })

@@ -9,6 +9,8 @@ import { Chance } from "./Chance.ts"
 import { COMMANDS } from "./people/Commands.ts"
 import { type Line, type Options, type Result, simulate } from "./Simulation.ts"
 import { FAULTS, type Swarm } from "./Swarm.ts"
+import { ANSWERS } from "./world/Speech.ts"
+import { DEEDS, PLANS, REVIEWS } from "./world/Work.ts"
 
 const MINUTE = 60_000
 const AGENTS = ["a", "b", "c"]
@@ -18,8 +20,11 @@ const RECOVERY = 16
 const noneOf = <A extends string>(names: ReadonlyArray<A>) =>
   Object.fromEntries(names.map((name) => [name, 0])) as { readonly [name in A]: number }
 
+/** Minutes of later seeds are those of a team: goals are worked off and merged, and a channel is spoken in. */
+const LATER = 100
+
 /** Three agents that answer, ask, fail, cool down, and spend what they have. */
-const swarmOf = (seed: number): Swarm => ({
+const aloneOf = (seed: number): Swarm => ({
   order: seed % 4 < 2 ? "fifo" : "any",
   maxOps: 2048,
   agents: AGENTS.length,
@@ -67,6 +72,29 @@ const swarmOf = (seed: number): Swarm => ({
   review: {}
 })
 
+const teamOf = (seed: number): Swarm => ({
+  ...aloneOf(seed),
+  agents: 4,
+  turns: { ...aloneOf(seed).turns, crashes: 0.2, asks: 0.2, refuses: 0 },
+  settings: { interruptGrace: "500ms", idleTimeout: "2s", minRunInterval: "0ms" },
+  ofAgent: {},
+  talk: { answers: { ...noneOf(ANSWERS), completes: 1, waitsTime: 0.1 }, voices: 0, interjects: 0 },
+  review: { agents: ["a", "d"], turnConfig: { restAfterPosts: 3 } },
+  aims: {
+    goals: { planner: "a", critic: "b", workers: ["b", "c", "d"], autoStart: seed % 2 === 0, checks: ["test"] },
+    worktree: true,
+    plans: { ...noneOf(PLANS), good: 1, prose: 0.1 },
+    deeds: { ...noneOf(DEEDS), commits: 1, several: 0.3, forgets: 0.1, fails: 0.1, reports: 0.3 },
+    reviews: { ...noneOf(REVIEWS), satisfied: 1, error: 0.2, errorOfTask: 0.2 },
+    strays: 0,
+    git: { slowest: 20, fails: 0, isAbsent: 0, findsLock: 0, isCutOff: 0 },
+    checkTakes: 300,
+    checkFails: 0
+  }
+})
+
+const swarmOf = (seed: number): Swarm => (seed > LATER ? teamOf(seed) : aloneOf(seed))
+
 /** What happens once a minute; the rest are sends, steers, approvals. */
 const ONCE: ReadonlyArray<readonly [second: number, what: Line["what"], agent: string]> = [
   [6, "spawn", "a"],
@@ -88,15 +116,37 @@ const ONCE: ReadonlyArray<readonly [second: number, what: Line["what"], agent: s
   [57, "archive", ""]
 ]
 
+const OF_TEAM: typeof ONCE = [
+  [1, "goalNewPlan", ""],
+  [2, "goalNew", ""],
+  [5, "goalApprove", ""],
+  [8, "channelPost", ""],
+  [12, "goalTend", ""],
+  [16, "restart", "c"],
+  [20, "goalTend", ""],
+  [24, "channelPost", ""],
+  [26, "goalNewPlan", ""],
+  [30, "goalTend", ""],
+  [33, "shutdown", ""],
+  [38, "goalTend", ""],
+  [42, "goalMerge", ""],
+  [45, "goalCancel", ""],
+  [50, "goalTend", ""],
+  [57, "goalMerge", ""]
+]
+
 export const scriptOf = (seed: number): ReadonlyArray<Line> => {
   const chance = new Chance(seed, "script")
-  const lines: Array<Line> = ONCE.map(([second, what, agent]) => ({
+  const isTeam = seed > LATER
+  const lines: Array<Line> = (isTeam ? OF_TEAM : ONCE).map(([second, what, agent]) => ({
     at: second * 1_000 + chance.below(900),
     what,
     agent
   }))
-  for (let at = 100; at < MINUTE; at += chance.between(300, 1_600)) {
-    const what = chance.weighed({ send: 5, steer: 1.5, urgent: 1, approve: 3, start: 2.5 })
+  for (let at = 100; at < MINUTE; at += isTeam ? chance.between(2_000, 6_000) : chance.between(300, 1_600)) {
+    const what = isTeam
+      ? chance.weighed({ send: 1, approve: 2, start: 1, channelPost: 1, goalShow: 1 })
+      : chance.weighed({ send: 5, steer: 1.5, urgent: 1, approve: 3, start: 2.5 })
     lines.push({ at: Math.floor(at), what, agent: chance.pick(AGENTS) })
   }
   return lines.toSorted((a, b) => a.at - b.at)
