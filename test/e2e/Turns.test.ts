@@ -138,9 +138,9 @@ layer(shop, { excludeTestServices: true })("a turn under the daemon", (it) => {
           yield* shop.row(agent, "has ended its run", ({ state }) => state === "BuildingPrompt")
           yield* shop.tell(agent, { say: "second" })
           assert.deepStrictEqual(yield* shop.answers(agent, 2), ["first", "second"])
-          const row = yield* shop.row(agent, "runs", () => true)
-          assert.strictEqual(row.totalErrors, 0)
-          assert.strictEqual(row.sessionSeq, 2)
+          // the second run may have ended by now, too
+          assert.strictEqual(yield* shop.runs(agent), 2)
+          assert.strictEqual((yield* shop.row(agent, "is there", () => true)).totalErrors, 0)
         })
       )
       const [first, second] = shop.noted("idle-claude", "starts.jsonl").map((line) => JSON.parse(line).args.join(" "))
