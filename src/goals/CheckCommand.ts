@@ -9,6 +9,7 @@ import { Context, Duration, Effect } from "effect"
 import type { BackendError } from "../backends/Backend.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
+import type { Environment, ExitStatus } from "../backends/process/ChildProcess.ts"
 import * as RunProcess from "../backends/process/RunProcess.ts"
 import * as Ids from "../domain/Ids.ts"
 
@@ -19,11 +20,11 @@ export interface Command {
   /** ms */
   readonly timeout: number
   readonly store: string
-  readonly environment: RunProcess.Environment
+  readonly environment: Environment
 }
 
 export interface Ended {
-  readonly status: RunProcess.ExitStatus
+  readonly status: ExitStatus
   /** The end of what it wrote to both of its outputs. */
   readonly printed: string
 }
@@ -37,12 +38,12 @@ const GRACE = Duration.seconds(5)
 
 /** Reads a pipe to its end and keeps the last of it. */
 const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"]) {
+  const decoder = new TextDecoder()
   let kept = ""
-  for (;;) {
-    const chunk = yield* RunProcess.read(pipe)
-    if (chunk === undefined) return kept
-    kept = (kept + chunk.toString("utf8")).slice(-KEPT)
+  for (let chunk = yield* pipe.read; chunk !== undefined; chunk = yield* pipe.read) {
+    kept = (kept + decoder.decode(chunk, { stream: true })).slice(-KEPT)
   }
+  return kept
 })
 
 const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, store, timeout }) {

@@ -14,7 +14,7 @@ import { actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourc
 import { Refused, refused } from "../event-actor/Refused.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
-import type { Environment } from "../backends/process/RunProcess.ts"
+import type { Environment } from "../backends/process/ChildProcess.ts"
 import type { Address, AgentPort, AgentReport, Member, TurnOutcome } from "../domain/AgentPort.ts"
 import type { GoalOptions, Task } from "../domain/GoalMessages.ts"
 import { CommandRefused, type Report } from "../domain/Messages.ts"

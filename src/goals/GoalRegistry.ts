@@ -10,7 +10,7 @@ import { Clock, type Context, type Deferred, Effect, HashMap, Option, type Scope
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
-import type { Environment } from "../backends/process/RunProcess.ts"
+import type { Environment } from "../backends/process/ChildProcess.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import type { Conversations, Standing } from "../domain/Conversations.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"

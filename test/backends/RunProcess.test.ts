@@ -15,7 +15,9 @@ const LONG = `${"x".repeat(4 * 1024 * 1024)}\n`
 
 const all = Effect.fnUntraced(function* (program: RunProcess.RunProcess) {
   let text = ""
-  yield* RunProcess.drain(program.stdout, program.ended, (chunk) => Effect.sync(() => (text += chunk)))
+  yield* RunProcess.drain(program.stdout, program.ended, (chunk) =>
+    Effect.sync(() => (text += Buffer.from(chunk).toString()))
+  )
   return text
 })
 

@@ -14,6 +14,7 @@ import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import type { Host } from "../command/CommandBackend.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Workspace from "../model/Workspace.ts"
 import { services } from "../Services.ts"
@@ -23,7 +24,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   if (binary === undefined)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
-  const env: RunProcess.Environment = {
+  const env: Environment = {
     ...RunProcess.inheritable(host.environment),
     ...config.env,
     ...spec.env,

@@ -12,6 +12,7 @@ import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
 import type { ProcessTree, Mark } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
 import { services } from "../Services.ts"
@@ -19,7 +20,7 @@ import { services } from "../Services.ts"
 export interface Options extends Mark {
   readonly cwd: string
   /** Of the run. */
-  readonly env: RunProcess.Environment
+  readonly env: Environment
   readonly grace: Duration.Duration
   readonly workspace: Workspace | undefined
   readonly notice: (text: string) => Effect.Effect<void>
@@ -43,10 +44,10 @@ const refuse = (code: number, message: string) => Effect.fail<Refusal>({ code, m
 
 /** The newest bytes; whole characters. */
 const tail = (limit: number) => {
-  const kept: Array<Buffer> = []
+  const kept: Array<Uint8Array> = []
   let [size, truncated] = [0, false]
   return {
-    push: (chunk: Buffer) => {
+    push: (chunk: Uint8Array) => {
       kept.push(chunk)
       size += chunk.length
       while (kept[0] !== undefined && size - kept[0].length >= limit) {

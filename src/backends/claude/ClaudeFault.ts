@@ -8,7 +8,7 @@
  */
 import type { Outcome } from "../Outcome.ts"
 import { type ClaudeRecord, number, oneLine, text, texts } from "./ClaudeRecord.ts"
-import type { ExitStatus } from "../process/RunProcess.ts"
+import type { ExitStatus } from "../process/ChildProcess.ts"
 
 export interface Fault {
   readonly errorType: string

@@ -17,6 +17,7 @@ import type { Outcome } from "../Outcome.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import { services } from "../Services.ts"
 
@@ -39,7 +40,7 @@ export interface Host {
   /** The store's id: marks its runs' processes. */
   readonly store: string
   /** The daemon's own environment. */
-  readonly environment: RunProcess.Environment
+  readonly environment: Environment
   /** The folder for conversations of agentd's own models; without it they end with their run. */
   readonly sessions?: string | undefined
   /** What no tool of agentd's own may see: the state folder, the folder of the socket. */
@@ -109,11 +110,7 @@ const oneLine = (text: string) =>
     .slice(0, 500)
 
 /** Pure: what an exit means. `said` is the last line on standard error. */
-export const outcomeOf = (
-  status: RunProcess.ExitStatus,
-  said: string,
-  exitCodes: CommandConfig["exitCodes"] = {}
-): Outcome => {
+export const outcomeOf = (status: ExitStatus, said: string, exitCodes: CommandConfig["exitCodes"] = {}): Outcome => {
   if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }
   if (status.code === 0) return { _tag: "Success" }
   const line = oneLine(said)

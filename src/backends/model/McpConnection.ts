@@ -45,7 +45,7 @@ const lines = Effect.fnUntraced(function* (
   take: (line: string) => Effect.Effect<void>
 ) {
   const splitter = LineSplitter.make(MAX_FRAME)
-  for (let chunk = yield* RunProcess.read(pipe); chunk !== undefined; chunk = yield* RunProcess.read(pipe))
+  for (let chunk = yield* pipe.read; chunk !== undefined; chunk = yield* pipe.read)
     yield* Effect.forEach(splitter.push(chunk), take, { discard: true })
   yield* Effect.forEach(splitter.end(), take, { discard: true })
 })

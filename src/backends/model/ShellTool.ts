@@ -8,7 +8,6 @@
  * where the config requires one, none is run.
  */
 import { Context, Duration, Effect, Fiber, Option, Schema } from "effect"
-import type { Readable } from "node:stream"
 import type { ModelBackend } from "../../config/BackendConfig.ts"
 import { described, optional, whole, Word, Text } from "../../config/Fields.ts"
 import type { RunSpec } from "../Backend.ts"
@@ -16,6 +15,8 @@ import type { Argv, Host } from "../command/CommandBackend.ts"
 import * as HeadTail from "../HeadTail.ts"
 import { ProcessTree } from "../process/ProcessTree.ts"
 import { Reaper } from "../process/Reaper.ts"
+import type { Pipe } from "../process/ChildProcess.ts"
+import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Mechanism } from "../sandbox/Sandbox.ts"
 import { define, failure, MAX_HEAD, MAX_TAIL, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
@@ -57,7 +58,7 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
 /** Nobody is there to answer, to leaf or to edit. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
-const environmentOf = ({ config, spec, host, mechanism }: ShellOptions): RunProcess.Environment => ({
+const environmentOf = ({ config, spec, host, mechanism }: ShellOptions): Environment => ({
   ...ToolEnvironment.visible({ ...host.environment, ...spec.env }, [config.keyEnv]),
   ...(mechanism.kind === "none" ? {} : { TMPDIR: "/tmp" }),
   ...UNATTENDED,
@@ -66,7 +67,7 @@ const environmentOf = ({ config, spec, host, mechanism }: ShellOptions): RunProc
 
 /** All that comes from a pipe, to its end. */
 const pump = Effect.fnUntraced(function* (
-  pipe: Readable,
+  pipe: Pipe,
   ended: Effect.Effect<unknown, unknown>,
   take: (text: string) => Effect.Effect<void>
 ) {
@@ -84,7 +85,7 @@ const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   ]
 ]
 
-const outcomeOf = (status: RunProcess.ExitStatus, output: string, confined: boolean, network: boolean): ToolOutcome => {
+const outcomeOf = (status: ExitStatus, output: string, confined: boolean, network: boolean): ToolOutcome => {
   const ending = status.signal === null ? `exit code ${status.code}` : `killed by ${status.signal}`
   const text = output === "" || output.endsWith("\n") ? output : `${output}\n`
   if (status.code === 0) return { status: "success", output: `${text}[${ending}]` }

@@ -5,6 +5,7 @@
  * address, or that names a socket of the user's session; nor any of agentd's own. What a
  * config sets itself is set as it stands: that is the way to hand a secret over.
  */
+import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
 const SECRET_NAME = /key|token|secret|passw|passphrase|credential|auth|cookie|bearer|private|signature/i
@@ -14,10 +15,7 @@ const DOOR =
 /** `https://name:password@host`. */
 const PASSWORD = /\/\/[^/\s:@]*:[^/\s@]+@/
 
-export const visible = (
-  environment: RunProcess.Environment,
-  secrets: ReadonlyArray<string | undefined>
-): RunProcess.Environment =>
+export const visible = (environment: Environment, secrets: ReadonlyArray<string | undefined>): Environment =>
   Object.fromEntries(
     Object.entries(RunProcess.inheritable(environment)).filter(
       ([name, value]) =>

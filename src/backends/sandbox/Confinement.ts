@@ -13,7 +13,7 @@ import * as fs from "node:fs"
 import * as path from "node:path"
 import { within } from "./PathContainment.ts"
 import * as GitFolders from "../GitFolders.ts"
-import type { Environment } from "../process/RunProcess.ts"
+import type { Environment } from "../process/ChildProcess.ts"
 import { PROTECTED } from "../model/Workspace.ts"
 
 export interface Rules {

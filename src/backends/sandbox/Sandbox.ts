@@ -17,7 +17,7 @@ import * as path from "node:path"
 import type { Argv } from "../command/CommandBackend.ts"
 import { type Mount, mountsOf, type Rules } from "./Confinement.ts"
 import { NAMESPACE_SCRIPT } from "./NamespaceScript.ts"
-import type { Environment } from "../process/RunProcess.ts"
+import type { Environment } from "../process/ChildProcess.ts"
 
 /** What it rests on. */
 export type Mechanism =

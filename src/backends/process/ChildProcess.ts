@@ -1,0 +1,192 @@
+/**
+ * ChildProcess: a program as the system starts it, at the head of a session and a process group
+ * of its own. `Spawn` is a reference: a simulated world has programs of its own.
+ *
+ * Guarantees: which process it is was read before anything could reap it; nothing is read
+ * ahead, so that a slow reader slows the writer down; what it wrote before it ended is there
+ * to be read; its input is written in the order of the calls.
+ *
+ * It wraps `node:child_process` itself: `effect/process` tells no signal from an error,
+ * waits without end for a pipe that a grandchild holds, and knows groups, not trees.
+ */
+import { Context, Deferred, Effect } from "effect"
+import * as Process from "node:child_process"
+import * as fs from "node:fs"
+import type { Readable, Writable } from "node:stream"
+import { BackendError } from "../Backend.ts"
+import { identify, type ProcessId } from "./ProcessTable.ts"
+
+export type Environment = { readonly [name: string]: string | undefined }
+
+export interface Program {
+  readonly argv: readonly [string, ...ReadonlyArray<string>]
+  readonly cwd: string
+  /** All of it. */
+  readonly env: Environment
+  /** The config's field that names the program: what an error tells to correct. Default: argv. */
+  readonly setting?: string | undefined
+  /** Written to its standard input, which is closed then; left out, it reads nothing. */
+  readonly input?: string | undefined
+  /** Its standard input stays open after `input`, for `write`, until `closeInput`. */
+  readonly keepInput?: boolean | undefined
+}
+
+export interface ExitStatus {
+  readonly code: number | null
+  readonly signal: NodeJS.Signals | null
+}
+
+/** What a program writes. */
+export interface Pipe {
+  /** The next bytes; none at the end. */
+  readonly read: Effect.Effect<Uint8Array | undefined>
+}
+
+export interface ChildProcess {
+  readonly id: ProcessId
+  readonly stdout: Pipe
+  readonly stderr: Pipe
+  /** How it ended; what it has started may still live. */
+  readonly exited: Effect.Effect<ExitStatus>
+  /**
+   * Returns when the system has taken the text; what a process that has ended, or has closed its
+   * input, would not read is dropped: its exit tells.
+   */
+  readonly write: (text: string) => Effect.Effect<void>
+  readonly closeInput: Effect.Effect<void>
+  /** From here on what it writes is thrown away: nobody reads, and it must not block. */
+  readonly discard: Effect.Effect<void>
+  /** Lets go of its pipes. */
+  readonly close: Effect.Effect<void>
+}
+
+export type Spawn = (program: Program) => Effect.Effect<ChildProcess, BackendError>
+
+const refusal = (message: string, remedy: string, fatal: boolean) => new BackendError({ message, remedy, fatal })
+
+const isFolder = (path: string) => {
+  try {
+    return fs.statSync(path).isDirectory()
+  } catch {
+    return false
+  }
+}
+
+/** Which failures to spawn a retry may mend: too many processes, files, too little memory. */
+const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {
+  const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
+  const program = argv[0]
+  switch (code) {
+    case "ENOENT":
+      return isFolder(cwd)
+        ? refusal(
+            `there is no program "${program}"`,
+            `install it, or correct ${setting} in agentd.jsonc or the daemon's PATH`,
+            true
+          )
+        : refusal(`the folder ${cwd} does not exist`, "create it, or correct cwd in agentd.jsonc", true)
+    case "ENOTDIR":
+      return refusal(
+        `${cwd} is no folder, or "${program}" lies below a file`,
+        `correct cwd or ${setting} in agentd.jsonc`,
+        true
+      )
+    case "EACCES":
+      return refusal(
+        `"${program}" may not be executed, or ${cwd} not be entered`,
+        `make it executable (chmod +x) and the folder accessible to this user`,
+        true
+      )
+    case "ENOEXEC":
+      return refusal(`"${program}" is not a program`, "give a script its #! line, or run it by its interpreter", true)
+    case "E2BIG":
+      return refusal(
+        "the arguments or environment are too long for the system",
+        'set promptBy to "stdin" or "file"',
+        true
+      )
+    case "ERR_INVALID_ARG_VALUE":
+      return refusal("an argument or variable holds a NUL byte", "remove it from the prompt or the configuration", true)
+    default:
+      return refusal(
+        `"${program}" could not be started: ${cause instanceof Error ? cause.message : String(cause)}`,
+        "see whether the system is short of processes, open files or memory; agentd tries again",
+        false
+      )
+  }
+}
+
+const exitOf = (child: Process.ChildProcess): Effect.Effect<ExitStatus> => {
+  const exited = Deferred.makeUnsafe<ExitStatus>()
+  const tell = (code: number | null, signal: NodeJS.Signals | null) =>
+    Deferred.doneUnsafe(exited, Effect.succeed({ code, signal }))
+  child.once("exit", tell)
+  if (child.exitCode !== null || child.signalCode !== null) tell(child.exitCode, child.signalCode)
+  return Deferred.await(exited)
+}
+
+const read = (pipe: Readable): Effect.Effect<Uint8Array | undefined> =>
+  Effect.callback((resume) => {
+    const events = ["readable", "end", "close"] as const
+    const stop = () => events.forEach((event) => pipe.off(event, look))
+    const look = () => {
+      const chunk: Uint8Array | null = pipe.read()
+      if (chunk === null && !pipe.readableEnded && !pipe.destroyed) return
+      stop()
+      resume(Effect.succeed(chunk ?? undefined))
+    }
+    events.forEach((event) => pipe.on(event, look))
+    look()
+    return Effect.sync(stop)
+  })
+
+/** Its callback comes with an error, too: a broken pipe throws nothing and holds nobody up. */
+const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
+  Effect.callback((resume) => {
+    if (pipe === null || !pipe.writable) return resume(Effect.void)
+    pipe.write(text, () => resume(Effect.void))
+  })
+
+const childOf = (child: Process.ChildProcess, id: ProcessId): ChildProcess => {
+  const { stderr, stdin, stdout } = child
+  const outputs = [stdout!, stderr!]
+  return {
+    id,
+    stdout: { read: read(stdout!) },
+    stderr: { read: read(stderr!) },
+    exited: exitOf(child),
+    write: (text) => write(stdin, text),
+    closeInput: Effect.sync(() => void stdin?.end()),
+    discard: Effect.sync(() => outputs.forEach((pipe) => pipe.removeAllListeners("readable").resume())),
+    close: Effect.sync(() => [stdin, ...outputs].forEach((pipe) => pipe?.destroy()))
+  }
+}
+
+const spawn: Spawn = (program) =>
+  Effect.callback((resume) => {
+    const { argv, cwd, env, input, keepInput = false } = program
+    try {
+      const child = Process.spawn(argv[0], argv.slice(1), {
+        cwd,
+        env: { ...env },
+        detached: true,
+        stdio: [input === undefined && !keepInput ? "ignore" : "pipe", "pipe", "pipe"]
+      })
+      const id = identify(child.pid ?? 0)
+      child.on("error", (error) => resume(Effect.fail(spawnError(program, error))))
+      child.once("spawn", () => {
+        if (!keepInput) child.stdin?.end(input)
+        else if (input !== undefined) child.stdin?.write(input)
+        resume(Effect.succeed(childOf(child, id)))
+      })
+      // a child that reads nothing, or dies, breaks its pipes; how it ended is told by its exit
+      for (const pipe of [child.stdin, child.stdout, child.stderr]) pipe?.on("error", () => {})
+      // at the exit Node throws away what is unread of a pipe that nobody listens to
+      for (const pipe of [child.stdout, child.stderr]) pipe?.on("readable", () => {})
+    } catch (error) {
+      // some failures are thrown instead of told by an event
+      resume(Effect.fail(spawnError(program, error)))
+    }
+  })
+
+export const Spawn = Context.Reference<Spawn>("agentd/backends/process/Spawn", { defaultValue: () => spawn })
