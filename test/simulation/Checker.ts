@@ -390,6 +390,9 @@ export class Checker implements Witness {
     if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
   }
 
+  readonly garbled = (runId: string, text: string): void =>
+    this.broken("a program reads what its run was given", `${runId}: ${text}`)
+
   readonly gone = (process: AgentProcess): void => {
     for (const check of this.checks) check.gone?.(process)
     this.living.get(process.agent)?.delete(process)

@@ -68,6 +68,7 @@ const aloneOf = (seed: number): Swarm => ({
   conversation: { maxTurnErrors: 20, maxFatalStops: 100 },
   talk: undefined,
   aims: undefined,
+  bytes: undefined,
   errands: undefined,
   review: {}
 })

@@ -15,6 +15,7 @@ import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
+import { Programs } from "./world/Programs.ts"
 import { Workshop } from "./world/Workshop.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
@@ -79,6 +80,7 @@ export class World implements Outside {
   readonly disk: Disk
   readonly files: Files
   readonly processes: Processes
+  readonly programs: Programs | undefined
   readonly mail: Mail
   readonly workshop: Workshop | undefined
   readonly swarm: Swarm
@@ -122,6 +124,8 @@ export class World implements Outside {
     this.files = new Files(this.universe, () => tears.is(this.swarm.tears))
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
+    const { bytes } = this.swarm
+    this.programs = bytes === undefined ? undefined : new Programs(this.processes, bytes)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
     this.workshop = this.openWorkshop()
     // without a reaper the next daemon has to end what the last one left
@@ -168,8 +172,10 @@ export class World implements Outside {
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
     const { aims, conversation, errands, mailing, talk } = this.swarm
+    const program = (name: string) =>
+      this.swarm.bytes?.of[name] === "command" ? { type: "command", argv: ["tool"] } : { type: "claude" }
     const one = (name: string) => ({
-      backend: { type: "claude" },
+      backend: program(name),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
       ...this.settingsOf(name),
       ...settings

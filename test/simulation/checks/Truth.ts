@@ -2,6 +2,7 @@
  * Truth: what `why` tells rests on runes that are there, in their order, and names processes that
  * were there; an agent that is said to rest has none.
  */
+import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { WhyReply } from "../../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
 import type { AgentProcess } from "../world/Processes.ts"
@@ -17,10 +18,18 @@ export class Truth implements Check {
   private readonly verdicts: Verdicts
   private readonly log: Chronicle
   private readonly pids = new Map<string, Set<string>>()
+  private readonly begun = new Set<string>()
 
   constructor(verdicts: Verdicts, log: Chronicle) {
     this.verdicts = verdicts
     this.log = log
+  }
+
+  rune({ eventId, kind, payload }: Rune): void {
+    const turnId = String(payload["turn_id"])
+    if (kind === "turn.started") this.begun.add(turnId)
+    if (kind === "turn.assistant_delta" && !this.begun.has(turnId))
+      this.verdicts.broken("what is said is of a turn that has begun", `turn ${turnId}, rune ${eventId}`)
   }
 
   spawned({ agent, pid }: AgentProcess): void {
