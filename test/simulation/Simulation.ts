@@ -15,7 +15,7 @@ import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
-import { Programs } from "./world/Programs.ts"
+import { backendOf, Programs } from "./world/Programs.ts"
 import { Workshop } from "./world/Workshop.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
@@ -172,10 +172,8 @@ export class World implements Outside {
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
     const { aims, conversation, errands, mailing, talk } = this.swarm
-    const program = (name: string) =>
-      this.swarm.bytes?.of[name] === "command" ? { type: "command", argv: ["tool"] } : { type: "claude" }
     const one = (name: string) => ({
-      backend: program(name),
+      backend: backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
       ...this.settingsOf(name),
       ...settings
