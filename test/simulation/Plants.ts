@@ -286,7 +286,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/backends/command/CommandBackend.ts",
     from: 'if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }',
     to: 'if (status.signal !== null) return { _tag: "Success" }',
-    seed: 20_008
+    seed: 20_032
   },
   "an input is written twice": {
     file: "src/backends/claude/ClaudeRun.ts",
