@@ -5,7 +5,7 @@
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { WhyReply } from "../../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
-import type { AgentProcess } from "../world/Processes.ts"
+import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 import type { Chronicle } from "./Chronicle.ts"
 
@@ -32,7 +32,7 @@ export class Truth implements Check {
       this.verdicts.broken("what is said is of a turn that has begun", `turn ${turnId}, rune ${eventId}`)
   }
 
-  spawned({ agent, pid }: AgentProcess): void {
+  spawned({ agent, pid }: Seen): void {
     this.pids.set(agent, (this.pids.get(agent) ?? new Set()).add(String(pid)))
   }
 
