@@ -30,7 +30,11 @@ export interface TurnOptions {
   readonly emit: (event: RunEvent) => Effect.Effect<void>
 }
 
+const SILENT = "(You answered this with nothing.)"
 const INTERRUPTED = "(The turn was interrupted here.)"
+
+/** A name in the form that all providers take back: a model writes any. */
+const named = (name: string) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed"
 
 /** Ids that are unique in the conversation, whatever the provider thinks of; in the form that all of them take. */
 const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray<Part> =>
@@ -40,7 +44,7 @@ const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray
     let id = plain
     for (let n = 2; taken.has(id) || id === "call"; n++) id = `${plain.slice(0, 32)}_${n}`
     taken.add(id)
-    return { ...part, id }
+    return { ...part, id, name: named(part.name) }
   })
 
 /** Whether a call may lack its end. */
@@ -204,7 +208,11 @@ export class ModelTurn {
   private tidy(end: TurnEnd): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {
-      if (end._tag !== "Failed") return end
+      if (end._tag !== "Failed") {
+        // an input at the end of the history is one that comes again
+        if (unanswered(session.history())) yield* session.append({ role: "user", text: SILENT, note: true })
+        return end
+      }
       const overflow = end.errorType === "overflow"
       // what is closed takes no more
       if (this.open) yield* overflow ? this.calls.settle : this.results
