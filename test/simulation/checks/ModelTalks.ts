@@ -11,7 +11,8 @@ import type { Answer, Entry } from "../world/ModelWire.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 /** What agentd adds to a conversation. */
-const NOTE = "(The turn was interrupted here.)"
+const INTERRUPTED = "(The turn was interrupted here.)"
+const SILENT = "(You answered this with nothing.)"
 
 /** A conversation as its file holds it. */
 interface Session {
@@ -232,7 +233,7 @@ export class ModelTalks implements Check {
         )
     const added = entries.slice(session.kept.length)
     for (const entry of added)
-      if (entry.role === "user" && entry.text !== NOTE && !session.open.has(plain(entry.text)))
+      if (entry.role === "user" && ![INTERRUPTED, SILENT].includes(entry.text) && !session.open.has(plain(entry.text)))
         broken(ONCE, `${agent}: ${shown(entry)} was not asked, or is answered`)
     const last = added.at(-1)
     if (!hasAsked && (last?.role !== "user" || plain(last.text) !== plain(input.text)))
@@ -307,6 +308,7 @@ export class ModelTalks implements Check {
     if (last?.isRead !== true || last.answer?.calls.length !== 0 || last.answer.text !== output)
       broken("a turn is done as its model said", `${agent}: "${output.slice(0, 80)}"`)
     if (talk.expected === undefined) return
+    if (talk.expected.at(-1)?.role === "user") talk.expected = [...talk.expected, { role: "user", text: SILENT }]
     session.kept = talk.expected
     session.open.clear()
     this.verdicts.sometimes("a model's turn is completed")
