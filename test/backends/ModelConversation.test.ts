@@ -58,6 +58,19 @@ describe.each(Stand.dialects)("%s", (dialect) => {
   })
 })
 
+layer(Stand.layer, { excludeTestServices: true })((it) => {
+  it.effect("what an answer cost that is to be asked on is told, and once", () =>
+    Effect.gen(function* () {
+      const pause = { text: ["Well …"], stop: "pause" } as const
+      const { url } = yield* Stand.provider("anthropic", [pause, pause, { text: ["Done."] }])
+      const all = yield* whole("anthropic", url)
+      const usage = { _tag: "Usage", inputTokens: 10, outputTokens: 5, usd: undefined }
+      assert.deepStrictEqual(only(all, "Usage"), [usage, usage, usage] as never)
+      assert.strictEqual(only(all, "TurnCompleted")[0]?.output, "Done.")
+    })
+  )
+})
+
 it("the beginning and the end of a text are cut between characters", () => {
   const text = "😀".repeat(100)
   for (const head of [10, 11]) for (const tail of [10, 11]) assert.notMatch(HeadTail.of(text, head, tail), HALF)

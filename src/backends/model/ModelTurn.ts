@@ -101,6 +101,13 @@ export class ModelTurn {
     return owed
   }
 
+  /** Both or none: what is taken is told. */
+  private get tellOwed(): Effect.Effect<void> {
+    return Effect.uninterruptible(
+      Effect.suspend(() => Effect.forEach(this.takeOwed(), this.options.emit, { discard: true }))
+    )
+  }
+
   /** From its start, which it tells, to its end, which the caller tells. */
   get run(): Effect.Effect<TurnEnd> {
     const race = Effect.raceFirst(
@@ -161,6 +168,8 @@ export class ModelTurn {
       )
       if (cut) yield* emit({ _tag: "Notice", text: "the answer was cut off at maxOutputTokens" })
       if (asked.length > 0) yield* Effect.andThen(this.calls.run, this.results)
+      // the next request has a cost of its own
+      else if (end === undefined) yield* this.tellOwed
       return end
     })
   }
@@ -173,7 +182,7 @@ export class ModelTurn {
         this.coming = false
         if (planned.length === 0) return
         this.open = true
-        yield* Effect.forEach(this.takeOwed(), this.options.emit, { discard: true })
+        yield* this.tellOwed
         yield* this.calls.begin(planned)
       })
     )
