@@ -7,7 +7,7 @@
  */
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
-import type { AgentProcess, Witness } from "./world/Processes.ts"
+import type { Seen, Witness } from "./world/Processes.ts"
 import type { VerifyEvent, WhyReply } from "../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
@@ -15,6 +15,7 @@ import { Alerts } from "./checks/Alerts.ts"
 import { type Budget, Budgets } from "./checks/Budgets.ts"
 import { Contract } from "./checks/Contract.ts"
 import { Channels } from "./checks/Channels.ts"
+import { ModelTalks } from "./checks/ModelTalks.ts"
 import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Chronicle } from "./checks/Chronicle.ts"
@@ -77,6 +78,7 @@ export class Checker implements Witness {
   readonly channels: Channels
   readonly goals: Goals
   readonly snapshots: Snapshots
+  readonly models: ModelTalks
   readonly readers: Readers
   readonly contract: Contract
   private readonly truth: Truth
@@ -87,7 +89,7 @@ export class Checker implements Witness {
   private readonly givenTurns = new Set<string>()
   private readonly completedByAgent = new Set<string>()
   private readonly refusedByAgent = new Set<string>()
-  private readonly living = new Map<string, Set<AgentProcess>>()
+  private readonly living = new Map<string, Set<Seen>>()
   private readonly counted = new Map<string, Counted>()
   /** Agents whose stop was answered and whose start nobody has asked for since. */
   readonly stopped = new Set<string>()
@@ -131,6 +133,7 @@ export class Checker implements Witness {
     })
     this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
     this.snapshots = new Snapshots(this.verdicts)
+    this.models = new ModelTalks(this.verdicts)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)
@@ -143,7 +146,7 @@ export class Checker implements Witness {
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts)
     ]
-    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, contract]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, contract, this.models]
   }
 
   broken(promise: string, detail: string): void {
@@ -367,7 +370,7 @@ export class Checker implements Witness {
 
   // The agents.
 
-  readonly spawned = (process: AgentProcess): void => {
+  readonly spawned = (process: Seen): void => {
     for (const check of this.checks) check.spawned?.(process)
     const { agent, runId } = process
     const living = this.living.get(agent) ?? new Set()
@@ -381,7 +384,7 @@ export class Checker implements Witness {
     this.universe.note(`spawned ${agent} ${runId}`)
   }
 
-  readonly given = (process: AgentProcess, turnId: string, text: string): void => {
+  readonly given = (process: Seen, turnId: string, text: string): void => {
     for (const check of this.checks) check.given?.(process, turnId, text)
     const { agent, runId } = process
     this.runOfTurn.set(turnId, runId)
@@ -399,7 +402,7 @@ export class Checker implements Witness {
     }
   }
 
-  readonly said = (process: AgentProcess, event: RunEvent): void => {
+  readonly said = (process: Seen, event: RunEvent): void => {
     for (const check of this.checks) check.said?.(process, event)
     if (event._tag === "TurnCompleted") this.completedByAgent.add(event.turnId)
     if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
@@ -408,7 +411,7 @@ export class Checker implements Witness {
   readonly garbled = (runId: string, text: string): void =>
     this.broken("a program reads what its run was given", `${runId}: ${text}`)
 
-  readonly gone = (process: AgentProcess): void => {
+  readonly gone = (process: Seen): void => {
     for (const check of this.checks) check.gone?.(process)
     this.living.get(process.agent)?.delete(process)
     this.universe.note(`gone ${process.agent} ${process.runId}`)

@@ -69,6 +69,7 @@ const aloneOf = (seed: number): Swarm => ({
   talk: undefined,
   aims: undefined,
   bytes: undefined,
+  models: undefined,
   errands: undefined,
   review: {}
 })

@@ -14,6 +14,7 @@ import type { Cells } from "./checks/Tables.ts"
 import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
+import { Models } from "./world/Models.ts"
 import { Processes } from "./world/Processes.ts"
 import { backendOf, Programs } from "./world/Programs.ts"
 import { Workshop } from "./world/Workshop.ts"
@@ -81,6 +82,7 @@ export class World implements Outside {
   readonly files: Files
   readonly processes: Processes
   readonly programs: Programs | undefined
+  readonly models: Models | undefined
   readonly mail: Mail
   readonly workshop: Workshop | undefined
   readonly swarm: Swarm
@@ -126,6 +128,7 @@ export class World implements Outside {
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     const { bytes } = this.swarm
     this.programs = bytes === undefined ? undefined : new Programs(this.processes, bytes)
+    this.models = this.openModels()
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
     this.workshop = this.openWorkshop()
     // without a reaper the next daemon has to end what the last one left
@@ -133,6 +136,14 @@ export class World implements Outside {
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
+  }
+
+  /** Agents that are models, in a world that has some. */
+  private openModels(): Models | undefined {
+    const { checker, files, processes, swarm } = this
+    if (swarm.models === undefined) return undefined
+    files.trouble = () => this.disk.trouble
+    return new Models(processes, files, swarm.models, checker.models)
   }
 
   /** Where goals are worked off, in a world that has some. */
@@ -173,7 +184,7 @@ export class World implements Outside {
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
     const { aims, conversation, errands, mailing, talk } = this.swarm
     const one = (name: string) => ({
-      backend: backendOf(this.swarm.bytes?.of[name]),
+      backend: this.swarm.models?.of[name] ?? backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
       ...this.settingsOf(name),
       ...settings
@@ -340,6 +351,7 @@ export class World implements Outside {
     this.disk.crash()
     this.files.forget(life)
     this.processes.orphan()
+    this.models?.orphan()
     const dice = new Chance(this.options.seed, `after life ${life.number}`)
     const longest = this.stormy && this.options.script === undefined ? 60_000 : 1_000
     this.universe.later(dice.skewed(10, longest), () => this.begin())
@@ -538,6 +550,7 @@ export class World implements Outside {
     this.disk.state = "well"
     this.disk.slowest = 5
     this.processes.unruly = false
+    if (this.models !== undefined) this.models.api.unruly = false
     this.mail.isUnruly = false
     if (this.workshop !== undefined) this.workshop.isUnruly = false
     // somebody mends what cannot work

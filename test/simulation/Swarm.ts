@@ -13,6 +13,8 @@ import { LOG_COMMANDS } from "./people/OnLog.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
+import { API_MOODS } from "./world/ModelApi.ts"
+import type { Modelling } from "./world/Models.ts"
 import { ANSWERS, type Talk } from "./world/Speech.ts"
 import { type Aims, DEEDS, PLANS, REVIEWS } from "./world/Work.ts"
 
@@ -66,6 +68,8 @@ export interface Swarm {
   readonly aims: Aims | undefined
   /** How the bytes of real backends fare; undefined in a world where backends are played. */
   readonly bytes: Bytes | undefined
+  /** Agents that are models behind an API, and how that fares; undefined in a world without any. */
+  readonly models: Modelling | undefined
 }
 
 const FIRST_MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -137,7 +141,7 @@ const goalsOf = (
   seed: number
 ): Pick<Swarm, "aims"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
   const chance = new Chance(seed, "goals")
-  if (!chance.is(0.33)) return { aims: undefined, asked: {}, share: 1 }
+  if (!chance.is(0.33) || seed > OF_MODELS) return { aims: undefined, asked: {}, share: 1 }
   const asked = some(chance, GOAL_COMMANDS, ["goalNew", "goalNewPlan", "goalApprove", "goalRetry", "goalMerge"], 0.5)
   const rate = (most: number) => (chance.is(0.4) ? chance.skewed(0.005, most) : 0)
   const cast = chance.pick([
@@ -197,7 +201,7 @@ const wildOf = (seed: number): Wild | undefined => {
 }
 
 const bytesOf = (seed: number): Bytes | undefined => {
-  if (seed <= OF_BYTES) return undefined
+  if (seed <= OF_BYTES || seed > OF_MODELS) return undefined
   const chance = new Chance(seed, "bytes")
   const tongues: ReadonlyArray<TongueName> = seed <= OF_WILD ? TONGUES : [...TONGUES, "acp"]
   const often = (most: number) => (chance.is(0.6) ? chance.skewed(0.01, most) : 0)
@@ -208,6 +212,37 @@ const bytesOf = (seed: number): Bytes | undefined => {
     holds: often(0.5),
     forgets: often(0.3),
     wild: wildOf(seed)
+  }
+}
+
+/** Worlds in which agents are models: the real backend asks APIs that are played. */
+const OF_MODELS = 30_000
+
+/** After these nothing helps but a person. */
+const FATAL = { unauthorized: 0.1, unpaid: 0.1, redirects: 0.1, tooLong: 0.3 }
+
+const modelsOf = (seed: number): Modelling | undefined => {
+  if (seed <= OF_MODELS) return undefined
+  const chance = new Chance(seed, "models")
+  const moods = some(chance, API_MOODS, ["answers", "calls"], 0.4)
+  const rare = Object.entries(FATAL).map(([mood, share]) => [mood, moods[mood as keyof typeof FATAL] * share])
+  const agents = ["a", "b", "c", "d"].filter((name) => name === "a" || chance.is(0.6))
+  const backend = (name: string) => ({
+    type: "model",
+    provider: chance.pick(["anthropic", "openai"]),
+    model: "m",
+    keyEnv: `KEY_${name}`,
+    retries: chance.pick([0, 1, 4]),
+    silence: chance.pick(["2s", "20s", "2 minutes"]),
+    ...(chance.is(0.3) ? { maxRounds: chance.pick([1, 3]) } : {}),
+    ...(chance.is(0.15) ? { resume: false } : {}),
+    ...(chance.is(0.3) ? { price: { input: 3, output: 15 } } : {})
+  })
+  return {
+    of: Object.fromEntries(agents.map((name) => [name, backend(name)])),
+    moods: { ...moods, ...Object.fromEntries(rare) },
+    cuts: chance.is(0.7) ? chance.skewed(0.05, 1) : 0,
+    slowest: chance.skewed(50, 60_000)
   }
 }
 
@@ -350,6 +385,7 @@ export const swarmOf = (seed: number): Swarm => {
     review,
     aims: ofGoals.aims,
     bytes: bytesOf(seed),
+    models: modelsOf(seed),
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

@@ -19,12 +19,15 @@ import type { Machine } from "./Machine.ts"
 import { Speech, type Voice } from "./Speech.ts"
 import type { Work } from "./Work.ts"
 
+/** An agent at work, as it is seen from outside. */
+export type Seen = Pick<AgentProcess, "agent" | "alive" | "cwd" | "pid" | "runId" | "turnId">
+
 /** What is seen of agents from outside, for whoever checks. */
 export interface Witness {
-  readonly spawned: (process: AgentProcess) => void
-  readonly given: (process: AgentProcess, turnId: string, text: string) => void
-  readonly said: (process: AgentProcess, event: RunEvent) => void
-  readonly gone: (process: AgentProcess) => void
+  readonly spawned: (process: Seen) => void
+  readonly given: (process: Seen, turnId: string, text: string) => void
+  readonly said: (process: Seen, event: RunEvent) => void
+  readonly gone: (process: Seen) => void
   /** It reads what nobody has given it. */
   readonly garbled?: (runId: string, text: string) => void
   /** What real backends are asked and tell, and what their programs write and hear. */
