@@ -156,7 +156,7 @@ describe("an agent under the daemon", () => {
       const box = yield* Sandbox.make()
       box.configure({ agents: { bad: shell("exit 1", { mode: "loop", prompt: "work", maxConsecutiveErrors: 2 }) } })
       yield* box.up()
-      yield* box.untilAgent("bad", "stops", ({ state, totalErrors }) => state === "Stopped" && totalErrors === 2)
+      yield* box.untilAgent("bad", "stops", ({ detail }) => detail.includes("2 errors in a row"))
       assert.strictEqual((yield* box.cli("start", "bad")).code, 0)
       yield* box.until(
         "a second incarnation stops",
