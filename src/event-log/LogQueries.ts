@@ -201,9 +201,11 @@ export class LogQueries {
       // one more than is read: where the next piece begins
       const found = yield* this.of.reader.positions(Math.min(newest, before), downTo, LOOK_BACK + 1)
       const isLast = found.length <= LOOK_BACK
-      const runes = yield* this.at(isLast ? found : found.slice(1))
-      const matching = runes.filter((rune) => matches(selection, rune))
-      return { runes: matching.slice(-count).toReversed(), cursor: isLast ? downTo : found[0]! }
+      const looked = isLast ? found : found.slice(1)
+      const runes = yield* Effect.flatMap(this.of.reader.newest(looked, selection, count), (stored) =>
+        this.shown(stored)
+      )
+      return { runes, cursor: isLast ? downTo : found[0]! }
     })
   }
 }

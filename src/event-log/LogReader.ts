@@ -40,6 +40,12 @@ export interface LogReader {
   readonly pages: (newest: number, after: number) => Effect.Effect<ReadonlyArray<ReadonlyArray<number>>, StorageError>
   /** The runes at these positions, in their order. */
   readonly at: (positions: ReadonlyArray<number>) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
+  /** Of the runes at these positions, which are given oldest first, the newest `count` that match: newest first. */
+  readonly newest: (
+    positions: ReadonlyArray<number>,
+    selection: Selection,
+    count: number
+  ) => Effect.Effect<ReadonlyArray<StoredRune>, StorageError>
   /** The eventId that the last commit ended with, as the store itself remembers it. */
   readonly lastCommitted: Effect.Effect<number, StorageError>
 }

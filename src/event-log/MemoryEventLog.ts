@@ -46,6 +46,14 @@ const readerOf = (log: MemoryLog): LogReader => {
         return stream === undefined ? [] : [select({ stream }, after, newest).map(({ eventId }) => eventId)]
       }),
     at: (positions) => Effect.sync(() => positions.flatMap((position) => log.stored()[position - 1] ?? [])),
+    newest: (positions, selection, count) =>
+      Effect.sync(() =>
+        positions
+          .flatMap((position) => log.stored()[position - 1] ?? [])
+          .filter((rune) => matches(selection, rune))
+          .slice(-count)
+          .toReversed()
+      ),
     lastCommitted: Effect.sync(() => log.head)
   }
 }

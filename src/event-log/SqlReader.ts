@@ -100,6 +100,17 @@ const queries = (sql: SqlClient.SqlClient) => ({
       (rows) => rows.map(fromRow)
     ),
 
+  /** What does not match stays in the database, and its payload is not read. */
+  newest: (positions: ReadonlyArray<number>, selection: Selection, count: number) => {
+    const where = sql.and([sql`runes.event_id = place.value`, ...filters(sql, selection)])
+    return Effect.map(
+      sql<RuneRow>`
+        SELECT runes.* FROM json_each(${JSON.stringify(positions.toReversed())}) AS place
+        CROSS JOIN runes ON ${where} LIMIT ${count}`,
+      (rows) => rows.map(fromRow)
+    )
+  },
+
   lastCommitted: Effect.map(sql<{ event_id: number }>`SELECT event_id FROM head`, (rows) => rows[0]?.event_id ?? 0)
 })
 
@@ -146,6 +157,7 @@ export const make = (sql: SqlClient.SqlClient, options: Options): LogReader => {
       return pages.toReversed().map((page) => page.toReversed())
     }),
     at: (positions) => patiently(query.at(positions)),
+    newest: (positions, selection, count) => patiently(query.newest(positions, selection, count)),
     lastCommitted: patiently(query.lastCommitted)
   }
 }

@@ -136,6 +136,20 @@ describe.each([
       expect(ids(yield* log.tail({ after: 2 }, 1_000_000)).slice(0, 2)).toEqual([3, 4])
     }))
 
+  test("tail of a stream gives what matches there, whatever else matches in other streams", (log) =>
+    Effect.gen(function* () {
+      yield* log.append([...notes("a", 1, 3), ...notes("b", 1, 3), ...notes("a", 4, 1_203)])
+      const [found] = yield* log.append([{ ...note("a", 1_204), actor: "inbox/critic" }])
+      yield* log.append([...notes("b", 4, 4), ...notes("a", 1_205, 1_904)])
+      const ofCritic = { stream: "a", actor: "inbox/critic" }
+      expect(ids(yield* log.tail(ofCritic, 3))).toEqual([found!.eventId])
+      expect(yield* log.tail({ ...ofCritic, after: found!.eventId }, 3)).toEqual([])
+      expect((yield* log.tail({ stream: "a" }, 600)).map(({ seq }) => seq)).toEqual(
+        Array.from({ length: 600 }, (_, n) => 1_305 + n)
+      )
+      expect(ids(yield* log.tail({ stream: "b" }, 2))).toEqual([6, 1_208])
+    }))
+
   test("read gives every rune once, in order, over many pages, and stops at the head it began with", (log) =>
     Effect.gen(function* () {
       for (let group = 0; group < 6; group++) yield* log.append(notes("a", group * 4000 + 1, group * 4000 + 4000))
