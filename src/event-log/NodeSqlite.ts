@@ -9,7 +9,14 @@
  */
 import { Effect, Semaphore, Stream } from "effect"
 import { SqlClient, type SqlConnection, SqlError, Statement } from "effect/sql"
-import { type Database, nodeSqlite, type Sqlite, type Statement as Prepared, type Value } from "./Sqlite.ts"
+import {
+  type Database,
+  nodeSqlite,
+  type Output,
+  type Sqlite,
+  type Statement as Prepared,
+  type Value
+} from "./Sqlite.ts"
 
 export interface Config {
   readonly file: string
@@ -70,15 +77,57 @@ const open = (config: Config) =>
     (database) => Effect.sync(() => database.close())
   )
 
+type Values = ReadonlyArray<Output[string]>
+
+/** A statement, and what it answers with: to ask for its columns costs more than many an answer. */
+class Query {
+  private readonly statement: Prepared
+  private columns: ReadonlyArray<string>
+
+  constructor(statement: Prepared) {
+    statement.setReturnArrays(true)
+    this.statement = statement
+    this.columns = namesOf(statement)
+  }
+
+  get hasRows(): boolean {
+    return this.columns.length > 0
+  }
+
+  run(parameters: Array<Value>): unknown {
+    return this.statement.run(...parameters)
+  }
+
+  values(parameters: Array<Value>): ReadonlyArray<Values> {
+    return this.statement.all(...parameters) as ReadonlyArray<unknown> as ReadonlyArray<Values>
+  }
+
+  /** Objects of one shape, made of arrays: those of node:sqlite are dictionaries, which cost twice as much. */
+  objects(parameters: Array<Value>): ReadonlyArray<Output> {
+    const rows = this.values(parameters)
+    // a table may have been altered since
+    if (rows.length > 0 && rows[0]!.length !== this.columns.length) this.columns = namesOf(this.statement)
+    return rows.map((values) => objectOf(this.columns, values))
+  }
+}
+
+const namesOf = (statement: Prepared): ReadonlyArray<string> => statement.columns().map(({ name }) => name)
+
+const objectOf = (columns: ReadonlyArray<string>, values: Values): Output => {
+  const row: { [column: string]: Values[number] } = {}
+  for (let index = 0; index < columns.length; index++) row[columns[index]!] = values[index]!
+  return row
+}
+
 const connect = (database: Database): SqlConnection.Connection => {
-  const prepared = new Map<string, Prepared>()
+  const prepared = new Map<string, Query>()
   const prepare = (sql: string) => {
     const known = prepared.get(sql)
     if (known !== undefined) return known
-    const statement = database.prepare(sql)
+    const query = new Query(database.prepare(sql))
     if (prepared.size >= MAX_PREPARED) prepared.delete(prepared.keys().next().value!)
-    prepared.set(sql, statement)
-    return statement
+    prepared.set(sql, query)
+    return query
   }
   const run = (
     sql: string,
@@ -88,10 +137,10 @@ const connect = (database: Database): SqlConnection.Connection => {
   ): Effect.Effect<any, SqlError.SqlError> =>
     Effect.try({
       try: () => {
-        const statement = options.unprepared === true ? database.prepare(sql) : prepare(sql)
-        statement.setReturnArrays(options.arrays === true)
-        if (statement.columns().length > 0) return statement.all(...parameters.map(bind))
-        const result = statement.run(...parameters.map(bind))
+        const query = options.unprepared === true ? new Query(database.prepare(sql)) : prepare(sql)
+        const bound = parameters.map(bind)
+        if (query.hasRows) return options.arrays === true ? query.values(bound) : query.objects(bound)
+        const result = query.run(bound)
         return options.raw === true ? result : []
       },
       catch: (cause) => sqlError(cause, "execute")

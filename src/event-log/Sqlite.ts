@@ -14,9 +14,10 @@ export type Output = { readonly [column: string]: SQLOutputValue }
 export interface Statement {
   run(...parameters: Array<Value>): unknown
   get(...parameters: Array<Value>): Output | undefined
+  /** Of objects; of arrays of values, where that is set. */
   all(...parameters: Array<Value>): ReadonlyArray<Output>
   setReturnArrays(enabled: boolean): void
-  columns(): ReadonlyArray<unknown>
+  columns(): ReadonlyArray<{ readonly name: string }>
 }
 
 /** One connection. Its errors carry SQLite's extended result code as `errcode`. */
