@@ -5,7 +5,7 @@
  * Guarantees: each move is a legal cell of its table, and the rune says what the cell says;
  * the states are those of the actors' own folds.
  */
-import { assert } from "@effect/vitest"
+import assert from "node:assert/strict"
 import * as AgentActor from "../../src/agents/AgentActor.ts"
 import * as AgentMachine from "../../src/agents/AgentMachine.ts"
 import type { LifeState, TurnState, WorkerState } from "../../src/agents/AgentStates.ts"
@@ -108,7 +108,7 @@ export class TableWalk {
 
   private move(name: Name, from: { readonly state: string; readonly data: unknown }, event: Tagged, rune: Rune) {
     const cells = taken(machines[name], from.state, from.data, event)
-    assert.isNotEmpty(cells, `rune ${rune.eventId}: ${name}, ${from.state} × ${event._tag} is legal`)
+    assert.ok(cells.length > 0, `rune ${rune.eventId}: ${name}, ${from.state} × ${event._tag} is legal`)
     for (const { actions, cell } of cells) {
       this.reached[name].add(cell)
       for (const action of actions) this.asked.push({ name: `${name}.${action._tag}`, action, rune })
@@ -119,7 +119,9 @@ export class TableWalk {
   /** A move that the rune states itself. */
   private stated(name: Name, from: { readonly state: string; readonly data: unknown }, rune: Rune): void {
     const { kind, to } = this.move(name, from, rune.payload["event"] as Tagged, rune)
-    assert.deepStrictEqual([rune.from, rune.to, rune.kind], [from.state, to, kind], `rune ${rune.eventId}`)
+    const said = `${rune.from} → ${rune.to} by ${rune.kind}`
+    const meant = `${from.state} → ${to} by ${kind}`
+    assert.ok(said === meant, `rune ${rune.eventId} says ${said}, its table ${meant}`)
   }
 
   private own(name: Name, rune: Rune): void {

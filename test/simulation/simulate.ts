@@ -124,9 +124,13 @@ class Sum {
 
   show(seconds: number): void {
     const rate = (what: number) => (what / seconds).toFixed(0)
+    // of all threads, from the process's own beginning: a busy machine does not change it much
+    const { system, user } = process.cpuUsage()
+    const processor = (user + system) / 1_000_000
     console.log(
       `${this.worlds} seeds, ${this.failed} failed; ${(this.simulated / 3_600_000).toFixed(1)} h simulated in ` +
-        `${seconds.toFixed(1)} s: ${rate(this.simulated / 1000)} × real time, ${rate(this.steps)} steps/s, ${rate(this.runes)} runes/s`
+        `${seconds.toFixed(1)} s: ${rate(this.simulated / 1000)} × real time, ${rate(this.steps)} steps/s, ${rate(this.runes)} runes/s; ` +
+        `${processor.toFixed(1)} s of processor: ${(this.simulated / 1000 / processor).toFixed(0)} × real time`
     )
     const sorted = (counts: ReadonlyMap<string, number>) => [...counts].toSorted((a, b) => b[1] - a[1])
     for (const [promise, times] of sorted(this.promises)) console.log(`  ${times} × ${promise}`)
