@@ -13,6 +13,8 @@ import type { Options, Platform } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
 import * as Git from "../../src/backends/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
+import * as Workspace from "../../src/backends/model/Workspace.ts"
+import { FileFailed } from "../../src/backends/sandbox/PathContainment.ts"
 import { Spawn } from "../../src/backends/process/ChildProcess.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
@@ -73,6 +75,10 @@ const absent = <S extends object>(name: string): S =>
       throw new Error(`${name}.${field} is not in this world`)
     }
   })
+
+/** Agents read and write their files by themselves. */
+const noWorkspace = (folder: string) =>
+  Effect.fail(new FileFailed({ reason: "Unsupported", message: `${folder} cannot be held`, remedy: "mount /proc" }))
 
 /** A machine without git. */
 const noGit: Git.Run = (folder) =>
@@ -158,6 +164,7 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
       ArchiveFile,
       world.files.archives(() => world.disk.trouble)
     ),
+    Effect.provideService(Workspace.Opener, noWorkspace),
     (daemon) =>
       world.programs === undefined ? daemon : Effect.provideService(daemon, Spawn, world.programs.spawn(life)),
     (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)

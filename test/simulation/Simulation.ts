@@ -16,7 +16,7 @@ import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Models } from "./world/Models.ts"
 import { Processes } from "./world/Processes.ts"
-import { Programs } from "./world/Programs.ts"
+import { backendOf, Programs } from "./world/Programs.ts"
 import { Workshop } from "./world/Workshop.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
@@ -183,10 +183,8 @@ export class World implements Outside {
   /** The project's file as it is meant. */
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
     const { aims, conversation, errands, mailing, talk } = this.swarm
-    const program = (name: string) =>
-      this.swarm.bytes?.of[name] === "command" ? { type: "command", argv: ["tool"] } : { type: "claude" }
     const one = (name: string) => ({
-      backend: this.swarm.models?.of[name] ?? program(name),
+      backend: this.swarm.models?.of[name] ?? backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
       ...this.settingsOf(name),
       ...settings

@@ -198,7 +198,8 @@ const bytesOf = (seed: number): Bytes | undefined => {
     of: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, chance.pick(TONGUES)])),
     cuts: often(1),
     noise: often(0.3),
-    holds: often(0.5)
+    holds: often(0.5),
+    forgets: often(0.3)
   }
 }
 

@@ -301,6 +301,11 @@ export class AgentProcess {
     })
   }
 
+  /** It ends by itself before it is up. */
+  fails(): void {
+    this.later(1, 200, () => this.exit({ _tag: "Error", detail: "exit 1" }))
+  }
+
   /** It ends by itself, once it has nothing to do. */
   leave(): void {
     this.later(1, 500, () => {

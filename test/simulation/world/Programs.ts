@@ -10,16 +10,18 @@ import type { Outcome } from "../../../src/backends/Outcome.ts"
 import type { Chance } from "../Chance.ts"
 import type { Life } from "../Universe.ts"
 import { type AgentProcess, type Processes } from "./Processes.ts"
-import { ClaudeTongue, CommandTongue, type Mouth, type Tongue } from "./Tongue.ts"
+import { ClaudeTongue, CommandTongue, type Mouth, type Tongue, type TongueName } from "./Tongue.ts"
 
 /** How bytes fare in a seed's world. */
 export interface Bytes {
   /** Which program an agent is, by name; the others are claude. */
-  readonly of: { readonly [agent: string]: "claude" | "command" }
+  readonly of: { readonly [agent: string]: TongueName }
   /** The probability that what is written comes in pieces. */
   readonly cuts: number
   /** The probability that a line comes with noise before it. */
   readonly noise: number
+  /** The probability that a session is not there any more that is to be resumed. */
+  readonly forgets: number
   /** The probability that somebody unknown holds the pipes of a process that is gone. */
   readonly holds: number
 }
@@ -150,6 +152,7 @@ export class Programs {
       err: err.write,
       turnOf: (text) => this.turnOf(process.runId, text)
     }
+    const forgets = () => world.unruly && chance.is(bytes.forgets)
     const tongue = tongueOf(process, program, mouth, chance)
     process.listener = (event) => {
       tongue.says(event)
@@ -160,7 +163,12 @@ export class Programs {
       out.end()
       err.end()
     }
-    const input = this.input(process, tongue, chance)
+    const isLost = program.argv.includes("--resume") && forgets()
+    if (isLost) {
+      err.write("No conversation found with session ID\n")
+      process.fails()
+    }
+    const input = this.input(process, isLost ? { ...tongue, hears: () => {}, closed: () => {} } : tongue, chance)
     if (program.input !== undefined) input.write(program.input)
     if (program.keepInput !== true) input.close()
     return {
@@ -199,7 +207,11 @@ export class Programs {
 }
 
 const tongueOf = (process: AgentProcess, { argv }: Program, mouth: Mouth, chance: Chance): Tongue => {
-  if (argv[0] !== "claude") return new CommandTongue(process, mouth)
+  if (argv[0] === "tool") return new CommandTongue(process, mouth)
   const session = argv[argv.indexOf(argv.includes("--session-id") ? "--session-id" : "--resume") + 1] ?? ""
   return new ClaudeTongue(process, mouth, session, chance)
 }
+
+/** What the project's file says of an agent that is such a program. */
+export const backendOf = (name: TongueName | undefined): object =>
+  name === "command" ? { type: "command", argv: ["tool"] } : { type: "claude" }

@@ -3,6 +3,7 @@
  * the bytes that it is written become what it is told. What it does is its own (AgentProcess).
  */
 import type { RunEvent } from "../../../src/backends/Backend.ts"
+import type { Outcome } from "../../../src/backends/Outcome.ts"
 import type { Chance } from "../Chance.ts"
 import type { AgentProcess } from "./Processes.ts"
 
@@ -217,7 +218,27 @@ export class ClaudeTongue implements Tongue {
         })
       }
       case "Exited":
-        if (event.outcome._tag === "Error") this.mouth.err(`${event.outcome.detail}\n`)
+        return this.leaves(event.outcome)
     }
+  }
+
+  /** What it says last; in the midst of a turn it says what goes wrong with that. */
+  private leaves(outcome: Outcome): void {
+    const { turnId } = this.process
+    if (outcome._tag === "Error") return this.mouth.err(`${outcome.detail}\n`)
+    if (turnId === undefined) return
+    const fails = (result: string, more: Json) =>
+      this.result(turnId, { is_error: true, subtype: "success", result, ...more })
+    if (outcome._tag === "Fatal") return fails("Invalid API key · Please run /login", { api_error_status: 401 })
+    if (outcome._tag !== "Uncounted") return
+    if (outcome.reason === "overflow") return fails("Prompt is too long", { api_error_status: 400 })
+    if (outcome.reason === "held") return this.mouth.err("session is already open in another process\n")
+    const { until } = outcome
+    if (until !== undefined)
+      this.write({
+        type: "rate_limit_event",
+        rate_limit_info: { status: "rejected", resetsAt: Math.ceil(until / 1_000) }
+      })
+    fails("You've hit your limit", { api_error_status: 429 })
   }
 }
