@@ -1,6 +1,6 @@
 /** A conversation with a model stays one that APIs take, and holds what was answered, whatever the model and its tools said. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import * as path from "node:path"
 import * as HeadTail from "../../src/backends/HeadTail.ts"
 import * as Stand from "./ModelStand.ts"
@@ -59,6 +59,32 @@ describe.each(Stand.dialects)("%s", (dialect) => {
 })
 
 layer(Stand.layer, { excludeTestServices: true })((it) => {
+  it.effect("an answer that is silent is given up in its time, though the clock is set back meanwhile", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Stand.provider("anthropic", [{ text: ["Well"], hang: true }])
+      const clock = yield* Clock.Clock
+      let skew = 0
+      const wall = () => clock.currentTimeMillisUnsafe() + skew
+      const nanos = () => BigInt(wall()) * 1_000_000n
+      const set: Clock.Clock = {
+        currentTimeMillisUnsafe: wall,
+        currentTimeMillis: Effect.sync(wall),
+        currentTimeNanosUnsafe: nanos,
+        currentTimeNanos: Effect.sync(nanos),
+        monotonicTimeNanosUnsafe: () => clock.monotonicTimeNanosUnsafe(),
+        monotonicTimeNanos: clock.monotonicTimeNanos,
+        sleep: (duration) => clock.sleep(duration)
+      }
+      // while the next piece is waited for
+      const setBack: Stand.React = ({ _tag }) =>
+        _tag === "Delta" ? Effect.delay(Effect.sync(() => void (skew = -3_600_000)), "200 millis") : Effect.void
+      const config = { silence: "1 second", retries: 0 }
+      const run = Stand.whole("anthropic", url, { config }, setBack)
+      const all = yield* Effect.provideService(run, Clock.Clock, set)
+      assert.strictEqual(only(all, "TurnError")[0]?.errorType, "silence")
+    })
+  )
+
   it.effect("what an answer cost that is to be asked on is told, and once", () =>
     Effect.gen(function* () {
       const pause = { text: ["Well …"], stop: "pause" } as const

@@ -299,5 +299,47 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "    yield* drained\n",
     to: "",
     seed: 20_001
+  },
+  "what an answer of a model cost is told again with the next": {
+    file: "src/backends/model/ModelTurn.ts",
+    from: "    this.owed = []\n    return owed",
+    to: "    return owed",
+    seed: 30001
+  },
+  "an input that no model has answered stays in its conversation, and comes again": {
+    file: "src/backends/model/ModelHistory.ts",
+    from: "while (unanswered(sound)) sound.pop()",
+    to: "",
+    seed: 30005
+  },
+  "the results of calls are not kept for the next run": {
+    file: "src/backends/model/ModelSession.ts",
+    from: "both(text, () => void (history = [...history, message]))",
+    to: 'both(message.role === "tool" ? "" : text, () => void (history = [...history, message]))',
+    seed: 30001
+  },
+  "a silent API is waited for": {
+    file: "src/backends/model/ProviderHttp.ts",
+    from: "Effect.timeoutOrElse(pull, { duration: endpoint.silence,",
+    to: 'Effect.timeoutOrElse(pull, { duration: "1 hour",',
+    seed: 30005
+  },
+  "an API's bytes are decoded piece by piece": {
+    file: "src/backends/model/ProviderHttp.ts",
+    from: "heard(endpoint),\n    Stream.decodeText(),",
+    to: "heard(endpoint),\n    Stream.map((bytes) => new TextDecoder().decode(bytes)),",
+    seed: 30001
+  },
+  "a turn that is interrupted leaves its calls without results": {
+    file: "src/backends/model/ModelTurn.ts",
+    from: "if (this.open) yield* this.results\n      else",
+    to: "if (this.open) yield* this.calls.settle\n      else",
+    seed: 30011
+  },
+  "a call's id comes twice in a conversation": {
+    file: "src/backends/model/ModelTurn.ts",
+    from: "taken.has(id) || id",
+    to: "id",
+    seed: 30002
   }
 }
