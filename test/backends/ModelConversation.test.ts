@@ -77,7 +77,12 @@ layer(Stand.layer, { excludeTestServices: true })((it) => {
       }
       // while the next piece is waited for
       const setBack: Stand.React = ({ _tag }) =>
-        _tag === "Delta" ? Effect.delay(Effect.sync(() => void (skew = -3_600_000)), "200 millis") : Effect.void
+        _tag === "Delta"
+          ? Effect.delay(
+              Effect.sync(() => void (skew = -3_600_000)),
+              "200 millis"
+            )
+          : Effect.void
       const config = { silence: "1 second", retries: 0 }
       const run = Stand.whole("anthropic", url, { config }, setBack)
       const all = yield* Effect.provideService(run, Clock.Clock, set)
