@@ -13,6 +13,7 @@ import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"
 import { type Budget, Budgets } from "./checks/Budgets.ts"
+import { Contract } from "./checks/Contract.ts"
 import { Channels } from "./checks/Channels.ts"
 import { ModelTalks } from "./checks/ModelTalks.ts"
 import { Goals } from "./checks/Goals.ts"
@@ -35,7 +36,12 @@ interface Message {
   messageId?: string
   acked: boolean
   /** Why it need not be done any more. */
-  over?: { readonly how: "done" | "dropped"; readonly why: string; readonly eventId: number }
+  over?: {
+    readonly how: "done" | "dropped"
+    readonly why: string
+    readonly eventId: number
+    readonly turnId?: string
+  }
 }
 
 interface Counted {
@@ -74,6 +80,7 @@ export class Checker implements Witness {
   readonly snapshots: Snapshots
   readonly models: ModelTalks
   readonly readers: Readers
+  readonly contract: Contract
   private readonly truth: Truth
   private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
@@ -130,7 +137,8 @@ export class Checker implements Witness {
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)
-    const { channels, goals, snapshots, tables, truth, verdicts } = this
+    this.contract = new Contract(this.verdicts, (runId) => this.isAlive(runId))
+    const { channels, contract, goals, snapshots, tables, truth, verdicts } = this
     const areMeant = () => keepsTime && universe.now < stormy
     const others = [
       new Alerts(verdicts),
@@ -138,7 +146,7 @@ export class Checker implements Witness {
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts)
     ]
-    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, this.models]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, contract, this.models]
   }
 
   broken(promise: string, detail: string): void {
@@ -256,7 +264,8 @@ export class Checker implements Witness {
         if (event["keep"] === true) return
         const by = String(event["by"])
         if (by === "ada") return this.over(payload["turn_id"], "dropped", "interrupted by a person", rune.eventId)
-        if (by === "worker" && this.droppedRuns.has(this.runOfTurn.get(payload["turn_id"]) ?? "")) {
+        // the first turn of a run has the run's name
+        if (by === "worker" && this.droppedRuns.has(this.runOfTurn.get(payload["turn_id"]) ?? payload["turn_id"])) {
           return this.over(payload["turn_id"], "dropped", "its run was interrupted by a person", rune.eventId)
         }
         if (by === "the agent")
@@ -305,7 +314,7 @@ export class Checker implements Witness {
   private over(turnId: string, how: "done" | "dropped", why: string, eventId: number): void {
     for (const messageId of this.turns.get(turnId) ?? []) {
       const message = this.byId.get(messageId)
-      if (message !== undefined) message.over ??= { how, why, eventId }
+      if (message !== undefined) message.over ??= { how, why, eventId, turnId }
     }
   }
 
@@ -384,7 +393,8 @@ export class Checker implements Witness {
     this.universe.note(`given ${agent} ${turnId} ${tokensOf(text).join()}`)
     for (const token of tokensOf(text)) {
       const message = this.messages.get(token)
-      if (message?.over === undefined) continue
+      // what is dropped may be on its way
+      if (message?.over === undefined || (message.over.how === "dropped" && message.over.turnId === turnId)) continue
       this.broken(
         message.over.how === "done" ? "what is done is not done again" : "what was dropped does not come back",
         `${token} (${message.over.why}, rune ${message.over.eventId}) in turn ${turnId}`

@@ -27,10 +27,11 @@ import { Control } from "../../src/rpc/Protocol.ts"
 import { Notify } from "../../src/systemd/Notify.ts"
 import type { Disk } from "./world/Disk.ts"
 import type { Files } from "./world/Files.ts"
+import { groundsOf } from "./world/Grounds.ts"
 import type { Models } from "./world/Models.ts"
 import type { Mail } from "./world/Mail.ts"
 import type { Processes } from "./world/Processes.ts"
-import type { Programs } from "./world/Programs.ts"
+import { type Programs, STORE } from "./world/Programs.ts"
 import type { Workshop } from "./world/Workshop.ts"
 import type { Life } from "./Universe.ts"
 
@@ -100,7 +101,7 @@ const backendsOf = ({ models, processes, programs }: World, life: Life): Platfor
       : Layer.effect(
           Backends,
           Effect.map(Backends, ({ make }) => ({ make: (config) => Effect.map(make(config), programs.noting) }))
-        ).pipe(Layer.provide(Backends.layer({ store: "simulated", environment: {} })))
+        ).pipe(Layer.provide(Backends.layer({ store: STORE, environment: {} })))
   const all =
     models === undefined
       ? others
@@ -123,7 +124,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Layer.succeed(Stdio.Stdio, absent("Stdio")),
       Layer.succeed(Terminal.Terminal, absent("Terminal")),
       Layer.succeed(Notify, quiet),
-      Layer.succeed(ProcessTree, processes.tree),
+      Layer.succeed(ProcessTree, processes.machine?.tree(life) ?? processes.tree),
       Layer.succeed(EventLoop, life.loop),
       Path.layer
     ),
@@ -164,7 +165,10 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
       ArchiveFile,
       world.files.archives(() => world.disk.trouble)
     ),
-    Effect.provideService(Workspace.Opener, noWorkspace),
+    Effect.provideService(
+      Workspace.Opener,
+      world.processes.machine === undefined ? noWorkspace : groundsOf(world.files)
+    ),
     (daemon) =>
       world.programs === undefined ? daemon : Effect.provideService(daemon, Spawn, world.programs.spawn(life)),
     (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)

@@ -3,8 +3,8 @@
  * things that people do: a world in which everything happens at once hides the bugs that
  * need one thing to happen often (Groce et al., Swarm Testing, 2012).
  */
-import type { Bytes } from "./world/Programs.ts"
-import { TONGUES } from "./world/Tongue.ts"
+import type { Bytes, Wild } from "./world/Programs.ts"
+import { type TongueName, TONGUES } from "./world/Tongue.ts"
 import { Chance } from "./Chance.ts"
 import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
@@ -190,16 +190,28 @@ const goalsOf = (
 /** Worlds in which the real backends read what programs write. */
 const OF_BYTES = 20_000
 
+/** Worlds in which bytes are worse still, and processes start others. */
+const OF_WILD = 22_000
+
+const wildOf = (seed: number): Wild | undefined => {
+  if (seed <= OF_WILD) return undefined
+  const chance = new Chance(seed, "wild")
+  const often = (most: number) => (chance.is(0.6) ? chance.skewed(0.01, most) : 0)
+  return { noise: often(0.3), litters: often(0.8), tears: often(1) }
+}
+
 const bytesOf = (seed: number): Bytes | undefined => {
   if (seed <= OF_BYTES || seed > OF_MODELS) return undefined
   const chance = new Chance(seed, "bytes")
+  const tongues: ReadonlyArray<TongueName> = seed <= OF_WILD ? TONGUES : [...TONGUES, "acp"]
   const often = (most: number) => (chance.is(0.6) ? chance.skewed(0.01, most) : 0)
   return {
-    of: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, chance.pick(TONGUES)])),
+    of: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, chance.pick(tongues)])),
     cuts: often(1),
     noise: often(0.3),
     holds: often(0.5),
-    forgets: often(0.3)
+    forgets: often(0.3),
+    wild: wildOf(seed)
   }
 }
 

@@ -7,6 +7,7 @@ import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { WhyReply } from "../../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
 import type { Seen } from "../world/Processes.ts"
+import type { AgentProcess } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 import type { Chronicle } from "./Chronicle.ts"
 
