@@ -312,12 +312,6 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "",
     seed: 30005
   },
-  "the results of calls are not kept for the next run": {
-    file: "src/backends/model/ModelSession.ts",
-    from: "both(text, () => void (history = [...history, message]))",
-    to: 'both(message.role === "tool" ? "" : text, () => void (history = [...history, message]))',
-    seed: 30001
-  },
   "a silent API is waited for": {
     file: "src/backends/model/ProviderHttp.ts",
     from: "Effect.timeoutOrElse(pull, { duration: endpoint.silence,",

@@ -42,7 +42,7 @@ export class Truth implements Check {
       this.verdicts.broken("an answer is what its agent said", `turn ${turnId}, rune ${eventId}: ${output}`)
   }
 
-  said(_: Seen, event: RunEvent): void {
+  said(_: AgentProcess, event: RunEvent): void {
     if (event._tag === "TurnCompleted") this.outputs.set(event.turnId, event.output)
   }
 
