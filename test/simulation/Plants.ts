@@ -335,5 +335,23 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "taken.has(id) || id",
     to: "id",
     seed: 30002
+  },
+  "what a prompt has cost is told twice": {
+    file: "src/backends/acp/AcpRun.ts",
+    from: "const events = [...cost, ...this.updates.finish(end)]",
+    to: "const events = [...cost, ...cost, ...this.updates.finish(end)]",
+    seed: 22_002
+  },
+  "an API's words come as they are, with the key": {
+    file: "src/backends/model/ProviderFault.ts",
+    from: '    .replaceAll(key, "[redacted]")\n',
+    to: "    .replaceAll(key, key)\n",
+    seed: 30_001
+  },
+  "a conversation's file is written without the results of calls": {
+    file: "src/backends/model/ModelSession.ts",
+    from: "both(text, () => void (history = [...history, message]))",
+    to: 'both(message.role === "tool" ? "" : text, () => void (history = [...history, message]))',
+    seed: 30_037
   }
 }
