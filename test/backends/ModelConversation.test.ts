@@ -1,6 +1,7 @@
 /** A conversation with a model stays one that APIs take, and holds what was answered, whatever the model and its tools said. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Deferred, Duration, Effect, Fiber } from "effect"
+import { TestClock } from "effect/testing"
 import * as path from "node:path"
 import * as HeadTail from "../../src/backends/HeadTail.ts"
 import * as Stand from "./ModelStand.ts"
@@ -56,6 +57,58 @@ describe.each(Stand.dialects)("%s", (dialect) => {
       })
     )
   })
+})
+
+/** The test's clock, whose wall clock goes back an hour whenever anybody looks at it; `waiting` is told each wait that begins. */
+const goingBack = (clock: Clock.Clock, waiting: (millis: number, open: () => number) => void): Clock.Clock => {
+  let [looks, open] = [0, 0]
+  const wall = () => clock.currentTimeMillisUnsafe() - 3_600_000 * ++looks
+  const nanos = () => BigInt(wall()) * 1_000_000n
+  return {
+    ...clock,
+    currentTimeMillisUnsafe: wall,
+    currentTimeMillis: Effect.sync(wall),
+    currentTimeNanosUnsafe: nanos,
+    currentTimeNanos: Effect.sync(nanos),
+    sleep: (duration) =>
+      Effect.acquireUseRelease(
+        Effect.sync(() => {
+          open += 1
+          waiting(Duration.toMillis(duration), () => open)
+        }),
+        () => clock.sleep(duration),
+        () => Effect.sync(() => void (open -= 1))
+      )
+  }
+}
+
+layer(Stand.layer)((it) => {
+  it.effect("an answer that is silent is given up in its time, though the wall clock goes back all the while", () =>
+    Effect.gen(function* () {
+      const { url } = yield* Stand.provider("anthropic", [{ text: ["Well"], hang: true }])
+      const [heard, waits] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const tooLong = yield* Deferred.make<never, string>()
+      let open = () => 0
+      // once its text is heard, what is waited for is the piece that never comes
+      const look = () => {
+        if (Deferred.isDoneUnsafe(heard) && open() > 0) Deferred.doneUnsafe(waits, Effect.void)
+      }
+      const clock = goingBack(yield* Clock.Clock, (millis, all) => {
+        if (millis > 1_000) Deferred.doneUnsafe(tooLong, Effect.fail(`it waits ${millis} ms`))
+        open = all
+        look()
+      })
+      const hears: Stand.React = ({ _tag }) =>
+        _tag === "Delta" ? Effect.andThen(Deferred.succeed(heard, undefined), Effect.sync(look)) : Effect.void
+      const config = { silence: "1 second", retries: 0 }
+      const run = Stand.whole("anthropic", url, { config }, hears)
+      const fiber = yield* Effect.forkChild(Effect.provideService(run, Clock.Clock, clock))
+      yield* Effect.raceFirst(Deferred.await(waits), Deferred.await(tooLong))
+      yield* TestClock.adjust("1 second")
+      const all = yield* Effect.raceFirst(Fiber.join(fiber), Deferred.await(tooLong))
+      assert.strictEqual(only(all, "TurnError")[0]?.errorType, "silence")
+    })
+  )
 })
 
 layer(Stand.layer, { excludeTestServices: true })((it) => {

@@ -17,5 +17,13 @@ export const regressions: ReadonlyArray<Regression> = [
     was: "an agent was told of a post with the floor, and of the same post again with the next"
   },
   { seed: 86, minutes: 3, was: "a channel that took its aside back from a turn dropped what else the turn carried" },
-  { seed: 508, minutes: 10, was: "a floor was over before its agent had heard its prompt: a signal of another turn" }
+  { seed: 508, minutes: 10, was: "a floor was over before its agent had heard its prompt: a signal of another turn" },
+  {
+    seed: 30005,
+    minutes: 3,
+    was: "what a model had answered with nothing was no part of its conversation in the next run"
+  },
+  { seed: 30011, minutes: 3, was: "an API was sent half a character, by which it refuses all of the conversation" },
+  { seed: 30012, minutes: 3, was: "an API was sent a tool's name back that it does not take" },
+  { seed: 30057, minutes: 3, was: "what a model's paused answer cost was told nobody" }
 ]

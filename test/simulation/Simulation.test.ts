@@ -10,6 +10,9 @@ const SEEDS = 40
 /** Worlds in which all happens that people, agents and disks do. */
 const FIRST = 201
 const OF_BYTES = 20_004
+/** The same with agents that speak ACP, and bytes that are worse still. */
+const OF_WILD = 22_001
+const OF_MODELS = 30_001
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
 
@@ -34,6 +37,20 @@ describe("seeded worlds", () => {
     for (let seed = OF_BYTES; seed < OF_BYTES + 10; seed++) {
       const { violations } = simulate({ seed, stormy: 3 * MINUTES })
       assert.deepStrictEqual(told(seed, 3, violations), [])
+    }
+  })
+
+  it("as do those in which agents speak ACP, and bytes are no text", limit, () => {
+    for (let seed = OF_WILD; seed < OF_WILD + 6; seed++) {
+      const { violations } = simulate({ seed, stormy: 2 * MINUTES })
+      assert.deepStrictEqual(told(seed, 2, violations), [])
+    }
+  })
+
+  it("as do those in which agents are models behind an API", limit, () => {
+    for (let seed = OF_MODELS; seed < OF_MODELS + 6; seed++) {
+      const { violations } = simulate({ seed, stormy: 2 * MINUTES })
+      assert.deepStrictEqual(told(seed, 2, violations), [])
     }
   })
 

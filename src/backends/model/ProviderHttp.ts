@@ -107,6 +107,16 @@ const reader = ({ account }: Endpoint, assembly: Assembly) => {
   }
 }
 
+/** Each piece within the silence: by time that goes by, which Stream's own timeout takes from the wall clock. */
+const heard =
+  (endpoint: Endpoint) =>
+  <A>(self: Stream.Stream<A, ProviderError>): Stream.Stream<A, ProviderError> =>
+    Stream.transformPull(self, (pull) =>
+      Effect.succeed(
+        Effect.timeoutOrElse(pull, { duration: endpoint.silence, orElse: () => Effect.fail(silent(endpoint)) })
+      )
+    )
+
 const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientResponse, assembly: Assembly) => {
   const read = reader(endpoint, assembly)
   const last = Stream.suspend(() => {
@@ -115,7 +125,7 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   })
   return response.stream.pipe(
     Stream.mapError((error) => lost(endpoint, error)),
-    Stream.timeoutOrElse({ duration: endpoint.silence, orElse: () => Stream.fail(silent(endpoint)) }),
+    heard(endpoint),
     Stream.decodeText(),
     Stream.flatMap((text) => Stream.unwrap(Effect.map(Clock.currentTimeMillis, (now) => read(text, now)))),
     Stream.concat(last),

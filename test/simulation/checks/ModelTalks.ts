@@ -6,8 +6,9 @@
 import type { RunEvent, RunSpec, TurnInput } from "../../../src/backends/Backend.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import { KEYS, type Request } from "../world/ModelApi.ts"
-import type { ModelRun } from "../world/Models.ts"
+import { ModelRun } from "../world/Models.ts"
 import type { Answer, Entry } from "../world/ModelWire.ts"
+import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 /** What agentd adds to a conversation. */
@@ -104,6 +105,8 @@ export class ModelTalks implements Check {
   private readonly toldOf = new Map<string, number>()
   private readonly logged = new Map<string, number>()
   private readonly agents = new Set<string>()
+  /** Sub-agents whose parents were of several kinds. */
+  private readonly mixed = new Set<string>()
 
   constructor(verdicts: Verdicts) {
     this.verdicts = verdicts
@@ -115,12 +118,16 @@ export class ModelTalks implements Check {
     if (!this.agents.has(agent)) return
     if (JSON.stringify(payload).includes(KEYS))
       this.verdicts.broken("no key is in the log", `${agent}: rune ${eventId}`)
-    if (kind !== "agent.usage") return
+    if (kind !== "agent.usage" || this.mixed.has(agent)) return
     const sum = (this.logged.get(agent) ?? 0) + Number(payload["tokens"])
     this.logged.set(agent, sum)
     const said = this.toldOf.get(agent) ?? 0
     if (sum > said)
       this.verdicts.broken("what is spent is counted once", `${agent}: ${sum} of ${said}, rune ${eventId}`)
+  }
+
+  spawned(seen: Seen): void {
+    if (!(seen instanceof ModelRun)) this.mixed.add(seen.agent)
   }
 
   readonly begun = (run: ModelRun, { prompt, resume, turnId }: RunSpec, keeps: boolean): void => {
@@ -235,6 +242,9 @@ export class ModelTalks implements Check {
     for (const entry of added)
       if (entry.role === "user" && ![INTERRUPTED, SILENT].includes(entry.text) && !session.open.has(plain(entry.text)))
         broken(ONCE, `${agent}: ${shown(entry)} was not asked, or is answered`)
+    for (const [at, entry] of added.entries())
+      if (entry.role === "user" && at > 0 && alike(entry, added[at - 1]))
+        broken(ONCE, `${agent}: ${shown(entry)} twice`)
     const last = added.at(-1)
     if (!hasAsked && (last?.role !== "user" || plain(last.text) !== plain(input.text)))
       broken(ONCE, `${agent}: ${shown(last)} ends what is asked, and not ${input.text.slice(0, 100)}`)

@@ -97,8 +97,8 @@ const SMALL = "ö😀 – 好"
 /** ms that whoever asked may be busy with what it has heard: its log's disk may take ten seconds. */
 const SLACK = 15_000
 
-/** What all keys begin with. */
-export const KEYS = "sk-simulated-"
+/** What all keys begin with: the form of no service, so that nothing but the backend knows it for a key. */
+export const KEYS = "key-of-world-"
 export const keyOf = (agent: string): string => `${KEYS}${agent}-0123456789abcdef`
 
 const broken = (request: HttpClientRequest.HttpClientRequest, cause: Error = reset()) =>
