@@ -5,7 +5,7 @@
  * what comes is kept in order, up to a limit, and taken in then.
  */
 import { Clock, Effect, FiberSet, type Scope } from "effect"
-import { identify, type ProcessId } from "../backends/process/ProcessTable.ts"
+import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"
@@ -120,7 +120,7 @@ export class EventIntake {
   /** Whose it is, and the event with all that is known besides its body. The plate is told by who calls. */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
-    const process = processOf(origin)
+    const process = processOf(origin, this.roster.processes)
     const known = this.roster.ofSession(heard.sessionId)
     const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
     if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
@@ -168,7 +168,7 @@ export class EventIntake {
       plate ??= known ?? (yield* this.roster.make(undefined))
       this.roster.bindRun(runId, plate)
       plate.tellsCalls = runId
-      const process = event.pid === undefined ? undefined : identify(event.pid)
+      const process = event.pid === undefined ? undefined : this.roster.processes.identify(event.pid)
       const { data } = plate.stand
       // The session of an earlier run goes on: one that is closed, or whose end is on its way, opens again.
       const resumed = !plate.isOpen || (data.runId !== null && data.runId !== runId)
@@ -188,7 +188,7 @@ export class EventIntake {
 }
 
 /** Its start is 0 where nobody can say that it lives. */
-const processOf = ({ pid }: Origin): ProcessId | undefined => {
+const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)
   return process.start === 0 ? undefined : process

@@ -11,7 +11,7 @@ import { dirname } from "node:path"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
-import { isAlive, type ProcessId } from "../backends/process/ProcessTable.ts"
+import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import * as Facts from "./Facts.ts"
 import type { Heard } from "./HookEvent.ts"
@@ -41,6 +41,7 @@ export interface Options {
   readonly system: System
   readonly nest: DynamicSupervisor.DynamicSupervisor
   readonly fs: FileSystem.FileSystem
+  readonly processes: Lookup
   readonly scope: Scope.Scope
 }
 
@@ -74,6 +75,10 @@ export class PlateRegistry {
 
   constructor(options: Options) {
     this.options = options
+  }
+
+  get processes(): Lookup {
+    return this.options.processes
   }
 
   /** What the log says. */
@@ -148,7 +153,7 @@ export class PlateRegistry {
   private admits(named: PlateActor, { process }: Speaker): boolean {
     if (named.ended !== undefined) return true
     const own = named.process
-    return own !== undefined && (sameProcess(own, process) || !isAlive(own))
+    return own !== undefined && (sameProcess(own, process) || !this.processes.isAlive(own))
   }
 
   /** The one plate of the folder whose session has ended for another in the same process, which has not told its start. */

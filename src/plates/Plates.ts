@@ -14,7 +14,7 @@
  * kept. A plate that fails touches no other.
  */
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
-import { identify } from "../backends/process/ProcessTable.ts"
+import { Lookup } from "../backends/process/ProcessTable.ts"
 import { type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
@@ -153,7 +153,7 @@ class Board {
       return yield* this.refusals.note("register", taken(plateId))
     }
     const plate = known ?? (yield* this.roster.make(plateId))
-    const process = pid === undefined ? undefined : identify(pid)
+    const process = pid === undefined ? undefined : this.roster.processes.identify(pid)
     const { refused } = yield* this.asked(plate, {
       _tag: "Registered",
       at: yield* Clock.currentTimeMillis,
@@ -323,7 +323,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const log = yield* EventLog
   const fs = yield* FileSystem.FileSystem
   const scope = yield* Effect.scope
-  const roster = new PlateRegistry({ system: yield* ActorSystem, nest: options.nest, fs, scope })
+  const processes = yield* Lookup
+  const roster = new PlateRegistry({ system: yield* ActorSystem, nest: options.nest, fs, processes, scope })
   const agentOf: AgentOf = options.agentOf ?? (() => Effect.succeed(undefined))
   const pulse = yield* ProcessLiveness.make(roster, fs, agentOf)
   const reception = yield* EventIntake.make(roster, pulse, agentOf)
