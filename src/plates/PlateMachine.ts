@@ -303,7 +303,9 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   StatusNoted: (data, { asOf, status }) => {
     if (status === "idle") return { ...turnEnded(data, data.background, null), prompts: [] }
     if (status === "busy") return acting({ ...data, prompts: [] }, null, asOf)
-    return opened(data, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
+    // who asks has gone on since an interrupt that is older
+    const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }
+    return opened(asking, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
   },
   Registered: (data, event) => ({
     ...withProcess(data, event),

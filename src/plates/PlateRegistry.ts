@@ -71,6 +71,8 @@ export class PlateRegistry {
   private readonly byRun = new Map<string, string>()
   /** The name in a session's environment, where its plate has got another. */
   private readonly aliases = new Map<string, string>()
+  /** When a person forgot a session, by its id; ms since the epoch. */
+  private readonly forgotten = new Map<string, number>()
   private readonly options: Options
 
   constructor(options: Options) {
@@ -86,6 +88,7 @@ export class PlateRegistry {
     { self: this },
     function* (this: PlateRegistry, records: Records, since: number) {
       for (const id of records.used) this.spend(id)
+      for (const [sessionId, at] of records.forgotten) this.remember(sessionId, at)
       for (const record of records.plates.values()) {
         if (record.stand.state === "Closed" && record.stand.at < since) this.shelve(record)
         else yield* this.enter(record)
@@ -239,8 +242,20 @@ export class PlateRegistry {
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
+    const { sessionId, signal } = plate.stand.data
+    if (sessionId !== null) this.remember(sessionId, signal?.at ?? 0)
     yield* this.options.nest.remove(scopeId(plate.plateId))
   })
+
+  /** Whether a person has forgotten the session since its process began: until a hook tells of it, it stays off the board. */
+  isForgotten(sessionId: string, startedAt: number): boolean {
+    return startedAt <= (this.forgotten.get(sessionId) ?? -Infinity)
+  }
+
+  private remember(sessionId: string, at: number): void {
+    this.forgotten.set(sessionId, Math.max(at, this.forgotten.get(sessionId) ?? 0))
+    if (this.forgotten.size > MAX_USED) this.forgotten.delete(this.forgotten.keys().next().value!)
+  }
 
   private readonly makeRoom = Effect.gen({ self: this }, function* () {
     const oldest = [...this.plates.values()]

@@ -26,6 +26,8 @@ export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
+  /** When a person forgot a session, by its id; ms since the epoch. */
+  readonly forgotten: ReadonlyMap<string, number>
 }
 
 /** What a stream says: a plate, where it holds one. */
@@ -61,11 +63,18 @@ export const recover = Effect.gen(function* () {
   const log = yield* EventLog
   const plates = new Map<string, PlateRecord>()
   const used = new Set<string>()
+  const forgotten = new Map<string, number>()
   const one = Effect.fnUntraced(function* (plateId: string) {
     const { state } = (yield* log.recover(plateId, { plate: fold })).plate
     const { facts, isBroken, stand } = state
     if (stand === null && !isBroken) return
-    if (stand === null || isBroken || stand.data.forgotten) return void used.add(plateId)
+    if (stand === null || isBroken || stand.data.forgotten) {
+      used.add(plateId)
+      const { sessionId = null, signal } = stand?.data ?? {}
+      if (stand?.data.forgotten === true && sessionId !== null)
+        forgotten.set(sessionId, Math.max(signal?.at ?? 0, forgotten.get(sessionId) ?? 0))
+      return
+    }
     plates.set(plateId, { plateId, stand, facts })
   })
   const streams = (yield* log.streams).map(({ stream }) => stream).filter(PlateId.isValid)
@@ -78,5 +87,5 @@ export const recover = Effect.gen(function* () {
       }),
     { concurrency: CONCURRENCY, discard: true }
   )
-  return { plates, used } satisfies Records
+  return { plates, used, forgotten } satisfies Records
 })
