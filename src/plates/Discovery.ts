@@ -68,7 +68,7 @@ export class Discovery {
   /** By its id; or a person has forgotten it; or it is a run of ours, which tells all itself. */
   private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
     if (this.roster.ofSession(sessionId)?.isOpen === true) return true
-    if (this.roster.isForgotten(sessionId, startedAt)) return true
+    if (this.roster.isForgotten(sessionId, { pid, startedAt })) return true
     return this.roster.open.some(({ process, stand }) => stand.data.runId !== null && process?.pid === pid)
   }
 

@@ -113,7 +113,19 @@ export class EventIntake {
       const { event, plate } = yield* this.admit(heard, origin)
       if (event === undefined) return
       plate.tell(event)
-      yield* this.ends(plate, event, origin)
+      yield* this.follows(plate, event, origin)
+    }
+  )
+
+  /** The same of what was kept on a disk until now: durable when it answers. What the plate refuses is of the past. */
+  readonly keep = Effect.fnUntraced(
+    { self: this },
+    function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
+      const { event, plate } = yield* this.admit(heard, origin)
+      if (event === undefined) return
+      const next = this.follows(plate, event, origin)
+      yield* Effect.catchTags(plate.ask(event), { Refused: () => Effect.void, ActorStopped: () => Effect.void })
+      yield* next
     }
   )
 
@@ -138,8 +150,8 @@ export class EventIntake {
     return { plate, event: adorned(heard, plate, origin, process, now) }
   })
 
-  /** A session that ends may go on under another id, or take its process with it. */
-  private ends(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
+  /** A session that ends may go on under another id, or take its process with it. The answer goes after the event. */
+  private follows(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
     if (event._tag === "HookSessionEnd") {
       if (event.sessionId !== plate.sessionId) return Effect.void
       plate.ended = { reason: event.reason, at: event.at }
@@ -153,7 +165,8 @@ export class EventIntake {
       origin.pid !== undefined &&
       event.pidStart === undefined
     ) {
-      plate.tell({ _tag: "ProcessExited", at: event.at, pid: origin.pid })
+      const { pid } = origin
+      return Effect.sync(() => plate.tell({ _tag: "ProcessExited", at: event.at, pid }))
     }
     return Effect.void
   }

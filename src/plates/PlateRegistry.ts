@@ -13,6 +13,7 @@ import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
+import type { Data } from "./PlateState.ts"
 import * as Facts from "./Facts.ts"
 import type { Heard } from "./HookEvent.ts"
 import { actorName, initial, PlateActor, plateActor } from "./PlateActor.ts"
@@ -36,6 +37,12 @@ export interface Speaker {
 
 /** `project/agent` of a run of ours that is alive; undefined for a run that nobody knows. */
 export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
+
+/** When a session was forgotten, ms since the epoch, and whose it was. */
+interface Forgotten {
+  readonly at: number
+  readonly pids: ReadonlySet<number>
+}
 
 export interface Options {
   readonly system: System
@@ -71,8 +78,8 @@ export class PlateRegistry {
   private readonly byRun = new Map<string, string>()
   /** The name in a session's environment, where its plate has got another. */
   private readonly aliases = new Map<string, string>()
-  /** When a person forgot a session, by its id; ms since the epoch. */
-  private readonly forgotten = new Map<string, number>()
+  /** What people have forgotten, by the session's id. */
+  private readonly forgotten = new Map<string, Forgotten>()
   private readonly options: Options
 
   constructor(options: Options) {
@@ -88,7 +95,7 @@ export class PlateRegistry {
     { self: this },
     function* (this: PlateRegistry, records: Records, since: number) {
       for (const id of records.used) this.spend(id)
-      for (const [sessionId, at] of records.forgotten) this.remember(sessionId, at)
+      for (const data of records.forgotten) this.remember(data)
       for (const record of records.plates.values()) {
         if (record.stand.state === "Closed" && record.stand.at < since) this.shelve(record)
         else yield* this.enter(record)
@@ -242,18 +249,20 @@ export class PlateRegistry {
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
-    const { sessionId, signal } = plate.stand.data
-    if (sessionId !== null) this.remember(sessionId, signal?.at ?? 0)
+    this.remember(plate.stand.data)
     yield* this.options.nest.remove(scopeId(plate.plateId))
   })
 
-  /** Whether a person has forgotten the session since its process began: until a hook tells of it, it stays off the board. */
-  isForgotten(sessionId: string, startedAt: number): boolean {
-    return startedAt <= (this.forgotten.get(sessionId) ?? -Infinity)
+  /** Whether a person has forgotten the session, and it still goes on in a process of then: until a hook tells of it. */
+  isForgotten(sessionId: string, { pid, startedAt }: { readonly pid: number; readonly startedAt: number }): boolean {
+    const forgotten = this.forgotten.get(sessionId)
+    return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
-  private remember(sessionId: string, at: number): void {
-    this.forgotten.set(sessionId, Math.max(at, this.forgotten.get(sessionId) ?? 0))
+  private remember({ formerPids, sessionId, signal }: Data): void {
+    if (sessionId === null) return
+    const { at, pids } = this.forgotten.get(sessionId) ?? { at: 0, pids: new Set<number>() }
+    this.forgotten.set(sessionId, { at: Math.max(at, signal?.at ?? 0), pids: new Set([...pids, ...formerPids]) })
     if (this.forgotten.size > MAX_USED) this.forgotten.delete(this.forgotten.keys().next().value!)
   }
 

@@ -26,8 +26,8 @@ export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
-  /** When a person forgot a session, by its id; ms since the epoch. */
-  readonly forgotten: ReadonlyMap<string, number>
+  /** What people have forgotten. */
+  readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }
 
 /** What a stream says: a plate, where it holds one. */
@@ -63,16 +63,14 @@ export const recover = Effect.gen(function* () {
   const log = yield* EventLog
   const plates = new Map<string, PlateRecord>()
   const used = new Set<string>()
-  const forgotten = new Map<string, number>()
+  const forgotten: Array<PlateRecord["stand"]["data"]> = []
   const one = Effect.fnUntraced(function* (plateId: string) {
     const { state } = (yield* log.recover(plateId, { plate: fold })).plate
     const { facts, isBroken, stand } = state
     if (stand === null && !isBroken) return
     if (stand === null || isBroken || stand.data.forgotten) {
       used.add(plateId)
-      const { sessionId = null, signal } = stand?.data ?? {}
-      if (stand?.data.forgotten === true && sessionId !== null)
-        forgotten.set(sessionId, Math.max(signal?.at ?? 0, forgotten.get(sessionId) ?? 0))
+      if (stand?.data.forgotten === true) forgotten.push(stand.data)
       return
     }
     plates.set(plateId, { plateId, stand, facts })
