@@ -209,6 +209,20 @@ story("an interrupt that is older than a dialog which is noted ends nothing", (s
   })
 )
 
+story("an interrupt that is older than a dialog which only a notification told of ends nothing", (session, board) =>
+  Effect.gen(function* () {
+    yield* turn(session)
+    yield* TestClock.adjust("1 second")
+    yield* session.says(interrupt())
+    assert.strictEqual(yield* session.status, "Idle")
+    yield* session.hook("Notification", { notification_type: "permission_prompt", message: "" })
+    for (let round = 0; round < 3; round++) assert.strictEqual(yield* session.status, "AwaitingApproval")
+    yield* session.says(interrupt())
+    assert.strictEqual(yield* session.status, "Idle")
+    assert.strictEqual((yield* board.settled("s1")).restsOn?.signal, "transcript")
+  })
+)
+
 story("the note of its process is read where that is known, whatever else lies there", (session) =>
   Effect.gen(function* () {
     yield* session.hook("SessionStart", { source: "resume" }, { pid: session.pid })
