@@ -18,6 +18,7 @@ import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Chronicle } from "./checks/Chronicle.ts"
 import { Limits, type Settings } from "./checks/Limits.ts"
+import { Plates } from "./checks/Plates.ts"
 import { Readers } from "./checks/Readers.ts"
 import { Reports } from "./checks/Reports.ts"
 import { Snapshots } from "./checks/Snapshots.ts"
@@ -70,6 +71,7 @@ export class Checker implements Witness {
   readonly tables: Tables
   readonly channels: Channels
   readonly goals: Goals
+  readonly plates: Plates
   readonly snapshots: Snapshots
   readonly readers: Readers
   private readonly truth: Truth
@@ -121,11 +123,12 @@ export class Checker implements Witness {
       isStopped: (agent) => this.stopped.has(agent)
     })
     this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
+    this.plates = new Plates(this.verdicts, this.tables.cells.plate, () => this.upAt)
     this.snapshots = new Snapshots(this.verdicts)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)
-    const { channels, goals, snapshots, tables, truth, verdicts } = this
+    const { channels, goals, plates, snapshots, tables, truth, verdicts } = this
     const areMeant = () => keepsTime && universe.now < stormy
     const others = [
       new Alerts(verdicts),
@@ -133,7 +136,7 @@ export class Checker implements Witness {
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts)
     ]
-    this.checks = [log, tables, ...others, snapshots, truth, channels, goals]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, plates]
   }
 
   broken(promise: string, detail: string): void {

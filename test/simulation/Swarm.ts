@@ -8,9 +8,11 @@ import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
 import { LOG_COMMANDS } from "./people/OnLog.ts"
+import { PLATE_COMMANDS } from "./people/OnPlates.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
+import type { Habits } from "./world/Sessions.ts"
 import { ANSWERS, type Talk } from "./world/Speech.ts"
 import { type Aims, DEEDS, PLANS, REVIEWS } from "./world/Work.ts"
 
@@ -62,6 +64,8 @@ export interface Swarm {
   readonly review: object
   /** How goals fare; undefined in a world without goals. */
   readonly aims: Aims | undefined
+  /** How people's own sessions are; undefined in a world without. */
+  readonly board: Habits | undefined
 }
 
 const FIRST_MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -80,6 +84,8 @@ const NAMES = ["a", "b", "c"]
 
 /** What came later happens in later worlds only: those of older seeds stay what they were. */
 const LATER = 200
+/** Worlds in which people have sessions of their own. */
+const BOARD = { above: 10_000, upTo: 20_000 } as const
 
 /** With dice of its own: a world without channels is what it was before there were any. */
 const channelsOf = (
@@ -179,6 +185,33 @@ const goalsOf = (
   }
 }
 
+/** With dice of its own: a world without sessions is what it was before there were any. */
+const boardOf = (
+  seed: number
+): Pick<Swarm, "board"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
+  if (seed <= BOARD.above || seed > BOARD.upTo) return { board: undefined, asked: {}, share: 1 }
+  const chance = new Chance(seed, "board")
+  const rate = (most: number) => (chance.is(0.5) ? chance.skewed(0.01, most) : 0)
+  return {
+    // in most of them agents are left in peace
+    share: chance.is(0.3) ? 1 : 0.1,
+    asked: some(chance, PLATE_COMMANDS, ["plateShow"], 0.6),
+    board: {
+      sessions: 1 + chance.below(4),
+      pause: chance.skewed(1_000, 40_000),
+      noted: chance.pick([1, 1, 0.5, 0]),
+      lost: rate(0.6),
+      late: rate(0.2),
+      twice: rate(0.3),
+      crashes: rate(0.3),
+      fails: rate(0.3),
+      approvals: chance.pick([0, 0.5, 1]),
+      wrapped: chance.is(0.3) ? 0.5 : 0,
+      reuses: chance.is(0.3) ? 0.5 : 0
+    }
+  }
+}
+
 const budgetOf = (chance: Chance): object =>
   chance.pick([
     { tokens: chance.pick([50, 500, 5_000]) },
@@ -243,6 +276,7 @@ const RARE: { readonly [name in Command]?: number } = {
   log: 0.1,
   follow: 0.02,
   spawn: 0.3,
+  plateForget: 0.1,
   ...rarely(0.2)
 }
 
@@ -255,12 +289,14 @@ export const swarmOf = (seed: number): Swarm => {
   const later = laterOf(seed)
   const { asked: ofChannels, review, share, talk } = channelsOf(seed)
   const ofGoals = goalsOf(seed)
+  const ofBoard = boardOf(seed)
   const elsewhere = some(chance, EVERYWHERE, ["send"], 0.5)
   const asked: Partial<Swarm["commands"]> = {
-    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share * ofGoals.share])),
+    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share * ofGoals.share * ofBoard.share])),
     ...ofChannels,
     ...later.asked,
-    ...ofGoals.asked
+    ...ofGoals.asked,
+    ...ofBoard.asked
   }
   return {
     order: chance.is(0.5) ? "any" : "fifo",
@@ -317,6 +353,7 @@ export const swarmOf = (seed: number): Swarm => {
     errands: later.errands,
     review,
     aims: ofGoals.aims,
+    board: ofBoard.board,
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

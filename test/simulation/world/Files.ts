@@ -33,6 +33,8 @@ export class Files {
   private readonly entries = new Map<string, Entry>()
   private watchers: Array<Watcher> = []
   touch: Touch = untouched
+  /** What is made up as it is read, as below /proc. */
+  readonly told = new Map<string, () => string>()
   private readonly universe: Universe
 
   private readonly tears: () => boolean
@@ -82,13 +84,18 @@ export class Files {
     })
   }
 
-  write(path: string, content: string): void {
-    this.set(path, new TextEncoder().encode(content))
+  /** `mtime`: ms since the epoch where somebody looks at it; else since the world's beginning. */
+  write(path: string, content: string, mtime?: number): void {
+    this.set(path, new TextEncoder().encode(content), mtime)
+  }
+
+  append(path: string, content: string, mtime: number): void {
+    this.write(path, `${this.text(path) ?? ""}${content}`, mtime)
   }
 
   remove(path: string): void {
     for (const name of this.entries.keys()) if (name === path || name.startsWith(`${path}/`)) this.entries.delete(name)
-    this.told(path, "Remove")
+    this.tell(path, "Remove")
   }
 
   /** The texts below a folder, by their paths in it. */
@@ -116,16 +123,16 @@ export class Files {
     this.watchers = this.watchers.filter((watcher) => watcher.life !== life)
   }
 
-  private set(path: string, bytes: Uint8Array | undefined): void {
+  private set(path: string, bytes: Uint8Array | undefined, mtime = this.universe.now): void {
     for (let folder = parentOf(path); folder !== "/" && !this.entries.has(folder); folder = parentOf(folder)) {
       this.entries.set(folder, { bytes: undefined, mtime: this.universe.now })
     }
     const isNew = !this.entries.has(path)
-    this.entries.set(path, { bytes, mtime: this.universe.now })
-    this.told(path, isNew ? "Create" : "Update")
+    this.entries.set(path, { bytes, mtime })
+    this.tell(path, isNew ? "Create" : "Update")
   }
 
-  private told(path: string, _tag: FileSystem.WatchEvent["_tag"]): void {
+  private tell(path: string, _tag: FileSystem.WatchEvent["_tag"]): void {
     for (const watcher of this.watchers) {
       if (watcher.path !== path && watcher.path !== parentOf(path)) continue
       this.universe.later(1, () => watcher.tell({ _tag, path } as FileSystem.WatchEvent), watcher.life)
@@ -145,6 +152,19 @@ export class Files {
     )
   }
 
+  /** To be read. */
+  private opened(path: string): FileSystem.File {
+    const read: FileSystem.File["read"] = (into, { position } = {}) =>
+      Effect.map(this.bytesOf("read", path), (bytes) => {
+        const from = Number(position ?? 0)
+        const some = bytes.subarray(from, from + into.length)
+        into.set(some)
+        return some.length
+      })
+    const file: Partial<FileSystem.File> = { stat: Effect.map(this.get("stat", path), infoOf), read }
+    return file as FileSystem.File
+  }
+
   /** As one life of the daemon sees it. */
   readonly of = (life: Life): FileSystem.FileSystem =>
     FileSystem.makeNoop({
@@ -153,7 +173,12 @@ export class Files {
       stat: (path) => Effect.map(this.get("stat", path), infoOf),
       readFile: (path) => this.bytesOf("readFile", path),
       readFileString: (path) =>
-        Effect.map(this.bytesOf("readFileString", path), (bytes) => new TextDecoder().decode(bytes)),
+        Effect.suspend(() => {
+          const told = this.told.get(path)
+          if (told !== undefined) return Effect.succeed(told())
+          return Effect.map(this.bytesOf("readFileString", path), (bytes) => new TextDecoder().decode(bytes))
+        }),
+      open: (path) => Effect.as(this.bytesOf("open", path), this.opened(path)),
       readDirectory: (path) =>
         Effect.map(this.get("readDirectory", path), () =>
           [...this.entries.keys()]
