@@ -57,6 +57,21 @@ describe("the dead rise", () => {
     )
   )
 
+  it.effect("a start that was kept while we were down opens a session whose former process we saw go later", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.settled("s1")
+        yield* TestClock.adjust("1 second")
+        yield* board.plates.stopped({ session_id: "s1" })
+        const { since } = yield* board.plates.find("s1")
+        yield* board.hook("SessionStart", "s1", { source: "resume" }, { at: since - 500, pid: yield* child })
+        const { restsOn, status } = yield* board.settled("s1")
+        assert.deepStrictEqual([status, restsOn], ["Idle", { signal: "hook", at: since - 500 }])
+      })
+    )
+  )
+
   it.effect("what was kept on a disk until we were up is in the log when that is answered", () =>
     run(({ board, log }) =>
       Effect.gen(function* () {

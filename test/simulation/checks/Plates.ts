@@ -134,10 +134,13 @@ export class Plates implements Check, Onlooker {
   /** What was left in the spool is in the log, or of the past, before it is taken from there. */
   private isTaken({ isThere, pid, sessionId, source }: Dropped): boolean {
     if (isThere()) return false
-    const isPast = [...this.plates.values()].some(({ folded }) => {
-      const { closed, formerIds, sessionId: id } = folded.stand?.data ?? {}
-      return closed === true && (id === sessionId || formerIds?.includes(sessionId) === true)
-    })
+    const lives = this.sessions.some((session) => session.id === sessionId && session.pid === pid && !session.isGone)
+    const isPast =
+      !lives &&
+      [...this.plates.values()].some(({ folded }) => {
+        const { closed, formerIds, sessionId: id } = folded.stand?.data ?? {}
+        return closed === true && (id === sessionId || formerIds?.includes(sessionId) === true)
+      })
     if (!isPast) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
     return true
   }
