@@ -6,7 +6,7 @@
  * only inherited another session's environment is a session of its own; names are
  * known from when an event is received, not from when it is committed. Bounded.
  */
-import { Effect, type FileSystem, Latch, type Scope } from "effect"
+import { Effect, type FileSystem, Latch, type Scope, Semaphore } from "effect"
 import { dirname } from "node:path"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
@@ -81,6 +81,8 @@ export class PlateRegistry {
   /** What people have forgotten, by the session's id. */
   private readonly forgotten = new Map<string, Forgotten>()
   private readonly options: Options
+  /** One is found or made at a time. */
+  private readonly finding = Semaphore.makeUnsafe(1)
 
   constructor(options: Options) {
     this.options = options
@@ -125,17 +127,32 @@ export class PlateRegistry {
     return [...this.plates.values()].filter((plate) => plate.isOpen)
   }
 
-  /** The plate that a hook belongs to; a new one where it belongs to none. */
-  readonly find = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, heard: Heard, speaker: Speaker) {
-    const start = heard.event?._tag === "HookSessionStart" || heard.event?._tag === "SessionStart"
-    const plate = start ? this.ofStart(heard, speaker) : this.ofHook(heard, speaker)
-    const found = plate ?? (yield* this.revived(heard.sessionId)) ?? (yield* this.fresh(speaker))
-    if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
-      found.sessionId = heard.sessionId
+  /** The plate that a hook belongs to; a new one where it belongs to none. Two that tell of one session find the same. */
+  find(heard: Heard, speaker: Speaker): Effect.Effect<PlateActor, EventRefused> {
+    return this.finding.withPermit(this.seek(heard, speaker))
+  }
+
+  /** The plate of that name; a new one where there is none yet. */
+  claim(plateId: string | undefined): Effect.Effect<PlateActor, EventRefused> {
+    const known = Effect.sync(() => (plateId === undefined ? undefined : this.named(plateId)))
+    return this.finding.withPermit(
+      Effect.flatMap(known, (plate) => (plate === undefined ? this.make(plateId) : Effect.succeed(plate)))
+    )
+  }
+
+  private readonly seek = Effect.fnUntraced(
+    { self: this },
+    function* (this: PlateRegistry, heard: Heard, speaker: Speaker) {
+      const start = heard.event?._tag === "HookSessionStart" || heard.event?._tag === "SessionStart"
+      const plate = start ? this.ofStart(heard, speaker) : this.ofHook(heard, speaker)
+      const found = plate ?? (yield* this.revived(heard.sessionId)) ?? (yield* this.fresh(speaker))
+      if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
+        found.sessionId = heard.sessionId
+      }
+      this.bySession.set(heard.sessionId, found.plateId)
+      return found
     }
-    this.bySession.set(heard.sessionId, found.plateId)
-    return found
-  })
+  )
 
   /** A session that starts: in the plate that waits for it, in its own, or in that of its process. */
   private ofStart(heard: Heard, speaker: Speaker): PlateActor | undefined {

@@ -177,7 +177,7 @@ class Board {
     if (known === undefined && plateId !== undefined && !this.roster.isFree(plateId)) {
       return yield* this.refusals.note("register", taken(plateId))
     }
-    const plate = known ?? (yield* this.roster.make(plateId))
+    const plate = yield* this.roster.claim(plateId)
     const process = pid === undefined ? undefined : this.roster.processes.identify(pid)
     const { refused } = yield* this.asked(plate, {
       _tag: "Registered",

@@ -1,7 +1,7 @@
 /** Incidents that others had, by their names. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
-import { Effect, FileSystem, Layer } from "effect"
+import { Effect, FileSystem, Layer, Scheduler } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { TestClock } from "effect/testing"
 import { child, interrupt, payload, restart, run, until, user } from "./World.ts"
@@ -70,6 +70,23 @@ describe("the dead rise", () => {
         assert.deepStrictEqual([status, restsOn], ["Idle", { signal: "hook", at: since - 500 }])
       })
     )
+  )
+
+  it.effect("one session that several tell of at once has one plate", () =>
+    run(
+      ({ board }) =>
+        Effect.gen(function* () {
+          const told = [
+            board.hook("SessionStart", "s1", { source: "startup" }),
+            board.hook("UserPromptSubmit", "s1", { prompt: "go" }),
+            board.hook("PreToolUse", "s1", bash)
+          ]
+          yield* Effect.all(told, { concurrency: "unbounded" })
+          yield* board.settled("s1")
+          assert.lengthOf(yield* board.rows, 1)
+        })
+      // each of them gives way to the others wherever it can
+    ).pipe(Effect.provideService(Scheduler.MaxOpsBeforeYield, 4))
   )
 
   it.effect("what was kept on a disk until we were up is in the log when that is answered", () =>
