@@ -263,5 +263,53 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "const archived = yield* Archive.intact(volume)",
     to: "const { problems: _, ...archived } = yield* Archive.check(volume)",
     seed: 277
+  },
+  "a session that is forgotten is met again": {
+    file: "src/plates/PlateRegistry.ts",
+    from: "    this.remember(plate.stand.data)\n",
+    to: "",
+    seed: 10031
+  },
+  "what is forgotten comes back with the next daemon": {
+    file: "src/plates/Recovery.ts",
+    from: "if (stand === null || isBroken || stand.data.forgotten) {",
+    to: "if (stand === null || isBroken) {",
+    seed: 10040
+  },
+  "a start is taken from the spool before it is in the log": {
+    file: "src/http/Spool.ts",
+    from: "yield* plates.keep(dropped).pipe(",
+    to: "yield* plates.hook(dropped.body, dropped.origin).pipe(",
+    seed: 10036
+  },
+  "a pid that is used again is taken for its session's": {
+    file: "src/plates/ProcessLiveness.ts",
+    from: "this.roster.processes.isAlive({ pid, start: start! })",
+    to: "(start === 0 || this.roster.processes.identify(pid).start !== 0)",
+    seed: 10001
+  },
+  "a note that a session is busy is not heeded where it is idle": {
+    file: "src/plates/TranscriptRules.ts",
+    from: 'busy: ["Running"],',
+    to: 'busy: ["Running", "Idle"],',
+    seed: 10003
+  },
+  "an old interrupt ends a dialog that is noted": {
+    file: "src/plates/PlateMachine.ts",
+    from: "const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }",
+    to: "const asking = data",
+    seed: 10003
+  },
+  "a stop is acknowledged before it is durable": {
+    file: "src/plates/Plates.ts",
+    from: 'yield* this.asked(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })',
+    to: 'plate.tell({ _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })',
+    seed: 10001
+  },
+  "an answer goes to the dialog that has waited longest": {
+    file: "src/plates/Approvals.ts",
+    from: "if (exact !== undefined) return exact",
+    to: "if (exact !== undefined) return this.open.values().next().value!",
+    seed: 10001
   }
 }

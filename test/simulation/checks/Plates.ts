@@ -36,6 +36,9 @@ const GONE = 6_000 + SLACK
 /** Only silence ends what a hook began that came too late. */
 const SILENCE = QUIET + RECOVERY
 
+/** Each event settles into one of the same states: what counts is where it was taken. */
+export const plateCell = (state: string, tag: string): string => `${state} × ${tag}`
+
 const PROMISE = "the board says what is so"
 
 interface Stood {
@@ -100,11 +103,14 @@ export class Plates implements Check, Onlooker {
       this.starts = this.starts.filter(
         ({ pid, sessionId, source }) => event.sessionId !== sessionId || event.pid !== pid || event.source !== source
       )
-    for (const { cell } of moves) this.cells.add(cell)
+    this.cells.add(plateCell(stand.state, event._tag))
     const { now } = this.verdicts
     const closedAt = to === "Closed" ? now : (stood?.closedAt ?? -Infinity)
     this.plates.set(stream, { folded: apply(before, rune), changedAt: now, closedAt })
-    if (rune.kind === "plate.forgotten") this.dropped.add(stream)
+    if (rune.kind !== "plate.forgotten") return
+    this.dropped.add(stream)
+    const { sessionId } = stand.data
+    if (sessionId !== null) this.forgotten.set(sessionId, now)
   }
 
   /** One answer to one dialog. */
@@ -131,17 +137,12 @@ export class Plates implements Check, Onlooker {
     this.starts.push(start)
   }
 
-  /** What was left in the spool is in the log, or of the past, before it is taken from there. */
+  /** What was left in the spool is in the log before it is taken from there. */
   private isTaken({ isThere, pid, sessionId, source }: Dropped): boolean {
     if (isThere()) return false
+    // one of a process that is gone by now is of the past
     const lives = this.sessions.some((session) => session.id === sessionId && session.pid === pid && !session.isGone)
-    const isPast =
-      !lives &&
-      [...this.plates.values()].some(({ folded }) => {
-        const { closed, formerIds, sessionId: id } = folded.stand?.data ?? {}
-        return closed === true && (id === sessionId || formerIds?.includes(sessionId) === true)
-      })
-    if (!isPast) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
+    if (lives) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
     return true
   }
 
@@ -179,9 +180,8 @@ export class Plates implements Check, Onlooker {
       this.verdicts.broken("a dialog gets the answer that was given", `${id}: ${input} got what was meant for ${meant}`)
   }
 
-  forgets({ plateId, sessionId }: PlateInfo): void {
+  forgets(plateId: string): void {
     if (!this.dropped.has(plateId)) this.verdicts.broken("what is acknowledged is durable", `forgotten: ${plateId}`)
-    if (sessionId !== null) this.forgotten.set(sessionId, this.verdicts.now)
   }
 
   // The whole board.

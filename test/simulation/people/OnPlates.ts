@@ -38,14 +38,13 @@ export const onPlates = {
         ({ agent }) => agent === null,
         (row) => {
           const name = people.is(0.5) ? row.plateId : (row.sessionId ?? row.plateId)
-          return Effect.map(client.ForgetPlate({ name, caller }), ({ message }) => ({ message, row }))
+          return client.ForgetPlate({ name, caller })
         }
       ),
       (exit) => {
         if (!Exit.isSuccess(exit) || exit.value === undefined) return
-        const { message, row } = exit.value
         // by a session's id it may have been another plate of the same session
-        world.checker.plates.forgets({ ...row, plateId: message.split(" ", 1)[0]! })
+        world.checker.plates.forgets(exit.value.message.split(" ", 1)[0]!)
       }
     )
   },
