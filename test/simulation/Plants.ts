@@ -282,34 +282,10 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "yield* plates.hook(dropped.body, dropped.origin).pipe(",
     seed: 10036
   },
-  "a pid that is used again is taken for its session's": {
-    file: "src/plates/ProcessLiveness.ts",
-    from: "this.roster.processes.isAlive({ pid, start: start! })",
-    to: "(start === 0 || this.roster.processes.identify(pid).start !== 0)",
-    seed: 10001
-  },
-  "a note that a session is busy is not heeded where it is idle": {
-    file: "src/plates/TranscriptRules.ts",
-    from: 'busy: ["Running"],',
-    to: 'busy: ["Running", "Idle"],',
-    seed: 10003
-  },
   "an old interrupt ends a dialog that is noted": {
     file: "src/plates/PlateMachine.ts",
     from: "const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }",
     to: "const asking = data",
     seed: 10003
-  },
-  "a stop is acknowledged before it is durable": {
-    file: "src/plates/Plates.ts",
-    from: 'yield* this.asked(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })',
-    to: 'plate.tell({ _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })',
-    seed: 10001
-  },
-  "an answer goes to the dialog that has waited longest": {
-    file: "src/plates/Approvals.ts",
-    from: "if (exact !== undefined) return exact",
-    to: "if (exact !== undefined) return this.open.values().next().value!",
-    seed: 10001
   }
 }

@@ -17,5 +17,20 @@ export const regressions: ReadonlyArray<Regression> = [
     was: "an agent was told of a post with the floor, and of the same post again with the next"
   },
   { seed: 86, minutes: 3, was: "a channel that took its aside back from a turn dropped what else the turn carried" },
-  { seed: 508, minutes: 10, was: "a floor was over before its agent had heard its prompt: a signal of another turn" }
+  { seed: 508, minutes: 10, was: "a floor was over before its agent had heard its prompt: a signal of another turn" },
+  {
+    seed: 10_003,
+    minutes: 3,
+    was: "an old interrupt ended a dialog that the session's note told of, every ten seconds"
+  },
+  { seed: 10_031, minutes: 3, was: "a session that was forgotten was met again by its note, within ten seconds" },
+  { seed: 10_037, minutes: 3, was: "a session that was met in a turn was shown as idle until the turn ended" },
+  { seed: 10_036, minutes: 4, was: "a start was taken from the spool before it was in the log, and lost by a kill" },
+  { seed: 10_131, minutes: 5, was: "an old interrupt ended a dialog that a notification told of" },
+  {
+    seed: 10_260,
+    minutes: 3,
+    was: "a session resumed while no daemon ran stayed closed: its former process was seen to be gone later"
+  },
+  { seed: 10_327, minutes: 1, was: "a session that two told of at once had two plates" }
 ]

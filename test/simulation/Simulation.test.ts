@@ -9,6 +9,8 @@ const MINUTES = 60_000
 const SEEDS = 40
 /** Worlds in which all happens that people, agents and disks do. */
 const FIRST = 201
+/** Worlds in which people have sessions of their own, on the board. */
+const BOARDS = [10_040, 10_257, 10_279]
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
 
@@ -28,6 +30,13 @@ describe("seeded worlds", () => {
       assert.deepStrictEqual(told(seed, 3, violations), [])
     }
   })
+
+  for (const seed of BOARDS) {
+    it(`seed ${seed}, with a board, keeps every promise`, limit, () => {
+      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
+      assert.deepStrictEqual(told(seed, 3, violations), [])
+    })
+  }
 
   for (const { minutes, seed, was } of regressions) {
     it(`seed ${seed}: ${was}`, limit, () => {

@@ -33,6 +33,8 @@ const RECOVERY = MAX_RECOVERY + SLACK
 const MEETING = 13_000 + SLACK
 /** A process is looked at each second; one that nobody knows is taken to be gone 5 s after its session's word. */
 const GONE = 6_000 + SLACK
+/** The disk takes so long at most before the log is given up. */
+const FORGETTING = 12_000
 /** Only silence ends what a hook began that came too late. */
 const SILENCE = QUIET + RECOVERY
 
@@ -72,7 +74,7 @@ export class Plates implements Check, Onlooker {
   private readonly forgotten = new Map<string, number>()
   private readonly dropped = new Set<string>()
   /** Starts that were left in the spool and are not in the log yet. */
-  private starts: Array<Dropped> = []
+  private starts: Array<Dropped & { readonly at: number }> = []
   private isSettled = false
 
   constructor(verdicts: Verdicts, cells: Set<string>, upAt: () => number) {
@@ -134,12 +136,14 @@ export class Plates implements Check, Onlooker {
   }
 
   leaves(start: Dropped): void {
-    this.starts.push(start)
+    this.starts.push({ ...start, at: this.verdicts.now })
   }
 
   /** What was left in the spool is in the log before it is taken from there. */
-  private isTaken({ isThere, pid, sessionId, source }: Dropped): boolean {
+  private isTaken({ at, isThere, pid, sessionId, source }: Dropped & { readonly at: number }): boolean {
     if (isThere()) return false
+    // what comes while its plate is being forgotten is forgotten with it
+    if (this.forgottenAt(sessionId) >= at) return true
     // one of a process that is gone by now is of the past
     const lives = this.sessions.some((session) => session.id === sessionId && session.pid === pid && !session.isGone)
     if (lives) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
@@ -184,6 +188,10 @@ export class Plates implements Check, Onlooker {
     if (!this.dropped.has(plateId)) this.verdicts.broken("what is acknowledged is durable", `forgotten: ${plateId}`)
   }
 
+  private forgottenAt(sessionId: string): number {
+    return this.forgotten.get(sessionId) ?? -Infinity
+  }
+
   // The whole board.
 
   shown(rows: ReadonlyArray<PlateInfo>): void {
@@ -222,9 +230,15 @@ export class Plates implements Check, Onlooker {
   private isSo(session: Session, row: PlateInfo | undefined): void {
     const { bornAt, changedAt, formerIds, id, isBehind, isNoted, postedAt, truth } = session
     if (bornAt === 0) return
-    const forgottenAt = this.forgotten.get(id) ?? -Infinity
+    const forgottenAt = this.forgottenAt(id)
     if (forgottenAt > Math.max(postedAt, bornAt)) {
-      if (row !== undefined && row.status !== "Closed" && this.verdicts.now - forgottenAt > SLACK)
+      // one whose process began while it was being forgotten may be met
+      if (
+        bornAt < forgottenAt - FORGETTING &&
+        row !== undefined &&
+        row.status !== "Closed" &&
+        this.verdicts.now - forgottenAt > SLACK
+      )
         this.verdicts.broken("what is forgotten stays so", `${id} is back as ${row.plateId}`)
       return
     }
