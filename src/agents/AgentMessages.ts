@@ -15,7 +15,8 @@ export type InboxMessage =
   /** `how` as the sender wants it heard. Answers `Received`. */
   | { readonly _tag: "Receive"; readonly message: Inbox.Message; readonly how: "queue" | "steer" | "urgent" }
   /** Answers whether it is taken back. */
-  | { readonly _tag: "Withdraw"; readonly messageId: string }
+  /** All of them, or none. */
+  | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
 
 /** What a run says of its turn's end. */
 export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>

@@ -184,7 +184,7 @@ export class AgentRegistry {
     yield* member.tree.stop(this.theFile, "no longer in the config")
     // their sender gives them to another agent: they are not worked on when this one comes back
     for (const { alone, messageId } of Inbox.known(member.tree.inbox().data))
-      if (alone === true) yield* member.tree.withdraw(messageId)
+      if (alone === true) yield* member.tree.withdraw([messageId])
     yield* this.release(agent, member)
     yield* this.clear(agent, member.tree.config())
   })

@@ -404,8 +404,8 @@ export class AgentScope {
   readonly steer = (message: AgentMessage): Command<void> =>
     Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
 
-  readonly withdraw = (messageId: string): Command<boolean> =>
-    Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageId }), refuse)
+  readonly withdraw = (messageIds: ReadonlyArray<string>): Command<boolean> =>
+    Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageIds }), refuse)
 
   private standing(messageId: string) {
     const { inbox, turn, worker } = this.actors
@@ -480,10 +480,10 @@ export class AgentScope {
       if (isActive(turn) && turn.data.messageIds.includes(messageId)) {
         return yield* Effect.catch(Effect.asVoid(this.interruptTurn("agentd", reason, [messageId])), (error) =>
           // over by itself; where it was lost, the message waits again
-          error._tag === "Refused" ? Effect.asVoid(this.withdraw(messageId)) : refuse(error)
+          error._tag === "Refused" ? Effect.asVoid(this.withdraw([messageId])) : refuse(error)
         )
       }
-      yield* this.withdraw(messageId)
+      yield* this.withdraw([messageId])
       const now = this.worker()
       if (now?.state === "Spawning" && now.data.messageIds.includes(messageId)) {
         // what else its run was to carry is carried by the next

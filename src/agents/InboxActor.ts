@@ -7,7 +7,15 @@
  * only a turn that its run has been given, else it waits, first in line.
  */
 import { Effect } from "effect"
-import { actor, type Context, type Decision, Refuse, type Tell, tell } from "../event-actor/EventSourcedActor.ts"
+import {
+  actor,
+  type Context,
+  type Decision,
+  type Draft,
+  Refuse,
+  type Tell,
+  tell
+} from "../event-actor/EventSourcedActor.ts"
 import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
 import type { Fate } from "../domain/AgentPort.ts"
@@ -124,6 +132,26 @@ export const make = Effect.gen(function* () {
     }
   }
 
+  /** One that was taken back before is back. */
+  const withdraw = (
+    state: InboxState,
+    messageIds: ReadonlyArray<string>,
+    context: Context
+  ): Decision<InboxState, Act> => {
+    const siblings = new Siblings(agent, context)
+    const left = messageIds.filter((messageId) => !Inbox.isWithdrawn(state.data, messageId))
+    if (left.some((messageId) => standing(messageId, siblings)?._tag !== "Waiting")) return { runes: [], reply: false }
+    const drafts: Array<Draft> = []
+    let after = state
+    for (const messageId of left) {
+      const moved = move(Inbox.Inbox, after, { _tag: "Withdrawn", messageId }, context, drafts.length)
+      if (typeof moved === "string") return { runes: [], reply: false }
+      drafts.push(moved.draft)
+      after = moved.after
+    }
+    return { runes: drafts, state: after, reply: true }
+  }
+
   return actor<InboxState, InboxMessage | Inner, Act, CommandRefused>({
     initial: fresh,
     decide: (state, message, context) => {
@@ -135,14 +163,8 @@ export const make = Effect.gen(function* () {
           const reply: Received = { eventId: message.eventId, isNew: true, heard }
           return { runes: [], tells, reply }
         }
-        case "Withdraw": {
-          const stands = standing(message.messageId, new Siblings(agent, context))
-          if (stands?._tag !== "Waiting") return { runes: [], reply: false }
-          const moved = move(Inbox.Inbox, state, { _tag: "Withdrawn", messageId: message.messageId }, context)
-          return typeof moved === "string"
-            ? { runes: [], reply: false }
-            : { runes: [moved.draft], state: moved.after, reply: true }
-        }
+        case "Withdraw":
+          return withdraw(state, message.messageIds, context)
         case "Align": {
           const { messageIds, turnId } = new Siblings(agent, context).turn.data
           if (turnId === null || state.data.runId === turnId) return { runes: [] }

@@ -36,7 +36,7 @@ export const make = ({ find, of, recovered, reports }: Agents): AgentPort["Servi
     )
   return AgentPort.of({
     post: (to, message) => on(to, (tree) => tree.post(message)),
-    withdraw: (to, messageId) => on(to, (tree) => tree.withdraw(messageId)),
+    withdraw: (to, messageIds) => on(to, (tree) => tree.withdraw(messageIds)),
     fate: (to, messageId) => on(to, (tree) => tree.fate(messageId)),
     interrupt: (to, messageId, reason) => on(to, (tree) => tree.interruptMessage(messageId, reason)),
     steer: (to, message) => on(to, (tree) => tree.steer(message)),

@@ -205,8 +205,9 @@ export class RunEvents implements RunSink {
       yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
       const { worker } = this.hearers()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
-      // the first turn is durable before anything that the run says of it
-      yield* Effect.ignore(worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId }))
+      // the first turn is durable before anything that the run says of it; one that was ended before has none
+      const up = worker.ask({ _tag: "SessionStarted", runId: run.runId, seq, pid, sessionId })
+      yield* Effect.catch(Effect.asVoid(up), () => Effect.sync(() => live.end()))
     }
   )
 

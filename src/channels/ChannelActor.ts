@@ -212,18 +212,16 @@ export class ChannelActor implements Place {
     )
     const one = (messageId: string) =>
       Effect.gen({ self: this }, function* () {
-        const isBack = yield* agents.withdraw(this.to(agent), messageId)
+        const isBack = yield* agents.withdraw(this.to(agent), [messageId])
         if (isBack || end === null) return isBack
         // Ending a turn takes its grace: the channel does not wait for it.
         yield* Effect.forkIn(quietly(agents.interrupt(this.to(agent), messageId, end)), scope)
         return false
       })
-    return Effect.forEach(messageIds, one).pipe(
-      Effect.flatMap((back) =>
-        typeof finish === "string" && back.every(Boolean)
-          ? self.tell({ _tag: "Recalled", agent, prompt: finish })
-          : Effect.void
-      ),
+    if (typeof finish !== "string") return quietly(Effect.forEach(messageIds, one, { discard: true }))
+    // where a turn carries one of them, that turn is of this floor, and so is what comes after that one
+    return agents.withdraw(this.to(agent), messageIds).pipe(
+      Effect.flatMap((isBack) => (isBack ? self.tell({ _tag: "Recalled", agent, prompt: finish }) : Effect.void)),
       quietly
     )
   }

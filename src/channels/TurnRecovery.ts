@@ -78,7 +78,7 @@ const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: Ch
   for (const { agent, prompt, stand } of seatsOf(channel)) {
     if (prompt === null || stand.state === "ACTIVE") continue
     const to = { conversation: channel.conversation, agent }
-    yield* agents.withdraw(to, prompt).pipe(
+    yield* agents.withdraw(to, [prompt]).pipe(
       Effect.flatMap((isBack) =>
         isBack ? Effect.void : agents.interrupt(to, prompt, "its turn in the channel is over")
       ),

@@ -106,8 +106,8 @@ export class AgentPort extends Context.Service<
   {
     /** Durable when it answers. */
     readonly post: (to: Address, message: AgentMessage) => Effect.Effect<{ readonly eventId: number }, CommandRefused>
-    /** Takes a message back that no turn carries now; false where one does, or has carried it to its end. */
-    readonly withdraw: (to: Address, messageId: string) => Effect.Effect<boolean, CommandRefused>
+    /** Takes messages back that no turn carries now, all or none; false where one does, or has carried it to its end. */
+    readonly withdraw: (to: Address, messageIds: ReadonlyArray<string>) => Effect.Effect<boolean, CommandRefused>
     readonly fate: (to: Address, messageId: string) => Effect.Effect<Fate, CommandRefused>
     /** Ends the turn that carries the message and drops it; what else the turn carries waits again. One that is over is left alone. */
     readonly interrupt: (to: Address, messageId: string, reason: string) => Effect.Effect<void, CommandRefused>

@@ -286,7 +286,7 @@ export const takeBack = (
   messageId: string,
   goalId: string
 ): Effect.Effect<void> =>
-  agents.withdraw(to, messageId).pipe(
+  agents.withdraw(to, [messageId]).pipe(
     Effect.flatMap((gone) => (gone ? Effect.void : agents.interrupt(to, messageId, `${goalId} does not need it`))),
     Effect.catch((error) => Effect.logDebug(`${to.agent}: ${error.message}`))
   )

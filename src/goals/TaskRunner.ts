@@ -171,7 +171,7 @@ export class TaskRunner {
       const now = yield* this.goal.now
       const since = away ?? now
       if (now - since < GRACE) return void this.away.set(messageId, since)
-      const gone = yield* quietly(this.goal.around.agents.withdraw(this.to(node.agent!), messageId), false)
+      const gone = yield* quietly(this.goal.around.agents.withdraw(this.to(node.agent!), [messageId]), false)
       const when = node.state === "running" ? "while it worked on it" : "before it began"
       if (gone) yield* this.again(node, `${node.agent} went offline ${when}`, false)
     }

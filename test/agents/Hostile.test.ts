@@ -479,7 +479,7 @@ describe("at the worst moment", () => {
       gate.hold(({ trigger }) => trigger === "start_turn")
       yield* Effect.forkChild(world.tree.post({ messageId: "m2", from: "plan:1", text: "two", alone: true }))
       yield* gate.caught
-      const taken = yield* Effect.forkChild(world.tree.withdraw("m2"))
+      const taken = yield* Effect.forkChild(world.tree.withdraw(["m2"]))
       yield* gate.free
       assert.isFalse(yield* Fiber.join(taken))
       yield* until(
@@ -499,7 +499,7 @@ describe("at the worst moment", () => {
       gate.hold(({ trigger }) => trigger === "PromptReady")
       yield* Effect.forkChild(world.tree.post({ messageId: "m1", from: "plan:1", text: "one", alone: true }))
       yield* gate.caught
-      const taken = yield* Effect.forkChild(world.tree.withdraw("m1"))
+      const taken = yield* Effect.forkChild(world.tree.withdraw(["m1"]))
       yield* gate.free
       assert.isFalse(yield* Fiber.join(taken))
       const run = yield* puppet.run()

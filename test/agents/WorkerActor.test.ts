@@ -231,12 +231,35 @@ describe("an agent whose run is lost before any turn", () => {
       yield* world.lose
       yield* world.open
       yield* world.rune(({ trigger }) => trigger === "SessionExited")
-      assert.isTrue(yield* world.tree.withdraw(message.messageId))
+      assert.isTrue(yield* world.tree.withdraw([message.messageId]))
       const before = world.reports.length
       yield* World.until(
         Effect.sync(() => world.reports.slice(before)),
         (reports) => reports.some(({ _tag }) => _tag === "Idle")
       )
+    })
+  )
+})
+
+describe("a run that is stopped before it is up", () => {
+  it.live("what it says nevertheless is of no turn", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make({ up: false, deaf: true })
+      const world = yield* oneAgent([], {}, { puppet })
+      yield* world.tree.send("work", "queue", caller)
+      const run = yield* puppet.run()
+      yield* Effect.forkChild(world.tree.stop(caller))
+      yield* world.rune(({ trigger }) => trigger === "OperatorStop")
+      yield* run.say(
+        { _tag: "Started" },
+        { _tag: "TurnStarted", turnId: run.spec.turnId },
+        { _tag: "Delta", stream: "assistant", text: "too late" },
+        { _tag: "Notice", text: "still here" }
+      )
+      yield* world.rune(({ kind }) => kind === "run.notice")
+      const kinds = (yield* world.runes).map(({ kind }) => kind)
+      assert.notInclude(kinds, "turn.assistant_delta")
+      yield* run.say({ _tag: "Exited", outcome: { _tag: "Success" } })
     })
   )
 })

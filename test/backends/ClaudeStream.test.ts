@@ -205,6 +205,12 @@ describe("ClaudeStream", () => {
     assert.deepStrictEqual(tags, ["Started", "TurnStarted", "TurnCompleted"])
   })
 
+  it("a result that names another input ends no turn of ours", () => {
+    const { events, stream } = heard([init, done("of another", { user_message_uuids: ["another"] })])
+    assert.deepStrictEqual(of(events, "TurnCompleted"), [])
+    assert.isTrue(stream.active)
+  })
+
   it("a turn has started when the CLI says that it took the input, not when it was given", () => {
     const stream = new ClaudeStream(7)
     stream.give("t1", UUID, "go")

@@ -224,14 +224,14 @@ export class CrewDouble {
     }
   )
 
-  private readonly withdraw = ({ agent: name }: Address, messageId: string) =>
+  private readonly withdraw = ({ agent: name }: Address, messageIds: ReadonlyArray<string>) =>
     Effect.sync(() => {
-      this.calls.push({ call: "withdraw", agent: name, messageId })
+      for (const messageId of messageIds) this.calls.push({ call: "withdraw", agent: name, messageId })
       const agent = this.of(name)
-      const waits = agent.inbox.some((message) => message.messageId === messageId)
-      if (!waits) return false
-      agent.inbox = agent.inbox.filter((message) => message.messageId !== messageId)
-      agent.fates.set(messageId, { _tag: "Dropped" })
+      const left = messageIds.filter((messageId) => agent.fates.get(messageId)?._tag !== "Dropped")
+      if (left.some((messageId) => !agent.inbox.some((message) => message.messageId === messageId))) return false
+      agent.inbox = agent.inbox.filter((message) => !left.includes(message.messageId))
+      for (const messageId of left) agent.fates.set(messageId, { _tag: "Dropped" })
       return true
     })
 

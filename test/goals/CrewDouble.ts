@@ -148,11 +148,11 @@ export class CrewDouble {
         }
         return Effect.succeed({ eventId: this.next++ })
       }),
-    withdraw: (_, messageId) =>
+    withdraw: (_, messageIds) =>
       Effect.sync(() => {
-        const kept = this.messages.get(messageId)
-        if (kept?.fate._tag !== "Waiting") return false
-        kept.fate = { _tag: "Dropped" }
+        const kept = messageIds.map((messageId) => this.messages.get(messageId))
+        if (kept.some((one) => one?.fate._tag !== "Waiting")) return false
+        for (const one of kept) one!.fate = { _tag: "Dropped" }
         return true
       }),
     fate: ({ agent }, messageId) =>

@@ -99,6 +99,8 @@ export class Checker implements Witness {
   private readonly cooling = new Map<string, { readonly since: number; readonly wait: number }>()
   private readonly runOfTurn = new Map<string, string>()
   /** Runs in which a turn was interrupted or steered away. */
+  /** Runs that were begun for a goal, which may end before they have heard of it. */
+  private readonly goalRuns = new Set<string>()
   private readonly interruptedRuns = new Set<string>()
   /** Runs whose work somebody dropped as a whole. */
   private readonly droppedRuns = new Set<string>()
@@ -322,9 +324,12 @@ export class Checker implements Witness {
         `${agent}: ${before.total} → ${totalErrors} by ${rune.trigger} ${outcome ?? ""}`
       )
     }
+    const carries: unknown = rune.trigger === "PromptReady" ? event["messageIds"] : []
+    if (Array.isArray(carries) && carries.some((id) => String(id).startsWith("plan/"))) this.goalRuns.add(payload.runId)
     if (rune.trigger === "UrgentMessage" && event["messageId"] === null && rune.to === "Interrupting") {
       const { runId } = payload
-      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent) || this.goals.asked.has(agent)
+      const isOfGoal = this.goals.asked.has(agent) || this.goalRuns.has(runId)
+      const isOver = this.interruptedRuns.has(runId) || this.channels.recalled.has(agent) || isOfGoal
       if ((this.interrupting.get(agent) ?? 0) > 0 || isOver) this.droppedRuns.add(runId)
       else {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
@@ -392,6 +397,9 @@ export class Checker implements Witness {
     if (event._tag === "TurnCompleted") this.completedByAgent.add(event.turnId)
     if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
   }
+
+  readonly garbled = (runId: string, text: string): void =>
+    this.broken("a program reads what its run was given", `${runId}: ${text}`)
 
   readonly gone = (process: AgentProcess): void => {
     for (const check of this.checks) check.gone?.(process)

@@ -69,6 +69,7 @@ const aloneOf = (seed: number): Swarm => ({
   talk: undefined,
   board: undefined,
   aims: undefined,
+  bytes: undefined,
   errands: undefined,
   review: {}
 })

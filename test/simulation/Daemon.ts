@@ -15,6 +15,9 @@ import { Agents } from "../../src/agents/Agents.ts"
 import * as Git from "../../src/backends/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { Lookup } from "../../src/backends/process/ProcessTable.ts"
+import * as Workspace from "../../src/backends/model/Workspace.ts"
+import { FileFailed } from "../../src/backends/sandbox/PathContainment.ts"
+import { Spawn } from "../../src/backends/process/ChildProcess.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { EventLoop } from "../../src/event-actor/EventLoop.ts"
@@ -31,6 +34,7 @@ import type { Files } from "./world/Files.ts"
 import type { Mail } from "./world/Mail.ts"
 import type { Processes } from "./world/Processes.ts"
 import type { Request, Sessions } from "./world/Sessions.ts"
+import type { Programs } from "./world/Programs.ts"
 import type { Workshop } from "./world/Workshop.ts"
 import type { Life } from "./Universe.ts"
 
@@ -46,6 +50,8 @@ export interface World {
   readonly disk: Disk
   readonly files: Files
   readonly processes: Processes
+  /** Undefined in a world where backends are played. */
+  readonly programs: Programs | undefined
   readonly mail: Mail
   /** Undefined in a world without goals. */
   readonly workshop: Workshop | undefined
@@ -75,6 +81,10 @@ const absent = <S extends object>(name: string): S =>
       throw new Error(`${name}.${field} is not in this world`)
     }
   })
+
+/** Agents read and write their files by themselves. */
+const noWorkspace = (folder: string) =>
+  Effect.fail(new FileFailed({ reason: "Unsupported", message: `${folder} cannot be held`, remedy: "mount /proc" }))
 
 /** A machine without git. */
 const noGit: Git.Run = (folder) =>
@@ -139,6 +149,18 @@ const quiet: Notify["Service"] = {
   watch: () => Effect.never
 }
 
+/** The real ones over programs that are played, or played ones. */
+const backendsOf = ({ processes, programs }: World, life: Life): Platform["backends"] =>
+  Layer.provideMerge(
+    programs === undefined
+      ? Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) })
+      : Layer.effect(
+          Backends,
+          Effect.map(Backends, ({ make }) => ({ make: (config) => Effect.map(make(config), programs.noting) }))
+        ).pipe(Layer.provide(Backends.layer({ store: "simulated", environment: {} }))),
+    Reaper.layerNone
+  )
+
 const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platform => {
   const { disk, files, processes } = world
   return {
@@ -154,10 +176,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Path.layer
     ),
     log: (log) => DaemonLog.layerInline({ ...log, file: disk.file }, disk.of(life)),
-    backends: Layer.merge(
-      Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) }),
-      Reaper.layerNone
-    ),
+    backends: backendsOf(world, life),
     edges: (control) => ({
       commands: [
         {
@@ -194,5 +213,8 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
       ArchiveFile,
       world.files.archives(() => world.disk.trouble)
     ),
+    Effect.provideService(Workspace.Opener, noWorkspace),
+    (daemon) =>
+      world.programs === undefined ? daemon : Effect.provideService(daemon, Spawn, world.programs.spawn(life)),
     (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)
   )

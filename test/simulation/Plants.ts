@@ -287,5 +287,41 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }",
     to: "const asking = data",
     seed: 10003
+  },
+  "a result of another input ends the turn": {
+    file: "src/backends/claude/ClaudeStream.ts",
+    from: "    if (inputs.length > 0) return false\n",
+    to: "",
+    seed: 20_003
+  },
+  "a run that was stopped before it was up speaks of its turn": {
+    file: "src/agents/RunEvents.ts",
+    from: "() => Effect.sync(() => live.end())",
+    to: "() => Effect.void",
+    seed: 20_060
+  },
+  "what is left of a chunk is lost": {
+    file: "src/backends/process/LineSplitter.ts",
+    from: 'rest = open.pop() ?? ""',
+    to: 'open.pop()\n    rest = ""',
+    seed: 20_001
+  },
+  "a program that a signal ended has succeeded": {
+    file: "src/backends/command/CommandBackend.ts",
+    from: 'if (status.signal !== null) return { _tag: "Error", detail: `killed by ${status.signal}` }',
+    to: 'if (status.signal !== null) return { _tag: "Success" }',
+    seed: 20_032
+  },
+  "an input is written twice": {
+    file: "src/backends/claude/ClaudeRun.ts",
+    from: "this.write(this.attempt.stream.give(turnId, id, text))",
+    to: "const given = this.attempt.stream.give(turnId, id, text)\n      this.write(given)\n      this.write(given)",
+    seed: 20_002
+  },
+  "a program is over before its output is read": {
+    file: "src/backends/command/CommandBackend.ts",
+    from: "    yield* drained\n",
+    to: "",
+    seed: 20_001
   }
 }

@@ -11,6 +11,7 @@ const SEEDS = 40
 const FIRST = 201
 /** Worlds in which people have sessions of their own, on the board. */
 const BOARDS = [10_040, 10_257, 10_279]
+const OF_BYTES = 20_004
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
 
@@ -37,6 +38,13 @@ describe("seeded worlds", () => {
       assert.deepStrictEqual(told(seed, 3, violations), [])
     })
   }
+
+  it("as do those in which the real backends read what programs write", limit, () => {
+    for (let seed = OF_BYTES; seed < OF_BYTES + 10; seed++) {
+      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
+      assert.deepStrictEqual(told(seed, 3, violations), [])
+    }
+  })
 
   for (const { minutes, seed, was } of regressions) {
     it(`seed ${seed}: ${was}`, limit, () => {

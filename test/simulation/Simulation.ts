@@ -16,6 +16,7 @@ import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Processes } from "./world/Processes.ts"
 import type { Sessions } from "./world/Sessions.ts"
+import { backendOf, Programs } from "./world/Programs.ts"
 import { Workshop } from "./world/Workshop.ts"
 import { Lookout } from "./people/Lookout.ts"
 import { type Command, commands } from "./people/Commands.ts"
@@ -81,6 +82,7 @@ export class World implements Outside {
   readonly disk: Disk
   readonly files: Files
   readonly processes: Processes
+  readonly programs: Programs | undefined
   readonly mail: Mail
   readonly workshop: Workshop | undefined
   readonly sessions: Sessions | undefined
@@ -126,6 +128,8 @@ export class World implements Outside {
     this.files = new Files(this.universe, () => tears.is(this.swarm.tears))
     this.files.write(CONFIG, this.config())
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
+    const { bytes } = this.swarm
+    this.programs = bytes === undefined ? undefined : new Programs(this.processes, bytes)
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
     this.workshop = this.openWorkshop()
     this.lookout = new Lookout({ ...this, seed, up: () => this.standing }, this.checker.plates)
@@ -175,7 +179,7 @@ export class World implements Outside {
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
     const { aims, conversation, errands, mailing, talk } = this.swarm
     const one = (name: string) => ({
-      backend: { type: "claude" },
+      backend: backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
       ...this.settingsOf(name),
       ...settings

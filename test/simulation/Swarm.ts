@@ -3,6 +3,8 @@
  * things that people do: a world in which everything happens at once hides the bugs that
  * need one thing to happen often (Groce et al., Swarm Testing, 2012).
  */
+import type { Bytes } from "./world/Programs.ts"
+import { TONGUES } from "./world/Tongue.ts"
 import { Chance } from "./Chance.ts"
 import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
@@ -66,6 +68,8 @@ export interface Swarm {
   readonly aims: Aims | undefined
   /** How people's own sessions are; undefined in a world without. */
   readonly board: Habits | undefined
+  /** How the bytes of real backends fare; undefined in a world where backends are played. */
+  readonly bytes: Bytes | undefined
 }
 
 const FIRST_MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -212,6 +216,22 @@ const boardOf = (
   }
 }
 
+/** Worlds in which the real backends read what programs write. */
+const OF_BYTES = 20_000
+
+const bytesOf = (seed: number): Bytes | undefined => {
+  if (seed <= OF_BYTES) return undefined
+  const chance = new Chance(seed, "bytes")
+  const often = (most: number) => (chance.is(0.6) ? chance.skewed(0.01, most) : 0)
+  return {
+    of: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, chance.pick(TONGUES)])),
+    cuts: often(1),
+    noise: often(0.3),
+    holds: often(0.5),
+    forgets: often(0.3)
+  }
+}
+
 const budgetOf = (chance: Chance): object =>
   chance.pick([
     { tokens: chance.pick([50, 500, 5_000]) },
@@ -354,6 +374,7 @@ export const swarmOf = (seed: number): Swarm => {
     review,
     aims: ofGoals.aims,
     board: ofBoard.board,
+    bytes: bytesOf(seed),
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

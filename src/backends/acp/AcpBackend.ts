@@ -34,7 +34,8 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const grace = config.killGrace
   const program = yield* RunProcess.make({ ...mark, argv: [binary, ...args], cwd, env, keepInput: true, grace })
   // where no path can be checked, the agent reads and writes its files by itself
-  const workspace = yield* Workspace.open(spec.cwd).pipe(
+  const open = yield* Workspace.Opener
+  const workspace = yield* open(spec.cwd).pipe(
     Effect.catchTag("FileFailed", ({ message }) =>
       Effect.as(Effect.logWarning(`${spec.agent} reads and writes its files by itself: ${message}`), undefined)
     )

@@ -355,9 +355,14 @@ export class ClaudeStream {
     turn.answer = end.output.slice(0, MAX_ANSWER)
   }
 
-  /** Whether a result is that of our turn. Those of its own have an origin; while ours is held, they are its report. */
+  /**
+   * Whether a result is that of our turn. Those of its own have an origin; while ours is held, they are its report.
+   * One that names its inputs is of no other: what comes late of a turn that is over ends no turn.
+   */
   private concerns(record: ClaudeRecord, turn: Turn): boolean {
-    if (texts(record, "user_message_uuids").includes(turn.uuid) || turn.held) return true
+    const inputs = texts(record, "user_message_uuids")
+    if (inputs.includes(turn.uuid) || turn.held) return true
+    if (inputs.length > 0) return false
     const origin = text(inner(record, "origin"), "kind")
     return (origin === "" || origin === "human") && (turn.started || !this.lifecycle)
   }

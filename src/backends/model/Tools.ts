@@ -74,9 +74,10 @@ export const make = Effect.fnUntraced(function* (
       "put the project into a folder of its own, or give the agent a worktree"
     )
   const hidden = hiddenOf(options)
+  const open = yield* Workspace.Opener
   const workspace = yield* Effect.mapError(
     // a worktree lies in a folder that is hidden otherwise
-    Workspace.open(options.workspace, {
+    open(options.workspace, {
       hidden: hidden.filter((one) => !real(options.workspace).startsWith(`${one}/`))
     }),
     ({ message, remedy }) => refusal(`the workspace cannot be used: ${message}`, remedy)

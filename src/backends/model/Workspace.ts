@@ -11,7 +11,7 @@
  * programs that a person's git runs, and `agentd.jsonc`, which says what agents may do.
  * And some are nobody's to see: the folders and files in `hidden`.
  */
-import { Effect, Random, type Scope } from "effect"
+import { Context, Effect, Random, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import * as PathContainment from "../sandbox/PathContainment.ts"
@@ -246,7 +246,9 @@ const list = Effect.fnUntraced(function* (ground: Ground, name: string, options:
   return { entries: entries.slice(0, options.maxEntries), more: entries.length > options.maxEntries }
 })
 
-export const open = Effect.fnUntraced(function* (
+type Opening = (root: string, options?: WorkspaceOptions) => Effect.Effect<Workspace, FileFailed, Scope.Scope>
+
+export const open: Opening = Effect.fnUntraced(function* (
   root: string,
   options: WorkspaceOptions = {}
 ): Effect.fn.Return<Workspace, FileFailed, Scope.Scope> {
@@ -274,3 +276,6 @@ export const open = Effect.fnUntraced(function* (
   }
   return result
 })
+
+/** Opens one: on this machine, unless somebody says otherwise. */
+export const Opener = Context.Reference<Opening>("agentd/backends/model/Workspace", { defaultValue: () => open })

@@ -26,6 +26,7 @@ export class Budgets implements Check {
   private readonly spent = new Map<string, Spent>()
   /** Whose end is to be the next that is heard of it. */
   private readonly over = new Map<string, string>()
+  private readonly ended = new Set<string>()
 
   /** `budgetOf`: undefined where the file says nothing. */
   constructor(verdicts: Verdicts, budgetOf: (agent: string) => Budget | undefined) {
@@ -36,7 +37,11 @@ export class Budgets implements Check {
   rune({ actor, eventId, kind, payload, stream }: Rune): void {
     const agent = actor.slice(actor.indexOf("/") + 1)
     const key = `${stream} ${agent}`
-    if (kind === "agent.spawning") this.spent.delete(key)
+    if (kind === "agent.spawning") {
+      this.spent.delete(key)
+      this.ended.delete(key)
+    }
+    if (kind === "agent.terminated" || kind === "agent.failed") this.ended.add(key)
     if (kind === "agent.usage") this.uses(agent, key, payload, eventId)
     else if (actor.startsWith("agent/")) this.over.delete(key)
     if (kind !== "turn.started") return
@@ -52,7 +57,8 @@ export class Budgets implements Check {
     const wasOver = this.exhausted(agent, this.spent.get(key)) !== undefined
     this.used(key, payload)
     const isOver = wasOver ? undefined : this.exhausted(agent, this.spent.get(key))
-    if (isOver === undefined) return
+    // what its last run still spends ends nothing more
+    if (isOver === undefined || this.ended.has(key)) return
     this.verdicts.sometimes("a budget is spent")
     this.over.set(key, isOver)
   }

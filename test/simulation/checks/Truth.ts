@@ -2,6 +2,8 @@
  * Truth: what `why` tells rests on runes that are there, in their order, and names processes that
  * were there; an agent that is said to rest has none.
  */
+import type { RunEvent } from "../../../src/backends/Backend.ts"
+import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { WhyReply } from "../../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
 import type { AgentProcess } from "../world/Processes.ts"
@@ -10,6 +12,9 @@ import type { Chronicle } from "./Chronicle.ts"
 
 const PROMISE = "what agentd says is true"
 
+/** Longer answers are not kept whole. */
+const WHOLE = 10_000
+
 /** States in which no process of the agent is there. */
 const RESTING: ReadonlyArray<string> = ["CoolingDown", "Initializing", "SessionComplete", "Stopped"]
 
@@ -17,10 +22,27 @@ export class Truth implements Check {
   private readonly verdicts: Verdicts
   private readonly log: Chronicle
   private readonly pids = new Map<string, Set<string>>()
+  private readonly begun = new Set<string>()
+  /** What agents ended their turns with. */
+  private readonly outputs = new Map<string, string>()
 
   constructor(verdicts: Verdicts, log: Chronicle) {
     this.verdicts = verdicts
     this.log = log
+  }
+
+  rune({ eventId, kind, payload }: Rune): void {
+    const turnId = String(payload["turn_id"])
+    if (kind === "turn.started") this.begun.add(turnId)
+    if (kind === "turn.assistant_delta" && !this.begun.has(turnId))
+      this.verdicts.broken("what is said is of a turn that has begun", `turn ${turnId}, rune ${eventId}`)
+    const output = this.outputs.get(turnId) ?? ""
+    if (kind === "turn.completed" && output.length < WHOLE && !String(payload["final_output"]).includes(output))
+      this.verdicts.broken("an answer is what its agent said", `turn ${turnId}, rune ${eventId}: ${output}`)
+  }
+
+  said(_: AgentProcess, event: RunEvent): void {
+    if (event._tag === "TurnCompleted") this.outputs.set(event.turnId, event.output)
   }
 
   spawned({ agent, pid }: AgentProcess): void {

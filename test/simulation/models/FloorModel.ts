@@ -281,11 +281,12 @@ class Step {
       const isKnown = [...inbox, ...(turn?.carries ?? [])].some(({ id }) => id === one.id) || one.id in this.fates
       if (!isKnown) this.change(agent, { inbox: [...inbox, one] })
     }
-    const withdraw = (agent: string, id: string): boolean => {
+    const withdraw = (agent: string, ...ids: ReadonlyArray<string>): boolean => {
       const { inbox } = this.agents[agent]!
-      if (!inbox.some((one) => one.id === id)) return false
-      this.change(agent, { inbox: inbox.filter((one) => one.id !== id) })
-      this.fates[id] = { _tag: "Dropped" }
+      const left = ids.filter((id) => this.fates[id]?._tag !== "Dropped")
+      if (left.some((id) => !inbox.some((one) => one.id === id))) return false
+      this.change(agent, { inbox: inbox.filter((one) => !left.includes(one.id)) })
+      for (const id of left) this.fates[id] = { _tag: "Dropped" }
       return true
     }
     const put = (
@@ -300,7 +301,7 @@ class Step {
     return {
       post: put,
       steer: (to, message) => Effect.asVoid(put(to, message)),
-      withdraw: ({ agent }, id) => Effect.sync(() => withdraw(agent, id)),
+      withdraw: ({ agent }, ids) => Effect.sync(() => withdraw(agent, ...ids)),
       fate: ({ agent }, id) => Effect.sync(() => this.fateOf(agent, id)),
       interrupt: ({ agent }, id) =>
         Effect.sync(() => {

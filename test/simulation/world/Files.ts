@@ -38,6 +38,7 @@ export class Files {
   private readonly universe: Universe
 
   private readonly tears: () => boolean
+  private temporary = 0
 
   /** `tears`: whether the archive that is written next comes to the disk without its end. */
   constructor(universe: Universe, tears: () => boolean) {
@@ -195,6 +196,14 @@ export class Files {
             this.set(to, bytes)
           })
         ),
+      makeTempDirectoryScoped: ({ prefix = "" } = {}) => {
+        const path = `/tmp/${prefix}${++this.temporary}`
+        const made = this.change(() => this.set(path, undefined))
+        return Effect.as(
+          Effect.acquireRelease(made, () => this.change(() => this.remove(path))),
+          path
+        )
+      },
       remove: (path) => this.change(() => this.remove(path)),
       chmod: () => Effect.void,
       watch: (path) =>

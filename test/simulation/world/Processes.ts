@@ -23,6 +23,8 @@ export interface Witness {
   readonly given: (process: AgentProcess, turnId: string, text: string) => void
   readonly said: (process: AgentProcess, event: RunEvent) => void
   readonly gone: (process: AgentProcess) => void
+  /** It reads what nobody has given it. */
+  readonly garbled?: (runId: string, text: string) => void
 }
 
 /** From SIGTERM to SIGKILL, as the default of `killGrace`. */
@@ -30,6 +32,9 @@ const KILL_GRACE = 5_000
 
 /** As the default of `silence`. */
 const SILENCE = 900_000
+
+/** Which process of which agent. */
+export type Of = Pick<RunSpec, "agent" | "cwd" | "runId">
 
 export class AgentProcess {
   readonly world: Processes
@@ -59,7 +64,7 @@ export class AgentProcess {
   private readonly errands: Errands
   private readonly odd: Chance
 
-  constructor(world: Processes, { agent, cwd, runId }: RunSpec, pid: number, chance: Chance) {
+  constructor(world: Processes, { agent, cwd, runId }: Of, pid: number, chance: Chance) {
     const { swarm } = world
     this.cwd = cwd
     this.world = world
@@ -131,7 +136,7 @@ export class AgentProcess {
     ])
   }
 
-  start(spec: RunSpec): void {
+  start(spec: Pick<RunSpec, "prompt" | "resume" | "runId" | "turnId">): void {
     const { chance } = this
     const { swarm, unruly } = this.world
     if (unruly && chance.is(swarm.diesEarly)) {
@@ -293,6 +298,19 @@ export class AgentProcess {
     })
   }
 
+  /** It ends by itself before it is up. */
+  fails(): void {
+    this.later(1, 200, () => this.exit({ _tag: "Error", detail: "exit 1" }))
+  }
+
+  /** It ends by itself, once it has nothing to do. */
+  leave(): void {
+    this.later(1, 500, () => {
+      if (this.turnId === undefined) this.exit({ _tag: "Success" })
+      else this.leave()
+    })
+  }
+
   /** SIGKILL: the process is gone in a moment, or when the kernel lets go of it. */
   kill(): void {
     if (!this.alive) return
@@ -359,8 +377,22 @@ export class Processes {
     }
   }
 
+  /** The dice of an agent's next process. */
+  dice(agent: string): Chance {
+    const number = (this.started.get(agent) ?? 0) + 1
+    this.started.set(agent, number)
+    return new Chance(this.seed, `run ${number} of ${agent}`)
+  }
+
+  born(of: Of, chance: Chance): AgentProcess {
+    const process = new AgentProcess(this, of, ++this.pids, chance)
+    this.living.add(process)
+    this.witness.spawned(process)
+    return process
+  }
+
   /** What the daemon does to a process. */
-  private act(name: "answer" | "signal" | "turn", act: () => void): Effect.Effect<void> {
+  act(name: "answer" | "signal" | "turn", act: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!this.touch(`${name}: before`)) return Effect.never
       act()
@@ -403,9 +435,7 @@ export class Processes {
     runsTools: this.swarm.runsTools,
     start: Effect.fnUntraced({ self: this }, function* (this: Processes, spec: RunSpec) {
       const { swarm, universe } = this
-      const number = (this.started.get(spec.agent) ?? 0) + 1
-      this.started.set(spec.agent, number)
-      const chance = new Chance(this.seed, `run ${number} of ${spec.agent}`)
+      const chance = this.dice(spec.agent)
       yield* Effect.sleep(chance.skewed(1, 200))
       if (this.unruly && chance.is(swarm.failsStart)) {
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
@@ -413,12 +443,7 @@ export class Processes {
       if (!this.touch("spawn: before")) return yield* Effect.never
       const queue = yield* Queue.unbounded<RunEvent, Cause.Done>()
       const process = yield* Effect.acquireRelease(
-        Effect.sync(() => {
-          const process = new AgentProcess(this, spec, ++this.pids, chance)
-          this.living.add(process)
-          this.witness.spawned(process)
-          return process
-        }),
+        Effect.sync(() => this.born(spec, chance)),
         (process) => this.terminate(process)
       )
       // a pipe: what was said first comes first, a little later
