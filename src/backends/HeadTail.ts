@@ -29,7 +29,10 @@ export const make = (head: number, tail: number): HeadTail => {
     },
     text: () => {
       trim()
-      return dropped === 0 ? first + last : `${first}\n[… ${dropped} characters left out …]\n${last}`
+      if (dropped === 0) return first + last
+      const code = first.charCodeAt(first.length - 1)
+      const half = code >= 0xd800 && code <= 0xdbff ? 1 : 0
+      return `${first.slice(0, first.length - half)}\n[… ${dropped + half} characters left out …]\n${last}`
     }
   }
 }

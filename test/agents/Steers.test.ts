@@ -158,4 +158,20 @@ describe("a message that is taken back from a turn", () => {
       assert.notInclude(run.sent[1]!.text, "an aside")
     })
   )
+
+  it.live("comes back with the others or not at all: what waits behind one that is carried is still heard", () =>
+    Effect.gen(function* () {
+      const { run, world } = yield* working()
+      const ids = ["channel:room:1", "channel:room:1/1", "channel:room:1/2"]
+      for (const messageId of ids)
+        yield* world.tree.post({ messageId, from: "ada", text: `word ${messageId}`, alone: true })
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
+      yield* sent(run, 1)
+      assert.isFalse(yield* world.tree.withdraw(ids), "the first is carried")
+      assert.isTrue(yield* world.tree.withdraw(ids.slice(2)))
+      assert.isTrue(yield* world.tree.withdraw(ids.slice(1)), "what is back already is no hindrance")
+      assert.deepStrictEqual(world.tree.inbox().data.waiting, [])
+      assert.lengthOf(yield* world.kind("inbox.withdrawn", 2), 2)
+    })
+  )
 })

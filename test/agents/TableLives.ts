@@ -89,10 +89,11 @@ export class One {
     )
   }
 
+  /** The calls in a state, oldest first, once there are so many of them. */
   calls(count: number, state: string) {
     return World.until(
-      Effect.sync(() => this.world.tree.calls()),
-      (calls) => calls.filter((one) => one.state === state).length === count
+      Effect.sync(() => this.world.tree.calls().filter((one) => one.state === state)),
+      ({ length }) => length === count
     )
   }
 

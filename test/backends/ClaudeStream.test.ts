@@ -31,6 +31,11 @@ const called = (id: string, more: object = {}) => ({
   ...more
 })
 
+const resultOf = (id: string) => ({
+  type: "user",
+  message: { content: [{ type: "tool_result", tool_use_id: id, content: "done" }] }
+})
+
 /** A stream whose turns are t1, t2 …: the next one is given when the last has ended. */
 const heard = (records: ReadonlyArray<ClaudeRecord>, stream = new ClaudeStream(7)) => {
   const events: Array<RunEvent> = []
@@ -297,6 +302,31 @@ describe("ClaudeStream", () => {
     const each = { "Which?": "Red", "Sizes?": "S, L" }
     assert.deepStrictEqual(answered(["Red", "S, L"]), says({ answers: each }))
     assert.deepStrictEqual(answered(["as you like"]), says({ response: "as you like" }))
+  })
+
+  it("a call that asks again is another call, each question has its answer, and one result closes both", () => {
+    const stream = new ClaudeStream(7)
+    const asks = (request_id: string) => ({
+      type: "control_request",
+      request_id,
+      request: { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
+    })
+    const { events } = heard([init, called("c"), asks("r1"), asks("r2")], stream)
+    const told = events.flatMap((event) => ("callId" in event ? [`${event._tag} ${event.callId}`] : []))
+    assert.deepStrictEqual(told, ["ToolCall c", "ApprovalRequested c", "ToolCall c#2", "ApprovalRequested c#2"])
+    const responseTo = (callId: string) => stream.answer(callId, { behavior: "allow" })?.["response"]
+    assert.deepInclude(responseTo("c#2"), { request_id: "r2" })
+    assert.deepInclude(responseTo("c"), { request_id: "r1" })
+    const results = of(stream.take(resultOf("c"), NOW).events, "ToolResult").map(({ callId }) => callId)
+    assert.deepStrictEqual(results, ["c", "c#2"])
+  })
+
+  it("a call that is told again after its result is no other one", () => {
+    const { events } = heard([init, called("c"), resultOf("c"), called("c"), resultOf("c")])
+    assert.deepStrictEqual(
+      events.flatMap((event) => ("callId" in event ? [event._tag] : [])),
+      ["ToolCall", "ToolResult"]
+    )
   })
 
   it("a question that the CLI withdraws is not answered", () => {

@@ -22,7 +22,8 @@ export interface Reply {
   readonly text?: ReadonlyArray<string>
   /** With the arguments as they are written. */
   readonly calls?: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string }>
-  readonly stop?: "end" | "length" | "refusal" | "filter"
+  /** `pause`: to be asked again, where the dialect has a word for it. */
+  readonly stop?: "end" | "length" | "refusal" | "filter" | "pause"
   /** The connection breaks after the text. */
   readonly cut?: boolean
   /** Input tokens; few where it says nothing. */
@@ -81,8 +82,22 @@ const blockLine = (role: string, block: Block): string => {
 const USAGE = { input: 10, output: 5 }
 
 const reasons: { readonly [dialect in Dialect]: { readonly [stop: string]: string } } = {
-  anthropic: { end: "end_turn", length: "max_tokens", refusal: "refusal", filter: "refusal", calls: "tool_use" },
-  openai: { end: "stop", length: "length", refusal: "stop", filter: "content_filter", calls: "tool_calls" }
+  anthropic: {
+    end: "end_turn",
+    length: "max_tokens",
+    refusal: "refusal",
+    filter: "refusal",
+    pause: "pause_turn",
+    calls: "tool_use"
+  },
+  openai: {
+    end: "stop",
+    length: "length",
+    refusal: "stop",
+    filter: "content_filter",
+    pause: "stop",
+    calls: "tool_calls"
+  }
 }
 
 /** The events of an answer, up to where its text ends, and from there. */

@@ -7,13 +7,15 @@
  */
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
-import type { AgentProcess, Witness } from "./world/Processes.ts"
+import type { Seen, Witness } from "./world/Processes.ts"
 import type { VerifyEvent, WhyReply } from "../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"
 import { type Budget, Budgets } from "./checks/Budgets.ts"
+import { Contract } from "./checks/Contract.ts"
 import { Channels } from "./checks/Channels.ts"
+import { ModelTalks } from "./checks/ModelTalks.ts"
 import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Chronicle } from "./checks/Chronicle.ts"
@@ -35,7 +37,12 @@ interface Message {
   messageId?: string
   acked: boolean
   /** Why it need not be done any more. */
-  over?: { readonly how: "done" | "dropped"; readonly why: string; readonly eventId: number }
+  over?: {
+    readonly how: "done" | "dropped"
+    readonly why: string
+    readonly eventId: number
+    readonly turnId?: string
+  }
 }
 
 interface Counted {
@@ -73,7 +80,9 @@ export class Checker implements Witness {
   readonly goals: Goals
   readonly plates: Plates
   readonly snapshots: Snapshots
+  readonly models: ModelTalks
   readonly readers: Readers
+  readonly contract: Contract
   private readonly truth: Truth
   private readonly verdicts: Verdicts
   private readonly checks: Array<Check>
@@ -82,7 +91,7 @@ export class Checker implements Witness {
   private readonly givenTurns = new Set<string>()
   private readonly completedByAgent = new Set<string>()
   private readonly refusedByAgent = new Set<string>()
-  private readonly living = new Map<string, Set<AgentProcess>>()
+  private readonly living = new Map<string, Set<Seen>>()
   private readonly counted = new Map<string, Counted>()
   /** Agents whose stop was answered and whose start nobody has asked for since. */
   readonly stopped = new Set<string>()
@@ -127,10 +136,12 @@ export class Checker implements Witness {
     this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
     this.plates = new Plates(this.verdicts, this.tables.cells.plate, () => this.upAt)
     this.snapshots = new Snapshots(this.verdicts)
+    this.models = new ModelTalks(this.verdicts)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)
-    const { channels, goals, plates, snapshots, tables, truth, verdicts } = this
+    this.contract = new Contract(this.verdicts, (runId) => this.isAlive(runId))
+    const { channels, contract, goals, plates, snapshots, tables, truth, verdicts } = this
     const areMeant = () => keepsTime && universe.now < stormy
     const others = [
       new Alerts(verdicts),
@@ -138,7 +149,7 @@ export class Checker implements Witness {
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts)
     ]
-    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, plates]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, plates, contract, this.models]
   }
 
   broken(promise: string, detail: string): void {
@@ -256,7 +267,8 @@ export class Checker implements Witness {
         if (event["keep"] === true) return
         const by = String(event["by"])
         if (by === "ada") return this.over(payload["turn_id"], "dropped", "interrupted by a person", rune.eventId)
-        if (by === "worker" && this.droppedRuns.has(this.runOfTurn.get(payload["turn_id"]) ?? "")) {
+        // the first turn of a run has the run's name
+        if (by === "worker" && this.droppedRuns.has(this.runOfTurn.get(payload["turn_id"]) ?? payload["turn_id"])) {
           return this.over(payload["turn_id"], "dropped", "its run was interrupted by a person", rune.eventId)
         }
         if (by === "the agent")
@@ -305,7 +317,7 @@ export class Checker implements Witness {
   private over(turnId: string, how: "done" | "dropped", why: string, eventId: number): void {
     for (const messageId of this.turns.get(turnId) ?? []) {
       const message = this.byId.get(messageId)
-      if (message !== undefined) message.over ??= { how, why, eventId }
+      if (message !== undefined) message.over ??= { how, why, eventId, turnId }
     }
   }
 
@@ -361,7 +373,7 @@ export class Checker implements Witness {
 
   // The agents.
 
-  readonly spawned = (process: AgentProcess): void => {
+  readonly spawned = (process: Seen): void => {
     for (const check of this.checks) check.spawned?.(process)
     const { agent, runId } = process
     const living = this.living.get(agent) ?? new Set()
@@ -375,7 +387,7 @@ export class Checker implements Witness {
     this.universe.note(`spawned ${agent} ${runId}`)
   }
 
-  readonly given = (process: AgentProcess, turnId: string, text: string): void => {
+  readonly given = (process: Seen, turnId: string, text: string): void => {
     for (const check of this.checks) check.given?.(process, turnId, text)
     const { agent, runId } = process
     this.runOfTurn.set(turnId, runId)
@@ -384,7 +396,8 @@ export class Checker implements Witness {
     this.universe.note(`given ${agent} ${turnId} ${tokensOf(text).join()}`)
     for (const token of tokensOf(text)) {
       const message = this.messages.get(token)
-      if (message?.over === undefined) continue
+      // what is dropped may be on its way
+      if (message?.over === undefined || (message.over.how === "dropped" && message.over.turnId === turnId)) continue
       this.broken(
         message.over.how === "done" ? "what is done is not done again" : "what was dropped does not come back",
         `${token} (${message.over.why}, rune ${message.over.eventId}) in turn ${turnId}`
@@ -392,7 +405,7 @@ export class Checker implements Witness {
     }
   }
 
-  readonly said = (process: AgentProcess, event: RunEvent): void => {
+  readonly said = (process: Seen, event: RunEvent): void => {
     for (const check of this.checks) check.said?.(process, event)
     if (event._tag === "TurnCompleted") this.completedByAgent.add(event.turnId)
     if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
@@ -401,7 +414,7 @@ export class Checker implements Witness {
   readonly garbled = (runId: string, text: string): void =>
     this.broken("a program reads what its run was given", `${runId}: ${text}`)
 
-  readonly gone = (process: AgentProcess): void => {
+  readonly gone = (process: Seen): void => {
     for (const check of this.checks) check.gone?.(process)
     this.living.get(process.agent)?.delete(process)
     this.universe.note(`gone ${process.agent} ${process.runId}`)

@@ -70,6 +70,7 @@ const aloneOf = (seed: number): Swarm => ({
   board: undefined,
   aims: undefined,
   bytes: undefined,
+  models: undefined,
   errands: undefined,
   review: {}
 })

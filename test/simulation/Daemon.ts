@@ -31,10 +31,12 @@ import { Control } from "../../src/rpc/Protocol.ts"
 import { Notify } from "../../src/systemd/Notify.ts"
 import type { Disk } from "./world/Disk.ts"
 import type { Files } from "./world/Files.ts"
+import { groundsOf } from "./world/Grounds.ts"
+import type { Models } from "./world/Models.ts"
 import type { Mail } from "./world/Mail.ts"
 import type { Processes } from "./world/Processes.ts"
+import { type Programs, STORE } from "./world/Programs.ts"
 import type { Request, Sessions } from "./world/Sessions.ts"
-import type { Programs } from "./world/Programs.ts"
 import type { Workshop } from "./world/Workshop.ts"
 import type { Life } from "./Universe.ts"
 
@@ -52,6 +54,8 @@ export interface World {
   readonly processes: Processes
   /** Undefined in a world where backends are played. */
   readonly programs: Programs | undefined
+  /** Undefined in a world without models. */
+  readonly models: Models | undefined
   readonly mail: Mail
   /** Undefined in a world without goals. */
   readonly workshop: Workshop | undefined
@@ -149,17 +153,26 @@ const quiet: Notify["Service"] = {
   watch: () => Effect.never
 }
 
-/** The real ones over programs that are played, or played ones. */
-const backendsOf = ({ processes, programs }: World, life: Life): Platform["backends"] =>
-  Layer.provideMerge(
+/** The real ones over programs and APIs that are played, or played ones. */
+const backendsOf = ({ models, processes, programs }: World, life: Life): Platform["backends"] => {
+  const others =
     programs === undefined
       ? Layer.succeed(Backends, { make: () => Effect.succeed(processes.backend(life)) })
       : Layer.effect(
           Backends,
           Effect.map(Backends, ({ make }) => ({ make: (config) => Effect.map(make(config), programs.noting) }))
-        ).pipe(Layer.provide(Backends.layer({ store: "simulated", environment: {} }))),
-    Reaper.layerNone
-  )
+        ).pipe(Layer.provide(Backends.layer({ store: STORE, environment: {} })))
+  const all =
+    models === undefined
+      ? others
+      : Layer.effect(
+          Backends,
+          Effect.map(Backends, ({ make }) => ({
+            make: (config) => (config.type === "model" ? models.backend(life, config) : make(config))
+          }))
+        ).pipe(Layer.provide(others))
+  return Layer.provideMerge(all, Reaper.layerNone)
+}
 
 const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platform => {
   const { disk, files, processes } = world
@@ -171,7 +184,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
       Layer.succeed(Stdio.Stdio, absent("Stdio")),
       Layer.succeed(Terminal.Terminal, absent("Terminal")),
       Layer.succeed(Notify, quiet),
-      Layer.succeed(ProcessTree, processes.tree),
+      Layer.succeed(ProcessTree, processes.machine?.tree(life) ?? processes.tree),
       Layer.succeed(EventLoop, life.loop),
       Path.layer
     ),
@@ -213,7 +226,10 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
       ArchiveFile,
       world.files.archives(() => world.disk.trouble)
     ),
-    Effect.provideService(Workspace.Opener, noWorkspace),
+    Effect.provideService(
+      Workspace.Opener,
+      world.processes.machine === undefined ? noWorkspace : groundsOf(world.files)
+    ),
     (daemon) =>
       world.programs === undefined ? daemon : Effect.provideService(daemon, Spawn, world.programs.spawn(life)),
     (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)

@@ -256,7 +256,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/agents/AgentActor.ts",
     from: "if (exhausted === undefined) return decided",
     to: "if (exhausted === undefined || exhausted !== undefined) return decided",
-    seed: 225
+    seed: 256
   },
   "an archive's runes are erased before it is looked at": {
     file: "src/event-log/StoreEventLog.ts",
@@ -298,7 +298,7 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/agents/RunEvents.ts",
     from: "() => Effect.sync(() => live.end())",
     to: "() => Effect.void",
-    seed: 20_060
+    seed: 20_130
   },
   "what is left of a chunk is lost": {
     file: "src/backends/process/LineSplitter.ts",

@@ -14,6 +14,7 @@ import type { Cells } from "./checks/Tables.ts"
 import { Disk, watched } from "./world/Disk.ts"
 import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
+import { Models } from "./world/Models.ts"
 import { Processes } from "./world/Processes.ts"
 import type { Sessions } from "./world/Sessions.ts"
 import { backendOf, Programs } from "./world/Programs.ts"
@@ -83,6 +84,7 @@ export class World implements Outside {
   readonly files: Files
   readonly processes: Processes
   readonly programs: Programs | undefined
+  readonly models: Models | undefined
   readonly mail: Mail
   readonly workshop: Workshop | undefined
   readonly sessions: Sessions | undefined
@@ -130,6 +132,7 @@ export class World implements Outside {
     this.processes = new Processes(this.universe, seed, this.swarm, this.checker)
     const { bytes } = this.swarm
     this.programs = bytes === undefined ? undefined : new Programs(this.processes, bytes)
+    this.models = this.openModels()
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
     this.workshop = this.openWorkshop()
     this.lookout = new Lookout({ ...this, seed, up: () => this.standing }, this.checker.plates)
@@ -139,6 +142,14 @@ export class World implements Outside {
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
+  }
+
+  /** Agents that are models, in a world that has some. */
+  private openModels(): Models | undefined {
+    const { checker, files, processes, swarm } = this
+    if (swarm.models === undefined) return undefined
+    files.trouble = () => this.disk.trouble
+    return new Models(processes, files, swarm.models, checker.models)
   }
 
   /** Where goals are worked off, in a world that has some. */
@@ -179,7 +190,7 @@ export class World implements Outside {
   private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
     const { aims, conversation, errands, mailing, talk } = this.swarm
     const one = (name: string) => ({
-      backend: backendOf(this.swarm.bytes?.of[name]),
+      backend: this.swarm.models?.of[name] ?? backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
       ...this.settingsOf(name),
       ...settings
@@ -347,6 +358,7 @@ export class World implements Outside {
     this.disk.crash()
     this.files.forget(life)
     this.processes.orphan()
+    this.models?.orphan()
     const dice = new Chance(this.options.seed, `after life ${life.number}`)
     const longest = this.stormy && this.options.script === undefined ? 60_000 : 1_000
     this.universe.later(dice.skewed(10, longest), () => this.begin())
@@ -546,6 +558,7 @@ export class World implements Outside {
     this.disk.state = "well"
     this.disk.slowest = 5
     this.processes.unruly = false
+    if (this.models !== undefined) this.models.api.unruly = false
     this.mail.isUnruly = false
     if (this.workshop !== undefined) this.workshop.isUnruly = false
     this.lookout.calms()

@@ -3,8 +3,8 @@
  * things that people do: a world in which everything happens at once hides the bugs that
  * need one thing to happen often (Groce et al., Swarm Testing, 2012).
  */
-import type { Bytes } from "./world/Programs.ts"
-import { TONGUES } from "./world/Tongue.ts"
+import type { Bytes, Wild } from "./world/Programs.ts"
+import { type TongueName, TONGUES } from "./world/Tongue.ts"
 import { Chance } from "./Chance.ts"
 import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
@@ -15,6 +15,8 @@ import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
 import type { Habits } from "./world/Sessions.ts"
+import { API_MOODS } from "./world/ModelApi.ts"
+import type { Modelling } from "./world/Models.ts"
 import { ANSWERS, type Talk } from "./world/Speech.ts"
 import { type Aims, DEEDS, PLANS, REVIEWS } from "./world/Work.ts"
 
@@ -70,6 +72,8 @@ export interface Swarm {
   readonly board: Habits | undefined
   /** How the bytes of real backends fare; undefined in a world where backends are played. */
   readonly bytes: Bytes | undefined
+  /** Agents that are models behind an API, and how that fares; undefined in a world without any. */
+  readonly models: Modelling | undefined
 }
 
 const FIRST_MOODS = ["answers", "slow", "tools", "asks", "hangs", "crashes", "fails", "refuses"] as const
@@ -143,7 +147,7 @@ const goalsOf = (
   seed: number
 ): Pick<Swarm, "aims"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
   const chance = new Chance(seed, "goals")
-  if (!chance.is(0.33)) return { aims: undefined, asked: {}, share: 1 }
+  if (!chance.is(0.33) || seed > OF_MODELS) return { aims: undefined, asked: {}, share: 1 }
   const asked = some(chance, GOAL_COMMANDS, ["goalNew", "goalNewPlan", "goalApprove", "goalRetry", "goalMerge"], 0.5)
   const rate = (most: number) => (chance.is(0.4) ? chance.skewed(0.005, most) : 0)
   const cast = chance.pick([
@@ -219,16 +223,59 @@ const boardOf = (
 /** Worlds in which the real backends read what programs write. */
 const OF_BYTES = 20_000
 
+/** Worlds in which bytes are worse still, and processes start others. */
+const OF_WILD = 22_000
+
+const wildOf = (seed: number): Wild | undefined => {
+  if (seed <= OF_WILD) return undefined
+  const chance = new Chance(seed, "wild")
+  const often = (most: number) => (chance.is(0.6) ? chance.skewed(0.01, most) : 0)
+  return { noise: often(0.3), litters: often(0.8), tears: often(1) }
+}
+
 const bytesOf = (seed: number): Bytes | undefined => {
-  if (seed <= OF_BYTES) return undefined
+  if (seed <= OF_BYTES || seed > OF_MODELS) return undefined
   const chance = new Chance(seed, "bytes")
+  const tongues: ReadonlyArray<TongueName> = seed <= OF_WILD ? TONGUES : [...TONGUES, "acp"]
   const often = (most: number) => (chance.is(0.6) ? chance.skewed(0.01, most) : 0)
   return {
-    of: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, chance.pick(TONGUES)])),
+    of: Object.fromEntries(["a", "b", "c", "d"].map((name) => [name, chance.pick(tongues)])),
     cuts: often(1),
     noise: often(0.3),
     holds: often(0.5),
-    forgets: often(0.3)
+    forgets: often(0.3),
+    wild: wildOf(seed)
+  }
+}
+
+/** Worlds in which agents are models: the real backend asks APIs that are played. */
+const OF_MODELS = 30_000
+
+/** After these nothing helps but a person. */
+const FATAL = { unauthorized: 0.1, unpaid: 0.1, redirects: 0.1, tooLong: 0.3 }
+
+const modelsOf = (seed: number): Modelling | undefined => {
+  if (seed <= OF_MODELS) return undefined
+  const chance = new Chance(seed, "models")
+  const moods = some(chance, API_MOODS, ["answers", "calls"], 0.4)
+  const rare = Object.entries(FATAL).map(([mood, share]) => [mood, moods[mood as keyof typeof FATAL] * share])
+  const agents = ["a", "b", "c", "d"].filter((name) => name === "a" || chance.is(0.6))
+  const backend = (name: string) => ({
+    type: "model",
+    provider: chance.pick(["anthropic", "openai"]),
+    model: "m",
+    keyEnv: `KEY_${name}`,
+    retries: chance.pick([0, 1, 4]),
+    silence: chance.pick(["2s", "20s", "2 minutes"]),
+    ...(chance.is(0.3) ? { maxRounds: chance.pick([1, 3]) } : {}),
+    ...(chance.is(0.15) ? { resume: false } : {}),
+    ...(chance.is(0.3) ? { price: { input: 3, output: 15 } } : {})
+  })
+  return {
+    of: Object.fromEntries(agents.map((name) => [name, backend(name)])),
+    moods: { ...moods, ...Object.fromEntries(rare) },
+    cuts: chance.is(0.7) ? chance.skewed(0.05, 1) : 0,
+    slowest: chance.skewed(50, 60_000)
   }
 }
 
@@ -375,6 +422,7 @@ export const swarmOf = (seed: number): Swarm => {
     aims: ofGoals.aims,
     board: ofBoard.board,
     bytes: bytesOf(seed),
+    models: modelsOf(seed),
     conversation: {
       ...(chance.is(0.2) ? { budget: { tokens: chance.pick([100, 2_000]) } } : {}),
       ...(chance.is(0.3) ? { maxTurnErrors: chance.pick([2, 50]) } : {}),

@@ -12,7 +12,21 @@ import { answered, isReadOnly, outputOf, questionsOf, reasonOf, statusOf } from 
 interface Question {
   readonly requestId: string
   readonly input: ClaudeRecord
+  /** The CLI's name for the call. */
+  readonly toolUse: string
 }
+
+/** A call without a result. */
+interface Open {
+  /** Ours. More than one where the CLI asks again for the same call. */
+  readonly ids: Array<string>
+  /** It is known to run. */
+  runs: boolean
+  asked: boolean
+}
+
+/** How many names of calls are known again when the CLI repeats them. */
+const MAX_NAMES = 10_000
 
 export const answerTo = (requestId: string, response: ClaudeRecord): ClaudeRecord => ({
   type: "control_response",
@@ -25,36 +39,59 @@ export const refusalOf = (requestId: string, error: string): ClaudeRecord => ({
 })
 
 export class ClaudeCalls {
-  /** Without a result; whether it is known to run. */
-  private readonly open = new Map<string, boolean>()
+  /** By the CLI's name. */
+  private readonly open = new Map<string, Open>()
+  /** By our id. */
   private readonly questions = new Map<string, Question>()
   private readonly refused = new Set<string>()
+  /** How often each of the CLI's names was used, the newest last. */
+  private readonly used = new Map<string, number>()
 
   /** Nothing is due of the CLI: a call runs, or a person was asked. */
   get busy(): boolean {
     return this.open.size > 0 || this.questions.size > 0
   }
 
-  called(callId: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
-    if (callId === "" || this.open.has(callId)) return []
-    this.open.set(callId, false)
-    return [{ _tag: "ToolCall", callId, tool, arguments: input, readOnly: isReadOnly(tool) }]
+  /** A name is used once: what comes again of a call that is over is no other call. */
+  called(toolUse: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
+    if (toolUse === "" || this.used.has(toolUse)) return []
+    const open: Open = { ids: [], runs: false, asked: false }
+    this.open.set(toolUse, open)
+    return [this.named(open, toolUse, tool, input)]
+  }
+
+  private named({ ids }: Open, toolUse: string, tool: string, input: unknown): RunEvent {
+    const count = (this.used.get(toolUse) ?? 0) + 1
+    this.used.delete(toolUse)
+    this.used.set(toolUse, count)
+    if (this.used.size > MAX_NAMES) this.used.delete(this.used.keys().next().value!)
+    const callId = count === 1 ? toolUse : `${toolUse}#${count}`
+    ids.push(callId)
+    return { _tag: "ToolCall", callId, tool, arguments: input, readOnly: isReadOnly(tool) }
   }
 
   /** It is known to run. */
-  runs(callId: string): ReadonlyArray<RunEvent> {
-    if (this.open.get(callId) !== false) return []
-    this.open.set(callId, true)
-    return [{ _tag: "ToolStarted", callId }]
+  runs(toolUse: string): ReadonlyArray<RunEvent> {
+    const open = this.open.get(toolUse)
+    if (open === undefined || open.runs) return []
+    open.runs = true
+    return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
   }
 
-  /** A `can_use_tool`. */
+  /** A `can_use_tool`. Each call asks once: a further question is that of a further call. */
   asked(requestId: string, request: ClaudeRecord): ReadonlyArray<RunEvent> {
-    const callId = text(request, "tool_use_id") || requestId
+    const toolUse = text(request, "tool_use_id") || requestId
     const tool = text(request, "tool_name")
     const input = inner(request, "input")
-    const call = this.called(callId, tool, request["input"])
-    this.questions.set(callId, { requestId, input })
+    const known = this.open.get(toolUse)
+    const open: Open = known ?? { ids: [], runs: false, asked: false }
+    this.open.set(toolUse, open)
+    const isNew = known === undefined || known.asked
+    const call = isNew ? [this.named(open, toolUse, tool, request["input"])] : []
+    if (isNew) open.runs = false
+    open.asked = true
+    const callId = open.ids.at(-1)!
+    this.questions.set(callId, { requestId, input, toolUse })
     const questions = questionsOf(tool, input)
     const asks = questions.length === 0 ? {} : { questions }
     return [...call, { _tag: "ApprovalRequested", callId, reason: reasonOf(request), ...asks }]
@@ -70,13 +107,13 @@ export class ClaudeCalls {
         behavior: "allow",
         updatedInput: answered(question.input, decision.answers)
       })
-    this.refuse(callId)
+    this.refuse(question.toolUse)
     return answerTo(question.requestId, { ...decision })
   }
 
   /** By a hook, a rule, or an answer: its result says no more than that it failed. */
-  refuse(callId: string): void {
-    if (this.open.has(callId)) this.refused.add(callId)
+  refuse(toolUse: string): void {
+    if (this.open.has(toolUse)) this.refused.add(toolUse)
   }
 
   /** The CLI does not wait for an answer any more. */
@@ -90,19 +127,26 @@ export class ClaudeCalls {
   results(record: ClaudeRecord, interrupted: boolean): ReadonlyArray<RunEvent> {
     const metas = list(record, "tool_result_meta")
     return list(inner(record, "message"), "content").flatMap((block): ReadonlyArray<RunEvent> => {
-      const callId = text(block, "tool_use_id")
-      if (block["type"] !== "tool_result" || !this.open.delete(callId)) return []
-      this.questions.delete(callId)
-      const meta = metas.find((one) => one["id"] === callId)
-      const status = statusOf(block, meta, { refused: this.refused.delete(callId), interrupted })
-      return [{ _tag: "ToolResult", callId, status, output: outputOf(block) }]
+      const toolUse = text(block, "tool_use_id")
+      const open = this.open.get(toolUse)
+      if (block["type"] !== "tool_result" || open === undefined) return []
+      this.open.delete(toolUse)
+      const meta = metas.find((one) => one["id"] === toolUse)
+      const status = statusOf(block, meta, { refused: this.refused.delete(toolUse), interrupted })
+      const output = outputOf(block)
+      for (const callId of open.ids) this.questions.delete(callId)
+      return open.ids.map((callId) => ({ _tag: "ToolResult", callId, status, output }))
     })
   }
 
   /** Nobody waits for this call's result any more. */
   forget(callId: string): void {
-    this.open.delete(callId)
     this.questions.delete(callId)
+    for (const [toolUse, { ids }] of this.open) {
+      const at = ids.indexOf(callId)
+      if (at >= 0) ids.splice(at, 1)
+      if (ids.length === 0) this.open.delete(toolUse)
+    }
   }
 
   clear(): void {

@@ -6,7 +6,6 @@
  * next run can go on with; one turn at a time; each error has its class and the class its end;
  * `Exited` once, last, when nothing of the run is left; the key is in no event and no error.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { type Cause, Duration, Effect, Exit, Fiber, FileSystem, Layer, Queue, Scope, Stream } from "effect"
 import { HttpClient } from "effect/http"
 import * as path from "node:path"
@@ -16,6 +15,7 @@ import * as AnthropicProvider from "./AnthropicProvider.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
 import type { Host } from "../command/CommandBackend.ts"
 import type { TurnEnd } from "./ModelEnd.ts"
+import { ModelHttp } from "./ModelHttp.ts"
 import * as ModelSession from "./ModelSession.ts"
 import { ModelTurn, type TurnOptions } from "./ModelTurn.ts"
 import * as OpenAiProvider from "./OpenAiProvider.ts"
@@ -78,7 +78,7 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
   Effect.gen(function* () {
     const { make, url } = providers[config.provider]
     const key = yield* keyOf(config, host, spec.cwd)
-    const client = Layer.build(NodeHttpClient.layerNodeHttp)
+    const client = Layer.build(yield* ModelHttp)
     const account = { ...key, baseUrl: config.baseUrl ?? url, model: config.model }
     const provider = make({
       client: yield* Effect.provideContext(HttpClient.HttpClient, yield* client),

@@ -30,7 +30,11 @@ export interface TurnOptions {
   readonly emit: (event: RunEvent) => Effect.Effect<void>
 }
 
+const SILENT = "(You answered this with nothing.)"
 const INTERRUPTED = "(The turn was interrupted here.)"
+
+/** A name in the form that all providers take back: a model writes any. */
+const named = (name: string) => name.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, 64) || "unnamed"
 
 /** Ids that are unique in the conversation, whatever the provider thinks of; in the form that all of them take. */
 const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray<Part> =>
@@ -40,7 +44,7 @@ const distinct = (parts: ReadonlyArray<Part>, taken: Set<string>): ReadonlyArray
     let id = plain
     for (let n = 2; taken.has(id) || id === "call"; n++) id = `${plain.slice(0, 32)}_${n}`
     taken.add(id)
-    return { ...part, id }
+    return { ...part, id, name: named(part.name) }
   })
 
 /** Whether a call may lack its end. */
@@ -95,6 +99,13 @@ export class ModelTurn {
     const { owed } = this
     this.owed = []
     return owed
+  }
+
+  /** Both or none: what is taken is told. */
+  private get tellOwed(): Effect.Effect<void> {
+    return Effect.uninterruptible(
+      Effect.suspend(() => Effect.forEach(this.takeOwed(), this.options.emit, { discard: true }))
+    )
   }
 
   /** From its start, which it tells, to its end, which the caller tells. */
@@ -157,6 +168,8 @@ export class ModelTurn {
       )
       if (cut) yield* emit({ _tag: "Notice", text: "the answer was cut off at maxOutputTokens" })
       if (asked.length > 0) yield* Effect.andThen(this.calls.run, this.results)
+      // the next request has a cost of its own
+      else if (end === undefined) yield* this.tellOwed
       return end
     })
   }
@@ -169,7 +182,7 @@ export class ModelTurn {
         this.coming = false
         if (planned.length === 0) return
         this.open = true
-        yield* Effect.forEach(this.takeOwed(), this.options.emit, { discard: true })
+        yield* this.tellOwed
         yield* this.calls.begin(planned)
       })
     )
@@ -204,7 +217,11 @@ export class ModelTurn {
   private tidy(end: TurnEnd): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {
-      if (end._tag !== "Failed") return end
+      if (end._tag !== "Failed") {
+        // an input at the end of the history is one that comes again
+        if (unanswered(session.history())) yield* session.append({ role: "user", text: SILENT, note: true })
+        return end
+      }
       const overflow = end.errorType === "overflow"
       // what is closed takes no more
       if (this.open) yield* overflow ? this.calls.settle : this.results

@@ -123,6 +123,9 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   )
 }
 
+/** What a tool or a model cut in the middle of a character would be refused, now and with every later request. */
+const wellFormed = (_: string, value: unknown): unknown => (typeof value === "string" ? value.toWellFormed() : value)
+
 /** Asks, and reads what comes with the assembly. */
 export const stream = (
   endpoint: Endpoint,
@@ -131,7 +134,7 @@ export const stream = (
 ): Stream.Stream<ProviderEvent, ProviderError> => {
   const request = HttpClientRequest.post(endpoint.url).pipe(
     HttpClientRequest.setHeaders({ ...endpoint.headers, accept: "text/event-stream", "user-agent": "agentd" }),
-    HttpClientRequest.bodyText(JSON.stringify(body), "application/json")
+    HttpClientRequest.bodyText(JSON.stringify(body, wellFormed), "application/json")
   )
   return endpoint.client.execute(request).pipe(
     // whose request it is concerns nobody else

@@ -114,8 +114,19 @@ export const membersOf = (
   return { members: table.filter(({ pid }) => members.has(pid)), groups }
 }
 
-/** One signal to one process, or with a negative pid to a group. */
-const send = (pid: number, signal: NodeJS.Signals) => {
+/** The machine that the processes are on; a simulation has another one. */
+export interface Machine {
+  /** The pid of this process. */
+  readonly self: number
+  readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
+  /** `NAME=value` entries that a process was started with; none where they are not to be read. */
+  readonly environment: (pid: number) => Effect.Effect<ReadonlyArray<string>>
+  readonly isAlive: (id: ProcessId) => boolean
+  /** One signal to one process, or with a negative pid to a group; one that is gone is left alone. */
+  readonly signal: (pid: number, signal: NodeJS.Signals) => void
+}
+
+const send: Machine["signal"] = (pid, signal) => {
   try {
     process.kill(pid, signal)
   } catch {
@@ -123,17 +134,31 @@ const send = (pid: number, signal: NodeJS.Signals) => {
   }
 }
 
+/** This one, by /proc. */
+const here: Machine = {
+  self: process.pid,
+  snapshot: ProcessTable.snapshot,
+  environment: ProcessTable.environment,
+  isAlive: ProcessTable.isAlive,
+  signal: send
+}
+
 type Alive = (id: ProcessId) => boolean
+
+interface Reach {
+  readonly alive: Alive
+  readonly send: Machine["signal"]
+}
 
 /**
  * One signal to each, by pid and never by group: many programs take a second SIGTERM
  * as "at once", and one may leave its group between the search and the signal.
  */
-const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, alive: Alive) =>
+const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, { alive, send }: Reach) =>
   Effect.sync(() => processes.filter(alive).forEach(({ pid }) => send(pid, signal)))
 
 /** SIGKILL, to whole groups too: what forks at that moment cannot slip through. */
-const killAll = ({ members, groups }: Found, alive: Alive) =>
+const killAll = ({ members, groups }: Found, { alive, send }: Reach) =>
   Effect.sync(() => {
     for (const member of members.filter(alive)) {
       if (groups.has(member.group)) send(-member.group, "SIGKILL")
@@ -180,10 +205,14 @@ export class ProcessTree extends Context.Service<
     readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
   }
 >()("agentd/backends/ProcessTree") {
-  static readonly layer = Layer.sync(ProcessTree, () => (ProcessTable.isAvailable() ? viaProc : viaGroup))
+  static readonly layer = Layer.sync(ProcessTree, () => (ProcessTable.isAvailable() ? over(here) : viaGroup))
+
+  /** Of a machine whose processes can all be seen. */
+  static readonly over = (machine: Machine): ProcessTree["Service"] => over(machine)
 }
 
-const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, alive: Alive) => {
+const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) => {
+  const { alive } = reach
   /**
    * SIGTERM once to each, until a search finds none (true) or time is up. Of those that
    * appear later only orphans are asked: what a member starts now may be how it ends in order.
@@ -195,9 +224,9 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, alive: Alive) =
       if (members.length === 0) return true
       const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
       const fresh = members.filter(({ pid, start, parent }) => !asked.has(`${pid}.${start}`) && !present.has(parent))
-      yield* signalEach(fresh, "SIGTERM", alive)
+      yield* signalEach(fresh, "SIGTERM", reach)
       // a stopped process takes its SIGTERM only when it goes on
-      yield* signalEach(fresh, "SIGCONT", alive)
+      yield* signalEach(fresh, "SIGCONT", reach)
       for (const { pid, start } of fresh) asked.add(`${pid}.${start}`)
       yield* untilGone(members, Math.min(deadline, (yield* now) + SEARCH_AGAIN), alive)
     }
@@ -208,7 +237,7 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, alive: Alive) =
     for (let round = 0; round < KILL_ROUNDS; round++) {
       const found = yield* find(quarry)
       if (found.members.length === 0) return
-      yield* killAll(found, alive)
+      yield* killAll(found, reach)
       yield* untilGone(found.members, (yield* now) + KILL_WAIT, alive)
     }
     const { members } = yield* find(quarry)
@@ -226,7 +255,7 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, alive: Alive) =
 
   return {
     find: (quarry: Quarry) => Effect.map(find(quarry), ({ members }) => members),
-    kill: (quarry: Quarry) => Effect.flatMap(find(quarry), (found) => killAll(found, alive)),
+    kill: (quarry: Quarry) => Effect.flatMap(find(quarry), (found) => killAll(found, reach)),
     terminate: Effect.fnUntraced(function* (whom: Quarry, grace: Duration.Input) {
       const deadline = (yield* now) + Duration.toMillis(grace)
       const quarry = { seen: new Map<number, number>(), ...whom }
@@ -240,42 +269,43 @@ const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, 
 /** At once: each is a few short waits on the thread pool. */
 const READERS = 8
 
-const viaProc = ((): ProcessTree["Service"] => {
+/** Where a table of all processes can be read. */
+const over = ({ environment, isAlive, self, signal, snapshot }: Machine): ProcessTree["Service"] => {
   const find = Effect.fnUntraced(function* (quarry: Quarry) {
-    const table = yield* ProcessTable.snapshot
+    const table = yield* snapshot
     const marks = entries(quarry)
     const marked = yield* Effect.filter(
       // what is older than the run's first process is not of the run
       table.filter(({ start }) => quarry.root === undefined || start >= quarry.root.start),
-      ({ pid }) => Effect.map(ProcessTable.environment(pid), (env) => marks.every((mark) => env.includes(mark))),
+      ({ pid }) => Effect.map(environment(pid), (env) => marks.every((mark) => env.includes(mark))),
       { concurrency: READERS }
     )
     const { root, seen } = quarry
     const known = table.filter(({ pid, start }) => seen?.get(pid) === start)
     const seeds = [...marked, ...known].map(({ pid }) => pid)
-    const found = membersOf(table, seeds, process.pid, root)
+    const found = membersOf(table, seeds, self, root)
     seen?.clear()
     for (const { pid, start } of found.members) seen?.set(pid, start)
     return found
   })
 
   const orphans = Effect.fnUntraced(function* (store: string, alive: ReadonlySet<string>) {
-    const table = yield* ProcessTable.snapshot
+    const table = yield* snapshot
     const seeds = new Map<string, Array<number>>()
     const look = Effect.fnUntraced(function* ({ pid }: Process) {
-      const env = yield* ProcessTable.environment(pid)
+      const env = yield* environment(pid)
       const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
       if (runId === undefined || alive.has(runId) || !env.includes(`AGENTD_STORE=${store}`)) return
       seeds.set(runId, [...(seeds.get(runId) ?? []), pid])
     })
     yield* Effect.forEach(table, look, { concurrency: READERS, discard: true })
     return [...seeds]
-      .map(([runId, pids]) => ({ runId, processes: membersOf(table, pids, process.pid).members }))
+      .map(([runId, pids]) => ({ runId, processes: membersOf(table, pids, self).members }))
       .filter(({ processes }) => processes.length > 0)
   })
 
-  return { note: undefined, ...endings(find, ProcessTable.isAlive), orphans }
-})()
+  return { note: undefined, ...endings(find, { alive: isAlive, send: signal }), orphans }
+}
 
 /** Elsewhere: the group that the root leads is all that can be asked about. It stands as one member, its pid negative. */
 const viaGroup = ((): ProcessTree["Service"] => {
@@ -297,7 +327,7 @@ const viaGroup = ((): ProcessTree["Service"] => {
       message: "this system has no /proc: only a run's process group can be found and ended",
       remedy: "run agentd on Linux, or see to it that what your agents start stays in its process group"
     }),
-    ...endings(find, lives),
+    ...endings(find, { alive: lives, send }),
     orphans: () => Effect.succeed([])
   }
 })()

@@ -8,7 +8,7 @@
 import type { RunEvent } from "../../../src/backends/Backend.ts"
 import type { ChannelView } from "../../../src/domain/ChannelMessages.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
-import type { AgentProcess } from "../world/Processes.ts"
+import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 import { isNews, type Post, Room, type Seat, unread, wordsOf } from "./Room.ts"
 
@@ -289,7 +289,7 @@ export class Channels implements Check {
 
   // The agents.
 
-  given({ agent, runId }: AgentProcess, turnId: string, text: string): void {
+  given({ agent, runId }: Seen, turnId: string, text: string): void {
     this.isChanged = true
     const name = FLOOR.exec(text)?.[1] ?? ASIDE.exec(text)?.[1]
     const room = this.rooms.get(keyOf(this.streamOfRun.get(runId) ?? "", name ?? ""))
@@ -328,7 +328,7 @@ export class Channels implements Check {
       )
   }
 
-  said({ agent, turnId }: AgentProcess, event: RunEvent): void {
+  said({ agent, turnId }: Seen, event: RunEvent): void {
     this.lastSaid.set(agent, this.verdicts.now)
     if (turnId !== undefined && SIGNS.includes(event._tag)) this.lastSign.set(agent, this.verdicts.now)
     if (event._tag === "TurnCompleted") this.outputs.set(event.turnId, event.output)

@@ -5,15 +5,15 @@
 import type { RunEvent } from "../../../src/backends/Backend.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { Letter } from "../world/Mail.ts"
-import type { AgentProcess } from "../world/Processes.ts"
+import type { Seen } from "../world/Processes.ts"
 
 export interface Check {
   /** In the order of the log, each once, before the daemon hears that it is durable. */
   rune?(rune: Rune): void
-  spawned?(process: AgentProcess): void
-  given?(process: AgentProcess, turnId: string, text: string): void
-  said?(process: AgentProcess, event: RunEvent): void
-  gone?(process: AgentProcess): void
+  spawned?(process: Seen): void
+  given?(process: Seen, turnId: string, text: string): void
+  said?(process: Seen, event: RunEvent): void
+  gone?(process: Seen): void
   mailed?(letter: Letter): void
   /** Whether all is done that has to be done in the end. */
   isDone?(): boolean

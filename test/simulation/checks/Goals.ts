@@ -11,7 +11,7 @@ import { Autonomy } from "../../../src/goals/GoalMachine.ts"
 import { type Stand, table } from "../../../src/goals/GoalState.ts"
 import { taken } from "../../support/Cells.ts"
 import type { Git, GitWitness } from "../world/Git.ts"
-import type { AgentProcess } from "../world/Processes.ts"
+import type { Seen } from "../world/Processes.ts"
 import type { Beginning, WorkWitness } from "../world/Work.ts"
 import { ROOT, type Workshop } from "../world/Workshop.ts"
 import type { Check, Verdicts } from "./Check.ts"
@@ -70,7 +70,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
   private readonly done = new Map<string, number>()
   /** By goal, task and agent. */
   private readonly commits = new Map<string, Array<string>>()
-  private readonly folders = new Map<string, Set<AgentProcess>>()
+  private readonly folders = new Map<string, Set<Seen>>()
 
   constructor(verdicts: Verdicts, head: () => number, cells: Set<string>) {
     this.verdicts = verdicts
@@ -292,7 +292,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
 
   // The agents.
 
-  spawned(process: AgentProcess): void {
+  spawned(process: Seen): void {
     const { cwd } = process
     if (this.git === undefined || cwd === ROOT) return
     const here = this.folders.get(cwd) ?? new Set()
@@ -303,11 +303,11 @@ export class Goals implements Check, GitWitness, WorkWitness {
     this.verdicts.sometimes("an agent works in a worktree")
   }
 
-  gone(process: AgentProcess): void {
+  gone(process: Seen): void {
     this.folders.get(process.cwd)?.delete(process)
   }
 
-  given({ agent }: AgentProcess, turnId: string, text: string): void {
+  given({ agent }: Seen, turnId: string, text: string): void {
     const word = /\[(goal-\d+)\]/.exec(text)?.[1]
     if (word !== undefined) this.asked.add(agent)
     const task = /^Task ([^:\n]+): /m.exec(text)?.[1]

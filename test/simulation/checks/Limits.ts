@@ -3,7 +3,7 @@
  * an hour than the file allows.
  */
 import type { Rune } from "../../../src/event-log/Rune.ts"
-import type { AgentProcess } from "../world/Processes.ts"
+import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
 const HOUR = 3_600_000
@@ -50,7 +50,7 @@ export class Limits implements Check {
       )
   }
 
-  spawned({ agent }: AgentProcess): void {
+  spawned({ agent }: Seen): void {
     const { maxRunsPerHour } = this.around.settingsOf(agent) ?? {}
     if (maxRunsPerHour === undefined || !this.around.areMeant()) return
     const { now } = this.verdicts

@@ -6,6 +6,7 @@ import type { RunEvent } from "../../../src/backends/Backend.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import type { WhyReply } from "../../../src/rpc/Protocol.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
+import type { Seen } from "../world/Processes.ts"
 import type { AgentProcess } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 import type { Chronicle } from "./Chronicle.ts"
@@ -45,7 +46,7 @@ export class Truth implements Check {
     if (event._tag === "TurnCompleted") this.outputs.set(event.turnId, event.output)
   }
 
-  spawned({ agent, pid }: AgentProcess): void {
+  spawned({ agent, pid }: Seen): void {
     this.pids.set(agent, (this.pids.get(agent) ?? new Set()).add(String(pid)))
   }
 

@@ -5,7 +5,7 @@
 import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
 import { type ArchiveFile, ArchiveIo } from "../../../src/event-log/ArchiveFile.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
-import type { Life, Universe } from "../Universe.ts"
+import { EPOCH, type Life, type Universe } from "../Universe.ts"
 
 interface Entry {
   readonly bytes: Uint8Array | undefined
@@ -18,6 +18,15 @@ const missing = (method: string, path: string) =>
     module: "FileSystem",
     method,
     description: "No such file or directory",
+    pathOrDescriptor: path
+  })
+
+const noRoom = (path: string) =>
+  PlatformError.systemError({
+    _tag: "Unknown",
+    module: "FileSystem",
+    method: "write",
+    description: "no space left on device",
     pathOrDescriptor: path
   })
 
@@ -38,6 +47,8 @@ export class Files {
   private readonly universe: Universe
 
   private readonly tears: () => boolean
+  /** Why nothing can be added to a file, if so. */
+  trouble: () => string | undefined = () => undefined
   private temporary = 0
 
   /** `tears`: whether the archive that is written next comes to the disk without its end. */
@@ -166,6 +177,22 @@ export class Files {
     return file as FileSystem.File
   }
 
+  /** A file that is added to: half of what is written may be there when the daemon dies, or its disk is full. */
+  private appending(path: string): FileSystem.File {
+    const add = (bytes: Uint8Array) =>
+      this.change(() => this.set(path, Buffer.concat([this.entries.get(path)?.bytes ?? new Uint8Array(), bytes])))
+    const writeAll = (bytes: Uint8Array) =>
+      Effect.gen({ self: this }, function* () {
+        const half = Math.floor(bytes.length / 2)
+        const isTold = this.trouble() !== undefined
+        yield* add(bytes.subarray(0, half))
+        if (isTold) return yield* noRoom(path)
+        yield* Effect.sleep(0.05)
+        yield* add(bytes.subarray(half))
+      })
+    return { writeAll } as unknown as FileSystem.File
+  }
+
   /** As one life of the daemon sees it. */
   readonly of = (life: Life): FileSystem.FileSystem =>
     FileSystem.makeNoop({
@@ -179,7 +206,6 @@ export class Files {
           if (told !== undefined) return Effect.succeed(told())
           return Effect.map(this.bytesOf("readFileString", path), (bytes) => new TextDecoder().decode(bytes))
         }),
-      open: (path) => Effect.as(this.bytesOf("open", path), this.opened(path)),
       readDirectory: (path) =>
         Effect.map(this.get("readDirectory", path), () =>
           [...this.entries.keys()]
@@ -205,6 +231,10 @@ export class Files {
         )
       },
       remove: (path) => this.change(() => this.remove(path)),
+      open: (path, options) =>
+        options?.flag === "a"
+          ? Effect.sync(() => this.appending(path))
+          : Effect.as(this.bytesOf("open", path), this.opened(path)),
       chmod: () => Effect.void,
       watch: (path) =>
         Stream.unwrap(
@@ -221,7 +251,7 @@ const infoOf = ({ bytes, mtime }: Entry): FileSystem.File.Info =>
   ({
     type: bytes === undefined ? "Directory" : "File",
     size: ByteSize.bytes(bytes?.length ?? 0),
-    mtime: Option.some(new Date(mtime)),
+    mtime: Option.some(new Date(EPOCH + mtime)),
     atime: Option.none(),
     birthtime: Option.none(),
     dev: 1,

@@ -10,21 +10,28 @@ import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } fro
 import type { Outcome } from "../../../src/backends/Outcome.ts"
 import type { ProcessTree } from "../../../src/backends/process/ProcessTree.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
+import type { Contract } from "../checks/Contract.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
 import { type Asks, Errands } from "./Errands.ts"
+import type { Machine } from "./Machine.ts"
 import { Speech, type Voice } from "./Speech.ts"
 import type { Work } from "./Work.ts"
 
+/** An agent at work, as it is seen from outside. */
+export type Seen = Pick<AgentProcess, "agent" | "alive" | "cwd" | "pid" | "runId" | "turnId">
+
 /** What is seen of agents from outside, for whoever checks. */
 export interface Witness {
-  readonly spawned: (process: AgentProcess) => void
-  readonly given: (process: AgentProcess, turnId: string, text: string) => void
-  readonly said: (process: AgentProcess, event: RunEvent) => void
-  readonly gone: (process: AgentProcess) => void
+  readonly spawned: (process: Seen) => void
+  readonly given: (process: Seen, turnId: string, text: string) => void
+  readonly said: (process: Seen, event: RunEvent) => void
+  readonly gone: (process: Seen) => void
   /** It reads what nobody has given it. */
   readonly garbled?: (runId: string, text: string) => void
+  /** What real backends are asked and tell, and what their programs write and hear. */
+  readonly contract?: Contract
 }
 
 /** From SIGTERM to SIGKILL, as the default of `killGrace`. */
@@ -41,6 +48,8 @@ export class AgentProcess {
   readonly agent: string
   readonly runId: string
   readonly pid: number
+  /** The tick of its fork. */
+  readonly born: number
   readonly cwd: string
   /** Its own: what other processes do changes nothing about it. */
   readonly chance: Chance
@@ -53,7 +62,7 @@ export class AgentProcess {
   listener: ((event: RunEvent) => void) | undefined = undefined
   private readonly deaf: boolean
   private readonly stuck: boolean
-  private readonly liar: boolean
+  readonly isLiar: boolean
   private asked = new Map<string, (allowed: boolean) => void>()
   private calls = 0
   private termed = false
@@ -72,12 +81,13 @@ export class AgentProcess {
     this.agent = agent
     this.runId = runId
     this.pid = pid
+    this.born = world.machine?.tick ?? 1
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
     this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
     this.odd = new Chance(world.seed, `end of ${pid}`)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
-    this.liar = world.unruly && chance.is(swarm.lies)
+    this.isLiar = world.unruly && chance.is(swarm.lies)
   }
 
   private later(low: number, high: number, run: () => void): void {
@@ -90,7 +100,7 @@ export class AgentProcess {
     if (!this.alive && event._tag !== "Exited") return
     this.world.witness.said(this, event)
     this.listener?.(event)
-    if (this.liar && event._tag !== "Exited" && this.chance.is(0.3)) this.lie(event)
+    if (this.isLiar && event._tag !== "Exited" && this.chance.is(0.3)) this.lie(event)
   }
 
   private lie(event: RunEvent): void {
@@ -136,16 +146,21 @@ export class AgentProcess {
     ])
   }
 
-  start(spec: Pick<RunSpec, "prompt" | "resume" | "runId" | "turnId">): void {
+  start({ prompt, resume, runId, turnId }: Pick<RunSpec, "prompt" | "resume" | "runId" | "turnId">): void {
+    this.wake(() => {
+      this.say({ _tag: "Started", pid: this.pid, sessionId: resume?.sessionId ?? `session-${runId}` })
+      this.begin(turnId, prompt)
+    })
+  }
+
+  /** Until it is up, if it comes to that. */
+  wake(up: () => void): void {
     const { chance } = this
     const { swarm, unruly } = this.world
     if (unruly && chance.is(swarm.diesEarly)) {
       return this.later(1, 2_000, () => this.exit(this.ending("exit 1")))
     }
-    this.later(5, unruly ? 3_000 : 50, () => {
-      this.say({ _tag: "Started", pid: this.pid, sessionId: spec.resume?.sessionId ?? `session-${spec.runId}` })
-      this.begin(spec.turnId, spec.prompt)
-    })
+    this.later(5, unruly ? 3_000 : 50, up)
   }
 
   begin(turnId: string, text: string): void {
@@ -271,6 +286,7 @@ export class AgentProcess {
   }
 
   answer(callId: string, allowed: boolean): void {
+    this.world.witness.contract?.heard(this, callId, allowed)
     const work = this.asked.get(callId)
     this.asked.delete(callId)
     if (this.alive) work?.(allowed)
@@ -336,6 +352,8 @@ export class Processes {
   readonly living = new Set<AgentProcess>()
   /** While faults happen; afterwards all of them do as they are told. */
   unruly = true
+  /** Where they are, in a world whose processes start others. */
+  machine: Machine | undefined = undefined
   /** Whether what a daemon leaves behind is ended without the next one. */
   hasReaper = true
   touch: Touch = untouched
@@ -352,6 +370,7 @@ export class Processes {
   buried(process: AgentProcess): void {
     this.living.delete(process)
     this.witness.gone(process)
+    this.machine?.freed(process.pid)
   }
 
   ofAgent(agent: string): ReadonlyArray<AgentProcess> {
@@ -360,6 +379,7 @@ export class Processes {
 
   /** The daemon is gone: nobody listens, and the reaper ends what it left. */
   orphan(): void {
+    this.machine?.orphan(this.hasReaper, KILL_GRACE)
     for (const process of this.living) {
       process.listener = undefined
       process.isOrphan = true
@@ -371,6 +391,7 @@ export class Processes {
 
   /** The machine is off. */
   powerCut(): void {
+    this.machine?.powerCut()
     for (const process of this.living) {
       process.listener = undefined
       process.exit({ _tag: "Error", detail: "power" })

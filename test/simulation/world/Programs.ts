@@ -3,12 +3,15 @@
  * exit. Bytes come late and cut anywhere, an exit before or after the last of them, and a pipe may
  * stay open when its process is gone.
  */
-import { Deferred, Effect } from "effect"
-import { type Backend, BackendError, type TurnInput } from "../../../src/backends/Backend.ts"
+import { Deferred, Effect, Stream } from "effect"
+import { type Backend, BackendError, type Decision, type TurnInput } from "../../../src/backends/Backend.ts"
 import type { ChildProcess, ExitStatus, Pipe, Program, Spawn } from "../../../src/backends/process/ChildProcess.ts"
 import type { Outcome } from "../../../src/backends/Outcome.ts"
-import type { Chance } from "../Chance.ts"
+import { Chance } from "../Chance.ts"
+import { storeId } from "../../../src/app/Platform.ts"
 import type { Life } from "../Universe.ts"
+import { AcpTongue } from "./AcpTongue.ts"
+import { Machine } from "./Machine.ts"
 import { type AgentProcess, type Processes } from "./Processes.ts"
 import { ClaudeTongue, CommandTongue, type Mouth, type Tongue, type TongueName } from "./Tongue.ts"
 
@@ -24,7 +27,21 @@ export interface Bytes {
   readonly forgets: number
   /** The probability that somebody unknown holds the pipes of a process that is gone. */
   readonly holds: number
+  /** What else there is, in later worlds. */
+  readonly wild: Wild | undefined
 }
+
+export interface Wild {
+  /** The probability that noise comes that is no UTF-8, ends lines in other ways, or is long. */
+  readonly noise: number
+  /** The probability that a call starts a process that stays, and that a pid is used again. */
+  readonly litters: number
+  /** The probability that what a process has not written yet when it is killed is lost. */
+  readonly tears: number
+}
+
+/** Marks the runs of the daemon's store. */
+export const STORE = storeId("/state")
 
 /** The daemon's end of a pipe. */
 class Outlet implements Pipe {
@@ -69,6 +86,20 @@ const NOISES = [
   "�é…\n"
 ]
 
+const bytesOf = (text: string) => new TextEncoder().encode(text)
+
+/** What a program writes besides, in later worlds. */
+const WILD_NOISES: ReadonlyArray<Uint8Array> = [
+  ...["\r\n", "null\n", "\u{1F600}é…\r\n", '{"jsonrpc":"2.0","method":"news","params":{}}\n', "{}{}\n"].map(bytesOf),
+  // no UTF-8: a character that is cut off, bytes that are none
+  new Uint8Array([0xe2, 0x82, 0x0a]),
+  new Uint8Array([0xff, 0xfe, 0x00, 0x0a])
+]
+/** Bytes of a line that is longer than most. */
+const LONG = 1_048_576
+/** The most that is read at once. */
+const MOST = 65_536
+
 export class Programs {
   private readonly world: Processes
   private readonly bytes: Bytes
@@ -78,19 +109,35 @@ export class Programs {
   constructor(world: Processes, bytes: Bytes) {
     this.world = world
     this.bytes = bytes
+    if (bytes.wild === undefined) return
+    const machine = new Machine(world, STORE, bytes.wild.litters)
+    world.machine = machine
+    if (world.witness.contract !== undefined) world.witness.contract.left = (isOf) => machine.left(isOf)
   }
 
-  /** Notes what a backend is given, so that who reads it knows the turn. */
+  /** Notes what a backend is given and tells, so that who reads it knows the turn. */
   readonly noting = (backend: Backend): Backend => ({
     ...backend,
     start: Effect.fnUntraced({ self: this }, function* (this: Programs, spec) {
+      const { runId } = spec
+      const { contract } = this.world.witness
       const inputs: Array<TurnInput> = [{ turnId: spec.turnId, text: spec.prompt }]
-      this.inputs.set(spec.runId, inputs)
+      this.inputs.set(runId, inputs)
+      contract?.started(backend.name, spec)
       const run = yield* backend.start(spec)
       return {
         ...run,
+        events: Stream.mapArray(run.events, (events) => {
+          for (const event of events) contract?.told(runId, event)
+          return events
+        }),
+        answer: (callId: string, decision: Decision) => {
+          contract?.decided(runId, callId, decision)
+          return run.answer(callId, decision)
+        },
         send: (input: TurnInput) => {
           inputs.push(input)
+          contract?.sent(runId, input.turnId)
           return Effect.onError(run.send(input), () => Effect.sync(() => inputs.splice(inputs.indexOf(input), 1)))
         }
       }
@@ -104,26 +151,51 @@ export class Programs {
     return inputs.splice(Math.max(0, index), 1)[0]?.turnId ?? runId
   }
 
-  /** One end of a pipe: text becomes bytes, which come in order, late, in pieces. */
-  private pipe(outlet: Outlet, chance: Chance, life: Life) {
+  private noise(wild: Chance, write: (bytes: Uint8Array) => void): void {
+    if (!this.world.unruly || this.bytes.wild === undefined || !wild.is(this.bytes.wild.noise)) return
+    write(wild.is(0.02) ? bytesOf(`${"x".repeat(LONG)}\n`) : wild.pick(WILD_NOISES))
+  }
+
+  /** A pipe ends when all that hold it have let it go. */
+  private holders(end: () => void): () => () => void {
+    let count = 0
+    return () => {
+      count += 1
+      return () => {
+        if (--count === 0) end()
+      }
+    }
+  }
+
+  /** One end of a pipe: bytes, which come in order, late, in pieces. */
+  private pipe(outlet: Outlet, chance: Chance, life: Life, wrote: (bytes: Uint8Array) => void = () => {}) {
     const { bytes, world } = this
     const waiting: Array<Uint8Array | undefined> = []
     const give = (chunk: Uint8Array | undefined, ms: number) => {
       waiting.push(chunk)
       const come = () => {
-        if (world.touch("event: before")) outlet.give(waiting.shift())
+        if (!world.touch("event: before")) return
+        const next = waiting.shift()
+        if (next !== undefined) wrote(next)
+        outlet.give(next)
       }
       world.universe.later(ms, come, life)
     }
-    const write = (text: string) => {
-      let rest = new TextEncoder().encode(text)
+    const write = (whole: Uint8Array) => {
+      let rest = whole
       while (rest.length > 0) {
-        const length = world.unruly && chance.is(bytes.cuts) ? 1 + chance.below(rest.length) : rest.length
+        const isCut = world.unruly && chance.is(bytes.cuts)
+        const length = Math.min(MOST, isCut ? 1 + chance.below(rest.length) : rest.length)
         give(rest.subarray(0, length), chance.skewed(0.02, 5))
         rest = rest.subarray(length)
       }
     }
-    return { write, end: () => give(undefined, chance.skewed(0.02, 5)) }
+    /** So many bytes at most of what is not there yet come. */
+    const tear = (most: number) => {
+      const last = waiting.pop()
+      if (last !== undefined) waiting.push(last.subarray(0, most))
+    }
+    return { write, tear, end: () => give(undefined, chance.skewed(0.02, 5)) }
   }
 
   readonly spawn =
@@ -145,34 +217,46 @@ export class Programs {
   private child(process: AgentProcess, program: Program, chance: Chance, life: Life): ChildProcess {
     const { bytes, world } = this
     const [stdout, stderr] = [new Outlet(), new Outlet()]
-    const [out, err] = [this.pipe(stdout, chance, life), this.pipe(stderr, chance, life)]
+    const wrote = (whole: Uint8Array) => world.witness.contract?.wrote(process, whole)
+    const [out, err] = [this.pipe(stdout, chance, life, wrote), this.pipe(stderr, chance, life)]
+    const wild = new Chance(world.seed, `wild ${process.pid}`)
     const exited = Deferred.makeUnsafe<ExitStatus>()
     const mouth: Mouth = {
-      out: (text) => out.write(world.unruly && chance.is(bytes.noise) ? chance.pick(NOISES) + text : text),
-      err: err.write,
+      out: (text) => {
+        this.noise(wild, out.write)
+        out.write(bytesOf(world.unruly && chance.is(bytes.noise) ? chance.pick(NOISES) + text : text))
+      },
+      err: (text) => err.write(bytesOf(text)),
       turnOf: (text) => this.turnOf(process.runId, text)
     }
     const forgets = () => world.unruly && chance.is(bytes.forgets)
-    const tongue = tongueOf(process, program, mouth, chance)
+    const tongue = tongueOf(process, program, mouth, { chance, forgets, manners: bytes.wild && wild })
+    const held = this.holders(() => {
+      out.end()
+      err.end()
+    })
     process.listener = (event) => {
       tongue.says(event)
+      if (event._tag === "ToolStarted") world.machine?.called(process, held)
       if (event._tag !== "Exited") return
+      const isTorn = statusOf(event.outcome).signal === "SIGKILL" && world.unruly && wild.is(bytes.wild?.tears ?? 0)
+      if (isTorn) out.tear(wild.below(100))
       const tell = () => Deferred.doneUnsafe(exited, Effect.succeed(statusOf(event.outcome)))
       world.universe.later(chance.skewed(0.02, 20), tell, life)
       if (world.unruly && chance.is(bytes.holds)) return
-      out.end()
-      err.end()
+      letGo()
     }
+    const letGo = held()
     const isLost = program.argv.includes("--resume") && forgets()
     if (isLost) {
-      err.write("No conversation found with session ID\n")
+      mouth.err("No conversation found with session ID\n")
       process.fails()
     }
     const input = this.input(process, isLost ? { ...tongue, hears: () => {}, closed: () => {} } : tongue, chance)
     if (program.input !== undefined) input.write(program.input)
     if (program.keepInput !== true) input.close()
     return {
-      id: { pid: process.pid, start: 1 },
+      id: { pid: process.pid, start: process.born },
       stdout,
       stderr,
       exited: Deferred.await(exited),
@@ -206,12 +290,26 @@ export class Programs {
   }
 }
 
-const tongueOf = (process: AgentProcess, { argv }: Program, mouth: Mouth, chance: Chance): Tongue => {
+const tongueOf = (
+  process: AgentProcess,
+  { argv }: Program,
+  mouth: Mouth,
+  dice: { readonly chance: Chance; readonly forgets: () => boolean; readonly manners: Chance | undefined }
+): Tongue => {
   if (argv[0] === "tool") return new CommandTongue(process, mouth)
+  if (argv[0] === "acp") return new AcpTongue(process, mouth, dice.forgets, dice.manners)
   const session = argv[argv.indexOf(argv.includes("--session-id") ? "--session-id" : "--resume") + 1] ?? ""
-  return new ClaudeTongue(process, mouth, session, chance)
+  return new ClaudeTongue(process, mouth, session, dice.chance)
 }
 
 /** What the project's file says of an agent that is such a program. */
-export const backendOf = (name: TongueName | undefined): object =>
-  name === "command" ? { type: "command", argv: ["tool"] } : { type: "claude" }
+export const backendOf = (name: TongueName | undefined): object => {
+  switch (name) {
+    case "command":
+      return { type: "command", argv: ["tool"] }
+    case "acp":
+      return { type: "acp", argv: ["acp"] }
+    default:
+      return { type: "claude" }
+  }
+}

@@ -8,7 +8,7 @@ import type { Chance } from "../Chance.ts"
 import type { AgentProcess } from "./Processes.ts"
 
 export const TONGUES = ["claude", "command"] as const
-export type TongueName = (typeof TONGUES)[number]
+export type TongueName = (typeof TONGUES)[number] | "acp"
 
 /** A program's side of its pipes. */
 export interface Mouth {
@@ -29,11 +29,14 @@ export interface Tongue {
 /** Any program: the prompt is its input, its answer what it prints; then it ends. */
 export class CommandTongue implements Tongue {
   private prompt = ""
-  private turnId = ""
+  /** The first turn of a run has the run's name: it may end before it has read anything. */
+  private turnId: string
+  private isDone = false
   private readonly process: AgentProcess
   private readonly mouth: Mouth
 
   constructor(process: AgentProcess, mouth: Mouth) {
+    this.turnId = process.runId
     this.process = process
     this.mouth = mouth
   }
@@ -58,12 +61,14 @@ export class CommandTongue implements Tongue {
         return process.answer(event.callId, true)
       case "TurnCompleted":
         mouth.out(event.output)
-        return event.turnId === this.turnId ? process.leave() : undefined
+        if (event.turnId !== this.turnId) return
+        this.isDone = true
+        return process.leave()
       case "TurnError":
         return mouth.err(`${event.message}\n`)
       case "Exited":
         // its exit code says it
-        if (event.outcome._tag === "Success" && process.turnId === this.turnId)
+        if (event.outcome._tag === "Success" && !this.isDone)
           process.world.witness.said(process, { _tag: "TurnCompleted", turnId: this.turnId, output: "" })
         if (event.outcome._tag === "Error") mouth.err(event.outcome.detail)
     }
