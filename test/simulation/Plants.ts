@@ -323,5 +323,35 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "    yield* drained\n",
     to: "",
     seed: 20_001
+  },
+  "a plate is registered before it is in the log": {
+    file: "src/plates/Plates.ts",
+    from: 'const { refused } = yield* this.asked(plate, {\n      _tag: "Registered",',
+    to: 'const refused = undefined as any\n    plate.tell({\n      _tag: "Registered",',
+    seed: 0
+  },
+  "a stop is answered before it is in the log": {
+    file: "src/plates/Plates.ts",
+    from: 'yield* this.asked(plate, { _tag: "ProcessExited", at,',
+    to: 'plate.tell({ _tag: "ProcessExited", at,',
+    seed: 0
+  },
+  "an answer to a dialog is given before it is in the log": {
+    file: "src/plates/Approvals.ts",
+    from: "      request.taken = true\n",
+    to: "      request.taken = true\n      yield* Deferred.succeed(request.answer, decision)\n",
+    seed: 0
+  },
+  "an answer goes to the oldest dialog that waits": {
+    file: "src/plates/Approvals.ts",
+    from: "const exact = this.open.get(id)\n",
+    to: "const exact = this.open.has(id) ? this.open.values().next().value : undefined\n",
+    seed: 0
+  },
+  "a process is known by its pid alone": {
+    file: "src/plates/ProcessLiveness.ts",
+    from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
+    to: "known.some(({ pid }) => this.roster.processes.identify(pid).start !== 0)",
+    seed: 0
   }
 }

@@ -244,6 +244,8 @@ export class Plates implements Check, Onlooker {
     }
     if (row === undefined) {
       if (!isNoted || isBehind || truth === "gone" || this.stillFor(bornAt, forgottenAt) < MEETING) return
+      // what it has said since it was forgotten may be gone with the daemon that heard it
+      if (forgottenAt > bornAt && postedAt < Math.max(this.disturbedAt, this.upAt())) return
       // one whose first word under its new id is still to come is shown under the former one
       if (formerIds.length > 0 && this.stillFor(changedAt) < MEETING) return
       return this.verdicts.broken(PROMISE, `${id} is ${truth}, and not there`)
@@ -264,6 +266,8 @@ export class Plates implements Check, Onlooker {
       return saidEndAt > bornAt && this.stillFor(changedAt, saidEndAt) > GONE ? "it has said that it ends" : undefined
     }
     if (isBehind) return undefined
+    // a dialog that is told of when it is over waits for a person, unless a note says otherwise
+    if (!isNoted && disorderedAt > changedAt && WAITS.includes(row.status)) return undefined
     // what a late hook begins is ended by what is said after it, or by silence
     if (disorderedAt > changedAt && this.stillFor(disorderedAt) < SILENCE) return undefined
     const met = Math.max(bornAt, changedAt) + (bornAt > changedAt - MEETING ? MEETING : 0)

@@ -96,9 +96,9 @@ export class Files {
     })
   }
 
-  /** `mtime`: ms since the epoch where somebody looks at it; else since the world's beginning. */
-  write(path: string, content: string, mtime?: number): void {
-    this.set(path, new TextEncoder().encode(content), mtime)
+  /** `mtime`: ms since the epoch, as a machine's clock shows that was set; else the present time. */
+  write(path: string, content: string, mtime = EPOCH + this.universe.now): void {
+    this.set(path, new TextEncoder().encode(content), mtime - EPOCH)
   }
 
   append(path: string, content: string, mtime: number): void {

@@ -32,6 +32,8 @@ export class Session {
   id = ""
   readonly formerIds: Array<string> = []
   pid = 0
+  /** By the machine's clock, when its process began. */
+  private startedAt = 0
   /** `AGENTD_PLATE` in its environment. */
   plate: string | undefined = undefined
   truth: Truth = "gone"
@@ -117,7 +119,7 @@ export class Session {
       cwd: this.cwd,
       kind: "interactive",
       entrypoint: "cli",
-      startedAt: world.wall,
+      startedAt: this.startedAt,
       status,
       ...(this.asks ? { waitingFor: truth === "permission" ? "permission prompt" : "input needed" } : {}),
       statusUpdatedAt: world.wall
@@ -157,6 +159,7 @@ export class Session {
     this.turn += 1
     this.pid = this.world.fork()
     this.bornAt = this.world.universe.now
+    this.startedAt = this.world.wall
     this.plate = source === "startup" && this.chance.is(this.world.habits.wrapped) ? this.world.wrap(this) : undefined
     this.becomes("idle")
     this.starts(source)
@@ -239,7 +242,8 @@ export class Session {
     this.begins(call)
     const asks = call.tool_name === "AskUserQuestion" || call.tool_name === "ExitPlanMode" || this.chance.is(0.4)
     const then = () => this.work(left - 1)
-    if (asks) this.ask(call, then)
+    // its hook is answered first
+    if (asks) this.later(STEP, STEP * 2, () => this.ask(call, then))
     else this.runs(call, then)
   }
 
@@ -256,7 +260,7 @@ export class Session {
     this.later(STEP, 4_000, () => {
       const inner = this.make("Bash", agentId)
       this.begins(inner)
-      if (this.chance.is(0.5)) this.ask(inner, ended)
+      if (this.chance.is(0.5)) this.later(STEP, STEP * 2, () => this.ask(inner, ended))
       else this.runs(inner, ended)
     })
   }

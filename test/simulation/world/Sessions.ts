@@ -248,7 +248,7 @@ export class Sessions {
     const { universe } = this
     const { hook_event_name: name, session_id: id, reason } = JSON.parse(body) as { readonly [field: string]: string }
     universe.note(`hook ${session.number} ${name} ${isLate ? "late" : ""}`)
-    if (this.door === undefined) return this.sometimes("a hook finds no daemon")
+    if (this.door === undefined || this.door.life.isDead) return this.sometimes("a hook finds no daemon")
     if (id === session.id) session.postedAt = universe.now
     if (isLate) session.disorderedAt = universe.now
     if (name === "SessionEnd" && reason === "prompt_input_exit") session.saidEndAt = universe.now
