@@ -4,15 +4,13 @@
  * into the folder, whole, by rename; the daemon reads it when it is up.
  *
  * Guarantees: the script never fails, says nothing, and waits for nobody; what was
- * dropped while no daemon ran is taken in oldest first; a file that holds no hook
- * is moved aside and said so; the number and size of what is read, and of what is
- * kept aside, are bounded.
+ * dropped while no daemon ran is taken in oldest first, and lies there until it is in the
+ * log; a file that holds no hook is moved aside and said so; the number and size of what
+ * is read, and of what is kept aside, are bounded.
  */
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
-import type { Origin } from "../plates/EventIntake.ts"
-import type { EventRefused } from "../plates/JsonReader.ts"
-import { Plates } from "../plates/Plates.ts"
+import { type Kept, Plates } from "../plates/Plates.ts"
 
 /** Like a hook's body over HTTP. */
 const MAX_BYTES = 1024 * 1024
@@ -57,20 +55,13 @@ name=${quote(spool)}/$$-\${CLAUDE_PID:-0}
 exit 0
 `
 
-export interface Dropped {
-  readonly body: unknown
-  readonly origin: Origin
-  /** `/events` has a vocabulary of its own. */
-  readonly as: "hook" | "event"
-}
-
 /** What `agentd hook` leaves where it finds no daemon. */
 export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify(event)}`
 
 const FIELDS = new Set(["as", "pid", "plate", "run"])
 
 /** `at`: when it was dropped, ms since the epoch. Undefined: it is none. */
-export const parse = (text: string, at: number): Dropped | undefined => {
+export const parse = (text: string, at: number): Kept | undefined => {
   const gap = text.indexOf("\n\n")
   if (gap < 0) return undefined
   const fields = new Map<string, string>()
@@ -135,18 +126,19 @@ const moveAside = Effect.fnUntraced(function* (entry: Entry, { aside }: Folders,
   })
 })
 
-const deliver = ({ as, body, origin }: Dropped): Effect.Effect<void, EventRefused, Plates> =>
-  Effect.flatMap(Plates, (plates) => (as === "event" ? plates.event(body) : plates.hook(body, origin)))
-
 const takeIn = Effect.fnUntraced(function* (entry: Entry, folders: Folders) {
   const fs = yield* FileSystem.FileSystem
   if (entry.size > MAX_BYTES * 2) return yield* moveAside(entry, folders, `${entry.size} bytes are too many`)
   const dropped = parse(yield* fs.readFileString(entry.path), entry.mtime)
   if (dropped === undefined) return yield* moveAside(entry, folders, "it is not in the form that the script writes")
-  yield* deliver(dropped).pipe(
+  const plates = yield* Plates
+  yield* plates.keep(dropped).pipe(
     Effect.matchEffect({
       onSuccess: () => fs.remove(entry.path),
-      onFailure: (refused) => moveAside(entry, folders, `${refused.field}: ${refused.message}`)
+      onFailure: (error) =>
+        error._tag === "EventRefused"
+          ? moveAside(entry, folders, `${error.field}: ${error.message}`)
+          : Effect.logWarning(`${entry.path} is taken in later: ${error.message}`)
     })
   )
 })

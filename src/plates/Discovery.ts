@@ -3,8 +3,8 @@
  * installed, and those of a machine where they are not.
  *
  * Guarantees: only what Claude Code's own notes say of living processes that a person sits
- * before; each is introduced once, so that one which is forgotten stays so; its hooks, where
- * they come, find the same plate. A round costs one directory listing and a small file for
+ * before; one that a person has forgotten stays so until one of its hooks tells of it, or it
+ * goes on in another process; its hooks, where they come, find the same plate. A round costs one directory listing and a small file for
  * each process of Claude Code.
  */
 import { Clock, Effect, FileSystem } from "effect"
@@ -65,22 +65,26 @@ export class Discovery {
     }
   })
 
-  /** By its id; or it is a run of ours, which tells all itself. */
-  private isKnown({ pid, sessionId }: ClaudeSessions.Note): boolean {
+  /** By its id; or a person has forgotten it; or it is a run of ours, which tells all itself. */
+  private isKnown({ pid, sessionId, startedAt = 0 }: ClaudeSessions.Note): boolean {
     if (this.roster.ofSession(sessionId)?.isOpen === true) return true
+    if (this.roster.isForgotten(sessionId, { pid, startedAt })) return true
     return this.roster.open.some(({ process, stand }) => stand.data.runId !== null && process?.pid === pid)
   }
 
   /** False: there is no room for it. */
   private readonly meet = Effect.fnUntraced(
     { self: this },
-    function* (this: Discovery, { cwd = "/", pid, procStart, sessionId }: ClaudeSessions.Note, now: number) {
+    function* (this: Discovery, note: ClaudeSessions.Note, now: number) {
+      const { cwd = "/", pid, procStart, sessionId, statusUpdatedAt = now } = note
       const key = `${pid}.${procStart}.${sessionId}`
       if (this.met.has(key)) return true
       this.met.add(key)
       if (this.met.size > MAX_MET) this.met.delete(this.met.values().next().value!)
       const transcriptPath = join(this.config, "projects", slug(cwd), `${sessionId}.jsonl`)
-      const event = { _tag: "HookSessionStart", at: now, sessionId, source: "noted", noted: true } as const
+      // What it notes is as old as the note: it is not older than what we have heard.
+      const at = Math.min(now, statusUpdatedAt)
+      const event = { _tag: "HookSessionStart", at, sessionId, source: "noted", noted: true } as const
       const heard = { name: "SessionStart", sessionId, cwd, transcriptPath, event }
       return yield* this.reception.take(heard, { plate: undefined, run: undefined, pid }).pipe(
         Effect.as(true),

@@ -5,7 +5,7 @@
  * what comes is kept in order, up to a limit, and taken in then.
  */
 import { Clock, Effect, FiberSet, type Scope } from "effect"
-import { identify, type ProcessId } from "../backends/process/ProcessTable.ts"
+import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Heard } from "./HookEvent.ts"
 import type { PlateActor } from "./PlateActor.ts"
@@ -113,14 +113,26 @@ export class EventIntake {
       const { event, plate } = yield* this.admit(heard, origin)
       if (event === undefined) return
       plate.tell(event)
-      yield* this.ends(plate, event, origin)
+      yield* this.follows(plate, event, origin)
+    }
+  )
+
+  /** The same of what was kept on a disk until now: durable when it answers. What the plate refuses is of the past. */
+  readonly keep = Effect.fnUntraced(
+    { self: this },
+    function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
+      const { event, plate } = yield* this.admit(heard, origin)
+      if (event === undefined) return
+      const next = this.follows(plate, event, origin)
+      yield* Effect.catchTags(plate.ask(event), { Refused: () => Effect.void, ActorStopped: () => Effect.void })
+      yield* next
     }
   )
 
   /** Whose it is, and the event with all that is known besides its body. The plate is told by who calls. */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
-    const process = processOf(origin)
+    const process = processOf(origin, this.roster.processes)
     const known = this.roster.ofSession(heard.sessionId)
     const plate = yield* this.roster.find(heard, { plate: origin.plate, run: origin.run, process })
     if (origin.run !== undefined && plate.stand.data.runId === null && known === undefined) {
@@ -138,8 +150,8 @@ export class EventIntake {
     return { plate, event: adorned(heard, plate, origin, process, now) }
   })
 
-  /** A session that ends may go on under another id, or take its process with it. */
-  private ends(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
+  /** A session that ends may go on under another id, or take its process with it. The answer goes after the event. */
+  private follows(plate: PlateActor, event: PlateMachine.Event, origin: Origin): Effect.Effect<void> {
     if (event._tag === "HookSessionEnd") {
       if (event.sessionId !== plate.sessionId) return Effect.void
       plate.ended = { reason: event.reason, at: event.at }
@@ -153,7 +165,8 @@ export class EventIntake {
       origin.pid !== undefined &&
       event.pidStart === undefined
     ) {
-      plate.tell({ _tag: "ProcessExited", at: event.at, pid: origin.pid })
+      const { pid } = origin
+      return Effect.sync(() => plate.tell({ _tag: "ProcessExited", at: event.at, pid }))
     }
     return Effect.void
   }
@@ -168,7 +181,7 @@ export class EventIntake {
       plate ??= known ?? (yield* this.roster.make(undefined))
       this.roster.bindRun(runId, plate)
       plate.tellsCalls = runId
-      const process = event.pid === undefined ? undefined : identify(event.pid)
+      const process = event.pid === undefined ? undefined : this.roster.processes.identify(event.pid)
       const { data } = plate.stand
       // The session of an earlier run goes on: one that is closed, or whose end is on its way, opens again.
       const resumed = !plate.isOpen || (data.runId !== null && data.runId !== runId)
@@ -188,7 +201,7 @@ export class EventIntake {
 }
 
 /** Its start is 0 where nobody can say that it lives. */
-const processOf = ({ pid }: Origin): ProcessId | undefined => {
+const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)
   return process.start === 0 ? undefined : process

@@ -108,6 +108,12 @@ export class PlateActor {
     this.actor.tellNow(event, cause)
   }
 
+  /** The same, durable when it answers. */
+  ask(event: PlateMachine.Event) {
+    this.facts = Facts.after(this.facts, event)
+    return this.actor.ask(event)
+  }
+
   /** True where it is another file than before: it wants a first look. */
   follow(path: string | null | undefined): boolean {
     if (path === null || path === undefined || path === this.transcript?.path) return false

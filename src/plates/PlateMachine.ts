@@ -190,6 +190,10 @@ export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number):
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 
+/** It opens the plate again: its process lives, whatever we have noticed late of the one before. */
+const reopens = (data: Data, event: Event): boolean =>
+  event._tag === "HookSessionStart" && data.closed && event.pidStart !== undefined
+
 /** A compaction goes on within its turn; every other start shows an idle screen. One that is told late only says whose it is. */
 const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSessionStart" }>): Data => {
   const late = isLate(data, event)
@@ -303,7 +307,9 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   StatusNoted: (data, { asOf, status }) => {
     if (status === "idle") return { ...turnEnded(data, data.background, null), prompts: [] }
     if (status === "busy") return acting({ ...data, prompts: [] }, null, asOf)
-    return opened(data, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
+    // who asks has gone on since an interrupt that is older
+    const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }
+    return opened(asking, { agentId: null, tool: "*", callId: null, kind: status, at: asOf, noted: true })
   },
   Registered: (data, event) => ({
     ...withProcess(data, event),
@@ -340,7 +346,7 @@ const signalOf = (event: Event): Signal => {
 const applied = (data: Data, event: Event): Data => ({
   ...changes[event._tag](underId(data, event), event as never),
   // What is told late does not make the status look older than it is.
-  signal: isLate(data, event) ? data.signal : { from: signalOf(event), at: event.at },
+  signal: isLate(data, event) && !reopens(data, event) ? data.signal : { from: signalOf(event), at: event.at },
   timestamp: "timestamp" in event && event.timestamp !== undefined ? event.timestamp : data.timestamp
 })
 
@@ -369,7 +375,7 @@ export const past = (data: Data, event: Event): boolean => {
   if (event._tag === "StatusNoted") return notedBefore(data, event)
   if (event._tag === "HealthCheckRecovery" || event._tag === "TurnEndObserved")
     return data.signal !== null && data.signal.at > event.asOf
-  if (event._tag === "HookSessionStart") return data.closed && isLate(data, event)
+  if (event._tag === "HookSessionStart") return data.closed && isLate(data, event) && !reopens(data, event)
   return formerHook(data, event)
 }
 

@@ -6,13 +6,14 @@
  * only inherited another session's environment is a session of its own; names are
  * known from when an event is received, not from when it is committed. Bounded.
  */
-import { Effect, type FileSystem, Latch, type Scope } from "effect"
+import { Effect, type FileSystem, Latch, type Scope, Semaphore } from "effect"
 import { dirname } from "node:path"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
-import { isAlive, type ProcessId } from "../backends/process/ProcessTable.ts"
+import type { Lookup, ProcessId } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
+import type { Data } from "./PlateState.ts"
 import * as Facts from "./Facts.ts"
 import type { Heard } from "./HookEvent.ts"
 import { actorName, initial, PlateActor, plateActor } from "./PlateActor.ts"
@@ -37,10 +38,17 @@ export interface Speaker {
 /** `project/agent` of a run of ours that is alive; undefined for a run that nobody knows. */
 export type AgentOf = (runId: string) => Effect.Effect<string | undefined>
 
+/** When a session was forgotten, ms since the epoch, and whose it was. */
+interface Forgotten {
+  readonly at: number
+  readonly pids: ReadonlySet<number>
+}
+
 export interface Options {
   readonly system: System
   readonly nest: DynamicSupervisor.DynamicSupervisor
   readonly fs: FileSystem.FileSystem
+  readonly processes: Lookup
   readonly scope: Scope.Scope
 }
 
@@ -70,10 +78,18 @@ export class PlateRegistry {
   private readonly byRun = new Map<string, string>()
   /** The name in a session's environment, where its plate has got another. */
   private readonly aliases = new Map<string, string>()
+  /** What people have forgotten, by the session's id. */
+  private readonly forgotten = new Map<string, Forgotten>()
   private readonly options: Options
+  /** One is found or made at a time. */
+  private readonly finding = Semaphore.makeUnsafe(1)
 
   constructor(options: Options) {
     this.options = options
+  }
+
+  get processes(): Lookup {
+    return this.options.processes
   }
 
   /** What the log says. */
@@ -81,6 +97,7 @@ export class PlateRegistry {
     { self: this },
     function* (this: PlateRegistry, records: Records, since: number) {
       for (const id of records.used) this.spend(id)
+      for (const data of records.forgotten) this.remember(data)
       for (const record of records.plates.values()) {
         if (record.stand.state === "Closed" && record.stand.at < since) this.shelve(record)
         else yield* this.enter(record)
@@ -110,17 +127,32 @@ export class PlateRegistry {
     return [...this.plates.values()].filter((plate) => plate.isOpen)
   }
 
-  /** The plate that a hook belongs to; a new one where it belongs to none. */
-  readonly find = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, heard: Heard, speaker: Speaker) {
-    const start = heard.event?._tag === "HookSessionStart" || heard.event?._tag === "SessionStart"
-    const plate = start ? this.ofStart(heard, speaker) : this.ofHook(heard, speaker)
-    const found = plate ?? (yield* this.revived(heard.sessionId)) ?? (yield* this.fresh(speaker))
-    if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
-      found.sessionId = heard.sessionId
+  /** The plate that a hook belongs to; a new one where it belongs to none. Two that tell of one session find the same. */
+  find(heard: Heard, speaker: Speaker): Effect.Effect<PlateActor, EventRefused> {
+    return this.finding.withPermit(this.seek(heard, speaker))
+  }
+
+  /** The plate of that name; a new one where there is none yet. */
+  claim(plateId: string | undefined): Effect.Effect<PlateActor, EventRefused> {
+    const known = Effect.sync(() => (plateId === undefined ? undefined : this.named(plateId)))
+    return this.finding.withPermit(
+      Effect.flatMap(known, (plate) => (plate === undefined ? this.make(plateId) : Effect.succeed(plate)))
+    )
+  }
+
+  private readonly seek = Effect.fnUntraced(
+    { self: this },
+    function* (this: PlateRegistry, heard: Heard, speaker: Speaker) {
+      const start = heard.event?._tag === "HookSessionStart" || heard.event?._tag === "SessionStart"
+      const plate = start ? this.ofStart(heard, speaker) : this.ofHook(heard, speaker)
+      const found = plate ?? (yield* this.revived(heard.sessionId)) ?? (yield* this.fresh(speaker))
+      if (plate === undefined || start || found.sessionId === null || !this.bySession.has(heard.sessionId)) {
+        found.sessionId = heard.sessionId
+      }
+      this.bySession.set(heard.sessionId, found.plateId)
+      return found
     }
-    this.bySession.set(heard.sessionId, found.plateId)
-    return found
-  })
+  )
 
   /** A session that starts: in the plate that waits for it, in its own, or in that of its process. */
   private ofStart(heard: Heard, speaker: Speaker): PlateActor | undefined {
@@ -148,7 +180,7 @@ export class PlateRegistry {
   private admits(named: PlateActor, { process }: Speaker): boolean {
     if (named.ended !== undefined) return true
     const own = named.process
-    return own !== undefined && (sameProcess(own, process) || !isAlive(own))
+    return own !== undefined && (sameProcess(own, process) || !this.processes.isAlive(own))
   }
 
   /** The one plate of the folder whose session has ended for another in the same process, which has not told its start. */
@@ -234,8 +266,22 @@ export class PlateRegistry {
   readonly drop = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     this.plates.delete(plate.plateId)
     this.spend(plate.plateId)
+    this.remember(plate.stand.data)
     yield* this.options.nest.remove(scopeId(plate.plateId))
   })
+
+  /** Whether a person has forgotten the session, and it still goes on in a process of then: until a hook tells of it. */
+  isForgotten(sessionId: string, { pid, startedAt }: { readonly pid: number; readonly startedAt: number }): boolean {
+    const forgotten = this.forgotten.get(sessionId)
+    return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
+  }
+
+  private remember({ formerPids, sessionId, signal }: Data): void {
+    if (sessionId === null) return
+    const { at, pids } = this.forgotten.get(sessionId) ?? { at: 0, pids: new Set<number>() }
+    this.forgotten.set(sessionId, { at: Math.max(at, signal?.at ?? 0), pids: new Set([...pids, ...formerPids]) })
+    if (this.forgotten.size > MAX_USED) this.forgotten.delete(this.forgotten.keys().next().value!)
+  }
 
   private readonly makeRoom = Effect.gen({ self: this }, function* () {
     const oldest = [...this.plates.values()]

@@ -213,10 +213,12 @@ const NOTIFIED_AFTER = 3_000
 export const notified = (data: Data, type: string, at: number): Data => {
   if (type === "idle_prompt") return turnEnded(data, data.background, data.failure)
   const prompt = { agentId: null, tool: "*", callId: null, at }
-  if (type === "agent_needs_input") return opened(data, { ...prompt, kind: "question" })
+  // who asks now has gone on since an interrupt that is older
+  const asking = { ...data, turnAt: Math.max(data.turnAt, at) }
+  if (type === "agent_needs_input") return opened(asking, { ...prompt, kind: "question" })
   // It follows its PermissionRequest by seconds in which the agent is still: news only where that was missed.
   const known = data.prompts.length > 0 || at - data.turnAt < NOTIFIED_AFTER
-  return known ? data : opened(data, { ...prompt, kind: "permission" })
+  return known ? data : opened(asking, { ...prompt, kind: "permission" })
 }
 
 interface CallEvent {

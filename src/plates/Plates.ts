@@ -14,10 +14,11 @@
  * kept. A plate that fails touches no other.
  */
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
-import { identify } from "../backends/process/ProcessTable.ts"
+import { Lookup } from "../backends/process/ProcessTable.ts"
 import { type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { MailboxFull } from "../event-actor/ActorError.ts"
+import { EventLog, type RuneRefused, StorageError } from "../event-log/EventLog.ts"
 import { Redact } from "../event-log/Redact.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Approvals, type Decision } from "./Approvals.ts"
@@ -54,6 +55,8 @@ export class Plates extends Context.Service<
     readonly hook: (body: unknown, origin: Origin) => Effect.Effect<void, EventRefused>
     /** The five events of `POST /events`. */
     readonly event: (body: unknown) => Effect.Effect<void, EventRefused>
+    /** A hook, or an event of the five, that was kept on a disk until we were up; durable when it answers. */
+    readonly keep: (kept: Kept) => Effect.Effect<void, EventRefused | MailboxFull | RuneRefused | StorageError>
     /** A plate before its session has started; durable when it answers. */
     readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | StorageError>
     /** The process is gone; durable when it answers. */
@@ -76,6 +79,14 @@ export class Plates extends Context.Service<
     readonly health: Effect.Effect<Health>
   }
 >()("agentd/plates/Plates") {}
+
+/** What somebody has left for us on a disk. */
+export interface Kept {
+  readonly body: unknown
+  readonly origin: Origin
+  /** `/events` has a vocabulary of its own. */
+  readonly as: "hook" | "event"
+}
 
 export interface Options {
   /** Where the plates belong in the supervision tree. */
@@ -135,14 +146,28 @@ class Board {
     yield* this.reception.take(heard, origin)
   })
 
-  readonly event = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
+  /** An event of the five, with what may be shown of it. */
+  private readonly posted = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
     const posted = yield* this.read("event", PostedEvent.parse(body, yield* Clock.currentTimeMillis))
     const { event, input } = posted
     const heard =
       event?._tag === "ToolStart" && input !== undefined
         ? { ...posted, event: { ...event, input: shownInput(this.redact, input) } }
         : posted
-    yield* this.reception.take(heard, { plate: posted.plate, run: undefined, pid: undefined })
+    return { heard, origin: { plate: posted.plate, run: undefined, pid: undefined } }
+  })
+
+  readonly event = (body: unknown) =>
+    Effect.flatMap(this.posted(body), ({ heard, origin }) => this.reception.take(heard, origin))
+
+  readonly keep = Effect.fnUntraced({ self: this }, function* (this: Board, { as, body, origin }: Kept) {
+    yield* Deferred.await(this.ready)
+    if (as === "event") {
+      const { heard, origin: named } = yield* this.posted(body)
+      return yield* this.reception.keep(heard, named)
+    }
+    const heard = yield* this.read("hook", HookEvent.parse(body, yield* Clock.currentTimeMillis))
+    yield* this.reception.keep(heard, origin)
   })
 
   readonly register = Effect.fnUntraced({ self: this }, function* (this: Board, body: unknown) {
@@ -152,8 +177,8 @@ class Board {
     if (known === undefined && plateId !== undefined && !this.roster.isFree(plateId)) {
       return yield* this.refusals.note("register", taken(plateId))
     }
-    const plate = known ?? (yield* this.roster.make(plateId))
-    const process = pid === undefined ? undefined : identify(pid)
+    const plate = yield* this.roster.claim(plateId)
+    const process = pid === undefined ? undefined : this.roster.processes.identify(pid)
     const { refused } = yield* this.asked(plate, {
       _tag: "Registered",
       at: yield* Clock.currentTimeMillis,
@@ -301,6 +326,7 @@ const service = (live: Board): Plates["Service"] =>
   Plates.of({
     hook: live.hook,
     event: live.event,
+    keep: live.keep,
     register: live.register,
     stopped: live.stopped,
     forget: (name, caller) => live.forget(name, caller.by),
@@ -323,7 +349,8 @@ const make = Effect.fnUntraced(function* (options: Options) {
   const log = yield* EventLog
   const fs = yield* FileSystem.FileSystem
   const scope = yield* Effect.scope
-  const roster = new PlateRegistry({ system: yield* ActorSystem, nest: options.nest, fs, scope })
+  const processes = yield* Lookup
+  const roster = new PlateRegistry({ system: yield* ActorSystem, nest: options.nest, fs, processes, scope })
   const agentOf: AgentOf = options.agentOf ?? (() => Effect.succeed(undefined))
   const pulse = yield* ProcessLiveness.make(roster, fs, agentOf)
   const reception = yield* EventIntake.make(roster, pulse, agentOf)

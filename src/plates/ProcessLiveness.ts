@@ -7,7 +7,6 @@
  * each process, and none without open plates.
  */
 import { Clock, Effect, FiberSet, type FileSystem, type Scope } from "effect"
-import { isAlive, isAvailable } from "../backends/process/ProcessTable.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { AgentOf, PlateRegistry } from "./PlateRegistry.ts"
 import * as Shells from "./Shells.ts"
@@ -42,7 +41,8 @@ export class ProcessLiveness {
   /** True once it is known to be gone. */
   private check(plate: PlateActor, now: number): boolean {
     const known = plate.stand.data.processes.filter(({ start }) => start !== null)
-    if (known.length === 0 || known.some(({ pid, start }) => isAlive({ pid, start: start! }))) return false
+    if (known.length === 0 || known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! })))
+      return false
     plate.tell({ _tag: "ProcessExited", at: now, pid: known.at(-1)!.pid })
     return true
   }
@@ -66,7 +66,7 @@ export class ProcessLiveness {
 
   /** For its supervisor. */
   readonly loop: Effect.Effect<never> = Effect.gen({ self: this }, function* () {
-    if (!isAvailable()) return yield* Effect.never
+    if (!this.roster.processes.isAvailable()) return yield* Effect.never
     while (true) {
       yield* this.roster.populated.await
       yield* this.beat

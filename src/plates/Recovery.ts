@@ -26,6 +26,8 @@ export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
+  /** What people have forgotten. */
+  readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }
 
 /** What a stream says: a plate, where it holds one. */
@@ -61,11 +63,16 @@ export const recover = Effect.gen(function* () {
   const log = yield* EventLog
   const plates = new Map<string, PlateRecord>()
   const used = new Set<string>()
+  const forgotten: Array<PlateRecord["stand"]["data"]> = []
   const one = Effect.fnUntraced(function* (plateId: string) {
     const { state } = (yield* log.recover(plateId, { plate: fold })).plate
     const { facts, isBroken, stand } = state
     if (stand === null && !isBroken) return
-    if (stand === null || isBroken || stand.data.forgotten) return void used.add(plateId)
+    if (stand === null || isBroken || stand.data.forgotten) {
+      used.add(plateId)
+      if (stand?.data.forgotten === true) forgotten.push(stand.data)
+      return
+    }
     plates.set(plateId, { plateId, stand, facts })
   })
   const streams = (yield* log.streams).map(({ stream }) => stream).filter(PlateId.isValid)
@@ -78,5 +85,5 @@ export const recover = Effect.gen(function* () {
       }),
     { concurrency: CONCURRENCY, discard: true }
   )
-  return { plates, used } satisfies Records
+  return { plates, used, forgotten } satisfies Records
 })

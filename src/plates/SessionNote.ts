@@ -60,7 +60,7 @@ export class SessionNote {
         if (found !== undefined) yield* this.read(this.pathOf(found.pid))
       }
       const { note } = this
-      if (note?.sessionId !== sessionId || !ClaudeSessions.lives(note)) return undefined
+      if (note?.sessionId !== sessionId || !(yield* ClaudeSessions.lives(note))) return undefined
       const status = statusOf(note)
       if (status === undefined || note.statusUpdatedAt === undefined) return undefined
       return { status, at: note.statusUpdatedAt } satisfies Noted

@@ -8,7 +8,7 @@
  * open that it could belong to. Where that cannot be seen nothing is said.
  */
 import { Effect, type FileSystem } from "effect"
-import { type Process, snapshot } from "../backends/process/ProcessTable.ts"
+import { Lookup, type Process } from "../backends/process/ProcessTable.ts"
 import type * as PlateMachine from "./PlateMachine.ts"
 import type { Prompt } from "./PlateState.ts"
 import type { PlateActor } from "./PlateActor.ts"
@@ -47,7 +47,7 @@ export const look = Effect.fnUntraced(
     })
     if (waiting.length === 0) return
     const uptime = Number.parseFloat(yield* fs.readFileString("/proc/uptime"))
-    const table = yield* snapshot
+    const table = yield* (yield* Lookup).snapshot
     for (const { plate, prompt } of waiting) {
       const children = table.filter(
         (process) => process.parent === plate.process?.pid && forkedAt(process, uptime, now) > prompt.at

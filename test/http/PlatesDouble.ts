@@ -77,6 +77,7 @@ export const make = (board: Board): Plates["Service"] => {
   return {
     hook: (body, origin) => take("hook", body, origin),
     event: (body) => take("event", body),
+    keep: ({ as, body, origin }) => (as === "event" ? take(as, body) : take(as, body, origin)),
     register: (body) =>
       Effect.sync(() => {
         board.got.push(["register", body])

@@ -6,6 +6,8 @@ import { existsSync, mkdirSync, mkdtempSync, readdirSync, rmSync, statSync, utim
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as Spool from "../../src/http/Spool.ts"
+import { StorageError } from "../../src/event-log/EventLog.ts"
+import { Plates } from "../../src/plates/Plates.ts"
 import * as PlatesDouble from "./PlatesDouble.ts"
 
 const eventually = (holds: () => boolean): Effect.Effect<void> =>
@@ -119,6 +121,21 @@ describe("the spool", () => {
       yield* drain
       assert.lengthOf(board.got, 1)
       assert.deepStrictEqual(readdirSync(folders.aside), ["a.hook"])
+      assert.isEmpty(readdirSync(folders.spool))
+    })
+  )
+
+  it.live("keeps a file until what it says is in the log", () =>
+    Effect.gen(function* () {
+      const { board, drain, drop, folders } = yield* world
+      drop(JSON.stringify(hook))
+      const full = new StorageError({ message: "The disk is full.", remedy: "Make room.", reason: "full" })
+      const plates = Plates.of({ ...PlatesDouble.make(board), keep: () => Effect.fail(full) })
+      yield* Effect.provide(Spool.drain(folders), [NodeServices.layer, Layer.succeed(Plates, plates)])
+      assert.lengthOf(readdirSync(folders.spool), 1)
+      assert.isEmpty(readdirSync(folders.aside))
+      yield* drain
+      assert.lengthOf(board.got, 1)
       assert.isEmpty(readdirSync(folders.spool))
     })
   )

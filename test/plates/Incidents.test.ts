@@ -1,10 +1,10 @@
 /** Incidents that others had, by their names. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
-import { Effect, FileSystem, Layer } from "effect"
+import { Effect, FileSystem, Layer, Scheduler } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { TestClock } from "effect/testing"
-import { child, interrupt, restart, run, until, user } from "./World.ts"
+import { child, interrupt, payload, restart, run, until, user } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "sleep 3" }, tool_use_id: "c1" }
 const fetchOf = (id: string) => ({ tool_name: "WebFetch", tool_input: { url: id }, tool_use_id: id })
@@ -53,6 +53,56 @@ describe("the dead rise", () => {
         // One whose process is not there any more is told of, and closed.
         yield* board.hook("SessionStart", "s2", { source: "startup" }, { at: since, pid: 0x3ffffff })
         assert.strictEqual((yield* board.settled("s2")).status, "Closed")
+      })
+    )
+  )
+
+  it.effect("a start that was kept while we were down opens a session whose former process we saw go later", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* board.hook("UserPromptSubmit", "s1")
+        yield* board.settled("s1")
+        yield* TestClock.adjust("1 second")
+        yield* board.plates.stopped({ session_id: "s1" })
+        const { since } = yield* board.plates.find("s1")
+        yield* board.hook("SessionStart", "s1", { source: "resume" }, { at: since - 500, pid: yield* child })
+        const { restsOn, status } = yield* board.settled("s1")
+        assert.deepStrictEqual([status, restsOn], ["Idle", { signal: "hook", at: since - 500 }])
+      })
+    )
+  )
+
+  it.effect("one session that several tell of at once has one plate", () =>
+    run(
+      ({ board }) =>
+        Effect.gen(function* () {
+          const told = [
+            board.hook("SessionStart", "s1", { source: "startup" }),
+            board.hook("UserPromptSubmit", "s1", { prompt: "go" }),
+            board.hook("PreToolUse", "s1", bash)
+          ]
+          yield* Effect.all(told, { concurrency: "unbounded" })
+          yield* board.settled("s1")
+          assert.lengthOf(yield* board.rows, 1)
+        })
+      // each of them gives way to the others wherever it can
+    ).pipe(Effect.provideService(Scheduler.MaxOpsBeforeYield, 4))
+  )
+
+  it.effect("what was kept on a disk until we were up is in the log when that is answered", () =>
+    run(({ board, log }) =>
+      Effect.gen(function* () {
+        const kept = (body: unknown, as: "event" | "hook") =>
+          board.plates.keep({ body, origin: { plate: undefined, run: undefined, pid: undefined }, as })
+        const before = yield* log.head
+        yield* kept(payload("SessionStart", "s1", { source: "startup" }), "hook")
+        assert.strictEqual(yield* log.head, before + 1)
+        yield* kept({ event_type: "session_start", session_id: "s2", cwd: "/" }, "event")
+        assert.strictEqual(yield* log.head, before + 2)
+        // what is of the past is answered, too
+        yield* board.plates.stopped({ session_id: "s2" })
+        yield* kept({ event_type: "stop", session_id: "s2", cwd: "/" }, "event")
+        assert.strictEqual((yield* Effect.flip(kept({}, "hook")))._tag, "EventRefused")
       })
     )
   )

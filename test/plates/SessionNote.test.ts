@@ -3,16 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Effect, FileSystem } from "effect"
 import { TestClock } from "effect/testing"
-import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
+import { appendFileSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { identify, isAlive } from "../../src/backends/process/ProcessTable.ts"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import { Discovery } from "../../src/plates/Discovery.ts"
 import type { EventIntake, Origin } from "../../src/plates/EventIntake.ts"
 import { EventRefused } from "../../src/plates/JsonReader.ts"
 import type { PlateRegistry } from "../../src/plates/PlateRegistry.ts"
-import { type Board, breathe, caller, child, run, until } from "./World.ts"
+import { type Board, breathe, caller, child, interrupt, restart, run, until } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "c1" }
 const question = { tool_name: "AskUserQuestion", tool_input: { questions: [] }, tool_use_id: "q1" }
@@ -30,11 +30,15 @@ class Session {
     this.pid = pid
     this.config = config
     mkdirSync(join(this.config, "sessions"), { recursive: true })
+    mkdirSync(dirname(this.transcript), { recursive: true })
+  }
+
+  get transcript(): string {
+    return join(this.config, "projects", "-home-user-project", "s1.jsonl")
   }
 
   hook(name: string, more: Fields = {}, origin: Partial<Origin> = {}) {
-    const transcript_path = join(this.config, "projects", "-home-user-project", "s1.jsonl")
-    return this.board.hook(name, "s1", { transcript_path, ...more }, origin)
+    return this.board.hook(name, "s1", { transcript_path: this.transcript, ...more }, origin)
   }
 
   /** As Claude Code writes it, now. */
@@ -51,6 +55,12 @@ class Session {
       ...more
     }
     this.writes(JSON.stringify(file))
+  })
+
+  /** A record of its transcript. */
+  readonly says = Effect.fnUntraced({ self: this }, function* (this: Session, record: Fields) {
+    const timestamp = new Date(yield* Clock.currentTimeMillis).toISOString()
+    appendFileSync(this.transcript, `${JSON.stringify({ timestamp, ...record })}\n`)
   })
 
   writes(text: string): void {
@@ -183,6 +193,36 @@ story("whose a dialog is that was noted is known with its hook: that call's end 
   })
 )
 
+story("an interrupt that is older than a dialog which is noted ends nothing", (session, board) =>
+  Effect.gen(function* () {
+    yield* turn(session)
+    yield* TestClock.adjust("1 second")
+    yield* session.says(interrupt())
+    assert.strictEqual(yield* session.status, "Idle")
+    // the next prompt and its dialog are told by no hook
+    yield* session.notes("waiting", waiting)
+    yield* TestClock.adjust("1 second")
+    for (let round = 0; round < 3; round++) assert.strictEqual(yield* session.status, "AwaitingApproval")
+    yield* session.says(interrupt())
+    assert.strictEqual(yield* session.status, "Idle")
+    assert.strictEqual((yield* board.settled("s1")).restsOn?.signal, "transcript")
+  })
+)
+
+story("an interrupt that is older than a dialog which only a notification told of ends nothing", (session, board) =>
+  Effect.gen(function* () {
+    yield* turn(session)
+    yield* TestClock.adjust("1 second")
+    yield* session.says(interrupt())
+    assert.strictEqual(yield* session.status, "Idle")
+    yield* session.hook("Notification", { notification_type: "permission_prompt", message: "" })
+    for (let round = 0; round < 3; round++) assert.strictEqual(yield* session.status, "AwaitingApproval")
+    yield* session.says(interrupt())
+    assert.strictEqual(yield* session.status, "Idle")
+    assert.strictEqual((yield* board.settled("s1")).restsOn?.signal, "transcript")
+  })
+)
+
 story("the note of its process is read where that is known, whatever else lies there", (session) =>
   Effect.gen(function* () {
     yield* session.hook("SessionStart", { source: "resume" }, { pid: session.pid })
@@ -253,6 +293,47 @@ describe("a session that no hook has told of", () => {
     })
   )
 
+  unheard("is shown with the turn that was on when it was met", (session, board) =>
+    Effect.gen(function* () {
+      yield* session.notes("busy")
+      yield* TestClock.adjust("10 seconds")
+      yield* until("it is met", board.rows, (rows) => rows.length > 0)
+      yield* board.check()
+      yield* board.status("s1", "Running")
+    })
+  )
+
+  for (const how of ["at once", "after a restart"] as const) {
+    it.effect(`one that hooks told of is not introduced when it is forgotten, ${how}`, () =>
+      Effect.gen(function* () {
+        const folder = mkdtempSync(join(tmpdir(), "agentd-claude-"))
+        yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(folder, { recursive: true })))
+        const pid = yield* child
+        const setting = { claudeFolder: folder }
+        yield* run(
+          (world) =>
+            Effect.gen(function* () {
+              const session = new Session(world.board, pid, folder)
+              yield* session.notes("idle")
+              yield* session.hook("SessionStart", { source: "startup" }, { pid })
+              const { plateId } = yield* world.board.status("s1", "Idle")
+              yield* world.board.plates.forget(plateId, caller)
+              const board = how === "at once" ? world.board : yield* restart(world, setting)
+              for (let round = 0; round < 3; round++) {
+                yield* TestClock.adjust("10 seconds")
+                for (let beat = 0; beat < 10; beat++) yield* breathe
+              }
+              assert.lengthOf(yield* board.rows, 0)
+              // a hook opens a new one
+              yield* board.hook("UserPromptSubmit", "s1", { prompt: "go" })
+              yield* board.status("s1", "Running")
+            }),
+          setting
+        )
+      })
+    )
+  }
+
   it.effect("is met as soon as there is room for it", () =>
     Effect.gen(function* () {
       const folder = mkdtempSync(join(tmpdir(), "agentd-claude-"))
@@ -263,7 +344,7 @@ describe("a session that no hook has told of", () => {
       let asked = 0
       const take = () => Effect.suspend(() => (++asked === 1 ? Effect.fail(full) : Effect.void))
       const discovery = new Discovery({
-        roster: { ofSession: () => undefined, open: [] } as unknown as PlateRegistry,
+        roster: { ofSession: () => undefined, isForgotten: () => false, open: [] } as unknown as PlateRegistry,
         reception: { isOpen: true, take } as unknown as EventIntake,
         fs,
         config: folder

@@ -20,6 +20,7 @@ import { Goals } from "./checks/Goals.ts"
 import type { Check, Verdicts } from "./checks/Check.ts"
 import { Chronicle } from "./checks/Chronicle.ts"
 import { Limits, type Settings } from "./checks/Limits.ts"
+import { Plates } from "./checks/Plates.ts"
 import { Readers } from "./checks/Readers.ts"
 import { Reports } from "./checks/Reports.ts"
 import { Snapshots } from "./checks/Snapshots.ts"
@@ -77,6 +78,7 @@ export class Checker implements Witness {
   readonly tables: Tables
   readonly channels: Channels
   readonly goals: Goals
+  readonly plates: Plates
   readonly snapshots: Snapshots
   readonly models: ModelTalks
   readonly readers: Readers
@@ -132,13 +134,14 @@ export class Checker implements Witness {
       isStopped: (agent) => this.stopped.has(agent)
     })
     this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
+    this.plates = new Plates(this.verdicts, this.tables.cells.plate, () => this.upAt)
     this.snapshots = new Snapshots(this.verdicts)
     this.models = new ModelTalks(this.verdicts)
     const log = new Chronicle()
     this.readers = new Readers(this.verdicts, log)
     this.truth = new Truth(this.verdicts, log)
     this.contract = new Contract(this.verdicts, (runId) => this.isAlive(runId))
-    const { channels, contract, goals, snapshots, tables, truth, verdicts } = this
+    const { channels, contract, goals, plates, snapshots, tables, truth, verdicts } = this
     const areMeant = () => keepsTime && universe.now < stormy
     const others = [
       new Alerts(verdicts),
@@ -146,7 +149,7 @@ export class Checker implements Witness {
       new Limits(verdicts, { settingsOf, lives, areMeant }),
       new Reports(verdicts)
     ]
-    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, contract, this.models]
+    this.checks = [log, tables, ...others, snapshots, truth, channels, goals, plates, contract, this.models]
   }
 
   broken(promise: string, detail: string): void {

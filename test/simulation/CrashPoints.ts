@@ -67,6 +67,7 @@ const aloneOf = (seed: number): Swarm => ({
   ofAgent: { b: { budget: { tokens: 200 } }, c: { parent: "a", maxConsecutiveErrors: 1 } },
   conversation: { maxTurnErrors: 20, maxFatalStops: 100 },
   talk: undefined,
+  board: undefined,
   aims: undefined,
   bytes: undefined,
   models: undefined,

@@ -3,16 +3,18 @@
  * platform that is played. People steer it by the procedures of its control socket.
  */
 import { Effect, FileSystem, Layer, Path, Stdio, Terminal } from "effect"
+import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { ChildProcessSpawner } from "effect/process"
 import type { RpcClient } from "effect/rpc"
 import { RpcTest } from "effect/rpc"
 import { Mailer } from "../../src/alerts/Mailer.ts"
 import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
-import type { Options, Platform } from "../../src/app/Platform.ts"
+import { type Options, type Platform, service } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
 import * as Git from "../../src/backends/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
+import { Lookup } from "../../src/backends/process/ProcessTable.ts"
 import * as Workspace from "../../src/backends/model/Workspace.ts"
 import { FileFailed } from "../../src/backends/sandbox/PathContainment.ts"
 import { Spawn } from "../../src/backends/process/ChildProcess.ts"
@@ -21,6 +23,8 @@ import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { EventLoop } from "../../src/event-actor/EventLoop.ts"
 import { ArchiveFile } from "../../src/event-log/ArchiveFile.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as Api from "../../src/http/Api.ts"
+import * as Spool from "../../src/http/Spool.ts"
 import * as ControlHandlers from "../../src/rpc/ControlHandlers.ts"
 import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
 import { Control } from "../../src/rpc/Protocol.ts"
@@ -32,6 +36,7 @@ import type { Models } from "./world/Models.ts"
 import type { Mail } from "./world/Mail.ts"
 import type { Processes } from "./world/Processes.ts"
 import { type Programs, STORE } from "./world/Programs.ts"
+import type { Request, Sessions } from "./world/Sessions.ts"
 import type { Workshop } from "./world/Workshop.ts"
 import type { Life } from "./Universe.ts"
 
@@ -54,13 +59,17 @@ export interface World {
   readonly mail: Mail
   /** Undefined in a world without goals. */
   readonly workshop: Workshop | undefined
+  /** Undefined in a world where nobody has sessions of their own. */
+  readonly sessions: Sessions | undefined
 }
 
 export const CONFIG = "/home/ada/shop/agentd.jsonc"
 export const caller = { by: "ada", config: CONFIG }
 
+export const STATE = "/state"
+
 const options: Options = {
-  state: "/state",
+  state: STATE,
   socket: "/run/agentd.sock",
   config: CONFIG,
   userConfig: "/home/ada/.config/agentd/config.jsonc",
@@ -84,6 +93,57 @@ const noWorkspace = (folder: string) =>
 /** A machine without git. */
 const noGit: Git.Run = (folder) =>
   Effect.fail(new Git.GitUnavailable({ message: `git in ${folder} could not be run`, remedy: "install git" }))
+
+/** A machine on which nobody has a process. */
+const nobody: Lookup = {
+  identify: (pid) => ({ pid, start: 0 }),
+  isAlive: () => false,
+  isAvailable: () => true,
+  snapshot: Effect.succeed([])
+}
+
+/** As it came through the unix socket: of a request only this is looked at. */
+const requestOf = ({ body, ...request }: Request) => {
+  const { headers, method, path: url } = request
+  const made: Partial<HttpServerRequest.HttpServerRequest> = {
+    url,
+    originalUrl: url,
+    method,
+    headers: headers as HttpServerRequest.HttpServerRequest["headers"],
+    text: Effect.succeed(body)
+  }
+  return made as HttpServerRequest.HttpServerRequest
+}
+
+const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
+  body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
+
+/** What the hooks of people's sessions come in by: the API itself, without a socket, and the spool. */
+const hooksOf = (sessions: Sessions, life: Life, status: Effect.Effect<unknown>) => [
+  {
+    id: "http",
+    start: Effect.map(Api.make(status), (api) =>
+      Effect.suspend(() => {
+        sessions.door = {
+          life,
+          ask: (request, answered) =>
+            life.run(
+              api({ _tag: "Unix" }).pipe(
+                Effect.provideService(HttpServerRequest.HttpServerRequest, requestOf(request)),
+                Effect.provideService(Lookup, sessions.lookup)
+              ),
+              (exit) => {
+                if (exit._tag === "Success") answered(exit.value.status, textOf(exit.value))
+                else answered(500, "")
+              }
+            )
+        }
+        return Effect.never
+      })
+    )
+  },
+  service("spool", Spool.layer({ state: STATE }))
+]
 
 const quiet: Notify["Service"] = {
   starting: Effect.void,
@@ -151,7 +211,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
           })
         }
       ],
-      hooks: []
+      hooks: world.sessions === undefined ? [] : hooksOf(world.sessions, life, control.status)
     }),
     pid: 1000 + life.number
   }
@@ -161,6 +221,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
 export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
   Daemon.run(options, platformOf(world, life, up)).pipe(
     Effect.provideService(Mailer, world.mail.mailer),
+    Effect.provideService(Lookup, world.sessions?.lookup ?? nobody),
     Effect.provideService(
       ArchiveFile,
       world.files.archives(() => world.disk.trouble)

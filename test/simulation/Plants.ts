@@ -264,6 +264,30 @@ export const plants: { readonly [name: string]: Plant } = {
     to: "const { problems: _, ...archived } = yield* Archive.check(volume)",
     seed: 277
   },
+  "a session that is forgotten is met again": {
+    file: "src/plates/PlateRegistry.ts",
+    from: "    this.remember(plate.stand.data)\n",
+    to: "",
+    seed: 10031
+  },
+  "what is forgotten comes back with the next daemon": {
+    file: "src/plates/Recovery.ts",
+    from: "if (stand === null || isBroken || stand.data.forgotten) {",
+    to: "if (stand === null || isBroken) {",
+    seed: 10040
+  },
+  "a start is taken from the spool before it is in the log": {
+    file: "src/http/Spool.ts",
+    from: "yield* plates.keep(dropped).pipe(",
+    to: "yield* plates.hook(dropped.body, dropped.origin).pipe(",
+    seed: 10036
+  },
+  "an old interrupt ends a dialog that is noted": {
+    file: "src/plates/PlateMachine.ts",
+    from: "const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }",
+    to: "const asking = data",
+    seed: 10003
+  },
   "a result of another input ends the turn": {
     file: "src/backends/claude/ClaudeStream.ts",
     from: "    if (inputs.length > 0) return false\n",
@@ -353,5 +377,47 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "both(text, () => void (history = [...history, message]))",
     to: 'both(message.role === "tool" ? "" : text, () => void (history = [...history, message]))',
     seed: 30_037
+  },
+  "a plate is registered before it is in the log": {
+    file: "src/plates/Plates.ts",
+    from: 'const { refused } = yield* this.asked(plate, {\n      _tag: "Registered",',
+    to: 'const refused = undefined as any\n    plate.tell({\n      _tag: "Registered",',
+    seed: 0
+  },
+  "a stop is answered before it is in the log": {
+    file: "src/plates/Plates.ts",
+    from: 'yield* this.asked(plate, { _tag: "ProcessExited", at,',
+    to: 'plate.tell({ _tag: "ProcessExited", at,',
+    seed: 0
+  },
+  "an answer to a dialog is given before it is in the log": {
+    file: "src/plates/Approvals.ts",
+    from: "      request.taken = true\n",
+    to: "      request.taken = true\n      yield* Deferred.succeed(request.answer, decision)\n",
+    seed: 0
+  },
+  "an answer goes to the oldest dialog that waits": {
+    file: "src/plates/Approvals.ts",
+    from: "const exact = this.open.get(id)\n",
+    to: "const exact = this.open.has(id) ? this.open.values().next().value : undefined\n",
+    seed: 0
+  },
+  "a process is known by its pid alone": {
+    file: "src/plates/ProcessLiveness.ts",
+    from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
+    to: "known.some(({ pid }) => this.roster.processes.identify(pid).start !== 0)",
+    seed: 0
+  },
+  "a merge clears a person's desk": {
+    file: "src/goals/GitMerge.ts",
+    from: '  if (changes !== "") {\n    return yield* refuse(\n      `${branch} is checked out',
+    to: '  if (changes !== "") yield* must(checkout, "checkout", "--quiet", "--force", "--detach", from)\n  if (changes === "never") {\n    return yield* refuse(\n      `${branch} is checked out',
+    seed: 248
+  },
+  "a merge leaves a work out": {
+    file: "src/goals/Goals.ts",
+    from: "const works = ReviewGate.worksOf(goal.plan)",
+    to: "const works = ReviewGate.worksOf(goal.plan).slice(0, 1)",
+    seed: 233
   }
 }

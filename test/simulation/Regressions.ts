@@ -25,5 +25,20 @@ export const regressions: ReadonlyArray<Regression> = [
   },
   { seed: 30011, minutes: 3, was: "an API was sent half a character, by which it refuses all of the conversation" },
   { seed: 30012, minutes: 3, was: "an API was sent a tool's name back that it does not take" },
-  { seed: 30057, minutes: 3, was: "what a model's paused answer cost was told nobody" }
+  { seed: 30057, minutes: 3, was: "what a model's paused answer cost was told nobody" },
+  {
+    seed: 10_003,
+    minutes: 3,
+    was: "an old interrupt ended a dialog that the session's note told of, every ten seconds"
+  },
+  { seed: 10_031, minutes: 3, was: "a session that was forgotten was met again by its note, within ten seconds" },
+  { seed: 10_037, minutes: 3, was: "a session that was met in a turn was shown as idle until the turn ended" },
+  { seed: 10_036, minutes: 4, was: "a start was taken from the spool before it was in the log, and lost by a kill" },
+  { seed: 10_131, minutes: 5, was: "an old interrupt ended a dialog that a notification told of" },
+  {
+    seed: 10_260,
+    minutes: 3,
+    was: "a session resumed while no daemon ran stayed closed: its former process was seen to be gone later"
+  },
+  { seed: 10_327, minutes: 1, was: "a session that two told of at once had two plates" }
 ]

@@ -9,6 +9,8 @@ const MINUTES = 60_000
 const SEEDS = 40
 /** Worlds in which all happens that people, agents and disks do. */
 const FIRST = 201
+/** Worlds in which people have sessions of their own, on the board. */
+const BOARDS = [10_040, 10_257, 10_279]
 const OF_BYTES = 20_004
 /** The same with agents that speak ACP, and bytes that are worse still. */
 const OF_WILD = 22_001
@@ -32,6 +34,13 @@ describe("seeded worlds", () => {
       assert.deepStrictEqual(told(seed, 3, violations), [])
     }
   })
+
+  for (const seed of BOARDS) {
+    it(`seed ${seed}, with a board, keeps every promise`, limit, () => {
+      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
+      assert.deepStrictEqual(told(seed, 3, violations), [])
+    })
+  }
 
   it("as do those in which the real backends read what programs write", limit, () => {
     for (let seed = OF_BYTES; seed < OF_BYTES + 10; seed++) {

@@ -16,8 +16,10 @@ import { Files } from "./world/Files.ts"
 import { Mail } from "./world/Mail.ts"
 import { Models } from "./world/Models.ts"
 import { Processes } from "./world/Processes.ts"
+import type { Sessions } from "./world/Sessions.ts"
 import { backendOf, Programs } from "./world/Programs.ts"
 import { Workshop } from "./world/Workshop.ts"
+import { Lookout } from "./people/Lookout.ts"
 import { type Command, commands } from "./people/Commands.ts"
 import type { Order, Outside } from "./people/Order.ts"
 import { type Asks, ERRANDS } from "./world/Errands.ts"
@@ -85,6 +87,8 @@ export class World implements Outside {
   readonly models: Models | undefined
   readonly mail: Mail
   readonly workshop: Workshop | undefined
+  readonly sessions: Sessions | undefined
+  private readonly lookout: Lookout
   readonly swarm: Swarm
   readonly wall: Wall = { skew: 0 }
   readonly logged = new Map<string, number>()
@@ -131,6 +135,8 @@ export class World implements Outside {
     this.models = this.openModels()
     this.mail = new Mail(this.universe, new Chance(seed, "mail"), this.swarm, this.checker.mailed)
     this.workshop = this.openWorkshop()
+    this.lookout = new Lookout({ ...this, seed, up: () => this.standing }, this.checker.plates)
+    this.sessions = this.lookout.sessions
     // without a reaper the next daemon has to end what the last one left
     this.processes.hasReaper = options.script === undefined || seed % 2 === 0
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
@@ -348,6 +354,7 @@ export class World implements Outside {
     this.checker.upAt = Infinity
     this.waiting.clear()
     this.starting.clear()
+    this.lookout.closes()
     this.disk.crash()
     this.files.forget(life)
     this.processes.orphan()
@@ -363,6 +370,7 @@ export class World implements Outside {
   private strike(fault: Fault, dice: Chance): void {
     this.universe.note(`fault ${fault}`)
     this.checker.sometimes(`fault: ${fault}`)
+    this.lookout.disturbed()
     for (const { name } of this.waiting.values()) this.checker.sometimes(faultWhile(fault, name))
     const { life } = this
     switch (fault) {
@@ -553,6 +561,7 @@ export class World implements Outside {
     if (this.models !== undefined) this.models.api.unruly = false
     this.mail.isUnruly = false
     if (this.workshop !== undefined) this.workshop.isUnruly = false
+    this.lookout.calms()
     // somebody mends what cannot work
     this.files.write(
       CONFIG,
@@ -615,6 +624,12 @@ export class World implements Outside {
           for (const page of exit.value) checker.goals.shown(page, true)
       })
     this.universe.runFor(20)
+  }
+
+  /** The daemon that is up, and its life. */
+  private get standing(): { readonly life: Life; readonly daemon: Up } | undefined {
+    const { daemon, life } = this
+    return daemon === undefined || life === undefined ? undefined : { daemon, life }
   }
 
   private get atRest(): boolean {

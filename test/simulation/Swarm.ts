@@ -10,9 +10,11 @@ import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
 import { LOG_COMMANDS } from "./people/OnLog.ts"
+import { PLATE_COMMANDS } from "./people/OnPlates.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
+import type { Habits } from "./world/Sessions.ts"
 import { API_MOODS } from "./world/ModelApi.ts"
 import type { Modelling } from "./world/Models.ts"
 import { ANSWERS, type Talk } from "./world/Speech.ts"
@@ -66,6 +68,8 @@ export interface Swarm {
   readonly review: object
   /** How goals fare; undefined in a world without goals. */
   readonly aims: Aims | undefined
+  /** How people's own sessions are; undefined in a world without. */
+  readonly board: Habits | undefined
   /** How the bytes of real backends fare; undefined in a world where backends are played. */
   readonly bytes: Bytes | undefined
   /** Agents that are models behind an API, and how that fares; undefined in a world without any. */
@@ -88,6 +92,8 @@ const NAMES = ["a", "b", "c"]
 
 /** What came later happens in later worlds only: those of older seeds stay what they were. */
 const LATER = 200
+/** Worlds in which people have sessions of their own. */
+const BOARD = { above: 10_000, upTo: 20_000 } as const
 
 /** With dice of its own: a world without channels is what it was before there were any. */
 const channelsOf = (
@@ -141,7 +147,7 @@ const goalsOf = (
   seed: number
 ): Pick<Swarm, "aims"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
   const chance = new Chance(seed, "goals")
-  if (!chance.is(0.33) || seed > OF_MODELS) return { aims: undefined, asked: {}, share: 1 }
+  if (!chance.is(0.33) || hasModels(seed)) return { aims: undefined, asked: {}, share: 1 }
   const asked = some(chance, GOAL_COMMANDS, ["goalNew", "goalNewPlan", "goalApprove", "goalRetry", "goalMerge"], 0.5)
   const rate = (most: number) => (chance.is(0.4) ? chance.skewed(0.005, most) : 0)
   const cast = chance.pick([
@@ -187,6 +193,33 @@ const goalsOf = (
   }
 }
 
+/** With dice of its own: a world without sessions is what it was before there were any. */
+const boardOf = (
+  seed: number
+): Pick<Swarm, "board"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
+  if (seed <= BOARD.above || seed > BOARD.upTo) return { board: undefined, asked: {}, share: 1 }
+  const chance = new Chance(seed, "board")
+  const rate = (most: number) => (chance.is(0.5) ? chance.skewed(0.01, most) : 0)
+  return {
+    // in most of them agents are left in peace
+    share: chance.is(0.3) ? 1 : 0.1,
+    asked: some(chance, PLATE_COMMANDS, ["plateShow"], 0.6),
+    board: {
+      sessions: 1 + chance.below(4),
+      pause: chance.skewed(1_000, 40_000),
+      noted: chance.pick([1, 1, 0.5, 0]),
+      lost: rate(0.6),
+      late: rate(0.2),
+      twice: rate(0.3),
+      crashes: rate(0.3),
+      fails: rate(0.3),
+      approvals: chance.pick([0, 0.5, 1]),
+      wrapped: chance.is(0.3) ? 0.5 : 0,
+      reuses: chance.is(0.3) ? 0.5 : 0
+    }
+  }
+}
+
 /** Worlds in which the real backends read what programs write. */
 const OF_BYTES = 20_000
 
@@ -218,11 +251,16 @@ const bytesOf = (seed: number): Bytes | undefined => {
 /** Worlds in which agents are models: the real backend asks APIs that are played. */
 const OF_MODELS = 30_000
 
+/** Worlds of days, in which little happens at a time: what only long times bring about. */
+const OF_DAYS = 40_000
+
+const hasModels = (seed: number): boolean => seed > OF_MODELS && seed <= OF_DAYS
+
 /** After these nothing helps but a person. */
 const FATAL = { unauthorized: 0.1, unpaid: 0.1, redirects: 0.1, tooLong: 0.3 }
 
 const modelsOf = (seed: number): Modelling | undefined => {
-  if (seed <= OF_MODELS) return undefined
+  if (!hasModels(seed)) return undefined
   const chance = new Chance(seed, "models")
   const moods = some(chance, API_MOODS, ["answers", "calls"], 0.4)
   const rare = Object.entries(FATAL).map(([mood, share]) => [mood, moods[mood as keyof typeof FATAL] * share])
@@ -310,10 +348,34 @@ const RARE: { readonly [name in Command]?: number } = {
   log: 0.1,
   follow: 0.02,
   spawn: 0.3,
+  plateForget: 0.1,
   ...rarely(0.2)
 }
 
-export const swarmOf = (seed: number): Swarm => {
+/** Everybody has days for it: people, faults, agents. */
+const inDays = (seed: number, swarm: Swarm): Swarm => {
+  const chance = new Chance(seed, "days")
+  const slower = chance.skewed(20, 400)
+  const every = Object.entries(swarm.every).map(([fault, mean]) => [fault, mean * slower])
+  return {
+    ...swarm,
+    pause: swarm.pause * slower,
+    every: Object.fromEntries(every) as Swarm["every"],
+    killAtCommit: swarm.killAtCommit / 10,
+    settings: {
+      ...swarm.settings,
+      idleTimeout: chance.pick(["1s", "5 minutes", "12 hours"]),
+      minRunInterval: chance.pick(["10 minutes", "3 hours", "1 day"]),
+      ...(chance.is(0.3) ? { maxRunsPerHour: chance.pick([1, 3]) } : {}),
+      ...(chance.is(0.3) ? { approvals: { timeout: chance.pick(["8 hours", "3 days"]), always: ["*"] } } : {}),
+      ...(chance.is(0.3) ? { budget: { wallTime: chance.pick(["2 hours", "2 days"]) } } : {})
+    }
+  }
+}
+
+export const swarmOf = (seed: number): Swarm => (seed <= OF_DAYS ? plainOf(seed) : inDays(seed, plainOf(seed)))
+
+const plainOf = (seed: number): Swarm => {
   const chance = new Chance(seed, "swarm")
   const every = Object.fromEntries(
     FIRST_FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
@@ -322,12 +384,14 @@ export const swarmOf = (seed: number): Swarm => {
   const later = laterOf(seed)
   const { asked: ofChannels, review, share, talk } = channelsOf(seed)
   const ofGoals = goalsOf(seed)
+  const ofBoard = boardOf(seed)
   const elsewhere = some(chance, EVERYWHERE, ["send"], 0.5)
   const asked: Partial<Swarm["commands"]> = {
-    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share * ofGoals.share])),
+    ...Object.fromEntries(EVERYWHERE.map((name) => [name, elsewhere[name] * share * ofGoals.share * ofBoard.share])),
     ...ofChannels,
     ...later.asked,
-    ...ofGoals.asked
+    ...ofGoals.asked,
+    ...ofBoard.asked
   }
   return {
     order: chance.is(0.5) ? "any" : "fifo",
@@ -384,6 +448,7 @@ export const swarmOf = (seed: number): Swarm => {
     errands: later.errands,
     review,
     aims: ofGoals.aims,
+    board: ofBoard.board,
     bytes: bytesOf(seed),
     models: modelsOf(seed),
     conversation: {

@@ -8,7 +8,7 @@
  */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import { join } from "node:path"
-import { environment, isAlive } from "../process/ProcessTable.ts"
+import { environment, Lookup } from "../process/ProcessTable.ts"
 
 /** As far as we read it. */
 const Note = Schema.Struct({
@@ -44,14 +44,15 @@ export const fileOf = (pid: number): string => `${pid}.json`
 export const isPersons = ({ entrypoint = "", kind }: Note): boolean =>
   kind === "interactive" && !entrypoint.startsWith("sdk")
 
-export const lives = ({ pid, procStart }: Note): boolean => isAlive({ pid, start: procStart })
+export const lives = ({ pid, procStart }: Note): Effect.Effect<boolean> =>
+  Effect.map(Lookup, ({ isAlive }) => isAlive({ pid, start: procStart }))
 
 /** One of a living process. */
 export const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(fs.readFileString(path), () => "")
   const note = Option.getOrUndefined(decode(text))
-  return note !== undefined && lives(note) ? note : undefined
+  return note !== undefined && (yield* lives(note)) ? note : undefined
 })
 
 /** Those of all living processes. */

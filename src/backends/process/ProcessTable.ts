@@ -141,6 +141,19 @@ export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>>
     })
   )
 
+/** Who lives on this machine, as the board of sessions asks it. */
+export interface Lookup {
+  readonly identify: (pid: number) => ProcessId
+  readonly isAlive: (id: ProcessId) => boolean
+  readonly isAvailable: () => boolean
+  readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
+}
+
+/** This machine's /proc, unless somebody says otherwise. */
+export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
+  defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
+})
+
 /** The processes that work in a folder; undefined where the system does not tell. This machine's, unless somebody says otherwise. */
 export const WorkingIn = Context.Reference<
   (folder: string) => Effect.Effect<ReadonlyArray<Pick<Process, "pid">> | undefined>

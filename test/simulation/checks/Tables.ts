@@ -7,10 +7,10 @@ import type { Rune } from "../../../src/event-log/Rune.ts"
 import { names, TableWalk } from "../../agents/TableWalk.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
-/** Of the agents' machines, and of a goal's. */
-export type Cells = TableWalk["reached"] & { readonly goal: Set<string> }
+/** Of the agents' machines, of a goal's, and of a plate's. */
+export type Cells = TableWalk["reached"] & { readonly goal: Set<string>; readonly plate: Set<string> }
 export const noCells = (): Cells =>
-  Object.fromEntries([...names, "goal"].map((name) => [name, new Set<string>()])) as unknown as Cells
+  Object.fromEntries([...names, "goal", "plate"].map((name) => [name, new Set<string>()])) as unknown as Cells
 
 /** A worker as it stood after each rune that moved it. */
 export interface Stands {

@@ -42,6 +42,8 @@ export class Files {
   private readonly entries = new Map<string, Entry>()
   private watchers: Array<Watcher> = []
   touch: Touch = untouched
+  /** What is made up as it is read, as below /proc. */
+  readonly told = new Map<string, () => string>()
   private readonly universe: Universe
 
   private readonly tears: () => boolean
@@ -94,13 +96,18 @@ export class Files {
     })
   }
 
-  write(path: string, content: string): void {
-    this.set(path, new TextEncoder().encode(content))
+  /** `mtime`: ms since the epoch, as a machine's clock shows that was set; else the present time. */
+  write(path: string, content: string, mtime = EPOCH + this.universe.now): void {
+    this.set(path, new TextEncoder().encode(content), mtime - EPOCH)
+  }
+
+  append(path: string, content: string, mtime: number): void {
+    this.write(path, `${this.text(path) ?? ""}${content}`, mtime)
   }
 
   remove(path: string): void {
     for (const name of this.entries.keys()) if (name === path || name.startsWith(`${path}/`)) this.entries.delete(name)
-    this.told(path, "Remove")
+    this.tell(path, "Remove")
   }
 
   /** The texts below a folder, by their paths in it. */
@@ -128,16 +135,16 @@ export class Files {
     this.watchers = this.watchers.filter((watcher) => watcher.life !== life)
   }
 
-  private set(path: string, bytes: Uint8Array | undefined): void {
+  private set(path: string, bytes: Uint8Array | undefined, mtime = this.universe.now): void {
     for (let folder = parentOf(path); folder !== "/" && !this.entries.has(folder); folder = parentOf(folder)) {
       this.entries.set(folder, { bytes: undefined, mtime: this.universe.now })
     }
     const isNew = !this.entries.has(path)
-    this.entries.set(path, { bytes, mtime: this.universe.now })
-    this.told(path, isNew ? "Create" : "Update")
+    this.entries.set(path, { bytes, mtime })
+    this.tell(path, isNew ? "Create" : "Update")
   }
 
-  private told(path: string, _tag: FileSystem.WatchEvent["_tag"]): void {
+  private tell(path: string, _tag: FileSystem.WatchEvent["_tag"]): void {
     for (const watcher of this.watchers) {
       if (watcher.path !== path && watcher.path !== parentOf(path)) continue
       this.universe.later(1, () => watcher.tell({ _tag, path } as FileSystem.WatchEvent), watcher.life)
@@ -155,6 +162,19 @@ export class Files {
     return Effect.flatMap(this.get(method, path), ({ bytes }) =>
       bytes === undefined ? Effect.fail(missing(method, path)) : Effect.succeed(bytes)
     )
+  }
+
+  /** To be read. */
+  private opened(path: string): FileSystem.File {
+    const read: FileSystem.File["read"] = (into, { position } = {}) =>
+      Effect.map(this.bytesOf("read", path), (bytes) => {
+        const from = Number(position ?? 0)
+        const some = bytes.subarray(from, from + into.length)
+        into.set(some)
+        return some.length
+      })
+    const file: Partial<FileSystem.File> = { stat: Effect.map(this.get("stat", path), infoOf), read }
+    return file as FileSystem.File
   }
 
   /** A file that is added to: half of what is written may be there when the daemon dies, or its disk is full. */
@@ -181,7 +201,11 @@ export class Files {
       stat: (path) => Effect.map(this.get("stat", path), infoOf),
       readFile: (path) => this.bytesOf("readFile", path),
       readFileString: (path) =>
-        Effect.map(this.bytesOf("readFileString", path), (bytes) => new TextDecoder().decode(bytes)),
+        Effect.suspend(() => {
+          const told = this.told.get(path)
+          if (told !== undefined) return Effect.succeed(told())
+          return Effect.map(this.bytesOf("readFileString", path), (bytes) => new TextDecoder().decode(bytes))
+        }),
       readDirectory: (path) =>
         Effect.map(this.get("readDirectory", path), () =>
           [...this.entries.keys()]
@@ -207,7 +231,10 @@ export class Files {
         )
       },
       remove: (path) => this.change(() => this.remove(path)),
-      open: (path) => Effect.sync(() => this.appending(path)),
+      open: (path, options) =>
+        options?.flag === "a"
+          ? Effect.sync(() => this.appending(path))
+          : Effect.as(this.bytesOf("open", path), this.opened(path)),
       chmod: () => Effect.void,
       watch: (path) =>
         Stream.unwrap(
