@@ -157,9 +157,10 @@ export class PlateRegistry {
   /** A session that starts: in the plate that waits for it, in its own, or in that of its process. */
   private ofStart(heard: Heard, speaker: Speaker): PlateActor | undefined {
     const named = this.namedBy(speaker)
-    if (named !== undefined && (named.sessionId === null || !named.isOpen)) return named
+    if (named !== undefined && named.sessionId === null) return named
     const known = this.ofSession(heard.sessionId)
     if (known !== undefined) return known
+    if (named !== undefined && !named.isOpen) return named
     const process = speaker.process && this.open.find((plate) => sameProcess(plate.process, speaker.process))
     return process ?? this.going(heard) ?? (named && this.admits(named, speaker) ? named : undefined)
   }

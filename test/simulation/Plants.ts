@@ -268,25 +268,25 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/plates/PlateRegistry.ts",
     from: "    this.remember(plate.stand.data)\n",
     to: "",
-    seed: 10031
+    seed: 10_003
   },
   "what is forgotten comes back with the next daemon": {
     file: "src/plates/Recovery.ts",
     from: "if (stand === null || isBroken || stand.data.forgotten) {",
     to: "if (stand === null || isBroken) {",
-    seed: 10040
+    seed: 10_002
   },
   "a start is taken from the spool before it is in the log": {
     file: "src/http/Spool.ts",
     from: "yield* plates.keep(dropped).pipe(",
     to: "yield* plates.hook(dropped.body, dropped.origin).pipe(",
-    seed: 10036
+    seed: 10_001
   },
   "an old interrupt ends a dialog that is noted": {
     file: "src/plates/PlateMachine.ts",
     from: "const asking = { ...data, turnAt: Math.max(data.turnAt, asOf) }",
     to: "const asking = data",
-    seed: 10003
+    seed: 10_011
   },
   "a result of another input ends the turn": {
     file: "src/backends/claude/ClaudeStream.ts",
@@ -382,31 +382,31 @@ export const plants: { readonly [name: string]: Plant } = {
     file: "src/plates/Plates.ts",
     from: 'const { refused } = yield* this.asked(plate, {\n      _tag: "Registered",',
     to: 'const refused = undefined as any\n    plate.tell({\n      _tag: "Registered",',
-    seed: 0
+    seed: 10_004
   },
   "a stop is answered before it is in the log": {
     file: "src/plates/Plates.ts",
     from: 'yield* this.asked(plate, { _tag: "ProcessExited", at,',
     to: 'plate.tell({ _tag: "ProcessExited", at,',
-    seed: 0
+    seed: 10_004
   },
   "an answer to a dialog is given before it is in the log": {
     file: "src/plates/Approvals.ts",
     from: "      request.taken = true\n",
     to: "      request.taken = true\n      yield* Deferred.succeed(request.answer, decision)\n",
-    seed: 0
+    seed: 10_005
   },
   "an answer goes to the oldest dialog that waits": {
     file: "src/plates/Approvals.ts",
     from: "const exact = this.open.get(id)\n",
     to: "const exact = this.open.has(id) ? this.open.values().next().value : undefined\n",
-    seed: 0
+    seed: 10_036
   },
   "a process is known by its pid alone": {
     file: "src/plates/ProcessLiveness.ts",
     from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
     to: "known.some(({ pid }) => this.roster.processes.identify(pid).start !== 0)",
-    seed: 0
+    seed: 10_022
   },
   "a merge clears a person's desk": {
     file: "src/goals/GitMerge.ts",
