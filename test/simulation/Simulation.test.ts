@@ -6,15 +6,15 @@ import { regressions } from "./Regressions.ts"
 import { simulate } from "./Simulation.ts"
 
 const MINUTES = 60_000
-const SEEDS = 40
-/** Worlds in which all happens that people, agents and disks do. */
-const FIRST = 201
-/** Worlds in which people have sessions of their own, on the board. */
-const BOARDS = [10_040, 10_257, 10_279]
-const OF_BYTES = 20_004
-/** The same with agents that speak ACP, and bytes that are worse still. */
-const OF_WILD = 22_001
-const OF_MODELS = 30_001
+/** What `npm test` plays of each swarm. */
+const worlds = [
+  { what: "in which all happens that people, agents and disks do", first: 201, count: 40, minutes: 3 },
+  { what: "in which people have sessions of their own, on the board", first: 10_037, count: 4, minutes: 3 },
+  { what: "in which the real backends read what programs write", first: 20_004, count: 10, minutes: 3 },
+  { what: "in which agents speak ACP, and bytes are no text", first: 22_001, count: 6, minutes: 2 },
+  { what: "in which agents are models behind an API", first: 30_001, count: 6, minutes: 1 },
+  { what: "of days, in which little happens at a time", first: 40_001, count: 2, minutes: 24 * 60 }
+] as const
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
 
@@ -28,40 +28,14 @@ const told = (seed: number, minutes: number, violations: ReturnType<typeof simul
   )
 
 describe("seeded worlds", () => {
-  it(`${SEEDS} seeds keep every promise`, limit, () => {
-    for (let seed = FIRST; seed < FIRST + SEEDS; seed++) {
-      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
-      assert.deepStrictEqual(told(seed, 3, violations), [])
-    }
-  })
-
-  for (const seed of BOARDS) {
-    it(`seed ${seed}, with a board, keeps every promise`, limit, () => {
-      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
-      assert.deepStrictEqual(told(seed, 3, violations), [])
+  for (const { count, first, minutes, what } of worlds) {
+    it(`${count} worlds ${what} keep every promise`, limit, () => {
+      for (let seed = first; seed < first + count; seed++) {
+        const { violations } = simulate({ seed, stormy: minutes * MINUTES })
+        assert.deepStrictEqual(told(seed, minutes, violations), [])
+      }
     })
   }
-
-  it("as do those in which the real backends read what programs write", limit, () => {
-    for (let seed = OF_BYTES; seed < OF_BYTES + 10; seed++) {
-      const { violations } = simulate({ seed, stormy: 3 * MINUTES })
-      assert.deepStrictEqual(told(seed, 3, violations), [])
-    }
-  })
-
-  it("as do those in which agents speak ACP, and bytes are no text", limit, () => {
-    for (let seed = OF_WILD; seed < OF_WILD + 6; seed++) {
-      const { violations } = simulate({ seed, stormy: 2 * MINUTES })
-      assert.deepStrictEqual(told(seed, 2, violations), [])
-    }
-  })
-
-  it("as do those in which agents are models behind an API", limit, () => {
-    for (let seed = OF_MODELS; seed < OF_MODELS + 6; seed++) {
-      const { violations } = simulate({ seed, stormy: 2 * MINUTES })
-      assert.deepStrictEqual(told(seed, 2, violations), [])
-    }
-  })
 
   for (const { minutes, seed, was } of regressions) {
     it(`seed ${seed}: ${was}`, limit, () => {

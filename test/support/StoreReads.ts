@@ -14,6 +14,12 @@ export interface StoreReads {
   rows: number
 }
 
+/** A row by the names of its columns, whether it was asked for as an array or as an object. */
+const objectOf = (statement: StatementSync, row: object): { readonly [column: string]: unknown } =>
+  Array.isArray(row)
+    ? Object.fromEntries(statement.columns().map(({ name }, index) => [name, row[index]]))
+    : (row as { readonly [column: string]: unknown })
+
 /** Counts for as long as the scope is open. */
 export const count: Effect.Effect<StoreReads, never, Scope.Scope> = Effect.map(
   Effect.acquireRelease(
@@ -22,8 +28,9 @@ export const count: Effect.Effect<StoreReads, never, Scope.Scope> = Effect.map(
       const reads: StoreReads = { runes: [], bytes: [], rows: 0 }
       StatementSync.prototype.all = function (this: StatementSync, ...parameters: Parameters<typeof all>) {
         const rows = all.apply(this, parameters)
-        reads.rows += rows.filter((row) => typeof row["event_id"] === "number").length
-        const runes = rows.filter((row) => typeof row["event_id"] === "number" && typeof row["payload"] === "string")
+        const named = rows.map((row) => objectOf(this, row))
+        reads.rows += named.filter((row) => typeof row["event_id"] === "number").length
+        const runes = named.filter((row) => typeof row["event_id"] === "number" && typeof row["payload"] === "string")
         reads.runes.push(...runes.map((row) => Number(row["event_id"])))
         if (runes.length > 0) reads.bytes.push(runes.reduce((all, row) => all + String(row["payload"]).length, 0))
         return rows
