@@ -21,6 +21,7 @@ import type { Check, Verdicts } from "./checks/Check.ts"
 import { Chronicle } from "./checks/Chronicle.ts"
 import { Limits, type Settings } from "./checks/Limits.ts"
 import { Readers } from "./checks/Readers.ts"
+import { Ends } from "./checks/Ends.ts"
 import { Reports } from "./checks/Reports.ts"
 import { Snapshots } from "./checks/Snapshots.ts"
 import { Tables } from "./checks/Tables.ts"
@@ -144,7 +145,8 @@ export class Checker implements Witness {
       new Alerts(verdicts),
       new Budgets(verdicts, (agent) => settingsOf(agent)?.budget),
       new Limits(verdicts, { settingsOf, lives, areMeant }),
-      new Reports(verdicts)
+      new Reports(verdicts),
+      new Ends(verdicts)
     ]
     this.checks = [log, tables, ...others, snapshots, truth, channels, goals, contract, this.models]
   }

@@ -52,6 +52,8 @@ const aloneOf = (seed: number): Swarm => ({
   leaves: 0,
   tears: 0,
   edits: 0,
+  strict: 0,
+  pairs: 0,
   oddEnds: 0.2,
   killAtCommit: 0,
   mailing: { digestWindow: "1s", maxPerHour: 1000 },

@@ -10,6 +10,7 @@ import { type Command, COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
 import { LOG_COMMANDS } from "./people/OnLog.ts"
+import { rarer, wantsGoals } from "./Rare.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
@@ -46,6 +47,10 @@ export interface Swarm {
   readonly tears: number
   /** How often an edit of the file adds an agent, beside the other edits. */
   readonly edits: number
+  /** How often an edit leaves agents and conversations less than they have had already. */
+  readonly strict: number
+  /** The probability that an agent makes two calls at once. */
+  readonly pairs: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
   readonly killAtCommit: number
   /** How often the mail server does what. */
@@ -78,6 +83,9 @@ export type TurnMood = (typeof MOODS)[number]
 const FIRST_FAULTS = ["kill", "powerCut", "stop", "diskFull", "diskIo", "diskSlow", "clockJump"] as const
 export const FAULTS = [...FIRST_FAULTS, "diskLocked"] as const
 export type Fault = (typeof FAULTS)[number]
+/** All that goes wrong: what a seed's world strikes with, and what parts of the world do by themselves. */
+export const MISHAPS = [...FAULTS, "killAtCommit", "noStart", "noMail", "noGit", "fileGone"] as const
+export type Mishap = (typeof MISHAPS)[number]
 
 const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always: ReadonlyArray<A>, share: number) =>
   Object.fromEntries(
@@ -85,6 +93,9 @@ const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always:
   ) as { readonly [name in A]: number }
 
 const NAMES = ["a", "b", "c"]
+
+/** Worlds in which happens often what is seldom elsewhere. */
+const OF_RARE = 60_000
 
 /** What came later happens in later worlds only: those of older seeds stay what they were. */
 const LATER = 200
@@ -141,7 +152,8 @@ const goalsOf = (
   seed: number
 ): Pick<Swarm, "aims"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
   const chance = new Chance(seed, "goals")
-  if (!chance.is(0.33) || seed > OF_MODELS) return { aims: undefined, asked: {}, share: 1 }
+  if (!chance.is(seed > OF_RARE ? wantsGoals(seed) : 0.33) || (seed > OF_MODELS && seed <= OF_RARE))
+    return { aims: undefined, asked: {}, share: 1 }
   const asked = some(chance, GOAL_COMMANDS, ["goalNew", "goalNewPlan", "goalApprove", "goalRetry", "goalMerge"], 0.5)
   const rate = (most: number) => (chance.is(0.4) ? chance.skewed(0.005, most) : 0)
   const cast = chance.pick([
@@ -222,7 +234,7 @@ const OF_MODELS = 30_000
 const FATAL = { unauthorized: 0.1, unpaid: 0.1, redirects: 0.1, tooLong: 0.3 }
 
 const modelsOf = (seed: number): Modelling | undefined => {
-  if (seed <= OF_MODELS) return undefined
+  if (seed <= OF_MODELS || seed > OF_RARE) return undefined
   const chance = new Chance(seed, "models")
   const moods = some(chance, API_MOODS, ["answers", "calls"], 0.4)
   const rare = Object.entries(FATAL).map(([mood, share]) => [mood, moods[mood as keyof typeof FATAL] * share])
@@ -246,7 +258,8 @@ const modelsOf = (seed: number): Modelling | undefined => {
   }
 }
 
-const budgetOf = (chance: Chance): object =>
+/** What an agent or a conversation may spend. */
+export const budgetOf = (chance: Chance): object =>
   chance.pick([
     { tokens: chance.pick([50, 500, 5_000]) },
     { toolCalls: chance.pick([2, 20]) },
@@ -313,7 +326,9 @@ const RARE: { readonly [name in Command]?: number } = {
   ...rarely(0.2)
 }
 
-export const swarmOf = (seed: number): Swarm => {
+export const swarmOf = (seed: number): Swarm => (seed > OF_RARE ? rarer(seed, drawn(seed)) : drawn(seed))
+
+const drawn = (seed: number): Swarm => {
   const chance = new Chance(seed, "swarm")
   const every = Object.fromEntries(
     FIRST_FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
@@ -349,6 +364,8 @@ export const swarmOf = (seed: number): Swarm => {
     leaves: later.leaves,
     tears: later.tears,
     edits: later.edits,
+    strict: 0,
+    pairs: 0,
     oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),

@@ -14,6 +14,7 @@ import type { Contract } from "../checks/Contract.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
+import { type Strikes, unseen } from "./Strikes.ts"
 import { type Asks, Errands } from "./Errands.ts"
 import type { Machine } from "./Machine.ts"
 import { Speech, type Voice } from "./Speech.ts"
@@ -267,9 +268,22 @@ export class AgentProcess {
         else this.later(1, 500, () => this.turnId === turnId && this.complete())
       })
     }
+    if (this.odd.is(this.world.swarm.pairs)) this.second(turnId)
     if (!asks) return work(true)
     this.asked.set(callId, work)
     this.say({ _tag: "ApprovalRequested", callId, reason: "may I" })
+  }
+
+  /** A call beside another: it begins a little later. */
+  private second(turnId: string): void {
+    const callId = `${this.runId}-${++this.calls}`
+    this.say({ _tag: "ToolCall", callId, tool: "read", arguments: {}, readOnly: true })
+    const { universe } = this.world
+    universe.later(this.odd.skewed(1, 3_000), () => {
+      if (!this.alive || this.turnId !== turnId) return
+      this.say({ _tag: "ToolStarted", callId })
+      this.say({ _tag: "ToolResult", callId, status: "success", output: "read" })
+    })
   }
 
   private speak(): void {
@@ -357,6 +371,7 @@ export class Processes {
   /** Whether what a daemon leaves behind is ended without the next one. */
   hasReaper = true
   touch: Touch = untouched
+  strikes: Strikes = unseen
   private pids = 1000
   private readonly started = new Map<string, number>()
 
@@ -459,6 +474,7 @@ export class Processes {
       const chance = this.dice(spec.agent)
       yield* Effect.sleep(chance.skewed(1, 200))
       if (this.unruly && chance.is(swarm.failsStart)) {
+        this.strikes("noStart")
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
       }
       if (!this.touch("spawn: before")) return yield* Effect.never
