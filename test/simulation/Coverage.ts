@@ -14,7 +14,7 @@ import { COMMANDS } from "./people/Commands.ts"
 import { names as refusals } from "./Refusals.ts"
 import { MISHAPS } from "./Swarm.ts"
 
-const tables = { ...machines, goal: Autonomy, seat: Seat }
+export const tables = { ...machines, goal: Autonomy, seat: Seat }
 const all = [...names, "goal", "seat"] as const
 
 /** So much of a whole is reached. */

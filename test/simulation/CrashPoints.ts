@@ -53,6 +53,7 @@ const aloneOf = (seed: number): Swarm => ({
   tears: 0,
   edits: 0,
   strict: 0,
+  starves: 0,
   pairs: 0,
   oddEnds: 0.2,
   killAtCommit: 0,

@@ -6,7 +6,7 @@ import { Chance } from "./Chance.ts"
 import { COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
-import { budgetOf, FAULTS, MOODS, type Swarm } from "./Swarm.ts"
+import { FAULTS, MOODS, type Swarm } from "./Swarm.ts"
 import { ANSWERS } from "./world/Speech.ts"
 import { REVIEWS } from "./world/Work.ts"
 
@@ -53,6 +53,7 @@ const agents = (chance: Chance, swarm: Swarm): Part => ({
   failsStart: 0.1,
   oddEnds: 0.6,
   strict: 2,
+  starves: 2,
   edits: 0,
   pairs: 0.3,
   settings: {
@@ -60,8 +61,34 @@ const agents = (chance: Chance, swarm: Swarm): Part => ({
     interruptGrace: "10s",
     idleTimeout: chance.pick(["1s", "30s"]),
     ...(chance.is(0.5) ? { maxConsecutiveErrors: 2 } : { maxTotalErrors: 3, maxConsecutiveErrors: 10 }),
-    ...(chance.is(0.4) ? { budget: { tokens: 50 } } : {})
+    ...(chance.is(0.6) ? { budget: { tokens: chance.pick([11, 50]) } } : {})
   }
+})
+
+/** Agents whose file leaves them less than they have spent, wherever they stand. */
+const starving = (chance: Chance, swarm: Swarm): Part => ({
+  ...calm,
+  ...noChannels,
+  every: strikes({}),
+  commands: asks({ send: 2, urgent: 0.2, start: 1.5, edit: 1.2, reload: 0.3, interrupt: 0.1, mistake: 0.05 }),
+  pause: chance.is(0.3) ? chance.skewed(200, 500) : chance.skewed(1_500, 6_000),
+  turns: moods({ slow: 1, crashes: 0.6, fails: 0.3, answers: 0.2 }),
+  failsStart: 0.2,
+  diesEarly: 0.3,
+  oddEnds: 0.2,
+  strict: 0,
+  starves: 6,
+  edits: 0,
+  settings: {
+    ...swarm.settings,
+    budget: {},
+    idleTimeout: "1s",
+    minRunInterval: chance.pick(["0ms", "1s"]),
+    maxConsecutiveErrors: 10,
+    maxTotalErrors: chance.pick([3, 50])
+  },
+  ofAgent: {},
+  conversation: {}
 })
 
 /** Calls that wait, are answered, run for too long, and end with their turn. */
@@ -99,42 +126,50 @@ const tools = (chance: Chance, swarm: Swarm): Part => ({
 })
 
 /** A conversation that is paused, suspended, closed and begun again while its agents fail. */
-const conversation = (chance: Chance, swarm: Swarm): Part => ({
-  ...calm,
-  ...noChannels,
-  every: strikes({ kill: chance.is(0.5) ? 120_000 : 0, diskSlow: chance.is(0.6) ? 30_000 : 0 }),
-  commands: asks({
-    send: 1,
-    urgent: 0.1,
-    start: 1,
-    pause: 0.4,
-    resume: 0.6,
-    close: 0.1,
-    begin: 0.2,
-    archive: 0.1,
-    edit: 0.3,
-    approve: 0.1,
-    mistake: 0.2,
-    conversations: 0.1,
-    conversation: 0.1,
-    stop: 0.1
-  }),
-  turns: moods({ answers: 1, slow: 1, crashes: 0.7, fails: 0.5, refuses: 0.3 }),
-  oddEnds: 0.7,
-  deaf: 0.5,
-  diesEarly: 0.1,
-  failsStart: 0.2,
-  strict: 2,
-  ofAgent: chance.is(0.5) ? Object.fromEntries(["a", "b", "c"].map((name) => [name, { autostart: false }])) : {},
-  settings: { ...swarm.settings, interruptGrace: chance.pick(["500ms", "10s"]), maxTotalErrors: 100 },
-  conversation: chance.pick([
-    { budget: { tokens: 40 } },
-    { budget: budgetOf(chance) },
-    { maxTurnErrors: 2, maxFatalStops: 100 },
-    { maxTurnErrors: 100, maxFatalStops: 2 },
-    {}
-  ])
-})
+const conversation = (chance: Chance, swarm: Swarm): Part => {
+  // in some of them all is closed again soon, in others a suspension is crossed by a person's word
+  const isShort = chance.is(0.4)
+  return {
+    ...calm,
+    ...noChannels,
+    every: strikes({ kill: chance.is(0.5) ? 120_000 : 0, diskSlow: isShort ? 0 : 15_000 }),
+    commands: asks({
+      send: 1,
+      urgent: 0.1,
+      start: 1,
+      pause: 0.4,
+      resume: isShort ? 0.5 : 3,
+      close: isShort ? 0.5 : 0.02,
+      begin: 0.6,
+      archive: 0.1,
+      edit: 0.3,
+      approve: 0.1,
+      mistake: 0.2,
+      conversations: 0.1,
+      conversation: 0.1,
+      stop: 0.1
+    }),
+    turns: moods({ answers: 1, slow: 1, tools: 0.5, crashes: 0.7, fails: 0.5, refuses: 0.3 }),
+    oddEnds: 0.7,
+    deaf: 0.5,
+    diesEarly: 0.1,
+    failsStart: 0.2,
+    strict: 2,
+    starves: 0,
+    ofAgent: chance.is(0.5) ? Object.fromEntries(["a", "b", "c"].map((name) => [name, { autostart: false }])) : {},
+    settings: {
+      ...swarm.settings,
+      interruptGrace: chance.pick(["500ms", "10s"]),
+      maxTotalErrors: 100,
+      ...(isShort ? { maxConsecutiveErrors: 1 } : {})
+    },
+    conversation: isShort
+      ? chance.pick([{ maxTurnErrors: 2, maxFatalStops: 100 }, { maxTurnErrors: 100, maxFatalStops: 2 }, {}])
+      : chance.pick([{ budget: { tokens: 40 } }, { budget: { wallTime: "20s" } }, { budget: { toolCalls: 2 } }, {}])
+  }
+}
+
+const TALK = { answers: only(ANSWERS, each(ANSWERS, 0.5)), voices: 0.4, interjects: 0.2 }
 
 /** Channels in which everything is said and done, and little fails. */
 const channels = (chance: Chance): Part => ({
@@ -159,7 +194,7 @@ const channels = (chance: Chance): Part => ({
   diesEarly: 0.05,
   failsStart: 0.05,
   oddEnds: 0.2,
-  talk: { answers: only(ANSWERS, each(ANSWERS, 0.5)), voices: 0.4, interjects: 0.2 },
+  talk: TALK,
   settings: { minRunInterval: "0ms", idleTimeout: "30s", interruptGrace: "2s" },
   conversation: {},
   review: {
@@ -179,71 +214,79 @@ const channels = (chance: Chance): Part => ({
 })
 
 /** Goals that come as far as their review, and end there and before in each way. */
-const goals = (chance: Chance, { aims, settings }: Swarm): Part => ({
-  ...calm,
-  ...noChannels,
-  every: strikes({ kill: chance.is(0.4) ? 300_000 : 0 }),
-  commands: asks({
-    ...each(GOAL_COMMANDS, 0.1),
-    goalNew: 0.3,
-    goalNewPlan: 0.5,
-    goalApprove: 0.5,
-    goalRetry: 0.3,
-    goalMerge: 0.3,
-    goalCancel: 0.05,
-    goalReject: 0.1,
-    goalTend: 0.05,
-    start: 0.3,
-    stop: 0.05,
-    send: 0.05,
-    edit: 0.05,
-    mistake: 0.1
-  }),
-  pause: 3_000,
-  turns: moods({ answers: 1, slow: 0.1, crashes: 0.05 }),
-  diesEarly: 0.02,
-  failsStart: 0.02,
-  oddEnds: 0.2,
-  deaf: 0.1,
-  strict: chance.is(0.4) ? 2 : 0,
-  settings: {
-    ...settings,
-    minRunInterval: "0ms",
-    runTimeout: "5 minutes",
-    ...(chance.is(0.4) ? { budget: chance.pick([{ wallTime: "3s" }, { tokens: 60 }, { wallTime: "10s" }]) } : {})
-  },
-  ...(aims === undefined
-    ? {}
-    : {
-        aims: {
-          ...aims,
-          goals: {
-            ...aims.goals,
-            planner: "a",
-            critic: chance.pick(["a", "b"]),
-            autoStart: chance.is(0.7),
-            rounds: chance.pick([1, 2, 3]),
-            planTries: 1,
-            ...(chance.is(0.5) ? { blockedTimeout: "20 seconds" } : {})
-          },
-          plans: { ...aims.plans, good: 1.5 },
-          deeds: { ...aims.deeds, commits: 1.5 },
-          reviews: only(REVIEWS, each(REVIEWS, 0.4)),
-          checkTakes: 1_000,
-          checkFails: 0.05,
-          git: { ...aims.git, slowest: chance.is(0.4) ? 20_000 : 50 }
-        }
-      })
-})
+const goals = (chance: Chance, { aims, settings }: Swarm): Part => {
+  // its agents are stopped as they are given a folder
+  const isSlow = chance.is(0.3)
+  return {
+    ...calm,
+    ...noChannels,
+    every: strikes({ kill: chance.is(0.4) ? 300_000 : 0 }),
+    commands: asks({
+      ...each(GOAL_COMMANDS, 0.1),
+      goalNew: 0.3,
+      goalNewPlan: 0.5,
+      goalApprove: 0.5,
+      goalRetry: 0.3,
+      goalMerge: 0.3,
+      goalCancel: 0.05,
+      goalReject: 0.1,
+      goalTend: 0.05,
+      start: 0.3,
+      stop: isSlow ? 0.6 : 0.02,
+      send: 0.05,
+      edit: 0.05,
+      close: 0.01,
+      begin: 0.1,
+      archive: 0.1,
+      mistake: 0.2
+    }),
+    pause: 2_000,
+    turns: moods({ answers: 1, slow: 0.1, crashes: 0.05 }),
+    diesEarly: 0.02,
+    failsStart: 0.02,
+    oddEnds: 0.2,
+    deaf: 0.1,
+    starves: chance.is(0.3) ? 4 : 0,
+    settings: {
+      ...settings,
+      minRunInterval: "0ms",
+      runTimeout: "5 minutes",
+      ...(chance.is(0.4) ? { budget: chance.pick([{ wallTime: "3s" }, { tokens: 60 }, { wallTime: "10s" }]) } : {})
+    },
+    ...(aims === undefined
+      ? {}
+      : {
+          aims: {
+            ...aims,
+            goals: {
+              ...aims.goals,
+              ...(chance.is(0.8) ? { planner: "a" } : {}),
+              critic: chance.pick(["a", "b"]),
+              autoStart: chance.is(0.7),
+              rounds: chance.pick([1, 2, 3]),
+              planTries: 1,
+              ...(chance.is(0.5) ? { blockedTimeout: "20 seconds" } : {})
+            },
+            plans: { ...aims.plans, good: 1.5 },
+            deeds: { ...aims.deeds, commits: 1.5 },
+            reviews: only(REVIEWS, each(REVIEWS, 0.4)),
+            checkTakes: 1_000,
+            checkFails: 0.05,
+            git: isSlow ? { ...aims.git, slowest: 20_000, isAbsent: 0.03 } : { ...aims.git, slowest: 50 }
+          }
+        })
+  }
+}
 
 /** Whatever goes wrong goes wrong while commands are open; the disk is slow, so that all of them are. */
 const meddling = (chance: Chance, swarm: Swarm): Part => {
-  const { aims, talk } = swarm
+  const { aims, review, talk } = swarm
   return {
+    ...(aims === undefined ? { talk: talk ?? TALK, review: talk === undefined ? { agents: ["a", "b"] } : review } : {}),
     every: strikes({ ...each(FAULTS, 60_000), kill: 120_000, powerCut: 200_000, stop: 200_000, diskSlow: 15_000 }),
     commands: asks({
       ...each(EVERYWHERE, 0.3),
-      ...(talk === undefined ? {} : each(CHANNEL_COMMANDS, 0.3)),
+      ...(aims === undefined ? each(CHANNEL_COMMANDS, 0.3) : {}),
       ...(aims === undefined ? {} : each(GOAL_COMMANDS, 0.3)),
       archive: 0.1,
       alertTest: 0.2,
@@ -253,8 +296,9 @@ const meddling = (chance: Chance, swarm: Swarm): Part => {
       desk: 0.02,
       mistake: 0.3
     }),
+    people: 6,
     pause: chance.skewed(300, 1_000),
-    meddles: 0.4,
+    meddles: 0.2,
     killAtCommit: chance.is(0.5) ? 0.1 : 0.005,
     failsStart: 0.3,
     diesEarly: 0.1,
@@ -263,13 +307,22 @@ const meddling = (chance: Chance, swarm: Swarm): Part => {
   }
 }
 
-const THEMES = [agents, tools, conversation, channels, goals, meddling, meddling] as const
+/** The same in a world of goals. */
+const meddlingAtGoals = (chance: Chance, swarm: Swarm): Part => {
+  const { commands, ...rest } = meddling(chance, { ...swarm, ...noChannels })
+  return {
+    ...rest,
+    ...noChannels,
+    commands: { ...commands!, ...only(EVERYWHERE, { ...each(EVERYWHERE, 0.03), verify: 0, start: 0.3 }) }
+  }
+}
+
+const THEMES = [agents, starving, tools, conversation, channels, goals, goals, meddling, meddlingAtGoals] as const
 
 /** The probability that a world of the theme has goals. */
 export const wantsGoals = (seed: number): number => {
   const theme = THEMES[seed % THEMES.length]
-  if (theme === goals) return 1
-  return theme === meddling ? 0.5 : 0
+  return theme === goals || theme === meddlingAtGoals ? 1 : 0
 }
 
 /** Each seed has one of the themes, in turn. */

@@ -228,7 +228,7 @@ export class World implements Outside {
       silent: this.swarm.talk === undefined ? 0 : 0.3,
       more: this.swarm.edits,
       strict: this.swarm.strict,
-      tight: this.swarm.strict
+      tight: this.swarm.starves
     })
     if (what === "broken" || what === "gone") this.strikes("fileGone")
     this.universe.note(`the file: ${what}`)

@@ -47,8 +47,9 @@ export interface Swarm {
   readonly tears: number
   /** How often an edit of the file adds an agent, beside the other edits. */
   readonly edits: number
-  /** How often an edit leaves agents and conversations less than they have had already. */
+  /** How often an edit leaves conversations fewer errors, and agents less to spend, than there were already. */
   readonly strict: number
+  readonly starves: number
   /** The probability that an agent makes two calls at once. */
   readonly pairs: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
@@ -258,8 +259,7 @@ const modelsOf = (seed: number): Modelling | undefined => {
   }
 }
 
-/** What an agent or a conversation may spend. */
-export const budgetOf = (chance: Chance): object =>
+const budgetOf = (chance: Chance): object =>
   chance.pick([
     { tokens: chance.pick([50, 500, 5_000]) },
     { toolCalls: chance.pick([2, 20]) },
@@ -365,6 +365,7 @@ const drawn = (seed: number): Swarm => {
     tears: later.tears,
     edits: later.edits,
     strict: 0,
+    starves: 0,
     pairs: 0,
     oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,

@@ -28,7 +28,7 @@ export const ENDS: ReadonlyArray<string> = [
   "a turn ends: stream_error",
   ...["kill", "parent_closed", "budget_exhausted", "init_error"].map((tag) => `an agent ends: ${tag}`),
   ...["critique_passed", "user_cancel", "unresolvable", "budget_exhausted"].map((tag) => `a goal ends: ${tag}`),
-  ...["tokens", "wallTime", "toolCalls"].map((resource) => `a conversation is suspended: ${resource}`),
+  ...["tokens", "wall_time", "tool_calls"].map((resource) => `a conversation is suspended: ${resource}`),
   ...["turn_completed", "agent_failed", "error_threshold"].map((tag) => `a conversation is suspended: ${tag}`),
   ...["created", "active", "paused", "suspended"].map((state) => `a conversation is closed: ${state}`),
   "a conversation is archived"
