@@ -111,10 +111,15 @@ for (const mechanism of [...held, NONE]) {
 
     live("after its own timeout all of it is gone, and its output is told", mechanism, ({ tool, host }) =>
       Effect.gen(function* () {
-        const { status, output } = yield* run(tool, "echo begun; setsid sleep 987 & sleep 987", { timeout: 1 })
-        assert.strictEqual(status, "timeout")
-        assert.match(output, /^begun\n[^]*\[ended after 1 seconds\]$/)
-        assert.deepStrictEqual(yield* marked(host.store), [])
+        // s; of the first a busy machine may need all to make the sandbox
+        for (const timeout of [1, 10, 100]) {
+          const { status, output } = yield* run(tool, "echo begun; setsid sleep 987 & sleep 987", { timeout })
+          assert.strictEqual(status, "timeout")
+          assert.deepStrictEqual(yield* marked(host.store), [])
+          assert.isTrue(output.endsWith(`[ended after ${timeout} seconds]`), output)
+          if (output.startsWith("begun\n")) return
+        }
+        assert.fail("it was ended before it began")
       })
     )
 
