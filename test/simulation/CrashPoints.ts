@@ -55,6 +55,7 @@ const aloneOf = (seed: number): Swarm => ({
   strict: 0,
   starves: 0,
   pairs: 0,
+  spends: 0,
   oddEnds: 0.2,
   killAtCommit: 0,
   mailing: { digestWindow: "1s", maxPerHour: 1000 },

@@ -31,7 +31,7 @@ const noChannels = { talk: undefined } satisfies Part
 const agents = (chance: Chance, swarm: Swarm): Part => ({
   ...calm,
   ...noChannels,
-  every: strikes({ kill: 300_000, diskSlow: chance.is(0.5) ? 60_000 : 0 }),
+  every: strikes({ kill: 300_000, diskSlow: 30_000 }),
   commands: asks({
     send: 1,
     urgent: 0.5,
@@ -56,6 +56,7 @@ const agents = (chance: Chance, swarm: Swarm): Part => ({
   starves: 2,
   edits: 0,
   pairs: 0.3,
+  spends: 0.6,
   settings: {
     ...swarm.settings,
     interruptGrace: "10s",
@@ -72,7 +73,8 @@ const starving = (chance: Chance, swarm: Swarm): Part => ({
   every: strikes({}),
   commands: asks({ send: 2, urgent: 0.2, start: 1.5, edit: 1.2, reload: 0.3, interrupt: 0.1, mistake: 0.05 }),
   pause: chance.is(0.3) ? chance.skewed(200, 500) : chance.skewed(1_500, 6_000),
-  turns: moods({ slow: 1, crashes: 0.6, fails: 0.3, answers: 0.2 }),
+  spends: 0.8,
+  turns: moods({ answers: 1, slow: 0.1, crashes: 0.6, fails: 0.3 }),
   failsStart: 0.2,
   diesEarly: 0.3,
   oddEnds: 0.2,
@@ -151,9 +153,10 @@ const conversation = (chance: Chance, swarm: Swarm): Part => {
     }),
     turns: moods({ answers: 1, slow: 1, tools: 0.5, crashes: 0.7, fails: 0.5, refuses: 0.3 }),
     oddEnds: 0.7,
-    deaf: 0.5,
+    deaf: isShort ? 0.9 : 0.5,
     diesEarly: 0.1,
     failsStart: 0.2,
+    spends: 0.5,
     strict: 2,
     starves: 0,
     ofAgent: chance.is(0.5) ? Object.fromEntries(["a", "b", "c"].map((name) => [name, { autostart: false }])) : {},
@@ -217,6 +220,7 @@ const channels = (chance: Chance): Part => ({
 const goals = (chance: Chance, { aims, settings }: Swarm): Part => {
   // its agents are stopped as they are given a folder
   const isSlow = chance.is(0.3)
+  const isPoor = chance.is(0.5)
   return {
     ...calm,
     ...noChannels,
@@ -245,13 +249,14 @@ const goals = (chance: Chance, { aims, settings }: Swarm): Part => {
     diesEarly: 0.02,
     failsStart: 0.02,
     oddEnds: 0.2,
+    spends: 0.7,
     deaf: 0.1,
     starves: chance.is(0.3) ? 4 : 0,
     settings: {
       ...settings,
       minRunInterval: "0ms",
       runTimeout: "5 minutes",
-      ...(chance.is(0.4) ? { budget: chance.pick([{ wallTime: "3s" }, { tokens: 60 }, { wallTime: "10s" }]) } : {})
+      ...(isPoor ? { budget: chance.pick([{ wallTime: "3s" }, { tokens: 60 }, { wallTime: "10s" }]) } : {})
     },
     ...(aims === undefined
       ? {}
@@ -263,13 +268,13 @@ const goals = (chance: Chance, { aims, settings }: Swarm): Part => {
               ...(chance.is(0.8) ? { planner: "a" } : {}),
               critic: chance.pick(["a", "b"]),
               autoStart: chance.is(0.7),
-              rounds: chance.pick([1, 2, 3]),
+              rounds: isPoor ? 3 : chance.pick([1, 2, 3]),
               planTries: 1,
               ...(chance.is(0.5) ? { blockedTimeout: "20 seconds" } : {})
             },
             plans: { ...aims.plans, good: 1.5 },
             deeds: { ...aims.deeds, commits: 1.5 },
-            reviews: only(REVIEWS, each(REVIEWS, 0.4)),
+            reviews: only(REVIEWS, { ...each(REVIEWS, 0.4), replan: isPoor ? 2 : 0.4 }),
             checkTakes: 1_000,
             checkFails: 0.05,
             git: isSlow ? { ...aims.git, slowest: 20_000, isAbsent: 0.03 } : { ...aims.git, slowest: 50 }
@@ -317,7 +322,19 @@ const meddlingAtGoals = (chance: Chance, swarm: Swarm): Part => {
   }
 }
 
-const THEMES = [agents, starving, tools, conversation, channels, goals, goals, meddling, meddlingAtGoals] as const
+const THEMES = [
+  agents,
+  starving,
+  tools,
+  conversation,
+  channels,
+  goals,
+  meddling,
+  agents,
+  goals,
+  meddlingAtGoals,
+  conversation
+] as const
 
 /** The probability that a world of the theme has goals. */
 export const wantsGoals = (seed: number): number => {

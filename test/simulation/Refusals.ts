@@ -97,6 +97,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "a merge with work of others": { says: / holds .*commit|holds commits|holds \d+/ },
   "a merge into a branch with changes": { says: /which has changes that are not committed/ },
   "a merge into a branch that has moved": { says: /has moved meanwhile/ },
+  "no branch is checked out": { says: /^No branch is checked out/ },
   "git fails": { says: /^git |^Git / }
 }
 

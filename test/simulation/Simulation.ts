@@ -231,12 +231,13 @@ export class World implements Outside {
       tight: this.swarm.starves
     })
     if (what === "broken" || what === "gone") this.strikes("fileGone")
+    const { budget } = this.swarm.settings as { readonly budget?: object }
     this.universe.note(`the file: ${what}`)
     if (what === "gone") return this.files.remove(CONFIG)
     if (what === "broken") return this.files.write(CONFIG, this.config().slice(0, people.below(200)))
     if (what === "silent") return this.files.write(CONFIG, this.config(this.names, {}, undefined))
     if (what === "more") return this.files.write(CONFIG, this.config([...this.names, "d"]))
-    if (what === "tight") return this.files.write(CONFIG, this.config(this.names, { budget: { tokens: 1 } }))
+    if (what === "tight") return this.files.write(CONFIG, this.config(this.names, { budget: { ...budget, tokens: 1 } }))
     if (what === "strict") return this.files.write(CONFIG, this.config(this.names, {}, {}, STRICT))
     if (what === "fewer") return this.files.write(CONFIG, this.config(["a"]))
     this.files.write(CONFIG, this.config(this.names, what === "others" ? { interruptGrace: "1s" } : {}))

@@ -52,6 +52,8 @@ export interface Swarm {
   readonly starves: number
   /** The probability that an agent makes two calls at once. */
   readonly pairs: number
+  /** The probability that a turn ends with tokens that are spent. */
+  readonly spends: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
   readonly killAtCommit: number
   /** How often the mail server does what. */
@@ -367,6 +369,7 @@ const drawn = (seed: number): Swarm => {
     strict: 0,
     starves: 0,
     pairs: 0,
+    spends: 0,
     oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),

@@ -73,6 +73,7 @@ export class AgentProcess {
   private result: () => string | undefined = () => undefined
   private readonly errands: Errands
   private readonly odd: Chance
+  private readonly more: Chance
 
   constructor(world: Processes, { agent, cwd, runId }: Of, pid: number, chance: Chance) {
     const { swarm } = world
@@ -86,6 +87,7 @@ export class AgentProcess {
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
     this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
     this.odd = new Chance(world.seed, `end of ${pid}`)
+    this.more = new Chance(world.seed, `more of ${pid}`)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
     this.isLiar = world.unruly && chance.is(swarm.lies)
@@ -241,6 +243,7 @@ export class AgentProcess {
           1,
           5_000,
           mine(() => {
+            this.spend()
             this.turnId = undefined
             this.say({
               _tag: "TurnError",
@@ -268,7 +271,7 @@ export class AgentProcess {
         else this.later(1, 500, () => this.turnId === turnId && this.complete())
       })
     }
-    if (this.odd.is(this.world.swarm.pairs)) this.second(turnId)
+    if (this.more.is(this.world.swarm.pairs)) this.second(turnId)
     if (!asks) return work(true)
     this.asked.set(callId, work)
     this.say({ _tag: "ApprovalRequested", callId, reason: "may I" })
@@ -279,7 +282,7 @@ export class AgentProcess {
     const callId = `${this.runId}-${++this.calls}`
     this.say({ _tag: "ToolCall", callId, tool: "read", arguments: {}, readOnly: true })
     const { universe } = this.world
-    universe.later(this.odd.skewed(1, 3_000), () => {
+    universe.later(this.more.skewed(1, 3_000), () => {
       if (!this.alive || this.turnId !== turnId) return
       this.say({ _tag: "ToolStarted", callId })
       this.say({ _tag: "ToolResult", callId, status: "success", output: "read" })
@@ -292,8 +295,15 @@ export class AgentProcess {
     this.say({ _tag: "Usage", inputTokens: 10, outputTokens: 1 })
   }
 
+  /** With the last words of a turn, and nothing said before. */
+  private spend(): void {
+    if (this.world.unruly && this.more.is(this.world.swarm.spends))
+      this.say({ _tag: "Usage", inputTokens: 10, outputTokens: 1 })
+  }
+
   private complete(): void {
     const turnId = this.turnId!
+    this.spend()
     this.turnId = undefined
     const output = this.result() ?? this.speech.answer(this.said, this.world.unruly)
     this.say({ _tag: "TurnCompleted", turnId, output })
