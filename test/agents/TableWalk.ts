@@ -32,25 +32,6 @@ export const machines = {
 export type Name = keyof typeof machines
 export const names = Object.keys(machines) as ReadonlyArray<Name>
 
-/** Cells that the daemon never comes to. */
-export const unreached: { readonly [name in Name]: { readonly [cell: string]: string } } = {
-  worker: {},
-  turn: {
-    "idle × steer → streaming":
-      "a steer is told to the turn of a run that works on one (INV-RUN-FENCED); where none is active the message waits, and a start_turn takes it",
-    "tool_executing × tools_finished → completed":
-      "the results go back to the run, which goes on: the answer comes as the run's own end of the turn"
-  },
-  tool: {},
-  agent: {
-    "idle × kill_forced → terminated":
-      "a forced kill follows the stop of the worker, which has ended an idle agent in its own append",
-    "running_turn × kill_forced → terminated":
-      "a forced kill follows the stop of the worker, which has interrupted the turn in its own append: the agent is idle by then"
-  },
-  conversation: {}
-}
-
 /** An action that a move asks for. */
 export interface Asked {
   readonly name: string

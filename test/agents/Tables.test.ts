@@ -12,7 +12,8 @@ import { make } from "./AgentWorld.ts"
 import * as Puppet from "./Puppet.ts"
 import { type Life, lives, One } from "./TableLives.ts"
 import { configOf, several, stories, type Story } from "./TableStories.ts"
-import { type Asked, machines, type Name, names, TableWalk, unreached } from "./TableWalk.ts"
+import { unreached, whyNot } from "../support/Unreached.ts"
+import { type Asked, machines, type Name, names, TableWalk } from "./TableWalk.ts"
 import { holding, memoryLog, openLog } from "./TestLog.ts"
 import * as World from "./World.ts"
 
@@ -254,7 +255,7 @@ describe("the tables of an agent", { timeout: 60_000 }, () => {
     for (const name of names) {
       const events = Object.values(machines[name].table).flatMap((row) => Object.keys(row))
       const sent = cellsOf(machines[name])
-        .filter((cell) => !(cell in unreached[name]))
+        .filter((cell) => whyNot(name, cell) === undefined)
         .map((cell) => cell.split(" × ")[1]!.split(" → ")[0]!)
       assert.sameMembers([...new Set(events)], [...new Set(sent)], name)
     }

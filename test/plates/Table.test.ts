@@ -10,6 +10,7 @@ import { join } from "node:path"
 import { identify } from "../../src/backends/process/ProcessTable.ts"
 import { type Event, Plate, type State } from "../../src/plates/PlateMachine.ts"
 import type { RunReport } from "../../src/plates/EventIntake.ts"
+import { unreached, whyNot } from "../support/Unreached.ts"
 import {
   bookkeeping,
   type Board,
@@ -201,11 +202,6 @@ const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way 
   Forgotten: (session) => session.board.plates.forget(session.plateId, caller)
 }
 
-/** Cells that the board never comes to. */
-const unreached: { readonly [cell: string]: string } = {
-  "Starting × StatusNoted": "a note is looked for by the session's id, and a plate that has one has started"
-}
-
 const isLegal = (state: State, tag: Tag): boolean => typeof Plate.table[state][tag] === "object"
 
 const runesOf = ({ log }: World) =>
@@ -217,7 +213,7 @@ describe("the plate's table is what the board does", () => {
   for (const state of Object.keys(Plate.table) as ReadonlyArray<State>) {
     for (const tag of Object.keys(senders) as ReadonlyArray<Tag>) {
       const cell = `${state} × ${tag}`
-      if (!isLegal(state, tag) || unreached[cell] !== undefined) continue
+      if (!isLegal(state, tag) || whyNot("plate", cell) !== undefined) continue
       it.effect(cell, () =>
         run(
           (world) =>
@@ -237,7 +233,7 @@ describe("the plate's table is what the board does", () => {
   }
 
   it("names no cell as out of reach that is none", () => {
-    for (const cell of Object.keys(unreached)) {
+    for (const cell of Object.keys(unreached.plate)) {
       const [state, tag] = cell.split(" × ") as [State, Tag]
       assert.isTrue(isLegal(state, tag), cell)
     }

@@ -22,6 +22,7 @@ import { Chronicle } from "./checks/Chronicle.ts"
 import { Limits, type Settings } from "./checks/Limits.ts"
 import { Plates } from "./checks/Plates.ts"
 import { Readers } from "./checks/Readers.ts"
+import { Ends } from "./checks/Ends.ts"
 import { Reports } from "./checks/Reports.ts"
 import { Snapshots } from "./checks/Snapshots.ts"
 import { Tables } from "./checks/Tables.ts"
@@ -147,7 +148,8 @@ export class Checker implements Witness {
       new Alerts(verdicts),
       new Budgets(verdicts, (agent) => settingsOf(agent)?.budget),
       new Limits(verdicts, { settingsOf, lives, areMeant }),
-      new Reports(verdicts)
+      new Reports(verdicts),
+      new Ends(verdicts)
     ]
     this.checks = [log, tables, ...others, snapshots, truth, channels, goals, plates, contract, this.models]
   }

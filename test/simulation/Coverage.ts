@@ -1,18 +1,31 @@
 /**
- * Coverage: which cells of the machines' tables the worlds have come to, and which faults came
- * while which command was open. What none comes to is a gap in the workload, and is named.
+ * Coverage: what the worlds have come to, of all that there is: the cells of the machines'
+ * tables, the faults while each command is open, the refusals, the ways to end. What none
+ * comes to is a gap in the workload, and is named.
  */
+import { Seat } from "../../src/channels/SeatMachine.ts"
 import { Autonomy } from "../../src/goals/GoalMachine.ts"
 import { Plate } from "../../src/plates/PlateMachine.ts"
-import { machines, names, unreached } from "../agents/TableWalk.ts"
+import { machines, names } from "../agents/TableWalk.ts"
 import { cellsOf } from "../support/Cells.ts"
+import { whyNot } from "../support/Unreached.ts"
+import { ENDS } from "./checks/Ends.ts"
 import { plateCell } from "./checks/Plates.ts"
 import type { Cells } from "./checks/Tables.ts"
 import { COMMANDS } from "./people/Commands.ts"
-import { FAULTS } from "./Swarm.ts"
+import { names as refusals } from "./Refusals.ts"
+import { MISHAPS } from "./Swarm.ts"
 
-const tables = { ...machines, goal: Autonomy }
-const all = [...names, "goal", "plate"] as const
+export const tables = { ...machines, goal: Autonomy, seat: Seat }
+const all = [...names, "goal", "seat", "plate"] as const
+
+/** So much of a whole is reached. */
+export interface Covered {
+  readonly name: string
+  readonly all: number
+  readonly reached: number
+  readonly missing: ReadonlyArray<string>
+}
 
 export const add = (into: Cells, from: Cells): void => {
   for (const name of all) for (const cell of from[name]) into[name].add(cell)
@@ -35,18 +48,18 @@ const plateCells: ReadonlyArray<string> = Object.entries(Plate.table).flatMap(([
   )
 )
 
-export const coverage = (reached: Cells) =>
+/** Of each table: its legal cells but those that no daemon comes to, which are named with the reason in Unreached. */
+export const coverage = (reached: Cells): ReadonlyArray<Covered> =>
   all.map((name) => {
-    // what no daemon comes to is named with its reason there
-    const known: { readonly [cell: string]: string } = name === "goal" || name === "plate" ? {} : unreached[name]
     const legal = name === "plate" ? plateCells : cellsOf(tables[name])
-    const cells = legal.filter((cell) => known[cell] === undefined)
+    const cells = name === "plate" ? legal : legal.filter((cell) => whyNot(name, cell) === undefined)
     const missing = cells.filter((cell) => !reached[name].has(cell))
     return { name, all: cells.length, reached: cells.length - missing.length, missing }
   })
 
-/** As it is counted among what was reached. */
+/** As they are counted among what was reached. */
 export const faultWhile = (fault: string, command: string): string => `fault ${fault} while ${command} is open`
+export const refused = (refusal: string): string => `refused: ${refusal}`
 
 /** Those that are answered in the moment in which they are asked: nothing comes between. */
 const AT_ONCE =
@@ -57,7 +70,20 @@ const AT_ONCE =
 /** Commands that wait for an answer. */
 const asked = COMMANDS.filter((command) => !AT_ONCE.includes(command))
 
-export const faultsAtCommands = (reached: ReadonlyMap<string, number>) => {
-  const all = asked.flatMap((command) => FAULTS.map((fault) => faultWhile(fault, command)))
-  return { all: all.length, missing: all.filter((one) => !reached.has(one)) }
+const seen = (name: string, of: ReadonlyArray<string>, reached: ReadonlyMap<string, number>): Covered => {
+  const missing = of.filter((one) => !reached.has(one))
+  return { name, all: of.length, reached: of.length - missing.length, missing }
 }
+
+/** Faults while commands are open, refusals, ways to end. */
+export const sometimes = (reached: ReadonlyMap<string, number>): ReadonlyArray<Covered> => [
+  ...MISHAPS.map((fault) =>
+    seen(
+      `${fault} while a command is open`,
+      asked.map((command) => faultWhile(fault, command)),
+      reached
+    )
+  ),
+  seen("refusals", refusals.map(refused), reached),
+  seen("ways to end", ENDS, reached)
+]

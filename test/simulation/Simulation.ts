@@ -25,8 +25,9 @@ import type { Order, Outside } from "./people/Order.ts"
 import { type Asks, ERRANDS } from "./world/Errands.ts"
 import type { Voice } from "./world/Speech.ts"
 import type { Telling } from "./world/Work.ts"
-import { faultWhile } from "./Coverage.ts"
-import { type Fault, FAULTS, type Swarm, swarmOf } from "./Swarm.ts"
+import { faultWhile, refused } from "./Coverage.ts"
+import { everyGoal, reasonOf, refusalsIn } from "./Answers.ts"
+import { type Fault, FAULTS, type Mishap, type Swarm, swarmOf } from "./Swarm.ts"
 import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
 export interface Options {
@@ -75,6 +76,9 @@ export interface Result {
 const CALM = 4 * 3_600_000
 
 const DISK_STATES = { diskFull: "full", diskIo: "io", diskLocked: "locked" } as const
+
+/** What a conversation that has seen an error does not have. */
+const STRICT = { maxTurnErrors: 1, maxFatalStops: 1 }
 
 /** One seed's world. */
 export class World implements Outside {
@@ -140,6 +144,8 @@ export class World implements Outside {
     // without a reaper the next daemon has to end what the last one left
     this.processes.hasReaper = options.script === undefined || seed % 2 === 0
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
+    this.processes.strikes = this.strikes
+    this.mail.strikes = this.strikes
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
   }
@@ -166,6 +172,7 @@ export class World implements Outside {
     checker.goals.workshop = workshop
     processes.work = workshop.work
     workshop.git.touch = this.touch
+    workshop.git.strikes = this.strikes
     return workshop
   }
 
@@ -187,8 +194,14 @@ export class World implements Outside {
   }
 
   /** The project's file as it is meant. */
-  private config(names = this.names, settings: object = {}, review: object | undefined = {}): string {
-    const { aims, conversation, errands, mailing, talk } = this.swarm
+  private config(
+    names = this.names,
+    settings: object = {},
+    review: object | undefined = {},
+    strict: object = {}
+  ): string {
+    const { aims, errands, mailing, talk } = this.swarm
+    const conversation = { ...this.swarm.conversation, ...strict }
     const one = (name: string) => ({
       backend: this.swarm.models?.of[name] ?? backendOf(this.swarm.bytes?.of[name]),
       may: [...(talk === undefined ? [] : ["post"]), ...(errands === undefined ? [] : ERRANDS)],
@@ -219,13 +232,19 @@ export class World implements Outside {
       others: 2,
       gone: 0.3,
       silent: this.swarm.talk === undefined ? 0 : 0.3,
-      more: this.swarm.edits
+      more: this.swarm.edits,
+      strict: this.swarm.strict,
+      tight: this.swarm.starves
     })
+    if (what === "broken" || what === "gone") this.strikes("fileGone")
+    const { budget } = this.swarm.settings as { readonly budget?: object }
     this.universe.note(`the file: ${what}`)
     if (what === "gone") return this.files.remove(CONFIG)
     if (what === "broken") return this.files.write(CONFIG, this.config().slice(0, people.below(200)))
     if (what === "silent") return this.files.write(CONFIG, this.config(this.names, {}, undefined))
     if (what === "more") return this.files.write(CONFIG, this.config([...this.names, "d"]))
+    if (what === "tight") return this.files.write(CONFIG, this.config(this.names, { budget: { ...budget, tokens: 1 } }))
+    if (what === "strict") return this.files.write(CONFIG, this.config(this.names, {}, {}, STRICT))
     if (what === "fewer") return this.files.write(CONFIG, this.config(["a"]))
     this.files.write(CONFIG, this.config(this.names, what === "others" ? { interruptGrace: "1s" } : {}))
   }
@@ -371,7 +390,7 @@ export class World implements Outside {
     this.universe.note(`fault ${fault}`)
     this.checker.sometimes(`fault: ${fault}`)
     this.lookout.disturbed()
-    for (const { name } of this.waiting.values()) this.checker.sometimes(faultWhile(fault, name))
+    this.strikes(fault)
     const { life } = this
     switch (fault) {
       case "kill":
@@ -406,6 +425,11 @@ export class World implements Outside {
     }
   }
 
+  /** What goes wrong goes wrong while these commands have had no answer yet. */
+  private readonly strikes = (fault: Mishap): void => {
+    for (const { name } of this.waiting.values()) this.checker.sometimes(faultWhile(fault, name))
+  }
+
   private atCommit(number: number): void {
     const { life } = this
     const dice = new Chance(this.options.seed, `commit ${number}`)
@@ -413,6 +437,7 @@ export class World implements Outside {
     if (this.isLeftOut(`f${++this.faults}`)) return
     this.universe.note("fault kill at commit")
     this.checker.sometimes("fault: kill at commit")
+    this.strikes("killAtCommit")
     // nothing of it goes on from here
     life.kill()
     this.universe.soon(() => this.end(life))
@@ -493,6 +518,7 @@ export class World implements Outside {
         else if (Cause.hasInterruptsOnly(exit.cause)) this.isEnding(life)
         this.universe.note(`answer ${id} ${name} ${agent} ${said.slice(0, 90)}`)
         checker.sometimes(`${name} ${Exit.isSuccess(exit) ? "carried out" : "refused"}`)
+        for (const refusal of refusalsIn(exit)) checker.sometimes(refused(refusal))
         if (Exit.isFailure(exit) && exit.cause.reasons.some(({ _tag }) => _tag === "Die"))
           checker.broken("a command is answered or refused", `${name}: ${said.slice(0, 200)}`)
         answered(exit)
@@ -656,17 +682,6 @@ export class World implements Outside {
     this.universe.later(60_000, () => this.tend())
   }
 }
-
-const everyGoal = ({ client }: Up) =>
-  Effect.flatMap(client.Goals({ all: true, caller }), (goals) =>
-    Effect.forEach(goals, ({ conversation, goalId }) =>
-      client.Goal({ name: `${conversation}/${goalId}`, from: 0, caller })
-    )
-  )
-
-const reasonOf = (exit: Exit.Exit<unknown, unknown>): string =>
-  // the first line: where it was thrown is another place in each build
-  Exit.isFailure(exit) ? Cause.pretty(exit.cause).split("\n", 1)[0]! : "ok"
 
 /** Never throws: what breaks the simulation itself is a broken promise, too. */
 export const simulate = (options: Options): Result => {

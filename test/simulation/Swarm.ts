@@ -11,6 +11,7 @@ import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
 import { LOG_COMMANDS } from "./people/OnLog.ts"
 import { PLATE_COMMANDS } from "./people/OnPlates.ts"
+import { rarer, wantsGoals } from "./Rare.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
@@ -48,6 +49,13 @@ export interface Swarm {
   readonly tears: number
   /** How often an edit of the file adds an agent, beside the other edits. */
   readonly edits: number
+  /** How often an edit leaves conversations fewer errors, and agents less to spend, than there were already. */
+  readonly strict: number
+  readonly starves: number
+  /** The probability that an agent makes two calls at once. */
+  readonly pairs: number
+  /** The probability that a turn ends with tokens that are spent. */
+  readonly spends: number
   /** The probability that the daemon is killed right after a commit, before anybody has heard of it. */
   readonly killAtCommit: number
   /** How often the mail server does what. */
@@ -82,6 +90,9 @@ export type TurnMood = (typeof MOODS)[number]
 const FIRST_FAULTS = ["kill", "powerCut", "stop", "diskFull", "diskIo", "diskSlow", "clockJump"] as const
 export const FAULTS = [...FIRST_FAULTS, "diskLocked"] as const
 export type Fault = (typeof FAULTS)[number]
+/** All that goes wrong: what a seed's world strikes with, and what parts of the world do by themselves. */
+export const MISHAPS = [...FAULTS, "killAtCommit", "noStart", "noMail", "noGit", "fileGone"] as const
+export type Mishap = (typeof MISHAPS)[number]
 
 const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always: ReadonlyArray<A>, share: number) =>
   Object.fromEntries(
@@ -89,6 +100,9 @@ const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always:
   ) as { readonly [name in A]: number }
 
 const NAMES = ["a", "b", "c"]
+
+/** Worlds in which happens often what is seldom elsewhere. */
+const OF_RARE = 60_000
 
 /** What came later happens in later worlds only: those of older seeds stay what they were. */
 const LATER = 200
@@ -147,7 +161,8 @@ const goalsOf = (
   seed: number
 ): Pick<Swarm, "aims"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
   const chance = new Chance(seed, "goals")
-  if (!chance.is(0.33) || hasModels(seed)) return { aims: undefined, asked: {}, share: 1 }
+  if (!chance.is(seed > OF_RARE ? wantsGoals(seed) : 0.33) || hasModels(seed))
+    return { aims: undefined, asked: {}, share: 1 }
   const asked = some(chance, GOAL_COMMANDS, ["goalNew", "goalNewPlan", "goalApprove", "goalRetry", "goalMerge"], 0.5)
   const rate = (most: number) => (chance.is(0.4) ? chance.skewed(0.005, most) : 0)
   const cast = chance.pick([
@@ -373,9 +388,12 @@ const inDays = (seed: number, swarm: Swarm): Swarm => {
   }
 }
 
-export const swarmOf = (seed: number): Swarm => (seed <= OF_DAYS ? plainOf(seed) : inDays(seed, plainOf(seed)))
+export const swarmOf = (seed: number): Swarm => {
+  if (seed > OF_RARE) return rarer(seed, drawn(seed))
+  return seed > OF_DAYS ? inDays(seed, drawn(seed)) : drawn(seed)
+}
 
-const plainOf = (seed: number): Swarm => {
+const drawn = (seed: number): Swarm => {
   const chance = new Chance(seed, "swarm")
   const every = Object.fromEntries(
     FIRST_FAULTS.map((fault) => [fault, chance.is(0.4) ? chance.skewed(5_000, 1_800_000) : 0])
@@ -413,6 +431,10 @@ const plainOf = (seed: number): Swarm => {
     leaves: later.leaves,
     tears: later.tears,
     edits: later.edits,
+    strict: 0,
+    starves: 0,
+    pairs: 0,
+    spends: 0,
     oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),

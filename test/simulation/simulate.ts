@@ -137,13 +137,13 @@ class Sum {
     if (values.logged) for (const [what, times] of sorted(this.logged)) console.log(`  logged ${times} × ${what}`)
     if (!values.reached) return
     for (const [what, times] of [...this.reached].toSorted()) console.log(`  reached ${times} × ${what}`)
-    for (const { all, missing, name, reached } of Coverage.coverage(this.cells))
+    for (const { all, missing, name, reached } of [
+      ...Coverage.coverage(this.cells),
+      ...Coverage.sometimes(this.reached)
+    ])
       console.log(
         `coverage ${name}: ${reached} of ${all}${missing.length === 0 ? "" : `; never: ${missing.join(", ")}`}`
       )
-    const { all, missing } = Coverage.faultsAtCommands(this.reached)
-    console.log(`coverage faults while a command is open: ${all - missing.length} of ${all}`)
-    for (const one of missing) console.log(`  never: ${one}`)
   }
 }
 

@@ -4,13 +4,20 @@
  */
 import type { WorkerState } from "../../../src/agents/AgentStates.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
+import { initial, Seat } from "../../../src/channels/SeatMachine.ts"
+import type { Tagged } from "../../../src/event-actor/StateMachine.ts"
 import { names, TableWalk } from "../../agents/TableWalk.ts"
+import { taken } from "../../support/Cells.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
-/** Of the agents' machines, of a goal's, and of a plate's. */
-export type Cells = TableWalk["reached"] & { readonly goal: Set<string>; readonly plate: Set<string> }
+/** Of the agents' machines, of a goal's, a seat's and a plate's. */
+export type Cells = TableWalk["reached"] & {
+  readonly goal: Set<string>
+  readonly seat: Set<string>
+  readonly plate: Set<string>
+}
 export const noCells = (): Cells =>
-  Object.fromEntries([...names, "goal", "plate"].map((name) => [name, new Set<string>()])) as unknown as Cells
+  Object.fromEntries([...names, "goal", "seat", "plate"].map((name) => [name, new Set<string>()])) as unknown as Cells
 
 /** A worker as it stood after each rune that moved it. */
 export interface Stands {
@@ -36,7 +43,19 @@ export class Tables implements Check {
       this.verdicts.broken("a rune is a legal move", `${rune.eventId} ${rune.kind}: ${what.slice(0, 200)}`)
     }
     this.walk.asked.length = 0
+    if (rune.kind === "seat.moved") this.seated(rune)
     for (const address of [rune.actor, ...rune.moves]) if (address.startsWith("worker/")) this.stood(rune, address)
+  }
+
+  /** The channel's own moves are a promise of channels; here the rune is a cell of the table. */
+  private seated({ eventId, from, payload, to }: Rune): void {
+    const event = payload["event"] as Tagged & { readonly turnId?: string }
+    // all that its table reads is in the event
+    const before = { ...initial("", ""), member: true, turnId: event.turnId ?? null }
+    const [cell] = taken(Seat, from ?? "", before, event)
+    if (cell === undefined || cell.to !== to)
+      return this.verdicts.broken("a rune is a legal move", `${eventId} seat.moved from ${from} by ${event._tag}`)
+    this.cells.seat.add(cell.cell)
   }
 
   private stood({ eventId, stream }: Rune, address: string): void {

@@ -3,10 +3,20 @@ import { onAgents } from "./OnAgents.ts"
 import { onChannels } from "./OnChannels.ts"
 import { onGoals } from "./OnGoals.ts"
 import { onLog } from "./OnLog.ts"
+import { onMistakes } from "./Mistakes.ts"
 import { onPlates } from "./OnPlates.ts"
 import { onArchives, onProjects } from "./OnProjects.ts"
 
-export const commands = { ...onAgents, ...onProjects, ...onChannels, ...onArchives, ...onLog, ...onGoals, ...onPlates }
+export const commands = {
+  ...onAgents,
+  ...onProjects,
+  ...onChannels,
+  ...onArchives,
+  ...onLog,
+  ...onGoals,
+  ...onPlates,
+  ...onMistakes
+}
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>
 /** What people ask in every world; of channels and goals they ask where there are some. */

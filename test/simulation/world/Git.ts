@@ -11,6 +11,7 @@ import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { type Answer, GitUnavailable, type Run } from "../../../src/backends/Git.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
+import { type Strikes, unseen } from "./Strikes.ts"
 import type { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
 import type { Files } from "./Files.ts"
@@ -80,6 +81,7 @@ export class Git {
   private readonly trees = new Map<string, Tree>()
   isUnruly = true
   touch: Touch = untouched
+  strikes: Strikes = unseen
   witness: GitWitness = { changed: () => {}, removed: () => {} }
   private readonly underWay = new Set<UnderWay>()
   private readonly universe: Universe
@@ -300,6 +302,7 @@ export class Git {
           if (answer !== undefined) return
           if (how === "never") return void (answer = bad(137, "Killed"))
           const isLost = roll < faults.fails
+          if (isLost || isAbsent) this.strikes("noGit")
           const isLocked = !isLost && roll < faults.fails + faults.findsLock && INDEXES.test(name)
           answer = isLost
             ? bad(128, "fatal: unable to create thread: Resource temporarily unavailable")

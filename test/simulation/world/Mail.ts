@@ -6,6 +6,7 @@ import { Effect } from "effect"
 import type { MailerShape } from "../../../src/alerts/Mailer.ts"
 import * as Smtp from "../../../src/alerts/Smtp.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
+import { type Strikes, unseen } from "./Strikes.ts"
 import type { Chance } from "../Chance.ts"
 import type { Swarm } from "../Swarm.ts"
 import type { Universe } from "../Universe.ts"
@@ -24,6 +25,7 @@ export class Mail {
   readonly letters: Array<Letter> = []
   isUnruly = true
   touch: Touch = untouched
+  strikes: Strikes = unseen
   private readonly universe: Universe
   private readonly chance: Chance
   private readonly swarm: Swarm
@@ -57,6 +59,7 @@ export class Mail {
           return this.touch("mail: taken") ? Effect.void : Effect.never
         })
         if (!this.touch("mail: before")) return Effect.never
+        if (mood !== "takes") this.strikes("noMail")
         switch (mood) {
           case "takes":
             return pause.pipe(Effect.andThen(take), Effect.andThen(pause), Effect.as(receipt))

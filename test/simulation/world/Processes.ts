@@ -14,6 +14,7 @@ import type { Contract } from "../checks/Contract.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
+import { type Strikes, unseen } from "./Strikes.ts"
 import { type Asks, Errands } from "./Errands.ts"
 import type { Machine } from "./Machine.ts"
 import { Speech, type Voice } from "./Speech.ts"
@@ -72,6 +73,7 @@ export class AgentProcess {
   private result: () => string | undefined = () => undefined
   private readonly errands: Errands
   private readonly odd: Chance
+  private readonly more: Chance
 
   constructor(world: Processes, { agent, cwd, runId }: Of, pid: number, chance: Chance) {
     const { swarm } = world
@@ -85,6 +87,7 @@ export class AgentProcess {
     this.speech = new Speech(runId, pid, new Chance(world.seed, `words of ${pid}`), swarm.talk)
     this.errands = new Errands(runId, new Chance(world.seed, `errands of ${pid}`), swarm.errands)
     this.odd = new Chance(world.seed, `end of ${pid}`)
+    this.more = new Chance(world.seed, `more of ${pid}`)
     this.deaf = world.unruly && chance.is(swarm.deaf)
     this.stuck = world.unruly && chance.is(swarm.stuck)
     this.isLiar = world.unruly && chance.is(swarm.lies)
@@ -240,6 +243,7 @@ export class AgentProcess {
           1,
           5_000,
           mine(() => {
+            this.spend()
             this.turnId = undefined
             this.say({
               _tag: "TurnError",
@@ -267,9 +271,22 @@ export class AgentProcess {
         else this.later(1, 500, () => this.turnId === turnId && this.complete())
       })
     }
+    if (this.more.is(this.world.swarm.pairs)) this.second(turnId)
     if (!asks) return work(true)
     this.asked.set(callId, work)
     this.say({ _tag: "ApprovalRequested", callId, reason: "may I" })
+  }
+
+  /** A call beside another: it begins a little later. */
+  private second(turnId: string): void {
+    const callId = `${this.runId}-${++this.calls}`
+    this.say({ _tag: "ToolCall", callId, tool: "read", arguments: {}, readOnly: true })
+    const { universe } = this.world
+    universe.later(this.more.skewed(1, 3_000), () => {
+      if (!this.alive || this.turnId !== turnId) return
+      this.say({ _tag: "ToolStarted", callId })
+      this.say({ _tag: "ToolResult", callId, status: "success", output: "read" })
+    })
   }
 
   private speak(): void {
@@ -278,8 +295,15 @@ export class AgentProcess {
     this.say({ _tag: "Usage", inputTokens: 10, outputTokens: 1 })
   }
 
+  /** With the last words of a turn, and nothing said before. */
+  private spend(): void {
+    if (this.world.unruly && this.more.is(this.world.swarm.spends))
+      this.say({ _tag: "Usage", inputTokens: 10, outputTokens: 1 })
+  }
+
   private complete(): void {
     const turnId = this.turnId!
+    this.spend()
     this.turnId = undefined
     const output = this.result() ?? this.speech.answer(this.said, this.world.unruly)
     this.say({ _tag: "TurnCompleted", turnId, output })
@@ -357,6 +381,7 @@ export class Processes {
   /** Whether what a daemon leaves behind is ended without the next one. */
   hasReaper = true
   touch: Touch = untouched
+  strikes: Strikes = unseen
   private pids = 1000
   private readonly started = new Map<string, number>()
 
@@ -459,6 +484,7 @@ export class Processes {
       const chance = this.dice(spec.agent)
       yield* Effect.sleep(chance.skewed(1, 200))
       if (this.unruly && chance.is(swarm.failsStart)) {
+        this.strikes("noStart")
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
       }
       if (!this.touch("spawn: before")) return yield* Effect.never

@@ -206,8 +206,10 @@ export class Programs {
         const [agent, runId] = [program.env["AGENTD_AGENT"] ?? "", program.env["AGENTD_RUN"] ?? ""]
         const chance = world.dice(agent)
         yield* Effect.sleep(chance.skewed(1, 200))
-        if (world.unruly && chance.is(world.swarm.failsStart))
+        if (world.unruly && chance.is(world.swarm.failsStart)) {
+          world.strikes("noStart")
           return yield* new BackendError({ message: "too many processes", remedy: "wait", fatal: chance.is(0.1) })
+        }
         if (!world.touch("spawn: before")) return yield* Effect.never
         const process = world.born({ agent, runId, cwd: program.cwd }, chance)
         const child = this.child(process, program, chance, life)

@@ -1,0 +1,65 @@
+/**
+ * The worlds come to what there is: at least 85 of 100 of the legal cells of each machine's
+ * table in a recorded list of few seeds; under `LONG=1` 95 of 100, and so many of the ways to
+ * end. A cell that no daemon comes to is named with its reason in Unreached.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { cellsOf } from "../support/Cells.ts"
+import { unreached } from "../support/Unreached.ts"
+import { noCells } from "./checks/Tables.ts"
+import * as Coverage from "./Coverage.ts"
+import { simulate } from "./Simulation.ts"
+
+const MINUTES = 3
+/** Of the worlds of what is rare, those that together come to much in little time. */
+const SEEDS = [60_075, 60_015, 60_035, 60_016, 60_008, 60_027, 60_021, 60_028, 60_023, 60_074, 60_010]
+const BY_FEW = 0.85
+const BY_MANY = 0.95
+const MANY = Array.from({ length: 230 }, (_, n) => 60_001 + n)
+/** ms: this is work and no waiting, and ends by itself. */
+const limit = { timeout: 3_600_000 }
+
+/** Plays them; what they break is a broken promise here, too. */
+const played = (seeds: ReadonlyArray<number>) => {
+  const cells = noCells()
+  const reached = new Map<string, number>()
+  for (const seed of seeds) {
+    const result = simulate({ seed, stormy: MINUTES * 60_000 })
+    const again = `npm run simulate -- --seed ${seed} --minutes ${MINUTES}`
+    const broken = result.violations.map(({ detail, promise }) => `${again}: ${promise}: ${detail}`)
+    assert.deepStrictEqual(broken, [])
+    Coverage.add(cells, result.cells)
+    for (const [what, times] of result.reached) reached.set(what, (reached.get(what) ?? 0) + times)
+  }
+  return { cells, reached }
+}
+
+const areReached = (covered: ReadonlyArray<Coverage.Covered>, share: number): void => {
+  for (const { all, missing, name, reached } of covered)
+    assert.isAtLeast(reached / all, share, `${name}: ${reached} of ${all}; never: ${missing.join(", ")}`)
+}
+
+const names = Object.keys(Coverage.tables) as ReadonlyArray<keyof typeof Coverage.tables>
+
+describe("what the worlds come to", () => {
+  it("few seeds: 85 of 100 legal cells of each table, and none that is named as unreached", limit, () => {
+    const { cells } = played(SEEDS)
+    areReached(Coverage.coverage(cells), BY_FEW)
+    for (const name of names)
+      for (const cell of Object.keys(unreached[name])) assert.isFalse(cells[name].has(cell), `${name}: ${cell}`)
+  })
+
+  it("no cell is named as unreached that is not in its table", () => {
+    for (const name of names) assert.includeMembers([...cellsOf(Coverage.tables[name])], Object.keys(unreached[name]))
+  })
+
+  it.runIf(process.env["LONG"] === "1")(
+    "many seeds: 95 of 100 cells of each table, and of the ways to end",
+    limit,
+    () => {
+      const { cells, reached } = played(MANY)
+      const ends = Coverage.sometimes(reached).filter(({ name }) => name === "ways to end")
+      areReached([...Coverage.coverage(cells), ...ends], BY_MANY)
+    }
+  )
+})
