@@ -73,6 +73,8 @@ export class TaskRunner {
   private readonly away = new Map<string, number>()
   /** The agents at the last look. */
   private known: ReadonlySet<string> = new Set()
+  /** Agents whose finished work cannot be looked at before their folders are there again. */
+  private readonly placeless = new Set<string>()
   /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -91,6 +93,7 @@ export class TaskRunner {
       yield* goal.around.agents.recovered
       for (;;) {
         yield* this.reclaim
+        this.placeless.clear()
         for (const node of goal.state.plan.inFlight) yield* this.look(node)
         const wait = yield* this.assign
         if (wait === undefined) return
@@ -212,8 +215,10 @@ export class TaskRunner {
         return yield* this.goal.moveIfStill({ _tag: "task_failed", taskId: node.task.id, error })
       }
       const cwd = member?.cwd ?? null
-      const head = yield* headOf(member)
       const { base } = node
+      // its folder is made again for its next run: without it, what was done there would be left out of what is merged
+      if (cwd === null && base !== null) return void this.placeless.add(node.agent!)
+      const head = yield* headOf(member)
       const changed = cwd !== null && base !== null && head !== null && head !== base
       const evidence: Evidence = {
         cwd,
@@ -322,7 +327,12 @@ export class TaskRunner {
           yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: decision.reason })
           return undefined
         case "Wait": {
-          goal.detail = goal.around.takesWork() ? decision.reason : RESTS
+          const [agent] = this.placeless
+          const reason =
+            agent === undefined
+              ? decision.reason
+              : `${agent} has finished its task, and its folder is not made yet: agentd start ${agent}`
+          goal.detail = goal.around.takesWork() ? reason : RESTS
           const deadlines = goal.state.plan.inFlight
             .filter(({ messageId, state }) => state === "running" && this.carried.has(messageId!))
             .filter(({ messageId }) => !this.interrupted.has(messageId!))

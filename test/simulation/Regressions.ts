@@ -40,5 +40,10 @@ export const regressions: ReadonlyArray<Regression> = [
     minutes: 3,
     was: "a closed plate took a session that had one: its starts were read in another order, by a clock that was set back"
   },
-  { seed: 10_327, minutes: 1, was: "a session that two told of at once had two plates" }
+  { seed: 10_327, minutes: 1, was: "a session that two told of at once had two plates" },
+  {
+    seed: 60_244,
+    minutes: 3,
+    was: "what an agent had committed for a task was left out, where it was started again before the goal had looked"
+  }
 ]
