@@ -303,14 +303,13 @@ export class AgentScope {
       yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
     })
 
-  /** Its file says something else now: where its next run waits, the wait is reckoned anew. */
+  /** Its file says something else now: where its next run waits, the wait is reckoned anew, and may be over. */
   get look(): Effect.Effect<void> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const worker = this.worker()
+      if (worker?.state !== "BuildingPrompt") return Effect.void
       const interval = Duration.toMillis(this.config().minRunInterval)
-      return worker?.state === "BuildingPrompt" && !isDue(worker.data, interval, now)
-        ? this.actors.worker.tell({ _tag: "WorkArrived" })
-        : Effect.void
+      return this.actors.worker.tell({ _tag: isDue(worker.data, interval, now) ? "Look" : "WorkArrived" })
     })
   }
 

@@ -4,8 +4,8 @@
  *
  * Guarantees: only what Claude Code's own notes say of living processes that a person sits
  * before; one that a person has forgotten stays so until one of its hooks tells of it, or it
- * goes on in another process; its hooks, where they come, find the same plate. A round costs one directory listing and a small file for
- * each process of Claude Code.
+ * goes on in another process; its hooks, where they come, find the same plate. A round costs
+ * one directory listing and a small file for each process of Claude Code.
  */
 import { Clock, Effect, FileSystem } from "effect"
 import { join } from "node:path"

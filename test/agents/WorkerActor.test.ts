@@ -198,6 +198,27 @@ describe("WorkerActor", () => {
       })
     )
 
+  it.effect("an agent that waits for its next run heeds a reload by which the wait is over", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([{ steps: [{ _tag: "Started" }] }])
+      const world = yield* World.make(backend)
+      const every = (minRunInterval: string) =>
+        world.configure({ agents: { a: World.command({ mode: "loop", prompt: "x", minRunInterval }) } })
+      every("1 day")
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ sessionSeq, state }) => sessionSeq > 1 && state === "BuildingPrompt")
+      yield* TestClock.adjust("1 hour")
+      assert.lengthOf(backend.played(), 1)
+      every("5 minutes")
+      yield* fleet.register(world.config, world.caller)
+      yield* World.until(
+        Effect.sync(() => backend.played().length),
+        (count) => count > 1
+      )
+    })
+  )
+
   it.effect("a project whose file is mended comes to life by itself", () =>
     Effect.gen(function* () {
       const world = yield* World.make(ScriptedBackend.make([stays]))

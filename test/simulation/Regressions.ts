@@ -45,5 +45,10 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 60_244,
     minutes: 3,
     was: "what an agent had committed for a task was left out, where it was started again before the goal had looked"
+  },
+  {
+    seed: 40_031,
+    minutes: 1_440,
+    was: "an agent waited for the day that its file had asked for, though a reload had ended the wait"
   }
 ]
