@@ -1,7 +1,7 @@
 /**
  * Unreached: the legal cells that the daemon never comes to, each with its reason. One list,
  * shared by the tests of the tables and the simulator: a cell that is not in it is reached
- * by a test of its table, and by some seed's world.
+ * by a test of its table. What no world comes to besides is a gap, which Coverage names.
  */
 
 interface Reasons {
