@@ -52,6 +52,8 @@ describe("the daemon", () => {
       const file = { agents: { worker: shell("cat > done") } }
       box.configure(file)
       yield* box.up()
+      // its sockets answer before the project is in its log; only one that is known may come back without its file
+      yield* box.untilAgent("worker", "is there", ({ state }) => state === "BuildingPrompt")
       yield* box.kill9
       writeFileSync(box.file("agentd.jsonc"), "{ half of")
       yield* box.up()
