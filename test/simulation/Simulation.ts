@@ -594,7 +594,7 @@ export class World implements Outside {
       this.config(
         this.names,
         this.workshop === undefined
-          ? { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" }
+          ? { worktree: false, maxRunsPerHour: 100_000, minRunInterval: this.swarm.rests }
           : { maxRunsPerHour: 100_000, minRunInterval: "1s", can: ["magic"] },
         { order: "round-robin" }
       )
