@@ -22,6 +22,7 @@ import * as AgentActor from "./AgentActor.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
 import type * as Messages from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
+import * as AgentView from "./AgentView.ts"
 import {
   endedWith,
   inboxName,
@@ -560,6 +561,7 @@ export class AgentScope {
       disconnected: isDisconnected(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
       spent: Budget.exhausted(budget, life.spent) !== undefined,
+      restsUntil: AgentView.restsUntil({ config: this.config(), worker: run }),
       can,
       role: role ?? null,
       parent,

@@ -594,7 +594,7 @@ export class World implements Outside {
       this.config(
         this.names,
         this.workshop === undefined
-          ? { worktree: false, maxRunsPerHour: 100_000, minRunInterval: this.swarm.rests }
+          ? { worktree: false, maxRunsPerHour: 100_000, minRunInterval: "5 minutes" }
           : { maxRunsPerHour: 100_000, minRunInterval: "1s", can: ["magic"] },
         { order: "round-robin" }
       )

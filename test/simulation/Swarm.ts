@@ -78,8 +78,6 @@ export interface Swarm {
   readonly aims: Aims | undefined
   /** How people's own sessions are; undefined in a world without. */
   readonly board: Habits | undefined
-  /** How long agents rest between their runs once all is calm. */
-  readonly rests: string
   /** How the bytes of real backends fare; undefined in a world where backends are played. */
   readonly bytes: Bytes | undefined
   /** Agents that are models behind an API, and how that fares; undefined in a world without any. */
@@ -396,8 +394,6 @@ const inDays = (seed: number, swarm: Swarm): Swarm => {
   return {
     ...swarm,
     pause: swarm.pause * slower,
-    // of no other time's rhythm: one that always rests while it has the floor reads nothing
-    rests: "433 seconds",
     every: Object.fromEntries(every) as Swarm["every"],
     killAtCommit: swarm.killAtCommit / 10,
     settings: {
@@ -499,7 +495,6 @@ const drawn = (seed: number): Swarm => {
     review,
     aims: ofGoals.aims,
     board: ofBoard.board,
-    rests: "5 minutes",
     bytes: bytesOf(seed),
     models: modelsOf(seed),
     conversation: {
