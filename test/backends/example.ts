@@ -26,7 +26,7 @@ const program = Effect.gen(function* () {
       readyAfter: Duration.seconds(1),
       killGrace: Duration.seconds(5)
     },
-    { store: "example", environment: { PATH: "/usr/bin:/bin" } }
+    { store: "example", environment: process.env }
   )
   const run = yield* backend.start(spec)
   // `Exited` comes when nothing of the run is left: the sleep that it left behind was ended.
