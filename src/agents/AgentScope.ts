@@ -46,7 +46,7 @@ import type { InboxMessage, VoiceOf } from "./Agents.ts"
 import * as Inbox from "./Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
 import { LiveRun } from "./LiveRun.ts"
-import { isDue } from "./NextTurn.ts"
+import { isDue, spacingOf } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "./Prompt.ts"
 import { RunEvents } from "./RunEvents.ts"
 import * as RunPlace from "./RunPlace.ts"
@@ -309,8 +309,8 @@ export class AgentScope {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const worker = this.worker()
       if (worker?.state !== "BuildingPrompt") return Effect.void
-      const interval = Duration.toMillis(this.config().minRunInterval)
-      return this.actors.worker.tell({ _tag: isDue(worker.data, interval, now) ? "Look" : "WorkArrived" })
+      const isOver = isDue(worker.data, spacingOf(this.config()), now)
+      return this.actors.worker.tell({ _tag: isOver ? "Look" : "WorkArrived" })
     })
   }
 

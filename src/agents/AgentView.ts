@@ -2,13 +2,13 @@
  * AgentView: an agent's row for a person, from the committed state of its machines.
  * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
  */
-import { Duration } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import type * as Inbox from "./Inbox.ts"
+import { spacingOf } from "./NextTurn.ts"
 
 export interface Row {
   readonly conversation: string
@@ -37,9 +37,7 @@ const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 export const restsUntil = ({ config, worker }: Pick<Row, "config" | "worker">): number | undefined => {
   if (worker?.state === "CoolingDown")
     return worker.at + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
-  return worker?.state === "BuildingPrompt"
-    ? WorkerMachine.dueAt(worker.data, Duration.toMillis(config.minRunInterval))
-    : undefined
+  return worker?.state === "BuildingPrompt" ? WorkerMachine.dueAt(worker.data, spacingOf(config)) : undefined
 }
 
 /** When the worker goes on by itself; null when something else has to happen first. */
