@@ -12,6 +12,7 @@ import { unitName } from "../systemd/Unit.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Entry, Invocation } from "./Invocation.ts"
+import type { CommandRefused } from "../domain/Messages.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 /** From launch to answer; recovery goes on behind it. */
@@ -20,7 +21,7 @@ const ANSWERS_WITHIN = Duration.seconds(30)
 const GONE_WITHIN = Duration.minutes(2)
 const POLL = Duration.millis(50)
 
-export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable> =>
+export const status = (socket: string): Effect.Effect<StatusReply, DaemonUnreachable | CommandRefused> =>
   call(socket, (client) => client.Status())
 
 /** Whether a process of that id runs. One that has ended and waits for its parent to notice does not. */
@@ -41,7 +42,7 @@ const untilItAnswers = (socket: string, where: string) =>
   status(socket).pipe(
     Effect.retry({
       schedule: Backoff.waits(Backoff.constant(POLL)),
-      while: (error) => error.reason === "not-running"
+      while: (error) => error._tag === "DaemonUnreachable" && error.reason === "not-running"
     }),
     Effect.timeoutOrElse({
       duration: ANSWERS_WITHIN,

@@ -1,7 +1,7 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
 import { Effect, Stdio, Stream } from "effect"
 import { call } from "../rpc/ControlClient.ts"
-import { Limits } from "../rpc/Procedure.ts"
+import { Limits } from "../rpc/Limits.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"

@@ -5,11 +5,12 @@
  * that was begun is carried out, though its asker goes away, and makes room again
  * at its end; the daemon's end is the end of all of them.
  */
-import { Context, Effect, Fiber, Layer, Stream } from "effect"
+import { Effect, Fiber } from "effect"
 import { CommandRefused } from "../domain/Messages.ts"
-import { Limits } from "./Procedure.ts"
+import { Limits } from "./Limits.ts"
 
-const make = Effect.gen(function* () {
+/** Ends with its scope. */
+export const make = Effect.gen(function* () {
   const scope = yield* Effect.scope
   let open = 0
   const acquire = Effect.suspend(() => {
@@ -38,16 +39,12 @@ const make = Effect.gen(function* () {
           return yield* restore(Fiber.join(fiber))
         })
       ),
-    stream: <A, E, R>(stream: Stream.Stream<A, E, R>) =>
-      Stream.unwrap(
-        Effect.as(
-          Effect.acquireRelease(acquire, () => release),
-          stream
-        )
+    /** What is told for as long as its asker listens. */
+    held: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+      Effect.acquireUseRelease(
+        acquire,
+        () => effect,
+        () => release
       )
   }
 })
-
-export class Admission extends Context.Service<Admission, Effect.Success<typeof make>>()("agentd/control/Admission") {}
-
-export const layer = Layer.effect(Admission)(make)

@@ -8,9 +8,7 @@ import { Effect } from "effect"
 import { Agents, type InboxMessage, type VoiceOf } from "../agents/Agents.ts"
 import type { Voice } from "../config/AgentConfig.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
-import { Admission } from "./Admission.ts"
-import { bounded, checkReport, checkSpawn, checkText } from "./Inputs.ts"
-import { Limits } from "./Procedure.ts"
+import { Limits } from "./Limits.ts"
 import * as Suggestion from "./Suggestion.ts"
 import { group, type VoiceInboxReply } from "./AgentApiProtocol.ts"
 
@@ -38,7 +36,6 @@ const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
 
 /** What every one of them goes through: who speaks, and whether it may. Its conversation is where names are looked up. */
 export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
-  yield* bounded("runId", runId, Limits.nameLength)
   const of = yield* agents.voice(runId)
   const by = `agent:${of.agent}`
   const home = yield* Effect.option(agents.conversation(of.conversation, { by, config: null }))
@@ -50,7 +47,6 @@ export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], 
 
 /** Another agent of the same conversation. */
 const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: VoiceOf, name: string, caller: Caller) {
-  yield* bounded("agent", name, Limits.nameLength)
   const found = yield* agents
     .agent(name, caller)
     .pipe(Effect.catchTag("CommandRefused", (error) => Effect.flip(Suggestion.ofAgent(agents, name, caller, error))))
@@ -67,51 +63,23 @@ const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: Vo
 })
 
 export const layer = group.toLayer(
-  Effect.gen(function* () {
-    const agents = yield* Agents
-    const admit = yield* Admission
-    return group.of({
+  Effect.map(Agents, (agents) =>
+    group.of({
       Voice: ({ runId }) =>
-        admit.call(
-          Effect.andThen(bounded("runId", runId, Limits.nameLength), agents.voice(runId)).pipe(
-            Effect.map(({ agent, conversation, may }) => ({ agent, conversation, may }))
-          )
-        ),
+        Effect.map(agents.voice(runId), ({ agent, conversation, may }) => ({ agent, conversation, may })),
       VoiceInbox: ({ runId }) =>
-        admit.call(Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))),
-      VoiceMessage: ({ agent, runId, text }) =>
-        admit.call(
-          Effect.gen(function* () {
-            const { caller, of } = yield* speaking(agents, runId, "message")
-            yield* checkText(text)
-            yield* neighbour(agents, of, agent, caller)
-            return yield* agents.send(agent, { text, how: "queue" }, caller)
-          })
-        ),
+        Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting)),
+      VoiceMessage: Effect.fnUntraced(function* ({ agent, runId, text }) {
+        const { caller, of } = yield* speaking(agents, runId, "message")
+        yield* neighbour(agents, of, agent, caller)
+        return yield* agents.send(agent, { text, how: "queue" }, caller)
+      }),
       VoiceReport: ({ report, runId }) =>
-        admit.call(
-          Effect.gen(function* () {
-            const { of } = yield* speaking(agents, runId, "report")
-            yield* checkReport(report)
-            return yield* agents.report(of, report)
-          })
-        ),
+        Effect.flatMap(speaking(agents, runId, "report"), ({ of }) => agents.report(of, report)),
       VoiceAsk: ({ question, runId }) =>
-        admit.call(
-          Effect.gen(function* () {
-            const { of } = yield* speaking(agents, runId, "ask")
-            yield* checkText(question, "question")
-            return yield* agents.ask(of, question)
-          })
-        ),
+        Effect.flatMap(speaking(agents, runId, "ask"), ({ of }) => agents.ask(of, question)),
       VoiceSpawn: ({ request, runId }) =>
-        admit.call(
-          Effect.gen(function* () {
-            const { caller, of } = yield* speaking(agents, runId, "spawn")
-            yield* checkSpawn(request)
-            return yield* agents.spawn(of.agent, request, caller)
-          })
-        )
+        Effect.flatMap(speaking(agents, runId, "spawn"), ({ caller, of }) => agents.spawn(of.agent, request, caller))
     })
-  })
+  )
 )

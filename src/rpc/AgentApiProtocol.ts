@@ -10,10 +10,19 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { VOICES } from "../config/AgentConfig.ts"
-import { Done, Report, SpawnRequest } from "../domain/Messages.ts"
-import { error } from "./Procedure.ts"
+import { Done, Report } from "../domain/Messages.ts"
+import * as Bounds from "./Bounds.ts"
+import { spawnRequest } from "./ConversationProtocol.ts"
+import { Limits } from "./Limits.ts"
+import { error, input } from "./Procedure.ts"
 
-const run = { runId: Schema.String }
+const run = { runId: Bounds.name }
+
+const report = Schema.Struct({
+  ...Report.fields,
+  summary: Bounds.text(),
+  evidence: Bounds.list(Bounds.line(Limits.evidence.length), Limits.evidence.count, "Name the ones that prove it.")
+})
 
 /** Who speaks. */
 export const VoiceInfo = Schema.Struct({
@@ -42,11 +51,15 @@ export const VoiceInboxReply = Schema.Struct({
 export type VoiceInboxReply = typeof VoiceInboxReply.Type
 
 export const group = RpcGroup.make(
-  Rpc.make("Voice", { payload: run, success: VoiceInfo, error }),
-  Rpc.make("VoiceInbox", { payload: run, success: VoiceInboxReply, error }),
+  Rpc.make("Voice", { payload: input(run), success: VoiceInfo, error }),
+  Rpc.make("VoiceInbox", { payload: input(run), success: VoiceInboxReply, error }),
   /** To an agent of its own conversation, by name. */
-  Rpc.make("VoiceMessage", { payload: { ...run, agent: Schema.String, text: Schema.String }, success: Done, error }),
-  Rpc.make("VoiceReport", { payload: { ...run, report: Report }, success: Done, error }),
-  Rpc.make("VoiceAsk", { payload: { ...run, question: Schema.String }, success: Done, error }),
-  Rpc.make("VoiceSpawn", { payload: { ...run, request: SpawnRequest }, success: Done, error })
+  Rpc.make("VoiceMessage", {
+    payload: input({ ...run, agent: Bounds.name, text: Bounds.text() }),
+    success: Done,
+    error
+  }),
+  Rpc.make("VoiceReport", { payload: input({ ...run, report }), success: Done, error }),
+  Rpc.make("VoiceAsk", { payload: input({ ...run, question: Bounds.text() }), success: Done, error }),
+  Rpc.make("VoiceSpawn", { payload: input({ ...run, request: spawnRequest }), success: Done, error })
 )

@@ -1,69 +1,21 @@
 /**
  * ChannelHandlers: what each procedure on channels does.
  *
- * Guarantees: inputs are checked first; an agent speaks only through a run of its
- * own that is under way, and if its `may` names "post". A daemon that is built
- * without channels says so.
+ * Guarantees: an agent speaks only through a run of its own that is under way, and
+ * if its `may` names "post".
  */
 import { Effect } from "effect"
 import * as ConversationRow from "../agents/ConversationRow.ts"
 import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
-import { decodeChannel, MAX_SEATS, type Order } from "../config/ChannelConfig.ts"
-import { MAX_POST_BYTES, type Utterance } from "../domain/ChannelMessages.ts"
-import { NAME, NAME_FORM } from "../config/Fields.ts"
-import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
-import { Admission } from "./Admission.ts"
+import { decodeChannel, type Order } from "../config/ChannelConfig.ts"
+import { type Caller, type CommandRefused, type Done } from "../domain/Messages.ts"
 import { group } from "./ChannelProtocol.ts"
-import { bounded, checkNamed, checkText } from "./Inputs.ts"
-import { Limits } from "./Procedure.ts"
 import { speaking } from "./AgentApiHandlers.ts"
 
 interface Named {
   readonly name: string
   readonly caller: Caller
-}
-
-const checkAgent = (agent: string): Effect.Effect<void, CommandRefused> =>
-  NAME.test(agent)
-    ? Effect.void
-    : Effect.fail(
-        new CommandRefused({
-          message: `"${agent.slice(0, 100)}" cannot be an agent's name.`,
-          remedy: `Use ${NAME_FORM}.`
-        })
-      )
-
-const checkAgents = Effect.fnUntraced(function* (agents: ReadonlyArray<string>) {
-  if (agents.length > MAX_SEATS) {
-    return yield* new CommandRefused({
-      message: `agents has ${agents.length} entries and may have ${MAX_SEATS}.`,
-      remedy: "Make several channels."
-    })
-  }
-  yield* Effect.forEach(agents, checkAgent, { discard: true })
-})
-
-const checkPost = Effect.fnUntraced(function* (text: string) {
-  yield* checkText(text)
-  const bytes = Buffer.byteLength(text)
-  if (bytes > MAX_POST_BYTES) {
-    return yield* new CommandRefused({
-      message: `text has ${bytes} bytes and may have ${MAX_POST_BYTES}.`,
-      remedy: "Put it in a file that the others can read, and post its path."
-    })
-  }
-})
-
-const checkUtterance = (utterance: Utterance): Effect.Effect<void, CommandRefused> => {
-  switch (utterance._tag) {
-    case "Post":
-      return checkPost(utterance.text)
-    case "Wait":
-      return bounded("reason", utterance.reason, Limits.reasonLength)
-    case "TurnComplete":
-      return Effect.void
-  }
 }
 
 const settingsOf = ({ agents, order, topic }: { agents: ReadonlyArray<string>; order: Order; topic: string }) =>
@@ -106,65 +58,38 @@ const withAbsent = Effect.fnUntraced(function* (
 export const layer = group.toLayer(
   Effect.gen(function* () {
     const agents = yield* Agents
-    const admit = yield* Admission
     const channels = yield* Channels
 
-    const on = <A, E>(
-      { caller, name }: Named,
-      run: (channels: Channels["Service"]) => Effect.Effect<A, E>,
-      check: Effect.Effect<void, CommandRefused> = Effect.void
-    ) =>
-      admit.call(
-        Effect.andThen(
-          Effect.andThen(checkNamed({ name, caller }), check),
-          Effect.suspend(() => orOver(agents, channels, { caller, name })(run(channels)))
-        )
-      )
+    const on = <A, E>(named: Named, run: Effect.Effect<A, E>) => orOver(agents, channels, named)(run)
 
     return group.of({
-      Channels: () => admit.call(channels.list),
-      Channel: ({ caller, name }) => on({ caller, name }, (channels) => channels.show(name, caller)),
+      Channels: () => channels.list,
+      Channel: (input) => on(input, channels.show(input.name, input.caller)),
       NewChannel: (input) =>
         on(
           input,
-          (channels) =>
-            Effect.flatMap(channels.create(input.name, settingsOf(input), input.caller), (done) =>
-              withAbsent(agents, channels, input, input.agents, done)
-            ),
-          Effect.andThen(checkAgents(input.agents), bounded("topic", input.topic, Limits.reasonLength))
+          Effect.flatMap(channels.create(input.name, settingsOf(input), input.caller), (done) =>
+            withAbsent(agents, channels, input, input.agents, done)
+          )
         ),
-      CloseChannel: (input) => on(input, (channels) => channels.close(input.name, input.caller)),
+      CloseChannel: (input) => on(input, channels.close(input.name, input.caller)),
       AssignSeat: ({ agent, ...input }) =>
         on(
           input,
-          (channels) =>
-            Effect.flatMap(channels.assign(input.name, agent, input.caller), (done) =>
-              withAbsent(agents, channels, input, [agent], done)
-            ),
-          checkAgent(agent)
+          Effect.flatMap(channels.assign(input.name, agent, input.caller), (done) =>
+            withAbsent(agents, channels, input, [agent], done)
+          )
         ),
-      RemoveSeat: ({ agent, ...input }) =>
-        on(input, (channels) => channels.remove(input.name, agent, input.caller), checkAgent(agent)),
-      PostToChannel: ({ text, ...input }) =>
-        on(input, (channels) => channels.post(input.name, text, input.caller), checkPost(text)),
-      OrderChannel: ({ agents, order, ...input }) =>
-        on(input, (channels) => channels.order(input.name, order, agents, input.caller), checkAgents(agents)),
-      GrantFloor: ({ agent, ...input }) =>
-        on(input, (channels) => channels.grant(input.name, agent, input.caller), checkAgent(agent)),
-      SkipFloor: (input) => on(input, (channels) => channels.skip(input.name, input.caller)),
-      RequeueSeat: ({ agent, ...input }) =>
-        on(input, (channels) => channels.requeue(input.name, agent, input.caller), checkAgent(agent)),
-      PauseChannel: ({ paused, ...input }) => on(input, (channels) => channels.pause(input.name, paused, input.caller)),
+      RemoveSeat: ({ agent, ...input }) => on(input, channels.remove(input.name, agent, input.caller)),
+      PostToChannel: ({ text, ...input }) => on(input, channels.post(input.name, text, input.caller)),
+      OrderChannel: ({ agents, order, ...input }) => on(input, channels.order(input.name, order, agents, input.caller)),
+      GrantFloor: ({ agent, ...input }) => on(input, channels.grant(input.name, agent, input.caller)),
+      SkipFloor: (input) => on(input, channels.skip(input.name, input.caller)),
+      RequeueSeat: ({ agent, ...input }) => on(input, channels.requeue(input.name, agent, input.caller)),
+      PauseChannel: ({ paused, ...input }) => on(input, channels.pause(input.name, paused, input.caller)),
       VoiceChannel: ({ channel, runId, utterance }) =>
-        admit.call(
-          Effect.gen(function* () {
-            const { of } = yield* speaking(agents, runId, "post")
-            yield* bounded("channel", channel, Limits.nameLength)
-            yield* checkUtterance(utterance)
-            const { voice } = channels
-            const { agent, conversation } = of
-            return yield* voice({ conversation, agent }, utterance, channel === "" ? {} : { channel })
-          })
+        Effect.flatMap(speaking(agents, runId, "post"), ({ of: { agent, conversation } }) =>
+          channels.voice({ conversation, agent }, utterance, channel === "" ? {} : { channel })
         )
     })
   })

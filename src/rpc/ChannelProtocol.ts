@@ -4,32 +4,46 @@
  */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { Order } from "../config/ChannelConfig.ts"
-import { ChannelInfo, ChannelView, Utterance } from "../domain/ChannelMessages.ts"
+import { MAX_SEATS, Order } from "../config/ChannelConfig.ts"
+import { ChannelInfo, ChannelView, MAX_POST_BYTES, Signal } from "../domain/ChannelMessages.ts"
 import { CommandRefused, Done } from "../domain/Messages.ts"
-import { error, named } from "./Procedure.ts"
+import * as Bounds from "./Bounds.ts"
+import { error, input } from "./Procedure.ts"
 
-const agents = Schema.Array(Schema.String)
+const agents = Bounds.list(Bounds.agentName, MAX_SEATS, "Make several channels.")
+const agent = Bounds.agentName
+const post = Bounds.text(MAX_POST_BYTES, "Put it in a file that the others can read, and post its path.")
+
+const [wait, turnComplete] = Signal.members
+const utterance = Schema.Union([
+  Schema.TaggedStruct("Post", { text: post }),
+  Schema.Struct({ ...wait.fields, reason: Bounds.reason }),
+  turnComplete
+])
 
 export const group = RpcGroup.make(
   /** Those that are closed left out. */
   Rpc.make("Channels", { success: Schema.Array(ChannelInfo), error: CommandRefused }),
-  Rpc.make("Channel", { payload: named, success: ChannelView, error: CommandRefused }),
-  Rpc.make("NewChannel", { payload: { ...named, agents, order: Order, topic: Schema.String }, success: Done, error }),
-  Rpc.make("CloseChannel", { payload: named, success: Done, error }),
-  Rpc.make("AssignSeat", { payload: { ...named, agent: Schema.String }, success: Done, error }),
-  Rpc.make("RemoveSeat", { payload: { ...named, agent: Schema.String }, success: Done, error }),
-  Rpc.make("PostToChannel", { payload: { ...named, text: Schema.String }, success: Done, error }),
+  Rpc.make("Channel", { payload: input(Bounds.named), success: ChannelView, error: CommandRefused }),
+  Rpc.make("NewChannel", {
+    payload: input({ ...Bounds.named, agents, order: Order, topic: Bounds.reason }),
+    success: Done,
+    error
+  }),
+  Rpc.make("CloseChannel", { payload: input(Bounds.named), success: Done, error }),
+  Rpc.make("AssignSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+  Rpc.make("RemoveSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+  Rpc.make("PostToChannel", { payload: input({ ...Bounds.named, text: post }), success: Done, error }),
   /** `agents`: who stands first in the queue, in that order. */
-  Rpc.make("OrderChannel", { payload: { ...named, order: Order, agents }, success: Done, error }),
-  Rpc.make("GrantFloor", { payload: { ...named, agent: Schema.String }, success: Done, error }),
-  Rpc.make("SkipFloor", { payload: named, success: Done, error }),
+  Rpc.make("OrderChannel", { payload: input({ ...Bounds.named, order: Order, agents }), success: Done, error }),
+  Rpc.make("GrantFloor", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+  Rpc.make("SkipFloor", { payload: input(Bounds.named), success: Done, error }),
   /** `agent`, which waits or has the floor, goes to the end of the queue. */
-  Rpc.make("RequeueSeat", { payload: { ...named, agent: Schema.String }, success: Done, error }),
-  Rpc.make("PauseChannel", { payload: { ...named, paused: Schema.Boolean }, success: Done, error }),
+  Rpc.make("RequeueSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+  Rpc.make("PauseChannel", { payload: input({ ...Bounds.named, paused: Schema.Boolean }), success: Done, error }),
   /** An agent in its own turn; `channel` may be empty where it has one floor only. */
   Rpc.make("VoiceChannel", {
-    payload: { runId: Schema.String, channel: Schema.String, utterance: Utterance },
+    payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),
     success: Done,
     error
   })

@@ -10,7 +10,7 @@ import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
 import { codeOf } from "./Endpoint.ts"
-import { Limits } from "./Procedure.ts"
+import { Limits } from "./Limits.ts"
 import { Control } from "./Protocol.ts"
 
 /** No daemon answers at the socket. */

@@ -2,26 +2,23 @@
  * ControlHandlers: what each procedure of the control protocol does; those of a
  * topic of its own lie in that topic's file.
  *
- * Guarantees: inputs are checked first; calls under way are counted and bounded;
- * nothing here holds state of its own but that count.
+ * Guarantees: what comes here has passed the gate: it is within its bounds, admitted and counted.
+ * Nothing here holds state of its own.
  */
 import { Clock, Effect, Layer, Stream } from "effect"
 import { Agents } from "../agents/Agents.ts"
 import * as Why from "../agents/Why.ts"
 import { Channels } from "../channels/Channels.ts"
-import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { type AgentInfo, type Caller, type ProjectInfo } from "../domain/Messages.ts"
 import { Plates } from "../plates/Plates.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
-import * as Admission from "./Admission.ts"
 import * as Answers from "./Answers.ts"
 import * as ChannelHandlers from "./ChannelHandlers.ts"
 import * as ConversationHandlers from "./ConversationHandlers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
-import { bounded, checkAnswer, checkCaller, checkNamed, checkSelection, checkText } from "./Inputs.ts"
 import { actorsOf, open, select } from "./LogReader.ts"
-import { Limits } from "./Procedure.ts"
+import * as LiveGate from "./LiveGate.ts"
 import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
-import * as Suggestion from "./Suggestion.ts"
 import * as GoalHandlers from "./GoalHandlers.ts"
 import * as AgentApiHandlers from "./AgentApiHandlers.ts"
 
@@ -64,7 +61,6 @@ const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, Storage
 
 const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
   Effect.fnUntraced(function* (input: LogSelection) {
-    yield* checkSelection(input)
     const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
     const stream = agent?.conversation ?? input.stream
     const selection = {
@@ -104,8 +100,6 @@ const furnished = (channels: Channels["Service"], { conversation, problems }: Pr
   problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
 
 const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
-  yield* bounded("reason", reason, Limits.reasonLength)
-  yield* bounded("by", by, Limits.nameLength)
   const { pid } = yield* daemon.status
   yield* daemon.shutdown(reason, by)
   return { pid }
@@ -118,62 +112,29 @@ const daemon = group.toLayer(
     const plates = yield* Plates
     const channels = yield* Channels
     const daemon = yield* DaemonControl
-    const admit = yield* Admission.Admission
-
-    const command = <A, E>(
-      input: { readonly name: string; readonly caller: Caller },
-      run: (name: string, caller: Caller) => Effect.Effect<A, E>
-    ) => admit.call(Effect.andThen(checkNamed(input), run(input.name, input.caller)))
-
-    /** On an agent: a name that nobody has comes back with the one that was meant. */
-    const onAgent = <A, E>(
-      input: { readonly name: string; readonly caller: Caller },
-      run: (name: string, caller: Caller) => Effect.Effect<A, E | CommandRefused>
-    ) =>
-      command(input, (name, caller) =>
-        Effect.catchIf(
-          run(name, caller),
-          (error): error is CommandRefused => error instanceof CommandRefused,
-          (error) => Effect.flip(Suggestion.ofAgent(agents, name, caller, error))
-        )
-      )
 
     return group.of({
       Status: () => reporting(daemon, agents),
       Register: ({ caller, config }) =>
-        admit.call(
-          bounded("config", config, Limits.pathLength).pipe(
-            Effect.andThen(checkCaller(caller)),
-            Effect.andThen(agents.register(config, caller)),
-            Effect.tap((project) => furnished(channels, project))
-          )
-        ),
+        Effect.tap(agents.register(config, caller), (project) => furnished(channels, project)),
       Projects: () => agents.projects,
       Agents: () => agents.all,
-      Agent: (input) => onAgent(input, agents.agent),
-      Start: (input) => onAgent(input, agents.start),
-      Stop: (input) => onAgent(input, agents.stop),
-      Restart: (input) => onAgent(input, agents.restart),
-      Interrupt: (input) => onAgent(input, agents.interrupt),
-      Send: (input) =>
-        onAgent(input, (name, caller) =>
-          Effect.andThen(checkText(input.text), agents.send(name, { text: input.text, how: input.how }, caller))
-        ),
+      Agent: ({ caller, name }) => agents.agent(name, caller),
+      Start: ({ caller, name }) => agents.start(name, caller),
+      Stop: ({ caller, name }) => agents.stop(name, caller),
+      Restart: ({ caller, name }) => agents.restart(name, caller),
+      Interrupt: ({ caller, name }) => agents.interrupt(name, caller),
+      Send: ({ caller, how, name, text }) => agents.send(name, { text, how }, caller),
       Plates: ({ all }) => plates.list({ closed: all }),
-      Plate: ({ name }) => admit.call(Effect.andThen(bounded("name", name, Limits.nameLength), plates.find(name))),
-      ForgetPlate: (input) => command(input, plates.forget),
-      Answer: (input) =>
-        command(input, (name, caller) =>
-          Effect.andThen(
-            checkAnswer(input),
-            Answers.answer({ agents, log, plates }, name, { ...input, behavior: input.decision }, caller)
-          )
-        ),
+      Plate: ({ name }) => plates.find(name),
+      ForgetPlate: ({ caller, name }) => plates.forget(name, caller),
+      Answer: ({ caller, name, ...input }) =>
+        Answers.answer({ agents, log, plates }, name, { ...input, behavior: input.decision }, caller),
       Kinds: () => Effect.succeed(daemon.kinds),
-      Log: (input) => admit.stream(Stream.unwrap(reading(log, agents)(input))),
-      Why: (input) => onAgent(input, explaining(log, agents)),
-      Verify: () => admit.stream(verifying(log)),
-      AlertTest: () => admit.call(daemon.alertTest),
+      Log: (input) => Stream.unwrap(reading(log, agents)(input)),
+      Why: ({ caller, name }) => explaining(log, agents)(name, caller),
+      Verify: () => verifying(log),
+      AlertTest: () => daemon.alertTest,
       Shutdown: ({ by, reason }) => ending(daemon, reason, by),
       Doctor: () => daemon.checks
     })
@@ -187,4 +148,4 @@ export const layer = Layer.mergeAll(
   ConversationHandlers.layer, // conversations, tool calls, sub-agents
   GoalHandlers.layer, // goals, their plans and tasks
   AgentApiHandlers.layer // what an agent asks for itself
-).pipe(Layer.provide(Admission.layer))
+).pipe(Layer.provideMerge(LiveGate.layer))

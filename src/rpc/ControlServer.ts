@@ -12,7 +12,7 @@ import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { claim, EndpointRefused } from "./Endpoint.ts"
-import { Limits } from "./Procedure.ts"
+import { Limits } from "./Limits.ts"
 import { Control } from "./Protocol.ts"
 
 export interface Options {

@@ -4,28 +4,57 @@
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
 import { GoalInfo, GoalPage, GoalRequest, MergeReply } from "../domain/GoalMessages.ts"
-import { Caller, Done } from "../domain/Messages.ts"
-import { error, named } from "./Procedure.ts"
+import { Done } from "../domain/Messages.ts"
+import { MAX_CHECKS } from "../config/GoalConfig.ts"
+import * as Bounds from "./Bounds.ts"
+import { Limits } from "./Limits.ts"
+import { error, input } from "./Procedure.ts"
+
+const goalRequest = Schema.Struct({
+  ...GoalRequest.fields,
+  goal: Bounds.text(),
+  plan: Schema.NullOr(Bounds.path),
+  planner: Schema.optionalKey(Bounds.name),
+  critic: Schema.optionalKey(Bounds.name),
+  target: Schema.optionalKey(Bounds.name),
+  checks: Schema.optionalKey(
+    Bounds.list(Bounds.text(Limits.check, "Put it into a script."), MAX_CHECKS, "Put them into a script.")
+  ),
+  rounds: Schema.optionalKey(Bounds.between(1, Limits.rounds, "Leave it out for the default."))
+})
 
 export const group = RpcGroup.make(
   Rpc.make("GoalSubmit", {
-    payload: { request: GoalRequest, caller: Caller },
+    payload: input({ request: goalRequest, caller: Bounds.caller }),
     success: Schema.Struct({ ...Done.fields, goalId: Schema.String }),
     error
   }),
   /** Of the caller's project, or of all; newest first. */
-  Rpc.make("Goals", { payload: { all: Schema.Boolean, caller: Caller }, success: Schema.Array(GoalInfo), error }),
+  Rpc.make("Goals", {
+    payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
+    success: Schema.Array(GoalInfo),
+    error
+  }),
   /** With its tasks from that place on, as many as a reply holds. */
-  Rpc.make("Goal", { payload: { ...named, from: Schema.Int }, success: GoalPage, error }),
+  Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
   /** `path`: of a plan's file, absolute. */
-  Rpc.make("GoalPlan", { payload: { ...named, path: Schema.String }, success: Done, error }),
-  Rpc.make("GoalApprove", { payload: named, success: Done, error }),
-  Rpc.make("GoalReject", { payload: { ...named, reason: Schema.String }, success: Done, error }),
-  Rpc.make("GoalCancel", { payload: { ...named, reason: Schema.String }, success: Done, error }),
+  Rpc.make("GoalPlan", { payload: input({ ...Bounds.named, path: Bounds.path }), success: Done, error }),
+  Rpc.make("GoalApprove", { payload: input(Bounds.named), success: Done, error }),
+  Rpc.make("GoalReject", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
+  Rpc.make("GoalCancel", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
   /** `task`: null for all that failed. */
-  Rpc.make("GoalRetry", { payload: { ...named, task: Schema.NullOr(Schema.String) }, success: Done, error }),
+  Rpc.make("GoalRetry", {
+    payload: input({ ...Bounds.named, task: Schema.NullOr(Bounds.name) }),
+    success: Done,
+    error
+  }),
   Rpc.make("GoalMerge", {
-    payload: { ...named, into: Schema.NullOr(Schema.String), unreviewed: Schema.Boolean, all: Schema.Boolean },
+    payload: input({
+      ...Bounds.named,
+      into: Schema.NullOr(Bounds.name),
+      unreviewed: Schema.Boolean,
+      all: Schema.Boolean
+    }),
     success: MergeReply,
     error
   })

@@ -9,7 +9,7 @@ import { inboxName, workerName } from "../agents/AgentStates.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import * as ToolMachine from "../agents/ToolMachine.ts"
 import type { EventLog, Selection, StorageError } from "../event-log/EventLog.ts"
-import { Limits } from "./Procedure.ts"
+import { Limits } from "./Limits.ts"
 
 /** The machines of one agent, as they sign their runes. */
 export interface Actors {

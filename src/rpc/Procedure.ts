@@ -1,32 +1,34 @@
 /**
- * Procedure: what the procedures of the control protocol have in common: the
- * bounds on what a caller may send, how things are named, how a call fails.
+ * Procedure: what the procedures of the control protocol have in common: how a payload is read,
+ * how a call fails, and what the gate before all of them has to know of each.
  */
-import { Schema } from "effect"
-import { Caller, CommandRefused } from "../domain/Messages.ts"
+import { Context, Schema } from "effect"
+import { RpcMiddleware } from "effect/rpc"
+import { CommandRefused } from "../domain/Messages.ts"
 import { StorageError } from "../event-log/EventLog.ts"
-
-/** What a caller may send. A line holds the longest text in its longest JSON spelling, and the rest. */
-export const Limits = {
-  textBytes: 256 * 1024,
-  nameLength: 256,
-  pathLength: 4096,
-  reasonLength: 1024,
-  /** To the questions of a call: so many, each so long. */
-  answers: { count: 8, length: 8 * 1024 },
-  kinds: 64,
-  /** Runes that one `tail` may ask for. */
-  tail: 10_000,
-  /** Of a report: so many pieces, each so long. */
-  evidence: { count: 64, length: 8 * 1024 },
-  lineBytes: 2 * 1024 * 1024,
-  connections: 256,
-  /** Calls under way at one time, followers of the log among them. */
-  calls: 512
-} as const
 
 /** How a command fails. */
 export const error = Schema.Union([CommandRefused, StorageError])
 
-/** What a command is about, and who gives it. */
-export const named = { name: Schema.String, caller: Caller }
+/** What a payload has to be; the gate reads it there. */
+export interface Input {
+  readonly bounds: Schema.Codec<unknown>
+}
+
+/**
+ * The payload with these fields, whose JSON is what it is. It is sent and received as it is, since a codec that
+ * does not fit makes a defect: the gate checks it, so that a refusal has one place and one text.
+ */
+export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields) =>
+  Object.assign(Schema.Any.annotate({}), { bounds: Schema.Struct(fields) }) as unknown as Schema.Struct<Fields> & Input
+
+/** Answered at once and counted nowhere: what a person needs to see when everything else is full. */
+export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
+
+/** What `name` names: a refusal for a name that nobody has says which one was meant. */
+export const About = Context.Reference<"agent" | "conversation" | "nothing">("agentd/rpc/About", {
+  defaultValue: () => "nothing"
+})
+
+/** What every call goes through, before its procedure. */
+export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error: CommandRefused }) {}

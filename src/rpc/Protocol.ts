@@ -8,12 +8,14 @@
  */
 import { Schema } from "effect"
 import { Rpc, RpcGroup } from "effect/rpc"
-import { AgentInfo, Caller, CommandRefused, Done, PlateInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
+import { AgentInfo, CommandRefused, Done, PlateInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
 import * as ChannelProtocol from "./ChannelProtocol.ts"
 import * as ConversationProtocol from "./ConversationProtocol.ts"
 import * as GoalProtocol from "./GoalProtocol.ts"
-import { error, named } from "./Procedure.ts"
+import * as Bounds from "./Bounds.ts"
+import { Limits } from "./Limits.ts"
+import { About, AtOnce, error, Gate, input } from "./Procedure.ts"
 import * as AgentApiProtocol from "./AgentApiProtocol.ts"
 
 /** One finding of `doctor`. */
@@ -135,80 +137,88 @@ export const VerifyEvent = Schema.Union([
 export type VerifyEvent = typeof VerifyEvent.Type
 
 /** Which runes; all filters must hold. */
-export const LogSelection = Schema.Struct({
+const selection = {
   /** Only runes with an eventId above this. */
   after: Schema.optional(Schema.Int),
   /** ms since the epoch */
   since: Schema.optional(Schema.Finite),
-  stream: Schema.optional(Schema.String),
-  agent: Schema.optional(Schema.String),
-  kinds: Schema.optional(Schema.Array(Schema.String)),
+  stream: Schema.optional(Bounds.name),
+  agent: Schema.optional(Bounds.name),
+  kinds: Schema.optional(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
   /** Only the newest so many of what is there. */
-  tail: Schema.optional(Schema.Int),
+  tail: Schema.optional(Bounds.between(0, Limits.tail, "Ask for fewer, or leave it out to read everything.")),
   /** Go on with what comes. */
   follow: Schema.Boolean,
-  caller: Caller
-})
+  caller: Bounds.caller
+}
+const LogSelection = Schema.Struct(selection)
 export type LogSelection = typeof LogSelection.Type
 
 /** The daemon, its agents one by one, the sessions, the log. */
 export const group = RpcGroup.make(
-  Rpc.make("Status", { success: StatusReply }),
-  Rpc.make("Register", { payload: { config: Schema.String, caller: Caller }, success: ProjectInfo, error }),
-  Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }),
-  Rpc.make("Agents", { success: Schema.Array(AgentInfo) }),
-  Rpc.make("Agent", { payload: named, success: AgentInfo, error: CommandRefused }),
-  Rpc.make("Start", { payload: named, success: Done, error }),
-  Rpc.make("Stop", { payload: named, success: Done, error }),
-  Rpc.make("Restart", { payload: named, success: Done, error }),
-  Rpc.make("Interrupt", { payload: named, success: Done, error }),
+  Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true),
+  Rpc.make("Register", { payload: input({ config: Bounds.path, caller: Bounds.caller }), success: ProjectInfo, error }),
+  Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
+  Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),
+  Rpc.make("Agent", { payload: input(Bounds.named), success: AgentInfo, error: CommandRefused }).annotate(
+    About,
+    "agent"
+  ),
+  Rpc.make("Start", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+  Rpc.make("Stop", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+  Rpc.make("Restart", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+  Rpc.make("Interrupt", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
   Rpc.make("Send", {
-    payload: { ...named, text: Schema.String, how: Schema.Literals(["queue", "steer", "urgent"]) },
+    payload: input({ ...Bounds.named, text: Bounds.text(), how: Schema.Literals(["queue", "steer", "urgent"]) }),
     success: Done,
     error
-  }),
+  }).annotate(About, "agent"),
   /** Attention first, then the newest. */
   Rpc.make("Plates", {
-    payload: {
+    payload: input({
       /** Also those that closed long ago. */
       all: Schema.Boolean
-    },
+    }),
     success: Schema.Array(PlateInfo)
-  }),
+  }).annotate(AtOnce, true),
   /** By its id, a unique beginning of it, or its session's id. */
-  Rpc.make("Plate", { payload: { name: Schema.String }, success: PlateInfo, error: CommandRefused }),
-  Rpc.make("ForgetPlate", { payload: named, success: Done, error }),
+  Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
+  Rpc.make("ForgetPlate", { payload: input(Bounds.named), success: Done, error }),
   /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
   Rpc.make("Answer", {
-    payload: {
-      ...named,
+    payload: input({
+      ...Bounds.named,
       decision: Schema.Literals(["allow", "deny"]),
-      reason: Schema.String,
+      reason: Bounds.reason,
       /** To what the call asks to choose: the number of an option, its label, or a text. */
-      answers: Schema.optionalKey(Schema.Array(Schema.String))
-    },
+      answers: Schema.optionalKey(
+        Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
+      )
+    }),
     success: Done,
     error
   }),
   /** Every kind of rune that this daemon writes. */
-  Rpc.make("Kinds", { success: Schema.Array(Schema.String) }),
-  Rpc.make("Log", { payload: LogSelection, success: Rune, error, stream: true }),
-  Rpc.make("Why", { payload: named, success: WhyReply, error }),
+  Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true),
+  Rpc.make("Log", { payload: input(selection), success: Rune, error, stream: true }),
+  Rpc.make("Why", { payload: input(Bounds.named), success: WhyReply, error }).annotate(About, "agent"),
   Rpc.make("Verify", { success: VerifyEvent, error, stream: true }),
   Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
   /** Answers before the daemon ends; its end is seen by its pid. */
   Rpc.make("Shutdown", {
-    payload: { reason: Schema.String, by: Schema.String },
+    payload: input({ reason: Bounds.reason, by: Bounds.name }),
     success: Schema.Struct({ pid: Schema.Int }),
     error: CommandRefused
-  }),
-  Rpc.make("Doctor", { success: Schema.Array(Check) })
+  }).annotate(AtOnce, true),
+  Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true)
 )
 
 /** The whole: a line for each topic; ControlHandlers has the same lines. */
-export const Control = group.merge(
-  ChannelProtocol.group, // channels, by people and by agents
-  ConversationProtocol.group, // conversations, tool calls, sub-agents
-  GoalProtocol.group, // goals, their plans and tasks
-  AgentApiProtocol.group // what an agent asks for itself
-)
+export const Control = group
+  .merge(
+    ChannelProtocol.group, // channels, by people and by agents
+    ConversationProtocol.group, // conversations, tool calls, sub-agents
+    GoalProtocol.group, // goals, their plans and tasks
+    AgentApiProtocol.group // what an agent asks for itself
+  )
+  .middleware(Gate)

@@ -1,13 +1,13 @@
 /** Admission: calls under way are bounded; one that was begun is carried out, whoever waits for it. */
 import { assert, describe, it } from "@effect/vitest"
-import { Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
-import { Admission, layer } from "../../src/rpc/Admission.ts"
-import { Limits } from "../../src/rpc/Procedure.ts"
+import { Deferred, Effect, Exit, Fiber, Scope } from "effect"
+import * as Admission from "../../src/rpc/Admission.ts"
+import { Limits } from "../../src/rpc/Limits.ts"
 
 describe("a call", () => {
   it.effect("is carried out though its asker goes away, and holds its place until then", () =>
     Effect.gen(function* () {
-      const admit = yield* Admission
+      const admit = yield* Admission.make
       const [begun, door, done] = [
         yield* Deferred.make<void>(),
         yield* Deferred.make<void>(),
@@ -32,23 +32,23 @@ describe("a call", () => {
       yield* Effect.yieldNow
       yield* admit.call(Effect.void)
       yield* Fiber.interruptAll(others)
-    }).pipe(Effect.provide(layer))
+    })
   )
 
   it.effect("answers, fails and dies as what it carries out does", () =>
     Effect.gen(function* () {
-      const admit = yield* Admission
+      const admit = yield* Admission.make
       assert.strictEqual(yield* admit.call(Effect.succeed(7)), 7)
       assert.strictEqual(yield* Effect.flip(admit.call(Effect.fail("no"))), "no")
       const died = yield* Effect.exit(admit.call(Effect.die("a bug")))
       assert.isTrue(Exit.isFailure(died) && died.cause.reasons[0]?._tag === "Die")
-    }).pipe(Effect.provide(layer))
+    })
   )
 
   it.effect("ends with the daemon", () =>
     Effect.gen(function* () {
       const scope = yield* Scope.make()
-      const admit = yield* Effect.provide(Admission, yield* Layer.buildWithScope(layer, scope))
+      const admit = yield* Scope.provide(Admission.make, scope)
       const asker = yield* Effect.forkChild(admit.call(Effect.never))
       yield* Effect.yieldNow
       yield* Scope.close(scope, Exit.void)

@@ -3,7 +3,7 @@ import { Effect, Fiber, Queue, Schedule, Stream } from "effect"
 import { statSync } from "node:fs"
 import * as Net from "node:net"
 import { call } from "../../src/rpc/ControlClient.ts"
-import { Limits } from "../../src/rpc/Procedure.ts"
+import { Limits } from "../../src/rpc/Limits.ts"
 import { agentInfo, draft, makeWorld, serve, T0 } from "./World.ts"
 
 const me = { by: "ada", config: null }

@@ -1,0 +1,22 @@
+/** Limits: what a caller may send, and how much is served at one time. */
+export const Limits = {
+  textBytes: 256 * 1024,
+  nameLength: 256,
+  pathLength: 4096,
+  reasonLength: 1024,
+  /** To the questions of a call: so many, each so long. */
+  answers: { count: 8, length: 8 * 1024 },
+  kinds: 64,
+  /** Runes that one `tail` may ask for. */
+  tail: 10_000,
+  /** Of a report: so many pieces, each so long. */
+  evidence: { count: 64, length: 8 * 1024 },
+  /** Of a goal: a check's characters, and how often it may be worked over. */
+  check: 4096,
+  rounds: 100,
+  /** A line holds the longest text in its longest JSON spelling, and the rest. */
+  lineBytes: 2 * 1024 * 1024,
+  connections: 256,
+  /** Calls under way at one time, followers of the log among them. */
+  calls: 512
+} as const
