@@ -50,7 +50,7 @@ const quickOf = async (input: string): Promise<string> => {
     transform: { define: { WHOLE: JSON.stringify("./agentd.mjs") } },
     external: (id) => id === "./agentd.mjs"
   })
-  const { output } = await build.generate({ format: "cjs", minify: { mangle: false, compress: true, codegen: true } })
+  const { output } = await build.generate({ format: "cjs", minify: true })
   await build.close()
   const [entry, ...others] = output
   const heavy = entry.moduleIds.filter((id) => id.includes("node_modules"))
