@@ -5,8 +5,9 @@
  *
  * Guarantees: what it prints is what the whole program prints. An argument that it does not know
  * for sure, a daemon that cannot be reached, a reply that it cannot read: nothing is printed here
- * and the whole program runs instead, so that every error text exists once. Only a command that
- * may have been carried out already is never given twice: how it ended is told here.
+ * and the whole program runs instead. A refusal is told in the daemon's own words, by the function
+ * that the whole program tells it by. A command that may have been carried out already is never
+ * given twice: how it ended is told here.
  *
  * The bundler makes one CommonJS file of it, which holds no module of a package.
  */
@@ -80,8 +81,10 @@ type Frame =
 
 type Outcome =
   | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
-  /** With what the daemon says that was wrong. */
-  | { readonly _tag: "Failed"; readonly error: unknown }
+  /** With what the daemon says is wrong, and what to do. */
+  | { readonly _tag: "Refused"; readonly error: unknown }
+  /** With what broke in the daemon. */
+  | { readonly _tag: "Broken"; readonly error: unknown }
   /** Nobody was reached. */
   | { readonly _tag: "Unsent" }
   /** It may have been carried out. */
@@ -93,9 +96,9 @@ const outcomeOf = (cause: unknown): Outcome => {
     ? (cause as ReadonlyArray<{ readonly _tag: string; readonly error?: unknown; readonly defect?: unknown }>)
     : []
   const failed = reasons.find(({ _tag }) => _tag === "Fail")
-  if (failed !== undefined) return { _tag: "Failed", error: failed.error }
+  if (failed !== undefined) return { _tag: "Refused", error: failed.error }
   const broken = reasons.find(({ _tag }) => _tag === "Die")
-  return broken === undefined ? { _tag: "Lost" } : { _tag: "Failed", error: broken.defect }
+  return broken === undefined ? { _tag: "Lost" } : { _tag: "Broken", error: broken.defect }
 }
 
 const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
@@ -119,7 +122,7 @@ const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome
       return true
     }
     if (frame._tag !== "Exit") {
-      end(frame._tag === "Defect" ? { _tag: "Failed", error: frame.defect } : { _tag: "Lost" })
+      end(frame._tag === "Defect" ? { _tag: "Broken", error: frame.defect } : { _tag: "Lost" })
       return false
     }
     if (frame.exit._tag !== "Success") {
@@ -184,8 +187,9 @@ const quick = (given: Line): void => {
   const world = worldOf(places)
   const { calls, repeatable, value } = verb.rpc(input as never, caller, { now: Date.now() })
   ask(places.socket, calls, (outcome) => {
+    if (outcome._tag === "Refused") return fail(outcome.error, given, world)
     if (outcome._tag === "Unsent" || (repeatable && outcome._tag !== "Answered")) return whole()
-    if (outcome._tag === "Failed") return fail(outcome.error, given, world)
+    if (outcome._tag === "Broken") return fail(outcome.error, given, world)
     if (outcome._tag === "Lost") {
       return fail({ _tag: "DaemonUnreachable", ...lostAnswer(places.socket) }, given, world)
     }

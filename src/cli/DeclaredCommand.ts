@@ -139,23 +139,25 @@ const carriedOut = (verb: DeclaredVerb) =>
     return yield* printLines(linesOf(verb, value, world, json))
   })
 
-interface Loaded<I, R> {
-  readonly run: (input: I) => Effect.Effect<unknown, unknown, R>
+type Failed = Effect.Error<ReturnType<ReturnType<typeof carriedOut>>>
+
+interface Loaded<I, E, R> {
+  readonly run: (input: I) => Effect.Effect<unknown, E, R>
 }
 
 /** The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own. */
-export const commandOf = <const A extends Args, R = never>(
+export const commandOf = <const A extends Args, E = never, R = never>(
   verb: DeclaredVerb & { readonly args: A },
-  program?: (input: Input<A>) => (() => Promise<Loaded<Input<A>, R>>) | undefined
+  program?: (input: Input<A>) => (() => Promise<Loaded<Input<A>, E, R>>) | undefined
 ) => {
   const params = Object.fromEntries(
     Object.entries<Arg<unknown>>(verb.args).map(([field, shape]) => [field, paramOf(field, shape)])
   )
-  const declared: Loaded<Input<A>, Invocation | Stdio.Stdio> = { run: carriedOut(verb) }
+  const run = carriedOut(verb)
   return Command.make(verb.path.at(-1)!, params, (given) => {
     const input = given as Input<A>
-    const load: () => Promise<Loaded<Input<A>, R | Invocation | Stdio.Stdio>> =
-      program?.(input) ?? (() => Promise.resolve(declared))
+    const load: () => Promise<Loaded<Input<A>, E | Failed, R | Invocation | Stdio.Stdio>> =
+      program?.(input) ?? (() => Promise.resolve({ run }))
     return loaded(load)(input)
   }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples))
 }
