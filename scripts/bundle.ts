@@ -68,6 +68,8 @@ const build = await rolldown({
   cwd: root,
   input: { agentd: "src/main.ts" },
   platform: "node",
+  // jsonc-parser's main requires its parts in a way that no bundler sees: a build would lack them, and not say so.
+  resolve: { mainFields: ["module", "main"] },
   plugins: [threads],
   // What cannot be found must fail the build, not the first start.
   onLog: (level, log, defaultHandler) => {

@@ -22,6 +22,7 @@ import * as AgentActor from "./AgentActor.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
 import type * as Messages from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
+import * as AgentView from "./AgentView.ts"
 import {
   endedWith,
   inboxName,
@@ -45,7 +46,7 @@ import type { InboxMessage, VoiceOf } from "./Agents.ts"
 import * as Inbox from "./Inbox.ts"
 import * as InboxActor from "./InboxActor.ts"
 import { LiveRun } from "./LiveRun.ts"
-import { isDue } from "./NextTurn.ts"
+import { isDue, spacingOf } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "./Prompt.ts"
 import { RunEvents } from "./RunEvents.ts"
 import * as RunPlace from "./RunPlace.ts"
@@ -308,8 +309,8 @@ export class AgentScope {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const worker = this.worker()
       if (worker?.state !== "BuildingPrompt") return Effect.void
-      const interval = Duration.toMillis(this.config().minRunInterval)
-      return this.actors.worker.tell({ _tag: isDue(worker.data, interval, now) ? "Look" : "WorkArrived" })
+      const isOver = isDue(worker.data, spacingOf(this.config()), now)
+      return this.actors.worker.tell({ _tag: isOver ? "Look" : "WorkArrived" })
     })
   }
 
@@ -560,6 +561,7 @@ export class AgentScope {
       disconnected: isDisconnected(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
       spent: Budget.exhausted(budget, life.spent) !== undefined,
+      restsUntil: AgentView.restsUntil({ config: this.config(), worker: run }),
       can,
       role: role ?? null,
       parent,

@@ -2,13 +2,13 @@
  * AgentView: an agent's row for a person, from the committed state of its machines.
  * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
  */
-import { Duration } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import type * as Inbox from "./Inbox.ts"
+import { spacingOf } from "./NextTurn.ts"
 
 export interface Row {
   readonly conversation: string
@@ -33,13 +33,18 @@ export const QUEUED = "waits for a place: it starts when another sub-agent has e
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
 
+/** Before this no run begins, ms since the epoch: it cools down, or its runs are spaced. Undefined where no time says so. */
+export const restsUntil = ({ config, worker }: Pick<Row, "config" | "worker">): number | undefined => {
+  if (worker?.state === "CoolingDown")
+    return worker.at + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
+  return worker?.state === "BuildingPrompt" ? WorkerMachine.dueAt(worker.data, spacingOf(config)) : undefined
+}
+
 /** When the worker goes on by itself; null when something else has to happen first. */
 const nextAt = ({ config, inbox, now, turn, worker }: Row): number | null => {
-  if (worker === undefined) return null
-  if (worker.state === "CoolingDown")
-    return worker.at + WorkerMachine.Worker.timers["cooldown"]!.after(worker.data, worker.at)
-  if (worker.state !== "BuildingPrompt") return null
-  const due = WorkerMachine.dueAt(worker.data, Duration.toMillis(config.minRunInterval))
+  const due = restsUntil({ config, worker })
+  if (due === undefined) return null
+  if (worker?.state === "CoolingDown") return due
   const hasWork = inbox.waiting.length > 0 || turn.data.unfinished.length > 0
   return due > now && (config.mode === "loop" || hasWork) ? due : null
 }

@@ -4,7 +4,8 @@
  *
  * Order: what was cut short is taken up again, then what was to steer, then what waits.
  */
-import { Duration } from "effect"
+import { Duration, Equal } from "effect"
+import type { AgentConfig } from "../config/AgentConfig.ts"
 import { type Context, tell, type Tell } from "../event-actor/EventSourcedActor.ts"
 import { type AgentSetting } from "./AgentSetting.ts"
 import { Siblings, type WorkerSnapshot } from "./AgentStates.ts"
@@ -16,16 +17,42 @@ import * as WorkerMachine from "./WorkerMachine.ts"
 
 const HOUR = 3_600_000
 
+export const spacingOf = ({ maxRunsPerHour, minRunInterval }: AgentConfig): WorkerMachine.Spacing => ({
+  interval: Duration.toMillis(minRunInterval),
+  maxRunsPerHour: maxRunsPerHour ?? null
+})
+
+/** What a run that begins now goes by. */
+export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): WorkerMachine.Terms => ({
+  limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
+  backoff: {
+    base: Duration.toMillis(backoff.base),
+    cap: Duration.toMillis(backoff.cap),
+    factor: 2,
+    jitter: backoff.jitter
+  },
+  maxRunsPerHour: maxRunsPerHour ?? null
+})
+
+/** Those of the config where the worker goes by others. */
+const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly terms?: WorkerMachine.Terms } => {
+  const terms = termsOf(config)
+  const { backoff, limits, maxRunsPerHour } = data
+  return Equal.equals(terms, { limits, backoff, maxRunsPerHour }) ? {} : { terms }
+}
+
 /** How long until the next run may begin, ms. A clock that was set back makes it no longer than the limits are. */
-export const untilDue = (data: WorkerMachine.Data, interval: number, now: number): number =>
-  Math.min(
-    WorkerMachine.dueAt(data, interval) - now,
-    data.maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
+export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): number => {
+  const { interval, maxRunsPerHour } = spacing
+  return Math.min(
+    WorkerMachine.dueAt(data, spacing) - now,
+    maxRunsPerHour === null ? interval : Math.max(interval, HOUR)
   )
+}
 
 /** Whether the next run may begin. A clock that was set back says nothing of when it is due. */
-export const isDue = (data: WorkerMachine.Data, interval: number, now: number): boolean =>
-  (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, interval, now) <= 0
+export const isDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): boolean =>
+  (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, spacing, now) <= 0
 
 const nextRun = (
   { agent, config }: AgentSetting["Service"],
@@ -34,8 +61,8 @@ const nextRun = (
   { data }: WorkerSnapshot,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
-  const { instructions, minRunInterval, mode, prompt: task, role } = config()
-  if (!isDue(data, Duration.toMillis(minRunInterval), now)) return []
+  const { instructions, mode, prompt: task, role } = config()
+  if (!isDue(data, spacingOf(config()), now)) return []
   const { inbox, toWorker, turn } = siblings
   const unfinished = Prompt.unfinishedOf(inbox.data, turn.data)
   const waiting = Prompt.queued(inbox.data, turn.data)
@@ -61,7 +88,9 @@ const nextRun = (
       })
     ]
   }
-  return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId: newId(now, nextId), at: now })]
+  const terms = newTerms(data, config())
+  const runId = newId(now, nextId)
+  return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms })]
 }
 
 const nextTurn = (

@@ -23,7 +23,7 @@ import type * as AgentMachine from "./AgentMachine.ts"
 import type { WorkerMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, refOf, Siblings, type WorkerSnapshot, type WorkerState } from "./AgentStates.ts"
-import { isDue, next, untilDue } from "./NextTurn.ts"
+import { isDue, next, spacingOf, termsOf, untilDue } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
@@ -71,7 +71,7 @@ const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "lo
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
   fatal?.message ?? `stopped by ${stoppedBy ?? "agentd"}`
 
-/** The limits that a new incarnation takes from the config; they are part of its first rune. */
+/** What a new incarnation takes from the config; it is part of its first rune. */
 export const initial = (
   config: AgentConfig,
   before: WorkerMachine.Data | undefined,
@@ -79,15 +79,8 @@ export const initial = (
 ): WorkerMachine.Data => ({
   ...WorkerMachine.initial({
     mode: config.mode,
-    limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
-    backoff: {
-      base: Duration.toMillis(config.backoff.base),
-      cap: Duration.toMillis(config.backoff.cap),
-      factor: 2,
-      jitter: config.backoff.jitter
-    },
     graceMillis: Duration.toMillis(config.interruptGrace),
-    maxRunsPerHour: config.maxRunsPerHour ?? null
+    ...termsOf(config)
   }),
   ...(before === undefined
     ? {}
@@ -317,9 +310,9 @@ export const make = Effect.gen(function* () {
     for (;;) {
       const now = yield* Clock.currentTimeMillis
       // a reload may have changed it meanwhile
-      const interval = Duration.toMillis(config().minRunInterval)
-      if (isDue(data, interval, now)) break
-      yield* Effect.sleep(untilDue(data, interval, now))
+      const spacing = spacingOf(config())
+      if (isDue(data, spacing, now)) break
+      yield* Effect.sleep(untilDue(data, spacing, now))
     }
     yield* self.tell({ _tag: "Look" })
   })

@@ -24,6 +24,15 @@ export type State =
   | "CoolingDown"
   | "Stopped"
 
+/** What the config says of a run's errors, and of how runs follow one another. */
+const Terms = Schema.Struct({
+  limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
+  /** ms */
+  backoff: Schema.Struct({ base: Schema.Finite, factor: Schema.Finite, cap: Schema.Finite, jitter: Schema.Finite }),
+  maxRunsPerHour: Schema.NullOr(Schema.Finite)
+})
+export type Terms = typeof Terms.Type
+
 export const Event = Schema.Union([
   Schema.TaggedStruct("WorktreeReady", { cwd: Schema.String, branch: Schema.optional(Schema.String) }),
   Schema.TaggedStruct("PromptReady", {
@@ -32,7 +41,9 @@ export const Event = Schema.Union([
     /** The inbox messages that the prompt carries. */
     messageIds: Schema.Array(Schema.String),
     /** ms since the epoch */
-    at: Schema.Finite
+    at: Schema.Finite,
+    /** The config's as the run begins; left out where the worker has gone by them before. */
+    terms: Schema.optional(Terms)
   }),
   Schema.TaggedStruct("SessionStarted", {
     runId: Schema.String,
@@ -180,11 +191,17 @@ const recent = (data: Data, at: number): ReadonlyArray<number> =>
     ? []
     : [...data.recentRuns.filter((run) => run > at - HOUR), at].slice(-data.maxRunsPerHour)
 
-/** When the next run may begin (ms since the epoch): spaced by `interval`, within the hour's limit. */
-export const dueAt = (data: Data, interval: number): number => {
-  const spaced = data.lastRunAt === null ? 0 : data.lastRunAt + interval
-  const full = data.maxRunsPerHour !== null && data.recentRuns.length >= data.maxRunsPerHour
-  return full ? Math.max(spaced, data.recentRuns[0]! + HOUR) : spaced
+/** How runs are spaced now: ms from one to the next, at most so many an hour. */
+export interface Spacing {
+  readonly interval: number
+  readonly maxRunsPerHour: number | null
+}
+
+/** When the next run may begin, ms since the epoch. */
+export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHour }: Spacing): number => {
+  const spaced = lastRunAt === null ? 0 : lastRunAt + interval
+  const first = maxRunsPerHour === null ? undefined : recentRuns.at(-maxRunsPerHour)
+  return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 
 const failed = (data: Data, detail: string): Data => {
@@ -317,11 +334,12 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     increment: update("WorktreeReady", (data, event) => ({ ...placed(data, event), sessionSeq: data.sessionSeq + 1 })),
     prepare: update("PromptReady", (data, event) => ({
       ...data,
+      ...event.terms,
       runId: event.runId,
       prompt: event.prompt,
       messageIds: event.messageIds,
       lastRunAt: event.at,
-      recentRuns: recent(data, event.at)
+      recentRuns: recent({ ...data, ...event.terms }, event.at)
     })),
     interrupt: update("UrgentMessage", (data, event) =>
       event.messageId === null ? { ...data, messageIds: [] } : data

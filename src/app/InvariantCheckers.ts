@@ -288,6 +288,4 @@ export const tasks: Checker<Tasks> = {
 }
 
 /** All of them, in the order in which a rune is held against them. */
-export const checkers: ReadonlyArray<AnyChecker> = [turns, tools, runs, floors, tasks].map(
-  (checker) => checker as unknown as AnyChecker
-)
+export const checkers: ReadonlyArray<AnyChecker> = [turns, tools, runs, floors, tasks]

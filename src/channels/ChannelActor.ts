@@ -11,7 +11,7 @@
  * floor as stepped, ahead of the log, is known to all channels at once (Presence); without
  * mail, and with no agent in turn, it holds no fiber.
  */
-import { Effect, type Scope } from "effect"
+import { Clock, Effect, type Scope } from "effect"
 import type { System } from "../event-actor/ActorSystem.ts"
 import { CommitScope } from "../event-actor/CommitScope.ts"
 import { type Acting, actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
@@ -38,8 +38,8 @@ export interface Surroundings {
 
 type Actings = Acting<Channel, Input, CommandRefused>
 
-/** How long an agent that took no message is left alone. */
-const TRY_AGAIN = "60 seconds"
+/** How long an agent that took no message is left alone, ms, where it does not say when its next run begins. */
+const TRY_AGAIN = 60_000
 
 export class ChannelActor implements Place {
   /** A child for a supervisor. */
@@ -191,8 +191,18 @@ export class ChannelActor implements Place {
       presence.shut(this.conversation, agent, false)
       this.look()
     })
-    return Effect.asVoid(Effect.forkIn(Effect.delay(again, TRY_AGAIN), scope))
+    const waits = Effect.flatMap(this.restOf(agent), (rest) => Effect.delay(again, rest))
+    return Effect.asVoid(Effect.forkIn(waits, scope))
   }
+
+  /** How long until the agent is called again, ms: in time to have the floor as its next run begins. */
+  private readonly restOf = Effect.fnUntraced({ self: this }, function* (this: ChannelActor, agent: string) {
+    const members = yield* this.around.agents.members(this.conversation)
+    const until = members.find((member) => member.agent === agent)?.restsUntil
+    const left = (until ?? 0) - (yield* Clock.currentTimeMillis)
+    const limit = seatOf(this.channel, agent)?.stand.data.limits.turnTimeout ?? Infinity
+    return left <= 0 || limit === Infinity ? TRY_AGAIN : Math.max(0, left - limit / 2)
+  })
 
   private steer({ agent, floor, from, messageId, text }: Extract<Act, { _tag: "Steer" }>): Effect.Effect<void> {
     const message = { messageId, from, text: Floor.aside(this.name, from, text, floor), alone: false }

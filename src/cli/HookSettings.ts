@@ -2,11 +2,13 @@
  * HookSettings: our hooks in the settings of Claude Code. Pure.
  *
  * Guarantees: everything else in the settings stays as it is, numbers to the last
- * digit; `remove` takes out exactly what `add` put in, so that one after the other
+ * digit and, in a file that a person wrote, line breaks and blanks as well; `remove` takes out exactly what `add` put in, so that one after the other
  * is the identity; adding twice is adding once; settings in which our hooks have no
  * place are refused and not bent.
  */
 import { Result } from "effect"
+import { applyEdits, type JSONPath, modify } from "jsonc-parser"
+import { isDeepStrictEqual } from "node:util"
 import { quote } from "../http/Spool.ts"
 
 /** Hooks that say something of the session's state, and take http. */
@@ -272,3 +274,42 @@ export const read = (text: string): Document | undefined => {
 
 export const write = ({ settings, style }: Document): string =>
   (style.bom ? "\uFEFF" : "") + JSON.stringify(settings, null, style.indent).replaceAll("\n", style.newline) + style.end
+
+/** The places among the hooks at which two settings differ, each with what is to stand there. */
+const changes = (
+  before: JsonObject,
+  after: JsonObject
+): ReadonlyArray<readonly [path: JSONPath, value: Json | undefined]> => {
+  const [from, to] = [own(before, "hooks"), own(after, "hooks")]
+  const haveLists = [from, to].every((hooks) => isObject(hooks) && Object.keys(hooks).length > 0)
+  if (!haveLists || !isObject(from) || !isObject(to)) return [[["hooks"], to]]
+  return [...new Set([...Object.keys(from), ...Object.keys(to)])]
+    .filter((event) => !isDeepStrictEqual(own(from, event), own(to, event)))
+    .map((event) => [["hooks", event], own(to, event)])
+}
+
+/** The library finds the place; how the value is laid out is the file's own way, which the library knows only by line. */
+const change = (text: string, path: JSONPath, value: Json | undefined, { indent, newline }: Document["style"]) => {
+  const edits = modify(text, path, value, {})
+  if (value === undefined) return applyEdits(text, edits)
+  const line = newline + indent.repeat(path.length)
+  const plain = JSON.stringify(value).length
+  const laidOut = JSON.stringify(value, null, indent).replaceAll("\n", line)
+  return applyEdits(
+    text,
+    edits.map((edit) => ({ ...edit, content: edit.content.slice(0, -plain).replace(/^,/, `,${line}`) + laidOut }))
+  )
+}
+
+/**
+ * The document's text with other hooks. A text that a program wrote is written anew, as that program would. In
+ * one that a person wrote only the changed lists are; where that does not say what is meant, it is written anew.
+ */
+export const rewrite = (text: string, document: Document, settings: JsonObject): string => {
+  const { bom } = document.style
+  const whole = write({ settings, style: document.style })
+  if (write(document) === text || Object.keys(document.settings).length === 0) return whole
+  let edited = bom ? text.slice(1) : text
+  for (const [path, value] of changes(document.settings, settings)) edited = change(edited, path, value, document.style)
+  return isDeepStrictEqual(read(edited)?.settings, settings) ? (bom ? "\uFEFF" : "") + edited : whole
+}

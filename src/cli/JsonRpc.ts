@@ -6,6 +6,9 @@
  * no request, or longer than a line may be, is answered with an error and ends
  * nothing; requests are worked on side by side, a bounded number of them; it ends
  * when the input does and the last answer is out.
+ *
+ * Effect's McpServer (4.1.0) is no substitute: after a line that is no JSON it answers nothing
+ * more, it keeps a line of any length, and it leaves a last request without a line's end unanswered.
  */
 import { Effect, Stream } from "effect"
 

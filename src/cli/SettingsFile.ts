@@ -96,7 +96,7 @@ export const install = Effect.fnUntraced(function* (path: string, plan: HookSett
   return yield* change(path, (found) =>
     Effect.gen(function* () {
       const { mode, text } = found
-      const { settings, style } = found.document
+      const { settings } = found.document
       const result = HookSettings.add(settings, plan)
       if (Result.isFailure(result)) {
         const { field, found } = result.failure
@@ -109,7 +109,7 @@ export const install = Effect.fnUntraced(function* (path: string, plan: HookSett
       if (text !== undefined && HookSettings.find(settings).events.length === 0) {
         yield* fs.writeFileString(backup, text, { mode })
       }
-      const next = HookSettings.write({ settings: result.success, style })
+      const next = HookSettings.rewrite(text ?? "", found.document, result.success)
       const closed = mode & 0o700
       const changed = next !== text || closed !== mode
       if (changed) yield* replace(found, next, closed)
@@ -122,7 +122,7 @@ export const uninstall = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* change(path, (found) =>
     Effect.gen(function* () {
-      const { settings, style } = found.document
+      const { settings } = found.document
       const backup = `${found.path}${BACKUP}`
       const before = yield* textOf(backup)
       const kept = before === undefined ? null : backup
@@ -135,7 +135,7 @@ export const uninstall = Effect.fnUntraced(function* (path: string) {
       }
       // Without a copy there was no file: nothing but ours was in it.
       if (before === undefined && Object.keys(left).length === 0) yield* fs.remove(found.path)
-      else yield* replace(found, HookSettings.write({ settings: left, style }), found.mode)
+      else yield* replace(found, HookSettings.rewrite(found.text, found.document, left), found.mode)
       return { changed: true, kept }
     }).pipe(Effect.catchTag("PlatformError", (error) => Effect.fail(io(path)(error))))
   )

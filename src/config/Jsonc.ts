@@ -5,6 +5,10 @@
  * Guarantees: total over any text (it never throws, nesting is bounded); every
  * value, key and problem has its offset; a key that is there twice is a problem;
  * a missing comma is reported and reading goes on, other broken syntax ends it.
+ *
+ * The reader of jsonc-parser is no substitute: deep nesting overflows the stack there, a key
+ * that is there twice is none of its errors, and after broken syntax it reports what follows
+ * from its own recovery.
  */
 
 /** A value and where it stands; `value` is what `JSON.parse` would give. */

@@ -61,6 +61,8 @@ export interface Member extends Address {
   readonly busy: boolean
   /** Its budget, or its conversation's, is spent. */
   readonly spent: boolean
+  /** No run of its begins before, ms since the epoch; undefined where nothing of the kind is known. */
+  readonly restsUntil?: number | undefined
   /** What it is able to do, from its config. */
   readonly can: ReadonlyArray<string>
   readonly role: string | null

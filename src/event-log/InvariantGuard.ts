@@ -27,12 +27,13 @@ export interface Violation {
 export interface Checker<S> {
   readonly kinds: ReadonlyArray<string>
   readonly initial: S
-  readonly check: (state: S, rune: Seen) => Violation | undefined
-  readonly apply: (state: S, rune: Seen) => S
+  // Methods, so that a guard can hold checkers whatever their states are.
+  check(state: S, rune: Seen): Violation | undefined
+  apply(state: S, rune: Seen): S
 }
 
 /** A checker whose state's type is forgotten: it sees only states that it made itself. */
-export type AnyChecker = Checker<never>
+export type AnyChecker = Checker<unknown>
 
 /** The states of the checkers over one stream, in their order. */
 export type States = ReadonlyArray<unknown>
@@ -42,14 +43,14 @@ export class InvariantGuard {
   readonly kinds: ReadonlyArray<string>
   /** Of a stream without runes. */
   readonly initial: States
-  private readonly checkers: ReadonlyArray<Checker<unknown>>
+  private readonly checkers: ReadonlyArray<AnyChecker>
   /** Which checkers look at a kind. */
   private readonly interested = new Map<string, ReadonlyArray<number>>()
 
   constructor(checkers: ReadonlyArray<AnyChecker>) {
-    this.checkers = checkers as unknown as ReadonlyArray<Checker<unknown>>
-    this.initial = this.checkers.map(({ initial }) => initial)
-    for (const [index, { kinds }] of this.checkers.entries()) {
+    this.checkers = checkers
+    this.initial = checkers.map(({ initial }) => initial)
+    for (const [index, { kinds }] of checkers.entries()) {
       for (const kind of kinds) this.interested.set(kind, [...(this.interested.get(kind) ?? []), index])
     }
     this.kinds = [...this.interested.keys()]

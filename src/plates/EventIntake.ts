@@ -157,7 +157,8 @@ export class EventIntake {
       plate.ended = { reason: event.reason, at: event.at }
       return goesOn(event.reason) ? Effect.void : this.pulse.ending(plate)
     }
-    if ("sessionId" in event && event.sessionId === plate.sessionId) plate.ended = undefined
+    // A session that has ended is begun by its start alone: another hook that comes now was sent before the end.
+    if (isStart(event) && event.sessionId === plate.sessionId) plate.ended = undefined
     // It was said while we were down, by a process that is gone by now.
     if (
       event._tag === "HookSessionStart" &&
@@ -199,6 +200,11 @@ export class EventIntake {
     plate.tell(event._tag === "RunEnded" ? { _tag: "ProcessExited", at } : event)
   })
 }
+
+type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "SessionStart" }>
+
+const isStart = (event: PlateMachine.Event): event is Start =>
+  event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
 /** Its start is 0 where nobody can say that it lives. */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {

@@ -371,7 +371,9 @@ export const past = (data: Data, event: Event): boolean => {
   if ("timestamp" in event && event.timestamp !== undefined) return event.timestamp < (data.timestamp ?? -Infinity)
   if (event._tag === "ProcessExited") return event.pid !== undefined && !isOurs(data, event.pid)
   // An interrupt ends the turn that was on when its line was written, whatever subagents have told since.
-  if (event._tag === "TurnEndObserved" && event.why === "interrupt") return data.turnAt > event.asOf
+  if (event._tag === "TurnEndObserved" && event.why === "interrupt") {
+    return data.turnAt > event.asOf || (data.compacting && (data.signal?.at ?? 0) > event.asOf)
+  }
   if (event._tag === "StatusNoted") return notedBefore(data, event)
   if (event._tag === "HealthCheckRecovery" || event._tag === "TurnEndObserved")
     return data.signal !== null && data.signal.at > event.asOf

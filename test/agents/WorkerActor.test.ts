@@ -219,6 +219,57 @@ describe("WorkerActor", () => {
     })
   )
 
+  it.effect("an agent that has had its runs of the hour heeds a reload that allows it more", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([{ steps: [{ _tag: "Started" }] }])
+      const world = yield* World.make(backend)
+      const hourly = (maxRunsPerHour: number) =>
+        world.configure({
+          agents: { a: World.command({ mode: "loop", prompt: "x", minRunInterval: "0ms", maxRunsPerHour }) }
+        })
+      hourly(1)
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ sessionSeq, state }) => sessionSeq > 1 && state === "BuildingPrompt")
+      yield* TestClock.adjust("10 minutes")
+      assert.lengthOf(backend.played(), 1)
+      hourly(3)
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ sessionSeq, state }) => sessionSeq > 3 && state === "BuildingPrompt")
+      yield* TestClock.adjust("10 minutes")
+      assert.lengthOf(backend.played(), 3)
+    })
+  )
+
+  it.effect("an agent that fails goes by the limits that its file has when its run begins", () =>
+    Effect.gen(function* () {
+      const backend = ScriptedBackend.make([{ steps: [], outcome: { _tag: "Error", detail: "exit code 3" } }])
+      const world = yield* World.make(backend)
+      const upTo = (maxConsecutiveErrors: number) =>
+        world.configure({
+          agents: {
+            a: World.command({
+              mode: "loop",
+              prompt: "x",
+              minRunInterval: "0ms",
+              maxConsecutiveErrors,
+              maxTotalErrors: 100,
+              backoff: { base: "1 minute", cap: "1 minute" }
+            })
+          }
+        })
+      upTo(50)
+      const fleet = yield* world.open
+      yield* fleet.register(world.config, world.caller)
+      yield* World.untilAgent(fleet, "a", ({ state }) => state === "CoolingDown")
+      upTo(2)
+      yield* fleet.register(world.config, world.caller)
+      yield* TestClock.adjust("1 minute")
+      const { consecutiveErrors } = yield* World.untilAgent(fleet, "a", ({ state }) => state === "Stopped")
+      assert.strictEqual(consecutiveErrors, 2)
+    })
+  )
+
   it.effect("a project whose file is mended comes to life by itself", () =>
     Effect.gen(function* () {
       const world = yield* World.make(ScriptedBackend.make([stays]))

@@ -202,7 +202,7 @@ describe.each(Stand.dialects)("%s", (dialect) => {
             { text: ["Well"], hang: true },
             { text: ["Well"], hang: true }
           ])
-          const all = yield* whole(dialect, stand.url, { config: { silence: "100ms", retries: 1 } })
+          const all = yield* whole(dialect, stand.url, { config: { silence: "1s", retries: 1 } })
           yield* stand.broken
           assert.strictEqual(stand.asked.length, 2)
           assert.strictEqual(textOf(all), "Well")

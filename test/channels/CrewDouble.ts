@@ -28,6 +28,8 @@ class Agent {
   readonly fates = new Map<string, Fate>()
   /** What it was given, in order. */
   readonly heard: Array<AgentMessage> = []
+  /** ms since the epoch */
+  restsUntil: number | undefined = undefined
 }
 
 /** How this crew's backends take a word in the middle of a turn. */
@@ -247,12 +249,13 @@ export class CrewDouble {
   )
 
   private members(): ReadonlyArray<Member> {
-    return [...this.agents].map(([agent, { online, turn }]) => ({
+    return [...this.agents].map(([agent, { online, restsUntil, turn }]) => ({
       conversation: this.conversation,
       agent,
       online,
       busy: turn !== undefined,
       spent: false,
+      restsUntil,
       can: [],
       role: null,
       parent: null,

@@ -1,6 +1,6 @@
 /** The six edge cases of the channels' source document, each by its name. */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { ada, run, T0, until, type World } from "./World.ts"
 
 /** Until pm has been told a second time. */
@@ -152,6 +152,29 @@ describe("edge cases of a channel", () => {
         })
       )
   )
+
+  for (const rest of [90, 200, 3600]) {
+    it.effect(`2. one whose next run begins in ${rest} s, when it would be left alone, has the floor then`, () =>
+      run((world) =>
+        Effect.gen(function* () {
+          yield* world.configure(reviews({ agents: ["pm"] }))
+          yield* world.come("pm")
+          yield* world.post("Look at #42")
+          yield* world.speaking("pm")
+          yield* world.crew.error("pm", "overloaded", true)
+          world.crew.of("pm").restsUntil = (yield* Clock.currentTimeMillis) + rest * 1_000
+          yield* world.after(rest - 1)
+          yield* world.floor("pm")
+          assert.lengthOf(world.crew.of("pm").heard, 2)
+          // it is not called in vain each other minute until then
+          assert.isAtMost(
+            (yield* world.runes("seat.moved")).filter(({ trigger }) => trigger === "TurnGranted").length,
+            3
+          )
+        })
+      )
+    )
+  }
 
   it.effect("2. timeout before any turn has told it: it is called again for the same, after a while", () =>
     run((world) =>

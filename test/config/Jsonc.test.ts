@@ -1,6 +1,7 @@
 /** JSON with comments: reads what JSON.parse reads, places every mistake, throws on nothing. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { type ParseError, parseTree } from "jsonc-parser"
 import * as Jsonc from "../../src/config/Jsonc.ts"
 
 const problems = (text: string) =>
@@ -74,5 +75,17 @@ describe("Jsonc", () => {
 
   it("problems without end are cut", () => {
     assert.isBelow(Jsonc.read(`{${'"a": 1, '.repeat(10_000)}}`).problems.length, 60)
+  })
+
+  it("reads what jsonc-parser does not: where it did, that reader could take its place", () => {
+    assert.throws(() => parseTree("[".repeat(1e6)), RangeError)
+    const errors = (text: string) => {
+      const found: Array<ParseError> = []
+      parseTree(text, found, { allowTrailingComma: true })
+      return found
+    }
+    assert.deepStrictEqual(errors('{"a": 1, "a": 2}'), [])
+    assert.isAbove(errors("{a: 1}").length, 1)
+    assert.isAbove(errors(`{${'"a": 1 '.repeat(10_000)}}`).length, 9_000)
   })
 })

@@ -28,7 +28,7 @@ const rising: Checker<number> = {
   apply: (_, { payload }) => Number(payload["n"])
 }
 
-const admission = () => new AdmissionState({ guard: new InvariantGuard([rising as never]), kinds })
+const admission = () => new AdmissionState({ guard: new InvariantGuard([rising]), kinds })
 const open = () => new MemoryLog(admission(), new EventDraft(kinds, (json) => json))
 
 const nobody: Owner = { ahead: 0, durable: () => {}, failed: () => {}, refold: () => {}, rest: () => {} }
@@ -142,7 +142,7 @@ const steps = (state: AdmissionState) => {
 
 describe("AdmissionState", () => {
   it("a stream that is not read takes what no invariant looks at; a failed append does not make it unread again", () => {
-    const guard = new InvariantGuard([rising as never])
+    const guard = new InvariantGuard([rising])
     const streams = new Map([["a", { seq: 3, isSealed: false, guard: new UnreadGuard() }]])
     const state = new AdmissionState({ guard, kinds, head: 3, streams })
     const { take, unit } = steps(state)

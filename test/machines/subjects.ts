@@ -40,7 +40,13 @@ export const worker: Subject<WorkerMachine.State, WorkerMachine.Event, WorkerMac
   initial: WorkerMachine.initial({ limits, maxRunsPerHour: 3 }),
   aim: (data, event, pick) =>
     event._tag === "PromptReady"
-      ? { ...event, runId: `run${pick}`, at: pick }
+      ? {
+          ...event,
+          runId: `run${pick}`,
+          at: pick,
+          // the file allows another number of runs
+          terms: event.terms && { limits, backoff: data.backoff, maxRunsPerHour: 1 + (pick % 3) }
+        }
       : aimed(event, { runId: mostly(data.runId, pick) }),
   holds: ({ data, state }, runes) =>
     claims({

@@ -38,10 +38,13 @@ const STAND_INS = `
       stdenv.hostPlatform.system = system;
       nodejs_24 = { name = "node"; };
       git = { name = "git"; };
+      procps = { name = "procps"; };
       makeWrapper = { name = "makeWrapper"; };
       nixfmt = { name = "nixfmt"; };
       mkShell = arguments: arguments;
-      buildNpmPackage = arguments: arguments // { name = "agentd"; };
+      buildNpmPackage =
+        let make = arguments: arguments // { name = "agentd"; overrideAttrs = change: make (arguments // change arguments); };
+        in make;
       importNpmLock = { __functor = _: arguments: arguments; npmConfigHook = "hook"; };
     };
     flake = import ./flake.nix;
@@ -97,6 +100,19 @@ describe.skipIf(!hasNix)("flake.nix", () => {
         formatter: { name: "nixfmt" }
       })
       assert.property(scripts, "bundle")
+    })
+  }
+
+  for (const system of ["x86_64-linux", "aarch64-linux"]) {
+    it(`checks the package for ${system} by the tests that CI runs`, () => {
+      const found = evaluate(
+        `{ inherit (outputs.checks.${system}.default) pname npmBuildScript doCheck checkPhase nativeCheckInputs; }`
+      )
+      const { checkPhase, nativeCheckInputs, ...rest } = found
+      assert.deepStrictEqual(rest, { pname: "agentd", npmBuildScript: "bundle", doCheck: true })
+      assert.include(checkPhase, "npm test")
+      assert.deepStrictEqual(nativeCheckInputs, [{ name: "git" }, { name: "procps" }])
+      assert.include(readFileSync(join(root, ".ci/run"), "utf8"), "npm test")
     })
   }
 

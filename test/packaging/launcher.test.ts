@@ -6,6 +6,7 @@ import { spawnSync } from "node:child_process"
 import {
   chmodSync,
   cpSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -34,10 +35,20 @@ const write = (path: string, text: string, mode = 0o644) => {
   writeFileSync(path, text)
   chmodSync(path, mode)
 }
+/** A folder with what the launcher calls, wherever it lies here, and no Node. */
+const tools = (() => {
+  const folder = scratch()
+  for (const name of ["find", "head", "readlink", "sh"]) {
+    const found = (process.env["PATH"] ?? "").split(":").find((path) => existsSync(join(path, name)))
+    if (found !== undefined) symlinkSync(join(found, name), join(folder, name))
+  }
+  return folder
+})()
+
 const run = (program: string, args: ReadonlyArray<string>, env: Record<string, string> = {}) => {
   const { status, stderr, stdout } = spawnSync(program, args, {
     encoding: "utf8",
-    env: { PATH: "/usr/bin:/bin", HOME: home, ...env }
+    env: { PATH: tools, HOME: home, ...env }
   })
   return { status, stdout: stdout.trim(), stderr: stderr.trim() }
 }
@@ -139,7 +150,7 @@ describe("scripts/agentd", () => {
     symlinkSync("../folder/scripts/agentd", join(home, "bin", "one"))
     symlinkSync(join(home, "bin", "one"), join(home, "bin", "two"))
     assert.strictEqual(run(join(home, "bin", "two"), ["ps"]).stdout, "bundle ps")
-    assert.strictEqual(run("two", ["ps"], { PATH: `${join(home, "bin")}:/usr/bin:/bin` }).stdout, "bundle ps")
+    assert.strictEqual(run("two", ["ps"], { PATH: `${join(home, "bin")}:${tools}` }).stdout, "bundle ps")
     assert.strictEqual(run("sh", ["-c", `cd ${project}/scripts && sh agentd ps`]).stdout, "bundle ps")
   })
 
@@ -166,7 +177,7 @@ describe("scripts/agentd", () => {
     it(`${fits ? "takes" : "refuses"} a Node ${version} on PATH`, () => {
       rmSync(join(project, "node_modules", ".bin", "node"))
       write(join(home, "node"), nodeOf(version), 0o755)
-      const { status, stderr, stdout } = run(launcher(), ["ps"], { PATH: `${home}:/usr/bin:/bin` })
+      const { status, stderr, stdout } = run(launcher(), ["ps"], { PATH: `${home}:${tools}` })
       assert.strictEqual(status, fits ? 0 : 69)
       if (fits) assert.match(stdout, new RegExp(`^${version}: `))
       else assert.include(stderr, `npm ci`)
@@ -177,7 +188,7 @@ describe("scripts/agentd", () => {
     rmSync(join(project, "node_modules", ".bin", "node"))
     write(join(project, "node_modules", ".bin", "node"), "#!/no/such/loader\n", 0o755)
     write(join(home, "node"), nodeOf("24.15.0"), 0o755)
-    assert.match(run(launcher(), [], { PATH: `${home}:/usr/bin:/bin` }).stdout, /^24\.15\.0: /)
+    assert.match(run(launcher(), [], { PATH: `${home}:${tools}` }).stdout, /^24\.15\.0: /)
   })
 
   it("says what to do where dependencies are missing", () => {
@@ -264,7 +275,8 @@ describe("scripts/bundle.ts", () => {
 
   it("is what the launcher runs right after the build, and not after the next change", () => {
     const project = build(MAIN)
-    const place = () => run(join(project, "scripts", "agentd"), ["place"]).stdout
+    const place = () =>
+      run(join(project, "scripts", "agentd"), ["place"], { PATH: `${dirname(process.execPath)}:${tools}` }).stdout
     bundle(project)
     assert.include(place(), "/dist/agentd.mjs")
     write(join(project, "src", "Verb.ts"), "export const verb: string = 'second words'\n")

@@ -243,6 +243,20 @@ describe("a turn that is on", () => {
     )
   )
 
+  it.effect("a compaction does not end by an interrupt of before it", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* running(board)
+        yield* TestClock.adjust("1 second")
+        yield* board.write("s1", interrupt())
+        yield* TestClock.adjust("200 millis")
+        yield* board.hook("PreCompact", "s1", { trigger: "manual" })
+        for (let round = 0; round < 3; round++) yield* board.check()
+        assert.strictEqual(yield* statusOf(board), "Running")
+      })
+    )
+  )
+
   it.effect("ends by what was written while no daemon ran", () =>
     run((world) =>
       Effect.gen(function* () {

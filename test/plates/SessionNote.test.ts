@@ -293,6 +293,26 @@ describe("a session that no hook has told of", () => {
     })
   )
 
+  unheard("is met again when it has ended and is resumed, and no hook tells of that", (session, board) =>
+    Effect.gen(function* () {
+      yield* session.hook("UserPromptSubmit", { prompt: "go" })
+      yield* session.hook("SessionEnd", { reason: "prompt_input_exit" })
+      // told late, of what was before its end
+      yield* session.hook("Notification", { notification_type: "idle_prompt", message: "" })
+      yield* board.status("s1", "Idle")
+      yield* TestClock.adjust("1 second")
+      yield* session.notes("waiting", waiting)
+      yield* TestClock.adjust("10 seconds")
+      yield* until("it is met", board.rows, (rows) => rows.some(({ pid }) => pid === session.pid))
+      yield* board.check()
+      yield* board.status("s1", "AwaitingApproval")
+      // what it tells counts again, and it has one plate
+      yield* session.hook("PostToolUse", { ...bash, tool_response: {} })
+      yield* board.status("s1", "Running")
+      assert.lengthOf(yield* board.rows, 1)
+    })
+  )
+
   unheard("is shown with the turn that was on when it was met", (session, board) =>
     Effect.gen(function* () {
       yield* session.notes("busy")

@@ -39,6 +39,8 @@ const offBoard = (state: string, tag: string): string | undefined => {
     return "a note is looked for by the session's id, and a plate that has one has started"
   if (tag.startsWith("Run") && /Awaiting/.test(state))
     return "an agent's run has one turn at a time, and its prompts end with their calls: test/plates has them"
+  if (/^Run(ToolCalled|ApprovalRequested|TurnEnded)$/.test(tag) && /^(Starting|Idle|Error)$/.test(state))
+    return "a run's calls, and its turn's end, are told within a turn that was told first, in order: test/plates has them"
   return undefined
 }
 

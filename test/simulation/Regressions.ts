@@ -50,5 +50,12 @@ export const regressions: ReadonlyArray<Regression> = [
     seed: 40_031,
     minutes: 1_440,
     was: "an agent waited for the day that its file had asked for, though a reload had ended the wait"
-  }
+  },
+  {
+    seed: 40_072,
+    minutes: 1_440,
+    was: "an agent that rests between its runs had the floor while it rested, and never as a run began"
+  },
+  { seed: 15_025, minutes: 5, was: "a session that had ended was not met again, since a hook came after its end" },
+  { seed: 15_072, minutes: 5, was: "a compaction was ended by an interrupt of before it" }
 ]

@@ -107,7 +107,8 @@ const OF_RARE = 60_000
 /** What came later happens in later worlds only: those of older seeds stay what they were. */
 const LATER = 200
 /** Worlds in which people have sessions of their own. */
-const BOARD = { above: 10_000, upTo: 20_000 } as const
+/** Above `odd` hooks come at all times, and much fails: what is seldom elsewhere. */
+const BOARD = { above: 10_000, odd: 15_000, upTo: 20_000 } as const
 
 /** With dice of its own: a world without channels is what it was before there were any. */
 const channelsOf = (
@@ -215,10 +216,24 @@ const boardOf = (
   if (seed <= BOARD.above || seed > BOARD.upTo) return { board: undefined, asked: {}, share: 1 }
   const chance = new Chance(seed, "board")
   const rate = (most: number) => (chance.is(0.5) ? chance.skewed(0.01, most) : 0)
+  const often = (most: number) => chance.skewed(most / 10, most)
+  const odd =
+    seed <= BOARD.odd
+      ? {}
+      : {
+          pause: chance.skewed(500, 5_000),
+          lost: often(0.5),
+          late: often(0.4),
+          latest: 6_000,
+          fails: chance.pick([0.2, 0.6]),
+          wrapped: 0.5,
+          strays: often(0.3),
+          registersAgain: 0.2
+        }
   return {
     // in most of them agents are left in peace
     share: chance.is(0.3) ? 1 : 0.1,
-    asked: some(chance, PLATE_COMMANDS, ["plateShow"], 0.6),
+    asked: { ...some(chance, PLATE_COMMANDS, ["plateShow"], 0.6), ...(seed > BOARD.odd ? { plateForget: 1 } : {}) },
     board: {
       sessions: 1 + chance.below(4),
       pause: chance.skewed(1_000, 40_000),
@@ -230,7 +245,11 @@ const boardOf = (
       fails: rate(0.3),
       approvals: chance.pick([0, 0.5, 1]),
       wrapped: chance.is(0.3) ? 0.5 : 0,
-      reuses: chance.is(0.3) ? 0.5 : 0
+      reuses: chance.is(0.3) ? 0.5 : 0,
+      latest: 6_000,
+      strays: 0,
+      registersAgain: 0,
+      ...odd
     }
   }
 }
@@ -426,7 +445,12 @@ const drawn = (seed: number): Swarm => {
     lies: maybe(0.3),
     deaf: maybe(0.8),
     stuck: maybe(0.8),
-    every: { ...every, diskLocked: later.diskLocked },
+    every: {
+      ...every,
+      diskLocked: later.diskLocked,
+      // two at once would be no evidence of either
+      ...((ofBoard.board?.strays ?? 0) > 0 ? { clockJump: 0 } : {})
+    },
     meddles: later.meddles,
     leaves: later.leaves,
     tears: later.tears,

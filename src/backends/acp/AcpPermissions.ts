@@ -70,8 +70,9 @@ export class AcpPermissions {
     const decision = yield* Deferred.await(reply)
     if (decision === undefined) return CANCELLED
     const allowed = decision.behavior === "allow"
-    yield* tell(() => updates.answered(callId, allowed))
     const optionId = choose(request.options, allowed)
+    // a call that is cancelled for want of an option does not begin
+    yield* tell(() => updates.answered(callId, allowed && optionId !== undefined))
     if (optionId === undefined) {
       yield* notice(`the agent offers no way to ${decision.behavior} this call: it is cancelled`)
       return CANCELLED

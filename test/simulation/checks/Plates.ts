@@ -61,6 +61,7 @@ interface Answered {
 export class Plates implements Check, Onlooker {
   /** Those of the world; none in a world without. */
   sessions: ReadonlyArray<Session> = []
+  private readonly standing = new Map<string, { readonly status: string; readonly at: number }>()
   /** The newest time at which clock, disk or daemon were not as they are now; ms since the world's beginning. */
   disturbedAt = 0
   /** Since when nothing goes wrong any more. */
@@ -73,6 +74,8 @@ export class Plates implements Check, Onlooker {
   /** When a person forgot a session, by its id; plates that were forgotten. */
   private readonly forgotten = new Map<string, number>()
   private readonly dropped = new Set<string>()
+  /** When a person was told that it is, by its plate. */
+  private readonly toldGone = new Map<string, number>()
   /** Starts that were left in the spool and are not in the log yet. */
   private starts: Array<Dropped & { readonly at: number }> = []
   private isSettled = false
@@ -185,6 +188,7 @@ export class Plates implements Check, Onlooker {
   }
 
   forgets(plateId: string): void {
+    this.toldGone.set(plateId, this.verdicts.now)
     if (!this.dropped.has(plateId)) this.verdicts.broken("what is acknowledged is durable", `forgotten: ${plateId}`)
   }
 
@@ -194,8 +198,9 @@ export class Plates implements Check, Onlooker {
 
   // The whole board.
 
-  shown(rows: ReadonlyArray<PlateInfo>): void {
-    for (const row of rows) this.isFold(row)
+  /** `askedAt`: when the board was asked for them. */
+  shown(rows: ReadonlyArray<PlateInfo>, askedAt: number): void {
+    for (const row of rows) this.isFold(row, askedAt)
     this.starts = this.starts.filter((start) => !this.isTaken(start))
     const owned = new Map<string, PlateInfo>()
     for (const row of rows) {
@@ -213,8 +218,10 @@ export class Plates implements Check, Onlooker {
   }
 
   /** What is shown is the fold of the log. */
-  private isFold({ plateId, status }: PlateInfo): void {
-    if (this.dropped.has(plateId)) this.verdicts.broken("what is forgotten stays so", `${plateId} is shown`)
+  private isFold({ plateId, status }: PlateInfo, askedAt: number): void {
+    const goneAt = this.toldGone.get(plateId)
+    if (goneAt !== undefined && goneAt <= askedAt)
+      this.verdicts.broken("what is forgotten stays so", `${plateId} is shown`)
     const stood = this.plates.get(plateId)
     if (stood === undefined) return
     const { changedAt, folded } = stood
@@ -259,7 +266,7 @@ export class Plates implements Check, Onlooker {
 
   /** Undefined: it is right, or it need not be yet. */
   private wrong(session: Session, row: PlateInfo): string | undefined {
-    const { bornAt, changedAt, disorderedAt, isBehind, isNoted, saidEndAt, truth } = session
+    const { bornAt, changedAt, disorderedAt, isBehind, isNoted, isOdd, saidEndAt, truth } = session
     if (says[truth].includes(row.status)) return undefined
     if (truth === "gone") {
       if (row.pid !== null && this.stillFor(changedAt) > GONE) return "its process is gone"
@@ -269,10 +276,18 @@ export class Plates implements Check, Onlooker {
     // a dialog that is told of when it is over waits for a person, unless a note says otherwise
     if (!isNoted && disorderedAt > changedAt && WAITS.includes(row.status)) return undefined
     // what a late hook begins is ended by what is said after it, or by silence
-    if (disorderedAt > changedAt && this.stillFor(disorderedAt) < SILENCE) return undefined
+    if (disorderedAt > changedAt && (isOdd || this.stillFor(disorderedAt) < SILENCE)) return undefined
     const met = Math.max(bornAt, changedAt) + (bornAt > changedAt - MEETING ? MEETING : 0)
-    if (isNoted) return this.stillFor(met) > RECOVERY ? "it is noted" : undefined
+    if (isNoted) return this.stillFor(met, this.shownSince(row)) > RECOVERY ? "it is noted" : undefined
     return this.unnoted(session, row)
+  }
+
+  /** When the row was first seen with its status, by who looks now and then. */
+  private shownSince({ plateId, status }: PlateInfo): number {
+    const before = this.standing.get(plateId)
+    if (before?.status === status) return before.at
+    this.standing.set(plateId, { status, at: this.verdicts.now })
+    return this.verdicts.now
   }
 
   /** One that notes nothing is seen by its hooks and its transcript alone. */

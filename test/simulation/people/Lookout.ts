@@ -53,8 +53,9 @@ export class Lookout {
     if (disk.state !== "well" || disk.slowest > 5 || shows < this.latest) this.disturbed()
     this.latest = Math.max(this.latest, shows)
     const there = up()
+    const askedAt = universe.now
     there?.life.run(there.daemon.client.Plates({ all: true }), (exit) => {
-      if (Exit.isSuccess(exit)) this.plates.shown(exit.value)
+      if (Exit.isSuccess(exit)) this.plates.shown(exit.value, askedAt)
     })
     universe.later(this.isStormy ? LOOKS.stormy : LOOKS.calm, () => this.look())
   }

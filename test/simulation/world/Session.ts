@@ -69,6 +69,11 @@ export class Session {
     this.anew()
   }
 
+  /** Its hooks come out of order, which those of the real one do not: what is told late is believed until more is told. */
+  get isOdd(): boolean {
+    return this.world.habits.strays > 0
+  }
+
   get isGone(): boolean {
     return this.truth === "gone"
   }
@@ -175,7 +180,7 @@ export class Session {
         prompt: 10,
         exit: 1,
         clear: 0.6,
-        compact: 0.4,
+        compact: this.isOdd ? 3 : 0.4,
         crash: habits.crashes * 5,
         notify: 0.3
       })
@@ -211,7 +216,7 @@ export class Session {
       if (this.chance.is(0.08)) return this.escape("")
       if (left <= 0) return this.stops()
       if (this.chance.is(0.15)) return this.delegate(left)
-      if (this.isNoted && this.chance.is(0.08)) return this.elicit(left)
+      if (this.isNoted && this.chance.is(this.isOdd ? 0.2 : 0.08)) return this.elicit(left)
       this.call(left)
     })
   }

@@ -33,6 +33,11 @@ export interface Habits {
   readonly wrapped: number
   /** That the pid of one that is gone is used again. */
   readonly reuses: number
+  /** So late a late hook may come, ms. */
+  readonly latest: number
+  /** That a hook comes once more, as late; that a session's plate is registered again while a hook comes. */
+  readonly strays: number
+  readonly registersAgain: number
 }
 
 /** What a hook's sender is answered. */
@@ -87,8 +92,6 @@ interface Dialog {
 const BOOTED = 100_000
 /** What a hook takes on its way, ms. */
 const WAY = { least: 0.2, most: 4 } as const
-/** So late and later something else may have been told meanwhile. */
-const MAX_LATE = 6_000
 const INIT = 1
 
 type Fields = { readonly [field: string]: unknown }
@@ -113,6 +116,8 @@ export class Sessions {
   private pids = 50_000
   private drops = 0
   private plates = 0
+  /** Plates whose registration was answered. */
+  private readonly taken = new Set<string>()
 
   constructor(
     universe: Universe,
@@ -229,15 +234,30 @@ export class Sessions {
     if (isUnruly && chance.is(habits.lost)) return this.sometimes("a hook is lost")
     if (isUnruly && chance.is(habits.late)) {
       this.sometimes("a hook is late")
-      universe.later(chance.skewed(100, MAX_LATE), () => send(true))
+      universe.later(chance.skewed(100, habits.latest), () => send(true))
       return
     }
+    if (isUnruly && habits.strays > 0) this.strays(session, send)
     session.busyUntil = Math.max(session.busyUntil + 0.01, universe.now + chance.skewed(WAY.least, WAY.most))
     universe.later(session.busyUntil - universe.now, () => send(false))
     if (!isUnruly || !chance.is(habits.twice)) return
     this.sometimes("a hook comes twice")
     session.busyUntil += 0.1
     universe.later(session.busyUntil - universe.now, () => send(false))
+  }
+
+  /** In odd worlds: the hook once more, by a sender that was slow, and the wrapper's word. */
+  private strays(session: Session, send: (isLate: boolean) => void): void {
+    const { chance, habits, universe } = this
+    if (chance.is(habits.strays)) {
+      this.sometimes("a hook comes again, much later")
+      universe.later(chance.skewed(1_000, habits.latest), () => send(true))
+    }
+    const { plate } = session
+    // a wrapper that found no daemon does not try again
+    if (plate === undefined || !this.taken.has(plate) || !chance.is(habits.registersAgain)) return
+    this.sometimes("a plate is registered again")
+    this.register(plate, session)
   }
 
   private sends(
@@ -295,12 +315,18 @@ export class Sessions {
   wrap(session: Session): string {
     const plateId = `w${session.number}-${++this.plates}`
     this.onlooker.registering(plateId)
+    this.register(plateId, session)
+    return plateId
+  }
+
+  private register(plateId: string, session: Session): void {
     const body = { plate_id: plateId, cwd: session.cwd, ...(this.chance.is(0.5) ? { pid: session.pid } : {}) }
     this.ask({ path: "/plates/register", body: JSON.stringify(body) }, undefined, (status) => {
       this.sometimes(`register: ${status}`)
-      if (status === 200) this.onlooker.registered(plateId)
+      if (status !== 200) return
+      this.taken.add(plateId)
+      this.onlooker.registered(plateId)
     })
-    return plateId
   }
 
   private tellsStopped(plateId: string, pid: number | undefined): void {
