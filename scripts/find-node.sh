@@ -27,5 +27,6 @@ find_node() {
 note_node() {
   case $node in */*) ;; *) return 0 ;; esac
   if [ ! -d "$1/dist" ] || [ ! -w "$1/dist" ]; then return 0; fi
-  { printf '%s\n' "$node" >"$1/dist/node.$$" && mv -f "$1/dist/node.$$" "$1/dist/node"; } 2>/dev/null || rm -f "$1/dist/node.$$"
+  # one write: a launcher that reads meanwhile finds no path, or the whole of it
+  printf '%s\n' "$node" 2>/dev/null >"$1/dist/node" || :
 }
