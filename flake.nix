@@ -62,7 +62,7 @@
             mkdir -p $out/lib/agentd
             cp -r dist $out/lib/agentd/
             makeWrapper ${pkgs.lib.getExe pkgs.nodejs_24} $out/bin/agentd \
-              --add-flags $out/lib/agentd/dist/agentd.mjs \
+              --add-flags $out/lib/agentd/dist/quick.cjs \
               --suffix PATH : ${pkgs.lib.makeBinPath [ pkgs.git ]}
             runHook postInstall
           '';

@@ -18,3 +18,15 @@ find_node() {
   done
   return 1
 }
+
+# `note_node ROOT` keeps the path of $node in dist/node, so that the launcher need not
+# prove it again. Only a Node of the packages is noted: what `node` means on PATH may
+# change to one that is too old. A folder that cannot be written is no error: the Node
+# is proved at each start, then. `npm ci` and `npm run bundle` do not remove the note;
+# a Node that is gone is looked for anew.
+note_node() {
+  case $node in */*) ;; *) return 0 ;; esac
+  if [ ! -d "$1/dist" ] || [ ! -w "$1/dist" ]; then return 0; fi
+  # one write: a launcher that reads meanwhile finds no path, or the whole of it
+  printf '%s\n' "$node" 2>/dev/null >"$1/dist/node" || :
+}

@@ -5,13 +5,10 @@
 import { Effect, FileSystem, Layer } from "effect"
 import { AlertContext } from "../alerts/AlertContext.ts"
 import { Agents } from "../agents/Agents.ts"
-import * as Why from "../agents/Why.ts"
+import { explain } from "../agents/Explain.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import * as GoalHistory from "../goals/GoalHistory.ts"
 import { EventLog } from "../event-log/EventLog.ts"
-
-/** So many runes of an agent are enough to say why it stopped. */
-const WHY_RUNES = 400
 
 /** `userConfig`: the user's own file, for projects without a mail section. */
 export const layer = (userConfig: string) =>
@@ -45,8 +42,10 @@ export const layer = (userConfig: string) =>
             if (goal.length > 0) return goal
             const agent = yield* agentOf(stream, actor)
             if (agent === undefined) return []
-            return Why.why(yield* log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES), agent).lines
+            return (yield* explain(agent)).lines
           }).pipe(
+            Effect.provideService(Agents, agents),
+            Effect.provideService(EventLog, log),
             // the mail goes out without its story rather than not at all
             Effect.catch((error) => Effect.as(Effect.logWarning(`a mail goes without its story: ${error.message}`), []))
           )

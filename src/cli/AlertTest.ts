@@ -1,11 +1,12 @@
 /** `agentd alert test`: a test mail down the path that real alerts take. */
-import { Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
+import { declare, said, send } from "./DeclaredVerb.ts"
 
-export const run = Effect.fnUntraced(function* () {
-  const { paths } = yield* Invocation
-  const reply = yield* call(paths.socket, (client) => client.AlertTest())
-  yield* print(reply, () => [plain(reply.message)])
+export const alertTest = declare({
+  path: ["alert", "test"],
+  description: "Send a test mail down the path that real alerts take",
+  examples: [{ command: "agentd alert test", description: "Do it once after setting up mail" }],
+  args: {},
+  rpc: () => send("AlertTest", null),
+  view: said,
+  quick: true
 })

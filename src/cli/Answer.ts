@@ -2,41 +2,74 @@
  * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or what a
  * session asks leave for; without a CALL: what waits for an answer.
  */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { hint, Invocation, print } from "./Invocation.ts"
-import { paint, plain } from "./Output.ts"
-import { adviceOf, render, waitingOf } from "./Waiting.ts"
+import type { Caller, Done } from "../domain/Messages.ts"
+import { all, type Ask, declare, map, maybeWord, option, read, said, send, words, type World } from "./DeclaredVerb.ts"
+import { view as waiting, type Waiting, waitingOf } from "./Waiting.ts"
 
-const list = Effect.gen(function* () {
-  const { colour, paths } = yield* Invocation
-  const waiting = yield* call(paths.socket, (client) =>
-    Effect.zipWith(client.Calls(), client.Plates({ all: false }), waitingOf)
-  )
-  const now = yield* Clock.currentTimeMillis
-  const lines = render(waiting, now, colour)
-  const advice = yield* hint(adviceOf(waiting))
-  yield* print(waiting, () => (advice === "" ? lines : [...lines, "", paint(colour, "dim", advice)]))
-})
+const call = maybeWord(
+  "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
+)
 
-export const run = Effect.fnUntraced(function* (input: {
+interface Given {
   readonly call: string | undefined
   readonly decision: "allow" | "deny"
-  readonly reason: string | undefined
+  readonly reason?: string | undefined
   /** To the call's questions. */
   readonly answers?: ReadonlyArray<string>
-}) {
-  const { caller, paths } = yield* Invocation
-  const name = input.call
-  if (name === undefined) return yield* list
-  const done = yield* call(paths.socket, (client) =>
-    client.Answer({
-      name,
-      decision: input.decision,
-      reason: input.reason ?? "",
-      ...(input.answers === undefined ? {} : { answers: input.answers }),
-      caller
-    })
-  )
-  yield* print(done, () => [plain(done.message)])
+}
+
+const rpc = ({ answers, call: name, decision, reason }: Given, caller: Caller): Ask<Done | Waiting> =>
+  name === undefined
+    ? map(all({ calls: read("Calls", null), plates: read("Plates", { all: false }) }), ({ calls, plates }) =>
+        waitingOf(calls, plates)
+      )
+    : send("Answer", {
+        name,
+        decision,
+        reason: reason ?? "",
+        ...(answers === undefined ? {} : { answers }),
+        caller
+      })
+
+const view = (reply: Done | Waiting, world: World): ReadonlyArray<string> =>
+  "message" in reply ? said(reply) : waiting(reply, world)
+
+export const answer = declare({
+  path: ["answer"],
+  description: "Answer what an agent asks you to choose",
+  examples: [
+    { command: "agentd answer", description: "What waits, with the options" },
+    { command: "agentd answer 01k9 2", description: "The second option" },
+    { command: 'agentd answer 01k9 1 "1,3" "neither"', description: "Three questions: an answer for each" }
+  ],
+  args: {
+    call,
+    answers: words("An option's number or label, or a text; a comma between several, one for each question", "answer")
+  },
+  rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
+  view,
+  quick: true
+})
+
+export const approve = declare({
+  path: ["approve"],
+  description: "Let a tool call run, or allow what a session asks for; whoever answers first wins",
+  examples: [
+    { command: "agentd approve", description: "What waits, with what each call would do" },
+    { command: "agentd approve 01k9", description: "Sessions can be answered where hooks have --approvals" }
+  ],
+  args: { call },
+  rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
+  view,
+  quick: true
+})
+
+export const deny = declare({
+  path: ["deny"],
+  description: "Refuse a tool call, or what a session asks for",
+  examples: [{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }],
+  args: { call, reason: option("TEXT", "What the agent or the session is told") },
+  rpc: (input, caller) => rpc({ ...input, decision: "deny" }, caller),
+  view,
+  quick: true
 })

@@ -53,9 +53,12 @@ const OVER = new Set(["closed", "archived"])
 /** Why a project has no agents any more is worth a word for as long. */
 const RECENT = 86_400_000
 
+/** By code units: the first `localeCompare` of a process loads ICU's collator, for 8 ms. */
+const inOrder = (a: string, b: string): number => Number(a > b) - Number(a < b)
+
 export const boardOf = (found: Board): Board => ({
   plates: found.plates,
-  agents: found.agents.toSorted((a, b) => a.project.localeCompare(b.project) || a.agent.localeCompare(b.agent)),
+  agents: found.agents.toSorted((a, b) => inOrder(a.project, b.project) || inOrder(a.agent, b.agent)),
   calls: found.calls.filter(({ state }) => state === "awaiting_approval"),
   conversations: found.conversations.filter(
     ({ config, state }) =>

@@ -1,183 +1,167 @@
-/** `agentd channel …`: what is done to channels, and how they look. */
-import { Clock, Console, Effect, Stream } from "effect"
-import { call } from "../rpc/ControlClient.ts"
+/** `agentd channel …`: what channels there are, and what is done to them. */
 import type { Order } from "../config/ChannelConfig.ts"
-import type { ChannelInfo, ChannelPost, ChannelView, SeatInfo } from "../domain/ChannelMessages.ts"
-import { seatKinds } from "../channels/ChannelKinds.ts"
-import { logLine } from "../channels/SeatMachine.ts"
-import { reader } from "../event-log/EventKinds.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { age, type Cell, clock, type Colour, paint, plain, plainLines, table, type TableOptions } from "./Output.ts"
-import { textOf } from "./Send.ts"
+import * as ChannelTable from "./ChannelTable.ts"
+import { choice, declare, option, pick, read, readDecoded, said, send, text, word, words } from "./DeclaredVerb.ts"
 
-export type Input =
-  | { readonly action: "ls" }
-  | {
-      readonly action: "new"
-      readonly name: string
-      readonly agents: ReadonlyArray<string>
-      readonly order: Order
-      readonly topic: string | undefined
-    }
-  | { readonly action: "show"; readonly name: string }
-  | { readonly action: "log"; readonly name: string; readonly lines: number }
-  | { readonly action: "close" | "skip"; readonly name: string }
-  | { readonly action: "assign" | "remove" | "grant" | "requeue"; readonly name: string; readonly agent: string }
-  | { readonly action: "post"; readonly name: string; readonly text: string | undefined }
-  | { readonly action: "order"; readonly name: string; readonly order: Order; readonly agents: ReadonlyArray<string> }
-  | { readonly action: "pause"; readonly name: string; readonly paused: boolean }
+const name = word("Its name in this project, or project/channel", { name: "channel" })
+const agent = word("The agent's name")
+const agents = words("Agents' names", "agent")
 
-/** Of what was said, with `show`. */
-const SHOWN = 20
+const ORDERS = Object.keys({ "round-robin": 0, priority: 0, manual: 0 } satisfies {
+  [order in Order]: 0
+}) as ReadonlyArray<Order>
 
-const colours: { readonly [s in SeatInfo["state"]]: Colour | undefined } = {
-  OFFLINE: "red",
-  IDLE: "dim",
-  QUEUED: undefined,
-  ACTIVE: "green",
-  WAITING: "yellow"
-}
-
-/** `for 42s more`, where it ends by itself. */
-const ends = (until: number | null, now: number): string =>
-  until === null ? "" : until > now ? `, for ${age(until - now)} more` : ", until any moment"
-
-const rowOf = (channel: ChannelInfo, now: number): ReadonlyArray<Cell> => {
-  const floor = channel.seats.find(({ agent }) => agent === channel.floor)
-  return [
-    { text: `${channel.project}/${channel.name}`, colour: "bold" },
-    { text: channel.floor ?? "-", colour: "green" },
-    { text: channel.order },
-    { text: String(channel.seats.length) },
-    { text: String(channel.posts) },
-    { text: plain(channel.detail) + (floor === undefined ? "" : ends(floor.until, now)) }
-  ]
-}
-
-export const list = (channels: ReadonlyArray<ChannelInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
-  channels.length === 0
-    ? ["There are no channels. Make one: agentd channel new NAME AGENT…"]
-    : table(
-        ["CHANNEL", "FLOOR", "ORDER", "SEATS", "POSTS", "DETAIL"],
-        channels.map((channel) => rowOf(channel, now)),
-        options
-      )
-
-export const seats = (channel: ChannelInfo, now: number, options: TableOptions): ReadonlyArray<string> =>
-  table(
-    ["#", "AGENT", "STATE", "SINCE", "UNREAD", "DETAIL"],
-    channel.seats.map((seat) => [
-      { text: seat.position === null ? "-" : String(seat.position) },
-      { text: seat.agent, colour: "bold" },
-      { text: seat.state, colour: colours[seat.state] },
-      { text: seat.since === 0 ? "-" : age(now - seat.since) },
-      { text: String(seat.unread), colour: seat.unread > 0 ? "cyan" : undefined },
-      { text: plain(seat.detail) + ends(seat.until, now) }
-    ]),
-    options
-  )
-
-const speakers: { readonly [k in ChannelPost["kind"]]: Colour } = { person: "cyan", agent: "bold", notice: "yellow" }
-
-/** A post as lines: nothing in it speaks to the terminal. */
-export const postLines = (
-  post: ChannelPost,
-  now: number
-): ReadonlyArray<{ readonly text: string; readonly colour: Colour | undefined }> => {
-  const at = clock(post.at, now)
-  if (post.kind === "notice") return [{ text: `${at} ${plain(post.text)}`, colour: speakers.notice }]
-  const lines = plainLines(post.text).map((line) => ({ text: `  ${line}`, colour: undefined }))
-  return [{ text: `${at} ${plain(post.from)}`, colour: speakers[post.kind] }, ...lines]
-}
-
-const headOf = ({ channel }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> => [
-  paint(options.colour, "bold", `#${channel.name} of ${channel.project}: ${plain(channel.detail)}`),
-  ...(channel.topic === "" ? [] : [plain(channel.topic)]),
-  `The floor goes by ${channel.order}.`,
-  "",
-  ...(channel.seats.length === 0 ? ["Nobody sits in it."] : seats(channel, now, options)),
-  ""
-]
-
-/** What was said last, word for word. */
-const saidIn = ({ posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> =>
-  posts
-    .slice(-SHOWN)
-    .flatMap((post) => postLines(post, now))
-    .map(({ colour, text }) => paint(options.colour, colour, text))
-
-const doing = Effect.fnUntraced(function* (input: Exclude<Input, { action: "ls" | "show" | "log" }>) {
-  const { caller, paths } = yield* Invocation
-  const { name } = input
-  const text = input.action === "post" ? yield* textOf(input.text) : ""
-  return yield* call(paths.socket, (client) => {
-    switch (input.action) {
-      case "new":
-        return client.NewChannel({ name, agents: input.agents, order: input.order, topic: input.topic ?? "", caller })
-      case "close":
-        return client.CloseChannel({ name, caller })
-      case "assign":
-        return client.AssignSeat({ name, agent: input.agent, caller })
-      case "remove":
-        return client.RemoveSeat({ name, agent: input.agent, caller })
-      case "post":
-        return client.PostToChannel({ name, text, caller })
-      case "order":
-        return client.OrderChannel({ name, order: input.order, agents: input.agents, caller })
-      case "grant":
-        return client.GrantFloor({ name, agent: input.agent, caller })
-      case "skip":
-        return client.SkipFloor({ name, caller })
-      case "requeue":
-        return client.RequeueSeat({ name, agent: input.agent, caller })
-      case "pause":
-        return client.PauseChannel({ name, paused: input.paused, caller })
-    }
-  })
+export const ls = declare({
+  path: ["channel", "ls"],
+  description: "List the channels: who has the floor, who is next, and why nothing happens",
+  examples: [{ command: "agentd channel ls", description: "Of all projects" }],
+  args: {},
+  rpc: () => read("Channels", null),
+  view: (channels, { colour, columns, now }) => ChannelTable.list(channels, now, { colour, columns }),
+  quick: true
 })
 
-const readSeat = reader(seatKinds)
-
-/** Runes of a conversation that are looked through for those of one channel. */
-const WINDOW = 10_000
-
-const moves = Effect.fnUntraced(function* ({ lines, name }: Extract<Input, { action: "log" }>) {
-  const { caller, json, paths } = yield* Invocation
-  const runes = yield* call(paths.socket, (client) =>
-    Effect.gen(function* () {
-      const { channel } = yield* client.Channel({ name, caller })
-      const selection = { stream: channel.conversation, kinds: ["seat.moved"], tail: WINDOW, follow: false, caller }
-      const all = yield* Stream.runCollect(client.Log(selection))
-      return all.flatMap((rune) => readSeat(rune) ?? []).filter(({ payload }) => payload.channel === channel.name)
-    })
-  )
-  const told = (lines === 0 ? [] : runes.slice(-lines)).map((rune) => logLine(rune.payload, rune))
-  yield* Effect.forEach(
-    told,
-    (move) =>
-      Console.log(
-        json ? JSON.stringify(move) : `${move.timestamp} ${move.agentId} ${move.from} → ${move.to}: ${move.trigger}`
-      ),
-    { discard: true }
-  )
+export const show = declare({
+  path: ["channel", "show"],
+  description: "Show one channel: its seats in the order of their turns, and what was said last",
+  examples: [{ command: "agentd channel show reviews", description: "Who waits, and for what" }],
+  args: { name },
+  rpc: ({ name }, caller) => readDecoded("Channel", { name, caller }),
+  view: (found, { colour, columns, now }) => ChannelTable.headOf(found, now, { colour, columns }),
+  verbatim: (found, { colour, columns, now }) => ChannelTable.saidIn(found, now, { colour, columns }),
+  quick: false
 })
 
-export const run = Effect.fnUntraced(function* (input: Input) {
-  const { caller, colour, columns, json, paths } = yield* Invocation
-  const now = yield* Clock.currentTimeMillis
-  const options = { colour, columns }
-  if (input.action === "ls") {
-    const channels = yield* call(paths.socket, (client) => client.Channels())
-    return yield* print(channels, () => list(channels, now, options))
-  }
-  if (input.action === "log") return yield* moves(input)
-  if (input.action === "show") {
-    const view = yield* call(paths.socket, (client) => client.Channel({ name: input.name, caller }))
-    yield* print(view, () => headOf(view, now, options))
-    return json
-      ? undefined
-      : yield* Effect.forEach(saidIn(view, now, options), (line) => Console.log(line), { discard: true })
-  }
-  const done = yield* doing(input)
-  yield* print(done, () => [plain(done.message)])
+export const post = declare({
+  path: ["channel", "post"],
+  description: "Say something in a channel; for a word to one agent there is agentd send",
+  examples: [
+    {
+      command: 'agentd channel post reviews "Look at #42"',
+      description: "What it does to a turn in progress is config"
+    }
+  ],
+  args: { name, text: text("What is said; - or nothing: standard input") },
+  rpc: ({ name, text }, caller) => send("PostToChannel", { name, text, caller }),
+  view: said,
+  quick: true
+})
+
+export const begin = declare({
+  path: ["channel", "new"],
+  description: "Make a channel in the project of this folder; agentd.jsonc can name them, too",
+  examples: [
+    { command: 'agentd channel new reviews pm dev --topic "review of #42"', description: "Two agents that take turns" }
+  ],
+  args: {
+    name,
+    agents,
+    order: choice(ORDERS, "round-robin", "Who has the floor next: in turn, the highest priority, or whom you give it"),
+    topic: option("TEXT", "What it is for; each agent is told")
+  },
+  rpc: ({ agents, name, order, topic }, caller) =>
+    send("NewChannel", { name, agents, order, topic: topic ?? "", caller }),
+  view: said,
+  quick: true
+})
+
+export const assign = declare({
+  path: ["channel", "assign"],
+  description: "Give an agent a seat: its turn comes after everybody else's",
+  examples: [{ command: "agentd channel assign reviews qa", description: "After a crash, too" }],
+  args: { name, agent },
+  rpc: ({ agent, name }, caller) => send("AssignSeat", { name, agent, caller }),
+  view: said,
+  quick: true
+})
+
+export const remove = declare({
+  path: ["channel", "remove"],
+  description: "Take an agent's seat away; if it has the floor, the next one gets it",
+  examples: [{ command: "agentd channel remove reviews qa", description: "Its turn is ended" }],
+  args: { name, agent },
+  rpc: ({ agent, name }, caller) => send("RemoveSeat", { name, agent, caller }),
+  view: said,
+  quick: true
+})
+
+export const order = declare({
+  path: ["channel", "order"],
+  description: "Change how the floor goes on, and who stands first in the queue",
+  examples: [
+    {
+      command: "agentd channel order reviews round-robin qa dev",
+      description: "qa is next, then dev, then the others"
+    },
+    { command: "agentd channel order reviews manual", description: "Only whom you give it with agentd channel grant" }
+  ],
+  args: { name, order: pick(ORDERS, "How the next one is found"), agents },
+  rpc: ({ agents, name, order }, caller) => send("OrderChannel", { name, order, agents, caller }),
+  view: said,
+  quick: true
+})
+
+export const grant = declare({
+  path: ["channel", "grant"],
+  description: "Give the floor to an agent now; who has it loses it, who waits goes on",
+  examples: [{ command: "agentd channel grant reviews dev", description: "Its turn begins" }],
+  args: { name, agent },
+  rpc: ({ agent, name }, caller) => send("GrantFloor", { name, agent, caller }),
+  view: said,
+  quick: true
+})
+
+export const skip = declare({
+  path: ["channel", "skip"],
+  description: "Take the floor from who has it; the next one gets it",
+  examples: [{ command: "agentd channel skip reviews", description: "Its turn is interrupted" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("SkipFloor", { name, caller }),
+  view: said,
+  quick: true
+})
+
+export const requeue = declare({
+  path: ["channel", "requeue"],
+  description: "End an agent's wait, or its turn: it goes to the end of the queue, like after its turn",
+  examples: [
+    {
+      command: "agentd channel requeue reviews dev",
+      description: "dev waits no longer; grant gives it the floor instead"
+    }
+  ],
+  args: { name, agent },
+  rpc: ({ agent, name }, caller) => send("RequeueSeat", { name, agent, caller }),
+  view: said,
+  quick: true
+})
+
+export const pause = declare({
+  path: ["channel", "pause"],
+  description: "Give the floor to nobody until it is resumed; the turn in progress ends by itself",
+  examples: [{ command: "agentd channel pause reviews", description: "What is said meanwhile is kept" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("PauseChannel", { name, paused: true, caller }),
+  view: said,
+  quick: true
+})
+
+export const resume = declare({
+  path: ["channel", "resume"],
+  description: "Go on after a pause, or where the channel rests since its agents only talked to each other",
+  examples: [{ command: "agentd channel resume reviews", description: "The next one gets the floor" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("PauseChannel", { name, paused: false, caller }),
+  view: said,
+  quick: true
+})
+
+export const close = declare({
+  path: ["channel", "close"],
+  description: "Close a channel that was made with agentd channel new",
+  examples: [{ command: "agentd channel close reviews", description: "What was said stays in the log" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("CloseChannel", { name, caller }),
+  view: said,
+  quick: true
 })

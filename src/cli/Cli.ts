@@ -6,16 +6,19 @@
 import { Cause, Config, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
 import { VERSION } from "../rpc/Version.ts"
+import { alertTest } from "./AlertTest.ts"
 import * as AgentVerbs from "./AgentVerbs.ts"
 import * as ChannelVerbs from "./ChannelVerbs.ts"
 import * as ConversationVerbs from "./ConversationVerbs.ts"
+import { commandOf } from "./DeclaredCommand.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
-import { explain } from "./Failure.ts"
+import { explain, told } from "./Explanation.ts"
 import * as GoalVerbs from "./GoalVerbs.ts"
 import * as Hint from "./Hint.ts"
-import { worldOf } from "./Invocation.ts"
+import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
+import { status } from "./Status.ts"
 import { agent, globalFlags, verb, yes } from "./Verb.ts"
 
 const maybeAgent = agent.pipe(Argument.optional, Argument.map(Option.getOrUndefined))
@@ -66,15 +69,6 @@ const restart = Command.make(
   Command.withExamples([{ command: "agentd restart --yes", description: "After an upgrade" }])
 )
 
-const status = Command.make(
-  "status",
-  {},
-  verb(() => import("./Status.ts"))
-).pipe(
-  Command.withDescription("Show the daemon: whether it is ready, what keeps it, its log, mail and agents by state"),
-  Command.withExamples([{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }])
-)
-
 const verify = Command.make(
   "verify",
   {},
@@ -93,17 +87,9 @@ const doctor = Command.make(
   Command.withExamples([{ command: "agentd doctor", description: "Exit code 4: something has to be done" }])
 )
 
-const alertTest = Command.make(
-  "test",
-  {},
-  verb(() => import("./AlertTest.ts"))
-).pipe(
-  Command.withDescription("Send a test mail down the path that real alerts take"),
-  Command.withExamples([{ command: "agentd alert test", description: "Do it once after setting up mail" }])
-)
 const alert = Command.make("alert").pipe(
   Command.withDescription("Mail to a person"),
-  Command.withSubcommands([alertTest])
+  Command.withSubcommands([commandOf(alertTest)])
 )
 
 const schema = Command.make(
@@ -149,7 +135,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, start, stop, restart, status, doctor, verify]
+      commands: [up, start, stop, restart, commandOf(status), doctor, verify]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },
@@ -206,11 +192,10 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options
   if (isUsageError(error)) {
     return error._tag === "ShowHelp" && error.errors.length === 0 ? ExitCode.ok : ExitCode.usage
   }
-  const { exitCode, message, remedy: told, tag } = explain(error)
-  const remedy = Hint.inWorld(told, yield* stateOf(options))
-  yield* json
-    ? Console.error(JSON.stringify({ error: tag, message, remedy, exitCode }))
-    : Console.error(`agentd: ${message}\n  → ${remedy}`)
+  const explanation = explain(error)
+  const { exitCode } = explanation
+  const remedy = Hint.inWorld(explanation.remedy, yield* stateOf(options))
+  yield* Console.error(told({ ...explanation, remedy }, json))
   if (yield* debug) yield* Console.error(Cause.pretty(cause))
   return exitCode
 })

@@ -1,17 +1,8 @@
 /** `agentd conversation ls|show|new`: what conversations there are, and how each stands. */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
 import type { ConversationInfo, Spending } from "../domain/Messages.ts"
-import { CONFIG_NAME } from "./Paths.ts"
+import { declare, map, off, read, send, word } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { VerbFailed } from "./Failure.ts"
-import { hint, Invocation, print } from "./Invocation.ts"
 import { age, clock, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
-
-export type Input =
-  | { readonly action: "ls"; readonly all: boolean }
-  | { readonly action: "show"; readonly name: string }
-  | { readonly action: "new" }
 
 const units: {
   readonly [resource in keyof Spending]: { readonly unit: string; readonly of: (value: number) => string }
@@ -68,28 +59,47 @@ const describe = (found: ConversationInfo, now: number, colour: boolean): Readon
   ]
 }
 
-const noProject = new VerbFailed({
-  message: `There is no ${CONFIG_NAME} here or above.`,
+const noProject = {
+  message: "There is no agentd.jsonc here or above.",
   remedy: "Go to a project's folder, or write a sample: agentd init",
   exitCode: ExitCode.failed
+}
+
+export const ls = declare({
+  path: ["conversation", "ls"],
+  description: "List the conversations, one for each project",
+  examples: [{ command: "agentd conversation ls", description: "What is paused, and what it has spent" }],
+  args: { all: off("With those that are closed") },
+  rpc: ({ all }) => map(read("Conversations", null), (found) => (all ? found : found.filter((one) => !isOver(one)))),
+  view: (shown, { colour, columns, now }) => list(shown, now, { colour, columns }),
+  quick: true
 })
 
-export const run = Effect.fnUntraced(function* (input: Input) {
-  const { caller, colour, columns, paths } = yield* Invocation
-  const now = yield* Clock.currentTimeMillis
-  if (input.action === "ls") {
-    const all = yield* call(paths.socket, (client) => client.Conversations())
-    const shown = input.all ? all : all.filter((each) => !isOver(each))
-    return yield* print(shown, () => list(shown, now, { colour, columns }))
-  }
-  if (input.action === "show") {
-    const found = yield* call(paths.socket, (client) => client.Conversation({ name: input.name, caller }))
-    return yield* print(found, () => describe(found, now, colour))
-  }
-  const { config } = caller
-  if (config === null) return yield* noProject
-  const begun = yield* call(paths.socket, (client) => client.NewConversation({ config, caller }))
-  const agents = begun.agents.length === 0 ? "no agents" : begun.agents.join(", ")
-  const told = yield* hint(`${begun.conversation} has begun: ${agents}. See them: agentd ps`)
-  yield* print(begun, () => [told])
+/** How a conversation is named; none: that of this folder. */
+export const name = word("Its id or the beginning of it, or its project's name; default: that of this folder", {
+  name: "conversation",
+  default: ""
+})
+
+export const show = declare({
+  path: ["conversation", "show"],
+  description: "Show one conversation: its state, agents, turns, and what it has spent of its budget",
+  examples: [{ command: "agentd conversation show web", description: "By its project's name" }],
+  args: { name },
+  rpc: ({ name }, caller) => read("Conversation", { name, caller }),
+  view: (found, { colour, now }) => describe(found, now, colour),
+  quick: true
+})
+
+export const begin = declare({
+  path: ["conversation", "new"],
+  description: "Begin a new conversation for the project of this folder, after its last one was closed",
+  examples: [{ command: "agentd conversation new", description: "Empty inboxes, fresh budgets, a new log" }],
+  args: {},
+  wrong: (_, { config }) => (config === null ? noProject : undefined),
+  rpc: (_, caller) => send("NewConversation", { config: caller.config ?? "", caller }),
+  view: ({ agents, conversation }) => [
+    `${conversation} has begun: ${agents.length === 0 ? "no agents" : agents.join(", ")}. See them: agentd ps`
+  ],
+  quick: true
 })

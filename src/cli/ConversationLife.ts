@@ -1,4 +1,4 @@
-/** `agentd pause|resume|close|archive [CONVERSATION]`: what changes a conversation as a whole. */
+/** `agentd close|archive [CONVERSATION]`: what ends a conversation for good, after a person has been asked. */
 import { Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { ConversationInfo } from "../domain/Messages.ts"
@@ -7,8 +7,6 @@ import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
 
 export type Input = { readonly name: string } & (
-  | { readonly action: "pause"; readonly complete: boolean; readonly reason: string | undefined }
-  | { readonly action: "resume" }
   | { readonly action: "close"; readonly force: boolean; readonly reason: string | undefined; readonly yes: boolean }
   | { readonly action: "archive"; readonly yes: boolean }
 )
@@ -25,25 +23,10 @@ const factOf = (action: "close" | "archive", found: ConversationInfo): string =>
 export const run = Effect.fnUntraced(function* (input: Input) {
   const { caller, paths } = yield* Invocation
   const { name } = input
-  if (input.action === "close" || input.action === "archive") {
-    const found = yield* call(paths.socket, (client) => client.Conversation({ name, caller }))
-    yield* confirm(
-      input.yes,
-      plain(factOf(input.action, found)),
-      `${input.action === "close" ? "Close" : "Archive"} it?`
-    )
-  }
+  const found = yield* call(paths.socket, (client) => client.Conversation({ name, caller }))
+  yield* confirm(input.yes, plain(factOf(input.action, found)), `${input.action === "close" ? "Close" : "Archive"} it?`)
   const done = yield* call(paths.socket, (client) => {
     switch (input.action) {
-      case "pause":
-        return client.Pause({
-          name,
-          inFlight: input.complete ? "complete" : "interrupt",
-          reason: input.reason ?? "",
-          caller
-        })
-      case "resume":
-        return client.Resume({ name, caller })
       case "close":
         return client.Close({ name, reason: input.reason ?? "", force: input.force, caller })
       case "archive":

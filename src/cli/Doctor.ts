@@ -9,7 +9,8 @@ import * as Checks from "./Checks.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import * as Hint from "./Hint.ts"
-import { Entry, Invocation, print, worldOf } from "./Invocation.ts"
+import { Entry, Invocation, print } from "./Invocation.ts"
+import { worldOf } from "./Places.ts"
 import { type Colour, paint, plainLines } from "./Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }

@@ -1,11 +1,12 @@
 /** `agentd forget PLATE`: takes a session off the board. */
-import { Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
+import { declare, said, send, word } from "./DeclaredVerb.ts"
 
-export const run = Effect.fnUntraced(function* (input: { readonly plate: string }) {
-  const { caller, paths } = yield* Invocation
-  const done = yield* call(paths.socket, (client) => client.ForgetPlate({ name: input.plate, caller }))
-  yield* print(done, () => [plain(done.message)])
+export const forget = declare({
+  path: ["forget"],
+  description: "Take a session off the board; a later hook of it opens a new plate",
+  examples: [{ command: "agentd forget 01k9", description: "Its runes stay in the log" }],
+  args: { plate: word("Its id or the beginning of it, or the session's own id") },
+  rpc: ({ plate }, caller) => send("ForgetPlate", { name: plate, caller }),
+  view: said,
+  quick: true
 })

@@ -1,18 +1,6 @@
-/** Glance: all that the board shows, asked of the daemon at once. */
-import { Effect } from "effect"
+/** Glance: all that the board shows, asked of the daemon at once over a connection that is there. */
 import type { Client } from "../rpc/ControlClient.ts"
-import { boardOf } from "./Board.ts"
+import { answers } from "./DeclaredCommand.ts"
+import { boardAsk } from "./Ps.ts"
 
-export const glance = (client: Client) =>
-  Effect.map(
-    Effect.all(
-      {
-        plates: client.Plates({ all: false }),
-        agents: client.Agents(),
-        calls: client.Calls(),
-        conversations: client.Conversations()
-      },
-      { concurrency: "unbounded" }
-    ),
-    boardOf
-  )
+export const glance = (client: Client) => answers(client, boardAsk)

@@ -6,7 +6,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { plain } from "./Output.ts"
-import { textOf } from "./Send.ts"
+import { textOf } from "./StandardInput.ts"
 
 /** Looks like a slip; agents would begin to work on it. */
 const VERB = /^[a-z-]{1,40}$/u

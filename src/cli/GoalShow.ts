@@ -1,4 +1,4 @@
-/** `agentd goal ls|show|schema`: what goals there are, and how the plan of one stands. */
+/** `agentd goal show|schema`: how the plan of a goal stands, with all of its tasks for a script. */
 import { Clock, Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { TaskInfo } from "../domain/GoalMessages.ts"
@@ -6,17 +6,7 @@ import * as PlanFile from "../goals/PlanFile.ts"
 import * as GoalView from "./GoalView.ts"
 import { Invocation, print } from "./Invocation.ts"
 
-export type Input =
-  | { readonly action: "ls"; readonly all: boolean }
-  | { readonly action: "show"; readonly name: string }
-  | { readonly action: "schema" }
-
-const ls = Effect.fnUntraced(function* (all: boolean) {
-  const { caller, colour, columns, paths } = yield* Invocation
-  const goals = yield* call(paths.socket, (client) => client.Goals({ all, caller }))
-  const now = yield* Clock.currentTimeMillis
-  yield* print(goals, () => GoalView.list(goals, now, { colour, columns }))
-})
+export type Input = { readonly action: "show"; readonly name: string } | { readonly action: "schema" }
 
 /** A person sees the first page, a script gets all of them. */
 const show = Effect.fnUntraced(function* (name: string) {
@@ -40,8 +30,6 @@ const show = Effect.fnUntraced(function* (name: string) {
 
 export const run = Effect.fnUntraced(function* (input: Input) {
   switch (input.action) {
-    case "ls":
-      return yield* ls(input.all)
     case "show":
       return yield* show(input.name)
     case "schema": {

@@ -4,28 +4,12 @@
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
+import { commandOf } from "./DeclaredCommand.ts"
+import { approve, cancel, plan, reject, retry } from "./GoalLife.ts"
+import { ls, show } from "./GoalList.ts"
 import { maybe, off, verb } from "./Verb.ts"
 
 const name = Argument.String("goal").pipe(Argument.withDescription("Its name in this project (g3), or project/g3"))
-const reason = maybe("reason", "TEXT", "Why; it is kept in the log")
-const life = () => import("./GoalLife.ts")
-
-const ls = Command.make("ls", { all: off("all", "Those of all projects") }, (input) =>
-  verb(() => import("./GoalShow.ts"))({ action: "ls", ...input })
-).pipe(
-  Command.withDescription("List the goals of this project, newest first"),
-  Command.withExamples([{ command: "agentd goal ls --all", description: "What waits for a person stands out" }])
-)
-
-const show = Command.make("show", { name }, (input) =>
-  verb(() => import("./GoalShow.ts"))({ action: "show", ...input })
-).pipe(
-  Command.withDescription("Draw a goal's plan: its tasks, what they wait for, who has them, what the review found"),
-  Command.withExamples([
-    { command: "agentd goal show g3", description: "Each task below the one that it waits for" },
-    { command: "agentd goal show g3 --json", description: "All tasks, for scripts" }
-  ])
-)
 
 const watch = Command.make(
   "watch",
@@ -34,46 +18,6 @@ const watch = Command.make(
 ).pipe(
   Command.withDescription("Show a goal as it changes, until it ends; exit code 0: it is met"),
   Command.withExamples([{ command: "agentd goal watch g3 && agentd goal merge g3", description: "Take what is done" }])
-)
-
-const approve = Command.make("approve", { name }, (input) => verb(life)({ action: "approve", ...input })).pipe(
-  Command.withDescription("Let a plan be carried out"),
-  Command.withExamples([{ command: "agentd goal approve g3", description: "After agentd goal show g3" }])
-)
-
-const reject = Command.make("reject", { name, reason }, (input) => verb(life)({ action: "reject", ...input })).pipe(
-  Command.withDescription("Send a plan back to its planner"),
-  Command.withExamples([{ command: 'agentd goal reject g3 --reason "no new dependencies"', description: "It is told" }])
-)
-
-const plan = Command.make(
-  "plan",
-  { name, file: Argument.String("file").pipe(Argument.withDescription("The plan, as JSON")) },
-  (input) => verb(life)({ action: "plan", ...input })
-).pipe(
-  Command.withDescription("Give a plan to a goal that waits for one"),
-  Command.withExamples([{ command: "agentd goal plan g3 plan.json", description: "After agentd goal reject g3" }])
-)
-
-const cancel = Command.make("cancel", { name, reason }, (input) => verb(life)({ action: "cancel", ...input })).pipe(
-  Command.withDescription("Stop a goal for good; turns under way are ended, commits stay on their branches"),
-  Command.withExamples([{ command: 'agentd goal cancel g3 --reason "done by hand"', description: "In any state" }])
-)
-
-const retry = Command.make(
-  "retry",
-  {
-    name,
-    task: Argument.String("task").pipe(
-      Argument.withDescription("Only this task; default: all that failed"),
-      Argument.optional,
-      Argument.map(Option.getOrUndefined)
-    )
-  },
-  (input) => verb(life)({ action: "retry", ...input })
-).pipe(
-  Command.withDescription("Let a blocked goal go on: what failed is tried again"),
-  Command.withExamples([{ command: "agentd goal retry g3 parser", description: "One task, with a clean slate" }])
 )
 
 const merge = Command.make(
@@ -130,7 +74,23 @@ const goal = Command.make(
     { command: 'agentd goal "Release 2.0" --plan plan.json --auto-start', description: "A plan of your own" },
     { command: "agentd goal show g1", description: "Its tasks, and who has them" }
   ]),
-  Command.withSubcommands([ls, show, watch, approve, reject, plan, cancel, retry, merge, schema])
+  Command.withSubcommands([
+    commandOf(ls),
+    commandOf(
+      show,
+      ({ name }) =>
+        () =>
+          import("./GoalShow.ts").then(({ run }) => ({ run: () => run({ action: "show", name }) }))
+    ),
+    watch,
+    commandOf(approve),
+    commandOf(reject),
+    commandOf(plan),
+    commandOf(cancel),
+    commandOf(retry),
+    merge,
+    schema
+  ])
 )
 
 export const daily = [goal] as const

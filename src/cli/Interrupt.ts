@@ -1,11 +1,12 @@
 /** `agentd interrupt AGENT`: ends its turn, or its run where there are no turns. */
-import { Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
+import { declare, said, send, word } from "./DeclaredVerb.ts"
 
-export const run = Effect.fnUntraced(function* (input: { readonly agent: string }) {
-  const { caller, paths } = yield* Invocation
-  const done = yield* call(paths.socket, (client) => client.Interrupt({ name: input.agent, caller }))
-  yield* print(done, () => [plain(done.message)])
+export const interrupt = declare({
+  path: ["interrupt"],
+  description: "End an agent's turn, or its run where there are no turns; counts no error",
+  examples: [{ command: "agentd interrupt builder", description: "Let it take up its inbox anew" }],
+  args: { agent: word("Its name in this project, or project/agent") },
+  rpc: ({ agent }, caller) => send("Interrupt", { name: agent, caller }),
+  view: said,
+  quick: true
 })

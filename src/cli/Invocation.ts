@@ -8,6 +8,7 @@ import { userInfo } from "node:os"
 import type { Caller } from "../domain/Messages.ts"
 import * as Hint from "./Hint.ts"
 import * as Paths from "./Paths.ts"
+import { worldOf } from "./Places.ts"
 
 /** How the bin was started, and what it can start; the bin provides it. */
 export class Entry extends Context.Service<
@@ -93,18 +94,15 @@ export const make = Effect.fnUntraced(function* (flags: {
   })
 })
 
-/** The folder that hints have to name; null for the user's own world. */
-export const worldOf = (paths: Paths.Paths): string | null => (paths.state === paths.defaultState ? null : paths.state)
-
 /** What to do next, as it must be typed in this world. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
+
+/** Lines as they are. */
+export const printLines = (lines: ReadonlyArray<string>) =>
+  Effect.forEach(lines, (line) => Console.log(line), { discard: true })
 
 /** One JSON value where --json was given, else the lines, whose hints name this world. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
-    Effect.forEach(
-      json ? [JSON.stringify(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))),
-      (line) => Console.log(line),
-      { discard: true }
-    )
+    printLines(json ? [JSON.stringify(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))
   )

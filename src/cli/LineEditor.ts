@@ -5,7 +5,7 @@
  * by a key only; nothing that is shown of it can speak to the terminal.
  */
 import type { Terminal } from "effect"
-import { displayWidth } from "effect/cli/CliOutput"
+import { displayWidth } from "./Width.ts"
 import { Option } from "effect"
 
 export interface Editing {

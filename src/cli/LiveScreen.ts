@@ -6,7 +6,7 @@
  * the width so that they never wrap; they are gone when it ends.
  */
 import { Effect, Ref, type Scope, Terminal } from "effect"
-import { displayWidth } from "effect/cli/CliOutput"
+import { displayWidth } from "./Width.ts"
 import type { Line } from "./AttachView.ts"
 import { type Editing, shown } from "./LineEditor.ts"
 import { cut, paint } from "./Output.ts"

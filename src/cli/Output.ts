@@ -4,7 +4,7 @@
  * Guarantees: columns line up whatever is in them; nothing that an agent wrote
  * reaches the terminal as a control sequence.
  */
-import { displayWidth } from "effect/cli/CliOutput"
+import { displayWidth } from "./Width.ts"
 
 export type Colour = "red" | "green" | "yellow" | "cyan" | "dim" | "bold"
 

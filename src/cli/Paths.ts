@@ -1,15 +1,11 @@
 /**
- * Paths: where this user's daemon keeps its state, where it answers, and which
- * project the caller stands in.
- *
- * State: `$XDG_STATE_HOME/agentd`, else `~/.local/state/agentd`. Socket:
- * `$XDG_RUNTIME_DIR/agentd/control.sock`; without that variable, and with a state
- * folder of one's own choice, in the state folder. XDG variables that are not
- * absolute count as unset, as their specification says.
+ * Paths: all files and folders of this user's daemon by the environment, and which project the
+ * caller stands in. `Places` has the rules.
  */
 import { Config, Effect, FileSystem, Option } from "effect"
 import { homedir } from "node:os"
 import * as NodePath from "node:path"
+import { configsFrom, placesOf } from "./Places.ts"
 
 export interface Paths {
   /** Absolute. */
@@ -27,8 +23,6 @@ export interface Paths {
   readonly userConfig: string
 }
 
-/** The name of a project's config. */
-export const CONFIG_NAME = "agentd.jsonc"
 export const STORE_NAME = "runes.db"
 export const LOCK_NAME = "lock.db"
 
@@ -45,15 +39,16 @@ const environment = Config.all({
 /** `chosen`: the value of --state, relative to the working directory. */
 export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
   Effect.map(Effect.orDie(environment), ({ configHome, home, runtime, stateHome }) => {
-    const base = Option.getOrElse(stateHome, () => NodePath.join(home, ".local", "state"))
-    const defaultState = NodePath.join(base, "agentd")
-    const state = Option.match(chosen, { onNone: () => defaultState, onSome: (path) => NodePath.resolve(path) })
-    const folder = state === defaultState && Option.isSome(runtime) ? NodePath.join(runtime.value, "agentd") : state
+    const places = placesOf(
+      { home, stateHome: Option.getOrUndefined(stateHome), runtime: Option.getOrUndefined(runtime) },
+      Option.getOrUndefined(chosen)
+    )
+    const { defaultState, socket, sockets, state } = places
     return {
       state,
       defaultState,
-      socket: NodePath.join(folder, "control.sock"),
-      http: NodePath.join(folder, "http.sock"),
+      socket,
+      http: NodePath.join(sockets, "http.sock"),
       log: NodePath.join(state, "daemon.log"),
       store: NodePath.join(state, STORE_NAME),
       lock: NodePath.join(state, LOCK_NAME),
@@ -68,12 +63,8 @@ export const resolve = (chosen: Option.Option<string>): Effect.Effect<Paths> =>
 /** The nearest `agentd.jsonc`, from the working directory upward. */
 export const findProject = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  let folder = NodePath.resolve(".")
-  while (true) {
-    const config = NodePath.join(folder, CONFIG_NAME)
+  for (const config of configsFrom(".")) {
     if (yield* Effect.orElseSucceed(fs.exists(config), () => false)) return config
-    const above = NodePath.dirname(folder)
-    if (above === folder) return null
-    folder = above
   }
+  return null
 })

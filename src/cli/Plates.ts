@@ -1,16 +1,16 @@
 /** `agentd plates`: the sessions, with all that is known of each. */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
+import { declare, off, read } from "./DeclaredVerb.ts"
 import * as SessionTable from "./SessionTable.ts"
 
-export const run = Effect.fnUntraced(function* ({ all }: { readonly all: boolean }) {
-  const { colour, columns, paths } = yield* Invocation
-  const plates = yield* call(paths.socket, (client) => client.Plates({ all }))
-  const now = yield* Clock.currentTimeMillis
-  yield* print(plates, () =>
+export const plates = declare({
+  path: ["plates"],
+  description: "List the sessions with all that is known of each",
+  examples: [{ command: "agentd plates --all", description: "Closed ones fade from ps after a day" }],
+  args: { all: off("With agents' runs that have ended, and what closed more than a day ago") },
+  rpc: ({ all }) => read("Plates", { all }),
+  view: (plates, { colour, columns, now }) =>
     plates.length === 0
       ? ["No sessions are known. Let Claude Code tell of them: agentd hooks install"]
-      : SessionTable.full(plates, now, { colour, columns })
-  )
+      : SessionTable.full(plates, now, { colour, columns }),
+  quick: true
 })

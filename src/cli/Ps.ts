@@ -1,19 +1,27 @@
 /** `agentd ps`: the coding sessions and the agents, one a row; with -w as they change. */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { render } from "./Board.ts"
-import { glance } from "./Glance.ts"
-import { Invocation, print, worldOf } from "./Invocation.ts"
+import { boardOf, render } from "./Board.ts"
+import { all, declare, map, off, read } from "./DeclaredVerb.ts"
 
-const once = Effect.gen(function* () {
-  const { colour, columns, paths } = yield* Invocation
-  const board = yield* call(paths.socket, glance)
-  const now = yield* Clock.currentTimeMillis
-  yield* print(board, () => render(board, now, { colour, columns, world: worldOf(paths) }))
-})
+/** All that the board shows. */
+export const boardAsk = map(
+  all({
+    plates: read("Plates", { all: false }),
+    agents: read("Agents", null),
+    calls: read("Calls", null),
+    conversations: read("Conversations", null)
+  }),
+  boardOf
+)
 
-export const run = Effect.fnUntraced(function* (input: { readonly watch: boolean }) {
-  if (!input.watch) return yield* once
-  const watch = yield* Effect.promise(() => import("./Watch.ts"))
-  return yield* watch.run({ bell: false, notify: false })
+export const ps = declare({
+  path: ["ps"],
+  description: "List the coding sessions and the agents, and what each waits for",
+  examples: [
+    { command: "agentd ps", description: "ERRORS 2/5 · 7/20: in a row, and in all, of the limits" },
+    { command: "agentd ps -w", description: "Stay, and show what changes" }
+  ],
+  args: { watch: off("Like agentd watch", "w") },
+  rpc: () => boardAsk,
+  view: (board, world) => render(board, world.now, world),
+  quick: ({ watch }) => !watch
 })

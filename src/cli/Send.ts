@@ -1,62 +1,37 @@
 /** `agentd send AGENT TEXT`: puts a message into an agent's inbox. */
-import { Effect, Stdio, Stream } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Limits } from "../rpc/Limits.ts"
+import { declare, off, said, send as sent, text, word } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { VerbFailed } from "./Failure.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
 
-const tooLong = new VerbFailed({
-  message: `The text on standard input is longer than ${Limits.textBytes} bytes.`,
-  remedy: "Put it in a file that the agent can read, and send its path.",
-  exitCode: ExitCode.failed
-})
-
-const both = new VerbFailed({
+const both = {
   message: "--urgent and --steer exclude each other.",
   remedy: "--steer ends the turn, --urgent the run: give the one that is meant.",
   exitCode: ExitCode.usage
-})
+}
 
-/** No more of it than may be sent. */
-const readInput = Effect.gen(function* () {
-  const stdio = yield* Stdio.Stdio
-  const parts = yield* stdio.stdin.pipe(
-    Stream.runFoldEffect(
-      (): { readonly size: number; readonly parts: ReadonlyArray<Uint8Array> } => ({ size: 0, parts: [] }),
-      ({ parts, size }, part) =>
-        size + part.byteLength > Limits.textBytes
-          ? Effect.fail(tooLong)
-          : Effect.succeed({ size: size + part.byteLength, parts: [...parts, part] })
-    )
-  )
-  return Buffer.concat(parts.parts).toString("utf8")
-})
-
-export const textOf = Effect.fnUntraced(function* (given: string | undefined) {
-  if (given !== undefined && given !== "-") return given
-  const stdio = yield* Stdio.Stdio
-  if (given === undefined && (yield* stdio.stdinIsTerminal)) {
-    return yield* new VerbFailed({
-      message: "There is nothing to send.",
-      remedy: 'Give the text: agentd send AGENT "…", or pipe it in, or write - and type it.',
-      exitCode: ExitCode.usage
-    })
-  }
-  return yield* readInput
-})
-
-export const run = Effect.fnUntraced(function* (input: {
-  readonly agent: string
-  readonly text: string | undefined
-  readonly urgent: boolean
-  readonly steer: boolean
-}) {
-  const { caller, paths } = yield* Invocation
-  if (input.urgent && input.steer) return yield* both
-  const how = input.urgent ? "urgent" : input.steer ? "steer" : "queue"
-  const text = yield* textOf(input.text)
-  const done = yield* call(paths.socket, (client) => client.Send({ name: input.agent, text, how, caller }))
-  yield* print(done, () => [plain(done.message)])
+export const send = declare({
+  path: ["send"],
+  description: "Put a message into an agent's inbox; its next turn or run carries it",
+  examples: [
+    {
+      command: 'agentd send builder "Fix the failing test"',
+      description: "It answers when the message is safe on disk"
+    },
+    {
+      command: 'agentd send builder --steer "Not that file"',
+      description: "While it works: a running tool may finish"
+    },
+    { command: "git diff | agentd send web/reviewer", description: "From a pipe" },
+    { command: "agentd send builder -- --verbose breaks it", description: "A text that begins with a dash" }
+  ],
+  args: {
+    agent: word("Its name in this project, or project/agent"),
+    text: text("The message; - or nothing: what comes on standard input"),
+    urgent: off("End the run that is under way; the next one carries the message"),
+    steer: off("End the turn that is under way at a safe boundary; the message is the next turn")
+  },
+  wrong: ({ steer, urgent }) => (steer && urgent ? both : undefined),
+  rpc: ({ agent, steer, text, urgent }, caller) =>
+    sent("Send", { name: agent, text, how: urgent ? "urgent" : steer ? "steer" : "queue", caller }),
+  view: said,
+  quick: true
 })

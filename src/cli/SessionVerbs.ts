@@ -4,7 +4,12 @@
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { maybe, off, verb } from "./Verb.ts"
+import { answer, approve, deny } from "./Answer.ts"
+import { commandOf } from "./DeclaredCommand.ts"
+import { forget } from "./Forget.ts"
+import { plates } from "./Plates.ts"
+import { off, verb } from "./Verb.ts"
+import { waiting } from "./Waits.ts"
 
 const plate = Argument.String("plate").pipe(
   Argument.withDescription("Its id or the beginning of it, or the session's own id")
@@ -45,80 +50,6 @@ const focus = Command.make(
 ).pipe(
   Command.withDescription("Jump to the tmux pane that a session runs in"),
   Command.withExamples([{ command: "agentd focus 01k9", description: "The beginning of a plate's id is enough" }])
-)
-
-const plates = Command.make(
-  "plates",
-  { all: off("all", "With agents' runs that have ended, and what closed more than a day ago") },
-  verb(() => import("./Plates.ts"))
-).pipe(
-  Command.withDescription("List the sessions with all that is known of each"),
-  Command.withExamples([{ command: "agentd plates --all", description: "Closed ones fade from ps after a day" }])
-)
-
-const forget = Command.make(
-  "forget",
-  { plate },
-  verb(() => import("./Forget.ts"))
-).pipe(
-  Command.withDescription("Take a session off the board; a later hook of it opens a new plate"),
-  Command.withExamples([{ command: "agentd forget 01k9", description: "Its runes stay in the log" }])
-)
-
-const waiting = Command.make(
-  "waiting",
-  {},
-  verb(() => import("./Waits.ts"))
-).pipe(
-  Command.withDescription("List what waits for you: calls and sessions that ask, channels that rest or reach no agent"),
-  Command.withExamples([{ command: "agentd waiting", description: "Each with what to do about it" }])
-)
-
-const call = Argument.String("call").pipe(
-  Argument.withDescription(
-    "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
-  ),
-  Argument.optional,
-  Argument.map(Option.getOrUndefined)
-)
-const reason = maybe("reason", "TEXT", "What the agent or the session is told")
-
-const answer = Command.make(
-  "answer",
-  {
-    call,
-    answers: Argument.String("answer").pipe(
-      Argument.withDescription(
-        "An option's number or label, or a text; a comma between several, one for each question"
-      ),
-      Argument.atLeast(0)
-    )
-  },
-  ({ answers, call }) => verb(() => import("./Answer.ts"))({ call, decision: "allow", reason: undefined, answers })
-).pipe(
-  Command.withDescription("Answer what an agent asks you to choose"),
-  Command.withExamples([
-    { command: "agentd answer", description: "What waits, with the options" },
-    { command: "agentd answer 01k9 2", description: "The second option" },
-    { command: 'agentd answer 01k9 1 "1,3" "neither"', description: "Three questions: an answer for each" }
-  ])
-)
-
-const approve = Command.make("approve", { call }, ({ call }) =>
-  verb(() => import("./Answer.ts"))({ call, decision: "allow", reason: undefined })
-).pipe(
-  Command.withDescription("Let a tool call run, or allow what a session asks for; whoever answers first wins"),
-  Command.withExamples([
-    { command: "agentd approve", description: "What waits, with what each call would do" },
-    { command: "agentd approve 01k9", description: "Sessions can be answered where hooks have --approvals" }
-  ])
-)
-
-const deny = Command.make("deny", { call, reason }, ({ call, reason }) =>
-  verb(() => import("./Answer.ts"))({ call, decision: "deny", reason })
-).pipe(
-  Command.withDescription("Refuse a tool call, or what a session asks for"),
-  Command.withExamples([{ command: 'agentd deny 01k9 --reason "not on main"', description: "It goes on without" }])
 )
 
 const scope = {
@@ -184,4 +115,14 @@ export const hook = Command.make(
   ])
 )
 
-export const daily = [run, watch, plates, focus, waiting, approve, deny, answer, forget] as const
+export const daily = [
+  run,
+  watch,
+  commandOf(plates),
+  focus,
+  commandOf(waiting),
+  commandOf(approve),
+  commandOf(deny),
+  commandOf(answer),
+  commandOf(forget)
+] as const

@@ -1,24 +1,30 @@
 /** `agentd spawn PARENT NAME TASK`: a sub-agent of a running agent, with its first task. */
-import { Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
+import { declare, option, said, send, word } from "./DeclaredVerb.ts"
 
-export const run = Effect.fnUntraced(function* (input: {
-  readonly parent: string
-  readonly name: string
-  readonly task: string
-  readonly role: string | undefined
-  readonly instructions: string | undefined
-}) {
-  const { caller, paths } = yield* Invocation
-  const { instructions, name, parent, role, task } = input
-  const request = {
-    name,
-    task,
-    ...(role === undefined ? {} : { role }),
-    ...(instructions === undefined ? {} : { instructions })
-  }
-  const done = yield* call(paths.socket, (client) => client.Spawn({ name: parent, request, caller }))
-  yield* print(done, () => [plain(done.message)])
+export const spawn = declare({
+  path: ["spawn"],
+  description: "Give a running agent a sub-agent with a task; it ends with its parent",
+  examples: [
+    { command: 'agentd spawn builder tester "Run the tests and report"', description: "Else it is as its parent" }
+  ],
+  args: {
+    parent: word("The running agent that it is a sub-agent of"),
+    name: word("What it is called in this project"),
+    task: word("Its first message"),
+    role: option("TEXT", "What it is, in a few words; default: as its parent"),
+    instructions: option("TEXT", "What goes into each of its prompts; default: as its parent")
+  },
+  rpc: ({ instructions, name, parent, role, task }, caller) =>
+    send("Spawn", {
+      name: parent,
+      request: {
+        name,
+        task,
+        ...(role === undefined ? {} : { role }),
+        ...(instructions === undefined ? {} : { instructions })
+      },
+      caller
+    }),
+  view: said,
+  quick: true
 })

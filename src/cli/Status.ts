@@ -1,9 +1,7 @@
 /** `agentd status`: the daemon itself, and what each answer rests on. */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
 import type { DaemonStatus, StatusReply } from "../rpc/Protocol.ts"
 import { VERSION } from "../rpc/Version.ts"
-import { Invocation, print } from "./Invocation.ts"
+import { declare, read, type World } from "./DeclaredVerb.ts"
 import { age, bytes, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
@@ -58,7 +56,7 @@ const http = (report: DaemonStatus["http"]): string => {
   return `${socket ?? "no socket yet"}; ${tcp}`
 }
 
-const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArray<string> => {
+export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray<string> => {
   const { daemon, projects, states, uptime } = status
   const line = (name: string, text: string) => `${paint(colour, "dim", name.padEnd(11))}${text}`
   const [phase, phaseColour] = phases[daemon.phase]
@@ -91,9 +89,12 @@ const render = (status: StatusReply, now: number, colour: boolean): ReadonlyArra
   ]
 }
 
-export const run = Effect.fnUntraced(function* () {
-  const { colour, paths } = yield* Invocation
-  const status = yield* call(paths.socket, (client) => client.Status())
-  const now = yield* Clock.currentTimeMillis
-  yield* print(status, () => render(status, now, colour))
+export const status = declare({
+  path: ["status"],
+  description: "Show the daemon: whether it is ready, what keeps it, its log, mail and agents by state",
+  examples: [{ command: "agentd status --json", description: "For scripts; exit code 3: not running" }],
+  args: {},
+  rpc: () => read("Status", null),
+  view,
+  quick: true
 })

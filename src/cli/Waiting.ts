@@ -10,6 +10,8 @@
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Question } from "../backends/Question.ts"
+import type { World } from "./DeclaredVerb.ts"
+import { inWorld } from "./Hint.ts"
 import { age, paint, plain } from "./Output.ts"
 import { waits } from "./SessionTable.ts"
 
@@ -122,4 +124,11 @@ export const adviceOf = (waiting: Waiting): string => {
   if (asked !== undefined)
     return `agentd answer ${id} ${asked.map(() => "1").join(" ")}   or   agentd answer ${id} "a text"`
   return `agentd approve ${id}   or   agentd deny ${id} --reason "…"`
+}
+
+/** All of it, and how to answer the first. */
+export const view = (waiting: Waiting, { colour, now, world }: World): ReadonlyArray<string> => {
+  const lines = render(waiting, now, colour)
+  const advice = inWorld(adviceOf(waiting), world)
+  return advice === "" ? lines : [...lines, "", paint(colour, "dim", advice)]
 }

@@ -2,22 +2,19 @@
  * `agentd waiting`: all that waits for a person: calls and sessions that ask, and channels
  * that only a person sets going again.
  */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { hint, Invocation, print } from "./Invocation.ts"
-import { paint } from "./Output.ts"
-import { adviceOf, render, waitingOf } from "./Waiting.ts"
+import { all, declare, map, read } from "./DeclaredVerb.ts"
+import { view, waitingOf } from "./Waiting.ts"
 
-export const run = Effect.fnUntraced(function* () {
-  const { colour, paths } = yield* Invocation
-  const waiting = yield* call(paths.socket, (client) =>
-    Effect.gen(function* () {
-      const [calls, plates] = [yield* client.Calls(), yield* client.Plates({ all: false })]
-      return waitingOf(calls, plates, yield* client.Channels())
-    })
-  )
-  const now = yield* Clock.currentTimeMillis
-  const lines = yield* Effect.forEach(render(waiting, now, colour), hint)
-  const advice = yield* hint(adviceOf(waiting))
-  yield* print(waiting, () => (advice === "" ? lines : [...lines, "", paint(colour, "dim", advice)]))
+export const waiting = declare({
+  path: ["waiting"],
+  description: "List what waits for you: calls and sessions that ask, channels that rest or reach no agent",
+  examples: [{ command: "agentd waiting", description: "Each with what to do about it" }],
+  args: {},
+  rpc: () =>
+    map(
+      all({ calls: read("Calls", null), plates: read("Plates", { all: false }), channels: read("Channels", null) }),
+      ({ calls, channels, plates }) => waitingOf(calls, plates, channels)
+    ),
+  view,
+  quick: true
 })

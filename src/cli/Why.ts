@@ -1,26 +1,29 @@
 /** `agentd why AGENT`: what led it to where it stands, in plain sentences. */
-import { Clock, Effect } from "effect"
-import { call } from "../rpc/ControlClient.ts"
-import { Invocation, print } from "./Invocation.ts"
+import type { WhyReply } from "../rpc/Protocol.ts"
+import { declare, read, word, type World } from "./DeclaredVerb.ts"
 import { age, clock, paint, plain, stateColour } from "./Output.ts"
 
-export const run = Effect.fnUntraced(function* (input: { readonly agent: string }) {
-  const { caller, colour, paths } = yield* Invocation
-  const reply = yield* call(paths.socket, (client) => client.Why({ name: input.agent, caller }))
-  const now = yield* Clock.currentTimeMillis
-  yield* print(reply, () => {
-    const { advice, agent, lines } = reply
-    const name = paint(colour, "bold", `${agent.project}/${agent.agent}`)
-    const state = paint(colour, stateColour(agent.state), agent.state)
-    const since = agent.since === 0 ? "" : ` for ${age(now - agent.since)}`
-    return [
-      `${name} is ${state}${since} (rune ${agent.restsOn}).`,
-      ...(lines.length === 0 ? ["It has not moved yet."] : []),
-      ...lines.map(({ at, eventId, text }) => {
-        const restsOn = eventId === 0 ? "" : ` ${paint(colour, "dim", `(rune ${eventId})`)}`
-        return `${paint(colour, "dim", clock(at, now))} ${plain(text)}${restsOn}`
-      }),
-      ...(advice === null ? [] : [plain(advice)])
-    ]
-  })
+export const view = ({ advice, agent, lines }: WhyReply, { colour, now }: World): ReadonlyArray<string> => {
+  const name = paint(colour, "bold", `${agent.project}/${agent.agent}`)
+  const state = paint(colour, stateColour(agent.state), agent.state)
+  const since = agent.since === 0 ? "" : ` for ${age(now - agent.since)}`
+  return [
+    `${name} is ${state}${since} (rune ${agent.restsOn}).`,
+    ...(lines.length === 0 ? ["It has not moved yet."] : []),
+    ...lines.map(({ at, eventId, text }) => {
+      const restsOn = eventId === 0 ? "" : ` ${paint(colour, "dim", `(rune ${eventId})`)}`
+      return `${paint(colour, "dim", clock(at, now))} ${plain(text)}${restsOn}`
+    }),
+    ...(advice === null ? [] : [plain(advice)])
+  ]
+}
+
+export const why = declare({
+  path: ["why"],
+  description: "Say in plain words what led an agent to where it stands",
+  examples: [{ command: "agentd why builder", description: "Why did it stop?" }],
+  args: { agent: word("Its name in this project, or project/agent") },
+  rpc: ({ agent }, caller) => read("Why", { name: agent, caller }),
+  view,
+  quick: true
 })

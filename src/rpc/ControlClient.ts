@@ -11,6 +11,7 @@ import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effe
 import { Socket } from "effect/socket"
 import { codeOf } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
+import { lostAnswer } from "./LostAnswer.ts"
 import { Control } from "./Protocol.ts"
 
 /** No daemon answers at the socket. */
@@ -51,13 +52,6 @@ const unreachable = (socket: string, error: RpcClientError.RpcClientError): Daem
       })
 }
 
-const stopped = (socket: string) =>
-  new DaemonUnreachable({
-    reason: "lost",
-    message: `The daemon at ${socket} stopped before it had answered.`,
-    remedy: "Start it again: agentd start. What it had done already is in its log: agentd log"
-  })
-
 const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
 
 const transport = (socket: string) =>
@@ -74,7 +68,7 @@ export const call = <A, E, R>(
   Effect.flatMap(RpcClient.make(Control, { disableTracing: true }), use).pipe(
     Effect.scoped,
     // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
-    Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(stopped(socket))),
+    Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))),
     Effect.mapError((error) =>
       isRpcClientError(error) ? unreachable(socket, error) : (error as Exclude<E, RpcClientError.RpcClientError>)
     ),

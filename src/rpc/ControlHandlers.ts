@@ -7,7 +7,7 @@
  */
 import { Clock, Effect, Layer, Stream } from "effect"
 import { Agents } from "../agents/Agents.ts"
-import * as Why from "../agents/Why.ts"
+import { explain } from "../agents/Explain.ts"
 import { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, type ProjectInfo } from "../domain/Messages.ts"
 import { Plates } from "../plates/Plates.ts"
@@ -16,14 +16,11 @@ import * as Answers from "./Answers.ts"
 import * as ChannelHandlers from "./ChannelHandlers.ts"
 import * as ConversationHandlers from "./ConversationHandlers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
-import { actorsOf, open, select } from "./LogReader.ts"
+import { actorsOf, select } from "./LogReader.ts"
 import * as LiveGate from "./LiveGate.ts"
 import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
 import * as GoalHandlers from "./GoalHandlers.ts"
 import * as AgentApiHandlers from "./AgentApiHandlers.ts"
-
-/** So many moves of an agent are enough to say why it is where it is. */
-const WHY_RUNES = 400
 
 export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
   const counts = new Map<string, StateCount>()
@@ -72,17 +69,12 @@ const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
     return select(log, selection, agent === undefined ? undefined : actorsOf(agent.agent), input)
   })
 
-const explaining = (log: EventLog["Service"], agents: Agents["Service"]) =>
-  Effect.fnUntraced(function* (name: string, caller: Caller) {
-    const agent = yield* agents.agent(name, caller)
-    const { conversation: stream } = agent
-    const runes = yield* Effect.forEach(Why.actorsOf(agent.agent), (actor) =>
-      log.tail({ stream, actor, kinds: Why.kinds }, WHY_RUNES)
-    )
-    const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
-    const conversation = yield* agents.conversation(stream, caller)
-    return { agent, ...Why.why(runes.flat().filter(open), agent, { calls, conversation }) }
-  })
+const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>
+  agents.agent(name, caller).pipe(
+    Effect.flatMap((agent) => Effect.map(explain(agent), (story) => ({ agent, ...story }))),
+    Effect.provideService(Agents, agents),
+    Effect.provideService(EventLog, log)
+  )
 
 const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
   const status = yield* daemon.status

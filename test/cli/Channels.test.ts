@@ -1,7 +1,7 @@
 /** The channel verbs, through the real socket, on real channels. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, type Scope } from "effect"
-import { list, postLines } from "../../src/cli/Channel.ts"
+import { list, postLines } from "../../src/cli/ChannelTable.ts"
 import { parse } from "../../src/cli/ChannelInput.ts"
 import { freshLines, statusLine } from "../../src/cli/ChannelJoin.ts"
 import type { ChannelInfo, ChannelView, SeatInfo } from "../../src/domain/ChannelMessages.ts"

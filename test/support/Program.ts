@@ -14,6 +14,8 @@ const folder = join(root, "node_modules", ".cache", "program")
 
 /** What node runs. */
 export const PROGRAM = join(folder, "agentd.mjs")
+/** What the launcher gives node: the entry that answers what it can, and hands over to the other. */
+export const QUICK = join(folder, "quick.cjs")
 
 const age = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.NEGATIVE_INFINITY
 

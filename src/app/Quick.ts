@@ -1,0 +1,216 @@
+/**
+ * Quick: the first module of the bundled program. Answers declared verbs over the control socket
+ * without Effect, Schema and the command-line library; everything else, it hands to the whole
+ * program in this same process.
+ *
+ * Guarantees: what it prints is what the whole program prints. An argument that it does not know
+ * for sure, a daemon that cannot be reached, a reply that it cannot read: nothing is printed here
+ * and the whole program runs instead. A refusal is told in the daemon's own words, by the function
+ * that the whole program tells it by. A command that may have been carried out already is never
+ * given twice: how it ended is told here.
+ *
+ * The bundler makes one CommonJS file of it, which holds no module of a package.
+ */
+import { existsSync, writeSync } from "node:fs"
+import { homedir, userInfo } from "node:os"
+import { join } from "node:path"
+import { type Call, linesOf } from "../cli/DeclaredVerb.ts"
+import { declared } from "../cli/DeclaredVerbs.ts"
+import { explain, told } from "../cli/Explanation.ts"
+import { inWorld } from "../cli/Hint.ts"
+import { configsFrom, placesOf, worldOf } from "../cli/Places.ts"
+import { type Line, parse } from "../cli/QuickArgs.ts"
+import { lostAnswer } from "../rpc/LostAnswer.ts"
+
+/** The bundler writes the whole program's file in place of it. */
+declare const WHOLE: string
+
+/** Loaded when they are needed: a verb that the whole program answers does not wait for them. */
+const net = () => process.getBuiltinModule("node:net")
+const tty = () => process.getBuiltinModule("node:tty")
+
+/** ms of silence after which the daemon is asked for a sign; after so many it is given up, as the whole program does. */
+const PING = 5_000
+const SILENCE = 20_000
+
+const { env } = process
+
+/** Empty counts as unset. */
+const variable = (name: string): string | undefined => (env[name] === "" ? undefined : env[name])
+
+/** The whole program, as if it had been started itself. */
+const whole = (): void => {
+  process.argv[1] = join(import.meta.dirname, WHOLE)
+  void import(WHOLE)
+}
+
+/** The rules of effect/cli's TerminalCapabilities. */
+const coloured = (onTerminal: boolean): boolean => {
+  const force = variable("FORCE_COLOR")
+  if (env["TERM"] === "dumb" || variable("NO_COLOR") !== undefined) return false
+  return onTerminal || (force !== undefined && force !== "0" && force.toLowerCase() !== "false")
+}
+
+/** A pipe whose reader is slow takes only a part at a time; one whose reader has gone ends it well. */
+const write = (file: 1 | 2, text: string): void => {
+  let bytes = Buffer.from(text)
+  while (bytes.length > 0) {
+    try {
+      bytes = bytes.subarray(writeSync(file, bytes))
+    } catch (error) {
+      const { code } = error as NodeJS.ErrnoException
+      if (code === "EPIPE") return
+      if (code !== "EAGAIN") throw error
+      Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+    }
+  }
+}
+
+/** As `layerNdjson` of effect/rpc writes them: one JSON value a line. */
+type Frame =
+  | { readonly _tag: "Chunk"; readonly requestId: string; readonly values: ReadonlyArray<unknown> }
+  | {
+      readonly _tag: "Exit"
+      readonly requestId: string
+      readonly exit:
+        | { readonly _tag: "Success"; readonly value: unknown }
+        | { readonly _tag: "Failure"; readonly cause: unknown }
+    }
+  | { readonly _tag: "Pong" }
+  | { readonly _tag: "Defect"; readonly defect: unknown }
+
+type Outcome =
+  | { readonly _tag: "Answered"; readonly replies: ReadonlyArray<unknown> }
+  /** With what the daemon says is wrong, and what to do. */
+  | { readonly _tag: "Refused"; readonly error: unknown }
+  /** With what broke in the daemon. */
+  | { readonly _tag: "Broken"; readonly error: unknown }
+  /** Nobody was reached. */
+  | { readonly _tag: "Unsent" }
+  /** It may have been carried out. */
+  | { readonly _tag: "Lost" }
+
+/** What a cause is told by: what it failed with, else what broke; else it was interrupted. */
+const outcomeOf = (cause: unknown): Outcome => {
+  const reasons = Array.isArray(cause)
+    ? (cause as ReadonlyArray<{ readonly _tag: string; readonly error?: unknown; readonly defect?: unknown }>)
+    : []
+  const failed = reasons.find(({ _tag }) => _tag === "Fail")
+  if (failed !== undefined) return { _tag: "Refused", error: failed.error }
+  const broken = reasons.find(({ _tag }) => _tag === "Die")
+  return broken === undefined ? { _tag: "Lost" } : { _tag: "Broken", error: broken.defect }
+}
+
+const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
+
+/** All calls in one write; `done` is called once. */
+const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome) => void): void => {
+  const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
+  const connection = net().connect(socket)
+  let [open, silent, sent, rest] = [calls.length, 0, false, ""]
+  const end = (outcome: Outcome): void => {
+    connection.removeAllListeners("close").removeAllListeners("data").destroy()
+    done(outcome)
+  }
+  const lost = (): void => end(sent ? { _tag: "Lost" } : { _tag: "Unsent" })
+  const take = (frame: Frame): boolean => {
+    if (frame._tag === "Pong") return true
+    if (frame._tag === "Chunk") {
+      const values = replies[Number(frame.requestId)] as Array<unknown>
+      for (const value of frame.values) values.push(value)
+      connection.write(line({ _tag: "Ack", requestId: frame.requestId }))
+      return true
+    }
+    if (frame._tag !== "Exit") {
+      end(frame._tag === "Defect" ? { _tag: "Broken", error: frame.defect } : { _tag: "Lost" })
+      return false
+    }
+    if (frame.exit._tag !== "Success") {
+      end(outcomeOf(frame.exit.cause))
+      return false
+    }
+    const at = Number(frame.requestId)
+    if (calls[at]?.stream === false) replies[at] = frame.exit.value
+    if (--open > 0) return true
+    end({ _tag: "Answered", replies })
+    return false
+  }
+  connection.setEncoding("utf8").setTimeout(PING, () => {
+    silent += PING
+    if (silent >= SILENCE || !sent) return lost()
+    connection.write(line({ _tag: "Ping" }))
+  })
+  connection.on("error", () => {})
+  connection.on("close", lost)
+  connection.on("connect", () => {
+    sent = true
+    const requests = calls.map(({ payload, tag }, id) => ({
+      _tag: "Request",
+      id: String(id),
+      tag,
+      payload,
+      headers: []
+    }))
+    connection.write(requests.map(line).join(""))
+  })
+  connection.on("data", (text: string) => {
+    silent = 0
+    const lines = (rest + text).split("\n")
+    rest = lines.pop()!
+    try {
+      for (const one of lines) if (!take(JSON.parse(one) as Frame)) return
+    } catch {
+      lost()
+    }
+  })
+}
+
+const fail = (error: unknown, { json }: Line, world: string | null): void => {
+  const explanation = explain(error)
+  const text = told({ ...explanation, remedy: inWorld(explanation.remedy, world) }, json)
+  write(2, `${text}\n`)
+  process.exit(explanation.exitCode)
+}
+
+const quick = (given: Line): void => {
+  const { input, json, state, verb } = given
+  const places = placesOf(
+    {
+      home: variable("HOME") ?? homedir(),
+      stateHome: variable("XDG_STATE_HOME"),
+      runtime: variable("XDG_RUNTIME_DIR")
+    },
+    state
+  )
+  const caller = { by: userInfo().username, config: configsFrom(".").find((file) => existsSync(file)) ?? null }
+  if (verb.wrong?.(input as never, caller) !== undefined) return whole()
+  const world = worldOf(places)
+  const { calls, repeatable, value } = verb.rpc(input as never, caller, { now: Date.now() })
+  ask(places.socket, calls, (outcome) => {
+    if (outcome._tag === "Refused") return fail(outcome.error, given, world)
+    if (outcome._tag === "Unsent" || (repeatable && outcome._tag !== "Answered")) return whole()
+    if (outcome._tag === "Broken") return fail(outcome.error, given, world)
+    if (outcome._tag === "Lost") {
+      return fail({ _tag: "DaemonUnreachable", ...lostAnswer(places.socket) }, given, world)
+    }
+    const onTerminal = tty().isatty(1)
+    const columns = onTerminal && !json ? (process.stdout.columns ?? 0) : null
+    const look = { now: Date.now(), colour: coloured(onTerminal) && !json, columns, world }
+    let text: string
+    try {
+      text = linesOf(verb, value(outcome.replies), look, json)
+        .map((one) => `${one}\n`)
+        .join("")
+    } catch (error) {
+      // a reply of another version: the whole program says so, where asking again does nothing
+      return repeatable ? whole() : fail(error, given, world)
+    }
+    write(1, text)
+    process.exit(0)
+  })
+}
+
+/** AGENTD_DEBUG asks for what only the whole program knows. */
+const given = variable("AGENTD_DEBUG") === undefined ? parse(process.argv.slice(2), declared) : undefined
+if (given === undefined) whole()
+else quick(given)

@@ -1,0 +1,28 @@
+/** `agentd pause|resume [CONVERSATION]`: lets no turn start in a conversation, and lets it go on. */
+import { name } from "./Conversation.ts"
+import { declare, off, option, said, send } from "./DeclaredVerb.ts"
+
+export const pause = declare({
+  path: ["pause"],
+  description: "Let no turn start in a conversation until it is resumed",
+  examples: [{ command: 'agentd pause --complete --reason "release"', description: "The conversation of this folder" }],
+  args: {
+    name,
+    reason: option("TEXT", "Why; it is kept in the log"),
+    complete: off("Let turns that are under way come to their end; else they are interrupted")
+  },
+  rpc: ({ complete, name, reason }, caller) =>
+    send("Pause", { name, inFlight: complete ? "complete" : "interrupt", reason: reason ?? "", caller }),
+  view: said,
+  quick: true
+})
+
+export const resume = declare({
+  path: ["resume"],
+  description: "Go on after a pause; after a suspension with fresh counters and budget",
+  examples: [{ command: "agentd resume web", description: "What waited in its inboxes is taken up" }],
+  args: { name },
+  rpc: ({ name }, caller) => send("Resume", { name, caller }),
+  view: said,
+  quick: true
+})

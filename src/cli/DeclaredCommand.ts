@@ -1,0 +1,163 @@
+/**
+ * DeclaredCommand: a declared verb as a command of the whole program: its flags and words, the
+ * calls to the daemon, and what it prints.
+ *
+ * Guarantees: calls of one verb go out at once, over one connection. The arguments are the ones
+ * that the quick entry reads, too.
+ */
+import { Clock, Effect, Option, type Stdio, Stream } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { call, type Client } from "../rpc/ControlClient.ts"
+import type { CommandRefused } from "../domain/Messages.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
+import type { Arg, Args, Ask, DeclaredVerb, Input, Shape } from "./DeclaredVerb.ts"
+import { linesOf } from "./DeclaredVerb.ts"
+import { VerbFailed } from "./Failure.ts"
+import { Invocation, printLines } from "./Invocation.ts"
+import { worldOf } from "./Places.ts"
+import { FORM, parse } from "./Moment.ts"
+import { textOf } from "./StandardInput.ts"
+import { verb as loaded } from "./Verb.ts"
+
+const momentOf = (text: string) => {
+  const moment = parse(text)
+  if (moment === undefined) throw new Error(`Expected ${FORM}`)
+  return moment
+}
+const within = (least: number, most: number) => (count: number) => {
+  if (count < least || count > most) throw new Error(`Expected a number from ${least} to ${most}`)
+  return count
+}
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+const orUndefined = Option.getOrUndefined<unknown>
+
+type Param = Argument.Argument<unknown> | Flag.Flag<unknown>
+
+const argumentOf = (name: string, shape: Shape): Argument.Argument<unknown> => {
+  const { description } = shape
+  switch (shape.kind) {
+    case "word":
+      return shape.default === undefined
+        ? Argument.String(name).pipe(Argument.withDescription(description))
+        : Argument.String(name).pipe(
+            Argument.withDescription(description),
+            Argument.optional,
+            Argument.map(Option.getOrElse(() => shape.default))
+          )
+    case "words":
+      return Argument.String(name).pipe(Argument.withDescription(description), Argument.atLeast(0))
+    case "pick":
+      return Argument.Literals(name, shape.of).pipe(Argument.withDescription(description))
+    default:
+      return Argument.String(name).pipe(
+        Argument.withDescription(description),
+        Argument.optional,
+        Argument.map(orUndefined)
+      )
+  }
+}
+
+const countOf = (name: string, shape: Extract<Shape, { readonly kind: "count" }>): Flag.Flag<unknown> => {
+  const { alias, description, least, metavar = "N", most } = shape
+  const flag = Flag.Int(name).pipe(
+    Flag.withMetavar(metavar),
+    Flag.withDescription(description),
+    Flag.mapTryCatch(within(least, most), messageOf)
+  )
+  const short = alias === undefined ? flag : Flag.withAlias(flag, alias)
+  return shape.default === undefined
+    ? short.pipe(Flag.optional, Flag.map(orUndefined))
+    : Flag.withDefault(short, shape.default)
+}
+
+const paramOf = (field: string, shape: Shape): Param => {
+  const { alias, description, metavar = "TEXT", name = field } = shape
+  switch (shape.kind) {
+    case "switch": {
+      const flag = Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+      return alias === undefined ? flag : Flag.withAlias(flag, alias)
+    }
+    case "option":
+      return Flag.String(name).pipe(
+        Flag.withMetavar(metavar),
+        Flag.withDescription(description),
+        Flag.optional,
+        Flag.map(orUndefined)
+      )
+    case "options":
+      return Flag.String(name).pipe(Flag.withMetavar(metavar), Flag.withDescription(description), Flag.atLeast(0))
+    case "choice":
+      return Flag.Literals(name, shape.of).pipe(
+        Flag.withDescription(description),
+        Flag.withDefault(shape.default ?? shape.of[0]!)
+      )
+    case "count":
+      return countOf(name, shape)
+    case "moment":
+      return Flag.String(name).pipe(
+        Flag.withMetavar(metavar),
+        Flag.withDescription(`${description} ${FORM}`),
+        Flag.mapTryCatch(momentOf, messageOf),
+        Flag.optional,
+        Flag.map(orUndefined)
+      )
+    default:
+      return argumentOf(name, shape)
+  }
+}
+
+/** How a procedure is called that a declaration names; its payload was checked there. */
+type Procedure = (
+  payload: unknown
+) => Effect.Effect<unknown, CommandRefused | StorageError> | Stream.Stream<unknown, CommandRefused | StorageError>
+
+/** The value of what is asked, over a connection that is there. */
+export const answers = <V>(client: Client, ask: Ask<V>) =>
+  Effect.forEach(
+    ask.calls,
+    ({ payload, stream, tag }) => {
+      const reply = (client as unknown as { readonly [tag: string]: Procedure })[tag]!(payload ?? undefined)
+      return stream
+        ? Stream.runCollect(reply as Stream.Stream<unknown, CommandRefused | StorageError>)
+        : (reply as Effect.Effect<unknown, CommandRefused | StorageError>)
+    },
+    { concurrency: "unbounded" }
+  ).pipe(Effect.map(ask.value))
+
+const carriedOut = (verb: DeclaredVerb) =>
+  Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
+    const { caller, colour, columns, json, paths } = yield* Invocation
+    const wrong = verb.wrong?.(given as never, caller)
+    if (wrong !== undefined) return yield* new VerbFailed(wrong)
+    const input: { [field: string]: unknown } = { ...given }
+    for (const [field, { kind }] of Object.entries(verb.args)) {
+      if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
+    }
+    const now = yield* Clock.currentTimeMillis
+    const value = yield* call(paths.socket, (client) => answers(client, verb.rpc(input as never, caller, { now })))
+    const world = { now: yield* Clock.currentTimeMillis, colour, columns, world: worldOf(paths) }
+    return yield* printLines(linesOf(verb, value, world, json))
+  })
+
+type Failed = Effect.Error<ReturnType<ReturnType<typeof carriedOut>>>
+
+interface Loaded<I, E, R> {
+  readonly run: (input: I) => Effect.Effect<unknown, E, R>
+}
+
+/** The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own. */
+export const commandOf = <const A extends Args, E = never, R = never>(
+  verb: DeclaredVerb & { readonly args: A },
+  program?: (input: Input<A>) => (() => Promise<Loaded<Input<A>, E, R>>) | undefined
+) => {
+  const params = Object.fromEntries(
+    Object.entries<Arg<unknown>>(verb.args).map(([field, shape]) => [field, paramOf(field, shape)])
+  )
+  const run = carriedOut(verb)
+  return Command.make(verb.path.at(-1)!, params, (given) => {
+    const input = given as Input<A>
+    const load: () => Promise<Loaded<Input<A>, E | Failed, R | Invocation | Stdio.Stdio>> =
+      program?.(input) ?? (() => Promise.resolve({ run }))
+    return loaded(load)(input)
+  }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples))
+}

@@ -1,0 +1,248 @@
+/**
+ * DeclaredVerb: a verb that reads or sends, as data: the procedures that it asks, how its
+ * arguments become their payloads, and how the replies look.
+ *
+ * Both entries of the program read the one declaration: the whole program makes its command of
+ * it (`DeclaredCommand`), the quick entry speaks the protocol by it (`QuickEntry`).
+ *
+ * Guarantees: a declaration is pure, and imports no value of a package: the bundler refuses one
+ * that does. A reply that the quick entry takes as it is has the same form on the wire and in
+ * the program: the compiler refuses a procedure of which that is not so.
+ */
+import type { Caller, Done } from "../domain/Messages.ts"
+import type { PayloadOf, PlainTag, Reply, Tag } from "../rpc/ProcedureTypes.ts"
+import type { Moment } from "./Moment.ts"
+import { inWorld } from "./Hint.ts"
+import { plain } from "./Output.ts"
+
+/** What a view needs to know beside the reply. */
+export interface World {
+  /** ms since the epoch */
+  readonly now: number
+  readonly colour: boolean
+  /** Of the terminal; null when the output goes elsewhere: nothing is cut. */
+  readonly columns: number | null
+  /** The state folder that commands in hints have to name; null in the user's own world. */
+  readonly world: string | null
+}
+
+interface Described {
+  readonly description: string
+  /** As help and usage call it, where that is not the field's name. */
+  readonly name?: string
+  readonly alias?: string
+  readonly metavar?: string
+}
+
+/** How an argument is given on the command line. */
+export type Shape = Described &
+  (
+    | { readonly kind: "word" | "text"; readonly default?: "" }
+    | { readonly kind: "maybe" | "words" | "switch" | "option" | "options" }
+    | { readonly kind: "pick" | "choice"; readonly of: ReadonlyArray<string>; readonly default?: string }
+    | { readonly kind: "count"; readonly least: number; readonly most: number; readonly default?: number }
+    /** Only the whole program reads it. */
+    | { readonly kind: "moment" }
+  )
+
+/** An argument whose value is an `A`. */
+export type Arg<A> = Shape & { readonly "~value"?: A }
+
+/** A word that must be given; with `default` it may be left out. */
+export const word = (
+  description: string,
+  rest: { readonly name?: string; readonly default?: "" } = {}
+): Arg<string> => ({
+  kind: "word",
+  description,
+  ...rest
+})
+export const maybeWord = (description: string, name?: string): Arg<string | undefined> => ({
+  kind: "maybe",
+  description,
+  ...(name === undefined ? {} : { name })
+})
+/** All words that are left. */
+export const words = (description: string, name: string): Arg<ReadonlyArray<string>> => ({
+  kind: "words",
+  description,
+  name
+})
+/** A word; `-` or none: what comes on standard input. */
+export const text = (description: string): Arg<string> => ({ kind: "text", description })
+/** A word out of a few. */
+export const pick = <const A extends string>(of: ReadonlyArray<A>, description: string): Arg<A> => ({
+  kind: "pick",
+  of,
+  description
+})
+export const off = (description: string, alias?: string): Arg<boolean> => ({
+  kind: "switch",
+  description,
+  ...(alias === undefined ? {} : { alias })
+})
+export const option = (metavar: string, description: string): Arg<string | undefined> => ({
+  kind: "option",
+  metavar,
+  description
+})
+/** A flag that may be given more than once. */
+export const options = (name: string, metavar: string, description: string): Arg<ReadonlyArray<string>> => ({
+  kind: "options",
+  name,
+  metavar,
+  description
+})
+export const choice = <const A extends string>(of: ReadonlyArray<A>, fallback: A, description: string): Arg<A> => ({
+  kind: "choice",
+  of,
+  default: fallback,
+  description
+})
+/** A point in time: `10m` ago, or a date. */
+export const moment = (metavar: string, description: string): Arg<Moment | undefined> => ({
+  kind: "moment",
+  metavar,
+  description
+})
+interface Bounds {
+  readonly least: number
+  readonly most: number
+  readonly alias?: string
+}
+export const count = (description: string, fallback: number, bounds: Bounds): Arg<number> => ({
+  kind: "count",
+  metavar: "N",
+  description,
+  default: fallback,
+  ...bounds
+})
+export const maybeCount = (description: string, bounds: Bounds): Arg<number | undefined> => ({
+  kind: "count",
+  metavar: "N",
+  description,
+  ...bounds
+})
+
+export interface Args {
+  readonly [field: string]: Arg<unknown>
+}
+
+export type Input<A extends Args> = { readonly [field in keyof A]: A[field] extends Arg<infer V> ? V : never }
+
+/** One procedure that is to be called. */
+export interface Call {
+  readonly tag: string
+  readonly payload: unknown
+  /** The reply comes as many values. */
+  readonly stream: boolean
+}
+
+/** Calls, all at once, and what their replies come to. */
+export interface Ask<V> {
+  readonly calls: ReadonlyArray<Call>
+  readonly value: (replies: ReadonlyArray<unknown>) => V
+  /** Asking twice does no more than asking once. */
+  readonly repeatable: boolean
+}
+
+const one = <V>(call: Call, repeatable: boolean): Ask<V> => ({
+  calls: [call],
+  value: ([reply]) => reply as V,
+  repeatable
+})
+
+/** A procedure that changes nothing. */
+export const read = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
+  one({ tag, payload, stream: false }, true)
+
+/** The same of one that answers with many values. */
+export const readAll = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<ReadonlyArray<Reply<T>>> =>
+  one({ tag, payload, stream: true }, true)
+
+/** A procedure that does something: once it was sent, it is never sent again. */
+export const send = <T extends PlainTag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
+  one({ tag, payload, stream: false }, false)
+
+/** The same of a procedure whose reply has another form on the wire: only the whole program, which decodes it, may ask. */
+export const readDecoded = <T extends Tag>(tag: T, payload: PayloadOf<T>): Ask<Reply<T>> =>
+  one({ tag, payload, stream: false }, true)
+
+type Replies<R> = { readonly [name in keyof R]: R[name] extends Ask<infer V> ? V : never }
+
+/** Several procedures, called at once. */
+export const all = <const R extends { readonly [name: string]: Ask<unknown> }>(asks: R): Ask<Replies<R>> => {
+  const names = Object.keys(asks)
+  return {
+    calls: names.flatMap((name) => asks[name]!.calls),
+    value: (replies) => {
+      let at = 0
+      const values = names.map((name) => {
+        const { calls, value } = asks[name]!
+        return [name, value(replies.slice(at, (at += calls.length)))] as const
+      })
+      return Object.fromEntries(values) as Replies<R>
+    },
+    repeatable: names.every((name) => asks[name]!.repeatable)
+  }
+}
+
+export const map = <A, B>(ask: Ask<A>, f: (value: A) => B): Ask<B> => ({
+  ...ask,
+  value: (replies) => f(ask.value(replies))
+})
+
+/** Why the arguments cannot be meant, with what is meant instead. */
+export interface Wrong {
+  readonly message: string
+  readonly remedy: string
+  readonly exitCode: number
+}
+
+interface Declaration<A extends Args, V> {
+  /** The words that name it: `["channel", "ls"]`. */
+  readonly path: readonly [string] | readonly [string, string]
+  readonly description: string
+  readonly examples: ReadonlyArray<{ readonly command: string; readonly description: string }>
+  readonly args: A
+  /** Arguments that each can be read, and exclude each other. */
+  readonly wrong?: (input: Input<A>, caller: Caller) => Wrong | undefined
+  readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
+  /** As lines, whose hints are ours: in a world of its own they name it. */
+  readonly view: (value: V, world: World) => ReadonlyArray<string>
+  /** What follows these lines, word for word: others have written it. */
+  readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
+  /** `--json` prints the value; `lines`: each of its values on a line. */
+  readonly json?: "lines"
+  /** Whether the quick entry may answer. */
+  readonly quick: boolean | ((input: Input<A>, json: boolean) => boolean)
+}
+
+/** A declaration whose arguments and reply are checked, and known to itself alone. */
+export interface DeclaredVerb extends Omit<
+  Declaration<Args, unknown>,
+  "wrong" | "rpc" | "view" | "verbatim" | "quick"
+> {
+  readonly wrong?: (input: never, caller: Caller) => Wrong | undefined
+  readonly rpc: (input: never, caller: Caller, world: Pick<World, "now">) => Ask<unknown>
+  readonly view: (value: never, world: World) => ReadonlyArray<string>
+  readonly verbatim?: (value: never, world: World) => ReadonlyArray<string>
+  readonly quick: boolean | ((input: never, json: boolean) => boolean)
+}
+
+export const declare = <const A extends Args, V>(verb: Declaration<A, V>): Declaration<A, V> => verb
+
+/** All that is printed of a value, line by line. */
+export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: boolean): ReadonlyArray<string> => {
+  if (json)
+    return verb.json === "lines"
+      ? (value as ReadonlyArray<unknown>).map((one) => JSON.stringify(one))
+      : [JSON.stringify(value)]
+  return [
+    ...verb.view(value as never, world).map((line) => inWorld(line, world.world)),
+    ...(verb.verbatim?.(value as never, world) ?? [])
+  ]
+}
+
+/** What the daemon says that it has done. */
+export const said = ({ message }: Pick<Done, "message">): ReadonlyArray<string> => [plain(message)]

@@ -1,0 +1,52 @@
+/**
+ * Places: where a user's daemon keeps its state and answers, by what the environment says. Pure.
+ *
+ * State: `$XDG_STATE_HOME/agentd`, else `~/.local/state/agentd`. Socket:
+ * `$XDG_RUNTIME_DIR/agentd/control.sock`; without that variable, and with a state folder of
+ * one's own choice, in the state folder. XDG variables that are not absolute count as unset, as
+ * their specification says.
+ */
+import * as NodePath from "node:path"
+
+/** The name of a project's config. */
+export const CONFIG_NAME = "agentd.jsonc"
+
+export interface Environment {
+  readonly home: string
+  readonly stateHome: string | undefined
+  readonly runtime: string | undefined
+}
+
+export interface Places {
+  /** Absolute. */
+  readonly state: string
+  readonly defaultState: string
+  /** Where the sockets are. */
+  readonly sockets: string
+  readonly socket: string
+}
+
+const absolute = (path: string | undefined): string | undefined =>
+  path !== undefined && NodePath.isAbsolute(path) ? path : undefined
+
+/** `chosen`: the value of --state, relative to the working directory. */
+export const placesOf = ({ home, runtime, stateHome }: Environment, chosen: string | undefined): Places => {
+  const defaultState = NodePath.join(absolute(stateHome) ?? NodePath.join(home, ".local", "state"), "agentd")
+  const state = chosen === undefined ? defaultState : NodePath.resolve(chosen)
+  const own = absolute(runtime)
+  const sockets = state === defaultState && own !== undefined ? NodePath.join(own, "agentd") : state
+  return { state, defaultState, sockets, socket: NodePath.join(sockets, "control.sock") }
+}
+
+/** Where a project's config may lie, nearest first: from a folder upward. */
+export const configsFrom = (folder: string): ReadonlyArray<string> => {
+  const found: Array<string> = []
+  for (let at = NodePath.resolve(folder); ; at = NodePath.dirname(at)) {
+    found.push(NodePath.join(at, CONFIG_NAME))
+    if (NodePath.dirname(at) === at) return found
+  }
+}
+
+/** The folder that hints have to name; null for the user's own world. */
+export const worldOf = ({ defaultState, state }: Pick<Places, "defaultState" | "state">): string | null =>
+  state === defaultState ? null : state

@@ -1,0 +1,6 @@
+/** LostAnswer: what is told when a daemon ends before it has answered; a command may have been carried out. Pure. */
+export const lostAnswer = (socket: string) => ({
+  reason: "lost",
+  message: `The daemon at ${socket} stopped before it had answered.`,
+  remedy: "Start it again: agentd start. What it had done already is in its log: agentd log"
+})
