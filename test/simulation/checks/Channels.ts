@@ -30,6 +30,14 @@ export interface Known {
 const SLACK = 5_000
 /** Signs of life are reported once a second. */
 const REPORTED = 2_000
+/** From an agent's pipe to its channel, ms: what is said meanwhile may come after the deadline. */
+const ON_ITS_WAY = 50
+
+/** The newest two signs of life of an agent, ms since the world began. */
+interface Signs {
+  readonly before: number
+  readonly last: number
+}
 
 const FLOOR = /You have the floor in the channel #([a-z0-9_-]+)\./
 const ASIDE = /In the channel #([a-z0-9_-]+), where you have the floor,/
@@ -58,7 +66,7 @@ export class Channels implements Check {
   /** Floors that people have asked for, by channel and agent. */
   private readonly grants = new Map<string, number>()
   private readonly lastSaid = new Map<string, number>()
-  private readonly lastSign = new Map<string, number>()
+  private readonly signs = new Map<string, Signs>()
   private isChanged = true
   private wasDone = true
 
@@ -258,10 +266,21 @@ export class Channels implements Check {
 
   // Time.
 
+  private signed(agent: string, at: number): Signs {
+    const { last } = this.signs.get(agent) ?? { last: 0 }
+    return { before: last, last: at }
+  }
+
+  /** The agent's newest sign of life but one that is still on its way. */
+  private heard(agent: string): number {
+    const { before, last } = this.signs.get(agent) ?? { before: 0, last: 0 }
+    return this.verdicts.now - last < ON_ITS_WAY ? before : last
+  }
+
   private timedOut(room: Room, seat: Seat, rune: Rune): void {
     if (!this.known.keepsTime) return
     const limit = room.limitOf(seat.agent)
-    const silent = this.verdicts.now - Math.max(this.lastSign.get(seat.agent) ?? 0, seat.since)
+    const silent = this.verdicts.now - Math.max(this.heard(seat.agent), seat.since)
     if (silent < limit - REPORTED)
       this.verdicts.broken(
         "who gives signs of life keeps the floor",
@@ -330,7 +349,7 @@ export class Channels implements Check {
 
   said({ agent, turnId }: Seen, event: RunEvent): void {
     this.lastSaid.set(agent, this.verdicts.now)
-    if (turnId !== undefined && SIGNS.includes(event._tag)) this.lastSign.set(agent, this.verdicts.now)
+    if (turnId !== undefined && SIGNS.includes(event._tag)) this.signs.set(agent, this.signed(agent, this.verdicts.now))
     if (event._tag === "TurnCompleted") this.outputs.set(event.turnId, event.output)
   }
 
