@@ -18,7 +18,7 @@ import { Control } from "./Protocol.ts"
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
   message: Schema.String,
   remedy: Schema.String,
-  /** "not-running", "forbidden", "lost" */
+  /** "not-running", "forbidden", "lost", "older" */
   reason: Schema.String
 }) {}
 
@@ -52,6 +52,17 @@ const unreachable = (socket: string, error: RpcClientError.RpcClientError): Daem
       })
 }
 
+/** A daemon of before the procedure: so the server of the protocol's library says it. */
+const isUnknown = (cause: Cause.Cause<unknown>): boolean =>
+  cause.reasons.some((reason) => Cause.isDieReason(reason) && String(reason.defect).startsWith("Unknown request tag"))
+
+const older = (socket: string) =>
+  new DaemonUnreachable({
+    reason: "older",
+    message: `The daemon at ${socket} is of an older version: it does not know what it was asked.`,
+    remedy: "Restart it, and it is the installed one: agentd restart"
+  })
+
 const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
 
 const transport = (socket: string) =>
@@ -69,6 +80,7 @@ export const call = <A, E, R>(
     Effect.scoped,
     // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
     Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))),
+    Effect.catchCauseIf(isUnknown, () => Effect.fail(older(socket))),
     Effect.mapError((error) =>
       isRpcClientError(error) ? unreachable(socket, error) : (error as Exclude<E, RpcClientError.RpcClientError>)
     ),

@@ -1,7 +1,9 @@
 import { expect, it } from "@effect/vitest"
 import { Effect, Fiber, Queue, Schedule, Stream } from "effect"
-import { statSync } from "node:fs"
+import { mkdtempSync, statSync } from "node:fs"
 import * as Net from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { call } from "../../src/rpc/ControlClient.ts"
 import { Limits } from "../../src/rpc/Limits.ts"
 import { agentInfo, draft, makeWorld, serve, T0 } from "./World.ts"
@@ -370,5 +372,28 @@ it.live("nobody at the socket is said to be so, with what to do", () =>
   Effect.gen(function* () {
     const error = yield* call("/nonexistent/control.sock", (client) => client.Agents()).pipe(Effect.flip)
     expect(error).toMatchObject({ _tag: "DaemonUnreachable", reason: "not-running", remedy: /agentd start/ })
+  })
+)
+
+it.live("a daemon that does not know a procedure is said to be an older one, with the remedy", () =>
+  Effect.gen(function* () {
+    const socket = join(mkdtempSync(join(tmpdir(), "agentd-old-")), "control.sock")
+    const server = Net.createServer((conn) => {
+      conn.on("data", (chunk) => {
+        const { id, tag } = JSON.parse(String(chunk).split("\n")[0]!) as { readonly id: string; readonly tag: string }
+        const cause = [{ _tag: "Die", defect: `Unknown request tag: ${tag}` }]
+        conn.write(`${JSON.stringify({ _tag: "Exit", requestId: id, exit: { _tag: "Failure", cause } })}\n`)
+      })
+    })
+    yield* Effect.acquireRelease(
+      Effect.callback<void>((resume) => void server.listen(socket, () => resume(Effect.void))),
+      () => Effect.sync(() => server.close())
+    )
+    const error = yield* Effect.flip(call(socket, (client) => client.Status()))
+    expect(error).toMatchObject({
+      _tag: "DaemonUnreachable",
+      reason: "older",
+      remedy: expect.stringContaining("restart")
+    })
   })
 )
