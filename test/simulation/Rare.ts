@@ -6,7 +6,7 @@ import { Chance } from "./Chance.ts"
 import { COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
-import { FAULTS, MOODS, type Swarm } from "./Swarm.ts"
+import { FAULTS, MISHAPS, MOODS, type Swarm } from "./Swarm.ts"
 import { ANSWERS } from "./world/Speech.ts"
 import { REVIEWS } from "./world/Work.ts"
 
@@ -322,6 +322,33 @@ const meddlingAtGoals = (chance: Chance, swarm: Swarm): Part => {
   }
 }
 
+/** Above it each world has one kind of mishap, which comes as soon as a command is asked. */
+const OF_PAIRS = 61_000
+
+const isOfPairs = (seed: number): boolean => seed > OF_PAIRS
+
+/** One mishap, again and again, while many commands wait for a disk that is slow. */
+const pairs = (seed: number, chance: Chance, swarm: Swarm): Part => {
+  const mishap = MISHAPS[seed % MISHAPS.length]!
+  const { aims, every: _, mail, ...whole } = seed % 2 === 0 ? meddling(chance, swarm) : meddlingAtGoals(chance, swarm)
+  const isFault = (FAULTS as ReadonlyArray<string>).includes(mishap)
+  return {
+    ...whole,
+    people: 12,
+    pause: 400,
+    every: strikes({ diskSlow: 6_000, ...(isFault ? { [mishap]: 60_000 } : {}) }),
+    // one that ends a daemon leaves it time to do something
+    meddles: /^(kill|powerCut|stop)$/.test(mishap) ? 0.03 : 0.3,
+    killAtCommit: mishap === "killAtCommit" ? 0.03 : 0,
+    failsStart: mishap === "noStart" ? 0.9 : 0.05,
+    edits: mishap === "fileGone" ? 1 : swarm.edits,
+    mail: mishap === "noMail" ? { ...mail!, takes: 0.1, refuses: 1 } : mail!,
+    ...(aims === undefined
+      ? {}
+      : { aims: mishap === "noGit" ? { ...aims, git: { ...aims.git, slowest: 2_000, isAbsent: 0.5 } } : aims })
+  }
+}
+
 const THEMES = [
   agents,
   starving,
@@ -338,13 +365,15 @@ const THEMES = [
 
 /** The probability that a world of the theme has goals. */
 export const wantsGoals = (seed: number): number => {
+  if (isOfPairs(seed)) return seed % 2
   const theme = THEMES[seed % THEMES.length]
   return theme === goals || theme === meddlingAtGoals ? 1 : 0
 }
 
 /** Each seed has one of the themes, in turn. */
 export const rarer = (seed: number, swarm: Swarm): Swarm => {
-  const theme = THEMES[seed % THEMES.length]!
   const chance = new Chance(seed, "rare")
+  if (isOfPairs(seed)) return { ...swarm, ...pairs(seed, chance, swarm) }
+  const theme = THEMES[seed % THEMES.length]!
   return { ...swarm, people: 3, pause: chance.skewed(300, 1_500), ...theme(chance, swarm) }
 }
