@@ -72,6 +72,9 @@ export interface Surroundings {
   readonly settingsOf: (agent: string) => (Settings & { readonly budget?: Budget }) | undefined
 }
 
+/** From a decision to its rune where the disk is slow, ms. */
+const STEPPED = 100
+
 export class Checker implements Witness {
   readonly violations: Array<Violation> = []
   readonly reached = new Map<string, number>()
@@ -94,8 +97,8 @@ export class Checker implements Witness {
   private readonly refusedByAgent = new Set<string>()
   private readonly living = new Map<string, Set<Seen>>()
   private readonly counted = new Map<string, Counted>()
-  /** Agents whose stop was answered and whose start nobody has asked for since. */
-  readonly stopped = new Set<string>()
+  /** Agents whose stop was answered and whose start nobody has asked for since: when, ms since the world began. */
+  readonly stopped = new Map<string, number>()
   /** Interrupts of whole runs that are under way, by agent; those of a life that ended stay. */
   readonly interrupting = new Map<string, number>()
   private readonly universe: Universe
@@ -132,7 +135,8 @@ export class Checker implements Witness {
       head: () => this.head,
       upAt: () => this.upAt,
       keepsTime,
-      isStopped: (agent) => this.stopped.has(agent)
+      // what was decided before may become durable after
+      isStopped: (agent) => this.universe.now - (this.stopped.get(agent) ?? Infinity) > STEPPED
     })
     this.goals = new Goals(this.verdicts, () => this.head, this.tables.cells.goal)
     this.plates = new Plates(this.verdicts, this.tables.cells.plate, () => this.upAt)
@@ -374,6 +378,11 @@ export class Checker implements Witness {
   }
 
   // The agents.
+
+  /** A person was told that it is stopped. */
+  stops(agent: string): void {
+    this.stopped.set(agent, this.universe.now)
+  }
 
   readonly spawned = (process: Seen): void => {
     for (const check of this.checks) check.spawned?.(process)

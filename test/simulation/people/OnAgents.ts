@@ -37,11 +37,13 @@ export const onAgents = {
   stop: (order) => {
     const { agent, client, run, world } = order
     const starts = world.starts.get(agent)
+    // of two that are under way at one time either may be the last
+    const isStarting = (world.starting.get(agent) ?? 0) > 0
     run(client.Stop(named(order)), (exit) => {
       // somebody who has asked for a start since then has the last word
-      if (!Exit.isSuccess(exit) || (world.starting.get(agent) ?? 0) > 0 || world.starts.get(agent) !== starts) return
+      if (!Exit.isSuccess(exit) || isStarting || world.starts.get(agent) !== starts) return
       if (world.checker.isLiving(agent)) world.checker.broken("stopped is answered when nothing of it is left", agent)
-      world.checker.stopped.add(agent)
+      world.checker.stops(agent)
     })
   },
   start: start("Start"),
