@@ -284,10 +284,15 @@ export class GoalRegistry {
       if (found === undefined || !this.alive.delete(keyOf(record))) return
       const { goal, scope } = found
       const goals = this.goalsOf(conversation)
-      if (goals.has(goalId)) goals.set(goalId, recordOf(conversation, goalId, goal.state))
+      const keep = () => {
+        if (goals.has(goalId)) goals.set(goalId, recordOf(conversation, goalId, goal.state))
+      }
+      keep()
       yield* before(goal)
       yield* this.parts.options.nest.remove(scope.id)
       scope.close()
+      // a move that was being written as the conversation was sealed is durable by now
+      keep()
     }
   )
 

@@ -74,8 +74,6 @@ export class Goals extends Context.Service<
   }
 >()("agentd/goals/Goals") {}
 
-/** Most characters of a goal's text. */
-const MAX_GOAL = 65_536
 /** Most goals of one conversation that have not ended. */
 const MAX_OPEN = 20
 /** Most failed tasks that one retry opens again: a rune names each. */
@@ -188,13 +186,6 @@ class Commands {
       const { parts, records } = this.registry
       const { agents, options: around, ready } = parts
       yield* Deferred.await(ready)
-      if (request.goal.trim() === "") return yield* refuse("goal: it is empty.", "Say what is to be achieved.")
-      if (request.goal.length > MAX_GOAL) {
-        return yield* refuse(
-          `goal: it has ${request.goal.length} characters and may have ${MAX_GOAL}.`,
-          "Put the long part into a file, and name it."
-        )
-      }
       const conversation = yield* Effect.mapError(around.projects.ofCaller(caller), () => nowhere())
       const config = yield* around.projects.config(conversation)
       if (this.registry.isSealed(conversation)) {

@@ -12,7 +12,7 @@ import { error, input } from "./Procedure.ts"
 
 const goalRequest = Schema.Struct({
   ...GoalRequest.fields,
-  goal: Bounds.text(),
+  goal: Bounds.text(Limits.goal, "Put the long part into a file, and name it."),
   plan: Schema.NullOr(Bounds.path),
   planner: Schema.optionalKey(Bounds.name),
   critic: Schema.optionalKey(Bounds.name),

@@ -11,7 +11,8 @@ export const Limits = {
   tail: 10_000,
   /** Of a report: so many pieces, each so long. */
   evidence: { count: 64, length: 8 * 1024 },
-  /** Of a goal: a check's characters, and how often it may be worked over. */
+  /** Of a goal: bytes of its text, a check's characters, and how often it may be worked over. */
+  goal: 64 * 1024,
   check: 4096,
   rounds: 100,
   /** A line holds the longest text in its longest JSON spelling, and the rest. */

@@ -328,7 +328,6 @@ describe("Goals", () => {
       Effect.gen(function* () {
         world.crew.add("bob", done)
         const refusals = [
-          world.submit({ goal: " " }),
           world.submit({}),
           world.submit({ planner: "nobody" }),
           world.submit({ plan: "plan.json" }),
@@ -338,7 +337,6 @@ describe("Goals", () => {
         const messages: Array<string> = []
         for (const refusal of refusals) messages.push((yield* Effect.flip(refusal)).message)
         assert.deepStrictEqual(messages, [
-          "goal: it is empty.",
           "planner: nobody makes a plan for it.",
           'planner: there is no agent "nobody".',
           "plan: plan.json is not an absolute path",

@@ -57,6 +57,13 @@ const wrong: ReadonlyArray<readonly [what: string, tag: string, payload: unknown
   ["a number that is too large", "Log", { follow: false, caller, tail: 10_001 }, /must lie between 0 and 10000/],
   ["too many kinds", "Log", { follow: false, caller, kinds: Array(65).fill("k") }, /^kinds has 65 entries and may/],
   ["a name that none can have", "AssignSeat", { name: "r", caller, agent: "Bob" }, /"Bob" cannot be an agent's name/],
+  ["a goal that says nothing", "GoalSubmit", { request: { goal: " ", plan: null }, caller }, /^goal is empty\.$/],
+  [
+    "a goal that is too long",
+    "GoalSubmit",
+    { request: { goal: "x".repeat(65_537), plan: null }, caller },
+    /^goal has 65537 bytes and may have 65536/
+  ],
   ["a long value", "Send", { ...send, how: "x".repeat(9_999) }, /^how cannot be "x{99}…\.$/]
 ]
 

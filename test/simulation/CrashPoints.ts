@@ -49,6 +49,7 @@ const aloneOf = (seed: number): Swarm => ({
   stuck: 0.1,
   every: noneOf(FAULTS),
   meddles: 0,
+  lurks: undefined,
   leaves: 0,
   tears: 0,
   edits: 0,

@@ -6,7 +6,9 @@ import { Chance } from "./Chance.ts"
 import { COMMANDS, EVERYWHERE } from "./people/Commands.ts"
 import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
+import { PLATE_COMMANDS } from "./people/OnPlates.ts"
 import { FAULTS, MISHAPS, MOODS, type Swarm } from "./Swarm.ts"
+import { MAIL_MOODS } from "./world/Mail.ts"
 import { ANSWERS } from "./world/Speech.ts"
 import { REVIEWS } from "./world/Work.ts"
 
@@ -101,6 +103,7 @@ const tools = (chance: Chance, swarm: Swarm): Part => ({
   commands: asks({
     send: 1,
     approve: 1,
+    answerAgain: 0.3,
     interrupt: 0.2,
     urgent: 0.1,
     steer: 0.3,
@@ -322,30 +325,67 @@ const meddlingAtGoals = (chance: Chance, swarm: Swarm): Part => {
   }
 }
 
-/** Above it each world has one kind of mishap, which comes as soon as a command is asked. */
-const OF_PAIRS = 61_000
+/** Above it each world has one kind of mishap, which comes while a command is open that has not met it. */
+const OF_LURKING = 61_000
 
-const isOfPairs = (seed: number): boolean => seed > OF_PAIRS
+const isLurking = (seed: number): boolean => seed > OF_LURKING
 
-/** One mishap, again and again, while many commands wait for a disk that is slow. */
-const pairs = (seed: number, chance: Chance, swarm: Swarm): Part => {
-  const mishap = MISHAPS[seed % MISHAPS.length]!
-  const { aims, every: _, mail, ...whole } = seed % 2 === 0 ? meddling(chance, swarm) : meddlingAtGoals(chance, swarm)
-  const isFault = (FAULTS as ReadonlyArray<string>).includes(mishap)
+/** Every other one has sessions and channels, too. */
+export const hasLurkingBoard = (seed: number): boolean => isLurking(seed) && seed % 2 === 0
+
+/** Goals, calls, channels and sessions of all kinds, in peace but for one mishap. */
+const lurking = (seed: number, chance: Chance, swarm: Swarm): Part => {
+  const lurks = MISHAPS[seed % MISHAPS.length]!
+  const hasBoard = hasLurkingBoard(seed)
+  const { aims, settings: _, commands: ofGoals, ...whole } = goals(chance, swarm)
   return {
     ...whole,
-    people: 12,
-    pause: 400,
-    every: strikes({ diskSlow: 6_000, ...(isFault ? { [mishap]: 60_000 } : {}) }),
-    // one that ends a daemon leaves it time to do something
-    meddles: /^(kill|powerCut|stop)$/.test(mishap) ? 0.03 : 0.3,
-    killAtCommit: mishap === "killAtCommit" ? 0.03 : 0,
-    failsStart: mishap === "noStart" ? 0.9 : 0.05,
-    edits: mishap === "fileGone" ? 1 : swarm.edits,
-    mail: mishap === "noMail" ? { ...mail!, takes: 0.1, refuses: 1 } : mail!,
-    ...(aims === undefined
-      ? {}
-      : { aims: mishap === "noGit" ? { ...aims, git: { ...aims.git, slowest: 2_000, isAbsent: 0.5 } } : aims })
+    lurks,
+    commands: {
+      ...ofGoals!,
+      ...only(EVERYWHERE, {
+        ...each(EVERYWHERE, 0.2),
+        start: 0.5,
+        send: lurks === "noStart" ? 3 : 0.5,
+        edit: 0.1,
+        verify: 0,
+        pause: 0.1,
+        resume: 0.5,
+        close: 0.05,
+        begin: 0.5,
+        mistake: 0.2
+      }),
+      ...only(GOAL_COMMANDS, {
+        ...each(GOAL_COMMANDS, 0.2),
+        goalNewPlan: 0.5,
+        goalApprove: 0.5,
+        goalMerge: 0.5,
+        goalCancel: 0.05,
+        goalReject: 0.1,
+        goalTend: 0.05
+      }),
+      archive: 0.2,
+      answerAgain: 0.2,
+      alertTest: lurks === "noMail" ? 2 : 0.2,
+      ...(hasBoard ? { ...each(CHANNEL_COMMANDS, 0.2), ...each(PLATE_COMMANDS, 0.5) } : {})
+    },
+    people: 3,
+    pause: 1_000,
+    every: strikes({}),
+    turns: moods({ answers: 1, slow: 0.2, asks: 0.3, tools: 0.2, crashes: 0.2 }),
+    settings: {
+      interruptGrace: "2s",
+      idleTimeout: "1s",
+      minRunInterval: "0ms",
+      maxConsecutiveErrors: 1_000,
+      maxTotalErrors: 10_000,
+      approvals: { mode: "auto", timeout: "20s", always: ["*"] }
+    },
+    ofAgent: {},
+    conversation: { maxTurnErrors: 10_000, maxFatalStops: 10_000 },
+    mail: only(MAIL_MOODS, { takes: 1 }),
+    aims: { ...(aims ?? swarm.aims!), worktree: true },
+    ...(hasBoard ? { talk: TALK, review: { agents: ["c", "d"] } } : {})
   }
 }
 
@@ -365,7 +405,7 @@ const THEMES = [
 
 /** The probability that a world of the theme has goals. */
 export const wantsGoals = (seed: number): number => {
-  if (isOfPairs(seed)) return seed % 2
+  if (isLurking(seed)) return 1
   const theme = THEMES[seed % THEMES.length]
   return theme === goals || theme === meddlingAtGoals ? 1 : 0
 }
@@ -373,7 +413,7 @@ export const wantsGoals = (seed: number): number => {
 /** Each seed has one of the themes, in turn. */
 export const rarer = (seed: number, swarm: Swarm): Swarm => {
   const chance = new Chance(seed, "rare")
-  if (isOfPairs(seed)) return { ...swarm, ...pairs(seed, chance, swarm) }
+  if (isLurking(seed)) return { ...swarm, ...lurking(seed, chance, swarm) }
   const theme = THEMES[seed % THEMES.length]!
   return { ...swarm, people: 3, pause: chance.skewed(300, 1_500), ...theme(chance, swarm) }
 }

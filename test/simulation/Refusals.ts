@@ -48,7 +48,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "the conversation goes on": {
     says: /^The conversation \S+ (?:is active|goes on|has not begun|is (?:created|at work))/
   },
-  "the conversation cannot be archived": { says: /cannot be archived:/ },
+  "the conversation cannot be archived": { says: /cannot be archived:/, never: BROKEN },
   "the conversation's log does not fold": { says: /its log does not fold/, never: BROKEN },
   "the log cannot be read": { says: /cannot be read(?: from the log)?[.:]/, never: BROKEN },
   "the disk is in trouble": { says: /the disk is|Could not write|cannot write|The log/ },
@@ -77,8 +77,6 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "several goals of a name": { says: /names \d+ goals/, never: "there is one project" },
   "the goal has ended": { says: /^\S+ has ended: / },
   "the goal's conversation is closed": { says: /^The conversation of \S+ is closed/ },
-  "a goal that is empty": { says: /^goal: it is empty/ },
-  "a goal that is too long": { says: /^goal: it has/ },
   "nobody plans the goal": { says: /^planner: nobody makes a plan/ },
   "no such branch": { says: /there is no branch "/i },
   "no such agent for a goal": { says: /^\w+: there is no agent/ },

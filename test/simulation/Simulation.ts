@@ -27,7 +27,7 @@ import type { Voice } from "./world/Speech.ts"
 import type { Telling } from "./world/Work.ts"
 import { faultWhile, refused } from "./Coverage.ts"
 import { everyGoal, reasonOf, refusalsIn } from "./Answers.ts"
-import { type Fault, FAULTS, type Mishap, type Swarm, swarmOf } from "./Swarm.ts"
+import { type Fault, FAULTS, isFault, type Mishap, type Swarm, swarmOf } from "./Swarm.ts"
 import { Halted, Life, Stuck, Universe, type Wall } from "./Universe.ts"
 
 export interface Options {
@@ -75,6 +75,9 @@ export interface Result {
 /** An hour's limit of runs, by a clock that was set back by two, and some time for the work. */
 const CALM = 4 * 3_600_000
 
+/** So often a lurking mishap meets each kind of command. */
+const ENOUGH = 2
+
 const DISK_STATES = { diskFull: "full", diskIo: "io", diskLocked: "locked" } as const
 
 /** What a conversation that has seen an error does not have. */
@@ -119,8 +122,9 @@ export class World implements Outside {
     const { every } = this.swarm
     // while its file is broken, nothing of a project lives
     const keepsTime =
+      this.swarm.lurks === undefined &&
       every.clockJump + every.diskFull + every.diskIo + every.diskLocked + every.diskSlow + this.swarm.commands.edit ===
-      0
+        0
     this.checker = new Checker(this.universe, {
       keepsTime,
       stormy: options.stormy,
@@ -144,8 +148,10 @@ export class World implements Outside {
     // without a reaper the next daemon has to end what the last one left
     this.processes.hasReaper = options.script === undefined || seed % 2 === 0
     for (const part of [this.disk, this.files, this.processes, this.mail]) part.touch = this.touch
-    this.processes.strikes = this.strikes
-    this.mail.strikes = this.strikes
+    for (const part of [this.processes, this.mail]) {
+      part.strikes = this.strikes
+      part.lurks = this.lurks
+    }
     this.people = new Chance(seed, "people")
     this.fate = new Chance(seed, "fate")
   }
@@ -173,6 +179,7 @@ export class World implements Outside {
     processes.work = workshop.work
     workshop.git.touch = this.touch
     workshop.git.strikes = this.strikes
+    workshop.git.lurks = this.lurks
     return workshop
   }
 
@@ -428,12 +435,55 @@ export class World implements Outside {
   /** What goes wrong goes wrong while these commands have had no answer yet. */
   private readonly strikes = (fault: Mishap): void => {
     for (const { name } of this.waiting.values()) this.checker.sometimes(faultWhile(fault, name))
+    if (fault !== this.swarm.lurks) return
+    for (const name of new Set([...this.waiting.values()].map(({ name }) => name)))
+      this.struck.set(name, this.timesStruck(name) + 1)
+  }
+
+  private readonly struck = new Map<Command, number>()
+  private timesStruck = (name: Command): number => this.struck.get(name) ?? 0
+
+  /** Whether this world's mishap comes now: a command waits that it has not met often enough. */
+  private readonly lurks = (mishap: Mishap): boolean =>
+    this.stormy &&
+    mishap === this.swarm.lurks &&
+    [...this.waiting.values()].some(({ name }) => this.timesStruck(name) < ENOUGH)
+
+  /** The earliest moment of the next one, ms. */
+  private lurksFrom = 0
+
+  /** A command that this world's mishap has not met is held open by a slow disk, and met. */
+  private lurk(id: number, name: Command): void {
+    const { lurks } = this.swarm
+    const { now } = this.universe
+    if (lurks === undefined || !this.stormy || now < this.lurksFrom || this.timesStruck(name) >= ENOUGH) return
+    const dice = new Chance(this.options.seed, `lurking ${id}`)
+    this.lurksFrom = now + 2_000
+    this.disk.slowest = 3_000
+    this.universe.later(10_000, () => (this.disk.slowest = 5))
+    this.universe.later(dice.skewed(0.005, 50), () => {
+      if (!this.waiting.has(id) || !this.lurks(lurks) || this.isLeftOut(`f${++this.faults}`)) return
+      if (isFault(lurks)) this.strike(lurks, dice)
+      else if (lurks === "fileGone") this.misplace()
+      else if (lurks === "noStart") this.order("restart", dice.pick(this.names))
+    })
+  }
+
+  /** The file is gone, and found again. */
+  private misplace(): void {
+    this.strikes("fileGone")
+    this.universe.note("the file: gone")
+    this.files.remove(CONFIG)
+    this.universe.later(3_000, () => {
+      if (this.stormy) this.files.write(CONFIG, this.config())
+    })
   }
 
   private atCommit(number: number): void {
     const { life } = this
     const dice = new Chance(this.options.seed, `commit ${number}`)
-    if (!this.stormy || life === undefined || life.isDead || !dice.is(this.swarm.killAtCommit)) return
+    if (!this.stormy || life === undefined || life.isDead) return
+    if (!this.lurks("killAtCommit") && !dice.is(this.swarm.killAtCommit)) return
     if (this.isLeftOut(`f${++this.faults}`)) return
     this.universe.note("fault kill at commit")
     this.checker.sometimes("fault: kill at commit")
@@ -508,6 +558,7 @@ export class World implements Outside {
       this.waiting.set(id, { name, what: `${name} ${agent}, asked at ${this.universe.now.toFixed(0)} ms` })
       if (!this.touch("rpc: asked")) return
       this.meddle(id)
+      this.lurk(id, name)
       const asker = new Chance(this.options.seed, `asker ${id}`)
       if (this.stormy && asker.is(this.swarm.leaves)) return this.asksInPassing(life, id, effect, asker)
       life.run(effect, (exit) => {
@@ -567,6 +618,7 @@ export class World implements Outside {
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting = new Map<string, number>()
   readonly starts = new Map<string, number>()
+  readonly calls = new Set<string>()
 
   // From the beginning to the end.
 

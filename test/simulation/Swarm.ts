@@ -11,7 +11,7 @@ import { CHANNEL_COMMANDS } from "./people/OnChannels.ts"
 import { GOAL_COMMANDS } from "./people/OnGoals.ts"
 import { LOG_COMMANDS } from "./people/OnLog.ts"
 import { PLATE_COMMANDS } from "./people/OnPlates.ts"
-import { rarer, wantsGoals } from "./Rare.ts"
+import { hasLurkingBoard, rarer, wantsGoals } from "./Rare.ts"
 import type { Order } from "./Universe.ts"
 import { ERRANDS, type Manners } from "./world/Errands.ts"
 import { MAIL_MOODS, type MailMood } from "./world/Mail.ts"
@@ -41,6 +41,8 @@ export interface Swarm {
   readonly every: { readonly [name in Fault]: number }
   /** The probability that something goes wrong while a command waits for its answer. */
   readonly meddles: number
+  /** What goes wrong while a command is open, once or twice for each kind of command. */
+  readonly lurks: Mishap | undefined
   /** The probability that who asks does not wait for the answer. */
   readonly leaves: number
   /** The probability that a process that ends by itself ends in another way than by an error. */
@@ -93,6 +95,7 @@ export type Fault = (typeof FAULTS)[number]
 /** All that goes wrong: what a seed's world strikes with, and what parts of the world do by themselves. */
 export const MISHAPS = [...FAULTS, "killAtCommit", "noStart", "noMail", "noGit", "fileGone"] as const
 export type Mishap = (typeof MISHAPS)[number]
+export const isFault = (mishap: Mishap): mishap is Fault => (FAULTS as ReadonlyArray<string>).includes(mishap)
 
 const some = <A extends string>(chance: Chance, names: ReadonlyArray<A>, always: ReadonlyArray<A>, share: number) =>
   Object.fromEntries(
@@ -213,7 +216,8 @@ const goalsOf = (
 const boardOf = (
   seed: number
 ): Pick<Swarm, "board"> & { readonly asked: Partial<Swarm["commands"]>; readonly share: number } => {
-  if (seed <= BOARD.above || seed > BOARD.upTo) return { board: undefined, asked: {}, share: 1 }
+  if (!(seed > BOARD.above && seed <= BOARD.upTo) && !hasLurkingBoard(seed))
+    return { board: undefined, asked: {}, share: 1 }
   const chance = new Chance(seed, "board")
   const rate = (most: number) => (chance.is(0.5) ? chance.skewed(0.01, most) : 0)
   const often = (most: number) => chance.skewed(most / 10, most)
@@ -459,6 +463,7 @@ const drawn = (seed: number): Swarm => {
     starves: 0,
     pairs: 0,
     spends: 0,
+    lurks: undefined,
     oddEnds: later.oddEnds,
     killAtCommit: chance.is(0.3) ? chance.skewed(0.002, 0.1) : 0,
     mail: some(chance, MAIL_MOODS, ["takes"], 0.4),

@@ -73,6 +73,10 @@ export class Plates implements Check, Onlooker {
   private readonly answers = new Map<string, Answered>()
   /** When a person forgot a session, by its id; plates that were forgotten. */
   private readonly forgotten = new Map<string, number>()
+  /** When that was by the daemon's clock: its rune may wait for a disk, and be durable after the session has spoken. */
+  private readonly forgottenBy = new Map<string, number>()
+  /** Plates that began with what their session said after it was forgotten. */
+  private readonly saidSince = new Set<string>()
   private readonly dropped = new Set<string>()
   /** When a person was told that it is, by its plate. */
   private readonly toldGone = new Map<string, number>()
@@ -96,6 +100,9 @@ export class Plates implements Check, Onlooker {
     const before = stood?.folded ?? { stand: null, facts: Facts.none, isBroken: false }
     const stand = before.stand ?? initial(stream)
     const event = payload["event"] as Event
+    const forgotten = this.forgottenBy.get(String(payload["sessionId"]))
+    if (stood === undefined && event._tag.startsWith("Hook") && forgotten !== undefined && event.at >= forgotten)
+      this.saidSince.add(stream)
     const moves = taken(Plate, stand.state, stand.data, event)
     try {
       assert.isNotEmpty(moves, `${stand.state} × ${event._tag} is legal`)
@@ -114,8 +121,11 @@ export class Plates implements Check, Onlooker {
     this.plates.set(stream, { folded: apply(before, rune), changedAt: now, closedAt })
     if (rune.kind !== "plate.forgotten") return
     this.dropped.add(stream)
+    this.forgotten.set(stream, now)
     const { sessionId } = stand.data
-    if (sessionId !== null) this.forgotten.set(sessionId, now)
+    if (sessionId === null) return
+    this.forgotten.set(sessionId, now)
+    this.forgottenBy.set(sessionId, event.at)
   }
 
   /** One answer to one dialog. */
@@ -143,10 +153,10 @@ export class Plates implements Check, Onlooker {
   }
 
   /** What was left in the spool is in the log before it is taken from there. */
-  private isTaken({ at, isThere, pid, sessionId, source }: Dropped & { readonly at: number }): boolean {
+  private isTaken({ at, isThere, pid, plateId, sessionId, source }: Dropped & { readonly at: number }): boolean {
     if (isThere()) return false
     // what comes while its plate is being forgotten is forgotten with it
-    if (this.forgottenAt(sessionId) >= at) return true
+    if (Math.max(this.forgottenAt(sessionId), this.forgottenAt(plateId ?? "")) >= at) return true
     // one of a process that is gone by now is of the past
     const lives = this.sessions.some((session) => session.id === sessionId && session.pid === pid && !session.isGone)
     if (lives) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
@@ -192,8 +202,8 @@ export class Plates implements Check, Onlooker {
     if (!this.dropped.has(plateId)) this.verdicts.broken("what is acknowledged is durable", `forgotten: ${plateId}`)
   }
 
-  private forgottenAt(sessionId: string): number {
-    return this.forgotten.get(sessionId) ?? -Infinity
+  private forgottenAt(name: string): number {
+    return this.forgotten.get(name) ?? -Infinity
   }
 
   // The whole board.
@@ -244,6 +254,7 @@ export class Plates implements Check, Onlooker {
         bornAt < forgottenAt - FORGETTING &&
         row !== undefined &&
         row.status !== "Closed" &&
+        !this.saidSince.has(row.plateId) &&
         this.verdicts.now - forgottenAt > SLACK
       )
         this.verdicts.broken("what is forgotten stays so", `${id} is back as ${row.plateId}`)

@@ -1,5 +1,5 @@
 /** Commands: all that people ask of the daemon. */
-import { onAgents } from "./OnAgents.ts"
+import { onAgents, onCalls } from "./OnAgents.ts"
 import { onChannels } from "./OnChannels.ts"
 import { onGoals } from "./OnGoals.ts"
 import { onLog } from "./OnLog.ts"
@@ -15,7 +15,8 @@ export const commands = {
   ...onLog,
   ...onGoals,
   ...onPlates,
-  ...onMistakes
+  ...onMistakes,
+  ...onCalls
 }
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>

@@ -61,16 +61,28 @@ export const onAgents = {
     order.run(order.client.Why(named(order)), (exit) => {
       if (Exit.isSuccess(exit)) order.world.checker.explained(exit.value)
     }),
-  approve: ({ client, people, run }) =>
+  approve: ({ client, people, run, world }) =>
     run(
-      Effect.flatMap(client.Calls(), (calls) =>
-        Effect.forEach(
+      Effect.gen(function* () {
+        const calls = yield* client.Calls()
+        const answers = yield* Effect.forEach(
           calls.filter(({ state }) => state === "awaiting_approval"),
           ({ callId }) => {
+            world.calls.add(callId)
             const decision = people.is(0.7) ? "allow" : "deny"
-            return Effect.ignore(client.Answer({ name: callId, decision, reason: "", caller }))
+            return Effect.exit(client.Answer({ name: callId, decision, reason: "", caller }))
           }
         )
-      )
+        for (const answer of answers) if (Exit.isFailure(answer)) return yield* answer
+      })
     )
+} satisfies Orders
+
+/** In worlds of what is rare only: what came later changes no older world. */
+export const onCalls = {
+  /** Somebody answers a call that another person was asked about as well. */
+  answerAgain: ({ client, people, run, then, world }) =>
+    world.calls.size === 0
+      ? then(false)
+      : run(client.Answer({ name: people.pick([...world.calls]), decision: "allow", reason: "", caller }))
 } satisfies Orders

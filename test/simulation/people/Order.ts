@@ -14,6 +14,8 @@ export interface Outside {
   readonly names: ReadonlyArray<string>
   /** Agents that somebody has asked to start, and was not answered yet. */
   readonly starting: Map<string, number>
+  /** Calls that somebody was asked about, by their ids. */
+  readonly calls: Set<string>
   /** How often somebody has asked to start an agent. */
   readonly starts: Map<string, number>
   /** The project as goals have it; undefined in a world without goals. */

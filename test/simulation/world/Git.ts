@@ -11,7 +11,7 @@ import { Effect } from "effect"
 import { createHash } from "node:crypto"
 import { type Answer, GitUnavailable, type Run } from "../../../src/backends/Git.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
-import { type Strikes, unseen } from "./Strikes.ts"
+import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
 import type { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
 import type { Files } from "./Files.ts"
@@ -82,6 +82,7 @@ export class Git {
   isUnruly = true
   touch: Touch = untouched
   strikes: Strikes = unseen
+  lurks: Lurks = never
   witness: GitWitness = { changed: () => {}, removed: () => {} }
   private readonly underWay = new Set<UnderWay>()
   private readonly universe: Universe
@@ -292,7 +293,7 @@ export class Git {
         const args = all[0] === "-c" ? all.slice(4) : all
         const name = args.join(" ")
         const roll = this.isUnruly ? chance.unit() : 1
-        const isAbsent = this.isUnruly && chance.is(faults.isAbsent)
+        const isAbsent = this.lurks("noGit") || (this.isUnruly && chance.is(faults.isAbsent))
         const cutOff = this.isUnruly && chance.is(faults.isCutOff)
         const takes = chance.skewed(0.5, this.isUnruly ? faults.slowest : 20)
         const happensAt = takes * chance.unit()

@@ -6,7 +6,7 @@ import { Effect } from "effect"
 import type { MailerShape } from "../../../src/alerts/Mailer.ts"
 import * as Smtp from "../../../src/alerts/Smtp.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
-import { type Strikes, unseen } from "./Strikes.ts"
+import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
 import type { Chance } from "../Chance.ts"
 import type { Swarm } from "../Swarm.ts"
 import type { Universe } from "../Universe.ts"
@@ -26,6 +26,7 @@ export class Mail {
   isUnruly = true
   touch: Touch = untouched
   strikes: Strikes = unseen
+  lurks: Lurks = never
   private readonly universe: Universe
   private readonly chance: Chance
   private readonly swarm: Swarm
@@ -50,7 +51,7 @@ export class Mail {
     host: () => "lab",
     send: (mail, message) =>
       Effect.suspend(() => {
-        const mood = this.isUnruly ? this.chance.weighed(this.swarm.mail) : "takes"
+        const mood = this.lurks("noMail") ? "refuses" : this.isUnruly ? this.chance.weighed(this.swarm.mail) : "takes"
         const pause = Effect.sleep(this.chance.skewed(1, 3_000))
         const lost = new Smtp.MailError({ message: "the line dropped", remedy: "wait", class: "transient" })
         const receipt = { to: Smtp.recipients(mail), rejected: [], response: "250 taken" }

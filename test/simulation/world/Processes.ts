@@ -14,7 +14,7 @@ import type { Contract } from "../checks/Contract.ts"
 import { Chance } from "../Chance.ts"
 import type { Swarm, TurnMood } from "../Swarm.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
-import { type Strikes, unseen } from "./Strikes.ts"
+import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
 import { type Asks, Errands } from "./Errands.ts"
 import type { Machine } from "./Machine.ts"
 import { Speech, type Voice } from "./Speech.ts"
@@ -382,6 +382,7 @@ export class Processes {
   hasReaper = true
   touch: Touch = untouched
   strikes: Strikes = unseen
+  lurks: Lurks = never
   private pids = 1000
   private readonly started = new Map<string, number>()
 
@@ -483,7 +484,7 @@ export class Processes {
       const { swarm, universe } = this
       const chance = this.dice(spec.agent)
       yield* Effect.sleep(chance.skewed(1, 200))
-      if (this.unruly && chance.is(swarm.failsStart)) {
+      if (this.unruly && (this.lurks("noStart") || chance.is(swarm.failsStart))) {
         this.strikes("noStart")
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
       }

@@ -206,7 +206,7 @@ export class Programs {
         const [agent, runId] = [program.env["AGENTD_AGENT"] ?? "", program.env["AGENTD_RUN"] ?? ""]
         const chance = world.dice(agent)
         yield* Effect.sleep(chance.skewed(1, 200))
-        if (world.unruly && chance.is(world.swarm.failsStart)) {
+        if (world.unruly && (world.lurks("noStart") || chance.is(world.swarm.failsStart))) {
           world.strikes("noStart")
           return yield* new BackendError({ message: "too many processes", remedy: "wait", fatal: chance.is(0.1) })
         }

@@ -73,6 +73,7 @@ export interface Onlooker {
 
 /** A start that was left in the spool. */
 export interface Dropped {
+  readonly plateId: string | undefined
   readonly sessionId: string
   readonly source: string
   readonly pid: number
@@ -303,6 +304,7 @@ export class Sessions {
       this.files.write(file, `${head}${JSON.stringify(body)}`, this.wall)
       const { session_id: sessionId, source } = body as { readonly [field: string]: string }
       this.onlooker.leaves({
+        plateId: session.plate,
         sessionId: sessionId!,
         source: source!,
         pid,
