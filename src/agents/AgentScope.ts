@@ -585,14 +585,28 @@ export class AgentScope {
     return now - at > this.turn().data.graceMillis + PATIENCE
   }
 
+  /** The turn that no run works on, and whose end is not being written either: a disk may be slow. */
+  private readonly lostTurn = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number) {
+    const lost = (): string | undefined => {
+      const { data, state } = this.turn()
+      const { turnId } = data
+      return turnId !== null && TurnMachine.sweepable(state, data, now, this.live.turnId === turnId)
+        ? turnId
+        : undefined
+    }
+    const turnId = lost()
+    if (turnId === undefined) return undefined
+    // answered when all that was decided before is durable
+    yield* Effect.ignore(this.actors.turn.ask({ _tag: "Look" }))
+    return lost() === turnId ? turnId : undefined
+  })
+
   /** Looks for a turn that no run works on, and for a run that goes on past its agent's budget, at this time (ms since the epoch). */
   readonly sweep = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number) {
     const { name } = this
-    const { data, state } = this.turn()
-    const { turnId } = data
     const found: Array<RuneDraft> = []
-    const isLost = turnId !== null && TurnMachine.sweepable(state, data, now, this.live.turnId === turnId)
-    if (isLost) {
+    const turnId = yield* this.lostTurn(now)
+    if (turnId !== undefined) {
       const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
       found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
     }
@@ -601,7 +615,8 @@ export class AgentScope {
       found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
     }
     if (found.length > 0) yield* Effect.catch(this.log.append(found), (error) => Effect.logWarning(error.message))
-    if (isLost) yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
+    if (turnId !== undefined)
+      yield* this.actors.tools.tell({ _tag: "Lost", turnId, message: "no run worked on it any more" })
   })
 }
 

@@ -1,7 +1,9 @@
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Fiber } from "effect"
 import type { Backend } from "../../src/backends/Backend.ts"
-import { make } from "./AgentWorld.ts"
+import { make, memoryLog } from "./AgentWorld.ts"
+import * as Puppet from "./Puppet.ts"
+import { until } from "./World.ts"
 
 const minutes = 60_000
 
@@ -30,6 +32,29 @@ describe("the sweep", () => {
       const [error] = yield* world.kind("turn.error")
       assert.strictEqual(error!.payload["error_type"], "lost")
       assert.strictEqual(world.tree.turn().data.unfinished.length, 1)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a turn whose end waits for a slow disk is not a lost one", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make()
+      const gate = Puppet.holding(yield* memoryLog)
+      const world = yield* make([], {}, { log: gate.log, puppet })
+      yield* world.tree.send("work", "queue", { by: "ada", config: null })
+      const run = yield* puppet.run()
+      yield* until(
+        Effect.sync(() => world.tree.turn().state),
+        (state) => state === "streaming"
+      )
+      gate.hold(({ kind }) => kind === "turn.completed")
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
+      yield* gate.caught
+      const now = yield* Clock.currentTimeMillis
+      const sweep = yield* Effect.forkChild(world.tree.sweep(now + 6 * minutes), { startImmediately: true })
+      yield* gate.free
+      yield* Fiber.join(sweep)
+      assert.deepStrictEqual(yield* world.kinds("sweep"), [])
+      assert.strictEqual(world.tree.turn().state, "idle")
     }).pipe(Effect.scoped)
   )
 
