@@ -17,11 +17,10 @@ import {
 } from "effect/http"
 import { inner } from "../backends/claude/ClaudeRecord.ts"
 import { answered } from "../backends/claude/ClaudeTools.ts"
-import type { StorageError } from "../event-log/EventLog.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Origin } from "../plates/EventIntake.ts"
 import type { EventRefused } from "../plates/JsonReader.ts"
-import { Plates } from "../plates/Plates.ts"
+import { Plates, type Unwritten } from "../plates/Plates.ts"
 import { type Authorization, type Headers, type Needs, turnAway } from "./Authorization.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
@@ -51,7 +50,7 @@ const DONE = HttpServerResponse.empty({ status: 204 })
 const json = (value: unknown) => HttpServerResponse.jsonUnsafe(value)
 
 const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal(400, message, remedy, field)
-const notWritten = (error: EventRefused | StorageError) =>
+const notWritten = (error: EventRefused | Unwritten) =>
   error._tag === "EventRefused" ? notAnEvent(error) : refusal(503, error.message, error.remedy)
 
 /** A header whose variable is not set arrives empty, or as the variable's name. */

@@ -17,8 +17,9 @@ import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result }
 import { Lookup } from "../backends/process/ProcessTable.ts"
 import { type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import type { MailboxFull } from "../event-actor/ActorError.ts"
-import { EventLog, type RuneRefused, StorageError } from "../event-log/EventLog.ts"
+import type { ActorStopped, MailboxFull } from "../event-actor/ActorError.ts"
+import { Refused } from "../event-actor/Refused.ts"
+import { EventLog, RuneRefused, type StorageError } from "../event-log/EventLog.ts"
 import { Redact } from "../event-log/Redact.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Approvals, type Decision } from "./Approvals.ts"
@@ -48,6 +49,11 @@ export interface Health {
   readonly checkedAt: number | null
 }
 
+const AGAIN = "Ask again in a moment."
+
+/** Nothing became of what was asked: it can be asked again. */
+export type Unwritten = ActorStopped | MailboxFull | StorageError
+
 export class Plates extends Context.Service<
   Plates,
   {
@@ -58,9 +64,9 @@ export class Plates extends Context.Service<
     /** A hook, or an event of the five, that was kept on a disk until we were up; durable when it answers. */
     readonly keep: (kept: Kept) => Effect.Effect<void, EventRefused | MailboxFull | RuneRefused | StorageError>
     /** A plate before its session has started; durable when it answers. */
-    readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | StorageError>
+    readonly register: (body: unknown) => Effect.Effect<{ readonly plateId: string }, EventRefused | Unwritten>
     /** The process is gone; durable when it answers. */
-    readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | StorageError>
+    readonly stopped: (body: unknown) => Effect.Effect<void, EventRefused | Unwritten>
     readonly forget: (plateId: string, caller: Caller) => Effect.Effect<Done, CommandRefused | StorageError>
     /** Attention first, then the newest. Closed ones fade after a day, or all are listed. */
     readonly list: (options: { readonly closed: boolean }) => Effect.Effect<ReadonlyArray<PlateInfo>>
@@ -132,11 +138,12 @@ class Board {
     Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : this.refusals.note(what, parsed.failure)
 
   /** What it reports is durable, or it fails for the disk's sake; a refusal by the machine is an answer. */
+  /** `refused`: the plate does not take the event as it stands. An actor that is ending takes nothing, and says so. */
   private readonly asked = (plate: PlateActor, event: PlateMachine.Event) =>
     plate.actor.ask(event).pipe(
       Effect.map((committed) => ({ refused: undefined, committed })),
       Effect.catchIf(
-        (error) => !(error instanceof StorageError),
+        (error) => error instanceof Refused || error instanceof RuneRefused,
         (error) => Effect.succeed({ refused: error, committed: undefined })
       )
     )
@@ -221,10 +228,10 @@ class Board {
       _tag: "Forgotten",
       at: yield* Clock.currentTimeMillis,
       by
-    })
-    if (committed === undefined) {
-      return yield* new CommandRefused({ message: refused.message, remedy: "Ask again in a moment." })
-    }
+    }).pipe(
+      Effect.catchTag(["ActorStopped", "MailboxFull"], ({ message }) => new CommandRefused({ message, remedy: AGAIN }))
+    )
+    if (committed === undefined) return yield* new CommandRefused({ message: refused.message, remedy: AGAIN })
     yield* this.roster.drop(plate)
     return { eventId: committed.eventId, message: `${plate.plateId} is forgotten.` }
   })

@@ -509,6 +509,20 @@ describe("register and stopped", () => {
     )
   )
 
+  it.effect("a daemon that is ending takes neither, and says so", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const { plates } = board
+        yield* plates.register({ plate_id: "p1", cwd: "/home/user/project" })
+        yield* board.stop
+        assert.strictEqual((yield* Effect.flip(plates.stopped({ plate_id: "p1" })))._tag, "ActorStopped")
+        const again = plates.register({ plate_id: "p1", cwd: "/home/user/project" })
+        assert.strictEqual((yield* Effect.flip(again))._tag, "ActorStopped")
+        assert.strictEqual((yield* Effect.flip(plates.forget("p1", caller)))._tag, "CommandRefused")
+      })
+    )
+  )
+
   it.effect("one stop never closes a folder: it names its plate or its session", () =>
     run(({ board: { plates } }) =>
       Effect.gen(function* () {
