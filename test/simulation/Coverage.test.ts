@@ -1,7 +1,8 @@
 /**
  * The worlds come to what there is: at least 85 of 100 of the legal cells of each machine's
- * table in a recorded list of few seeds, of a plate's 75; under `LONG=1` 95 of 100, and so
- * many of the ways to end. A cell that no daemon comes to is named with its reason in Unreached.
+ * table in a recorded list of few seeds, of a plate's 75; under `LONG=1` 95 of 100, all ways
+ * to end, all refusals, and each fault while each command is open. A cell that no daemon
+ * comes to is named with its reason in Unreached, a refusal in Refusals.
  */
 import { assert, describe, it } from "@effect/vitest"
 import { cellsOf } from "../support/Cells.ts"
@@ -9,6 +10,7 @@ import { unreached } from "../support/Unreached.ts"
 import { noCells } from "./checks/Tables.ts"
 import * as Coverage from "./Coverage.ts"
 import { simulate } from "./Simulation.ts"
+import { type Swarm, swarmOf } from "./Swarm.ts"
 
 const MINUTES = 3
 /** Of the worlds of what is rare, those that together come to much in little time. */
@@ -21,17 +23,24 @@ const BY_FEW = 0.85
 const BY_BOARDS = 0.75
 const BY_MANY = 0.95
 const MANY = Array.from({ length: 230 }, (_, n) => 60_001 + n)
+/** Each has one mishap, which lies in wait for commands. */
+const LURKING = Array.from({ length: 130 }, (_, n) => 61_001 + n)
 const MANY_BOARDS = Array.from({ length: 150 }, (_, n) => 15_001 + n)
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
 
 /** Plays them; what they break is a broken promise here, too. */
-const played = (seeds: ReadonlyArray<number>) => {
+const played = (
+  seeds: ReadonlyArray<number>,
+  minutes = MINUTES,
+  more: (swarm: Swarm) => Partial<Swarm> = () => ({})
+) => {
   const cells = noCells()
   const reached = new Map<string, number>()
   for (const seed of seeds) {
-    const result = simulate({ seed, stormy: MINUTES * 60_000 })
-    const again = `npm run simulate -- --seed ${seed} --minutes ${MINUTES}`
+    const swarm = swarmOf(seed)
+    const result = simulate({ seed, stormy: minutes * 60_000, swarm: { ...swarm, ...more(swarm) } })
+    const again = `npm run simulate -- --seed ${seed} --minutes ${minutes}`
     const broken = result.violations.map(({ detail, promise }) => `${again}: ${promise}: ${detail}`)
     assert.deepStrictEqual(broken, [])
     Coverage.add(cells, result.cells)
@@ -75,7 +84,35 @@ describe("what the worlds come to", () => {
     () => {
       const { cells, reached } = played([...MANY, ...MANY_BOARDS])
       const ends = Coverage.sometimes(reached).filter(({ name }) => name === "ways to end")
-      areReached([...Coverage.coverage(cells), ...ends], BY_MANY)
+      areReached(Coverage.coverage(cells), BY_MANY)
+      areReached(ends, 1)
     }
   )
+
+  it.runIf(process.env["LONG"] === "1")("each fault while each command is open, and each refusal", limit, () => {
+    const { reached } = played(LURKING, 10)
+    const others = [
+      played([60_006, 60_007, 60_017, 60_022], MINUTES),
+      // archives that are not what was written
+      played([302, 305], 10, (swarm) => ({
+        tears: 1,
+        commands: { ...swarm.commands, log: 1, close: 0.3, begin: 0.5, archive: 0.5 }
+      })),
+      // a budget that is spent before anybody could say so
+      played([60_006, 60_009], MINUTES, (swarm) => ({
+        pause: 100,
+        people: 4,
+        spends: 1,
+        every: { ...swarm.every, diskSlow: 3_000 },
+        conversation: { budget: { tokens: 20 } },
+        commands: { ...swarm.commands, send: 3, urgent: 2, resume: 3 }
+      }))
+    ]
+    for (const other of others)
+      for (const [what, times] of other.reached) reached.set(what, (reached.get(what) ?? 0) + times)
+    areReached(
+      Coverage.sometimes(reached).filter(({ name }) => name !== "ways to end"),
+      1
+    )
+  })
 })

@@ -65,7 +65,7 @@ export const refused = (refusal: string): string => `refused: ${refusal}`
 
 /** Those that are answered in the moment in which they are asked: nothing comes between. */
 const AT_ONCE =
-  "edit ps one why verify log follow status projects plates calls conversation conversations channelShow goalShow goals desk plateShow".split(
+  "edit ps one why verify log follow status projects plates calls conversation conversations channelShow goalShow goals desk plateShow elsewhere".split(
     " "
   )
 

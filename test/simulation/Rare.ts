@@ -366,6 +366,7 @@ const lurking = (seed: number, chance: Chance, swarm: Swarm): Part => {
       }),
       archive: 0.2,
       answerAgain: 0.2,
+      elsewhere: 0.1,
       alertTest: lurks === "noMail" ? 2 : 0.2,
       ...(hasBoard ? { ...each(CHANNEL_COMMANDS, 0.2), ...each(PLATE_COMMANDS, 0.5) } : {})
     },
@@ -381,7 +382,9 @@ const lurking = (seed: number, chance: Chance, swarm: Swarm): Part => {
       maxTotalErrors: 10_000,
       approvals: { mode: "auto", timeout: "20s", always: ["*"] }
     },
-    ofAgent: {},
+    // somebody has to start all the time
+    ofAgent:
+      lurks === "noStart" ? Object.fromEntries(["c", "d"].map((name) => [name, { mode: "loop", prompt: "look" }])) : {},
     conversation: { maxTurnErrors: 10_000, maxFatalStops: 10_000 },
     mail: only(MAIL_MOODS, { takes: 1 }),
     aims: { ...(aims ?? swarm.aims!), worktree: true },

@@ -11,7 +11,6 @@ interface Refusal {
 
 const SIZE = "a bound on what one caller sends: test/rpc holds each of them"
 const BROKEN = "a log that cannot be read: the disk of these worlds keeps what it has taken"
-const WRONG = "people of these worlds stand in their project's folder"
 
 export const refusals: { readonly [name: string]: Refusal } = {
   "no such agent": { says: /^There is no agent "/ },
@@ -35,7 +34,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "the mail server refuses": { says: /^(?:451 later|550 no such box|the line dropped)/ },
   "a call that asks no more": { says: /^Call .* (?:asks no more|runs already|asks nothing)/ },
   "no such conversation": { says: /^There is no conversation "/ },
-  "which conversation": { says: /^Which conversation\?/, never: WRONG },
+  "which conversation": { says: /^Which conversation\?/ },
   "the project is not known yet": { says: /is not known yet\.$/ },
   "the project's file is not there": { says: /there is no such file/ },
   "the project's file is no config": { says: /agentd\.jsonc:\d*/ },
@@ -72,7 +71,7 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "neither waits nor has the floor": { says: /neither waits in #\S+ nor has its floor/ },
   "nobody has the floor": { says: /^Nobody has the floor/ },
   "a project that the daemon does not keep": { says: /^The daemon does not keep this project/ },
-  "no project here": { says: /^There is no (?:project|agentd\.jsonc) here|^Which .*There is no agentd/, never: WRONG },
+  "no project here": { says: /^There is no (?:project|agentd\.jsonc) here|^Which .*There is no agentd/ },
   "no such goal": { says: /^There is no goal "/ },
   "several goals of a name": { says: /names \d+ goals/, never: "there is one project" },
   "the goal has ended": { says: /^\S+ has ended: / },

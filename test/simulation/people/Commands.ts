@@ -3,7 +3,7 @@ import { onAgents, onCalls } from "./OnAgents.ts"
 import { onChannels } from "./OnChannels.ts"
 import { onGoals } from "./OnGoals.ts"
 import { onLog } from "./OnLog.ts"
-import { onMistakes } from "./Mistakes.ts"
+import { onElsewhere, onMistakes } from "./Mistakes.ts"
 import { onPlates } from "./OnPlates.ts"
 import { onArchives, onProjects } from "./OnProjects.ts"
 
@@ -16,7 +16,8 @@ export const commands = {
   ...onGoals,
   ...onPlates,
   ...onMistakes,
-  ...onCalls
+  ...onCalls,
+  ...onElsewhere
 }
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>

@@ -45,3 +45,21 @@ const mistakes: ReadonlyArray<Asked> = [
 export const onMistakes = {
   mistake: (order) => order.run(order.people.pick(mistakes)(order))
 } satisfies Orders
+
+const OUTSIDE = { ...caller, config: null }
+const OTHER = { ...caller, config: "/home/ada/other/agentd.jsonc" }
+
+/** Asked in a folder that is no project's, or in that of a project that the daemon has not been told of. */
+const elsewhere: ReadonlyArray<Asked> = [
+  ({ client }) => client.Pause({ name: "", caller: OTHER, inFlight: "complete", reason: "" }),
+  ({ client }) => client.Resume({ name: "", caller: OUTSIDE }),
+  ({ client }) => client.GoalSubmit({ ...submit("build it"), caller: OTHER }),
+  ({ client }) => client.GoalSubmit({ ...submit("build it"), caller: OUTSIDE }),
+  ({ client }) => client.NewChannel({ name: "attic", agents: [], order: "manual", topic: "", caller: OUTSIDE }),
+  ({ client }) => client.NewChannel({ name: "attic", agents: [], order: "manual", topic: "", caller: OTHER })
+]
+
+/** In worlds of what is rare only: what came later changes no older world. */
+export const onElsewhere = {
+  elsewhere: (order) => order.run(order.people.pick(elsewhere)(order))
+} satisfies Orders

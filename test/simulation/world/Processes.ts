@@ -476,6 +476,11 @@ export class Processes {
       )
   }
 
+  /** Where starts fail while commands are open, a start takes until one is, or five seconds. */
+  private readonly tarry = Effect.gen({ self: this }, function* () {
+    for (let tries = 0; tries < 100 && !this.lurks("noStart"); tries++) yield* Effect.sleep(50)
+  })
+
   readonly backend = (life: Life): Backend => ({
     name: "simulated",
     turns: true,
@@ -484,6 +489,7 @@ export class Processes {
       const { swarm, universe } = this
       const chance = this.dice(spec.agent)
       yield* Effect.sleep(chance.skewed(1, 200))
+      if (swarm.lurks === "noStart") yield* this.tarry
       if (this.unruly && (this.lurks("noStart") || chance.is(swarm.failsStart))) {
         this.strikes("noStart")
         return yield* new BackendError({ message: "no such program", remedy: "install it", fatal: chance.is(0.1) })
