@@ -21,6 +21,7 @@ import { inWorld } from "../cli/Hint.ts"
 import { configsFrom, placesOf, worldOf } from "../cli/Places.ts"
 import { type Line, parse } from "../cli/QuickArgs.ts"
 import { lostAnswer } from "../rpc/LostAnswer.ts"
+import { ourselves } from "../rpc/Version.ts"
 
 /** The bundler writes the whole program's file in place of it. */
 declare const WHOLE: string
@@ -103,7 +104,10 @@ const outcomeOf = (cause: unknown): Outcome => {
 
 const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
 
-/** All calls in one write; `done` is called once. */
+const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): string =>
+  line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
+
+/** After the first exchange all calls in one write; `done` is called once. */
 const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome) => void): void => {
   const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
   const connection = net().connect(socket)
@@ -112,9 +116,20 @@ const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome
     connection.removeAllListeners("close").removeAllListeners("data").destroy()
     done(outcome)
   }
+  const greeted = (): void => {
+    sent = true
+    connection.write(calls.map((call, id) => request(id, call)).join(""))
+  }
   const lost = (): void => end(sent ? { _tag: "Lost" } : { _tag: "Unsent" })
   const take = (frame: Frame): boolean => {
     if (frame._tag === "Pong") return true
+    if (!sent) {
+      // the whole program says what is wrong with a daemon that speaks another protocol
+      const isUnderstood = frame._tag === "Exit" && frame.exit._tag === "Success"
+      if (isUnderstood) greeted()
+      else end({ _tag: "Unsent" })
+      return isUnderstood
+    }
     if (frame._tag === "Chunk") {
       const values = replies[Number(frame.requestId)] as Array<unknown>
       for (const value of frame.values) values.push(value)
@@ -142,17 +157,7 @@ const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome
   })
   connection.on("error", () => {})
   connection.on("close", lost)
-  connection.on("connect", () => {
-    sent = true
-    const requests = calls.map(({ payload, tag }, id) => ({
-      _tag: "Request",
-      id: String(id),
-      tag,
-      payload,
-      headers: []
-    }))
-    connection.write(requests.map(line).join(""))
-  })
+  connection.on("connect", () => connection.write(request(calls.length, { tag: "Hello", payload: ourselves })))
   connection.on("data", (text: string) => {
     silent = 0
     const lines = (rest + text).split("\n")

@@ -13,12 +13,13 @@ import { codeOf } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
 import { lostAnswer } from "./LostAnswer.ts"
 import { Control } from "./Protocol.ts"
+import { ourselves } from "./Version.ts"
 
 /** No daemon answers at the socket. */
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
   message: Schema.String,
   remedy: Schema.String,
-  /** "not-running", "forbidden", "lost", "older" */
+  /** "not-running", "forbidden", "lost", "older", "protocol" */
   reason: Schema.String
 }) {}
 
@@ -63,6 +64,15 @@ const older = (socket: string) =>
     remedy: "Restart it, and it is the installed one: agentd restart"
   })
 
+/** The first frame says which protocol is spoken here; a daemon that does not speak it is asked nothing. */
+const greeted = Effect.tap(RpcClient.make(Control, { disableTracing: true }), (client) =>
+  Effect.catchTag(
+    client.Hello(ourselves),
+    "CommandRefused",
+    ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
+  )
+)
+
 const isRpcClientError = Schema.is(RpcClientError.RpcClientError)
 
 const transport = (socket: string) =>
@@ -76,7 +86,7 @@ export const call = <A, E, R>(
   socket: string,
   use: (client: Client) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, Exclude<E, RpcClientError.RpcClientError> | DaemonUnreachable, Exclude<R, Scope.Scope>> =>
-  Effect.flatMap(RpcClient.make(Control, { disableTracing: true }), use).pipe(
+  Effect.flatMap(greeted, use).pipe(
     Effect.scoped,
     // A daemon that stops interrupts what it was asked; one that was interrupted here never comes by.
     Effect.catchCauseIf(Cause.hasInterruptsOnly, () => Effect.fail(new DaemonUnreachable(lostAnswer(socket)))),

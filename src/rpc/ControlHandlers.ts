@@ -9,7 +9,7 @@ import { Clock, Effect, Layer, Stream } from "effect"
 import { Agents } from "../agents/Agents.ts"
 import { explain } from "../agents/Explain.ts"
 import { Channels } from "../channels/Channels.ts"
-import { type AgentInfo, type Caller, type ProjectInfo } from "../domain/Messages.ts"
+import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
 import { Plates } from "../plates/Plates.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import * as Answers from "./Answers.ts"
@@ -21,6 +21,7 @@ import * as LiveGate from "./LiveGate.ts"
 import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
 import * as GoalHandlers from "./GoalHandlers.ts"
 import * as AgentApiHandlers from "./AgentApiHandlers.ts"
+import * as Version from "./Version.ts"
 
 export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
   const counts = new Map<string, StateCount>()
@@ -91,6 +92,13 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
 const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
   problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
 
+const greeting = (peer: Version.Peer) => {
+  const refused = Version.mismatch(peer)
+  return refused === undefined
+    ? Effect.succeed({ ...Version.ourselves, oldest: Version.OLDEST_PROTOCOL })
+    : Effect.fail(new CommandRefused(refused))
+}
+
 const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
   const { pid } = yield* daemon.status
   yield* daemon.shutdown(reason, by)
@@ -106,6 +114,7 @@ const daemon = group.toLayer(
     const daemon = yield* DaemonControl
 
     return group.of({
+      Hello: greeting,
       Status: () => reporting(daemon, agents),
       Register: ({ caller, config }) =>
         Effect.tap(agents.register(config, caller), (project) => furnished(channels, project)),

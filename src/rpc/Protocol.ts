@@ -154,8 +154,22 @@ const selection = {
 const LogSelection = Schema.Struct(selection)
 export type LogSelection = typeof LogSelection.Type
 
+/** The daemon's side of the first exchange on a connection. */
+export const Greeting = Schema.Struct({
+  protocol: Schema.Int,
+  /** The oldest protocol that it answers. */
+  oldest: Schema.Int,
+  version: Schema.String
+})
+
 /** The daemon, its agents one by one, the sessions, the log. */
 export const group = RpcGroup.make(
+  /** The first frame of a connection: refused where the two cannot understand each other. */
+  Rpc.make("Hello", {
+    payload: input({ protocol: Schema.Int, version: Bounds.name }),
+    success: Greeting,
+    error: CommandRefused
+  }).annotate(AtOnce, true),
   Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true),
   Rpc.make("Register", { payload: input({ config: Bounds.path, caller: Bounds.caller }), success: ProjectInfo, error }),
   Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),

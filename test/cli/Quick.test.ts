@@ -12,6 +12,7 @@ import { join } from "node:path"
 import { declared } from "../../src/cli/DeclaredVerbs.ts"
 import { parse } from "../../src/cli/QuickArgs.ts"
 import { displayWidth } from "../../src/cli/Width.ts"
+import { mismatch, OLDEST_PROTOCOL, ourselves, PROTOCOL } from "../../src/rpc/Version.ts"
 import type { Channels } from "../../src/channels/Channels.ts"
 import type { ChannelInfo } from "../../src/domain/ChannelMessages.ts"
 import type { GoalInfo } from "../../src/domain/GoalMessages.ts"
@@ -330,8 +331,15 @@ describe("the quick entry", () => {
     })
   )
 
-  /** Hears lines, and says or does the same to each connection. */
-  const strange = (socket: string, then: (say: (text: string) => void, close: () => void) => void) =>
+  const exit = (id: string, exit: object) => `${JSON.stringify({ _tag: "Exit", requestId: id, exit })}\n`
+  const welcome = (id: string) => exit(id, { _tag: "Success", value: { ...ourselves, oldest: OLDEST_PROTOCOL } })
+
+  /** Answers the first frame, hears requests, and says or does the same to each. */
+  const strange = (
+    socket: string,
+    then: (say: (text: string) => void, close: () => void) => void,
+    hello: (id: string) => string = welcome
+  ) =>
     Effect.acquireRelease(
       Effect.promise(
         () =>
@@ -340,11 +348,18 @@ describe("the quick entry", () => {
             const server = createServer((connection) => {
               connection.on("error", () => {})
               connection.setEncoding("utf8").on("data", (text: string) => {
-                heard.push(...text.split("\n").filter((line) => line.includes('"Request"')))
-                then(
-                  (said) => connection.write(said),
-                  () => connection.destroy()
-                )
+                for (const line of text.split("\n").filter((line) => line.includes('"Request"'))) {
+                  const { id, tag } = JSON.parse(line) as { readonly id: string; readonly tag: string }
+                  if (tag === "Hello") {
+                    connection.write(hello(id))
+                    continue
+                  }
+                  heard.push(line)
+                  then(
+                    (said) => connection.write(said),
+                    () => connection.destroy()
+                  )
+                }
               })
             })
             server.listen(socket, () => resolve({ heard, close: () => server.close() }))
@@ -373,6 +388,32 @@ describe("the quick entry", () => {
       expect(out).toBe("")
       expect(err).toMatch(/^agentd: /)
       expect(heard.length).toBeGreaterThan(1)
+    })
+  )
+
+  it.live("a daemon that does not speak its protocol is asked nothing, and what to do is told", () =>
+    Effect.gen(function* () {
+      const state = yield* folder
+      const newer = mismatch({ protocol: PROTOCOL + 1, version: "9.9.9" })!
+      const error = { _tag: "CommandRefused", ...newer }
+      const refusing = (id: string) => exit(id, { _tag: "Failure", cause: [{ _tag: "Fail", error }] })
+      const { heard } = yield* strange(`${state}/control.sock`, () => {}, refusing)
+      const { err, out } = yield* both(state, ["send", "builder", "hello"])
+      expect({ heard, out }).toEqual({ heard: [], out: "" })
+      expect(err).toContain("speaks protocol 1; this command is of agentd 9.9.9 and speaks 2.")
+      expect(err).toContain("agentd --state")
+    })
+  )
+
+  it.live("a daemon of before the first exchange is an older one", () =>
+    Effect.gen(function* () {
+      const state = yield* folder
+      const unknown = (id: string) =>
+        exit(id, { _tag: "Failure", cause: [{ _tag: "Die", defect: "Unknown request tag: Hello" }] })
+      const { heard } = yield* strange(`${state}/control.sock`, () => {}, unknown)
+      const { code, err } = yield* both(state, ["ps"])
+      expect({ code, heard }).toEqual({ code: 3, heard: [] })
+      expect(err).toContain("is of an older version")
     })
   )
 
