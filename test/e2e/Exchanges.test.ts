@@ -144,7 +144,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Plate", { name: "none" }],
   ["ForgetPlate", of("none")],
   ["Kinds"],
-  ["Log", { follow: false, tail: 3, caller: me }],
+  ["Log", { follow: false, kinds: ["project.registered"], caller: me }],
   ["Verify"],
   ["AlertTest"],
   ["Doctor"],
@@ -187,8 +187,8 @@ const play = Effect.fnUntraced(function* (exchanges: ReadonlyArray<Pick<Exchange
   const { box, run, socket } = yield* open
   const out = masks(box, run)
   const back = out.map(([from, to]) => [to, from] as const)
-  return yield* Effect.forEach(exchanges, (exchange) =>
-    Effect.map(ask(socket, swapped(exchange, back)), (answer) => ({ ...swapped(answer, out), ...exchange }))
+  return yield* Effect.forEach(exchanges, ({ payload, tag }) =>
+    Effect.map(ask(socket, swapped({ payload, tag }, back)), (answer) => ({ ...swapped(answer, out), payload, tag }))
   )
 })
 
