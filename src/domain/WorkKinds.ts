@@ -1,6 +1,6 @@
 /**
- * WorkKinds: what other features read of an agent's work: its reports, and why a turn of
- * its came to no answer. The agents' own table has these kinds with all that they say.
+ * WorkKinds: what other features read of an agent's work: its reports, which messages a turn
+ * of its carried, whether it was completed, and why it came to no answer. The agents' own table has these kinds with all that they say.
  */
 import { Schema } from "effect"
 import { kind, reader } from "../event-log/EventKinds.ts"
@@ -27,6 +27,8 @@ export const workKinds = {
       ...Report.fields
     })
   ),
+  "turn.started": kind(Schema.Struct({ turn_id: text, event: Schema.Struct({ messageIds: Schema.Array(text) }) })),
+  "turn.completed": kind(Schema.Struct({ turn_id: text })),
   "turn.interrupted": kind(Schema.Struct(turnEnds["turn.interrupted"])),
   "turn.error": kind(Schema.Struct(turnEnds["turn.error"]))
 }

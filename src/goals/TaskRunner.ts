@@ -35,6 +35,15 @@ const MAX_ERROR = 2_000
 const MAX_PIECES = 32
 const MAX_PIECE = 2_000
 
+const NO_AGENT = "is no agent of this project"
+/** Why finished work cannot be looked at, and what to do. */
+const unseen = {
+  folder: (agent: string) => `its folder is not made yet: agentd start ${agent}`,
+  agent: `${NO_AGENT}: put it back into the project's file, or cancel the goal`
+}
+/** Turns of an agent that are looked through for the one that carried a task. */
+const MAX_TURNS = 1_000
+
 const quietly = <A, E>(effect: Effect.Effect<A, E>, otherwise: A): Effect.Effect<A> =>
   Effect.orElseSucceed(effect, () => otherwise)
 
@@ -73,8 +82,8 @@ export class TaskRunner {
   private readonly away = new Map<string, number>()
   /** The agents at the last look. */
   private known: ReadonlySet<string> = new Set()
-  /** Agents whose finished work cannot be looked at before their folders are there again. */
-  private readonly placeless = new Set<string>()
+  /** Agents whose finished work cannot be looked at yet, and why. */
+  private readonly placeless = new Map<string, string>()
   /** Since when only offline agents keep the plan from going on. */
   private stuckSince: number | undefined = undefined
 
@@ -144,7 +153,9 @@ export class TaskRunner {
     // asked after its fate: an agent whose turn has begun has a place by then
     const member = (yield* this.goal.members).find((one) => one.agent === agent)
     if (fate === undefined) {
-      return yield* this.again(node, `${agent} is no agent of this project any more`, false)
+      // an agent that comes back tells what it has done; a second one would do it again
+      if (yield* this.isFinished(node)) return void this.placeless.set(agent, unseen.agent)
+      return yield* this.again(node, `${agent} ${NO_AGENT} any more`, false)
     }
     switch (fate._tag) {
       case "Unknown":
@@ -164,6 +175,24 @@ export class TaskRunner {
         return yield* this.ended(node, fate, member)
     }
   })
+
+  /** Whether the log holds a completed turn that carried the task's message. */
+  private readonly isFinished = Effect.fnUntraced(
+    { self: this },
+    function* (this: TaskRunner, { given, messageId }: Node) {
+      const { conversation, log } = this.goal.around
+      const kinds = ["turn.started", "turn.completed"]
+      const runes = yield* log.tail({ stream: conversation, kinds, after: given }, MAX_TURNS)
+      let turnId: string | undefined = undefined
+      for (const any of runes) {
+        const rune = readWork(any)
+        if (rune?.kind === "turn.started" && rune.payload.event.messageIds.includes(messageId!))
+          turnId = rune.payload.turn_id
+        if (rune?.kind === "turn.completed" && rune.payload.turn_id === turnId) return true
+      }
+      return false
+    }
+  )
 
   /** Takes a task back from an agent that is offline: another agent may do it. */
   private readonly recall = Effect.fnUntraced(
@@ -217,7 +246,7 @@ export class TaskRunner {
       const cwd = member?.cwd ?? null
       const { base } = node
       // its folder is made again for its next run: without it, what was done there would be left out of what is merged
-      if (cwd === null && base !== null) return void this.placeless.add(node.agent!)
+      if (cwd === null && base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
       const head = yield* headOf(member)
       const changed = cwd !== null && base !== null && head !== null && head !== base
       const evidence: Evidence = {
@@ -327,11 +356,8 @@ export class TaskRunner {
           yield* goal.moveIfStill({ _tag: "budget_exhausted", reason: decision.reason })
           return undefined
         case "Wait": {
-          const [agent] = this.placeless
-          const reason =
-            agent === undefined
-              ? decision.reason
-              : `${agent} has finished its task, and its folder is not made yet: agentd start ${agent}`
+          const [found] = this.placeless
+          const reason = found === undefined ? decision.reason : `${found[0]} has finished its task, and ${found[1]}`
           goal.detail = goal.around.takesWork() ? reason : RESTS
           const deadlines = goal.state.plan.inFlight
             .filter(({ messageId, state }) => state === "running" && this.carried.has(messageId!))

@@ -2,6 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import * as Git from "../../src/backends/Git.ts"
+import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import { caller, commit, git, run, type World } from "./World.ts"
 
 const BUSY: Git.Answer = {
@@ -22,6 +23,45 @@ const withGit = <A, E, R>(
   )
 
 const asksWhere = (args: ReadonlyArray<string>) => args.includes("HEAD^{commit}") && !args.includes("--end-of-options")
+
+/** The runes of a turn that carried the message and was completed. */
+const turnOf = (agent: string, messageId: string): ReadonlyArray<RuneDraft> => {
+  const [turn_id, actor] = ["t1", `turn/${agent}`]
+  const input = "do it"
+  const usage = { inputTokens: 0, outputTokens: 0, usd: 0 }
+  return [
+    {
+      stream: "c",
+      actor,
+      kind: "turn.started",
+      payload: {
+        turn_id,
+        agent_id: agent,
+        input,
+        event: {
+          _tag: "start_turn",
+          turnId: turn_id,
+          agentId: agent,
+          input,
+          source: "queue",
+          messageIds: [messageId],
+          at: 0
+        }
+      }
+    },
+    {
+      stream: "c",
+      actor,
+      kind: "turn.completed",
+      payload: {
+        turn_id,
+        final_output: "done",
+        usage,
+        event: { _tag: "response_done", turnId: turn_id, finalOutput: "done", usage }
+      }
+    }
+  ]
+}
 
 const heads = (world: World) =>
   Effect.map(world.runes, (runes) =>
@@ -60,6 +100,53 @@ describe("what git does not say", () => {
           assert.deepStrictEqual(yield* heads(world), [state.committed])
           const { message } = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
           assert.match(message, /1 merged into main/)
+        })
+      )
+    )
+  })
+
+  it.live("what an agent has done stays so, though it leaves the project before git has named its commit", () => {
+    const state: { committed: string; crew: World["crew"] | undefined; gone: boolean } = {
+      committed: "",
+      crew: undefined,
+      gone: false
+    }
+    return withGit(
+      (args) =>
+        Effect.sync(() => {
+          if (state.committed === "" || !asksWhere(args)) return undefined
+          // the project's file is edited in this moment
+          if (!state.gone) state.crew!.agents.delete("bob")
+          state.gone = true
+          return state.crew!.agents.has("bob") ? undefined : BUSY
+        }),
+      run((world) =>
+        Effect.gen(function* () {
+          const { crew, log } = world
+          state.crew = crew
+          world.repository()
+          const place = world.worktree("bob")
+          crew.add(
+            "bob",
+            ({ messageId }) =>
+              Effect.gen(function* () {
+                commit(place.cwd, "a", { "a.txt": "a\n" })
+                state.committed = git(place.cwd, "rev-parse", "HEAD")
+                yield* Effect.orDie(log.append(turnOf("bob", messageId)))
+                return { output: "done" }
+              }),
+            place
+          )
+          const bob = crew.agents.get("bob")!
+          yield* world.submit({ plan: world.file({ id: "a", title: "a" }) })
+          yield* world.until("g1", "it is said", ({ detail }) =>
+            /bob has finished its task, and is no agent/.test(detail)
+          )
+          crew.agents.set("bob", bob)
+          crew.set("bob", { online: true })
+          yield* world.state("g1", "goal_met")
+          assert.deepStrictEqual(crew.carried, ["plan/g1/a/1"])
+          assert.deepStrictEqual(yield* heads(world), [state.committed])
         })
       )
     )

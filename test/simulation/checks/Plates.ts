@@ -155,8 +155,9 @@ export class Plates implements Check, Onlooker {
   /** What was left in the spool is in the log before it is taken from there. */
   private isTaken({ at, isThere, pid, plateId, sessionId, source }: Dropped & { readonly at: number }): boolean {
     if (isThere()) return false
-    // what comes while its plate is being forgotten is forgotten with it
-    if (Math.max(this.forgottenAt(sessionId), this.forgottenAt(plateId ?? "")) >= at) return true
+    // what comes while its plate is being forgotten is forgotten with it, by whatever name the plate was known
+    const formerIds = this.sessions.find(({ id }) => id === sessionId)?.formerIds ?? []
+    if ([sessionId, plateId ?? "", ...formerIds].some((name) => this.forgottenAt(name) >= at)) return true
     // one of a process that is gone by now is of the past
     const lives = this.sessions.some((session) => session.id === sessionId && session.pid === pid && !session.isGone)
     if (lives) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
