@@ -121,6 +121,7 @@ export class EventIntake {
   readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
+      if (origin.at !== undefined && this.roster.forgottenSince(heard.sessionId, origin.at)) return
       const { event, plate } = yield* this.admit(heard, origin)
       if (event === undefined) return
       const next = this.follows(plate, event, origin)

@@ -277,6 +277,12 @@ export class PlateRegistry {
     return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
+  /** Whether a person has forgotten the session after it had said what it said then, ms since the epoch. */
+  forgottenSince(sessionId: string, then: number): boolean {
+    const forgotten = this.forgotten.get(sessionId)
+    return forgotten !== undefined && then <= forgotten.at && this.ofSession(sessionId) === undefined
+  }
+
   private remember({ formerPids, sessionId, signal }: Data): void {
     if (sessionId === null) return
     const { at, pids } = this.forgotten.get(sessionId) ?? { at: 0, pids: new Set<number>() }

@@ -1,10 +1,10 @@
 /** Incidents that others had, by their names. */
 import { assert, describe, it } from "@effect/vitest"
 import { spawn } from "node:child_process"
-import { Effect, FileSystem, Layer, Scheduler } from "effect"
+import { Clock, Effect, FileSystem, Layer, Scheduler } from "effect"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { TestClock } from "effect/testing"
-import { child, interrupt, payload, restart, run, until, user } from "./World.ts"
+import { caller, child, interrupt, payload, restart, run, until, user } from "./World.ts"
 
 const bash = { tool_name: "Bash", tool_input: { command: "sleep 3" }, tool_use_id: "c1" }
 const fetchOf = (id: string) => ({ tool_name: "WebFetch", tool_input: { url: id }, tool_use_id: id })
@@ -103,6 +103,27 @@ describe("the dead rise", () => {
         yield* board.plates.stopped({ session_id: "s2" })
         yield* kept({ event_type: "stop", session_id: "s2", cwd: "/" }, "event")
         assert.strictEqual((yield* Effect.flip(kept({}, "hook")))._tag, "EventRefused")
+      })
+    )
+  )
+
+  it.effect("a start that was kept on a disk does not bring back what a person has forgotten since", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        const now = yield* Clock.currentTimeMillis
+        yield* board.hook("UserPromptSubmit", "s1", { prompt: "work" })
+        const { plateId } = yield* board.settled("s1")
+        yield* board.plates.forget(plateId, caller)
+        const kept = (at: number) =>
+          board.plates.keep({
+            body: payload("SessionStart", "s1", { source: "startup" }),
+            origin: { plate: undefined, run: undefined, pid: undefined, at },
+            as: "hook"
+          })
+        yield* kept(now - 1_000)
+        assert.deepStrictEqual(yield* board.rows, [])
+        yield* kept(now + 1_000)
+        assert.lengthOf(yield* board.rows, 1)
       })
     )
   )
