@@ -24,7 +24,7 @@ const BY_BOARDS = 0.75
 const BY_MANY = 0.95
 const MANY = Array.from({ length: 230 }, (_, n) => 60_001 + n)
 /** Each has one mishap, which lies in wait for commands. */
-const LURKING = Array.from({ length: 130 }, (_, n) => 61_001 + n)
+const LURKING = Array.from({ length: 208 }, (_, n) => 61_001 + n)
 const MANY_BOARDS = Array.from({ length: 150 }, (_, n) => 15_001 + n)
 /** ms: this is work and no waiting, and ends by itself. */
 const limit = { timeout: 3_600_000 }
