@@ -187,8 +187,10 @@ export const layer = (options: Options) =>
         Effect.tapCause((cause) => Effect.logError("the log could not be recovered", cause)),
         Effect.forkScoped
       )
-      yield* Clock.currentTimeMillis.pipe(
-        Effect.flatMap((now) => Effect.forEach(projects.found, ({ tree }) => tree.sweep(now), { discard: true })),
+      yield* Effect.all([Clock.currentTimeMillis, Clock.monotonicTimeNanos]).pipe(
+        Effect.flatMap(([now, nanos]) =>
+          Effect.forEach(projects.found, ({ tree }) => tree.sweep(now, Number(nanos) / 1e6), { discard: true })
+        ),
         Effect.schedule(Schedule.spaced(TurnMachine.SWEEP_INTERVAL)),
         Effect.forkScoped
       )

@@ -578,11 +578,16 @@ export class AgentScope {
     return { stream, kind: "invariant.violated", actor: "sweep", trigger: "sweep", payload }
   }
 
-  /** Whether it ended long ago for its budget, and its run still goes on. */
-  private overspends(now: number): boolean {
-    const { at, data } = this.life()
-    if (data.spent === null || this.slot.current() === undefined) return false
-    return now - at > this.turn().data.graceMillis + PATIENCE
+  /** The run that was first seen to go on past the agent's budget, and when: ms that no change of the wall clock touches. */
+  private overspent: { readonly runId: string; readonly since: number } | undefined = undefined
+
+  /** Whether its run has gone on for long though the agent has ended for its budget. */
+  private overspends(elapsed: number): boolean {
+    const runId = this.life().data.spent === null ? undefined : this.slot.current()
+    if (runId === undefined) this.overspent = undefined
+    else if (this.overspent?.runId !== runId) this.overspent = { runId, since: elapsed }
+    if (this.overspent === undefined) return false
+    return elapsed - this.overspent.since > this.turn().data.graceMillis + PATIENCE
   }
 
   /** The turn that no run works on, and whose end is not being written either: a disk may be slow. */
@@ -601,8 +606,11 @@ export class AgentScope {
     return lost() === turnId ? turnId : undefined
   })
 
-  /** Looks for a turn that no run works on, and for a run that goes on past its agent's budget, at this time (ms since the epoch). */
-  readonly sweep = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number) {
+  /**
+   * Looks for a turn that no run works on, and for a run that goes on past its agent's budget. `now`: ms since the
+   * epoch; `elapsed`: ms on a clock that nobody sets.
+   */
+  readonly sweep = Effect.fnUntraced({ self: this }, function* (this: AgentScope, now: number, elapsed: number = now) {
     const { name } = this
     const found: Array<RuneDraft> = []
     const turnId = yield* this.lostTurn(now)
@@ -610,7 +618,7 @@ export class AgentScope {
       const message = `turn ${turnId} of ${name} has not ended, and no run works on it`
       found.push(this.violation("INV-TURN-TERMINAL", "turn.started", turnName(name), message))
     }
-    if (this.overspends(now)) {
+    if (this.overspends(elapsed)) {
       const message = `run ${this.slot.current()} of ${name} goes on though its budget of ${this.life().data.spent} is spent`
       found.push(this.violation("INV-AGENT-BUDGET", "agent.budget_exhausted", lifeName(name), message))
     }

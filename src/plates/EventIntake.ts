@@ -121,7 +121,8 @@ export class EventIntake {
   readonly keep = Effect.fnUntraced(
     { self: this },
     function* (this: EventIntake, heard: Heard, origin: Origin = nobody) {
-      if (origin.at !== undefined && this.roster.forgottenSince(heard.sessionId, origin.at)) return
+      const { at, pid } = origin
+      if (at !== undefined && this.roster.forgottenSince(heard.sessionId, { at, pid })) return
       const { event, plate } = yield* this.admit(heard, origin)
       if (event === undefined) return
       const next = this.follows(plate, event, origin)

@@ -277,10 +277,13 @@ export class PlateRegistry {
     return forgotten !== undefined && (forgotten.pids.has(pid) || startedAt <= forgotten.at)
   }
 
-  /** Whether a person has forgotten the session after it had said what it said then, ms since the epoch. */
-  forgottenSince(sessionId: string, then: number): boolean {
+  /** Whether a person has forgotten the session after its process had said what it said `at`, ms since the epoch. */
+  forgottenSince(sessionId: string, { at, pid }: { readonly at: number; readonly pid: number | undefined }): boolean {
     const forgotten = this.forgotten.get(sessionId)
-    return forgotten !== undefined && then <= forgotten.at && this.ofSession(sessionId) === undefined
+    if (forgotten === undefined || this.ofSession(sessionId) !== undefined) return false
+    // a process of later says something new, whatever its clock shows
+    const isOfThen = forgotten.pids.size === 0 || pid === undefined || forgotten.pids.has(pid)
+    return isOfThen && at <= forgotten.at
   }
 
   private remember({ formerPids, sessionId, signal }: Data): void {

@@ -68,9 +68,11 @@ describe("the sweep", () => {
       yield* world.tree.send("work", "queue", { by: "ada", config: null })
       yield* world.kind("agent.terminated")
       const now = yield* Clock.currentTimeMillis
-      yield* world.tree.sweep(now)
+      yield* world.tree.sweep(now, 0)
       assert.deepStrictEqual(yield* world.kinds("sweep"), [])
-      yield* world.tree.sweep(now + 5 * minutes)
+      yield* world.tree.sweep(now + 120 * minutes, 1_000)
+      assert.deepStrictEqual(yield* world.kinds("sweep"), [], "somebody has set the clock")
+      yield* world.tree.sweep(now, 5 * minutes)
       const [rune] = yield* world.kind("invariant.violated")
       assert.deepStrictEqual([rune!.payload["rule"], rune!.payload["severity"]], ["INV-AGENT-BUDGET", "WARN"])
     }).pipe(Effect.scoped)
