@@ -235,7 +235,8 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* note("daemon.started", { pid, version, state: options.state, socket: options.socket })
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid })))
     const asked = yield* Deferred.make<string>()
-    const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked })
+    let top: Pick<Supervisor.Supervisor, "inspect"> | undefined = undefined
+    const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked, root: () => top })
     const { commands, hooks } = platform.edges(info, user)
     const root = yield* Supervisor.make<Platform.Needs>({
       name: "agentd",
@@ -254,6 +255,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]
     })
+    top = root
     if (options.config !== undefined) yield* takeUp(options.config)
     yield* Fiber.interrupt(starting)
     yield* notify.ready

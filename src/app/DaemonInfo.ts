@@ -13,6 +13,8 @@ import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../rpc/Protocol.ts"
 import * as Readiness from "../rpc/Readiness.ts"
+import { treeOf } from "../rpc/TreeMessages.ts"
+import type { Supervisor } from "../supervision/Supervisor.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { kinds } from "./EventKinds.ts"
@@ -29,6 +31,8 @@ export interface Facts {
   readonly startedAt: number
   /** What runs inherit. */
   readonly environment: { readonly [name: string]: string | undefined }
+  /** The root of the supervision tree, once it is there. */
+  readonly root: () => Pick<Supervisor, "inspect"> | undefined
   /** Completed with the reason when somebody asks for the end. */
   readonly asked: Deferred.Deferred<string>
 }
@@ -144,6 +148,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   const agents = yield* Agents
   const correspondence = yield* AlertContext
   const letters = yield* LiveOutbox
+  const redact = yield* Redact
   const listening = yield* Listening.Listening
   const context = yield* Effect.context<Channels | FileSystem.FileSystem | Agents | LiveOutbox | Redact>()
   const by = yield* Effect.orDie(supervision)
@@ -201,6 +206,13 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)
     ),
+    tree: Effect.sync(() => {
+      const root = facts.root()
+      const tree = root === undefined ? [] : treeOf("agentd", root.inspect())
+      return tree.map((row) =>
+        row.crash === null ? row : { ...row, crash: { ...row.crash, message: redact.text(row.crash.message) } }
+      )
+    }),
     kinds: kinds.names
   })
 })

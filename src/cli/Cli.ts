@@ -19,6 +19,7 @@ import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
 import { status } from "./Status.ts"
+import { tree } from "./Tree.ts"
 import { agent, globalFlags, verb, yes } from "./Verb.ts"
 
 const maybeAgent = agent.pipe(Argument.optional, Argument.map(Option.getOrUndefined))
@@ -135,7 +136,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, start, stop, restart, commandOf(status), doctor, verify]
+      commands: [up, start, stop, restart, commandOf(status), commandOf(tree), doctor, verify]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },

@@ -15,6 +15,7 @@ import { ps } from "./Ps.ts"
 import { send } from "./Send.ts"
 import { spawn } from "./Spawn.ts"
 import { status } from "./Status.ts"
+import { tree } from "./Tree.ts"
 import { waiting } from "./Waits.ts"
 import { why } from "./Why.ts"
 
@@ -22,6 +23,7 @@ const all: ReadonlyArray<DeclaredVerb> = [
   ps,
   status,
   why,
+  tree,
   send,
   interrupt,
   spawn,

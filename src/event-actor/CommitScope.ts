@@ -16,6 +16,7 @@
  * outlive its incarnations. A scope without mail is some small objects and its states: no
  * fiber, no queue.
  */
+import type { Part } from "../supervision/Observation.ts"
 import { Cause, Exit } from "effect"
 import type { Log, Owner } from "../event-log/Log.ts"
 import { StorageError } from "../event-log/EventLog.ts"
@@ -101,6 +102,10 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     const [first, ...others] = this.members.filter((other) => other !== member)
     this.first = first
     this.others = others
+  }
+
+  get parts(): ReadonlyArray<Part> {
+    return this.members.map((member) => member.part)
   }
 
   get members(): ReadonlyArray<Member> {

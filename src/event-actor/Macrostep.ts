@@ -153,6 +153,7 @@ export class Macrostep implements Context {
     this.nextSeq = this.firstSeq + first
     this.cause = cause
     this.self = member
+    member.took(message, this.now)
     const decided: Decision<unknown, unknown> | Why | Refuse = definition.decide(member.ahead, message, this)
     if (typeof decided === "string") return decided
     if (decided instanceof Refuse) {

@@ -10,7 +10,23 @@ import { type ActorStopped, actorStopped, type MailboxFull, mailboxFull } from "
 import type { EventSourcedActor } from "./EventSourcedActor.ts"
 import type { Reason } from "./DeadLetters.ts"
 import { Ask, Asking, type Due, Mail, Performing } from "./Mail.ts"
+import { tagOf } from "./Refused.ts"
 import { type Time, Timers } from "./Timers.ts"
+import type { Part, Taken } from "../supervision/Observation.ts"
+
+/** So many of an actor's messages are remembered. */
+const NEWEST = 8
+
+const nameIn = (state: unknown): string | undefined =>
+  typeof state === "object" && state !== null && "state" in state && typeof state.state === "string"
+    ? state.state
+    : undefined
+
+/** The name of a machine's state, or of the one that the actor's state holds as `now`; another state has none. */
+const stateOf = (state: unknown): string | null =>
+  nameIn(state) ??
+  (typeof state === "object" && state !== null && "now" in state ? nameIn(state.now) : undefined) ??
+  null
 
 // oxlint-disable-next-line no-explicit-any
 export type AnyActor = EventSourcedActor<any, any, any, any, any>
@@ -62,6 +78,28 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
 
   get address(): string {
     return `${this.scope.stream}/${this.name}`
+  }
+
+  /** The newest messages, and where the next one goes; an actor that takes none costs nothing. */
+  private newest: Array<Taken> | undefined = undefined
+  private taken = 0
+
+  /** The message is being decided. */
+  took(message: unknown, at: number): void {
+    this.newest ??= []
+    this.newest[this.taken++ % NEWEST] = { at, message: tagOf(message) }
+  }
+
+  /** As somebody sees it who looks at the tree. */
+  get part(): Part {
+    const { newest = [], state, taken } = this
+    const at = taken % NEWEST
+    return {
+      address: this.address,
+      state: stateOf(state),
+      mailbox: this.waiting,
+      newest: taken <= NEWEST ? newest : [...newest.slice(at), ...newest.slice(0, at)]
+    }
   }
 
   /** Of the scope's incarnation that runs now. */

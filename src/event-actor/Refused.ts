@@ -42,7 +42,8 @@ const plainRemedies = {
   "postponed-limit": "too many messages wait for the state to change: try again once it has"
 } as const
 
-const tagOf = (message: unknown): string =>
+/** What a message is called. */
+export const tagOf = (message: unknown): string =>
   typeof message === "object" && message !== null && "_tag" in message ? String(message._tag) : typeof message
 
 /** The refusal of an actor that is no table machine. */

@@ -10,6 +10,7 @@
  */
 import { Context, Effect, Exit, Fiber, References, Scope } from "effect"
 import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
+import type { Inspection, Part } from "../supervision/Observation.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
 
 /** Whose incarnation it is. */
@@ -18,6 +19,8 @@ export interface Incarnate {
   /** Its supervisor wants its end. */
   stopped(incarnation: ScopeIncarnation): void
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
+  /** Its actors, as they stand. */
+  readonly parts: ReadonlyArray<Part>
 }
 
 export class ScopeIncarnation implements ChildHandle {
@@ -49,6 +52,10 @@ export class ScopeIncarnation implements ChildHandle {
   onExit(observer: ExitObserver): void {
     if (this.exit !== undefined) observer.childExited(this.exit)
     else this.observer = this.observer === undefined ? observer : new Both(this.observer, observer)
+  }
+
+  inspect(): Inspection {
+    return { _tag: "Parts", parts: this.of.parts }
   }
 
   // --- for the scope and its life

@@ -19,6 +19,7 @@ import {
   type Ignore,
   type RestartType
 } from "../supervision/Child.ts"
+import type { Part } from "../supervision/Observation.ts"
 import { Closed, ending, restarts } from "../supervision/Restart.ts"
 import type { System } from "./ActorSystem.ts"
 import { ScopeIncarnation } from "./ScopeIncarnation.ts"
@@ -96,6 +97,9 @@ export abstract class ScopeLife<R> {
   protected abstract get isOnTheWay(): boolean
   /** Mail, or tellers, wait. */
   protected abstract get hasMail(): boolean
+
+  /** Its actors, as they stand. */
+  abstract get parts(): ReadonlyArray<Part>
 
   get isRunning(): boolean {
     return this.status === "running"

@@ -21,6 +21,7 @@ import * as LiveGate from "./LiveGate.ts"
 import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
 import * as GoalHandlers from "./GoalHandlers.ts"
 import * as AgentApiHandlers from "./AgentApiHandlers.ts"
+import { partsOf } from "./TreeMessages.ts"
 import * as Version from "./Version.ts"
 
 export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
@@ -99,6 +100,18 @@ const greeting = (peer: Version.Peer) => {
     : Effect.fail(new CommandRefused(refused))
 }
 
+const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], name: string | null) {
+  const tree = yield* daemon.tree
+  if (name === null) return tree.map((row) => ({ ...row, newest: [] }))
+  const found = partsOf(tree, name)
+  return found.length > 0
+    ? found
+    : yield* new CommandRefused({
+        message: `The daemon has no part "${name}".`,
+        remedy: "See which there are: agentd tree"
+      })
+})
+
 const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
   const { pid } = yield* daemon.status
   yield* daemon.shutdown(reason, by)
@@ -137,7 +150,8 @@ const daemon = group.toLayer(
       Verify: () => verifying(log),
       AlertTest: () => daemon.alertTest,
       Shutdown: ({ by, reason }) => ending(daemon, reason, by),
-      Doctor: () => daemon.checks
+      Doctor: () => daemon.checks,
+      Tree: ({ name }) => partsNamed(daemon, name)
     })
   })
 )

@@ -8,6 +8,7 @@ import { Context, type Effect } from "effect"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { Check, DaemonStatus } from "./Protocol.ts"
+import type { TreeRow } from "./TreeMessages.ts"
 
 export class DaemonControl extends Context.Service<
   DaemonControl,
@@ -19,6 +20,8 @@ export class DaemonControl extends Context.Service<
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** What only the daemon can say: lock, mail, config problems, agents that are in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
+    /** The parts of the daemon as they run now; none before all are started. */
+    readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>
   }

@@ -17,6 +17,7 @@ import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 import { About, AtOnce, error, Gate, input } from "./Procedure.ts"
 import * as AgentApiProtocol from "./AgentApiProtocol.ts"
+import { TreeRow } from "./TreeMessages.ts"
 
 /** One finding of `doctor`. */
 export const Check = Schema.Struct({
@@ -224,7 +225,13 @@ export const group = RpcGroup.make(
     success: Schema.Struct({ pid: Schema.Int }),
     error: CommandRefused
   }).annotate(AtOnce, true),
-  Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true)
+  Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true),
+  /** The supervision tree; or the parts of a name, with the newest messages of their actors. */
+  Rpc.make("Tree", {
+    payload: input({ name: Schema.NullOr(Bounds.name) }),
+    success: Schema.Array(TreeRow),
+    error: CommandRefused
+  }).annotate(AtOnce, true)
 )
 
 /** The whole: a line for each topic; ControlHandlers has the same lines. */

@@ -8,6 +8,7 @@
  * its end only when nothing of it runs any more.
  */
 import type { Context, Duration, Effect, Exit, Scope } from "effect"
+import type { Inspection } from "./Observation.ts"
 
 /** Hears of a child's end; the supervisor's record of the child implements it itself. */
 export interface ExitObserver {
@@ -52,6 +53,8 @@ export interface ChildHandle {
    * starts beside it.
    */
   readonly exclusive?: boolean
+  /** What the child tells of itself to somebody who looks at the tree; must not change or wait for anything. */
+  inspect?(): Inspection
   /** Written by the supervisor that runs the handle, and by nothing else: another supervisor refuses it. */
   supervisedBy?: Hold | undefined
 }

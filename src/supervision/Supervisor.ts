@@ -24,10 +24,11 @@
  * way; a dynamic supervisor knows its children by id, each with a specification of its
  * own, and counts those.
  */
-import { type Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Exit, type Fiber, type Scope } from "effect"
 import type { ChildHandle, ChildSpec, ExitObserver, Hold } from "./Child.ts"
 import { Children, type Listener } from "./Children.ts"
 import type { Incarnation, Status } from "./Incarnation.ts"
+import { type History, type Inspection, MAX_SHOWN } from "./Observation.ts"
 import { addRestart, emptyWindow, ending, type Ending, exceeded, restarts, waitBefore, type Window } from "./Restart.ts"
 import * as Refused from "./SupervisorError.ts"
 import { type Options, problemOf, type Settings, settings } from "./SupervisorOptions.ts"
@@ -83,6 +84,8 @@ export interface Supervisor<R = never> extends ChildHandle {
   /** In start order. */
   readonly whichChildren: Effect.Effect<ReadonlyArray<ChildInfo>, Refused.SupervisorEnded>
   readonly countChildren: Effect.Effect<ChildCounts, Refused.SupervisorEnded>
+  /** The tree below it, at this moment. */
+  inspect(): Inspection & { readonly _tag: "Supervisor" }
   /** The newest events, oldest first. */
   readonly trace: Effect.Effect<ReadonlyArray<TraceEvent>>
   /** Waits for its end. */
@@ -112,6 +115,8 @@ class Process<R> implements Supervisor<R>, Listener<R> {
   private readonly clock: Clock.Clock
   private readonly children: Children<R> = new Children<R>(this)
   private readonly ring: TraceRing
+  /** Of children that have crashed or were restarted, by their ids. */
+  private readonly histories = new Map<string, History>()
   private window: Window = emptyWindow
   /** The backoffs that run, by child. */
   private readonly waits = new Map<string, Fiber.Fiber<void>>()
@@ -578,6 +583,41 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     )
   }
 
+  // What is seen of it.
+
+  inspect(): Inspection & { readonly _tag: "Supervisor" } {
+    const { byId } = this.children
+    const shown = [...byId.values()].slice(0, MAX_SHOWN)
+    return {
+      _tag: "Supervisor",
+      strategy: this.settings.strategy,
+      count: byId.size,
+      children: shown.map(({ handle, id, spec, status }) => ({
+        id,
+        type: spec.type ?? "worker",
+        status,
+        restart: spec.restart ?? "permanent",
+        restarts: 0,
+        crash: undefined,
+        ...this.histories.get(id),
+        inside: status === "running" ? handle?.inspect?.() : undefined
+      }))
+    }
+  }
+
+  /** Counted where it happens; of children that are gone for good nothing is kept. */
+  private remember(event: TraceEvent): void {
+    if (event._tag !== "Restarting" && !(event._tag === "Exited" && event.ending === "abnormal")) return
+    const { crash, restarts } = this.histories.get(event.child) ?? { restarts: 0, crash: undefined }
+    if (event._tag === "Restarting") this.histories.set(event.child, { restarts: restarts + 1, crash })
+    else {
+      const message = Exit.isFailure(event.exit) ? Cause.pretty(event.exit.cause).split("\n", 1)[0]! : "ended"
+      this.histories.set(event.child, { restarts, crash: { at: this.clock.currentTimeMillisUnsafe(), message } })
+    }
+    if (this.histories.size <= this.children.byId.size) return
+    for (const id of this.histories.keys()) if (!this.children.byId.has(id)) this.histories.delete(id)
+  }
+
   // The trace.
 
   get trace(): Effect.Effect<ReadonlyArray<TraceEvent>> {
@@ -586,6 +626,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
 
   record(event: TraceEvent): void {
     this.ring.push(event)
+    this.remember(event)
     try {
       this.options.onTrace?.(event, this.name)
     } catch (defect) {

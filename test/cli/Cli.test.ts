@@ -81,7 +81,7 @@ describe("without a daemon", () => {
     })
   )
 
-  it.live.each(["status", "ps", "why x", "send x y", "log", "stop", "alert test"])(
+  it.live.each(["status", "ps", "why x", "send x y", "log", "stop", "tree", "alert test"])(
     "%s exits 3, says so, and what to do",
     (line) =>
       Effect.gen(function* () {

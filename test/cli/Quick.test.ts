@@ -38,6 +38,7 @@ const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   ps: ["ps"],
   status: ["status"],
   why: ["why builder", "why nobody"],
+  tree: ["tree", "tree builder", "tree nobody"],
   send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],
   interrupt: ["interrupt builder", "interrupt nobody"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],

@@ -19,6 +19,7 @@ import {
 } from "../../src/domain/Messages.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import type * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
+import { treeOf } from "../../src/rpc/TreeMessages.ts"
 import { layerMemory } from "../../src/app/DaemonLog.ts"
 import { EventLog, type Selection } from "../../src/event-log/EventLog.ts"
 import { Goals } from "../../src/goals/Goals.ts"
@@ -305,6 +306,29 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
   })),
   shutdown: (reason, by) => Effect.sync(() => void world.shutdowns.push([reason, by])),
   alertTest: Effect.succeed({ message: "A test mail went to ops@example.org." }),
+  tree: Effect.sync(() =>
+    treeOf("agentd", {
+      _tag: "Supervisor",
+      strategy: "one_for_one",
+      count: 1,
+      children: [
+        {
+          id: "builder",
+          type: "worker",
+          status: "running",
+          restart: "permanent",
+          restarts: 2,
+          crash: { at: T0, message: "Error: it broke" },
+          inside: {
+            _tag: "Parts",
+            parts: [
+              { address: "web/turn/builder", state: "idle", mailbox: 1, newest: [{ at: T0, message: "start_turn" }] }
+            ]
+          }
+        }
+      ]
+    })
+  ),
   kinds: kinds.names,
   checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
 })

@@ -157,7 +157,10 @@ export class Plates implements Check, Onlooker {
     if (isThere()) return false
     // what comes while its plate is being forgotten is forgotten with it, by whatever name the plate was known
     const formerIds = this.sessions.find(({ id }) => id === sessionId)?.formerIds ?? []
-    if ([sessionId, plateId ?? "", ...formerIds].some((name) => this.forgottenAt(name) >= at)) return true
+    const forgottenAt = Math.max(...[sessionId, plateId ?? "", ...formerIds].map((name) => this.forgottenAt(name)))
+    if (forgottenAt >= at) return true
+    // by a clock that was set since it may be of before
+    if (forgottenAt > -Infinity && this.disturbedAt >= forgottenAt) return true
     // one of a process that is gone by now is of the past
     const lives = this.sessions.some((session) => session.id === sessionId && session.pid === pid && !session.isGone)
     if (lives) this.verdicts.broken("what is left in the spool is in the log", `${source} of ${sessionId}, ${pid}`)
