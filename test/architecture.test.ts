@@ -25,6 +25,7 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
     folders: ["rpc", "http", "alerts", "systemd"],
     because: "an edge sends messages in and reads the log out; whoever imported one could be called back by it"
   },
+  { folders: ["telemetry"], because: "figures are read off the log and the tree, and call nobody back" },
   { folders: ["cluster"], because: "where a conversation lives is chosen above what it consists of" },
   {
     folders: ["agents", "plates", "channels", "goals"],

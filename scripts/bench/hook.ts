@@ -181,7 +181,7 @@ export const bench: Bench = {
       socket: join(folder, "http.sock"),
       claim,
       port: 0,
-      status: Effect.void
+      about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} }
     })
     const runtime = ManagedRuntime.make(
       server.pipe(

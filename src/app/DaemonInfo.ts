@@ -13,7 +13,7 @@ import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../rpc/Protocol.ts"
 import * as Readiness from "../rpc/Readiness.ts"
-import { treeOf } from "../rpc/TreeMessages.ts"
+import { treeOf, type TreeRow } from "../rpc/TreeMessages.ts"
 import type { Supervisor } from "../supervision/Supervisor.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { Redact } from "../event-log/Redact.ts"
@@ -143,6 +143,12 @@ const unready = Effect.gen(function* () {
   return parts.filter(([, isReady]) => !isReady).map(([name]) => name)
 })
 
+/** The tree as anybody may see it. */
+const partsOf = (root: ReturnType<Facts["root"]>, redact: Redact["Service"]): ReadonlyArray<TreeRow> =>
+  (root === undefined ? [] : treeOf("agentd", root.inspect())).map((row) =>
+    row.crash === null ? row : { ...row, crash: { ...row.crash, message: redact.text(row.crash.message) } }
+  )
+
 export const make = Effect.fnUntraced(function* (facts: Facts) {
   const log = yield* EventLog
   const agents = yield* Agents
@@ -206,13 +212,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)
     ),
-    tree: Effect.sync(() => {
-      const root = facts.root()
-      const tree = root === undefined ? [] : treeOf("agentd", root.inspect())
-      return tree.map((row) =>
-        row.crash === null ? row : { ...row, crash: { ...row.crash, message: redact.text(row.crash.message) } }
-      )
-    }),
+    tree: Effect.sync(() => partsOf(facts.root(), redact)),
     kinds: kinds.names
   })
 })

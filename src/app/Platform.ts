@@ -23,6 +23,7 @@ import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
 import type * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
+import * as Telemetry from "../telemetry/Telemetry.ts"
 import * as Spool from "../http/Spool.ts"
 import type { Plates } from "../plates/Plates.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
@@ -112,13 +113,17 @@ export const node = ({ environment, socket, state }: Options): Platform => {
       hooks: [
         service(
           "http",
-          Server.layer({
-            state,
-            socket: join(dirname(socket), "http.sock"),
-            claim: Endpoint.claim,
-            port: http.enabled ? http.port : undefined,
-            status: control.status
-          })
+          Layer.unwrap(
+            Effect.map(Telemetry.Telemetry, ({ hook, text }) =>
+              Server.layer({
+                state,
+                socket: join(dirname(socket), "http.sock"),
+                claim: Endpoint.claim,
+                port: http.enabled ? http.port : undefined,
+                about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook }
+              })
+            )
+          ).pipe(Layer.provide(Telemetry.layer))
         ),
         service("spool", Spool.layer({ state }))
       ]

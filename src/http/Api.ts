@@ -7,7 +7,7 @@
  * the limit; every answer that is no success says what is wrong and what to do, in
  * one shape.
  */
-import { ByteSize, Cause, Effect } from "effect"
+import { ByteSize, Cause, Duration, Effect } from "effect"
 import {
   HttpIncomingMessage,
   HttpMiddleware,
@@ -80,10 +80,27 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
         }
       })
 
-/** `status`: the daemon about itself, whatever shape that has. */
-const routesOf = (plates: Plates["Service"], status: Effect.Effect<unknown>): ReadonlyArray<Route> => [
+/** What the daemon tells of itself. */
+export interface About {
+  /** Whatever shape that has. */
+  readonly status: Effect.Effect<unknown>
+  /** In Prometheus' text format. */
+  readonly metrics: Effect.Effect<string>
+  /** A hook was answered after so many seconds. */
+  readonly hook: (seconds: number) => void
+}
+
+const PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+const routesOf = (plates: Plates["Service"], { metrics, status }: About): ReadonlyArray<Route> => [
   { method: "GET", path: "/health", needs: "nothing", handle: () => Effect.succeed(json({ ok: true })) },
   { method: "GET", path: "/status", needs: "full", handle: () => Effect.map(status, json) },
+  {
+    method: "GET",
+    path: "/metrics",
+    needs: "full",
+    handle: () => Effect.map(metrics, (text) => HttpServerResponse.text(text, { contentType: PROMETHEUS }))
+  },
   {
     method: "GET",
     path: "/plates",
@@ -199,8 +216,17 @@ export type Api = (
   door: Authorization
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
-export const make = Effect.fnUntraced(function* (status: Effect.Effect<unknown>) {
-  const routes = routesOf(yield* Plates, status)
+export const make = Effect.fnUntraced(function* (about: About) {
+  const routes = routesOf(yield* Plates, about)
+
+  /** With the time that it takes, where it is a hook's. */
+  const timed = (path: string, answered: Effect.Effect<HttpServerResponse.HttpServerResponse, Refusal>) =>
+    path.startsWith("/hooks/")
+      ? Effect.flatMap(Effect.timed(answered), ([took, response]) => {
+          about.hook(Duration.toSeconds(took))
+          return Effect.succeed(response)
+        })
+      : answered
 
   const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, door: Authorization) {
     const [path = "", query] = request.url.split("?", 2)
@@ -210,7 +236,7 @@ export const make = Effect.fnUntraced(function* (status: Effect.Effect<unknown>)
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
     const call = { headers: request.headers, query: new URLSearchParams(query), id: found.id, body: bodyOf(request) }
-    return yield* Effect.catch(found.route.handle(call), (refused) => Effect.succeed(toResponse(refused)))
+    return yield* Effect.catch(timed(path, found.route.handle(call)), (refused) => Effect.succeed(toResponse(refused)))
   })
 
   const api: Api = (door) =>

@@ -42,8 +42,8 @@ export interface Options<E, R> {
   readonly claim: (path: string) => Effect.Effect<void, E, R>
   /** The TCP port; undefined: the socket only. */
   readonly port: number | undefined
-  /** What `GET /status` answers. */
-  readonly status: Effect.Effect<unknown>
+  /** What `GET /status` and `GET /metrics` answer. */
+  readonly about: Api.About
 }
 
 /** The socket cannot be listened on. */
@@ -144,7 +144,7 @@ const onPort = Effect.fnUntraced(function* (
 export const layer = <E, R>(options: Options<E, R>) =>
   Layer.effectDiscard(
     Effect.gen(function* () {
-      const api = yield* Api.make(options.status)
+      const api = yield* Api.make(options.about)
       yield* onSocket(options, api)
       if (options.port === undefined) return
       const tokens = yield* Tokens.all(options.state)

@@ -34,7 +34,13 @@ const eventually = (holds: () => boolean): Effect.Effect<void> =>
 const daemon = Effect.fnUntraced(function* (world: World) {
   const { state } = yield* serve(world)
   yield* Layer.build(
-    Server.layer({ state, socket: join(state, "http.sock"), claim, port: undefined, status: Effect.void }).pipe(
+    Server.layer({
+      state,
+      socket: join(state, "http.sock"),
+      claim,
+      port: undefined,
+      about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} }
+    }).pipe(
       Layer.provide(Listening.layer),
       Layer.provide(PlatesDouble.layer(world.board)),
       Layer.provide(NodeServices.layer)

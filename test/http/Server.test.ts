@@ -62,13 +62,18 @@ const folder = Effect.acquireRelease(
 /** Both listeners up, on a port of the kernel's choice unless one is given. */
 const serve = Effect.fnUntraced(function* (board: PlatesDouble.Board, port: number | undefined = 0) {
   const state = yield* folder
+  const hooks: Array<number> = []
   const socketPath = join(state, "http.sock")
   const layer = Server.layer({
     state,
     socket: socketPath,
     claim,
     port,
-    status: Effect.succeed({ phase: "ready" })
+    about: {
+      status: Effect.succeed({ phase: "ready" }),
+      metrics: Effect.sync(() => `# hooks: ${hooks.length}\n`),
+      hook: (seconds) => void hooks.push(seconds)
+    }
   }).pipe(
     Layer.provideMerge(Listening.layer),
     Layer.provide(PlatesDouble.layer(board)),
@@ -128,6 +133,22 @@ describe("the routes", () => {
       const { unix } = yield* serve(board)
       yield* unix({ path: "/hooks/claude", body: hook, headers: { "x-agentd-plate": "$AGENTD_PLATE" } })
       assert.deepStrictEqual(board.got[0]?.[2], { plate: undefined, run: undefined, pid: undefined })
+    })
+  )
+
+  it.live("GET /metrics tells figures in Prometheus' format, and only who may read all of it", () =>
+    Effect.gen(function* () {
+      const { tcp, token, unix } = yield* serve(PlatesDouble.makeBoard())
+      yield* unix({ path: "/hooks/claude", body: { hook_event_name: "Stop", session_id: "s1" } })
+      const { status, text } = yield* unix({ path: "/metrics" })
+      assert.deepStrictEqual([status, text], [200, "# hooks: 1\n"])
+      const authorization = (level: string) => ({
+        path: "/metrics",
+        headers: { authorization: `Bearer ${token(level)}` }
+      })
+      assert.strictEqual((yield* tcp(authorization("full"))).status, 200)
+      assert.strictEqual((yield* tcp(authorization("hooks"))).status, 403)
+      assert.strictEqual((yield* tcp({ path: "/metrics" })).status, 401)
     })
   )
 
@@ -380,7 +401,13 @@ describe("the TCP port", () => {
       const board = PlatesDouble.makeBoard()
       const state = yield* folder
       const context = yield* Layer.build(
-        Server.layer({ state, socket: join(state, "h"), claim, port: undefined, status: Effect.void }).pipe(
+        Server.layer({
+          state,
+          socket: join(state, "h"),
+          claim,
+          port: undefined,
+          about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} }
+        }).pipe(
           Layer.provideMerge(Listening.layer),
           Layer.provide(PlatesDouble.layer(board)),
           Layer.provide(NodeServices.layer)

@@ -122,7 +122,7 @@ const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
 const hooksOf = (sessions: Sessions, life: Life, status: Effect.Effect<unknown>) => [
   {
     id: "http",
-    start: Effect.map(Api.make(status), (api) =>
+    start: Effect.map(Api.make({ status: status, metrics: Effect.succeed(""), hook: () => {} }), (api) =>
       Effect.suspend(() => {
         sessions.door = {
           life,

@@ -1,0 +1,218 @@
+/**
+ * Meters: what is counted and measured of the daemon's work, as Effect `Metric`s: names by
+ * Prometheus' convention, units in the name, labels of a bounded number of values.
+ *
+ * Guarantees: every figure follows from runes that are durable, or is read from the live tree
+ * when somebody asks; counting never fails and calls nobody. Times are between the `at` of runes.
+ */
+import { type Context, Metric } from "effect"
+import { agentKinds } from "../agents/AgentKinds.ts"
+import { reader, type Table } from "../event-log/EventKinds.ts"
+import type { Rune } from "../event-log/Rune.ts"
+
+/** Agents that have a label of their own; of further ones all are `other`. */
+const MAX_AGENTS = 200
+/** Beginnings that are remembered until their end is heard of. */
+const MAX_OPEN = 10_000
+
+/** Seconds: from a commit to a day's turn. */
+const SECONDS = [0.001, 0.005, 0.025, 0.1, 0.5, 2, 10, 60, 300, 1_800, 7_200, 86_400]
+
+const runes = Metric.counter("agentd_runes_total", {
+  description: "Runes that became durable, by kind",
+  incremental: true
+})
+const runsStarted = Metric.counter("agentd_agent_runs_total", { description: "Runs begun", incremental: true })
+const restarts = Metric.counter("agentd_agent_restarts_total", {
+  description: "Runs that were begun again after a wait",
+  incremental: true
+})
+const errors = Metric.counter("agentd_agent_errors_total", {
+  description: "Runs that ended with an error, or ran out of time",
+  incremental: true
+})
+const tokens = Metric.counter("agentd_agent_tokens_total", {
+  description: "Tokens that agents used",
+  incremental: true
+})
+const toolCalls = Metric.counter("agentd_agent_tool_calls_total", {
+  description: "Tool calls that agents made",
+  incremental: true
+})
+const usd = Metric.counter("agentd_agent_cost_usd_total", {
+  description: "What agents cost, in US dollars",
+  incremental: true
+})
+const backoff = Metric.histogram("agentd_agent_backoff_seconds", {
+  description: "Waits between the end of a run and the next one",
+  boundaries: SECONDS
+})
+const queued = Metric.histogram("agentd_message_queue_seconds", {
+  description: "How long messages waited for the turn that carried them",
+  boundaries: SECONDS
+})
+const turns = Metric.histogram("agentd_turn_seconds", { description: "Turns, by how they ended", boundaries: SECONDS })
+const appended = Metric.histogram("agentd_append_seconds", {
+  description: "From a rune's making until it was durable and heard of",
+  boundaries: SECONDS
+})
+const hooks = Metric.histogram("agentd_hook_seconds", {
+  description: "Requests of hooks, from their arrival to the answer",
+  boundaries: SECONDS
+})
+const mailbox = Metric.gauge("agentd_mailbox_messages", { description: "Messages that wait at actors, in all" })
+const deepest = Metric.gauge("agentd_mailbox_messages_max", {
+  description: "Messages that wait at the actor with most"
+})
+const childRestarts = Metric.gauge("agentd_supervisor_restarts", {
+  description: "Restarts of supervised parts since their supervisors started"
+})
+const children = Metric.gauge("agentd_supervised_parts", { description: "Supervised parts that run" })
+
+/** What is read of runes; of all others only the kind counts. */
+const read = reader({
+  "worker.moved": agentKinds["worker.moved"],
+  "agent.usage": agentKinds["agent.usage"],
+  "inbox.received": agentKinds["inbox.received"],
+  "turn.started": agentKinds["turn.started"],
+  "turn.completed": agentKinds["turn.completed"],
+  "turn.interrupted": agentKinds["turn.interrupted"],
+  "turn.error": agentKinds["turn.error"]
+} satisfies Table)
+
+/** What is counted of a part of the live tree. */
+export interface Seen {
+  readonly kind: "supervisor" | "worker" | "actor"
+  readonly status: string | null
+  readonly mailbox: number | null
+  readonly restarts: number | null
+}
+
+const agentOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
+
+/** When something began, by its id; the oldest is forgotten first. */
+class Begun {
+  private readonly at = new Map<string, number>()
+
+  begin(id: string, at: number): void {
+    if (this.at.size >= MAX_OPEN) this.at.delete(this.at.keys().next().value!)
+    this.at.set(id, at)
+  }
+
+  /** Seconds since then; undefined where it was not heard of. A clock that was set back makes no time. */
+  end(id: string, at: number): number | undefined {
+    const begun = this.at.get(id)
+    if (begun === undefined) return undefined
+    this.at.delete(id)
+    return Math.max(0, at - begun) / 1_000
+  }
+}
+
+export class Meters {
+  private readonly context: Context.Context<never>
+  /** Of each metric by its labels: making one costs more than counting. */
+  private readonly labelled = new Map<string, Metric.Metric<number, unknown>>()
+  private readonly agents = new Set<string>()
+  private readonly waiting = new Begun()
+  private readonly messages = new Begun()
+  private readonly turns = new Begun()
+
+  constructor(context: Context.Context<never>) {
+    this.context = context
+  }
+
+  private count(metric: Metric.Metric<number, unknown>, label: string, value: string, by: number): void {
+    const key = `${metric.id}\0${value}`
+    const known = this.labelled.get(key) ?? Metric.withAttributes(metric, { [label]: value })
+    this.labelled.set(key, known)
+    known.updateUnsafe(by, this.context)
+  }
+
+  private ofAgent(metric: Metric.Metric<number, unknown>, actor: string, by: number): void {
+    const name = agentOf(actor)
+    if (this.agents.size < MAX_AGENTS) this.agents.add(name)
+    this.count(metric, "agent", this.agents.has(name) ? name : "other", by)
+  }
+
+  /** A rune that is durable, heard of at `now`, ms since the epoch. */
+  take(rune: Rune, now: number): void {
+    this.count(runes, "kind", rune.kind, 1)
+    appended.updateUnsafe(Math.max(0, now - rune.at) / 1_000, this.context)
+    const known = read(rune)
+    if (known === undefined) return
+    const { actor, at } = rune
+    switch (known.kind) {
+      case "worker.moved":
+        return this.moved(rune, known.payload.event)
+      case "agent.usage": {
+        this.ofAgent(tokens, actor, known.payload.tokens)
+        this.ofAgent(toolCalls, actor, known.payload.tool_calls)
+        this.ofAgent(usd, actor, known.payload.usd)
+        return
+      }
+      case "inbox.received": {
+        const { event } = known.payload
+        return event._tag === "Received" ? this.messages.begin(event.message.messageId, at) : undefined
+      }
+      case "turn.started": {
+        this.turns.begin(known.payload.turn_id, at)
+        const { event } = known.payload
+        if (event._tag !== "start_turn") return
+        for (const id of event.messageIds) this.lasted(queued, this.messages.end(id, at))
+        // a run that begins with its turn has no rune of its own
+        if (event.run !== undefined) this.ofAgent(runsStarted, actor, 1)
+        return
+      }
+      default: {
+        const seconds = this.turns.end(known.payload.turn_id, at)
+        if (seconds !== undefined) this.count(turns, "end", known.kind.slice("turn.".length), seconds)
+        const { event } = known.payload
+        // a run that ends with its turn has none either
+        if (event._tag === "response_done" && event.exit !== undefined)
+          this.waiting.begin(`${rune.stream}/worker/${agentOf(actor)}`, at)
+      }
+    }
+  }
+
+  private lasted(metric: Metric.Metric<number, unknown>, seconds: number | undefined): void {
+    if (seconds !== undefined) metric.updateUnsafe(seconds, this.context)
+  }
+
+  private moved(
+    { actor, at, stream, to }: Rune,
+    event: { readonly _tag: string; readonly outcome?: { readonly _tag: string } }
+  ): void {
+    const worker = `${stream}/${actor}`
+    if (event._tag === "SessionStarted") this.ofAgent(runsStarted, actor, 1)
+    if (event._tag === "SessionExited" && (event.outcome?._tag === "Error" || event.outcome?._tag === "Timeout"))
+      this.ofAgent(errors, actor, 1)
+    if (event._tag === "BackoffElapsed") {
+      this.ofAgent(restarts, actor, 1)
+      this.lasted(backoff, this.waiting.end(worker, at))
+    }
+    if (to === "CoolingDown") this.waiting.begin(worker, at)
+  }
+
+  /** A hook was answered after so many seconds. */
+  hook(seconds: number): void {
+    hooks.updateUnsafe(seconds, this.context)
+  }
+
+  /** What the live tree shows, where somebody asks. */
+  look(tree: ReadonlyArray<Seen>): void {
+    const depths = tree.map((row) => row.mailbox ?? 0)
+    mailbox.updateUnsafe(
+      depths.reduce((sum, depth) => sum + depth, 0),
+      this.context
+    )
+    deepest.updateUnsafe(Math.max(0, ...depths), this.context)
+    childRestarts.updateUnsafe(
+      tree.reduce((sum, row) => sum + (row.restarts ?? 0), 0),
+      this.context
+    )
+    children.updateUnsafe(
+      tree.filter(({ kind, status }) => kind !== "actor" && status === "running").length,
+      this.context
+    )
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Telemetry: the daemon's figures, kept by one subscriber of the log, and written as Prometheus reads them.
+ *
+ * Guarantees: counters begin at 0 with the daemon, as Prometheus expects of a process that was restarted; they
+ * count what becomes durable from then on. A subscriber that is slow holds up nobody; one that breaks leaves the
+ * figures as they are, and says so.
+ */
+import { Clock, Context, Effect, Layer, Metric, Stream } from "effect"
+import { PrometheusMetrics } from "effect/observability"
+import { EventLog } from "../event-log/EventLog.ts"
+import { Meters, type Seen } from "./Meters.ts"
+
+export class Telemetry extends Context.Service<
+  Telemetry,
+  {
+    /** A hook was answered after so many seconds. */
+    readonly hook: (seconds: number) => void
+    /** All figures in Prometheus' text format; `tree`: the live tree as it is now. */
+    readonly text: (tree: ReadonlyArray<Seen>) => Effect.Effect<string>
+  }
+>()("agentd/telemetry/Telemetry") {}
+
+export const layer: Layer.Layer<Telemetry, never, EventLog> = Layer.effect(
+  Telemetry,
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const clock = yield* Clock.Clock
+    // of this daemon only, whatever else is counted in its process
+    const context = Context.make(Metric.MetricRegistry, new Map())
+    const meters = new Meters(context)
+    const after = yield* log.head
+    yield* Stream.runForEachArray(log.subscribe({ after }), (runes) =>
+      Effect.sync(() => {
+        const now = clock.currentTimeMillisUnsafe()
+        for (const rune of runes) meters.take(rune, now)
+      })
+    ).pipe(
+      Effect.tapCause((cause) => Effect.logWarning("the figures of /metrics stand still", cause)),
+      Effect.ignoreCause,
+      Effect.forkScoped
+    )
+    return {
+      hook: (seconds) => meters.hook(seconds),
+      text: (tree) =>
+        Effect.sync(() => {
+          meters.look(tree)
+          return PrometheusMetrics.formatUnsafe(context)
+        })
+    }
+  })
+)
