@@ -5,6 +5,7 @@ import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { print } from "./Invocation.ts"
 import { CONFIG_NAME } from "./Places.ts"
+import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
 export const SAMPLE = `// What agentd keeps running in this project.
 // Every field, its default and its meaning: agentd schema
@@ -72,8 +73,10 @@ export const run = Effect.fnUntraced(function* () {
       return new VerbFailed({
         message: exists
           ? `${path} is there already and was left as it is.`
-          : `${path} cannot be written: ${error.message}`,
-        remedy: exists ? "Edit it, or move it away first." : "Run it in a folder that you may write in.",
+          : `${path} cannot be written: ${troubleOf(error)}`,
+        remedy: exists
+          ? "Edit it, or move it away first."
+          : remedyOf(error, "Run it in a folder that you may write in."),
         exitCode: ExitCode.failed
       })
     })

@@ -12,6 +12,7 @@ import { Effect, FileSystem, type PlatformError, Result, Schedule, Schema } from
 import * as NodePath from "node:path"
 import { isDeepStrictEqual } from "node:util"
 import * as HookSettings from "./HookSettings.ts"
+import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
 export class SettingsRefused extends Schema.TaggedError<SettingsRefused>()("SettingsRefused", {
   message: Schema.String,
@@ -35,8 +36,8 @@ export interface Found {
 
 const io = (path: string) => (error: PlatformError.PlatformError) =>
   new SettingsRefused({
-    message: `${path} cannot be used: ${error.message}`,
-    remedy: "See that the file and its folder are yours."
+    message: `${path} cannot be used: ${troubleOf(error)}`,
+    remedy: remedyOf(error, "See that the file and its folder are yours.")
   })
 
 const textOf = Effect.fnUntraced(function* (path: string) {

@@ -14,6 +14,7 @@ import { Config, type MailConfig, UserConfig } from "./Config.ts"
 import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
 import * as ProjectName from "./ProjectName.ts"
 import * as Jsonc from "./Jsonc.ts"
+import { remedyOf, troubleOf } from "./FileTrouble.ts"
 
 /** No config that a person writes comes near it. */
 const MAX_BYTES = 1024 * 1024
@@ -143,7 +144,7 @@ const readError = (path: string) => (error: PlatformError.PlatformError) =>
         message: `${path}: there is no such file`,
         remedy: 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
       })
-    : unreadable(path, error.message, "See that it is a file which this user may read.")
+    : unreadable(path, troubleOf(error), remedyOf(error, "See that it is a file which this user may read."))
 
 const textOf = Effect.fnUntraced(function* (path: string) {
   const files = yield* FileSystem.FileSystem

@@ -8,6 +8,7 @@
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto"
 import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
+import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
 /** `hooks` opens the hooks' endpoints and nothing else: it lies in the settings of other programs. */
 export type Level = "hooks" | "full"
@@ -27,7 +28,10 @@ const fileOf = (state: string, level: Level): string =>
   join(state, level === "hooks" ? "http-hooks.token" : "http-full.token")
 
 const failed = (path: string) => (error: PlatformError.PlatformError) =>
-  new TokenError({ message: `${path}: ${error.message}`, remedy: "See that the state folder is yours: agentd doctor" })
+  new TokenError({
+    message: `${path} cannot be used: ${troubleOf(error)}`,
+    remedy: remedyOf(error, "See that the state folder is yours: agentd doctor")
+  })
 
 /** From the operating system and not from Effect's Random, whose seed a test may choose. */
 const fresh = Effect.sync(() => randomBytes(BYTES).toString("base64url"))

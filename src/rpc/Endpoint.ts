@@ -8,6 +8,7 @@
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
 import * as NodePath from "node:path"
+import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
 /** What fits into `sun_path` with its closing zero. */
 export const MAX_PATH_BYTES = 107
@@ -26,8 +27,8 @@ const refuse = (reason: string, message: string, remedy: string) =>
 const io = (path: string) => (error: PlatformError.PlatformError) =>
   new EndpointRefused({
     reason: "io",
-    message: `${path} cannot be used: ${error.message}`,
-    remedy: "Make it accessible to you, or choose another state folder with --state DIR."
+    message: `${path} cannot be used: ${troubleOf(error)}`,
+    remedy: remedyOf(error, "Make it accessible to you, or choose another state folder with --state DIR.")
   })
 
 /** The code that a failed connect carries: ENOENT, ECONNREFUSED, EACCES … */

@@ -11,6 +11,7 @@ import * as path from "node:path"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import { repair } from "./ModelHistory.ts"
 import { Message, ProviderError } from "./Provider.ts"
+import { troubleOf } from "../../config/FileTrouble.ts"
 
 export interface ModelSession {
   readonly id: string
@@ -70,13 +71,13 @@ export const read = (text: string): Found => {
 const storage = (error: PlatformError.PlatformError) =>
   new ProviderError({
     kind: "storage",
-    message: `the conversation could not be kept: ${error.message}`,
+    message: `the conversation could not be kept: ${troubleOf(error)}`,
     remedy: "make room where agentd keeps its state, and see that it may write there"
   })
 
 const unusable = (error: PlatformError.PlatformError) =>
   new BackendError({
-    message: `the agent's conversation cannot be kept: ${error.message}`,
+    message: `the agent's conversation cannot be kept: ${troubleOf(error)}`,
     remedy: "make room where agentd keeps its state, and see that it may read and write there",
     fatal: false
   })

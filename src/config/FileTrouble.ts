@@ -1,0 +1,51 @@
+/**
+ * FileTrouble: what a file system's refusal means to a person, and what helps. Pure.
+ */
+import type { PlatformError } from "effect"
+
+interface Trouble {
+  readonly says: string
+  /** Undefined: it depends on the file. */
+  readonly remedy?: string
+}
+
+const ROOM = "Make room there, or choose another place."
+
+/** By errno's names; see errno(3). */
+const troubles: { readonly [code: string]: Trouble } = {
+  EACCES: { says: "permission denied" },
+  EPERM: { says: "not permitted" },
+  ENOENT: { says: "there is no such file or folder" },
+  EEXIST: { says: "something of that name is there already" },
+  EISDIR: { says: "it is a folder" },
+  ENOTDIR: { says: "a part of its path is no folder" },
+  ENOTEMPTY: { says: "the folder is not empty" },
+  ENOSPC: { says: "no space is left on its disk", remedy: ROOM },
+  EDQUOT: { says: "your share of its disk is used up", remedy: ROOM },
+  EROFS: { says: "its disk can only be read", remedy: "Mount it for writing, or choose another place." },
+  EIO: { says: "its disk failed", remedy: "See what the kernel says of the disk: dmesg" },
+  EMFILE: { says: "too many files are open", remedy: "Raise the limit of open files: ulimit -n" },
+  ENFILE: { says: "too many files are open on this machine", remedy: "Close some programs, then again." },
+  ELOOP: { says: "its links lead in a circle" },
+  ENAMETOOLONG: { says: "its name is too long" },
+  EBUSY: { says: "another program holds it" },
+  ETXTBSY: { says: "it is a program that runs" },
+  EXDEV: { says: "the two places are on different disks" }
+}
+
+const codeOf = ({ reason }: PlatformError.PlatformError): string | undefined => {
+  const { cause } = reason
+  return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
+    ? cause.code
+    : undefined
+}
+
+const known = (error: PlatformError.PlatformError): Trouble | undefined => troubles[codeOf(error) ?? ""]
+
+/** In plain words: `permission denied`, `no space is left on its disk`. */
+export const troubleOf = (error: PlatformError.PlatformError): string =>
+  known(error)?.says ?? codeOf(error) ?? error.message
+
+/** What helps whatever file it is, else what the caller knows of this one. */
+export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>
+  known(error)?.remedy ?? otherwise
