@@ -52,8 +52,26 @@ const taken = [
 /** What another moment may mend: somebody else's lock, a full disk, a hiccup of the disk. */
 const passing = new Set(["locked", "full", "io"])
 
-const codeOf = (cause: unknown): number | undefined =>
-  cause instanceof Error && "errcode" in cause && typeof cause.errcode === "number" ? cause.errcode : undefined
+/** What the file system says, as SQLite says the same. */
+const ofErrno: { readonly [code: string]: number } = {
+  EIO: 10,
+  ENOSPC: 13,
+  EDQUOT: 13,
+  ENOENT: 14,
+  ENOTDIR: 14,
+  EISDIR: 14,
+  ENAMETOOLONG: 14,
+  EMFILE: 14,
+  EACCES: 23,
+  EPERM: 23,
+  EROFS: 23
+}
+
+const codeOf = (cause: unknown): number | undefined => {
+  if (!(cause instanceof Error)) return undefined
+  if ("errcode" in cause && typeof cause.errcode === "number") return cause.errcode
+  return "code" in cause && typeof cause.code === "string" ? ofErrno[cause.code] : undefined
+}
 
 /** The error in our words. `where` is the file, or whatever names the store. */
 export const storageError = (where: string, cause: unknown): StorageError => {
