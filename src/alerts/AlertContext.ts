@@ -16,11 +16,11 @@ export class AlertContext extends Context.Service<
     readonly mailFor: (stream: string) => Effect.Effect<MailConfig | undefined>
     /** The name of the stream's project. */
     readonly projectName: (stream: string) => Effect.Effect<string | undefined>
-    /** What led to an alert, oldest first; empty where there is nothing to tell. */
+    /** The events that led to an alert, oldest first; empty where there is nothing to tell. */
     readonly why: (alert: Alert) => Effect.Effect<ReadonlyArray<{ readonly at: number; readonly text: string }>>
   }
 >()("agentd/alerts/AlertContext") {
-  /** One address for everything, and no stories. */
+  /** For tests: the same address for everything, and no history. */
   static readonly layerTest = (mail: () => MailConfig | undefined): Layer.Layer<AlertContext> =>
     Layer.succeed(AlertContext, {
       mailFor: () => Effect.sync(mail),

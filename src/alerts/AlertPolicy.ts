@@ -17,7 +17,7 @@ const MAX_HEADLINE = 120
 const MAX_REASON = 2000
 
 export const Alert = Schema.Struct({
-  /** What happened: `agent.stopped`, else the kind of the rune. */
+  /** The kind of trouble: `agent.stopped`, else the kind of the rune. */
   kind: Schema.String,
   /** Equal keys are one trouble. */
   key: Schema.String,
@@ -30,14 +30,14 @@ export const Alert = Schema.Struct({
   headline: Schema.String,
   /** In plain words. */
   reason: Schema.String,
-  /** What to do, where the rune says it. */
+  /** The remedy, where the rune says one. */
   remedy: Schema.NullOr(Schema.String),
   /** Counters, for those who have some. */
   errors: Schema.NullOr(Schema.Struct({ row: Schema.Int, all: Schema.Int })),
   runId: Schema.NullOr(Schema.String),
   /** The rune that caused it, the newest where it is there several times. */
   cause: Schema.Int,
-  /** Its place in the stream; not there in alerts that an older agentd queued. */
+  /** The cause's place in the stream; not there in alerts that an older agentd queued. */
   seq: Schema.optionalKey(Schema.Int),
   /** Of the cause, ms since the epoch. */
   at: Schema.Finite,
@@ -111,13 +111,13 @@ const violated = ({ kind, payload, stream }: ToldOf<"invariant.violated">): Word
   }
 }
 
-/** What has come to what, with the reason where one is known. */
+/** Says that a subject came to a state, with the reason where it is known. */
 const cameTo = (name: string, what: string, reason: string | null | undefined): Words => {
   const whole = `${name} ${what}`
   return { headline: reason == null ? whole : `${whole}: ${reason}`, reason: reason ?? whole }
 }
 
-/** What the rune says of the reason, else its event. */
+/** The reason in the rune, else in its event. */
 const reasonOf = ({ payload: { event, reason } }: ToldOf<"plan.blocked" | "plan.stopped" | "session.suspended">) =>
   reason ?? ("reason" in event ? event.reason : undefined)
 

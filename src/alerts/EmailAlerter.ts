@@ -104,7 +104,7 @@ const mailOf = Effect.fnUntraced(function* (batch: Outbox.Batch) {
   return undefined
 })
 
-/** What can be sent now, one mail a destination, and in how many ms to look again. */
+/** The mails that can be sent now, one a destination, and the ms until the next look. */
 const due = Effect.fnUntraced(function* (state: Outbox.State) {
   const now = yield* Clock.currentTimeMillis
   const jobs: Array<Job> = []
@@ -153,7 +153,7 @@ const letter = Effect.fnUntraced(function* (batch: Outbox.Batch, host: string) {
   return Mail.render({ told, more: batch.more, host, redact: text })
 })
 
-/** One attempt; once the server has answered, the answer is recorded even if the daemon is stopping. */
+/** Tries once; an answer of the server is recorded even if the daemon is stopping. */
 const attempt = (outbox: LiveOutbox["Service"], begun: Set<string>, options: Options) => (job: Job) =>
   Effect.uninterruptibleMask(
     Effect.fnUntraced(function* (restore) {

@@ -16,12 +16,12 @@ const MAX_OUTPUT = 60
 /** More alerts than this have a line each, without their story. */
 export const MAX_TOLD = 10
 
-/** What is known of an alert when it is mailed. */
+/** An alert, with the facts that its mail tells. */
 export interface Told {
   readonly alert: Alert
   /** The project's name, or its stream where it is not known any more. */
   readonly project: string
-  /** What led there, oldest first. */
+  /** The events that led there, oldest first. */
   readonly why: ReadonlyArray<{ readonly at: number; readonly text: string }>
   /** The last lines of its output. */
   readonly output: ReadonlyArray<string>
@@ -45,7 +45,7 @@ export interface Mail {
 // oxlint-disable-next-line no-control-regex
 const CONTROL = /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]+/g
 
-/** One line that is only what it shows. */
+/** Makes one line without control characters. */
 const plain = (text: string, length = MAX_LINE): string => {
   const line = stripVTControlCharacters(text).replaceAll(CONTROL, " ").toWellFormed().trimEnd()
   return line.length <= length ? line : `${line.slice(0, length - 3).toWellFormed()}...`
@@ -124,7 +124,7 @@ export const render = (letter: Letter): Mail => {
   return { subject: plain(redact(subject), MAX_SUBJECT), text: `${redact(lines.join("\n"))}\n` }
 }
 
-/** What `agentd alert test` sends. */
+/** The mail of `agentd alert test`. */
 export const testMail = (host: string, now: number): Mail => ({
   subject: plain(`[agentd] test mail from ${host}`, MAX_SUBJECT),
   text: [

@@ -128,7 +128,7 @@ const failed = (state: State, rune: Failed): State => {
     : { ...state, lastError, batches: state.batches.map((batch) => (batch === known ? next : batch)) }
 }
 
-/** One rune folded in; one of another kind or of a newer shape changes nothing. */
+/** Folds one rune in; a rune of another kind or of a newer shape changes nothing. */
 export const evolve = (state: State, any: Pick<Rune, "eventId" | "kind" | "at" | "payload">): State => {
   const rune = AlertKinds.readAlert(any)
   return rune === undefined ? state : { ...changed(state, rune), restsOn: rune.eventId }
@@ -153,7 +153,7 @@ const changed = (state: State, rune: RuneOf<typeof AlertKinds.alertKinds, Pick<R
 }
 
 const ACTOR = "alerter"
-/** What waits for a mail, by the daemon's stream. */
+/** The mails that wait, folded from the daemon's stream. */
 export const fold: StreamFold<State> = {
   name: "outbox",
   version: 1,
@@ -162,7 +162,7 @@ export const fold: StreamFold<State> = {
   apply: evolve
 }
 
-/** What is in the log now. */
+/** Reads the state from the log. */
 export const load = Effect.gen(function* () {
   const log = yield* EventLog
   return (yield* log.recover(DAEMON_STREAM, { outbox: fold })).outbox.state
@@ -295,7 +295,7 @@ export const failure = (
   })
 }
 
-/** What `agentd status` shows of it. */
+/** The figures of `agentd status`. */
 export const summary = (state: State) => ({
   waiting: state.batches.reduce((sum, batch) => sum + batch.alerts.size + batch.more, 0),
   /** Given up for good. */

@@ -128,7 +128,7 @@ const rawOf = (error: unknown): Raw => {
 
 const CERTIFICATE = /certificate|self[- ]signed|altname|CERT_|unable to verify|issuer/i
 
-/** What to do about it, and whether trying again will help. */
+/** Decides the remedy, and whether trying again will help. */
 const classify = (raw: Raw, smtp: SmtpConfig): Pick<MailError, "class" | "remedy"> => {
   const temporary = raw.response !== undefined && raw.response >= 400 && raw.response < 500
   if (CERTIFICATE.test(raw.message) && !temporary) {
@@ -160,7 +160,7 @@ const failureOf = (error: unknown, smtp: SmtpConfig, clean: (text: string) => st
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64")
 
-/** One known secret out of a text, in the forms in which SMTP carries it, whatever its length. */
+/** Takes a known secret out of a text, in the forms in which SMTP carries it, whatever its length. */
 const without = (secret: string | undefined, user: string | undefined) => (text: string) => {
   if (secret === undefined) return text
   const forms = [secret, base64(secret), base64(`\0${user}\0${secret}`)]

@@ -53,7 +53,7 @@ export class DaemonError extends Schema.TaggedError<DaemonError>()("DaemonError"
 
 const version = "0.1.0"
 
-/** What an earlier daemon left running. */
+/** Ends the processes that an earlier daemon left running. */
 const sweep = (store: string): Effect.Effect<void, never, ProcessTree> =>
   Effect.gen(function* () {
     const tree = yield* ProcessTree
@@ -129,7 +129,7 @@ const furnish = Effect.gen(function* () {
   )
 })
 
-/** What all actors share. */
+/** The actor system over the daemon's log. */
 const actors = Layer.unwrap(Effect.map(Log, (log) => ActorSystem.layer({ log })))
 
 /** The services of the daemon, from the ground up. */

@@ -29,7 +29,7 @@ export interface Facts {
   readonly userConfig: string
   /** ms since the epoch */
   readonly startedAt: number
-  /** What runs inherit. */
+  /** The environment that runs inherit. */
   readonly environment: { readonly [name: string]: string | undefined }
   /** The root of the supervision tree, once it is there. */
   readonly root: () => Pick<Supervisor, "inspect"> | undefined
@@ -132,7 +132,7 @@ const isFurnished = Effect.gen(function* () {
   return configured.every(Boolean)
 })
 
-/** What the daemon still makes ready; nothing once all is. */
+/** The parts that are not ready yet. */
 const unready = Effect.gen(function* () {
   const agents = yield* Agents
   const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [

@@ -16,7 +16,7 @@ import { kinds } from "./EventKinds.ts"
 import { checkers } from "./InvariantCheckers.ts"
 
 export interface Options extends SqlEventLog.Options {
-  /** What the daemon's features are folds of; left out: a feature that asks for a state reads its stream by itself. */
+  /** The folds that the daemon's features read; a feature whose fold is left out reads its stream by itself. */
   readonly folds?: Rules["folds"]
 }
 

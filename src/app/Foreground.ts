@@ -48,7 +48,7 @@ const wake = (child: ChildProcess, pid: number): Listener => [
   }
 ]
 
-/** Whoever waits for us is to see that the program has stopped. */
+/** Stops the process by SIGSTOP, so that a waiting shell sees it stopped. */
 const stopWith = (pid: number) => () => {
   const follow = Effect.sync(() => {
     if (isStopped(pid)) process.kill(process.pid, "SIGSTOP")

@@ -83,7 +83,7 @@ const MAX_ENDED = 64
 const { "tool.progress": _progress, ...toolRunes } = toolKinds
 const readTool = reader(toolRunes)
 
-/** One result per call, after the call; nothing runs between the question and its answer. */
+/** A call has one result, after the call; nothing runs between the question and its answer. */
 export const tools: Checker<Tools> = {
   kinds: Object.keys(toolRunes),
   initial: { open: HashMap.empty(), ended: [] },
@@ -133,11 +133,11 @@ type Runs = HashMap.HashMap<string, string>
 
 const readRun = reader(workerKinds)
 
-/** Whose run a rune tells of: the worker that wrote it, or that a turn's rune moves. */
+/** The worker of the run that a rune is about: the rune's author, or the worker that a turn's rune moves. */
 const workerOf = ({ actor, moves }: Seen): string | undefined =>
   [actor, ...moves].find((name) => name.startsWith("worker/"))
 
-/** What a rune is to the worker. */
+/** The worker's event in a rune. */
 const eventOf = (rune: Seen): WorkerMachine.Event | undefined => {
   const own = readRun(rune)
   return own?.kind === "worker.moved" ? own.payload.event : WorkerMachine.joins(rune)
@@ -181,7 +181,7 @@ export const runs: Checker<Runs> = {
   }
 }
 
-/** Who has the floor of each channel. */
+/** The floor's holder, by channel. */
 type Floors = HashMap.HashMap<string, string>
 
 const readSeat = reader(seatKinds)
@@ -250,7 +250,7 @@ const reopened = (event: GoalMachine.Event): ReadonlyArray<string> =>
   event._tag === "dependency_resolved" ? (event.tasks ?? []) : []
 
 /**
- * One owner at a time, one end. The same owner may take a task up again after a restart,
+ * A task has one owner at a time, and one end. The same owner may take a task up again after a restart,
  * another one when a try is over; one that failed may be tried again when its plan is unblocked.
  */
 export const tasks: Checker<Tasks> = {

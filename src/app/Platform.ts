@@ -47,7 +47,7 @@ export interface Options {
   readonly environment: { readonly [name: string]: string | undefined }
 }
 
-/** What the daemon's own children are built from. */
+/** The services that the daemon's own children use. */
 export type Needs =
   | Agents
   | AlertContext
@@ -60,7 +60,7 @@ export type Needs =
   | Plates
   | Redact
 
-/** What lets the world in, as children of the daemon's root. */
+/** The children of the daemon's root through which the outside reaches it. */
 export interface Edges {
   /** Started first: they answer while the log is still being read. */
   readonly commands: ReadonlyArray<ChildSpec<Needs>>
@@ -71,11 +71,11 @@ export interface Edges {
 /** The services of the machine. */
 export type Machine = Layer.Success<typeof NodeServices.layer> | EventLoop.EventLoop | Notify | ProcessTree
 
-/** What an agent's process gets to end by itself when its daemon is gone. */
+/** The time in which an agent's process may end by itself when its daemon is gone. */
 export const ORPHAN_GRACE = "5 seconds"
 
 export interface Platform {
-  /** One daemon per store, for as long as the scope is open. */
+  /** Holds the store's lock, which one daemon has, as long as the scope is open. */
   readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError, Scope.Scope>
   readonly machine: Layer.Layer<Machine, Config.ConfigError>
   readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
@@ -94,7 +94,7 @@ export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): Chil
   start: Effect.as(Layer.build(layer), Effect.never)
 })
 
-/** This machine, by Node. */
+/** The platform of this machine, by Node. */
 export const node = ({ environment, socket, state }: Options): Platform => {
   const store = storeId(state)
   return {

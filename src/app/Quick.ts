@@ -88,10 +88,10 @@ type Outcome =
   | { readonly _tag: "Broken"; readonly error: unknown }
   /** Nobody was reached. */
   | { readonly _tag: "Unsent" }
-  /** It may have been carried out. */
+  /** No answer came: the command may have been carried out. */
   | { readonly _tag: "Lost" }
 
-/** What a cause is told by: what it failed with, else what broke; else it was interrupted. */
+/** The outcome of a cause: its failure, else its defect; else an interruption. */
 const outcomeOf = (cause: unknown): Outcome => {
   const reasons = Array.isArray(cause)
     ? (cause as ReadonlyArray<{ readonly _tag: string; readonly error?: unknown; readonly defect?: unknown }>)

@@ -12,7 +12,7 @@ import { Plates } from "../plates/Plates.ts"
 
 type Event = RunReport["event"]
 
-/** One run's calls that have not ended, by id. */
+/** A run's calls that have not ended, by id. */
 type Open = Map<string, string>
 
 const MAX_OPEN = 1_000

@@ -23,7 +23,7 @@ export const OutputConfig = Schema.Struct({
 })
 export type OutputConfig = typeof OutputConfig.Type
 
-/** What an agent may spend in one incarnation, or a conversation between two resets; what is left out is not limited. */
+/** The budget of an agent in one incarnation, or of a conversation between two resets; a field left out sets no limit. */
 export const BudgetConfig = Schema.Struct({
   tokens: optional(whole(1, 1_000_000_000_000), "Input and output tokens."),
   toolCalls: optional(whole(1, 1_000_000_000), "Tool calls."),
@@ -37,7 +37,7 @@ export const BudgetConfig = Schema.Struct({
 })
 export type BudgetConfig = typeof BudgetConfig.Type
 
-/** Which tool calls wait for a person. */
+/** The rules by which tool calls wait for a person. */
 export const ApprovalPolicy = Schema.Struct({
   mode: Schema.Literals(["read_only", "auto", "full_access"]).pipe(
     withDefault(
@@ -51,7 +51,7 @@ export const ApprovalPolicy = Schema.Struct({
 })
 export type ApprovalPolicy = typeof ApprovalPolicy.Type
 
-/** What an agent may do through `agentd mcp`. */
+/** The tools that `agentd mcp` can offer an agent. */
 export const VOICES = ["inbox", "message", "post", "report", "ask", "spawn"] as const
 export type Voice = (typeof VOICES)[number]
 

@@ -43,7 +43,7 @@ export const CommandBackend = Schema.Struct({
 )
 export type CommandBackend = typeof CommandBackend.Type
 
-/** What all backends share whose runs take one turn after the other. */
+/** The fields of all backends whose runs take one turn after the other. */
 const turns = {
   resume: Schema.Boolean.pipe(withDefault(true, "Whether a new run goes on with the conversation of the last one.")),
   silence: Span.pipe(

@@ -85,7 +85,7 @@ const below = (shape: Shape | undefined, segment: PropertyKey, value: unknown): 
   return found.length > 1 && found.every((one) => one.enum !== undefined) ? { ...found[0], enum: words } : found[0]
 }
 
-/** What a file may hold, and what it holds. */
+/** The schema of a file, and the file's value. */
 interface Root {
   readonly shape: Shape
   readonly value: unknown
@@ -152,7 +152,7 @@ interface Found {
   readonly key: boolean
 }
 
-/** What the field is for and what it is when left out. */
+/** The field's purpose and its default. */
 const about = (shape: Shape | undefined): string => {
   const fallback = shape?.default === undefined ? "" : ` Default: ${literal(shape.default)}.`
   return `${shape?.description ?? ""}${fallback}`.trim()

@@ -11,7 +11,7 @@ import { Effect, Schema } from "effect"
 export const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/u
 export const NAME_FORM = "lower-case letters, digits, '.', '_' and '-', beginning with a letter or digit, at most 63"
 
-/** What editors, errors and docs say about a field. It rebuilds the same schema, which the types cannot see. */
+/** Describes a field for editors, errors and docs. The schema is rebuilt with the same types, which the compiler cannot see. */
 export const described = <S extends Schema.Top>(
   schema: S,
   description: string,

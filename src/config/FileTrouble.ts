@@ -46,6 +46,6 @@ const known = (error: PlatformError.PlatformError): Trouble | undefined => troub
 export const troubleOf = (error: PlatformError.PlatformError): string =>
   known(error)?.says ?? codeOf(error) ?? error.message
 
-/** What helps whatever file it is, else what the caller knows of this one. */
+/** The remedy for the refusal itself, whichever file it is; else the caller's for this file. */
 export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>
   known(error)?.remedy ?? otherwise

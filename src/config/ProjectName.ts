@@ -17,7 +17,7 @@ export const slug = (text: string): string =>
     .slice(0, SLUG_CHARS)
     .replace(/(?<![^a-z0-9])[^a-z0-9]+$/, "") || "project"
 
-/** What a project is called that does not say so: after the folder of its config. */
+/** The default name of a project: the folder of its config. */
 export const projectName = (configPath: string): string => slug(basename(dirname(configPath)))
 
 /** A project's conversation, by the absolute path of its config: `myproj-1a2b3c4d`. */

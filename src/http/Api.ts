@@ -26,13 +26,13 @@ import { type Refusal, refusal, toResponse } from "./Refusal.ts"
 
 export const MAX_BODY = 1024 * 1024
 
-/** Who asks, in the log. */
+/** The caller's name in the log. */
 const CALLER = { by: "http", config: null }
 
 interface Call {
   readonly headers: Headers
   readonly query: URLSearchParams
-  /** What stands in the path for `:id`. */
+  /** The value of `:id` in the path. */
   readonly id: string
   readonly body: Effect.Effect<unknown, Refusal>
 }
@@ -63,13 +63,13 @@ const originOf = (headers: Headers): Origin => ({
   pid: undefined
 })
 
-/** What it is allowed with: its input as it was, and what was answered to its questions. */
+/** The input of an allowed call: as it was, with the answers to its questions. */
 const inputOf = (body: unknown, answers: ReadonlyArray<string> | undefined): object =>
   typeof body === "object" && body !== null && "tool_input" in body
     ? { updatedInput: answers === undefined ? body.tool_input : answered(inner({ ...body }, "tool_input"), answers) }
     : {}
 
-/** What Claude Code takes; nothing at all leaves the dialog to the terminal. A plan closes only with its input. */
+/** Claude Code's form of the answer; an empty one leaves the dialog to the terminal. A plan closes only with its input. */
 const toAnswer = (decision: Decision | undefined, body: unknown) =>
   decision === undefined
     ? HttpServerResponse.empty({ status: 204 })
@@ -80,9 +80,9 @@ const toAnswer = (decision: Decision | undefined, body: unknown) =>
         }
       })
 
-/** What the daemon tells of itself. */
+/** The daemon's reports about itself. */
 export interface About {
-  /** Whatever shape that has. */
+  /** Any JSON value. */
   readonly status: Effect.Effect<unknown>
   /** In Prometheus' text format. */
   readonly metrics: Effect.Effect<string>

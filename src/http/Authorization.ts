@@ -11,7 +11,7 @@
 import { type Refusal, refusal } from "./Refusal.ts"
 import { same, type Tokens } from "./Tokens.ts"
 
-/** What a route asks of who calls it. */
+/** The right that a route requires of its caller. */
 export type Needs = "nothing" | "hooks" | "full"
 
 export type Authorization =

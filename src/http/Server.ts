@@ -28,7 +28,7 @@ const HEADERS_MS = 5_000
 const REQUEST_MS = 10_000
 const CHECK_MS = 1_000
 const HEADER_BYTES = 16 * 1024
-/** What requests under way get when the daemon stops. */
+/** The time that requests under way have when the daemon stops. */
 const GRACE = "500 millis"
 /** How often a port that somebody else has is tried. */
 const AGAIN = Backoff.constant("2 seconds")
@@ -42,7 +42,7 @@ export interface Options<E, R> {
   readonly claim: (path: string) => Effect.Effect<void, E, R>
   /** The TCP port; undefined: the socket only. */
   readonly port: number | undefined
-  /** What `GET /status` and `GET /metrics` answer. */
+  /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
 }
 

@@ -55,7 +55,7 @@ name=${quote(spool)}/$$-\${CLAUDE_PID:-0}
 exit 0
 `
 
-/** What `agentd hook` leaves where it finds no daemon. */
+/** The spool's form of an event that `agentd hook` could not deliver to a daemon. */
 export const entryOf = (event: unknown): string => `as=event\n\n${JSON.stringify(event)}`
 
 const FIELDS = new Set(["as", "pid", "plate", "run"])

@@ -19,7 +19,7 @@ export interface ExitObserver {
 export interface Hold {
   /** The name of the supervisor. */
   readonly supervisor: string
-  /** What the supervisor runs in: one object for all its children. */
+  /** The supervisor's context: one object for all its children. */
   readonly context: Context.Context<never>
   /** The incarnation has ended and its resources are released. */
   readonly isOver: boolean
@@ -30,7 +30,7 @@ export interface Hold {
 }
 
 /**
- * One running incarnation of a child. Its methods are synchronous and must not
+ * A running incarnation of a child. Its methods are synchronous and must not
  * throw; write them as methods of a class, so that an idle child costs no closures.
  */
 export interface ChildHandle {
@@ -53,7 +53,7 @@ export interface ChildHandle {
    * starts beside it.
    */
   readonly exclusive?: boolean
-  /** What the child tells of itself to somebody who looks at the tree; must not change or wait for anything. */
+  /** Describes the child to somebody who looks at the tree; must not change or wait for anything. */
   inspect?(): Inspection
   /** Written by the supervisor that runs the handle, and by nothing else: another supervisor refuses it. */
   supervisedBy?: Hold | undefined
@@ -63,13 +63,13 @@ export interface ChildHandle {
 export const ignore: unique symbol = Symbol.for("agentd/supervision/Child/ignore")
 export type Ignore = typeof ignore
 
-/** What a start answers: a loop to be run in a fiber, a handle, or `ignore`. */
+/** The answer of a start: a loop to be run in a fiber, a handle, or `ignore`. */
 export type Started<R = never> = Effect.Effect<unknown, unknown, R> | ChildHandle | Ignore
 
 export type RestartType = "permanent" | "transient" | "temporary"
 
 export interface ChildSpec<R = never> {
-  /** Its name, unique within its supervisor. */
+  /** The child's name, unique within its supervisor. */
   readonly id: string
   /**
    * OTP's `init`: acquires into the child's Scope, which is closed after the
@@ -86,7 +86,7 @@ export interface ChildSpec<R = never> {
   readonly shutdown?: Duration.Input | "infinity" | "brutal"
   /** Default `worker`. */
   readonly type?: "worker" | "supervisor"
-  /** Its own end counts for `autoShutdown`; only transient or temporary children can be significant. */
+  /** Counts the child's own end for `autoShutdown`; only transient or temporary children can be significant. */
   readonly significant?: boolean
   /** Bound on `start`; default 30 s for a worker, none for a supervisor. A start that takes longer has failed. */
   readonly initTimeout?: Duration.Input

@@ -25,7 +25,7 @@ import type { TraceEvent } from "./SupervisorTrace.ts"
 /** After a kill a child has this many turns of the scheduler to end, so that synchronous finalizers count. */
 const killTurns = 8
 
-/** What the table tells its supervisor. */
+/** The supervisor, as its table of children calls it. */
 export interface Listener<R> {
   readonly name: string
   readonly context: Context.Context<R>
@@ -66,7 +66,7 @@ export class Children<R> implements Owner<R> {
     this.wake()
   }
 
-  /** What is waited for may have happened. */
+  /** Checks again whether the awaited event has happened. */
   wake(): void {
     this.waiting?.()
   }

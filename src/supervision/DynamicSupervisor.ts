@@ -43,7 +43,7 @@ export const make = (options: Omit<Options, "children">): DynamicSupervisor => {
       return !known || supervisor === undefined ? Effect.void : stop(supervisor, id)
     })
 
-  /** What was added and removed while it started with the list of before. */
+  /** Applies the additions and removals of the time in which the supervisor started with an older list. */
   const catchUp = (made: Supervisor.Supervisor, begun: ReadonlyArray<ChildSpec>): Effect.Effect<void> =>
     Effect.suspend(() => {
       supervisor = made

@@ -22,7 +22,7 @@ export type Status =
   /** Ignored its kill and was left behind. */
   | "abandoned"
 
-/** What an incarnation needs of its supervisor. */
+/** The part of a supervisor that an incarnation uses. */
 export interface Owner<R> {
   readonly name: string
   readonly context: Context.Context<R>
@@ -196,7 +196,7 @@ export class Incarnation<R> implements ExitObserver, Hold {
     })
   }
 
-  /** What it answered is not taken: its Scope is closed, and nothing else is done to the handle. */
+  /** Refuses the answered handle: closes the start's Scope, and does nothing else to the handle. */
   discard(): void {
     this.close(Exit.interrupt(), () => undefined)
   }

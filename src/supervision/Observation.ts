@@ -15,13 +15,13 @@ export interface Crash {
   readonly message: string
 }
 
-/** What became of a child in the life of its supervisor. */
+/** A child's restarts and crashes in the life of its supervisor. */
 export interface History {
   readonly restarts: number
   readonly crash: Crash | undefined
 }
 
-/** What a handle tells of itself. */
+/** A handle's description of itself. */
 export type Inspection =
   | {
       readonly _tag: "Supervisor"
@@ -32,7 +32,7 @@ export type Inspection =
   /** Of a child that is made of parts of its own: plain data. */
   | { readonly _tag: "Parts"; readonly parts: ReadonlyArray<Part> }
 
-/** One part of a child: an actor. */
+/** An actor within a child. */
 export interface Part {
   /** By which others send it messages. */
   readonly address: string

@@ -48,7 +48,7 @@ export const restarts: { readonly [type in RestartType]: { readonly [end in Endi
   temporary: { normal: false, shutdown: false, closed: false, abnormal: false }
 }
 
-/** One restart that was counted, in nanoseconds of a monotonic clock. */
+/** A counted restart, in nanoseconds of a monotonic clock. */
 export interface Counted {
   readonly at: bigint
   readonly child: string
@@ -60,7 +60,7 @@ export type Window = ReadonlyArray<Counted>
 export const emptyWindow: Window = []
 
 /**
- * One restart more. A restart exactly `period` ago still counts (OTP compares
+ * Adds a restart. A restart exactly `period` ago still counts (OTP compares
  * whole seconds, we compare nanoseconds). Never longer than `intensity` + 1.
  */
 export const addRestart = (window: Window, restart: Counted, period: bigint, intensity: number): Window => {

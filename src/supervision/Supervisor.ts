@@ -98,7 +98,7 @@ type Message<R> =
   | { readonly _tag: "Exited"; readonly child: Incarnation<R>; readonly exit: Exit.Exit<unknown, unknown> }
   /** A start failed: one restart more. */
   | { readonly _tag: "Retry"; readonly child: Incarnation<R> }
-  /** What a restart waited for is over: its backoff, or the end of an incarnation that was left behind. */
+  /** A restart's wait is over: its backoff, or the end of an incarnation that was left behind. */
   | { readonly _tag: "GoOn"; readonly child: Incarnation<R> }
   | { readonly _tag: "Call"; readonly run: Effect.Effect<void>; readonly refuse: () => void }
   | { readonly _tag: "Stop" }
@@ -343,7 +343,7 @@ class Process<R> implements Supervisor<R>, Listener<R> {
     return Effect.flatMap(this.children.stop(affected.toReversed()), () => goOn() ?? Effect.void)
   }
 
-  /** What goes down with a child and comes up again, in start order; the child itself is among them. */
+  /** The children that go down with this one and come up again with it, in start order; itself among them. */
   private affectedBy(id: string): ReadonlyArray<Incarnation<R>> {
     const { byId } = this.children
     if (this.settings.strategy === "one_for_all") return [...byId.values()]

@@ -97,7 +97,7 @@ export const settings = <R>(options: Options<R>): Settings | InvalidSpec => {
   return { strategy, intensity, period: nanos.value, backoff, autoShutdown, maxChildren }
 }
 
-/** What is wrong with a specification under this `autoShutdown`. */
+/** The mistake in a specification under this `autoShutdown`; undefined where there is none. */
 export const problemOf = <R>(child: ChildSpec<R>, autoShutdown: AutoShutdown): string | undefined => {
   const { restart = "permanent", shutdown, type = "worker" } = child
   if (typeof child.id !== "string" || child.id === "") return "a child needs an id"

@@ -13,7 +13,7 @@ export type EndReason =
   | "stopped"
   /** More restarts than its intensity allows. */
   | "escalated"
-  /** Its significant children have ended. */
+  /** The supervisor's significant children have ended. */
   | "auto_shutdown"
   /** A child did not start while the supervisor itself was starting. */
   | "failed_to_start"

@@ -32,7 +32,7 @@ export class Notify extends Context.Service<
     readonly starting: Effect.Effect<void>
     /** The daemon answers; `agentd start` and units ordered after it go on. */
     readonly ready: Effect.Effect<void>
-    /** One line for `systemctl status`. */
+    /** Sets the status line that `systemctl status` shows. */
     readonly status: (text: string) => Effect.Effect<void>
     /** The daemon ends of its own will; `systemctl` shows it as deactivating. */
     readonly stopping: Effect.Effect<void>
@@ -109,7 +109,7 @@ const watchdogPeriod = Effect.gen(function* () {
   return ours ? Option.map(micros, (usec) => Duration.millis(usec / 1000)) : Option.none<Duration.Duration>()
 })
 
-/** What sd_notify(3) calls `unset_environment`. Config only reads, so this edge writes the real environment. */
+/** Removes the variables, as sd_notify(3) does by `unset_environment`. Config only reads, so this edge writes the real environment. */
 const hideFromChildren = Effect.sync(() => {
   for (const name of ["NOTIFY_SOCKET", "WATCHDOG_USEC", "WATCHDOG_PID"]) delete process.env[name]
 })

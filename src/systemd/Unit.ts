@@ -11,7 +11,7 @@ import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
 /** How long `systemctl` may take to answer. */
 const ANSWER_WITHIN = Duration.seconds(10)
-/** What is kept of a command's output. */
+/** Bytes of a command's output that are kept. */
 const OUTPUT_LIMIT = 64 * 1024
 
 export class SystemdError extends Schema.TaggedError<SystemdError>()("SystemdError", {
@@ -49,7 +49,7 @@ export const unitSettings: { readonly [setting: string]: string } = {
 export const unitName = (state: string, defaultState: string): string =>
   state === defaultState ? "agentd" : `agentd-${createHash("sha256").update(state).digest("hex").slice(0, 8)}`
 
-/** What describes the shell that ran `start`, and would be a lie in the service. */
+/** Variables that describe the shell that ran `start`, and would be wrong in the service. */
 const OF_THE_SHELL = new Set(
   "_ SHLVL PWD OLDPWD TERM COLUMNS LINES NOTIFY_SOCKET WATCHDOG_USEC WATCHDOG_PID INVOCATION_ID JOURNAL_STREAM MAINPID LISTEN_FDS LISTEN_PID LISTEN_FDNAMES SYSTEMD_EXEC_PID MANAGERPID".split(
     " "
@@ -95,7 +95,7 @@ export const systemdRunArguments = (service: Service): ReadonlyArray<string> => 
 
 export interface UnitStatus {
   readonly unit: string
-  /** There is a unit file; otherwise the unit is transient, and gone after a reboot. */
+  /** True with a unit file; a unit without one is transient, and gone after a reboot. */
   readonly installed: boolean
   /** "active", "activating", "deactivating", "failed", "inactive" … */
   readonly state: string
@@ -108,7 +108,7 @@ export interface UnitStatus {
 
 const STATUS_PROPERTIES = "LoadState,ActiveState,Result,ExecMainStatus,MainPID,NRestarts,FragmentPath,Transient"
 
-/** What `systemctl show` printed; none where systemd knows no such unit. */
+/** Reads the output of `systemctl show`; none where systemd knows no such unit. */
 export const parseStatus = (unit: string, text: string): Option.Option<UnitStatus> => {
   const shown = new Map(text.split("\n").map((line) => [line.split("=", 1)[0], line.slice(line.indexOf("=") + 1)]))
   if (shown.get("LoadState") !== "loaded") return Option.none()

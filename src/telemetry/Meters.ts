@@ -69,7 +69,7 @@ const childRestarts = Metric.gauge("agentd_supervisor_restarts", {
 })
 const children = Metric.gauge("agentd_supervised_parts", { description: "Supervised parts that run" })
 
-/** What is read of runes; of all others only the kind counts. */
+/** Reads the runes whose payloads are measured; of all others only the kind counts. */
 const read = reader({
   "worker.moved": agentKinds["worker.moved"],
   "agent.usage": agentKinds["agent.usage"],
@@ -80,7 +80,7 @@ const read = reader({
   "turn.error": agentKinds["turn.error"]
 } satisfies Table)
 
-/** What is counted of a part of the live tree. */
+/** The measured fields of a part of the live tree. */
 export interface Seen {
   readonly kind: "supervisor" | "worker" | "actor"
   readonly status: string | null
@@ -198,7 +198,7 @@ export class Meters {
     hooks.updateUnsafe(seconds, this.context)
   }
 
-  /** What the live tree shows, where somebody asks. */
+  /** Measures the live tree; called at each scrape. */
   look(tree: ReadonlyArray<Seen>): void {
     const depths = tree.map((row) => row.mailbox ?? 0)
     mailbox.updateUnsafe(
