@@ -58,7 +58,7 @@ export const parse = (line: string): Asked => {
   }
 }
 
-/** Which of the calls that ask an answer means, and what is said with it. */
+/** Finds the call that an answer means, and the answer's text. */
 export const answered = (
   rest: string,
   asking: ReadonlyArray<string>

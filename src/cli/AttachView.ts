@@ -28,7 +28,7 @@ export const KINDS: ReadonlyArray<string> = [
   "inbox.received"
 ]
 
-/** What comes in pieces while something goes on, and is of no use afterwards. */
+/** Kinds that come in pieces while something goes on, and are of no use afterwards. */
 const PASSING = new Set(["turn.assistant_delta", "tool.progress"])
 export const KEPT: ReadonlyArray<string> = KINDS.filter((kind) => !PASSING.has(kind))
 
@@ -46,7 +46,7 @@ type Known = RuneOf<typeof agentKinds>
 type Kind = Known["kind"]
 type PayloadOf<K extends Kind> = Extract<Known, { readonly kind: K }>["payload"]
 
-/** Whatever a provider or a tool said, as text. */
+/** Text of a provider's or a tool's value. */
 const text = (value: unknown): string =>
   typeof value === "string" ? value : value === undefined || value === null ? "" : JSON.stringify(value)
 
@@ -88,7 +88,7 @@ const approval = ({ approver, event }: PayloadOf<"tool.approved">): string => {
 const PARTIAL = 4000
 
 export class AttachView {
-  /** What the agent says, as far as its line has not ended. */
+  /** The agent's words on a line that has not ended. */
   partial = ""
   /** The turn whose answer has been seen as it came. */
   private streamed: string | null = null
@@ -213,7 +213,7 @@ export class AttachView {
   }
 }
 
-/** What is told in a line. */
+/** The lines for a rune. */
 const told = (rune: Known): ReadonlyArray<Line> => {
   switch (rune.kind) {
     case "inbox.received": {

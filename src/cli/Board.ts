@@ -11,7 +11,7 @@ import { shorten } from "./Waiting.ts"
 
 const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
 
-/** What it does or waits for, and when it goes on by itself. */
+/** The agent's activity or wait, and when it goes on by itself. */
 const detail = (agent: AgentInfo, now: number, world: string | null): string => {
   const warned = isNear(agent) && agent.state !== "Stopped" ? `${warning(agent)}; ` : ""
   const text = warned + inWorld(plain(agent.detail), world)
@@ -36,13 +36,13 @@ export const rowOf = (agent: AgentInfo, now: number, world: string | null = null
   ]
 }
 
-/** What is shown. */
+/** The rows of the board. */
 export interface Board {
   readonly plates: ReadonlyArray<PlateInfo>
   readonly agents: ReadonlyArray<AgentInfo>
-  /** Those that ask. */
+  /** Calls that ask. */
   readonly calls: ReadonlyArray<CallInfo>
-  /** Those in which not everything goes its way. */
+  /** Conversations that are paused, suspended or in trouble. */
   readonly conversations: ReadonlyArray<ConversationInfo>
 }
 

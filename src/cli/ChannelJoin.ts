@@ -32,7 +32,7 @@ const MAX_NAMED = 5
 const named = (names: ReadonlyArray<string>): string =>
   names.slice(0, MAX_NAMED).join(", ") + (names.length > MAX_NAMED ? ` and ${names.length - MAX_NAMED} more` : "")
 
-/** One line: who has the floor and for how long, who is next, who waits. */
+/** The status line: floor, its time, the next agent, the waiting ones. */
 export const statusLine = (channel: ChannelInfo, now: number): string => {
   const of = (state: SeatInfo["state"]) => channel.seats.filter((seat) => seat.state === state)
   const left = ({ until }: SeatInfo) => (until === null ? "" : ` (${age(Math.max(0, until - now))} left)`)
@@ -47,14 +47,14 @@ export const statusLine = (channel: ChannelInfo, now: number): string => {
   ].join(" · ")
 }
 
-/** What was not shown yet, oldest first. */
+/** Posts that were not shown yet, oldest first. */
 export const freshLines = (view: ChannelView, seen: number, now: number): ReadonlyArray<Line> =>
   view.posts.filter(({ seq }) => seq > seen).flatMap((post) => postLines(post, now))
 
 interface Place {
   /** The lines, and the status beneath them. */
   readonly print: (lines: ReadonlyArray<Line>, status: string) => Effect.Effect<void>
-  /** What a line that was typed here asks for. */
+  /** The request in a typed line. */
   readonly asked: (line: string) => Asked
   readonly typed: (enter: (line: string) => Effect.Effect<void>) => Effect.Effect<void>
 }

@@ -65,7 +65,7 @@ export const postLines = (
   return [{ text: `${at} ${plain(post.from)}`, colour: speakers[post.kind] }, ...lines]
 }
 
-/** One channel: what it is about, and its seats. */
+/** The head of a channel: its topic and its seats. */
 export const headOf = ({ channel }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> => [
   paint(options.colour, "bold", `#${channel.name} of ${channel.project}: ${plain(channel.detail)}`),
   ...(channel.topic === "" ? [] : [plain(channel.topic)]),
@@ -75,7 +75,7 @@ export const headOf = ({ channel }: ChannelView, now: number, options: TableOpti
   ""
 ]
 
-/** What was said last, word for word. */
+/** The newest posts, word for word. */
 export const saidIn = ({ posts }: ChannelView, now: number, options: TableOptions): ReadonlyArray<string> =>
   posts
     .slice(-SHOWN)

@@ -151,7 +151,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withGlobalFlags(globalFlags)
 )
 
-/** What `completions` needs of the whole that it is part of. */
+/** The whole command, which `completions` needs and is a part of. */
 const whole = (): Command.Command.Any => agentd
 
 /** A wrong invocation is told in two lines; the help is one word away. */
@@ -201,7 +201,7 @@ const report = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>, options
   return exitCode
 })
 
-/** What follows `run` is a program with flags of its own, whether or not `--` says so. */
+/** Marks the words after `run` as a program with flags of its own, with or without `--`. */
 const withProgram = (args: ReadonlyArray<string>): ReadonlyArray<string> => {
   const verb = args.findIndex((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state")
   const next = args[verb + 1]

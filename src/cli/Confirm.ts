@@ -13,7 +13,7 @@ import { Invocation } from "./Invocation.ts"
 /** Returns when the answer is yes. */
 export const confirm = Effect.fnUntraced(function* (
   yes: boolean,
-  /** What will happen. */
+  /** The consequence of the action. */
   fact: string,
   question: string
 ) {

@@ -11,7 +11,7 @@ export type Input = { readonly name: string } & (
   | { readonly action: "archive"; readonly yes: boolean }
 )
 
-/** What a person should know before the answer. */
+/** The consequence that a person should know before the answer. */
 const factOf = (action: "close" | "archive", found: ConversationInfo): string => {
   const { agents, conversation, project, turnsActive } = found
   const turns = turnsActive === 0 ? "" : ` ${turnsActive} ${turnsActive === 1 ? "turn is" : "turns are"} under way.`

@@ -15,7 +15,7 @@ import type { Moment } from "./Moment.ts"
 import { inWorld } from "./Hint.ts"
 import { plain } from "./Output.ts"
 
-/** What a view needs to know beside the reply. */
+/** The surroundings of a view beside the reply. */
 export interface World {
   /** ms since the epoch */
   readonly now: number
@@ -130,7 +130,7 @@ export interface Args {
 
 export type Input<A extends Args> = { readonly [field in keyof A]: A[field] extends Arg<infer V> ? V : never }
 
-/** One procedure that is to be called. */
+/** A call of a procedure. */
 export interface Call {
   readonly tag: string
   readonly payload: unknown
@@ -210,7 +210,7 @@ interface Declaration<A extends Args, V> {
   readonly rpc: (input: Input<A>, caller: Caller, world: Pick<World, "now">) => Ask<V>
   /** As lines, whose hints are ours: in a world of its own they name it. */
   readonly view: (value: V, world: World) => ReadonlyArray<string>
-  /** What follows these lines, word for word: others have written it. */
+  /** Further lines, word for word: others have written them. */
   readonly verbatim?: (value: V, world: World) => ReadonlyArray<string>
   /** `--json` prints the value; `lines`: each of its values on a line. */
   readonly json?: "lines"
@@ -244,5 +244,5 @@ export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: 
   ]
 }
 
-/** What the daemon says that it has done. */
+/** The daemon's words for a command that was carried out. */
 export const said = ({ message }: Pick<Done, "message">): ReadonlyArray<string> => [plain(message)]

@@ -15,7 +15,7 @@ import { type Colour, paint, plainLines } from "./Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
 
-/** What a daemon that is started here would find. */
+/** Findings of a daemon that would be started here. */
 const fromHere = Effect.gen(function* () {
   const { caller } = yield* Invocation
   const { env } = yield* Entry
@@ -26,7 +26,7 @@ const fromHere = Effect.gen(function* () {
   return yield* Readiness.checks(agents, { root, environment: env, whose: "this" })
 })
 
-/** What the daemon says of itself; silence is one of the findings. */
+/** Findings of the running daemon; its silence is a finding, too. */
 const fromDaemon = (socket: string) =>
   call(socket, (client) =>
     Effect.gen(function* () {
@@ -48,13 +48,13 @@ const fromDaemon = (socket: string) =>
     )
   )
 
-/** What the daemon says of a file that was read here, too, is the same finding. */
+/** Joins both lists: a file read on both sides is one finding. */
 const apart = (ours: ReadonlyArray<Check>, theirs: ReadonlyArray<Check>): ReadonlyArray<Check> => {
   const known = new Set(ours.filter(({ level }) => level === "fail").map(({ detail }) => detail))
   return [...ours, ...theirs.filter(({ detail }) => !known.has(detail))]
 }
 
-/** One finding: its lines in one column. */
+/** A finding: its lines in one column. */
 const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: boolean): ReadonlyArray<string> => {
   const margin = " ".repeat(6 + width)
   const [first = "", ...more] = plainLines(detail)

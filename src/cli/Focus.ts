@@ -25,7 +25,7 @@ export interface Pane {
 
 const FORMAT = "#{pane_pid} #{pane_id} #{session_name}"
 
-/** What `list-panes` says. */
+/** Reads the output of `list-panes`. */
 export const parsePanes = (text: string): ReadonlyArray<Pane> =>
   text.split("\n").flatMap((line) => {
     const parts = /^(\d+) (%\d+) (.+)$/.exec(line)

@@ -37,7 +37,7 @@ export const frame = (page: GoalPage, now: number, rows: number, colour: boolean
 const line = ({ goal }: GoalPage, now: number): string =>
   `${clock(now, now)} ${goal.goalId} ${goal.state}: ${GoalView.progress(goal)}${goal.detail === "" ? "" : `; ${cut(plain(goal.detail), 200)}`}`
 
-/** What a script is told of: not that time passes. */
+/** The part of a page whose change a script is told; the passing of time is none. */
 const keyOf = ({ goal }: GoalPage): string => JSON.stringify([goal.state, goal.tasks, goal.detail, goal.rounds])
 
 const watching = Effect.fnUntraced(function* (name: string) {

@@ -16,7 +16,7 @@ interface Hook {
   readonly [field: string]: unknown
 }
 
-/** What each hook becomes, by the table of `POST /events`. */
+/** The event that each hook becomes, by the table of `POST /events`. */
 const events: { readonly [hook: string]: (hook: Hook, branch: string | undefined) => object } = {
   "session-start": ({ transcript_path }, branch) => ({
     event_type: "session_start",

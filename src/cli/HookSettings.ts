@@ -61,7 +61,7 @@ export interface Misfit {
 const TIMEOUT_S = 2
 const WATCH = "/hooks/claude"
 const PERMISSION = "/hooks/claude/permission"
-/** What tells our handlers from all others. */
+/** The header by which our handlers are told from all others. */
 const HEADER = "x-agentd-plate"
 const COMMAND = "AGENTD_HOOK=1 "
 
@@ -112,7 +112,7 @@ const isOurs = (handler: Json): handler is JsonObject => {
 }
 
 /**
- * What was there before, told by the matcher of our group, for all three spellings
+ * The matcher of our group, which records the list of before, since all three spellings
  * mean "always": nothing, an object without a list for this event, a list.
  */
 const matchers = { nothing: undefined, object: "*", list: "" } as const
@@ -190,7 +190,7 @@ export interface Installed {
   readonly approvals: boolean
 }
 
-/** What of ours is there. */
+/** Finds our handlers in the settings. */
 export const find = (settings: JsonObject): Installed => {
   const hooks = own(settings, "hooks")
   const found = Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) =>

@@ -28,7 +28,7 @@ export interface Input {
   readonly approvals: boolean | undefined
 }
 
-/** What a person gets after the last moment in which agentd could answer. */
+/** Seconds that a person has after the last moment in which agentd could answer. */
 const MARGIN_S = 10
 
 const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CONFIG_DIR"))), (folder) =>
@@ -93,7 +93,7 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean) {
   } satisfies HookSettings.Plan
 })
 
-/** Who answers permission requests, in words. */
+/** Says in words who answers permission requests. */
 const answered = (approvals: boolean): string =>
   approvals
     ? "Permission requests can be answered with agentd approve and deny, too (--no-approvals turns that off)."
@@ -124,7 +124,7 @@ const uninstall = Effect.fnUntraced(function* (input: Input) {
   ])
 })
 
-/** What is written in one file; an error says why it cannot be told. */
+/** Reads the hooks of a settings file; an error says why it cannot be read. */
 const writtenIn = Effect.fnUntraced(function* (scope: "user" | "project", file: string, port: number) {
   const found = yield* Effect.result(SettingsFile.read(file))
   if (found._tag === "Failure") return { scope, file, installed: false, problem: found.failure.message }

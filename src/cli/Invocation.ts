@@ -43,11 +43,11 @@ export interface ProgramOptions {
 
 export interface Program {
   readonly pid: number
-  /** Its exit status as a shell tells it. */
+  /** The program's exit status, as a shell tells it. */
   readonly ended: Effect.Effect<number>
 }
 
-/** There is no such program, or it cannot be run. */
+/** The program is not there, or cannot be run. */
 export class NotStarted extends Schema.TaggedError<NotStarted>()("NotStarted", {
   message: Schema.String,
   remedy: Schema.String,
@@ -94,14 +94,14 @@ export const make = Effect.fnUntraced(function* (flags: {
   })
 })
 
-/** What to do next, as it must be typed in this world. */
+/** The next step, as it must be typed in this world. */
 export const hint = (text: string) => Effect.map(Invocation, ({ paths }) => Hint.inWorld(text, worldOf(paths)))
 
 /** Lines as they are. */
 export const printLines = (lines: ReadonlyArray<string>) =>
   Effect.forEach(lines, (line) => Console.log(line), { discard: true })
 
-/** One JSON value where --json was given, else the lines, whose hints name this world. */
+/** Prints a JSON value where --json was given, else the lines, whose hints name this world. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
     printLines(json ? [JSON.stringify(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))

@@ -37,7 +37,7 @@ const failure = (id: Id, { code, message }: RpcError) => ({ jsonrpc: "2.0", id, 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** One message: undefined where nothing is to be answered. */
+/** Answers a message; undefined where nothing is to be answered. */
 const answer = <R>(message: unknown, handle: Handler<R>): Effect.Effect<object | undefined, never, R> => {
   if (!isObject(message)) {
     return Effect.succeed(failure(null, { code: CODES.invalid, message: "A request is a JSON object." }))
@@ -91,7 +91,7 @@ export class Lines {
     return lines
   }
 
-  /** What came without an end. */
+  /** The rest that came without an end of line. */
   end(): ReadonlyArray<Line> {
     const { kept } = this
     this.kept = ""

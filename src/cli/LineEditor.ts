@@ -14,7 +14,7 @@ export interface Editing {
   readonly cursor: number
   /** Newest last. */
   readonly history: ReadonlyArray<string>
-  /** Which of them is shown; `history.length`: none. */
+  /** The entry that is shown; `history.length`: none. */
   readonly at: number
   readonly pasting: boolean
 }

@@ -35,7 +35,7 @@ export const tailOf = (text: string, columns: number): string => {
   return `…${chars.slice(from).join("")}`
 }
 
-/** What is written to print lines and draw what lies below them; `partial`: whether a row above the prompt is to be taken back. */
+/** The output that prints lines and draws the rows below them; `partial`: whether a row above the prompt is taken back. */
 export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string, before: boolean): string => {
   const width = Math.max(10, now.columns - 1)
   const label = cut(prompt, Math.floor(width / 2))

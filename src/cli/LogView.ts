@@ -71,7 +71,7 @@ const args = {
 }
 export type LogInput = Input<typeof args>
 
-/** Which runes are asked for. */
+/** The selection of runes for the given flags. */
 export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSelection => {
   const { follow, kinds, stream } = input
   const agent = input.agent ?? input.of
@@ -89,7 +89,7 @@ export const selectionOf = (input: LogInput, caller: Caller, now: number): LogSe
   }
 }
 
-/** What may be mistyped (a kind, a stream) is looked into by the whole program, which also follows. */
+/** The verb's declaration. The whole program checks mistyped kinds and streams, and follows. */
 export const log = declare({
   path: ["log"],
   description: "Print the log of everything that was decided, one rune a line",

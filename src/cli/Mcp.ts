@@ -29,7 +29,7 @@ const byHand = new VerbFailed({
   exitCode: ExitCode.usage
 })
 
-/** What the agent may do; where that cannot be asked now, all of it is offered, and each call is decided when it comes. */
+/** The tools that the agent may use; all of them where that cannot be asked now, since each call is decided when it comes. */
 const offered = ({ runId, socket }: Speaker): Effect.Effect<ReadonlyArray<Tool>> =>
   call(socket, (client) => client.Voice({ runId })).pipe(
     Effect.map(({ may }) => tools.filter(({ voice }) => may.includes(voice))),

@@ -12,7 +12,7 @@ import type { CommandRefused } from "../domain/Messages.ts"
 import { Report, SpawnRequest } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 
-/** Whose tools these are. */
+/** The agent whose tools these are. */
 export interface Speaker {
   readonly socket: string
   readonly runId: string
@@ -22,7 +22,7 @@ type Refusal = CommandRefused | StorageError | DaemonUnreachable
 
 export interface Tool {
   readonly name: string
-  /** What the agent's `may` has to name. */
+  /** The voice that the agent's `may` has to name. */
   readonly voice: Voice
   readonly description: string
   readonly readOnly: boolean

@@ -23,7 +23,7 @@ export const paint = (on: boolean, colour: Colour | undefined, text: string): st
 /** Controls, halves of characters, and what is invisible or turns the reading direction; joiners belong to words and emoji. */
 const HARMFUL = /[\p{Cc}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu
 
-/** One line without control characters: what comes from an agent may hold any. */
+/** Makes one line without control characters: a text of an agent may hold any. */
 export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()
 
 /** The same of a text whose spaces are kept, line by line. */

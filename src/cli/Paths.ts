@@ -19,7 +19,7 @@ export interface Paths {
   /** The store of the rune log. */
   readonly store: string
   readonly lock: string
-  /** What holds for all of the user's projects. */
+  /** The user's config, which holds for all projects. */
   readonly userConfig: string
 }
 

@@ -10,7 +10,7 @@ import { post } from "../http/Client.ts"
 import * as PlateId from "../plates/PlateId.ts"
 import { Entry, Invocation } from "./Invocation.ts"
 
-/** It runs beside the program. */
+/** The time that the registration may take; the program runs meanwhile. */
 const REGISTER_WITHIN = "5 seconds"
 /** The shell waits for it. */
 const STOPPED_WITHIN = "1 second"

@@ -40,7 +40,7 @@ const register = Effect.fnUntraced(function* (config: string) {
   )
 })
 
-/** Its last conversation is closed: the file counts for nothing until a new one begins, and nothing is wrong with it. */
+/** True where the project's last conversation is closed: the file counts for nothing until a new one begins, and nothing is wrong with it. */
 const isOver = Effect.fnUntraced(function* ({ conversation, problems }: ProjectInfo) {
   if (problems.length === 0) return false
   const { paths } = yield* Invocation

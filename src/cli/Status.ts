@@ -10,7 +10,7 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
   stopping: ["stopping", "yellow"]
 }
 
-/** What of the log is still being read, and what cannot be. */
+/** Streams of the log that are still being read, and those that cannot be. */
 export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
   const { read, streams, unreadable, waiting } = reading

@@ -13,7 +13,7 @@ import { VerbFailed } from "./Failure.ts"
 import { Invocation, print } from "./Invocation.ts"
 import { age, count, paint, plain } from "./Output.ts"
 
-/** What the daemon says on the way, on standard error where somebody waits; then its verdict. */
+/** Asks the daemon; its progress goes to standard error where somebody waits, then its verdict. */
 const byDaemon = (socket: string, talks: boolean) =>
   call(socket, (client) =>
     client.Verify().pipe(

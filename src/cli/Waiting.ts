@@ -20,7 +20,7 @@ export interface Waiting {
   readonly sessions: ReadonlyArray<PlateInfo>
   /** Sessions that wait, and take no answer from here. */
   readonly elsewhere: ReadonlyArray<PlateInfo>
-  /** Those that rest, or in which what was said reaches no agent. */
+  /** Channels that rest, or in which a post reaches no agent. */
   readonly channels: ReadonlyArray<ChannelInfo>
 }
 

@@ -36,7 +36,7 @@ export interface Shown {
   readonly problem: string | undefined
 }
 
-/** Those that wait now and did not before. */
+/** Agents that wait now and did not before. */
 export const startedToWait = (
   before: ReadonlyArray<PlateInfo>,
   now: ReadonlyArray<PlateInfo>

@@ -10,7 +10,7 @@ import { Context, type Effect, type Stream } from "effect"
 import type { CommandRefused, Report } from "./Messages.ts"
 import type { Cause } from "../event-log/Rune.ts"
 
-/** One agent. */
+/** An agent's address. */
 export interface Address {
   readonly conversation: string
   readonly agent: string
@@ -19,10 +19,10 @@ export interface Address {
 export interface AgentMessage {
   /** Of the sender's making, the same for the same matter: safe to post again after a crash. */
   readonly messageId: string
-  /** Who sends it, as the agent is told: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`. */
+  /** The sender, as the agent is told: a login, `agent:<name>`, `channel:<name>`, `plan:<id>`. */
   readonly from: string
   readonly text: string
-  /** It is a turn of its own. After an error of its turn it is not offered again: that is its sender's to decide. */
+  /** Asks for a turn of its own. After an error of that turn the message is not offered again: the sender decides. */
   readonly alone: boolean
 }
 
@@ -34,7 +34,7 @@ export type Departure = "stopped" | "disconnected" | "crashed"
 
 export type TurnOutcome = "completed" | "interrupted" | "error"
 
-/** What became of a message. */
+/** The outcome of a message. */
 export type Fate =
   | { readonly _tag: "Unknown" }
   | { readonly _tag: "Waiting" }
@@ -46,24 +46,24 @@ export type Fate =
       readonly turnId: string
       readonly outcome: TurnOutcome
       readonly output: string
-      /** Its process died in it: the agent was disconnected. */
+      /** The agent's process died in the turn: the agent was disconnected. */
       readonly died?: boolean
     }
   /** Taken back before any turn carried it, or dropped by a person's interrupt. */
   | { readonly _tag: "Dropped" }
 
 export interface Member extends Address {
-  /** It is started, and its conversation takes work. Else it is OFFLINE. */
+  /** The agent is started, and its conversation takes work. Else it is OFFLINE. */
   readonly online: boolean
-  /** Its process died in a turn, and its worker is not ready for the next run yet. */
+  /** The agent's process died in a turn, and its worker is not ready for the next run yet. */
   readonly disconnected?: boolean
   /** A turn is active, or a run is being started for one. */
   readonly busy: boolean
-  /** Its budget, or its conversation's, is spent. */
+  /** The budget of the agent, or of its conversation, is spent. */
   readonly spent: boolean
   /** No run of its begins before, ms since the epoch; undefined where nothing of the kind is known. */
   readonly restsUntil?: number | undefined
-  /** What it is able to do, from its config. */
+  /** The agent's abilities, from its config. */
   readonly can: ReadonlyArray<string>
   readonly role: string | null
   readonly parent: string | null
@@ -91,15 +91,15 @@ export type AgentReport = Address & {
         /** Why it was interrupted, or the error; null for a completed one. */
         readonly reason: string | null
         readonly output: string
-        /** Its messages are offered again. */
+        /** The turn's messages are offered again. */
         readonly again: boolean
       }
-    /** It is started, idle and reachable; comes again after a restart of the daemon. */
+    /** The agent is started, idle and reachable; comes again after a restart of the daemon. */
     | { readonly _tag: "Online" }
     | { readonly _tag: "Offline"; readonly reason: string; readonly how: Departure }
-    /** What it says of its work, through `agentd mcp`; `turnId` is the turn in which it said so. */
+    /** The agent's report on its work, through `agentd mcp`; `turnId` is the turn in which it was made. */
     | ({ readonly _tag: "Reported"; readonly turnId: string | null } & Report)
-    /** It has nothing to do. */
+    /** The agent has nothing to do. */
     | { readonly _tag: "Idle" }
   )
 

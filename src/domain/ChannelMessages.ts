@@ -9,7 +9,7 @@ import { Order, TurnConfig } from "../config/ChannelConfig.ts"
 export const MAX_POST_BYTES = 64 * 1024
 
 export const ChannelPost = Schema.Struct({
-  /** Its place in the channel, from 1. */
+  /** The post's place in the channel, from 1. */
   seq: Schema.Int,
   /** The rune that holds it. */
   eventId: Schema.Int,
@@ -29,7 +29,7 @@ export const SeatInfo = Schema.Struct({
   since: Schema.Finite,
   /** The eventId of the rune that entered it. */
   restsOn: Schema.Int,
-  /** Its place in the turn queue, from 1; null when it is in none. */
+  /** The seat's place in the turn queue, from 1; null when it is in none. */
   position: Schema.NullOr(Schema.Int),
   /** Posts that it has not been told of. */
   unread: Schema.Int,
@@ -48,14 +48,14 @@ export const ChannelInfo = Schema.Struct({
   order: Order,
   paused: Schema.Boolean,
   closed: Schema.Boolean,
-  /** Who has the floor. */
+  /** The agent that has the floor. */
   floor: Schema.NullOr(Schema.String),
   /** In the order of the queue, then those that are in none. */
   seats: Schema.Array(SeatInfo),
   posts: Schema.Int,
   /** In plain words: what it does, or why nothing happens. */
   detail: Schema.String,
-  /** What waits for a person in it, with what to do; null while nothing does. */
+  /** The matter that waits for a person, with the remedy; null while nothing does. */
   waits: Schema.NullOr(Schema.String),
   /** The newest rune of the channel. */
   restsOn: Schema.Int
@@ -70,7 +70,7 @@ export const ChannelView = Schema.Struct({
 })
 export type ChannelView = typeof ChannelView.Type
 
-/** What an agent says of its turn: that it is over, or that it waits. */
+/** An agent's signal about its turn: over, or waiting. */
 export const Signal = Schema.Union([
   /** Until news in the channel, a person's word there, or so many seconds have passed. */
   Schema.TaggedStruct("Wait", {
@@ -81,6 +81,6 @@ export const Signal = Schema.Union([
 ])
 export type Signal = typeof Signal.Type
 
-/** What an agent does in a channel through its tools; the same as it does in plain text. */
+/** An agent's act in a channel through its tools; the same as in plain text. */
 export const Utterance = Schema.Union([Schema.TaggedStruct("Post", { text: Schema.String }), ...Signal.members])
 export type Utterance = typeof Utterance.Type

@@ -8,7 +8,7 @@ const CONVERSATION = /-[0-9a-f]{8}(\.[0-9]+)?$/
 
 export const isValid = (stream: string): boolean => CONVERSATION.test(stream)
 
-/** What agentd calls a session, and what sessions mostly call themselves. */
+/** The forms of a session's name: agentd's own, and the usual ones of coding CLIs. */
 const SESSION = /^([0-9a-z]{12}|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12})$/
 
 /** Whether the stream may be a conversation's: a name that others have given may be anything. */

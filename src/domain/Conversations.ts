@@ -8,7 +8,7 @@ import { Context, type Effect, type Stream } from "effect"
 import type { StorageError } from "../event-log/EventLog.ts"
 
 export type Standing =
-  /** Its agents take messages. */
+  /** Agents of the conversation take messages. */
   | "working"
   /** Paused, suspended, or about to be closed: its agents take none now. */
   | "resting"

@@ -28,7 +28,7 @@ const list = <S extends Schema.Top>(item: S, most: number) =>
     })
   )
 
-/** One task as a plan says it. */
+/** A task in the words of a plan. */
 export const PlannedTask = Schema.Struct({
   id: described(TaskId, "What other tasks call it."),
   title: described(bounded(Word, MAX_TITLE), "What is to be done, in one line."),
@@ -81,7 +81,7 @@ export const GoalOptions = Schema.Struct({
 })
 export type GoalOptions = typeof GoalOptions.Type
 
-/** What shows that a task was done. */
+/** The evidence that a task was done. */
 export const Evidence = Schema.Struct({
   /** Where it was done; null where that is not known. */
   cwd: Schema.NullOr(Schema.String),
@@ -91,20 +91,20 @@ export const Evidence = Schema.Struct({
   head: Schema.NullOr(Schema.String),
   /** `<hash> <subject>`, newest first, the newest hundred. */
   commits: Schema.Array(Schema.String),
-  /** What the agent names itself: commands with their output, paths. */
+  /** Evidence that the agent names itself: commands with their output, paths. */
   reported: Schema.Array(Schema.String),
   /** The end of its answer. */
   output: Schema.String
 })
 export type Evidence = typeof Evidence.Type
 
-/** One thing that the gate or the critic found. */
+/** A finding of the gate or the critic. */
 export const Finding = Schema.Struct({
   severity: Schema.Literals(["error", "warning", "info"]),
   /** The task that it is about; left out where it is about the whole. */
   task: Schema.optionalKey(Schema.String),
   message: Schema.String,
-  /** What is to be done about it. */
+  /** The proposed remedy. */
   fix: Schema.optionalKey(Schema.String),
   /** The plan itself is wrong. */
   needsReplan: Schema.optionalKey(Schema.Boolean),
@@ -128,7 +128,7 @@ export const TaskCounts = Schema.Struct({
 })
 export type TaskCounts = typeof TaskCounts.Type
 
-/** One goal's row. */
+/** A goal's row. */
 export const GoalInfo = Schema.Struct({
   goalId: Schema.String,
   conversation: Schema.String,
@@ -141,7 +141,7 @@ export const GoalInfo = Schema.Struct({
   state: Schema.String,
   since: Schema.Finite,
   restsOn: Schema.Int,
-  /** What it does or waits for, in plain words. */
+  /** The goal's present activity, or the reason for its wait, in plain words. */
   detail: Schema.String,
   /** Why it is blocked or stopped. */
   reason: Schema.NullOr(Schema.String),
@@ -156,14 +156,14 @@ export const GoalInfo = Schema.Struct({
 })
 export type GoalInfo = typeof GoalInfo.Type
 
-/** One task's row. */
+/** A task's row. */
 export const TaskInfo = Schema.Struct({
   id: Schema.String,
   title: Schema.String,
   state: Schema.Literals(TASK_STATES),
   dependsOn: Schema.Array(Schema.String),
   priority: Schema.Finite,
-  /** Who has it or had it last, else whom the plan names. */
+  /** The agent that has it or had it last, else the one that the plan names. */
   owner: Schema.NullOr(Schema.String),
   needs: Schema.Array(Schema.String),
   /** Tries that ended with an error. */
@@ -189,7 +189,7 @@ export const GoalPage = Schema.Struct({
   tasks: Schema.Array(TaskInfo),
   /** Of a plan that is longer: those under way and those that failed, wherever they stand; the first of them. */
   named: Schema.Array(TaskInfo),
-  /** What the newest review found. */
+  /** Findings of the newest review. */
   findings: Schema.Array(Finding),
   /** From where to ask for more; null at the end. */
   next: Schema.NullOr(Schema.Int)
@@ -210,7 +210,7 @@ export const GoalRequest = Schema.Struct({
 })
 export type GoalRequest = typeof GoalRequest.Type
 
-/** What became of one branch in a merge. */
+/** The outcome of a merge for one branch. */
 export const MergeResult = Schema.Struct({
   branch: Schema.String,
   /** The commit that was to be merged. */

@@ -30,7 +30,7 @@ const unique: Effect.Effect<string> = Effect.gen(function* () {
   return text
 })
 
-/** One for code that may take no chance itself: as unique as `salt`, which has some, for each `n`. */
+/** Derives an id in code that may not draw a random one: for each `n` as unique as `salt`, which was drawn. */
 export const derived = (salt: string, at: number, n: number): string => {
   const digest = createHash("sha256").update(`${salt}#${n}`).digest()
   let text = timePart(at)

@@ -1,6 +1,6 @@
 /**
- * What the parts of agentd tell a person and each other about agents: the shapes
- * that cross a boundary (control socket, siblings), with their errors.
+ * Messages: the shapes about agents that cross a boundary (control socket, siblings),
+ * with their errors.
  */
 import { Schema } from "effect"
 import { Question } from "../backends/Question.ts"
@@ -13,12 +13,12 @@ export const ProjectInfo = Schema.Struct({
   /** Absolute path of its `agentd.jsonc`. */
   config: Schema.String,
   agents: Schema.Array(Schema.String),
-  /** What is wrong with the file as it is now; the last good one is in force. */
+  /** Problems of the file as it is now; the last good one is in force. */
   problems: Schema.Array(Schema.String)
 })
 export type ProjectInfo = typeof ProjectInfo.Type
 
-/** One agent's row on the board. */
+/** An agent's row on the board. */
 export const AgentInfo = Schema.Struct({
   conversation: Schema.String,
   project: Schema.String,
@@ -29,7 +29,7 @@ export const AgentInfo = Schema.Struct({
   state: Schema.String,
   /** When that state was entered, ms since the epoch; 0 before the first move. */
   since: Schema.Finite,
-  /** What the status rests on: the eventId of the rune that entered the state; 0 before the first move. */
+  /** The evidence for the status: the eventId of the rune that entered the state; 0 before the first move. */
   restsOn: Schema.Int,
   /** In plain words: what it does or waits for. */
   detail: Schema.String,
@@ -64,7 +64,7 @@ export class CommandRefused extends Schema.TaggedError<CommandRefused>()("Comman
   remedy: Schema.String
 }) {}
 
-/** Who asks and from where: names are looked up from within a project first. */
+/** The person or program that asks, and the project asked from: names are looked up there first. */
 export const Caller = Schema.Struct({
   /** A login name or a program; goes into the log. */
   by: Schema.String,
@@ -73,7 +73,7 @@ export const Caller = Schema.Struct({
 })
 export type Caller = typeof Caller.Type
 
-/** One coding session's row on the board: ours or a person's own. */
+/** A coding session's row on the board: a run of an agent, or a person's own session. */
 export const PlateInfo = Schema.Struct({
   plateId: Schema.String,
   /** The coding CLI's own id of the session; a clear or a fork changes it. */
@@ -81,14 +81,14 @@ export const PlateInfo = Schema.Struct({
   status: Schema.Literals(["Starting", "Running", "Idle", "AwaitingInput", "AwaitingApproval", "Error", "Closed"]),
   /** When that status was entered, ms since the epoch. */
   since: Schema.Finite,
-  /** Which signal the status rests on, and when it came (ms since the epoch); null before the first. */
+  /** The signal on which the status rests, and when it came (ms since the epoch); null before the first. */
   restsOn: Schema.NullOr(
     Schema.Struct({
       signal: Schema.Literals(["stream", "hook", "session", "transcript", "process"]),
       at: Schema.Finite
     })
   ),
-  /** What it waits for or does, in plain words. */
+  /** The session's present activity, or the reason for its wait, in plain words. */
   detail: Schema.String,
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String),
@@ -107,9 +107,9 @@ export const PlateInfo = Schema.Struct({
   watchable: Schema.Boolean,
   /** A permission request that a person can answer through agentd; its id. */
   approval: Schema.NullOr(Schema.String),
-  /** What that asks to choose: it takes an `answer`, and no approval. */
+  /** Questions that the session asks: they take an `answer`, and no approval. */
   questions: Schema.optionalKey(Schema.Array(Question)),
-  /** What the tool is called with that it asks leave for, or that `/events` told the start of; as JSON, bounded. */
+  /** The arguments of the tool that asks for leave, or whose start `/events` told; as JSON, bounded. */
   arguments: Schema.optionalKey(Schema.String)
 })
 export type PlateInfo = typeof PlateInfo.Type
@@ -130,7 +130,7 @@ export const CallInfo = Schema.Struct({
   since: Schema.Finite,
   /** Why it asks; null where it does not. */
   reason: Schema.NullOr(Schema.String),
-  /** What a person is asked to choose: it takes an `answer`, and no approval. Not there: it asks for leave, or not at all. */
+  /** Questions of the call: they take an `answer`, and no approval. Not there: the call asks for leave, or not at all. */
   questions: Schema.optionalKey(Schema.Array(Question)),
   /** When the question or the execution times out, ms since the epoch. */
   until: Schema.NullOr(Schema.Finite),
@@ -138,7 +138,7 @@ export const CallInfo = Schema.Struct({
 })
 export type CallInfo = typeof CallInfo.Type
 
-/** What was spent, or may be; null: not limited, or not known. */
+/** Spending, or its limit; null: not limited, or not known. */
 export const Spending = Schema.Struct({
   tokens: Schema.NullOr(Schema.Finite),
   toolCalls: Schema.NullOr(Schema.Finite),
@@ -177,12 +177,12 @@ export const SpawnRequest = Schema.Struct({
   name: Schema.String,
   role: Schema.optionalKey(Schema.String),
   instructions: Schema.optionalKey(Schema.String),
-  /** Its first message. */
+  /** The sub-agent's first message. */
   task: Schema.String
 })
 export type SpawnRequest = typeof SpawnRequest.Type
 
-/** What an agent says of a task that it was given. */
+/** An agent's report on a task. */
 export const Report = Schema.Struct({
   status: Schema.Literals(["done", "failed", "blocked"]),
   summary: Schema.String,
@@ -191,7 +191,7 @@ export const Report = Schema.Struct({
 })
 export type Report = typeof Report.Type
 
-/** One sentence of what led an agent to where it stands. */
+/** A sentence of the story that led an agent to its state. */
 export const WhyLine = Schema.Struct({
   /** The rune that it tells of; 0 for what is so now. */
   eventId: Schema.Int,

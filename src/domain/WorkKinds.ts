@@ -8,7 +8,7 @@ import { Report } from "./Messages.ts"
 
 const text = Schema.String
 
-/** What the ends of turns say beside the machine's event. */
+/** Payload fields of the ends of turns beside the machine's event. */
 export const turnEnds = {
   "turn.interrupted": {
     turn_id: text,

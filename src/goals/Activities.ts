@@ -244,8 +244,8 @@ const watch = (goal: GoalActor) =>
 const STUMBLED: Backoff.Policy = { base: 1_000, factor: 2, cap: 60_000, jitter: 0 }
 
 /**
- * What goes wrong in a goal is that goal's own: it is said, and tried again after a while. A log
- * that takes nothing more of it (its conversation is closed) ends it; one that fails is everybody's.
+ * Contains a failure within its goal: the failure is said, and the activity tried again after a while. A log
+ * that takes nothing more of the goal (its conversation is closed) ends it; a log that fails ends all.
  */
 const contained =
   <E, R>(goal: GoalActor, activity: (entered: Entered) => Effect.Effect<void, E, R>) =>

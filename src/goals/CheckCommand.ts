@@ -66,5 +66,5 @@ const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, store
   return ended._tag === "Some" ? ended.value : undefined
 }, Effect.scoped)
 
-/** What runs a command: this machine, unless somebody says otherwise. */
+/** The service that runs a command; by default this machine does. */
 export const CheckCommand = Context.Reference<Run>("agentd/goals/CheckCommand", { defaultValue: () => run })

@@ -31,7 +31,7 @@ const FORM = `Answer with one JSON object, in a fenced block:
 
 Without an error the goal is met: then give an empty list. Write plain JSON, without the comments.`
 
-/** What a review may read of one task. */
+/** The facts of a task that a review reads. */
 export interface Shown {
   readonly id: string
   readonly evidence: Evidence | undefined

@@ -43,7 +43,7 @@ const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray
   )
 })
 
-/** What git says of a folder that has no commits and no branches. */
+/** Git's answers for a folder that has no commits and no branches. */
 const NO_REPOSITORY = /not a git repository|cannot change to/
 
 /** Git's answer to a question that it may deny; one that it cannot answer fails. */

@@ -32,7 +32,7 @@ export interface Project {
   readonly root: string
 }
 
-/** What a goal needs of its surroundings. */
+/** The services and facts that a goal uses. */
 export interface Surroundings {
   readonly conversation: string
   readonly agents: AgentPort["Service"]
@@ -96,7 +96,7 @@ export class GoalActor {
   readonly around: Surroundings
   /** The actor's handle: events go in, the committed state is read. */
   readonly self: Handle
-  /** What the goal does or waits for, in plain words. */
+  /** The goal's present activity, or the reason for its wait, in plain words. */
   detail = ""
   /** The question to an agent that is open. */
   asking: { readonly agent: string; readonly messageId: string } | undefined = undefined
@@ -104,7 +104,7 @@ export class GoalActor {
   entering = false
   private readonly cancelling = Semaphore.makeUnsafe(1)
   private readonly latch = Latch.makeUnsafe(false)
-  /** What agents reported of their current turns. */
+  /** Agents' reports on their current turns. */
   private readonly reports = new Map<string, { readonly turnId: string; readonly said: ReadonlyArray<Report> }>()
 
   constructor(goalId: string, around: Surroundings, join: (goal: GoalActor) => Handle) {

@@ -72,7 +72,7 @@ export const Event = Schema.Union([
   }),
   /** A blocked plan was not let go on in time, or the planner gives no plan that can be used. */
   Schema.TaggedStruct("unresolvable", { reason: Schema.String }),
-  /** What the gate and the critic found; the verdict follows. */
+  /** Findings of the gate and the critic; the verdict follows. */
   Schema.TaggedStruct("critique", { findings: Schema.Array(Finding) }),
   Schema.TaggedStruct("critique_passed", { summary: Schema.String }),
   /** `tasks` are the follow-ups that the errors became. */

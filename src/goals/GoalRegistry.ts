@@ -37,7 +37,7 @@ import {
 import * as ReviewGate from "./ReviewGate.ts"
 import { type Figures, figuresOf } from "./GoalView.ts"
 
-/** What its projects say, which this layer cannot know. */
+/** The projects' settings, which this layer cannot read itself. */
 export interface Projects {
   /** The conversation that a caller stands in. */
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
@@ -53,11 +53,11 @@ export interface Options {
   readonly scratch: string
   /** Marks the processes of this store's checks. */
   readonly store: string
-  /** What checks inherit. */
+  /** The environment that checks inherit. */
   readonly environment: Environment
 }
 
-/** What is known of a goal besides the goal itself, where it is alive. */
+/** A goal's record, kept beside the live goal and after its end. */
 export interface GoalRecord {
   readonly conversation: string
   readonly goalId: string
@@ -106,7 +106,7 @@ const apply = (goals: Goals, rune: Rune): Goals => {
 
 type PlainRecord = Omit<GoalRecord, "state"> & { readonly state: PlainGoal | null }
 
-/** What a conversation's runes say of its goals. */
+/** The goals of a conversation, folded from its runes. */
 export const fold: StreamFold<Goals> = {
   name: "goals",
   version: 1,
@@ -161,7 +161,7 @@ interface Alive {
 /** Tasks of a goal that was stopped longer ago have been taken back, or have ended by themselves. */
 const STALE = 86_400_000
 
-/** What the registry is made of. */
+/** The parts of the registry. */
 export interface Parts {
   readonly options: Options
   readonly log: EventLog["Service"]
@@ -169,7 +169,7 @@ export interface Parts {
   readonly agents: AgentPort["Service"]
   readonly conversations: Conversations["Service"]
   readonly ready: Deferred.Deferred<void, StorageError>
-  /** What goals run in. */
+  /** The context that goals run in. */
   readonly context: Context.Context<Needs>
   readonly scope: Scope.Scope
 }

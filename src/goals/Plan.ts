@@ -23,7 +23,7 @@ export interface Result {
   readonly head: string | null
 }
 
-/** One task and where it stands, as a snapshot holds it. */
+/** A task and its state, as a snapshot holds it. */
 export interface Row {
   readonly task: Task
   readonly state: TaskState

@@ -19,7 +19,7 @@ export class PlanRefused extends Schema.TaggedError<PlanRefused>()("PlanRefused"
   remedy: Schema.String
 }) {}
 
-/** What a plan may refer to. */
+/** The names that a plan may refer to. */
 export interface Door {
   /** Agents that a task may name as its owner. */
   readonly workers: ReadonlyArray<string>

@@ -52,5 +52,5 @@ const readFile: Read = (path, most) => {
   )
 }
 
-/** What reads a plan's file: this machine's, unless somebody says otherwise. */
+/** The service that reads a plan's file; by default from this machine. */
 export const PlanSource = Context.Reference<Read>("agentd/goals/PlanSource", { defaultValue: () => readFile })

@@ -32,7 +32,7 @@ export interface Spec {
   readonly timeout: number
   /** The project's root. */
   readonly root: string
-  /** What the work is merged onto; null: what is checked out in the root. */
+  /** The target branch of the merge; null: the branch that is checked out in the root. */
   readonly target: string | null
   /** A folder of agentd's own for the merged work; it need not be there. */
   readonly scratch: string

@@ -70,7 +70,7 @@ const assignment = (heads: ReadonlyArray<Waiting>, workers: ReadonlyArray<Worker
   return best === undefined ? undefined : { _tag: "Assign", task: best.head, agent: best.agent.name }
 }
 
-/** What the tasks of a lane lack, with the remedy. */
+/** The missing ability of a lane's tasks, with the remedy. */
 const lack = ({ lane, head }: Waiting, workers: ReadonlyArray<Worker>): string => {
   const able = workers.filter((worker) => isAble(lane, worker))
   const task = `task ${head.task.id}`

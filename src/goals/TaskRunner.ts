@@ -47,7 +47,7 @@ const MAX_TURNS = 1_000
 const quietly = <A, E>(effect: Effect.Effect<A, E>, otherwise: A): Effect.Effect<A> =>
   Effect.orElseSucceed(effect, () => otherwise)
 
-/** What git says where there is no commit, no repository, or no folder. */
+/** Git's answers where there is no commit, no repository, or no folder. */
 const NOWHERE = /^$|not a git repository|cannot change to/
 
 /**

@@ -39,7 +39,7 @@ export const make = Effect.gen(function* () {
           return yield* restore(Fiber.join(fiber))
         })
       ),
-    /** What is told for as long as its asker listens. */
+    /** Admits a stream, for as long as its caller listens. */
     held: <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       Effect.acquireUseRelease(
         acquire,

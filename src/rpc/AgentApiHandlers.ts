@@ -34,7 +34,7 @@ const forbidden = (of: VoiceOf, voice: Voice, config: string | null) => {
   })
 }
 
-/** What every one of them goes through: who speaks, and whether it may. Its conversation is where names are looked up. */
+/** Checks who speaks, and whether the agent may: the first step of each procedure. Names are looked up in its conversation. */
 export const speaking = Effect.fnUntraced(function* (agents: Agents["Service"], runId: string, voice: Voice) {
   const of = yield* agents.voice(runId)
   const by = `agent:${of.agent}`

@@ -24,7 +24,7 @@ const report = Schema.Struct({
   evidence: Bounds.list(Bounds.line(Limits.evidence.length), Limits.evidence.count, "Name the ones that prove it.")
 })
 
-/** Who speaks. */
+/** The speaking agent. */
 export const VoiceInfo = Schema.Struct({
   conversation: Schema.String,
   agent: Schema.String,
@@ -41,7 +41,7 @@ export const VoiceInboxReply = Schema.Struct({
       from: Schema.String,
       text: Schema.String,
       at: Schema.Finite,
-      /** Its turn carries it already. */
+      /** True where the agent's turn carries the message already. */
       carried: Schema.Boolean
     })
   ),

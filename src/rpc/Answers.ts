@@ -27,7 +27,7 @@ export type Meant =
 
 const call = ({ callId }: CallInfo): Meant => ({ _tag: "Call", callId })
 
-/** What asks goes before what does not, an exact id before a beginning. */
+/** Finds the call or session that a name means: one that asks before one that does not, an exact id before a beginning. */
 export const meant = (name: string, calls: ReadonlyArray<CallInfo>, plates: ReadonlyArray<PlateInfo>): Meant => {
   const exact = calls.find(({ callId }) => callId === name)
   if (exact !== undefined) return call(exact)
@@ -57,7 +57,7 @@ export const meant = (name: string, calls: ReadonlyArray<CallInfo>, plates: Read
 
 /** So many of the newest questions are looked through for one that is settled. */
 const SETTLED = 1000
-/** What asked, or was answered. Their payloads are small. */
+/** Kinds of runes of calls that asked or were answered. Their payloads are small. */
 const ASKED = {
   "tool.approval_requested": agentKinds["tool.approval_requested"],
   "tool.approved": agentKinds["tool.approved"],

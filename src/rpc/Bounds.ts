@@ -80,7 +80,7 @@ export const agentName = Schema.String.check(
 
 export const caller = Schema.Struct({ by: name, config: Schema.NullOr(path) })
 
-/** What a command is about, and who gives it. */
+/** The subject of a command, and its caller. */
 export const named = { name, caller }
 
 /** The parts of a payload that people do not name. */

@@ -21,7 +21,7 @@ interface Named {
 const settingsOf = ({ agents, order, topic }: { agents: ReadonlyArray<string>; order: Order; topic: string }) =>
   decodeChannel({ agents: [...new Set(agents)], order, ...(topic === "" ? {} : { topic }) })
 
-/** What becomes of a command on a channel whose conversation is over: said as such. */
+/** Refuses a command on a channel whose conversation is over in those words. */
 const orOver =
   (agents: Agents["Service"], channels: Channels["Service"], { caller, name }: Named) =>
   <A, E>(run: Effect.Effect<A, E>) =>

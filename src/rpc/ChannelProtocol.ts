@@ -22,7 +22,7 @@ const utterance = Schema.Union([
 ])
 
 export const group = RpcGroup.make(
-  /** Those that are closed left out. */
+  /** Lists channels without the closed ones. */
   Rpc.make("Channels", { success: Schema.Array(ChannelInfo), error: CommandRefused }),
   Rpc.make("Channel", { payload: input(Bounds.named), success: ChannelView, error: CommandRefused }),
   Rpc.make("NewChannel", {

@@ -89,7 +89,7 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
   }
 })
 
-/** What is commanded next finds the channels that the project's file names, where that is a sound one. */
+/** Waits for the channels of a sound project file, so that the next command finds them. */
 const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
   problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
 

@@ -18,7 +18,7 @@ export const spawnRequest = Schema.Struct({
 })
 
 export const group = RpcGroup.make(
-  /** Those without a result yet, those that ask first, oldest first. */
+  /** Lists calls without a result yet, the asking ones first, oldest first. */
   Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
   /** Closed and archived ones, too. */
   Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),

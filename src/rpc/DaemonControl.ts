@@ -18,7 +18,7 @@ export class DaemonControl extends Context.Service<
     readonly shutdown: (reason: string, by: string) => Effect.Effect<void>
     /** Sends a test mail down the real path and answers when the server took it, saying to whom. */
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
-    /** What only the daemon can say: lock, mail, config problems, agents that are in trouble. */
+    /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
     /** The parts of the daemon as they run now; none before all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>

@@ -10,7 +10,7 @@ import { Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
 import * as NodePath from "node:path"
 import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
-/** What fits into `sun_path` with its closing zero. */
+/** The length of `sun_path` without its closing zero. */
 export const MAX_PATH_BYTES = 107
 
 /** The socket cannot be opened there. `remedy` says what to do. */

@@ -10,7 +10,7 @@ import { StorageError } from "../event-log/EventLog.ts"
 /** How a command fails. */
 export const error = Schema.Union([CommandRefused, StorageError])
 
-/** What a payload has to be; the gate reads it there. */
+/** The schema of a payload; the gate reads it there. */
 export interface Input {
   readonly bounds: Schema.Codec<unknown>
 }
@@ -25,10 +25,10 @@ export const input = <const Fields extends Schema.Struct.Fields>(fields: Fields)
 /** Answered at once and counted nowhere: what a person needs to see when everything else is full. */
 export const AtOnce = Context.Reference<boolean>("agentd/rpc/AtOnce", { defaultValue: () => false })
 
-/** What `name` names: a refusal for a name that nobody has says which one was meant. */
+/** The kind of thing that `name` names: a refusal for an unknown name suggests the one that was meant. */
 export const About = Context.Reference<"agent" | "conversation" | "nothing">("agentd/rpc/About", {
   defaultValue: () => "nothing"
 })
 
-/** What every call goes through, before its procedure. */
+/** The middleware that every call passes before its procedure. */
 export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error: CommandRefused }) {}

@@ -9,7 +9,7 @@ type Same<A, B> = [A] extends [B] ? ([B] extends [A] ? true : false) : false
 type PayloadSchema<R> =
   R extends Rpc.Rpc<infer _Tag, infer P, infer _Success, infer _Error, infer _Middleware, infer _Requires> ? P : never
 type IsPlain<S extends { readonly Type: unknown; readonly Encoded: unknown }> = Same<S["Type"], S["Encoded"]>
-/** Those whose payload and reply are the same on the wire and in the program. */
+/** Procedures whose payload and reply are the same on the wire and in the program. */
 export type PlainTag = {
   [T in Procedures["_tag"]]: [IsPlain<Rpc.SuccessExitSchema<Named<T>>>, IsPlain<PayloadSchema<Named<T>>>] extends [
     true,

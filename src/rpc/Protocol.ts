@@ -19,12 +19,12 @@ import { About, AtOnce, error, Gate, input } from "./Procedure.ts"
 import * as AgentApiProtocol from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
 
-/** One finding of `doctor`. */
+/** A finding of `doctor`. */
 export const Check = Schema.Struct({
   name: Schema.String,
   level: Schema.Literals(["ok", "warn", "fail"]),
   detail: Schema.String,
-  /** What to do about it; null when it is well. */
+  /** The remedy; null when all is well. */
   remedy: Schema.NullOr(Schema.String)
 })
 export type Check = typeof Check.Type
@@ -45,9 +45,9 @@ export const DaemonStatus = Schema.Struct({
       streams: Schema.Int,
       read: Schema.Int,
       runes: Schema.Int,
-      /** What cannot be read, and is left out. */
+      /** Streams that cannot be read, and are left out. */
       unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
-      /** What is still made ready. */
+      /** Parts that are not ready yet. */
       waiting: Schema.Array(Schema.String)
     })
   ),
@@ -110,7 +110,7 @@ export const WhyReply = Schema.Struct({
   agent: AgentInfo,
   /** Newest last. */
   lines: Schema.Array(WhyLine),
-  /** What to do next, where something is to be done. */
+  /** The next step for a person, where there is one. */
   advice: Schema.NullOr(Schema.String)
 })
 export type WhyReply = typeof WhyReply.Type
@@ -137,7 +137,7 @@ export const VerifyEvent = Schema.Union([
 ])
 export type VerifyEvent = typeof VerifyEvent.Type
 
-/** Which runes; all filters must hold. */
+/** The selection of runes; all filters must hold. */
 const selection = {
   /** Only runes with an eventId above this. */
   after: Schema.optional(Schema.Int),

@@ -17,13 +17,13 @@ type Environment = { readonly [name: string]: string | undefined }
 export interface Place {
   /** The project's root. */
   readonly root: string
-  /** What runs inherit. */
+  /** The environment that runs inherit. */
   readonly environment: Environment
-  /** Whose it is, in words: "the daemon's PATH". */
+  /** The environment's owner, in words: "the daemon's PATH". */
   readonly whose: string
 }
 
-/** Its first program; the others of an agent are its own affair. */
+/** The first program of a backend; further ones are the agent's own affair. */
 const programOf = (backend: BackendConfig): { readonly program: string; readonly setting: string } | undefined => {
   switch (backend.type) {
     case "command":

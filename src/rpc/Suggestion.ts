@@ -17,7 +17,7 @@ const nearest = (name: string, spellings: ReadonlyMap<string, string>): string |
   return found === undefined ? undefined : spellings.get(found)
 }
 
-/** What refused a command on an agent; where it was for the name, with the one that was meant. */
+/** Adds the agent that was meant to a refusal for an unknown name. */
 export const ofAgent = Effect.fnUntraced(function* (
   agents: Agents["Service"],
   name: string,

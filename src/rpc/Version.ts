@@ -10,7 +10,7 @@ export const PROTOCOL = 1
 /** The oldest version that the daemon answers. */
 export const OLDEST_PROTOCOL = 1
 
-/** What either side says of itself in its first frame. */
+/** The introduction that either side gives in its first frame. */
 export interface Peer {
   readonly protocol: number
   readonly version: string
