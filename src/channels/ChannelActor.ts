@@ -27,7 +27,7 @@ import * as Floor from "./Floor.ts"
 import type { Input } from "./Input.ts"
 import type { Place, Presence } from "./Presence.ts"
 
-/** What all channels share. */
+/** The services that all channels share. */
 export interface Surroundings {
   readonly system: System
   readonly agents: AgentPort["Service"]
@@ -135,7 +135,7 @@ export class ChannelActor implements Place {
     }
   }
 
-  /** Who has the floor, and who has a seat, ahead of the log: two channels may give theirs before either is durable. */
+  /** Tells presence of the floor and the seats ahead of the log: two channels may give theirs before either is durable. */
   private stepped(before: Channel, after: Channel): void {
     const { conversation } = this
     const { presence } = this.around
@@ -183,7 +183,7 @@ export class ChannelActor implements Place {
     )
   }
 
-  /** It takes no message now: it is tried again after a while, or when it, or a person, is heard of. */
+  /** Leaves an agent that takes no message alone: it is tried again after a while, or when it, or a person, is heard of. */
   private leaveAlone(agent: string): Effect.Effect<void> {
     const { presence, scope } = this.around
     presence.shut(this.conversation, agent, true)

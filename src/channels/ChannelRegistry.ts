@@ -78,7 +78,7 @@ export class ChannelRegistry {
     return [...this.presence.places(conversation, agent)].filter((place) => place instanceof ChannelActor)
   }
 
-  /** Its agents are tried again. */
+  /** Lets the channel's agents be tried again. */
   forgive({ channel }: ChannelActor): void {
     for (const agent of Object.keys(channel.seats)) this.presence.shut(channel.conversation, agent, false)
   }

@@ -29,16 +29,16 @@ export interface Seated {
   readonly stand: Snapshot<SeatMachine.State, SeatMachine.Data>
   /** The newest post that it was told of. */
   readonly told: number
-  /** That of its last turn which it ended itself: from there on it is told again. */
+  /** The newest post of the last turn that the agent ended itself: from there on it is told again. */
   readonly spoke: number
   /** The message that its newest turn was begun with; the same however often it is sent. */
   readonly prompt: string | null
 }
 
-/** What belongs to the turn of the one that is ACTIVE. */
+/** The turn of the ACTIVE agent. */
 export interface Floor {
   readonly agent: string
-  /** What a person said meanwhile and it was sent: not yet seen to be carried by a turn. */
+  /** A person's posts that were sent to the agent meanwhile: not yet seen to be carried by a turn. */
   readonly injected: ReadonlyArray<{ readonly messageId: string; readonly seq: number }>
   /** All that was sent to it so: each may be a turn of its own, and that is of this floor. */
   readonly sent: ReadonlyArray<string>
@@ -61,7 +61,7 @@ export interface Channel {
   readonly closed: boolean
   /** Whom the channel wants in its cycle, there or not. */
   readonly assigned: ReadonlyArray<string>
-  /** Whose agent is there. */
+  /** Agents that are registered. */
   readonly registered: ReadonlyArray<string>
   /** By agent. */
   readonly seats: { readonly [agent: string]: Seated }
@@ -78,7 +78,7 @@ export interface Channel {
   readonly restsOn: number
 }
 
-/** What a fold reads of a rune. */
+/** The part of a rune that a fold reads. */
 export interface Recorded {
   readonly eventId: number
   readonly seq: number
@@ -129,7 +129,7 @@ export const seatsOf = (channel: Channel): ReadonlyArray<Seated> => Object.value
 export const holder = (channel: Channel): Seated | undefined =>
   channel.queue.current === null ? undefined : seatOf(channel, channel.queue.current)
 
-/** Its agents have talked for long enough among themselves: a person is to say how it goes on. */
+/** True where agents have talked for long enough among themselves: a person decides how it goes on. */
 export const isResting = ({ amongAgents, settings }: Channel): boolean =>
   amongAgents >= settings.turnConfig.restAfterPosts
 
@@ -138,7 +138,7 @@ export const isStranded = (channel: Channel): boolean =>
   channel.queue.line.length === 0 &&
   seatsOf(channel).some((seated) => seated.stand.state === "IDLE" && hasUnread(channel, seated))
 
-/** What an agent may do from its seat now. */
+/** The rights of an agent in its seat's state. */
 export const propertiesOf = ({ stand }: Seated) => SeatMachine.properties[stand.state]
 
 /** From outside of all channels: a person's or a task's, not what a channel tells an agent. */
@@ -239,7 +239,7 @@ const read = (channel: Channel, agent: string, upTo: number): Channel => {
   return withFloor(next, (floor) => ({ injected: floor.injected.filter(({ seq }) => seq > upTo) }))
 }
 
-/** What an action of a move changes in the channel's own state. */
+/** Applies an action of a move to the channel's own state. */
 const follow = (channel: Channel, agent: string, action: SeatMachine.Action): Channel => {
   const { assigned, queue, registered } = channel
   switch (action._tag) {
@@ -362,7 +362,7 @@ const changed = (channel: Channel, rune: ChannelRune): Channel => {
   }
 }
 
-/** One rune, folded in. A move that does not step is a broken log: it throws. */
+/** Folds one rune in. A move that does not step is a broken log: it throws. */
 export const apply = (channel: Channel, rune: Recorded): Channel => {
   const known = readChannel(rune)
   return known === undefined ? channel : { ...changed(channel, known), restsOn: rune.eventId }

@@ -25,24 +25,24 @@ import {
 } from "./ChannelState.ts"
 import * as TurnQueue from "./TurnQueue.ts"
 
-/** What is known of the agents now: volatile, and true of the moment. */
+/** The present knowledge of the agents: volatile, and true of the moment. */
 export interface View {
   /** ms since the epoch */
   readonly now: number
-  /** Who is alive is settled: the floor may be given. */
+  /** True once it is settled who is alive: the floor may be given. */
   readonly open: boolean
   readonly online: (agent: string) => boolean
   /** A turn of its own is under way, whatever it is about. */
   readonly busy: (agent: string) => boolean
-  /** Its turn under way is of the floor that was given with that prompt. */
+  /** True where the agent's turn under way is of the floor that was given with that prompt. */
   readonly carries: (agent: string, prompt: string) => boolean
-  /** It could take a turn here at once: online, not busy, and without the floor of another channel. */
+  /** True where the agent could take a turn here at once: online, not busy, and without the floor of another channel. */
   readonly idle: (agent: string) => boolean
-  /** Its last sign of life, ms since the epoch; 0 when there was none. */
+  /** The agent's last sign of life, ms since the epoch; 0 when there was none. */
   readonly aliveAt: (agent: string) => number
 }
 
-/** What is to be done once the runes are durable, in order. */
+/** Acts that follow once the runes are durable, in order. */
 export type Act =
   /** The floor is its: tell it what is new, under the id that the turn has. */
   | { readonly _tag: "Prompt"; readonly agent: string }
@@ -53,7 +53,7 @@ export type Act =
       readonly messageId: string
       readonly from: string
       readonly text: string
-      /** It has the floor: else it is only to know. */
+      /** True with the floor; false: the message only informs. */
       readonly floor: boolean
     }
   /** Take the messages back; where a turn carries them already and `end` is given, that turn is ended for this reason. */
@@ -65,7 +65,7 @@ export type Act =
       /** The turn that is over once all of them are back. */
       readonly finish?: string | null
     }
-  /** It gets no floor for a while. */
+  /** Gives the agent no floor for a while. */
   | { readonly _tag: "LeaveAlone"; readonly agent: string }
   | { readonly _tag: "Warn"; readonly agent: string; readonly text: string }
 
@@ -94,7 +94,7 @@ export class ChannelTransaction {
   readonly drafts: Array<Draft> = []
   readonly acts: Array<Act> = []
   private readonly first: First
-  /** It gets no floor now. */
+  /** The agent that gets no floor now. */
   private alone: string | null = null
 
   constructor(channel: Channel, view: View, first: First) {
@@ -145,7 +145,7 @@ export class ChannelTransaction {
     )
   }
 
-  /** One event for one seat; false where its machine refuses it. */
+  /** Moves a seat by an event; false where its machine refuses it. */
   move(agent: string, event: SeatMachine.Event): boolean {
     const before = this.seat(agent)
     if (before === undefined) return false
@@ -180,7 +180,7 @@ export class ChannelTransaction {
     this.acts.push({ _tag: "Recall", agent, messageIds, end })
   }
 
-  /** What an action of a move says or has the agent told; what it changes in the channel is in the fold: ChannelState. */
+  /** Carries out what an action of a move says, or has the agent told; ChannelState folds its changes of the channel. */
   private follow(agent: string, action: SeatMachine.Action, event: SeatMachine.Event): void {
     const { announceDisconnects, announceTimeouts } = this.channel.settings.turnConfig
     if (action._tag === "NotifyAgent" || action._tag === "ResumeTurn") this.acts.push({ _tag: "Prompt", agent })
@@ -211,7 +211,7 @@ export class ChannelTransaction {
     }
   }
 
-  /** What it waited for is there: it goes on at once where nobody has the floor. */
+  /** Ends an agent's wait whose condition is met: it goes on at once where nobody has the floor. */
   resolve(agent: string): boolean {
     const seated = this.seat(agent)
     if (seated === undefined || seated.stand.data.wait?.resolved !== false) return false

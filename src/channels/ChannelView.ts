@@ -60,7 +60,7 @@ const seatInfo = (channel: Channel, seated: Seated, view: View, endOf: EndOf): S
   detail: seatDetail(channel, seated, view)
 })
 
-/** What only a person can set going again, with what to do; null where nothing of the kind is so. */
+/** The matter that only a person can set going again, with the remedy; null where there is none. */
 const waitsOf = (channel: Channel, project: string): string | null => {
   const { closed, paused } = channel
   const name = `${project}/${channel.name}`

@@ -37,13 +37,13 @@ type Command = Effect.Effect<Done, CommandRefused | StorageError>
 export class Channels extends Context.Service<
   Channels,
   {
-    /** What the project's file says now: call it when the project is registered, and whenever its file has changed. */
+    /** Takes the channels of the project's file: call it when the project is registered, and whenever its file has changed. */
     readonly configure: (home: Home, channels: ChannelsConfig) => Effect.Effect<void, StorageError>
     /** Whether that was said of a conversation, and its channels are there. */
     readonly isConfigured: (conversation: string) => Effect.Effect<boolean>
     /** Waits until that was said of it, and its channels are there. */
     readonly furnished: (conversation: string) => Effect.Effect<void>
-    /** Those that are closed left out. */
+    /** Lists the channels that are not closed. */
     readonly list: Effect.Effect<ReadonlyArray<ChannelInfo>>
     readonly show: (name: string, caller: Caller) => Effect.Effect<Shown, CommandRefused>
     /** In the caller's project. */
@@ -56,7 +56,7 @@ export class Channels extends Context.Service<
     readonly order: (name: string, order: Order, agents: ReadonlyArray<string>, caller: Caller) => Command
     readonly grant: (name: string, agent: string, caller: Caller) => Command
     readonly skip: (name: string, caller: Caller) => Command
-    /** Who waits, or has the floor, forfeits its turn and goes to the end of the queue. */
+    /** Makes an agent that waits, or has the floor, forfeit its turn and go to the end of the queue. */
     readonly requeue: (name: string, agent: string, caller: Caller) => Command
     readonly pause: (name: string, paused: boolean, caller: Caller) => Command
     /**
@@ -107,7 +107,7 @@ class LiveChannels {
     return awaited
   }
 
-  /** It lives from here on. */
+  /** Starts the channel's actor. */
   readonly enter = Effect.fnUntraced({ self: this }, function* (this: LiveChannels, channel: Channel) {
     const actor = new ChannelActor(this.around, channel)
     this.registry.enter(actor)
@@ -280,7 +280,7 @@ class LiveChannels {
     })
 }
 
-/** What an agent's channels are told of it. */
+/** Tells an agent's channels of its report. */
 const hear = Effect.fnUntraced(function* (
   agents: AgentPort["Service"],
   registry: ChannelRegistry,

@@ -100,7 +100,7 @@ const mayHear = ({ channel, view }: ChannelTransaction, { agent, prompt, told }:
   )
 }
 
-/** They are at work: they hear of it now, and can answer when the floor is theirs. */
+/** Tells the agents that are at work: they hear of it now, and can answer when the floor is theirs. */
 const tellOthers = (transaction: ChannelTransaction, from: string, text: string): void => {
   const { head, name, queue } = transaction.channel
   for (const agent of queue.line) {
@@ -156,7 +156,7 @@ export const skip = (transaction: ChannelTransaction, by: string) => {
   return `${holder.agent} has lost the floor of #${name}.`
 }
 
-/** Its turn, under way or paused, is forfeited: it has the last place of the queue. */
+/** Forfeits the agent's turn, under way or paused: it has the last place of the queue. */
 export const requeue = (transaction: ChannelTransaction, agent: string, by: string) => {
   const { name } = transaction.channel
   const state = transaction.seat(agent)?.stand.state

@@ -104,7 +104,7 @@ const stirred = (transaction: ChannelTransaction, agent: string, messageIds: Rea
     transaction.record("channel.stirred", { agent, messageId }, "carried")
 }
 
-/** What a person said meanwhile has reached it. */
+/** Records that a person's posts of meanwhile have reached the agent. */
 const carried = (transaction: ChannelTransaction, agent: string, messageIds: ReadonlyArray<string>): void => {
   const injected = transaction.channel.floor?.injected ?? []
   const upTo = Math.max(0, ...injected.filter(({ messageId }) => messageIds.includes(messageId)).map(({ seq }) => seq))
@@ -167,7 +167,7 @@ const complete = (transaction: ChannelTransaction, seated: Seated, turnId: strin
   if (signal !== null) finish(transaction, seated, signal)
 }
 
-/** What a person said meanwhile may be its next turn already: that one is still of this floor. Else it is taken back first. */
+/** Finishes a turn. A person's post of meanwhile may be the agent's next turn already, which is still of this floor; else the post is taken back first. */
 const finish = (transaction: ChannelTransaction, seated: Seated, signal: SaidSignal): void => {
   const { agent, prompt } = seated
   const injected = (transaction.channel.floor?.injected ?? []).map(({ messageId }) => messageId)
@@ -202,7 +202,7 @@ const signalled = (transaction: ChannelTransaction, seated: Seated, signal: Said
   })
 }
 
-/** One that rests alone, and was spoken to before it had ended. */
+/** Ends the rest of an agent that rests alone, and was spoken to before its turn had ended. */
 const rest = (transaction: ChannelTransaction, agent: string): void => {
   if (transaction.seat(agent)?.stand.state === "IDLE") transaction.news(null, "agent", "unread")
 }
@@ -222,7 +222,7 @@ const resumed = (transaction: ChannelTransaction): void => {
   }
 }
 
-/** It was told nothing: all is new to it still. */
+/** Handles an agent that could not be told: all is new to it still. */
 const unreachable = (
   transaction: ChannelTransaction,
   { agent, prompt, reason }: Extract<Input, { _tag: "Unreachable" }>
@@ -262,13 +262,13 @@ const isTold = ({ channel: { floor }, view }: ChannelTransaction, { agent, promp
   view.carries(agent, prompt ?? "") ||
   (floor !== null && (floor.answered.length > 0 || floor.sent.length > floor.injected.length))
 
-/** It cannot start, for now: it is called for the same again, after a while. */
+/** Handles an agent that cannot start for now: it is called for the same again, after a while. */
 const untold = (transaction: ChannelTransaction, agent: string, turnId: string): void => {
   transaction.leaveAlone(agent)
   transaction.move(agent, { _tag: "TurnTimedOut", turnId, untold: true })
 }
 
-/** It has answered, and said nothing since: its turn is over, unless it is at work again. */
+/** Ends the turn of an agent that has answered and said nothing since, unless it is at work again. */
 const silent = (transaction: ChannelTransaction, { agent, stand }: Seated): void => {
   const { channel, view } = transaction
   const turnId = stand.data.turnId ?? ""

@@ -62,7 +62,7 @@ WAIT: for <what>, until message
 WAIT: for <what>, until person
 WAIT: for <what>, until 120s`
 
-/** What is new to it: all since it last spoke that the seat counts as told, but for its own words. A later post is told later. */
+/** The news for a seat: posts since the agent last spoke that count as told, but for its own. A later post is told later. */
 const news = (channel: Channel, { agent, spoke, told }: Seated): ReadonlyArray<Post> =>
   channel.posts.filter(
     (post) => post.seq > spoke && post.seq <= told && !(post.kind === "agent" && post.from === agent)

@@ -41,9 +41,9 @@ export type Input =
   | { readonly _tag: "Left"; readonly agent: string; readonly how: Departure }
   | { readonly _tag: "Carried"; readonly agent: string; readonly messageIds: ReadonlyArray<string> }
   | Ended
-  /** It could not be told that the floor is its. */
+  /** The agent could not be told that the floor is its own. */
   | { readonly _tag: "Unreachable"; readonly agent: string; readonly prompt: string; readonly reason: string }
-  /** It has ended its turn, and what a person said meanwhile is taken back. */
+  /** The agent has ended its turn, and a person's posts of meanwhile are taken back. */
   | { readonly _tag: "Recalled"; readonly agent: string; readonly prompt: string }
   /** The deadline is reached. */
   | { readonly _tag: "Due"; readonly key: string }
@@ -54,7 +54,7 @@ export type Input =
 
 const FACTS = ["Came", "Left", "Carried", "Ended", "Unreachable", "Recalled", "Due", "Resumed", "Look"] as const
 
-/** What is so, whoever asked for it: no refusal changes it. */
+/** Inputs that are facts: no refusal changes them. */
 export type Fact = Extract<Input, { _tag: (typeof FACTS)[number] }>
 
 export const isFact = (input: Input): input is Fact => (FACTS as ReadonlyArray<string>).includes(input._tag)

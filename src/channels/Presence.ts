@@ -21,7 +21,7 @@ interface Known {
   aliveAt: number
   /** The messages of the turn that is under way. */
   carries: ReadonlyArray<string>
-  /** It took no message: it is left alone for a while. */
+  /** True where the agent took no message: it is left alone for a while. */
   shut: boolean
   /** Where it has the floor, as stepped: one, but for the moment in which a failed append is undone. */
   readonly floors: Set<Place>
@@ -33,7 +33,7 @@ type Change = Partial<Pick<Known, "aliveAt" | "busy" | "carries" | "online">>
 const keyOf = (conversation: string, agent: string): string => `${conversation}/${agent}`
 
 export class Presence {
-  /** Who is alive is settled: before that no floor is given. */
+  /** True once it is settled who is alive: before that no floor is given. */
   isSettled = false
   private readonly agents = new Map<string, Known>()
 
@@ -60,7 +60,7 @@ export class Presence {
     return this.agents.get(keyOf(conversation, agent))?.places ?? new Set()
   }
 
-  /** It has a seat there. */
+  /** Gives the agent a seat there. */
   seat(conversation: string, agent: string, place: Place): void {
     this.of(conversation, agent).places.add(place)
   }
@@ -111,7 +111,7 @@ export class Presence {
     return known.floors.size === 0 || (known.floors.size === 1 && known.floors.has(place))
   }
 
-  /** It took no message, or may take one again. */
+  /** Records whether the agent takes messages. */
   shut(conversation: string, agent: string, shut: boolean): void {
     this.of(conversation, agent).shut = shut
   }
@@ -121,7 +121,7 @@ export class Presence {
     this.of(conversation, agent).floors.add(place)
   }
 
-  /** It has no more; the other channels in which it sits look again. */
+  /** Takes the agent's floor; the other channels in which it sits look again. */
   release(conversation: string, agent: string, from: Place): void {
     const { floors, places } = this.of(conversation, agent)
     if (!floors.delete(from) || floors.size > 0) return

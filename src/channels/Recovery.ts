@@ -18,11 +18,11 @@ import { apply as applyTo, type Channel, unborn } from "./ChannelState.ts"
 
 /** The channels of a conversation, as its stream says. Plain data. */
 export interface Records {
-  /** What its project is called. */
+  /** The home of the channels: their project's name and file. */
   readonly home: Home | null
   /** By name. */
   readonly channels: { readonly [name: string]: Channel }
-  /** Whose runes do not fold, with the reason. */
+  /** Channels whose runes do not fold, with the reason. */
   readonly broken: { readonly [name: string]: string }
 }
 
@@ -50,7 +50,7 @@ const without = <A>(from: { readonly [name: string]: A }, name: string): { reado
   return rest
 }
 
-/** One rune of the stream, folded in. */
+/** Folds one rune of the stream in. */
 export const apply = (records: Records, any: Rune): Records => {
   if (any.kind === CLOSES) return empty
   const rune = read(any)

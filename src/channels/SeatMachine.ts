@@ -14,7 +14,7 @@ export type State = "OFFLINE" | "IDLE" | "QUEUED" | "ACTIVE" | "WAITING"
 
 const turnId = Schema.String
 
-/** What ends a wait before its deadline: news in the channel, a person's word there, or a time (ms since the epoch). */
+/** The condition that ends a wait before its deadline: news in the channel, a person's word there, or a time (ms since the epoch). */
 export const Until = Schema.Union([
   Schema.TaggedStruct("Message", {}),
   Schema.TaggedStruct("Person", {}),
@@ -60,9 +60,9 @@ export const Event = Schema.Union([
 export type Event = typeof Event.Type
 
 /**
- * What a move does besides. ChannelState carries out what concerns the channel's own state
- * (who is registered, the turn queue), as part of the fold; ChannelTransaction what is said
- * and what the agent is told.
+ * Actions of a move. ChannelState carries out those on the channel's own state
+ * (who is registered, the turn queue), as part of the fold; ChannelTransaction those that
+ * say something or tell the agent.
  */
 export type Action =
   /** The agent is there: the channel counts on the seat. */
@@ -83,7 +83,7 @@ export type Action =
   | { readonly _tag: "PauseTurn"; readonly turnId: string | null }
   /** The seat is the queue's current one again, and its agent is told what is unread. */
   | { readonly _tag: "ResumeTurn"; readonly turnId: string | null }
-  /** What the agent was told is taken back; a turn that carries it is ended. */
+  /** Takes back the agent's prompt; a turn that carries it is ended. */
   | { readonly _tag: "InterruptTurn"; readonly turnId: string | null }
   /** Said in the channel, where its config wants such notices. */
   | { readonly _tag: "PostNotice"; readonly text: string }
@@ -129,9 +129,9 @@ export const kinds = ["seat.moved"] as const
 export type Kind = (typeof kinds)[number]
 
 /**
- * What an agent may do from its seat. `receives`: "yes" is told of what is said at once,
- * "observes" hears of it with its next turn and may end its wait for it, "no" is told
- * nothing. `responds`: what it says is posted. `inQueue`: its place in the turn queue.
+ * The rights of an agent in its seat. `receives`: "yes" is told of posts at once,
+ * "observes" hears of them with its next turn and may end its wait for them, "no" is told
+ * nothing. `responds`: its words are posted. `inQueue`: its place in the turn queue.
  */
 export const properties = {
   OFFLINE: { receives: "no", responds: false, inQueue: "no" },
@@ -147,7 +147,7 @@ export const properties = {
   }
 }
 
-/** What a person's message does to the turn in progress. */
+/** The effects of a person's message on the turn in progress. */
 export const INTERRUPT_MODES = ["queue", "interrupt", "inject", "parallel"] as const
 export const DEFAULT_INTERRUPT_MODE: (typeof INTERRUPT_MODES)[number] = "inject"
 

@@ -24,7 +24,7 @@ export const empty: TurnQueue = { line: [], current: null, paused: [], claims: [
 const without = (line: ReadonlyArray<string>, agent: string) =>
   line.includes(agent) ? line.filter((other) => other !== agent) : line
 
-/** Its turn is neither under way nor paused. */
+/** Ends the agent's turn: neither under way nor paused. */
 const over = (queue: TurnQueue, agent: string): TurnQueue => ({
   ...queue,
   current: queue.current === agent ? null : queue.current,
@@ -45,19 +45,19 @@ export const leave = (queue: TurnQueue, agent: string): TurnQueue => ({
 export const grant = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === null && queue.line.includes(agent) ? { ...over(queue, agent), current: agent } : queue
 
-/** It has had its turn, or forfeits the one that it has paused: it goes to the end. */
+/** Moves the agent to the end: it has had its turn, or forfeits a paused one. */
 export const rotate = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.line.includes(agent) ? { ...over(queue, agent), line: [...without(queue.line, agent), agent] } : queue
 
-/** It gives the floor to others and keeps its place. */
+/** Gives the floor to others; the agent keeps its place. */
 export const pause = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.current === agent ? { ...queue, current: null, paused: [...queue.paused, agent] } : queue
 
-/** What it has paused its turn for is there. */
+/** Lets the agent claim the floor: the condition of its pause is met. */
 export const claim = (queue: TurnQueue, agent: string): TurnQueue =>
   queue.paused.includes(agent) && !queue.claims.includes(agent) ? { ...queue, claims: [...queue.claims, agent] } : queue
 
-/** Those that are named come first, in that order; the others after them as they stood. */
+/** Arranges the queue: the named agents first, in that order; the others after them as they stood. */
 export const arrange = (queue: TurnQueue, agents: ReadonlyArray<string>): TurnQueue => {
   const named = [...new Set(agents)].filter((agent) => queue.line.includes(agent))
   return { ...queue, line: [...named, ...queue.line.filter((agent) => !named.includes(agent))] }
@@ -76,13 +76,13 @@ export interface Rule {
   readonly order: Order
   /** The higher, the sooner; read with order `priority` only. */
   readonly priority: (agent: string) => number
-  /** It could take a turn at once: of those that claim the floor, before all others and whatever the order. */
+  /** True where the agent could take a turn at once: of those that claim the floor, before all others and whatever the order. */
   readonly idle: (agent: string) => boolean
-  /** It may take the floor, and would have something to do. */
+  /** True where the agent may take the floor, and would have something to do. */
   readonly ready: (agent: string) => boolean
 }
 
-/** Who takes the floor now; null while somebody has it, or when there is nobody for it. */
+/** The agent that takes the floor now; null while somebody has it, or when there is nobody for it. */
 export const next = (queue: TurnQueue, rule: Rule): string | null => {
   if (queue.current !== null) return null
   const claiming = queue.claims.find(rule.idle)

@@ -16,7 +16,7 @@ import type { ChannelRegistry } from "./ChannelRegistry.ts"
 
 type Agents = AgentPort["Service"]
 
-/** What a message's fate is told as; undefined: its turn is still to come, or under way. */
+/** The input for a message's fate; undefined: its turn is still to come, or under way. */
 const overOf = (agent: string, messageId: string, fate: Fate, again: boolean): Input | undefined => {
   switch (fate._tag) {
     case "Ended": {
@@ -73,7 +73,7 @@ const settleTurn = Effect.fnUntraced(function* (agents: Agents, { presence }: Ch
   yield* actor.tell({ _tag: "Resumed" })
 })
 
-/** What was taken back from an agent, by a daemon that died before it could say so: said again. */
+/** Takes back again what a daemon took back and could not say before it died. */
 const recallAgain = Effect.fnUntraced(function* (agents: Agents, { channel }: ChannelActor) {
   for (const { agent, prompt, stand } of seatsOf(channel)) {
     if (prompt === null || stand.state === "ACTIVE") continue

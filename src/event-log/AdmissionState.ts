@@ -60,7 +60,7 @@ class Moves {
 
 const NONE: ReadonlyArray<never> = []
 
-/** One append on its way: streams and the states that it replaced, in turn. */
+/** An append on its way: streams and the states that it replaced, in turn. */
 type Replaced = ReadonlyArray<string | StreamState | undefined>
 
 const COMPACT_FROM = 1_024
@@ -74,7 +74,7 @@ export class AdmissionState {
   /** Oldest first, as the appends are on their way. */
   private ahead: Array<Replaced | undefined> = []
   private first = 0
-  /** What the unit leads to that was checked last. */
+  /** Moves of the unit that was checked last. */
   private checked: Moves | undefined = undefined
 
   constructor(options: {

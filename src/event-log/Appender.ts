@@ -38,14 +38,14 @@ export interface Parts {
 
 type Answer = Deferred.Deferred<ReadonlyArray<Rune>, StorageError | RuneRefused>
 
-/** One append, from its caller until it is durable. */
+/** An append, from its caller until it is durable. */
 interface Pending {
   readonly drafts: ReadonlyArray<RuneDraft>
   readonly prepared: ReadonlyArray<Prepared>
   readonly at: number
   /** None for lazy runes. */
   readonly answer: Answer | undefined
-  /** Its caller hears this instead of the runes. */
+  /** The refusal that the caller hears instead of the runes. */
   readonly says: RuneRefused | undefined
 }
 
@@ -123,7 +123,7 @@ export class Appender implements Owner {
     })
   }
 
-  /** What waits is handed over, and nothing is taken after it. */
+  /** Hands over the waiting appends, and takes nothing more. */
   readonly close: Effect.Effect<void> = Effect.sync(() => {
     this.isClosed = true
     for (const take of Effect.runSync(Queue.clear(this.turns))) take()
@@ -217,7 +217,7 @@ export class Appender implements Owner {
     else if (this.ahead >= this.options.maxWaiting) this.room.closeUnsafe()
   }
 
-  /** Its caller hears of the refusal when that is written down. */
+  /** Refuses a unit: its caller hears of it when the refusal is written down. */
   private refuse(unit: Unit, refused: RuneRefused, at: number, answer: Answer | undefined): void {
     const rune = unit.runes.find(({ kind }) => kind === refused.kind)!
     const draft = violation(this.rules, refused, rune, (stream) => this.log.admission.isOpen(stream))
@@ -288,7 +288,7 @@ export class Appender implements Owner {
     }
   }
 
-  /** What comes after a stream is sealed is told at home. */
+  /** Sends a draft for a sealed stream to the home stream. */
   private here(draft: Lazy["draft"]): RuneDraft {
     return this.log.admission.isSealed(draft.stream)
       ? { ...draft, stream: this.rules.home, actor: `${draft.stream}/${draft.actor}` }

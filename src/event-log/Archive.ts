@@ -19,7 +19,7 @@ import { type Archived, type Problem, StorageError } from "./EventLog.ts"
 import type { LogReader } from "./LogReader.ts"
 import { parsePayload, type StoredRune } from "./StoredRune.ts"
 
-/** One archive: where it is, and the part of the log that it holds. */
+/** An archive: its place, and the part of the log that it holds. */
 export interface Volume {
   readonly reader: LogReader
   readonly guard: InvariantGuard
@@ -141,7 +141,7 @@ class Comparison {
     if (this.problems.length < MAX_PROBLEMS) this.problems.push({ eventId, rule, message })
   }
 
-  /** What is wrong with the file as a whole, and from which rune on. */
+  /** Reports damage of the file as a whole, from the present rune on. */
   broken(message: string): Effect.Effect<void, StorageError> {
     return Effect.map(this.pages.peek, (rune) =>
       this.report((rune ?? this.last)?.eventId ?? 0, "INV-HASH-VALID", `its archive ${pathOf(this.of)} ${message}`)

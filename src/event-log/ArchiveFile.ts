@@ -11,7 +11,7 @@ import { dirname } from "node:path"
 import { pipeline } from "node:stream/promises"
 import { createGunzip, createGzip } from "node:zlib"
 
-/** What the system said. */
+/** The system's error for an archive's file. */
 export class ArchiveIo extends Schema.TaggedError<ArchiveIo>()("ArchiveIo", { message: Schema.String }) {}
 
 const failed = (cause: unknown): ArchiveIo =>

@@ -11,7 +11,7 @@ import type { StoredRune } from "./StoredRune.ts"
 /** A store that is wrong all over is wrong; nobody reads more of it than this. */
 const MAX_PROBLEMS = 1_000
 
-/** What the walk knows of a stream. */
+/** The walk's knowledge of a stream. */
 export interface Link {
   readonly eventId: number
   readonly seq: number

@@ -44,7 +44,7 @@ export type Table = { readonly [name: string]: Kind<never> | Kind }
 /** The type of a kind's payload. */
 export type PayloadOf<K> = K extends Kind<infer P> ? P : never
 
-/** What a reader looks at: a rune, or a part of one that has these. */
+/** The part of a rune that a reader looks at. */
 export type Said = Pick<Rune, "kind" | "payload">
 
 /** A rune of one of the table's kinds, with its payload's type: `switch (rune.kind)` narrows the payload. */
@@ -81,7 +81,7 @@ export const checkedReader = <const T extends Table>(table: T): Reader<T> => {
     checks.get(rune.kind)?.(rune.payload) === true ? (rune as unknown as RuneOf<T, R>) : undefined
 }
 
-/** One compiled check a kind. */
+/** Compiled checks, one a kind. */
 const checksOf = (table: Table): ReadonlyMap<string, (payload: unknown) => boolean> =>
   new Map(Object.entries(table).map(([name, { payload }]) => [name, Schema.is(payload)]))
 
@@ -93,7 +93,7 @@ export interface KnownKinds {
   readonly sealing: ReadonlyArray<string>
   /** Whether the payload has its kind's shape; false for an unknown kind. */
   readonly accepts: (name: string, payload: unknown) => boolean
-  /** What is wrong with a payload, in words: slow, for the message of a refusal. */
+  /** Says in words what is wrong with a payload: slow, for the message of a refusal. */
   readonly explain: (name: string, payload: unknown) => string
 }
 

@@ -25,7 +25,7 @@ export class RuneRefused extends Schema.TaggedError<RuneRefused>()("RuneRefused"
   message: Schema.String
 }) {}
 
-/** Which runes: all filters must hold. */
+/** A selection of runes: all filters must hold. */
 export interface Selection {
   /** Only runes with an eventId above this. */
   readonly after?: number
@@ -44,7 +44,7 @@ export interface StreamHead {
   readonly isSealed: boolean
 }
 
-/** What lies in an archive's file. */
+/** The contents of an archive's file. */
 export interface Archived {
   /** As it is called from the state folder. */
   readonly file: string
@@ -91,7 +91,7 @@ export class EventLog extends Context.Service<
     ) => Effect.Effect<ReadonlyArray<Rune>, StorageError | RuneRefused>
     /** For kinds that no fold reads (deltas, progress): returns at once, durable with the next group. Drops the oldest when its bounded buffer is full, and says so with a `runes.dropped` rune. */
     readonly appendLazy: (drafts: ReadonlyArray<RuneDraft>) => Effect.Effect<void>
-    /** What is there now, oldest first. */
+    /** Reads the runes that are there now, oldest first. */
     readonly read: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /** The newest `count` that match, oldest first. */
     readonly tail: (selection: Selection, count: number) => Effect.Effect<ReadonlyArray<Rune>, StorageError>
@@ -99,7 +99,7 @@ export class EventLog extends Context.Service<
     readonly get: (eventId: number) => Effect.Effect<Rune | undefined, StorageError>
     /** By stream and seq, as a cause names it: quick for a rune near the end of its stream. */
     readonly find: (cause: Cause) => Effect.Effect<Rune | undefined, StorageError>
-    /** What is there, then what comes, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
+    /** Reads the present runes, then the coming ones, without gap or duplicate. Never blocks the writer: a slow reader reads from disk. */
     readonly subscribe: (selection: Selection) => Stream.Stream<Rune, StorageError>
     /**
      * For a subscriber that lives over restarts: what matches and it has not taken yet, then what comes. A rune

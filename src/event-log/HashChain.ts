@@ -13,7 +13,7 @@
 import { hash } from "node:crypto"
 import type { Cause } from "./Rune.ts"
 
-/** What precedes the first rune of a stream. */
+/** The hash that precedes the first rune of a stream. */
 export const GENESIS = "0".repeat(64)
 
 /** Everything of a rune but its payload and its hash. */

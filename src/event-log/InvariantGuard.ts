@@ -8,7 +8,7 @@
 import type { Payload, Rune } from "./Rune.ts"
 import type { StreamFold } from "./StreamFold.ts"
 
-/** What a checker sees of a rune. */
+/** The part of a rune that a checker sees. */
 export interface Seen {
   readonly kind: string
   readonly actor: string
@@ -17,7 +17,7 @@ export interface Seen {
   readonly payload: Payload
 }
 
-/** Which promise a rune would break, and how. */
+/** The invariant that a rune would break, and how. */
 export interface Violation {
   readonly rule: string
   readonly message: string
@@ -44,7 +44,7 @@ export class InvariantGuard {
   /** Of a stream without runes. */
   readonly initial: States
   private readonly checkers: ReadonlyArray<AnyChecker>
-  /** Which checkers look at a kind. */
+  /** Checkers that look at a kind, by its name. */
   private readonly interested = new Map<string, ReadonlyArray<number>>()
 
   constructor(checkers: ReadonlyArray<AnyChecker>) {
@@ -90,5 +90,5 @@ export const foldOf = (guard: InvariantGuard): StreamFold<States> => ({
 /** Of a program without invariants. */
 export const none = (): InvariantGuard => new InvariantGuard([])
 
-/** What the guard sees of a rune that was read. */
+/** The guard's view of a rune that was read. */
 export const seen = ({ actor, kind, moves, payload, to }: Rune): Seen => ({ kind, actor, moves, to, payload })

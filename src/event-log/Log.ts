@@ -15,7 +15,7 @@ import { Context } from "effect"
 import type { RuneRefused } from "./EventLog.ts"
 import type { Payload, Rune, RuneDraft, Visibility } from "./Rune.ts"
 
-/** One atomic append, from stepping until it is durable. */
+/** An atomic append, from stepping until it is durable. */
 export interface Unit {
   readonly owner: Owner
   readonly runes: ReadonlyArray<Rune>
@@ -23,9 +23,9 @@ export interface Unit {
   readonly texts: ReadonlyArray<string>
 }
 
-/** What waits for durability. */
+/** The owner of units, which waits for their durability. */
 export interface Owner {
-  /** Its units that are not durable yet; kept by the log. */
+  /** Count of the owner's units that are not durable yet; kept by the log. */
   ahead: number
   durable(unit: Unit): void
   /** `culprit`: the append that the store did not take; the others stood behind it. */
@@ -36,7 +36,7 @@ export interface Owner {
   rest(): void
 }
 
-/** What of a draft is folded and stored. */
+/** The folded and stored parts of a draft. */
 export interface Prepared {
   readonly payload: Payload
   readonly text: string
@@ -61,7 +61,7 @@ export interface Log {
   append(unit: Unit): boolean
   /** How many runes of one owner may be on their way, where so many others are ready; an owner beyond its share waits. */
   share(ready: number): number
-  /** What is on its way; none where everything is durable at once. */
+  /** Units on their way; none where everything is durable at once. */
   readonly flight: Flight | undefined
 }
 

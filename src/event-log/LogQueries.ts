@@ -21,7 +21,7 @@ export interface Archives {
   readonly streams: Set<string>
 }
 
-/** What is read, and where the log ends. */
+/** The source of reads, and the end of the log. */
 export interface Source {
   readonly reader: LogReader
   readonly rules: Rules
@@ -38,7 +38,7 @@ export interface Source {
   readonly keep: (order: SnapshotOrder) => void
 }
 
-/** One piece of a reader's way from a cursor to the head. */
+/** A section of a reader's way from a cursor to the head. */
 interface Section {
   readonly runes: ReadonlyArray<Rune>
   readonly cursor: number
@@ -67,7 +67,7 @@ export class LogQueries {
     })
   }
 
-  /** What needs no log that is open for writing. */
+  /** Reads that need no log that is open for writing. */
   get reads(): Pick<EventLog["Service"], "read" | "tail" | "get" | "find" | "recover" | "reading" | "verify"> {
     const { archives, reader, rules, walk } = this.of
     return {
@@ -81,7 +81,7 @@ export class LogQueries {
     }
   }
 
-  /** What is there, then what comes. */
+  /** Reads the present runes, then the coming ones. */
   subscribe(selection: Selection, recent: RecentEvents): Stream.Stream<Rune, StorageError> {
     return Stream.paginate(selection.after ?? 0, (after) =>
       Effect.flatMap(recent.beyond(after), (more) =>

@@ -15,7 +15,7 @@ export type Severity = "FATAL" | "ERROR" | "WARN"
 export interface Rules {
   readonly kinds: KnownKinds
   readonly guard: InvariantGuard
-  /** What the program's features are folds of: a stream is read by all of its folds together. */
+  /** Folds of the program's features: a stream is read by all of its folds together. */
   readonly folds: ReadonlyArray<StreamFold<unknown>>
   /** The stream of facts about the program itself: it takes what another stream takes no more. */
   readonly home: string
@@ -27,7 +27,7 @@ export interface Rules {
 
 export class LogRules extends Context.Service<LogRules, Rules>()("agentd/event-log/LogRules") {}
 
-/** What is written down of a refused rune: in the rune's stream, or at home where that takes none. */
+/** The rune about a refused rune: in the refused rune's stream, or at home where that takes none. */
 export const violation = (
   rules: Rules,
   refused: RuneRefused,
@@ -53,7 +53,7 @@ export const violation = (
   }
 }
 
-/** What is written down of lazy runes that had no room. */
+/** The rune about lazy runes that had no room. */
 export const dropped = (stream: string, count: number): RuneDraft => ({
   stream,
   kind: "runes.dropped",

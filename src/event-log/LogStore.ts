@@ -10,16 +10,16 @@ import { nodeSqlite } from "./Sqlite.ts"
 import { type Head, MUCH_BYTES, SOME_BYTES, SqliteStore, type StoreOptions } from "./SqliteStore.ts"
 import { indexFileOf, StreamIndex } from "./StreamIndex.ts"
 
-/** What the log is when it is opened. */
+/** The log's state at its opening. */
 export interface Opened {
   /** The position given last. */
   readonly head: number
   readonly heads: ReadonlyArray<readonly [stream: string, head: Head]>
-  /** What is wrong with the newest runes. */
+  /** Problems of the newest runes. */
   readonly problems: ReadonlyArray<Problem>
 }
 
-/** What is done between appends. */
+/** Work of the store between appends. */
 export type Order =
   | { readonly _tag: "Snapshot"; readonly order: SnapshotOrder }
   /** How far a subscriber has come. */
@@ -67,7 +67,7 @@ export class LogStore {
     return outcome
   }
 
-  /** What cannot wait for a rest. */
+  /** Does the work that cannot wait for a rest. */
   keepUp(): void {
     if (this.store.bytes > MUCH_BYTES) this.store.checkpoint()
     if (this.index.backlog === "much") this.index.flush(this.store)

@@ -12,7 +12,7 @@ import { LogStore, type Opened, type Order } from "./LogStore.ts"
 import { DONE, EPOCH, RingReader, type Row, STOP } from "./Ring.ts"
 import type { StoreOptions } from "./SqliteStore.ts"
 
-/** What the thread is given. */
+/** The thread's input. */
 export interface ThreadData {
   readonly store: StoreOptions
   readonly shared: SharedArrayBuffer

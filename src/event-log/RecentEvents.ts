@@ -7,7 +7,7 @@ import { Deferred, Effect } from "effect"
 import type { Unit } from "./Log.ts"
 import type { Rune } from "./Rune.ts"
 
-/** What is kept: whichever limit is reached first. */
+/** Limits of the kept runes: whichever is reached first. */
 const MAX_RUNES = 4096
 const MAX_CHARS = 16 * 1024 * 1024
 

@@ -81,7 +81,7 @@ export class Redact extends Context.Service<
   {
     /** Adds secrets to those known. Values under eight characters are left alone. */
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
-    /** One text. */
+    /** Redacts a text. */
     readonly text: (text: string) => string
     /** JSON text in, the same JSON without known secrets out. */
     readonly json: (text: string) => string

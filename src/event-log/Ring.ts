@@ -100,7 +100,7 @@ const unitsOf = ({ runes, texts }: Unit): number => {
   return most
 }
 
-/** What `append` says. */
+/** The answer of `append`. */
 export type Room = "taken" | "full" | "too-large"
 
 export class RingWriter {
@@ -324,7 +324,7 @@ export class RingReader {
     return appends
   }
 
-  /** What was taken is not needed any more. */
+  /** Frees the taken part. */
   free(): void {
     Atomics.store(this.control, FREED, this.seen)
   }

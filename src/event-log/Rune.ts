@@ -9,7 +9,7 @@
  */
 import { Schema } from "effect"
 
-/** Who may read a rune. Unknown kinds are internal; secret runes never leave the store. */
+/** The readers that may see a rune. Unknown kinds are internal; secret runes never leave the store. */
 export const Visibility = Schema.Literals(["public", "internal", "secret"])
 export type Visibility = typeof Visibility.Type
 

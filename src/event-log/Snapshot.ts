@@ -7,7 +7,7 @@
  */
 import { hash } from "node:crypto"
 
-/** What is to be kept. */
+/** An order to keep a snapshot. */
 export interface SnapshotOrder {
   readonly stream: string
   /** Of the fold. */

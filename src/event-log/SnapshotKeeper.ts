@@ -39,7 +39,7 @@ export class SnapshotKeeper {
     Effect.flatMap(Queue.take(this.due), (stream) => (this.reader.isLarge(stream) ? Effect.void : this.keep(stream)))
   )
 
-  /** Those that changed most go first. */
+  /** Keeps the snapshots that are due at the end, those with most changes first. */
   readonly last: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
     const until = (yield* Clock.currentTimeMillis) + LAST
     const changed = [...this.runes].filter(([, count]) => count >= WORTH_KEEPING).toSorted(([, a], [, b]) => b - a)

@@ -107,11 +107,11 @@ interface Restored {
   readonly admission: AdmissionState
   readonly newest: Map<string, number>
   readonly archived: Set<string>
-  /** What was read at length: kept, so that the next opening reads what comes after. */
+  /** Folds that took long to read: kept, so that the next opening reads only later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
 
-/** What appends are held against, as the store's runes left it. */
+/** Restores the states against which appends are checked. */
 const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reader: LogReader, snapshots: Snapshots) {
   const { guard, home, kinds } = rules
   const source = { reader, snapshots, shown: toRunes, recent: nothingRecent }

@@ -100,7 +100,7 @@ const queries = (sql: SqlClient.SqlClient) => ({
       (rows) => rows.map(fromRow)
     ),
 
-  /** What does not match stays in the database, and its payload is not read. */
+  /** Reads the newest matching runes; a rune that does not match stays in the database, and its payload is not read. */
   newest: (positions: ReadonlyArray<number>, selection: Selection, count: number) => {
     const where = sql.and([sql`runes.event_id = place.value`, ...filters(sql, selection)])
     return Effect.map(

@@ -20,7 +20,7 @@ export interface Statement {
   columns(): ReadonlyArray<{ readonly name: string }>
 }
 
-/** One connection. Its errors carry SQLite's extended result code as `errcode`. */
+/** A connection. Its errors carry SQLite's extended result code as `errcode`. */
 export interface Database {
   exec(sql: string): void
   prepare(sql: string): Statement

@@ -23,7 +23,7 @@ import type { StoreOptions } from "./SqliteStore.ts"
 import { storageError } from "./StorageFailure.ts"
 import { logThread } from "./ThreadFile.ts"
 
-/** What a log is made of once its store is open. */
+/** The parts of a log whose store is open. */
 export interface Parts {
   readonly admission: AdmissionState
   readonly drafts: EventDraft

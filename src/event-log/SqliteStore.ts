@@ -60,7 +60,7 @@ const PAGE_BYTES = 4096
 /** Bytes of the write-ahead log after which it is folded into the file: when nobody writes, and whatever happens. */
 export const SOME_BYTES = 500_000
 export const MUCH_BYTES = 1_000_000
-/** What a row writes besides its payload, and a commit besides its rows. */
+/** Bytes of a row besides its payload, and of a commit besides its rows. */
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
 

@@ -49,10 +49,10 @@ const taken = [
   "End the other program that writes to the file, then start agentd again."
 ] as const
 
-/** What another moment may mend: somebody else's lock, a full disk, a hiccup of the disk. */
+/** Reasons that may pass: somebody else's lock, a full disk, a hiccup of the disk. */
 const passing = new Set(["locked", "full", "io"])
 
-/** What the file system says, as SQLite says the same. */
+/** SQLite's code for each error of the file system. */
 const ofErrno: { readonly [code: string]: number } = {
   EIO: 10,
   ENOSPC: 13,

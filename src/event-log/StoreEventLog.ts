@@ -46,7 +46,7 @@ const nowhere = new StorageError({
   remedy: "Keep the log in a file."
 })
 
-/** One at a time: each step is durable before the next. */
+/** Archives one stream at a time: each step is durable before the next. */
 const archiving = (
   { archives: { folder, streams }, erase, log, reader }: Writable,
   append: Appender["append"],
@@ -103,7 +103,7 @@ const follow = (
 /** No name of a fold: features' are words. */
 const ITS_GUARD = "<guard>"
 
-/** Whoever reads a stream first has the guard's states of it made in the same pass. */
+/** Recovers a stream, and makes the guard's states of it in the same pass. */
 const recoveringGuard = (
   admission: AdmissionState,
   recover: EventLog["Service"]["recover"]

@@ -42,7 +42,7 @@ export class StoreWalk {
     return this.chain.head
   }
 
-  /** Those of the runes that are to be looked at. */
+  /** Picks the runes that are to be looked at. */
   next(runes: ReadonlyArray<StoredRune>): ReadonlyArray<Looked> {
     const looked: Array<Looked> = []
     for (const rune of runes) {

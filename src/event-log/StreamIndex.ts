@@ -91,7 +91,7 @@ export class StreamIndex {
   private opened: Opened
   private readonly changed = new Set<string>()
   private runes = 0
-  /** It cannot be written: it stays as it is until the next start. */
+  /** True where the index cannot be written: it stays as it is until the next start. */
   private isBroken = false
 
   constructor(file: string, sqlite = nodeSqlite) {

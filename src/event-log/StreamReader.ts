@@ -75,7 +75,7 @@ interface Progress {
   at: Recovered<unknown>
   /** The position in the log up to which the stream holds nothing more. */
   upTo: number
-  /** What the fold threw. */
+  /** The error that the fold threw. */
   thrown: unknown
 }
 
@@ -106,7 +106,7 @@ const begin = Effect.fnUntraced(function* ({ reader, snapshots }: Source, stream
 /** A stream as it stands. */
 interface Standing {
   readonly stream: string
-  /** Its newest rune; 0 for none. */
+  /** The stream's newest rune; 0 for none. */
   readonly newest: number
   /** The newest rune of the log; what comes after it may be the stream's. */
   readonly head: number
@@ -328,7 +328,7 @@ export class StreamReader {
     }
   )
 
-  /** One reader of a stream at a time. */
+  /** Lets one reader of a stream run at a time. */
   private alone<A, E>(stream: string, read: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       const known = this.locks.get(stream) ?? { lock: Semaphore.makeUnsafe(1), users: 0 }

@@ -27,12 +27,12 @@ export type Decision =
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
 
-/** One that can be answered. */
+/** A request that can be answered. */
 export interface Request {
   readonly id: string
-  /** What the tool is called with, as JSON, bounded. */
+  /** The tool's arguments as JSON, bounded. */
   readonly arguments: string
-  /** What it asks to choose; none where it asks for leave. */
+  /** The request's questions; none where it asks for leave. */
   readonly questions: ReadonlyArray<Question>
 }
 
@@ -197,7 +197,7 @@ export class Approvals {
 
 type PermissionRequest = Extract<PlateMachine.Event, { readonly _tag: "HookPermissionRequest" }>
 
-/** What asks, and not here, is answered where it asks. */
+/** Refuses an answer for a request that is not asked here: its own terminal answers it. */
 const nothing = (id: string, plate: PlateActor | undefined): CommandRefused => {
   const { data, state } = plate?.stand ?? {}
   if (plate === undefined || (state !== "AwaitingApproval" && state !== "AwaitingInput")) {

@@ -25,7 +25,7 @@ export interface Origin {
   readonly at?: number
 }
 
-/** What a run of ours tells of itself. */
+/** The report of a run of ours about itself. */
 export interface RunReport {
   readonly runId: string
   /** `project/agent` */
@@ -46,7 +46,7 @@ export interface RunEnded {
   readonly _tag: "RunEnded"
 }
 
-/** What is kept until the log is folded. */
+/** Events that are kept until the log is folded. */
 const MAX_WAITING = 4_096
 
 const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
@@ -131,7 +131,7 @@ export class EventIntake {
     }
   )
 
-  /** Whose it is, and the event with all that is known besides its body. The plate is told by who calls. */
+  /** Finds the plate, and completes the event with all that is known besides its body. The caller tells the plate. */
   readonly admit = Effect.fnUntraced({ self: this }, function* (this: EventIntake, heard: Heard, origin: Origin) {
     const now = yield* Clock.currentTimeMillis
     const process = processOf(origin, this.roster.processes)
@@ -174,7 +174,7 @@ export class EventIntake {
     return Effect.void
   }
 
-  /** What a run of ours tells of itself. */
+  /** Takes the report of a run of ours about itself. */
   readonly report = Effect.fnUntraced({ self: this }, function* (this: EventIntake, report: RunReport) {
     const { agent, event, runId } = report
     const at = yield* Clock.currentTimeMillis
@@ -208,7 +208,7 @@ type Start = Extract<PlateMachine.Event, { readonly _tag: "HookSessionStart" | "
 const isStart = (event: PlateMachine.Event): event is Start =>
   event._tag === "HookSessionStart" || event._tag === "SessionStart"
 
-/** Its start is 0 where nobody can say that it lives. */
+/** The process of an origin; its start is 0 where nobody can say that it lives. */
 const processOf = ({ pid }: Origin, { identify }: Lookup): ProcessId | undefined => {
   if (pid === undefined) return undefined
   const process = identify(pid)

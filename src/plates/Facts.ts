@@ -20,7 +20,7 @@ export interface Facts {
 
 export const none: Facts = { prompt: null, lastTool: null, toolCalls: 0, using: null }
 
-/** One event of the plate's. */
+/** Adds an event of the plate. */
 export const after = (facts: Facts, event: PlateMachine.Event): Facts => {
   switch (event._tag) {
     case "ToolStart":
@@ -56,7 +56,7 @@ export interface Shown {
   readonly tokens: number | null
 }
 
-/** What a row shows: the transcript's word, and that of the hooks where it has none. */
+/** The facts that a row shows: from the transcript, else from the hooks. */
 export const shown = (facts: Facts, transcript: Transcript | undefined): Shown => {
   const view = transcript?.view
   const counted = view !== undefined && transcript?.partial === false && transcript.found?._tag === "Read"

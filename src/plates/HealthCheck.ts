@@ -11,7 +11,7 @@ import * as PlateMachine from "./PlateMachine.ts"
 import type { PlateActor } from "./PlateActor.ts"
 import type { PlateRegistry } from "./PlateRegistry.ts"
 
-/** What one plate's files may take: the others are looked at in every round nonetheless. */
+/** The time for one plate's files: the others are looked at in every round nonetheless. */
 const LOOK_LIMIT = PlateMachine.HEALTH_CHECK_INTERVAL
 const CONCURRENCY = 16
 /** A closed plate fades after this, ms. */

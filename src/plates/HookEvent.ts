@@ -25,9 +25,9 @@ export interface Heard {
   readonly event: PlateMachine.Event | undefined
   /** The beginning of what a person asked for. */
   readonly prompt?: string
-  /** What it asks a person to choose. */
+  /** Questions of the hook to a person. */
   readonly questions?: ReadonlyArray<Question>
-  /** What the tool is called with that it asks leave for, or that `/events` tells of; as JSON, as it came. */
+  /** The arguments of the tool that asks for leave, or that `/events` tells of; as JSON, as they came. */
   readonly input?: string
 }
 
@@ -62,7 +62,7 @@ const inputOf = (body: JsonReader) => {
   return { input: createHash("sha256").update(JSON.stringify(input)).digest("hex").slice(0, 16) }
 }
 
-/** What goes on in the background after the call: an agent, or a command. */
+/** Work that goes on in the background after the call: an agent, or a command. */
 const launched = (body: JsonReader) => {
   const { agentId, backgroundTaskId, isAsync } = body.within("tool_response")
   const id = isAsync === true ? agentId : backgroundTaskId
@@ -155,7 +155,7 @@ const hooks: { readonly [name: string]: Read } = {
 
 export const names: ReadonlyArray<string> = Object.keys(hooks)
 
-/** What a person typed, not what a program put in its place. */
+/** The words that a person typed; none where a program put others in their place. */
 const promptOf = (name: string, body: JsonReader) => {
   const prompt = name === "UserPromptSubmit" ? body.words("prompt")?.trim() : undefined
   return prompt === undefined || prompt === "" || prompt.startsWith("<") ? {} : { prompt: prompt.slice(0, PROMPT_KEPT) }

@@ -75,7 +75,7 @@ export class JsonReader {
     return value === "" ? undefined : value
   }
 
-  /** One that must be there. */
+  /** Reads a text that must be there. */
   text(fields: string | ReadonlyArray<string>, max = MAX_NAME): string {
     const value = this.maybe(fields, max)
     if (value !== undefined) return value

@@ -29,7 +29,7 @@ export const plateActor = stateMachineActor({ machine: PlateMachine.Plate, data:
 /** Subagents whose transcripts are followed while they ask. */
 const MAX_SIDES = 16
 
-/** It is written some moments after the first prompt: one round may come too early. */
+/** Rounds in which a transcript may be missing: it is written some moments after the first prompt. */
 const MAX_ABSENCES = 2
 
 /** Where a subagent of the session writes: beside the session's own file. */
@@ -68,7 +68,7 @@ export class PlateActor {
   private readonly sides = new Map<string, Transcript>()
   /** Done when the look that is under way is over. */
   private looking: Deferred.Deferred<void> | undefined = undefined
-  /** What was asked for while it looked. */
+  /** The look that was requested during the present one. */
   private next: "round" | "look" | undefined = undefined
 
   constructor(options: {
@@ -102,7 +102,7 @@ export class PlateActor {
     return found === undefined ? undefined : { pid: found.pid, start: found.start! }
   }
 
-  /** It is in the mailbox, or dead-lettered, when this returns. */
+  /** Tells the actor; on return the event is in the mailbox, or dead-lettered. */
   tell(event: PlateMachine.Event, cause?: Cause): void {
     this.facts = Facts.after(this.facts, event)
     this.actor.tellNow(event, cause)

@@ -18,7 +18,7 @@ const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const FORM =
   "Leave it out, or give 1 to 64 letters, digits, '.', '_' and '-' that neither end like a conversation's id nor name the daemon: a UUID does."
 
-/** What may name a plate that others have named. */
+/** True for a name that others may give a plate. */
 export const isValid = (id: string): boolean => NAME.test(id) && !ConversationId.isValid(id) && id !== DAEMON_STREAM
 
 /** 60 bits of chance. */

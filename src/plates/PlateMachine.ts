@@ -190,7 +190,7 @@ export const transcriptAhead = (mtimeSeconds: number, lastEventSeconds: number):
 const isLate = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && event.late === true && data.signal !== null && event.at < data.signal.at
 
-/** It opens the plate again: its process lives, whatever we have noticed late of the one before. */
+/** True where an event opens the plate again: its process lives, whatever was noticed late of the one before. */
 const reopens = (data: Data, event: Event): boolean =>
   event._tag === "HookSessionStart" && data.closed && event.pidStart !== undefined
 
@@ -209,7 +209,7 @@ const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSession
 
 type Change<T extends Event["_tag"]> = (data: Data, event: Extract<Event, { _tag: T }>) => Data
 
-/** What each event says of the sets. */
+/** The change of the sets by each event. */
 const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   // The five of `/events` overwrite.
   SessionStart: (data, event) => ({

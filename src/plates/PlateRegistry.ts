@@ -28,7 +28,7 @@ const MAX_ARCHIVED = 2_000
 /** Names that are not used again. */
 const MAX_USED = 100_000
 
-/** Who says it, as far as the environment and the process tell. */
+/** The speaker, as far as the environment and the process tell. */
 export interface Speaker {
   readonly plate: string | undefined
   readonly run: string | undefined
@@ -55,7 +55,7 @@ export interface Options {
 /** Reasons for which a session ends that goes on under another id in the same process. */
 export const goesOn = (reason: string): boolean => reason === "clear" || reason === "resume"
 
-/** What a session begins with that goes on from another: its start, or its first prompt where that has not come. */
+/** True for the first event of a session that continues another: its start, or its first prompt where the start is missing. */
 const continues = (event: PlateMachine.Event): boolean =>
   event._tag === "HookSessionStart" ? event.source !== "startup" : event._tag === "HookUserPromptSubmit"
 
@@ -78,10 +78,10 @@ export class PlateRegistry {
   private readonly byRun = new Map<string, string>()
   /** The name in a session's environment, where its plate has got another. */
   private readonly aliases = new Map<string, string>()
-  /** What people have forgotten, by the session's id. */
+  /** Sessions that people have forgotten, by id. */
   private readonly forgotten = new Map<string, Forgotten>()
   private readonly options: Options
-  /** One is found or made at a time. */
+  /** Makes finding and making of plates happen one at a time. */
   private readonly finding = Semaphore.makeUnsafe(1)
 
   constructor(options: Options) {
@@ -92,7 +92,7 @@ export class PlateRegistry {
     return this.options.processes
   }
 
-  /** What the log says. */
+  /** Restores the plates from the log. */
   readonly restore = Effect.fnUntraced(
     { self: this },
     function* (this: PlateRegistry, records: Records, since: number) {
@@ -114,7 +114,7 @@ export class PlateRegistry {
     return this.plates.get(this.bySession.get(sessionId) ?? "")
   }
 
-  /** One that has faded. */
+  /** Finds a plate that has faded. */
   shelvedAs(name: string): PlateRecord | undefined {
     return this.archive.get(name) ?? this.archive.get(this.bySession.get(name) ?? "")
   }
@@ -199,7 +199,7 @@ export class PlateRegistry {
     return waiting.length === 1 ? waiting[0] : undefined
   }
 
-  /** One that was shelved, whose session is heard of again: resumed, or late. */
+  /** Revives a shelved plate, whose session is heard of again: resumed, or late. */
   private readonly revived = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, sessionId: string) {
     const record = this.archive.get(this.bySession.get(sessionId) ?? "")
     return record === undefined ? undefined : yield* this.enter(record)
@@ -255,7 +255,7 @@ export class PlateRegistry {
     return plate
   })
 
-  /** Its actor ends; what it was stays known. */
+  /** Ends the plate's actor; its record stays known. */
   readonly retire = Effect.fnUntraced({ self: this }, function* (this: PlateRegistry, plate: PlateActor) {
     const { facts, plateId, stand } = plate
     this.plates.delete(plateId)

@@ -43,7 +43,7 @@ export interface Process {
   readonly start: number | null
 }
 
-/** What a status rests on. */
+/** The sources on which a status may rest. */
 export type Signal = "stream" | "hook" | "session" | "transcript" | "process"
 
 export interface Data {
@@ -54,7 +54,7 @@ export interface Data {
   readonly cwd: string | null
   /** Processes that are this session's, newest last. */
   readonly processes: ReadonlyArray<Process>
-  /** Those of processes of this session that are gone, newest last. */
+  /** Pids of this session's processes that are gone, newest last. */
   readonly formerPids: ReadonlyArray<number>
   readonly branch: string | null
   /** An attribute: a clear or a fork changes it. */
@@ -78,7 +78,7 @@ export interface Data {
   readonly failedAt: number
   /** Tool calls that have ended, newest last: a late start of one opens nothing. */
   readonly endedCalls: ReadonlyArray<string>
-  /** What the status rests on, and when that came, ms since the epoch. */
+  /** The source on which the status rests, and when it came, ms since the epoch. */
   readonly signal: { readonly from: Signal; readonly at: number } | null
   /** The timestamp of the newest event of `/events`. */
   readonly timestamp: number | null

@@ -9,7 +9,7 @@ import * as Facts from "./Facts.ts"
 import type { Stand } from "./PlateActor.ts"
 import type { Transcript } from "./Transcript.ts"
 
-/** What a row is made of: a plate, or what is kept of one that has faded. */
+/** The facts of a row: a plate, or the record of one that has faded. */
 export interface Shown {
   readonly plateId: string
   readonly stand: Stand
@@ -65,7 +65,7 @@ const detail = (stand: Stand, facts: Facts.Facts, lastTold: number, now: number)
   }
 }
 
-/** What the tool is called with that `/events` tells of. */
+/** The arguments of the tool that `/events` tells of. */
 const usingOf = ({ facts, stand }: Shown) =>
   stand.state === "Closed" || facts.using === null || facts.using.input === null ? {} : { arguments: facts.using.input }
 

@@ -41,7 +41,7 @@ import { Watch } from "./Watch.ts"
 
 /** How well the board is kept. */
 export interface Health {
-  /** What the log holds is on the board. */
+  /** True when the plates in the log are on the board. */
   readonly ready: boolean
   /** Plates that are not closed. */
   readonly open: number
@@ -86,7 +86,7 @@ export class Plates extends Context.Service<
   }
 >()("agentd/plates/Plates") {}
 
-/** What somebody has left for us on a disk. */
+/** An event that was left on a disk for the daemon. */
 export interface Kept {
   readonly body: unknown
   readonly origin: Origin
@@ -97,9 +97,9 @@ export interface Kept {
 export interface Options {
   /** Where the plates belong in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
-  /** What a person gets to answer a permission request; default 10 minutes. */
+  /** The time for a person's answer to a permission request; default 10 minutes. */
   readonly permissionTimeout?: Duration.Input
-  /** Whose run a session is: `project/agent`; default: nobody knows. */
+  /** Names the agent of a run, `project/agent`; default: unknown. */
   readonly agentOf?: AgentOf
   /** Look at transcripts as soon as they are written, too; default true. */
   readonly watch?: boolean
@@ -137,8 +137,10 @@ class Board {
   private readonly read = <A>(what: string, parsed: Result.Result<A, EventRefused>): Effect.Effect<A, EventRefused> =>
     Result.isSuccess(parsed) ? Effect.succeed(parsed.success) : this.refusals.note(what, parsed.failure)
 
-  /** What it reports is durable, or it fails for the disk's sake; a refusal by the machine is an answer. */
-  /** `refused`: the plate does not take the event as it stands. An actor that is ending takes nothing, and says so. */
+  /**
+   * Asks the plate; the answer is durable. `refused`: the plate does not take the event as it stands. A failing disk,
+   * and an actor that is ending, fail the effect.
+   */
   private readonly asked = (plate: PlateActor, event: PlateMachine.Event) =>
     plate.actor.ask(event).pipe(
       Effect.map((committed) => ({ refused: undefined, committed })),
@@ -303,7 +305,7 @@ class Board {
 const lingers = ({ stand }: PlateActor, now: number): boolean =>
   stand.data.agent === null && now - stand.at <= FADES_AFTER
 
-/** One that has no actor any more, and whose files nobody looks at. */
+/** The view of a plate that has no actor any more, and whose files nobody looks at. */
 const still = (record: PlateRecord): Shown => ({
   ...record,
   transcript: undefined,

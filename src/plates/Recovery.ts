@@ -26,11 +26,11 @@ export interface Records {
   readonly plates: ReadonlyMap<string, PlateRecord>
   /** Names that no new plate may have. */
   readonly used: ReadonlySet<string>
-  /** What people have forgotten. */
+  /** Plates that people have forgotten. */
   readonly forgotten: ReadonlyArray<PlateRecord["stand"]["data"]>
 }
 
-/** What a stream says: a plate, where it holds one. */
+/** The fold of a stream: a plate, where the stream holds one. */
 export interface Folded {
   readonly stand: Stand | null
   readonly facts: Facts.Facts
@@ -41,7 +41,7 @@ const kinds: ReadonlySet<string> = new Set(PlateMachine.kinds)
 
 const nothing: Folded = { stand: null, facts: Facts.none, isBroken: false }
 
-/** One rune, folded in. Pure. */
+/** Folds one rune in. Pure. */
 export const apply = (before: Folded, rune: Rune): Folded => {
   if (before.isBroken || !kinds.has(rune.kind)) return before
   try {

@@ -49,7 +49,7 @@ export class SessionNote {
     this.folder = folder
   }
 
-  /** What is noted of the session now. Without its process it is searched for, where `search` says so. */
+  /** Reads the session's note. Without its process the session is searched for, where `search` says so. */
   readonly look = Effect.fnUntraced(
     { self: this },
     function* (this: SessionNote, sessionId: string, process: ProcessId | undefined, search: boolean) {

@@ -38,7 +38,7 @@ const isShell = (fs: FileSystem.FileSystem, pid: number): Effect.Effect<boolean>
     Effect.orElseSucceed(() => false)
   )
 
-/** What follows for the plates that wait; nothing is read where none does. */
+/** Events for the plates that wait; nothing is read where none does. */
 export const look = Effect.fnUntraced(
   function* (fs: FileSystem.FileSystem, plates: ReadonlyArray<PlateActor>, now: number) {
     const waiting = plates.flatMap((plate) => {

@@ -9,7 +9,7 @@
 import { Effect, FileSystem, Option } from "effect"
 import { type Chain, TranscriptView } from "./TranscriptView.ts"
 
-/** What one look reads at most. */
+/** Bytes that one look reads at most. */
 const MAX_LOOK = 4 * 1024 * 1024
 /** A line that is longer is passed over. */
 const MAX_LINE = MAX_LOOK
@@ -19,9 +19,9 @@ const CHUNK = 256 * 1024
 const NEWLINE = 0x0a
 
 export type Found =
-  /** It is not there (yet), or cannot be read. */
+  /** The transcript is not there (yet), or cannot be read. */
   | { readonly _tag: "Absent" }
-  /** There is more than one look reads, or a line that is being written: the next one sees it. */
+  /** More is there than one look reads, or a line is being written: the next look sees it. */
   | { readonly _tag: "Behind" }
   | {
       readonly _tag: "Read"
@@ -53,7 +53,7 @@ export class Transcript {
   view: TranscriptView
   /** Only the end of it was read: what is counted over all of it is not known. */
   partial = false
-  /** What the last look found; undefined before the first. */
+  /** The result of the last look; undefined before the first. */
   found: Found | undefined = undefined
   private inode = ""
   private offset = 0
@@ -61,7 +61,7 @@ export class Transcript {
   private mtime = -1
   /** In a line that is too long. */
   private skipping = false
-  /** What was read since the file was last seen unchanged: was it all understood? */
+  /** True where a part that was read since the file was last unchanged was not understood. */
   private opaque = false
   private said = false
 

@@ -30,9 +30,9 @@ export interface Case {
   /** The session's own transcript; undefined where none is known. */
   readonly found: Found | undefined
   readonly view: TranscriptView | undefined
-  /** Those of subagents that ask. */
+  /** Transcripts of subagents that ask. */
   readonly sides: ReadonlyMap<string, TranscriptView>
-  /** What the session's process says of itself; undefined where it says nothing. */
+  /** The session's own note; undefined where there is none. */
   readonly note: Noted | undefined
   /** The newest hook, whatever it said. */
   readonly heard: number
@@ -112,7 +112,7 @@ const noted = ({ note, now, snapshot: { data, state } }: Case): ReadonlyArray<Pl
   return now - note.at < NOTE_SETTLES || past(data, event) ? [] : [event]
 }
 
-/** What the session itself says is so needs no guess from silence or from a file's time. */
+/** True where the session's own note confirms the state: no guess from silence or a file's time is needed. */
 const confirmed = ({ note, snapshot: { state } }: Case): boolean =>
   note !== undefined && agrees[note.status].includes(state)
 
@@ -161,7 +161,7 @@ const first = (
 const unconfirmed = (rule: (of: Case) => ReadonlyArray<PlateMachine.Event>) => (of: Case) =>
   confirmed(of) ? [] : rule(of)
 
-/** What to tell the plate, in order. */
+/** Events for the plate, in order. */
 export const judge = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   switch (of.snapshot.state) {
     case "Closed":

@@ -19,7 +19,7 @@ const INTERVAL = "2 seconds"
 /** A session writes several records at a time. */
 const SETTLES = "50 millis"
 
-/** What it watches of a plate. */
+/** Folders of a plate that are watched. */
 const foldersOf = ({ note, transcript }: PlateActor): ReadonlyArray<string> => [
   ...(transcript === undefined ? [] : [dirname(transcript.path)]),
   ...(note === undefined ? [] : [note.folder])
