@@ -7,7 +7,9 @@ const root = join(import.meta.dirname, "..")
 
 /** Folders whose comments are rewritten; the others follow. */
 const DONE =
-  "alerts app channels cli config domain event-log goals http plates rpc supervision systemd telemetry".split(" ")
+  "alerts app channels cli config domain event-actor event-log goals http plates rpc supervision systemd telemetry".split(
+    " "
+  )
 
 const GUESS = /^(?:It|Its|That|This|These|Those|They|Who|Whoever|Whose|What|Whatever|Which|One|He|She|There|Here)\b/
 

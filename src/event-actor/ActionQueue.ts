@@ -12,17 +12,17 @@ import type { Acting } from "./EventSourcedActor.ts"
 import type { Ask } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 
-/** What performs them: it ends with its scope's incarnation. */
+/** The performer of actions: it ends with its scope's incarnation. */
 interface Performer {
   perform(effect: Effect.Effect<void, unknown>, ask: Ask | undefined): Fiber.Fiber<void, unknown>
 }
 
-/** Whose actions they are. */
+/** The scope of the actions. */
 export interface ActingScope {
   readonly isRunning: boolean
   readonly incarnation: Performer | undefined
   readonly system: { warn(message: string, cause: Cause.Cause<unknown>): void }
-  /** One is over that was waited for. */
+  /** Tells that an awaited action is over. */
   acted(): void
   crashed(cause: Cause.Cause<unknown>): void
 }
@@ -30,7 +30,7 @@ export interface ActingScope {
 /** Actions that may wait before the scope's mailboxes take nothing more from outside. */
 export const MAX_ACTIONS = 256
 
-/** One action with what it follows from. */
+/** An action with its cause. */
 export class Act {
   readonly action: unknown
   readonly member: Member

@@ -10,12 +10,12 @@ import { Cause, Effect, Exit, type Fiber } from "effect"
 import type { Acting, Activity } from "./EventSourcedActor.ts"
 import type { ActorHandle } from "./ActorHandle.ts"
 
-/** What runs them: it ends with its scope's incarnation. */
+/** The runner of activities: it ends with its scope's incarnation. */
 export interface Runner {
   run(effect: Effect.Effect<void, unknown>): Fiber.Fiber<void, unknown>
 }
 
-/** Whose activities they are. */
+/** The actor of the activities. */
 export interface Active extends ActorHandle<unknown, unknown> {
   readonly isRunning: boolean
   readonly definition: {
@@ -59,7 +59,7 @@ export class Activities {
     this.member = member
   }
 
-  /** These, and no others. */
+  /** Runs these activities, and no others. */
   set(activities: ReadonlyArray<Activity>): void {
     for (const [name, slot] of this.slots) {
       if (!activities.some((activity) => activity.name === name)) this.want(slot, undefined)

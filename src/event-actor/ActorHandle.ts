@@ -21,7 +21,7 @@ export interface Ref<in M> {
   readonly takes?: (message: M) => void
 }
 
-/** What an ask is answered with where `decide` names no reply: durable by then. */
+/** The answer to an ask where `decide` names no reply: durable by then. */
 export interface Committed<S> {
   /** The newest rune that the message led to; 0 where it led to none. */
   readonly eventId: number

@@ -43,7 +43,7 @@ export const TURN = 4_096
 
 const NONE: ReadonlyArray<never> = []
 
-/** What few scopes ever have at once. */
+/** Fields that few scopes ever need at once. */
 class Rare {
   room: RoomQueue<Member> | undefined = undefined
   /** Macrosteps without runes that wait for those before them. */
@@ -63,7 +63,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   private runesAhead = 0
   /** The newest id that is not durable yet. */
   private lastAhead = 0
-  /** It stands in the scheduler's row. */
+  /** True while the scope stands in the scheduler's row. */
   private isQueued = false
   private mail: MailQueue<Member> | undefined = undefined
   private rare: Rare | undefined = undefined
@@ -250,7 +250,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     return this.runesAhead > 0 && this.runesAhead >= log.share(scheduler.waiting)
   }
 
-  /** One message, and all that it leads to within the scope. */
+  /** Steps a message, and all that it leads to within the scope. */
   private macrostep(member: Member, item: unknown): void {
     const { log, macrostep, metrics } = this.system
     let unit: ScopeUnit | undefined
@@ -274,13 +274,13 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.stand(unit, isDurable, log)
   }
 
-  /** It came back from the log after its actor had left the scope. */
+  /** Buries a message that came back from the log after its actor had left the scope. */
   private lose(member: Member, item: unknown): void {
     this.settle(member)
     this.bury(member, item, "closed")
   }
 
-  /** Its runes are on their way, and its mail is settled with them. */
+  /** Lets a macrostep stand: its runes are on their way, and its mail is settled with them. */
   private stand(unit: ScopeUnit, isDurable: boolean, log: Log): void {
     const { item, kept, outbox, touched } = unit
     if (touched !== undefined || kept !== undefined) this.recall(unit)
@@ -305,8 +305,8 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
   }
 
   /**
-   * What was postponed comes back in front, before the macrostep or within it; who keeps an
-   * index hears of the new states.
+   * Puts postponed mail back in front, before the macrostep's or within it; actors that keep an
+   * index hear of the new states.
    */
   private recall({ kept, touched }: ScopeUnit): void {
     let back: Array<unknown> | undefined
@@ -419,7 +419,7 @@ export class CommitScope<R = never> extends ScopeLife<R> implements Turn, Owner 
     this.system.scheduler.alone(() => this.release(this.system.log.durable))
   }
 
-  /** What has no runes of its own and waited behind what is durable now. */
+  /** Releases macrosteps without runes that waited behind what is durable now. */
   private release(upTo: number): void {
     const silent = this.rare?.silent
     if (silent === undefined) return

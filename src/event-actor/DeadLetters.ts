@@ -13,21 +13,21 @@ import { EventLog } from "../event-log/EventLog.ts"
 export type Reason =
   /** The machine's state does not take it: the sender's bug. */
   | "illegal"
-  /** It crashed its actor once too often. */
+  /** The message crashed its actor once too often. */
   | "poison"
   /** No room. */
   | "full"
   | "postponed-limit"
   /** The log did not take its rune. */
   | "refused"
-  /** Its actor is gone for good. */
+  /** The actor is gone for good. */
   | "closed"
 
 export interface DeadLetter {
   readonly address: string
   readonly reason: Reason
   readonly message: unknown
-  /** What broke or refused it. */
+  /** The error or the refusal. */
   readonly why?: unknown
   /** The rune that led to it. */
   readonly cause?: Cause

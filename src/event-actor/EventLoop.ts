@@ -27,9 +27,9 @@ export const live = (clock: Clock.Clock): EventLoopShape => ({
 
 export const layer: Layer.Layer<EventLoop> = Layer.effect(EventLoop, Effect.map(Clock.Clock, live))
 
-/** One thread that its owner drives. */
+/** A thread that its owner drives. */
 export class Manual implements EventLoopShape {
-  /** What `now` says; its owner moves it. */
+  /** The answer of `now`; the owner moves it. */
   time = 0
   private tasks: Array<() => void> = []
 

@@ -60,7 +60,7 @@ export interface Draft {
   readonly moves?: ReadonlyArray<string>
 }
 
-/** What follows from a step besides its runes. */
+/** The consequences of a step besides its runes. */
 export interface Following<A> {
   /** Left out: the asker gets the committed state, as `Committed`. The first reply of a macrostep counts. */
   readonly reply?: unknown
@@ -73,21 +73,21 @@ export interface Following<A> {
 export interface Decision<S, A> extends Following<A> {
   readonly runes: ReadonlyArray<Draft>
   /**
-   * What `apply` of the runes gives, where `decide` knows it anyway. It is taken only where
+   * The state that `apply` of the runes gives, where `decide` knows it anyway. Taken only where
    * the runes are stored exactly as they were decided; a test compares the two.
    */
   readonly state?: S
 }
 
-/** What a fact that a sibling states does to this actor. */
+/** The effect of a sibling's fact on this actor. */
 export interface Joined<S, A> extends Following<A> {
-  /** What `apply(state, rune)` gives, where `join` knows it anyway. */
+  /** The state that `apply(state, rune)` gives, where `join` knows it anyway. */
   readonly state?: S
   /** Further siblings that the same fact moves. */
   readonly moves?: ReadonlyArray<string>
 }
 
-/** What `decide` may read. Valid during the call only. */
+/** The facts that `decide` may read. Valid during the call only. */
 export interface Context {
   /** The time of this macrostep, ms since the epoch: the `at` of all its runes. */
   readonly now: number
@@ -119,7 +119,7 @@ export interface Timer<M> {
   readonly seq?: number
 }
 
-/** What runs beside the mail while the state asks for it; one that is gone from the list is interrupted. */
+/** Work that runs beside the mail while the state asks for it; an activity that leaves the list is interrupted. */
 export interface Activity {
   readonly name: string
   /** The same name under another key is another activity: it begins when the one before has ended. */
@@ -128,12 +128,12 @@ export interface Activity {
   readonly seq?: number
 }
 
-/** What an action or an activity is given. */
+/** The input of an action or an activity. */
 export interface Acting<S, M, E = unknown> {
   readonly self: ActorHandle<S, M, E>
   /** As the rune left it that this follows from. */
   readonly state: S
-  /** That rune. */
+  /** The rune that led to it. */
   readonly cause: Cause | null
 }
 
@@ -142,7 +142,7 @@ export interface EventSourcedActor<S, M, A = never, E = never, R = never> {
   readonly decide: (state: S, message: M, context: Context) => Decision<S, A> | Refusal | Refuse<E>
   /** Pure, and of the rune alone. `isJoined`: a sibling's rune, which names this actor in `moves`. */
   readonly apply: (state: S, rune: Rune, isJoined: boolean) => S
-  /** What a sibling's rune that names this actor in `moves` does to it; undefined where it does not concern it. */
+  /** Decides the effect of a sibling's rune that names this actor in `moves`; undefined where it does not concern it. */
   readonly join?: (state: S, rune: Rune, context: Context) => Joined<S, A> | Refusal | Refuse<E> | undefined
   /** Names of parts whose runes are this actor's (`draft.actor`). */
   readonly parts?: (actor: string) => boolean

@@ -6,14 +6,14 @@ import { Schema } from "effect"
 import { type Kind, kind, type Shape, type Table } from "../event-log/EventKinds.ts"
 import type { Visibility } from "../event-log/Rune.ts"
 
-/** What a kind says beside the event. */
+/** The fields of a kind beside the event. */
 export interface Says<F extends Schema.Struct.Fields = Schema.Struct.Fields> {
   readonly fields?: F
   readonly visibility?: Visibility
   readonly seals?: boolean
 }
 
-/** What is declared of a machine: its kinds, which of them are lazy, and its events. */
+/** The declaration of a machine: its kinds, the lazy ones among them, and its events. */
 export interface Declared<K extends string, E> {
   readonly kinds: ReadonlyArray<K>
   readonly Event: Shape<E>

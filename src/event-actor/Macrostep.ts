@@ -20,7 +20,7 @@ import { compare, freeze } from "./PlainState.ts"
 import { plainRefusal, type Refused } from "./Refused.ts"
 import { added, ScopeUnit } from "./ScopeUnit.ts"
 
-/** What is stepped. */
+/** The scope that is stepped. */
 export interface Stepped extends Owner {
   readonly stream: string
   /** Throws where there is none of that name. */
@@ -28,7 +28,7 @@ export interface Stepped extends Owner {
   find(name: string): Member | undefined
 }
 
-/** What it needs of its system. */
+/** The part of the system that stepping uses. */
 export interface Stepping {
   readonly log: Log
   readonly clock: { readonly currentTimeMillisUnsafe: () => number }
@@ -144,7 +144,7 @@ export class Macrostep implements Context {
     )
   }
 
-  /** One message of one actor. */
+  /** Decides a message of an actor. */
   private decide(member: Member, message: unknown, cause: Cause | null): Why | undefined {
     const { definition } = member
     const { unit } = this

@@ -9,7 +9,7 @@ import { Context, Exit } from "effect"
 import type { Cause } from "../event-log/Rune.ts"
 import { actorStopped } from "./ActorError.ts"
 
-/** Whose mail it is. */
+/** The actor whose mail it is. */
 export interface Addressee {
   readonly address: string
   /** As stepped. */
@@ -39,7 +39,7 @@ export class Mail {
     this.cause = cause
   }
 
-  /** There is nothing to do any more. */
+  /** True where nothing is to be done any more. */
   isVoid(_of: Addressee): boolean {
     return this.isGone
   }
@@ -81,9 +81,9 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
   resume: ((exit: Exit.Exit<unknown, unknown>) => void) | undefined = undefined
   /** By which a later message settles it; 0 until the actor has looked at it. */
   token = 0
-  /** It counts in the mailbox. */
+  /** True while the message counts in the mailbox. */
   isCounted = true
-  /** Its macrostep stands. */
+  /** True once the message's macrostep stands. */
   isStepped = false
   /** Takes it off the list of those that were put off. */
   forget: (() => void) | undefined = undefined
@@ -119,7 +119,7 @@ export class Ask<A extends Addressee = Addressee> extends Mail {
   }
 }
 
-/** What of the surroundings the asks that are put off need: a timer. */
+/** The timer that asks need which are put off. */
 export interface Alarm {
   /** Calls the task after so many ms; the answer cancels it. */
   after(ms: number, task: () => void): () => void

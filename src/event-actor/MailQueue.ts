@@ -15,11 +15,11 @@ export class MailQueue<M> {
   /** Member and message, in pairs. */
   private back: Array<unknown>
   private first = 0
-  /** What came back: message and member in pairs, the next one last. */
+  /** Mail that came back: message and member in pairs, the next one last. */
   private front: Array<unknown> = []
   /** Asks that gave their place back while they wait here. */
   private voids = 0
-  /** What `take` took last. */
+  /** The member of the message that `take` took last. */
   member: M = undefined as never
   item: unknown = undefined
 
@@ -59,7 +59,7 @@ export class MailQueue<M> {
     for (let index = pairs.length - 2; index >= 0; index -= 2) this.front.push(pairs[index + 1], pairs[index])
   }
 
-  /** One ask more has given its place back: they are swept out when there are many. */
+  /** Counts an ask that gave its place back: they are swept out when there are many. */
   spoil(): void {
     this.voids += 1
     if (this.voids * 2 >= COMPACT_FROM && this.voids * 2 > this.size) this.keep((_, item) => isCounted(item))

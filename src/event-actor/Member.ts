@@ -31,7 +31,7 @@ const stateOf = (state: unknown): string | null =>
 // oxlint-disable-next-line no-explicit-any
 export type AnyActor = EventSourcedActor<any, any, any, any, any>
 
-/** What an actor needs of its scope. */
+/** The part of a scope that an actor uses. */
 export interface Home {
   readonly stream: string
   readonly isRunning: boolean
@@ -47,7 +47,7 @@ export interface Home {
   crashed(cause: Cause.Cause<unknown>): void
 }
 
-/** What few actors have. */
+/** Fields that few actors need. */
 interface Beside {
   readonly timers: Timers
   activities: Activities
@@ -182,7 +182,7 @@ export class Member<S = any, M = any, E = any> implements ActorHandle<S, M, E> {
     this.beside?.activities.leave()
   }
 
-  /** Its activities, if they are not over. */
+  /** The actor's activities, if they are not over. */
   get leftover(): Activities | undefined {
     const activities = this.beside?.activities
     return activities === undefined || activities.isOver ? undefined : activities

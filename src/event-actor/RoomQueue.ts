@@ -50,7 +50,7 @@ export class RoomQueue<M> {
     if (line.length === 0) this.lines.delete(member)
   }
 
-  /** There will be no room for these members. */
+  /** Refuses the waiting of these members: there will be no room for them. */
   refuse(isOne: (member: M) => boolean): void {
     for (const member of this.members) {
       if (!isOne(member)) continue

@@ -9,7 +9,7 @@
  */
 import type { Rune } from "../event-log/Rune.ts"
 
-/** What a fold needs of an actor. */
+/** The part of an actor that a fold uses. */
 export interface Folding<S> {
   readonly initial: S
   // A method, so that a table of actors can hold them whatever their states are.
@@ -61,11 +61,10 @@ export const fold = <const F extends { readonly [name: string]: Folding<unknown>
 }
 
 /**
- * What a receiver in another scope has not heard of. A tell that crosses scopes is lost
+ * The tells that a receiver in another scope has not heard of. A tell that crosses scopes is lost
  * where the process dies behind the append: at start it is told again, with the rune as
  * its cause. The acknowledgement is the newest of the sender's runes that a rune of the
- * receiver names as its cause. What the receiver then knows already is stale.
- *
+ * receiver names as its cause. A repetition that the receiver knows already is stale.
  * `sent`: the sender's runes that it tells of, oldest first. `received`: the receiver's.
  */
 export const unheard = (sent: Iterable<Rune>, received: Iterable<Rune>): ReadonlyArray<Rune> => {

@@ -13,13 +13,13 @@ import type { ChildHandle, ExitObserver, Hold } from "../supervision/Child.ts"
 import type { Inspection, Part } from "../supervision/Observation.ts"
 import { type Ask, Asking, Performing } from "./Mail.ts"
 
-/** Whose incarnation it is. */
+/** The scope of an incarnation. */
 export interface Incarnate {
   readonly id: string
-  /** Its supervisor wants its end. */
+  /** The supervisor wants the incarnation's end. */
   stopped(incarnation: ScopeIncarnation): void
   fiberEnded(incarnation: ScopeIncarnation, exit: Exit.Exit<void, unknown>): void
-  /** Its actors, as they stand. */
+  /** The scope's actors, as they stand. */
   readonly parts: ReadonlyArray<Part>
 }
 
@@ -31,7 +31,7 @@ export class ScopeIncarnation implements ChildHandle {
   /** Why it ends. */
   ending: Exit.Exit<void, unknown> | undefined = undefined
   private observer: ExitObserver | undefined = undefined
-  /** Its supervisor wants its end; at once, whatever is left undone. */
+  /** The supervisor's wish: life, an end, or an end at once, whatever is left undone. */
   wanted: "life" | "end" | "kill" = "life"
   /** How it ended; reported. */
   exit: Exit.Exit<unknown, unknown> | undefined = undefined

@@ -40,19 +40,19 @@ export class ScopeTaken extends Schema.TaggedError<ScopeTaken>()("ScopeTaken", {
 export type Status =
   | "unstarted"
   | "running"
-  /** It ends: what is on its way becomes durable, what runs is interrupted. */
+  /** The scope ends: appends on their way become durable, and all that runs is interrupted. */
   | "stopping"
-  /** It crashed; its supervisor brings it back. */
+  /** The scope crashed; its supervisor brings it back. */
   | "restarting"
   /** Stopped by its supervisor, or of itself. */
   | "stopped"
-  /** It was down for too long: takes no mail until it is started again. */
+  /** The scope was down for too long: takes no mail until it is started again. */
   | "gone"
   /** For good. */
   | "closed"
 
 export interface ScopeOptions {
-  /** Its name among the children of its supervisor. */
+  /** The scope's name among the children of its supervisor. */
   readonly id: string
   /** The log stream of its runes; scopes may share one. */
   readonly stream: string
@@ -98,7 +98,7 @@ export abstract class ScopeLife<R> {
   /** Mail, or tellers, wait. */
   protected abstract get hasMail(): boolean
 
-  /** Its actors, as they stand. */
+  /** The scope's actors, as they stand. */
   abstract get parts(): ReadonlyArray<Part>
 
   get isRunning(): boolean {

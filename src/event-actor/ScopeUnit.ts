@@ -58,7 +58,7 @@ export class ScopeUnit implements Unit {
   texts: ReadonlyArray<string> = NONE
   /** To whom the message from outside came that began it. */
   readonly member: Member
-  /** That message. */
+  /** The message of the macrostep. */
   readonly item: unknown
   touched: Array<Touched> | undefined = undefined
   reply: unknown = undefined
@@ -74,7 +74,7 @@ export class ScopeUnit implements Unit {
   /** Why nothing of it is written; and what that means for a teller's message. */
   refused: unknown = undefined
   why: "stale" | "illegal" | "refused" = "refused"
-  /** Whoever hears of it must wait until this id is durable. */
+  /** The id that must be durable before anybody hears of the unit. */
   behind = 0
 
   constructor(owner: Owner, member: Member, item: unknown) {
@@ -92,7 +92,7 @@ export class ScopeUnit implements Unit {
     this.why = why
   }
 
-  /** One rune more, with its payload as it is stored. */
+  /** Adds a rune, with its payload as it is stored. */
   add(rune: Rune, text: string): void {
     const isFirst = this.runes.length === 0
     this.runes = added(isFirst ? undefined : (this.runes as Array<Rune>), rune)

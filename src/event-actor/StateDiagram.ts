@@ -159,7 +159,7 @@ export const transitions = (machine: AnyMachine): string => {
   return [markdown(["From", "Event", "When", "To", "Data", "Actions", "Rune"], rows), ...shared].join("\n\n")
 }
 
-/** What is refused, and how. */
+/** The table of refusals, with the reason of each. */
 export const refusals = (machine: AnyMachine): string => {
   const all = statesOf(machine)
   const refused = usesOf(machine).filter((use) => typeof use.cell === "string")
@@ -219,7 +219,7 @@ const passing = (machine: AnyMachine, initial: unknown): string | undefined => {
     : markdown(["Nothing waits in", "The rune that enters it also leaves it, by"], rows)
 }
 
-/** What a kind's fields are called: asked of the machine itself, with its first data and each event that leads to the kind. */
+/** The fields of each kind: asked of the machine itself, with its first data and each event that leads to the kind. */
 const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unknown): string => {
   const all = edges(machine)
   return markdown(
@@ -237,13 +237,13 @@ const kindsOf = (machine: AnyMachine, kinds: ReadonlyArray<string>, initial: unk
 
 export interface Described {
   readonly machine: AnyMachine
-  /** One paragraph: what it is and what it guarantees. */
+  /** The machine's paragraph: its purpose and its guarantees. */
   readonly about: string
   readonly kinds: ReadonlyArray<string>
   readonly initial: unknown
 }
 
-/** One machine's chapter. */
+/** A machine's chapter. */
 export const chapter = ({ about, initial, kinds, machine }: Described): string =>
   [
     `## ${machine.name.charAt(0).toUpperCase()}${machine.name.slice(1)}`,

@@ -19,7 +19,7 @@ export type Refusal =
   /** The sender's bug: refused to an asker, dead-lettered for a teller. */
   | "illegal"
 
-/** One row of a transition table: names, never closures, so that it can be printed. */
+/** A row of a transition table: names, never closures, so that it can be printed. */
 export interface Branch<S, G, A, K> {
   readonly to: S
   readonly when?: G
@@ -46,7 +46,7 @@ export interface Move<S, G, U, A, K> {
 
 export type Cell<S, G, U, A, K> = Move<S, G, U, A, K> | Refusal
 
-/** What a state has besides its row: a time limit and one enter activity, both by name. */
+/** A state's properties besides its row: a time limit and one enter activity, both by name. */
 export interface StateSpec<T, V> {
   readonly timeout?: T
   readonly enter?: V
@@ -86,7 +86,7 @@ export interface Machine<
   readonly timers: { readonly [t in T]: Timer<E, D> }
   /** States that nothing waits in: the rune that enters one also leaves it, by this event of its own. */
   readonly passing?: { readonly [s in S]?: (data: D) => E }
-  /** What a kind of rune says in fields of its own, besides the whole event. */
+  /** Fields of a kind of rune, besides the whole event. */
   readonly fields: { readonly [k in K]?: (data: D, event: E) => Payload }
   readonly states: { readonly [s in S]: StateSpec<NoInfer<T>, V> }
   readonly table: {
@@ -182,7 +182,7 @@ const takenOf = <S extends string, E extends Tagged, D, A extends Tagged>(
   return then.find(({ when }) => when === undefined || guards[when]!(data, event))!
 }
 
-/** One event. Pure and total: the same pair always steps the same, a refusal changes no data. */
+/** Steps an event. Pure and total: the same pair always steps the same, a refusal changes no data. */
 export const step = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   state: S,
@@ -227,13 +227,13 @@ export interface Snapshot<S, D> {
   readonly data: D
   /** The eventId of the rune that entered the state; 0 before the first one. */
   readonly entered: number
-  /** That rune's seq in its stream. */
+  /** The rune's seq in its stream. */
   readonly seq: number
   /** When that was, ms since the epoch. */
   readonly at: number
 }
 
-/** What a fold reads of a rune. */
+/** The part of a rune that a fold reads. */
 export interface Moved {
   readonly eventId: number
   readonly seq: number
@@ -241,7 +241,7 @@ export interface Moved {
   readonly payload: Payload
 }
 
-/** One rune of the machine's own, folded in. A rune that does not step is a broken log: it throws. */
+/** Folds in a rune of the machine's own. A rune that does not step is a broken log: it throws. */
 export const evolve = <S extends string, E extends Tagged, D, A extends Tagged>(
   machine: Machine<S, E, D, A>,
   snapshot: Snapshot<S, D>,

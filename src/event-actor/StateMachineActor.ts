@@ -24,7 +24,7 @@ import {
 import { refused } from "./Refused.ts"
 import { advance, evolve, evolveBy, type Machine, notJoined, type Snapshot, step, type Tagged } from "./StateMachine.ts"
 
-/** One move, as siblings and other scopes hear of it. */
+/** A move, as siblings and other scopes hear of it. */
 export interface Moved<S, E, D> {
   readonly before: Snapshot<S, D>
   readonly after: Snapshot<S, D>
@@ -34,7 +34,7 @@ export interface Moved<S, E, D> {
   readonly joined: Rune | undefined
 }
 
-/** What follows from a move besides what the table says. */
+/** The consequences of a move besides those of the table. */
 export interface Follow<X> extends Following<X> {
   /** Siblings that the same fact moves: they join the rune. */
   readonly moves?: ReadonlyArray<string>
@@ -44,7 +44,7 @@ export interface Parts<S extends string, E extends Tagged, D, A extends Tagged, 
   readonly machine: Machine<S, E, D, A>
   /** Before the first rune. */
   readonly data: D
-  /** What siblings and other scopes hear of a move, what is done besides the table's own actions, what an asker is told. */
+  /** Decides what siblings, other scopes and an asker hear of a move, and which actions follow besides the table's own. */
   readonly follow?: (move: Moved<S, E, D>) => Follow<X> | Refuse<F> | undefined
   /** The event that a sibling's rune is to this machine; undefined where the rune does not concern it. Pure. */
   readonly joins?: (rune: Rune, state: Snapshot<S, D>) => E | undefined
@@ -67,7 +67,7 @@ export const start = <S extends string, E extends Tagged, D, A extends Tagged>(
   data: D
 ): Snapshot<S, D> => ({ state: machine.initial, data, entered: 0, at: 0, seq: 0 })
 
-/** One event of a table: the rune that states it, where it leads, and what is to be done. */
+/** The outcome of an event by the table: the rune that states it, the next state, and the actions. */
 export interface Move<S, D, A> {
   readonly draft: Draft
   readonly after: Snapshot<S, D>

@@ -18,10 +18,10 @@ export interface Time {
   after(ms: number, task: () => void): () => void
 }
 
-/** Whose timers they are. */
+/** The owner of timers. */
 export interface Timed {
   readonly stream: string
-  /** One of them is due. */
+  /** Tells of a timer that is due. */
   push(due: Due): void
 }
 
@@ -47,7 +47,7 @@ export class Timers {
     this.began = time.clock.currentTimeMillisUnsafe()
   }
 
-  /** These, and no others. */
+  /** Sets these timers, and no others. */
   set(timers: ReadonlyArray<Timer<unknown>>): void {
     const before = [...this.entries]
     for (const timer of timers) this.hold(timer)

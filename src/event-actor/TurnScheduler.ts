@@ -6,7 +6,7 @@
  */
 import type { EventLoopShape } from "./EventLoop.ts"
 
-/** What can be given a turn. */
+/** The owner of turns. */
 export interface Turn {
   /** Works until `until` (the loop's `now`), or until nothing is left. True: wants another turn. */
   turn(until: number): boolean
