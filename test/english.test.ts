@@ -7,7 +7,7 @@ const root = join(import.meta.dirname, "..")
 
 /** Folders whose comments are rewritten; the others follow. */
 const DONE =
-  "alerts app channels cli config domain event-actor event-log goals http plates rpc supervision systemd telemetry".split(
+  "agents alerts app channels cli config domain event-actor event-log goals http plates rpc supervision systemd telemetry".split(
     " "
   )
 

@@ -34,7 +34,7 @@ import type * as TurnMachine from "./TurnMachine.ts"
 type Inner =
   /** Something has changed that may give it work. */
   | { readonly _tag: "Look" }
-  /** It has ended, and an older daemon may not have told its worker. */
+  /** The agent has ended, and an older daemon may not have told its worker. */
   | { readonly _tag: "HasEnded" }
 
 type Act =
@@ -142,7 +142,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** What was spent, the time of the turn up to now with it; where a budget is spent by that, the end. */
+  /** Counts spending, with the turn's time up to now; where a budget is spent by that, the agent ends. */
   const use = (
     state: LifeState,
     { spent, turnId }: { readonly turnId: string; readonly spent: Partial<Budget.Spent> },

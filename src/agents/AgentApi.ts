@@ -16,7 +16,7 @@ export interface Surroundings {
   /** All that are alive. */
   readonly trees: () => ReadonlyArray<AgentScope>
   readonly find: (of: Pick<VoiceOf, "agent" | "conversation">) => AgentScope | undefined
-  /** What it has said: its parent hears of it. */
+  /** Tells the agent's parent of its report. */
   readonly heard: (of: VoiceOf, rune: Rune) => Effect.Effect<void>
   readonly report: (report: AgentReport) => Effect.Effect<void>
 }
@@ -57,7 +57,7 @@ const written = (log: EventLog["Service"], draft: RuneDraft): Effect.Effect<Rune
     )
   )
 
-/** Who is to hear its report: its parent, unless a channel or a plan gave it what it works on. */
+/** The agent that hears the report: the parent, unless a channel or a plan gave the work. */
 const hearer = ({ find }: Surroundings, of: VoiceOf): AgentScope | undefined => {
   const speaker = find(of)
   const parent = speaker?.member().parent

@@ -28,7 +28,7 @@ import * as TurnMachine from "./TurnMachine.ts"
 
 export type Ready = Deferred.Deferred<void, StorageError>
 
-/** What a name means, once the log is folded. */
+/** Resolves a name once the log is folded. */
 const onFound = <F extends object, A, E>(
   ready: Ready,
   find: () => F | CommandRefused,

@@ -35,7 +35,7 @@ const moveKinds = machineKinds(WorkerMachine, {
   }
 })
 
-/** What an incarnation of a worker begins with, all of it; an older agentd knew less, which `WorkerMachine.initial` fills in. */
+/** The data with which an incarnation of a worker begins; an older agentd knew less, which `WorkerMachine.initial` fills in. */
 const workerData = {
   mode: Schema.Literals(["inbox", "loop"]),
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
@@ -119,7 +119,7 @@ const conversationData = Schema.Struct({
   because: Schema.NullOr(Schema.Struct({ by: text, reason: text }))
 } satisfies { readonly [F in keyof ConversationMachine.Data]: Schema.Codec<ConversationMachine.Data[F], unknown> })
 
-/** What stays of an archived conversation in the log: enough to list it. */
+/** The summary of an archived conversation that stays in the log: enough to list it. */
 export const Summary = Schema.Struct({
   conversation: text,
   project: text,
@@ -158,7 +158,7 @@ const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
-/** What an agent has spent. */
+/** Kinds of an agent's spending. */
 const usageKinds = { "agent.usage": kind(Usage) }
 export const readUsage = reader(usageKinds)
 

@@ -43,7 +43,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** What a rune of its turn is to the agent: the turn begins, or the agent is idle again. */
+/** The agent's event in a rune of its turn: the turn begins, or the agent is idle again. */
 export const joins = (any: Said): Event | undefined => {
   const rune = readTurn(any)
   switch (rune?.kind) {
@@ -73,13 +73,13 @@ export interface Data {
   /** The turn that is running; null when there is none. */
   readonly turnId: string | null
   readonly stats: Stats
-  /** Which budget is spent; null while none is. */
+  /** The resource whose budget is spent; null while none is. */
   readonly spent: string | null
   /** Why it ended; null while it lives. */
   readonly reason: string | null
 }
 
-/** Its turns by how they ended. */
+/** Counts of the agent's turns by how they ended. */
 export interface Stats {
   readonly completed: number
   readonly interrupted: number
@@ -127,7 +127,7 @@ const terminate = to("terminated", { set: "end", rune: "agent.terminated" })
 const init = ["init_complete", "init_error"] as const
 const turns = ["turn_completed", "turn_interrupted", "turn_error"] as const
 const kills = ["kill", "kill_forced", "parent_closed", "budget_exhausted"] as const
-/** It has ended: what comes now lost a race, except for new work. */
+/** The row of an ended agent: a late event lost a race, except for new work. */
 const gone = { ...illegal("spawn_requested", "turn_assigned"), ...stale(...init, ...turns, ...kills) }
 
 export const Agent = define<State, Event, Data, Action, Kind>()({

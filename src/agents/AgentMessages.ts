@@ -18,7 +18,7 @@ export type InboxMessage =
   /** All of them, or none. */
   | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
 
-/** What a run says of its turn's end. */
+/** The end of a turn, as its run tells it. */
 export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>
 
 export type TurnMessage =
@@ -32,7 +32,7 @@ export type TurnMessage =
     }
   /** The time of the turn is counted: it ends. */
   | { readonly _tag: "End"; readonly event: TurnMachine.Event }
-  /** Its parent is to hear what it answered. */
+  /** The agent's parent hears the turn's answer. */
   | { readonly _tag: "Answer"; readonly turnId: string; readonly parent: string }
   /** No live run works on it. */
   | { readonly _tag: "Orphaned"; readonly turnId: string }
@@ -47,9 +47,9 @@ export type LifeMessage =
   | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Partial<Budget.Spent> }
   /** The time of the turn is looked at. */
   | { readonly _tag: "Tick"; readonly turnId: string }
-  /** Who watches the agent is told whether it is there. */
+  /** Watchers of the agent hear whether it is there. */
   | { readonly _tag: "Announce" }
-  /** It waits for a place and is ended before it has begun. */
+  /** The agent waits for a place and is ended before it has begun. */
   | { readonly _tag: "Forgo"; readonly by: string; readonly reason: string; readonly spawn: AgentMachine.Event }
 
 export type WorkerMessage =
@@ -58,11 +58,11 @@ export type WorkerMessage =
   | { readonly _tag: "Start"; readonly by: string }
   /** The next run may begin, or something has changed that may give it work. */
   | { readonly _tag: "Look" }
-  /** It has stopped: its agent ends with it, once its turn has. */
+  /** The worker has stopped: its agent ends with it, once its turn has. */
   | { readonly _tag: "Release" }
-  /** It is ready for the next run: where the last one's process died in a turn, the agent is back. */
+  /** The worker is ready for the next run: where the last one's process died in a turn, the agent is back. */
   | { readonly _tag: "Ready" }
-  /** Its agent's life, which an older daemon began in an append of its own, may not have come to be. */
+  /** The agent's life, which an older daemon began in an append of its own, may not have come to be. */
   | { readonly _tag: "Rise" }
 
 export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
@@ -78,7 +78,7 @@ export type ToolsMessage =
     }
   /** Spent in the turn, which goes on. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
-  /** It runs. */
+  /** The call runs. */
   | { readonly _tag: "Ran"; readonly callId: string }
   | { readonly _tag: "Result"; readonly callId: string; readonly status: ToolMachine.Status; readonly output: unknown }
   /** A person's answer. Answers `{ eventId, tool, answers, late }`. */
@@ -106,7 +106,7 @@ export type ToolsMessage =
   | { readonly _tag: "Withdraw"; readonly turnId: string }
   /** No live run works on the turn: what ran is unknown, then the turn ends; questions go on. */
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
-  /** What an earlier daemon left running. */
+  /** An earlier daemon left calls running. */
   | { readonly _tag: "Orphans" }
   /** The agent ends: no run takes an answer any more. */
   | { readonly _tag: "Abandon"; readonly reason: string }

@@ -15,13 +15,13 @@ import * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerActor from "./WorkerActor.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 
-/** What the log says of one agent. */
+/** The log's record of an agent. */
 export interface AgentRecord {
   readonly name: string
   inbox: InboxState
   turn: TurnState
   worker: WorkerState
-  /** Its newest incarnation, and what that has spent. */
+  /** The agent's newest incarnation, and its spending. */
   life: LifeState
   tools: ToolsState.ToolsState
   /** Why its runes do not fold. */
@@ -48,7 +48,7 @@ export const freshAgent = (name: string): AgentRecord => ({
   broken: undefined
 })
 
-/** One rune of the agent's, folded in. `machine` is the first part of the actor's name that wrote or (`isJoined`) joined it. */
+/** Folds a rune of the agent in. `machine` is the first part of the name of the actor that wrote or (`isJoined`) joined it. */
 export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
   if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)

@@ -43,7 +43,7 @@ export interface Belongs {
 /** Sub-agents that have ended and can still be asked about. */
 const MAX_ENDED = 20
 
-/** Who acts where nobody asked: a name that no login has, since what a person stopped stays stopped. */
+/** The author of acts that nobody asked for: a name that no login has, since an agent that a person stopped stays stopped. */
 const THE_FILE = "the project's file"
 
 interface Member {
@@ -56,7 +56,7 @@ type Moved = Effect.Effect<void, CommandRefused | StorageError>
 export class AgentRegistry {
   /** In the order in which they began. */
   readonly members: Map<string, Member> = new Map()
-  /** Who belongs to whom among them. */
+  /** The family tree of the agents. */
   readonly family: SubAgentTree
   private readonly of: Belongs
   private readonly conversation: string
@@ -189,7 +189,7 @@ export class AgentRegistry {
     yield* this.clear(agent, member.tree.config())
   })
 
-  /** It lives here no more; its record says how the log left it. */
+  /** Releases an agent that lives here no more; its record says how the log left it. */
   private readonly release = Effect.fnUntraced(
     { self: this },
     function* (this: AgentRegistry, agent: string, { scope }: Member) {
@@ -201,7 +201,7 @@ export class AgentRegistry {
     }
   )
 
-  /** Who has to come: named by the file, or a sub-agent that has not ended. */
+  /** The agents that have to come: named by the file, or sub-agents that have not ended. */
   private get wanted(): ReadonlyArray<readonly [string, AgentConfig]> {
     const { ended, spawned } = this.of.record.life
     const sub = [...spawned.keys()].flatMap((agent) => {
@@ -277,7 +277,7 @@ export class AgentRegistry {
     )
   }
 
-  /** What the last daemon left half done: a parent had ended, and its sub-agents not yet; a word that did not get through. */
+  /** Completes the half-done work of the last daemon: a parent that had ended, and its sub-agents not yet; a message that did not get through. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() => {
     const moves = [this.family.tellParents, ...this.family.bereaved.map((parent) => this.bereave(parent))]
     return Effect.forEach(moves, (move) => Effect.forkIn(move, this.of.scope), { discard: true })

@@ -70,7 +70,7 @@ interface Actors {
   readonly tools: ActorHandle<ToolsState.ToolsState, Messages.ToolsMessage, CommandRefused>
 }
 
-/** What it stands on. */
+/** The parts that the scope uses. */
 interface Parts {
   readonly setting: AgentSetting["Service"]
   readonly log: EventLog["Service"]
@@ -97,7 +97,7 @@ const PATIENCE = 60_000
 
 export class AgentScope {
   readonly setting: AgentSetting["Service"]
-  /** Its child in the supervision tree. */
+  /** The agent's child in the supervision tree. */
   readonly child: CommitScope
   readonly actors: Actors
   readonly slot: RunSupervisor.RunSupervisor
@@ -218,7 +218,7 @@ export class AgentScope {
       }).pipe(Effect.uninterruptible)
     )
 
-  /** It has a place now: it begins, unless it was ended while it waited. */
+  /** Begins the agent, which has a place now, unless it was ended while it waited. */
   readonly admit = (caller: Caller): Command<void> =>
     this.lock.withPermit(
       Effect.suspend(() => (this.setting.queued() ? Effect.asVoid(this.begin(caller)) : Effect.void))
@@ -304,7 +304,7 @@ export class AgentScope {
       yield* Effect.ignore(actors.life.ask({ _tag: "kill_forced", by, reason }))
     })
 
-  /** Its file says something else now: where its next run waits, the wait is reckoned anew, and may be over. */
+  /** Applies a changed file: a wait for the next run is reckoned anew, and may be over. */
   get look(): Effect.Effect<void> {
     return Effect.flatMap(Clock.currentTimeMillis, (now) => {
       const worker = this.worker()
@@ -412,7 +412,7 @@ export class AgentScope {
     return InboxActor.standing(messageId, { inbox: inbox.state, turn: turn.state, worker: worker.state })
   }
 
-  /** What became of a message. */
+  /** The fate of a message. */
   readonly fate = (messageId: string): Command<Fate> =>
     Effect.suspend(() => {
       const found = this.standing(messageId)
@@ -496,7 +496,7 @@ export class AgentScope {
 
   // --- its calls
 
-  /** Those without a result. */
+  /** Calls without a result. */
   calls(): ReadonlyArray<CallInfo> {
     const { conversation, project } = this.setting
     const of = { agent: this.name, conversation, project: project() }

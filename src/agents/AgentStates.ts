@@ -109,7 +109,7 @@ export class Siblings {
 /** Before a worker is ready for a run again. */
 const UNREADY: ReadonlySet<string> = new Set(["Interrupting", "SessionComplete", "CoolingDown", "Initializing"])
 
-/** Its process died in its last turn, and its worker is not ready for the next run yet. */
+/** True where the agent's process died in its last turn, and its worker is not ready for the next run yet. */
 export const isDisconnected = ({ turn, worker }: { readonly turn: TurnState; readonly worker: WorkerState }): boolean =>
   turn.data.ended?.died === true && worker.now !== undefined && UNREADY.has(worker.now.state)
 

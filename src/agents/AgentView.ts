@@ -17,7 +17,7 @@ export interface Row {
   readonly config: AgentConfig
   readonly worker: Snapshot<WorkerMachine.State, WorkerMachine.Data> | undefined
   readonly turn: Snapshot<TurnMachine.State, TurnMachine.Data>
-  /** Its tool calls without a result. */
+  /** The agent's tool calls without a result. */
   readonly calls: ReadonlyArray<CallInfo>
   readonly inbox: Inbox.Data
   /** A sub-agent that has no place yet. */
@@ -28,7 +28,7 @@ export interface Row {
   readonly now: number
 }
 
-/** It starts by itself. */
+/** The detail of a sub-agent in the queue, which starts by itself. */
 export const QUEUED = "waits for a place: it starts when another sub-agent has ended"
 
 const fewest = (text: string): string => text.split("\n")[0]!.slice(0, 200)
@@ -49,7 +49,7 @@ const nextAt = ({ config, inbox, now, turn, worker }: Row): number | null => {
   return due > now && (config.mode === "loop" || hasWork) ? due : null
 }
 
-/** What its run is about, by its turn and its calls. */
+/** Describes the run by its turn and its calls. */
 const running = ({ calls, turn, worker }: Row): string => {
   const run = `run ${worker!.data.sessionSeq}`
   const asks = calls.filter(({ state }) => state === "awaiting_approval")

@@ -36,7 +36,7 @@ export interface InboxMessage {
   readonly from: string
   readonly text: string
   readonly at: number
-  /** Its turn carries it already. */
+  /** True where the agent's turn carries the message already. */
   readonly carried: boolean
 }
 
@@ -48,7 +48,7 @@ export class Agents extends Context.Service<
     /** Reads the file and keeps its agents running from now on; again for a known project reloads it. */
     readonly register: (config: string, caller: Caller) => Command<ProjectInfo>
     readonly projects: Effect.Effect<ReadonlyArray<ProjectInfo>>
-    /** Those that are alive. */
+    /** Lists the agents that are alive. */
     readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>
     readonly agent: (name: string, caller: Caller) => Effect.Effect<AgentInfo, CommandRefused>
     /** Wakes a stopped agent with fresh counters; one that runs already is left alone and said so. */
@@ -94,17 +94,17 @@ export class Agents extends Context.Service<
     readonly archive: (name: string, caller: Caller) => Command<Done>
     /** A sub-agent of a running agent: a person asks for it, or the agent itself. */
     readonly spawn: (parent: string, request: SpawnRequest, caller: Caller) => Command<Done>
-    /** Which agent a live run belongs to, and what it may do. Refused for a run that is over. */
+    /** Finds the agent of a live run, and its rights. Refused for a run that is over. */
     readonly voice: (runId: string) => Effect.Effect<VoiceOf, CommandRefused>
     /** A rune `agent.reported`; told to whoever gave the task. */
     readonly report: (of: VoiceOf, report: Report) => Command<Done>
     /** A rune `agent.asked`, mailed to a person; the answer comes as a message. */
     readonly ask: (of: VoiceOf, question: string) => Command<Done>
-    /** What waits for the agent and what its turn carries. */
+    /** Messages that wait for the agent, and those that its turn carries. */
     readonly inbox: (of: VoiceOf) => Effect.Effect<ReadonlyArray<InboxMessage>>
-    /** What runs tell, from the subscription on, for whoever watches them. */
+    /** Events of runs, from the subscription on, for their watchers. */
     readonly news: Stream.Stream<RunNews>
-    /** What the file of each open conversation says: now, and whenever it changes. The same may come twice. */
+    /** Configs of each open conversation: now, and whenever the file changes. The same may come twice. */
     readonly configs: Stream.Stream<ConfigNews>
     /** The config in force for a conversation; undefined for one whose project cannot be read. */
     readonly configOf: (conversation: string) => Effect.Effect<Project | undefined>

@@ -24,5 +24,5 @@ export class AgentsPlace extends Context.Service<
   }
 >()("agentd/agents/AgentsPlace") {}
 
-/** What a project and its agents need. */
+/** The services of a project and its agents. */
 export type Services = ActorSystem | AgentsPlace | Backends | Bus | EventLog | FileSystem.FileSystem | Redact

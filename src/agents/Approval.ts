@@ -17,7 +17,7 @@ export interface Call {
   readonly readOnly: boolean
   /** Nothing holds it: there is no sandbox. */
   readonly asksAlways?: boolean
-  /** It puts a question to a person: to be let is no answer to it. */
+  /** True where the call puts a question to a person: leave is no answer to it. */
   readonly asksToChoose?: boolean
 }
 

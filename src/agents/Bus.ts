@@ -7,13 +7,13 @@ import type { AgentReport } from "../domain/AgentPort.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type { Watched } from "./AgentSetting.ts"
 
-/** What the file of an open conversation says now. */
+/** The present config of an open conversation. */
 export interface ConfigNews {
   readonly conversation: string
   readonly config: Project
 }
 
-/** One event of a run, for whoever watches runs. */
+/** An event of a run, for the watchers of runs. */
 export interface RunNews {
   readonly runId: string
   /** `project/agent` */

@@ -9,7 +9,7 @@ import { text } from "./Excerpt.ts"
 
 const MAX_SHOWN = 2_000
 
-/** What a person says to a call. */
+/** A person's answer to a call. */
 export interface Answer {
   readonly behavior: "allow" | "deny"
   readonly reason: string
@@ -17,7 +17,7 @@ export interface Answer {
   readonly answers?: ReadonlyArray<string> | undefined
 }
 
-/** What the machine does not hold. */
+/** The facts of a call that the machine does not hold. */
 export interface Shown {
   readonly callId: string
   readonly turnId: string
@@ -70,7 +70,7 @@ export const tooLate = (
     remedy: "See what waits for an answer: agentd approve"
   })
 
-/** What was chosen, where the call asks for a choice; refused where what was said does not fit what it asks. */
+/** The chosen answers, where the call asks for a choice; refused where they do not fit its questions. */
 export const answersOf = (
   { callId, questions, tool }: Shown,
   { answers, behavior }: Answer

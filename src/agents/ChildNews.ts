@@ -38,11 +38,11 @@ export interface News {
 
 export const none = (): News => ({ told: new Map(), asked: new Map(), owed: new Map() })
 
-/** What is known of the child that a rune tells of. */
+/** The facts of the child that a rune tells of. */
 export interface Child {
   readonly name: string
   readonly parent: string | null
-  /** Its newest incarnation's first rune. */
+  /** The first rune of the child's newest incarnation. */
   readonly began: number
 }
 
@@ -72,11 +72,11 @@ const read = reader(newsKinds)
 type NewsRune = RuneOf<typeof newsKinds>
 type EndRune = Extract<NewsRune, { readonly kind: "agent.failed" | "agent.terminated" }>
 
-/** Who ended the agent; undefined where its end is nobody's doing. */
+/** The person or agent that ended the child; undefined where its end is nobody's doing. */
 const byOf = (event: AgentMachine.Event): string | undefined =>
   event._tag === "parent_closed" ? `agent:${event.parentId}` : "by" in event ? event.by : undefined
 
-/** One rune, as it becomes durable or as the log has it. */
+/** Folds a rune in, as it becomes durable or as the log has it. */
 export const apply = (news: News, any: Rune, { began, name, parent }: Child): void => {
   const rune = read(any)
   switch (rune?.kind) {
@@ -110,7 +110,7 @@ export const isAsked = ({ alone, from, messageId }: Message, parent: string, tas
 
 export const isEnd = ({ kind }: Rune): boolean => kind === "agent.terminated" || kind === "agent.failed"
 
-/** Who says it: the child of its work, agentd of its end. */
+/** The sender of the news: the child of its work, agentd of its end. */
 export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "agentd" : `agent:${child}`)
 
 const whyEnded = (rune: EndRune): string => {

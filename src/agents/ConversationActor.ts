@@ -47,7 +47,7 @@ export interface Around {
   readonly system: System
   /** As the file says now. */
   readonly config: () => ConversationConfig
-  /** Those that are alive: a plain read. */
+  /** Lists the agents that are alive: a plain read. */
   readonly residents: () => ReadonlyArray<Resident>
   /** In the order in which they are to end; waits for whoever comes or goes just now. */
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
@@ -62,7 +62,7 @@ const ABANDONED_AFTER = "60 seconds"
 /** Usages whose runes may be newer than a reset that is being carried out. */
 const RECENT = 64
 
-/** What a rune says of the limits in force. */
+/** The limits in force, as a rune records them. */
 const limitsOf = (config: ConversationConfig) => ({
   limits: { maxFatalStops: config.maxFatalStops, maxTurnErrors: config.maxTurnErrors ?? null },
   budget: Budget.limitsShown(config.budget)
@@ -71,7 +71,7 @@ const limitsOf = (config: ConversationConfig) => ({
 export class ConversationActor {
   /** The conversation, as its agents see it. */
   readonly home: ConversationPort
-  /** Its child in the supervision tree. */
+  /** The conversation's child in the supervision tree. */
   readonly child: CommitScope
   private readonly actor: ActorHandle<ConversationSnapshot, ConversationMachine.Event, never>
   private readonly around: Around
@@ -154,7 +154,7 @@ export class ConversationActor {
           )
         )
 
-  /** One whose log does not fold is moved by nobody. */
+  /** Tells the conversation; one whose log does not fold is moved by nobody. */
   private tell(event: ConversationMachine.Event, cause: Cause | null = null): Effect.Effect<void> {
     return this.life.broken === undefined ? this.actor.tell(event, cause) : Effect.void
   }
@@ -164,7 +164,7 @@ export class ConversationActor {
     return Effect.suspend(() => (this.snapshot.state === "created" ? this.tell(event, causeOf(cause)) : Effect.void))
   }
 
-  /** Its first rune, unless it has one. */
+  /** Writes the conversation's first rune, unless there is one. */
   readonly create = (project: { readonly name: string; readonly agents: ReadonlyArray<string> }) =>
     Effect.suspend(() => {
       if (this.snapshot.state !== "[*]") return Effect.void
@@ -285,8 +285,8 @@ export class ConversationActor {
   }
 
   /**
-   * What its agents told, and it may not have heard when the last daemon ended: turns that
-   * are over, agents that failed; then whether its budget is spent. What it knows is stale.
+   * Repeats the agents' news that the conversation may not have heard when the last daemon ended:
+   * turns that are over, agents that failed; then checks its budget. Known news is stale.
    */
   readonly tellAgain = (failures: ReadonlyArray<Failure>): Effect.Effect<void> =>
     Effect.suspend(() => {
@@ -355,7 +355,7 @@ export class ConversationActor {
     }
   )
 
-  /** One after the other, then the sum. Run again after a crash, it meets agents that have ended already. */
+  /** Stops the agents one after the other, then sums up. Run again after a crash, it meets agents that have ended already. */
   private readonly stopAgents = Effect.fnUntraced(
     { self: this },
     function* (this: ConversationActor, { self, state }: Act) {
@@ -371,6 +371,6 @@ export class ConversationActor {
   )
 }
 
-/** One agent's bug keeps no conversation open. */
+/** Contains a bug of one agent, so that it keeps no conversation open. */
 const contained = (name: string, ending: Effect.Effect<void, StorageError>) =>
   Effect.catchDefect(ending, (defect) => Effect.logError(`${name} could not be ended`, defect))

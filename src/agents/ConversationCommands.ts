@@ -41,7 +41,7 @@ export const row = (entry: Entry): ConversationInfo => {
     : { ...info, detail: `${info.detail}; ${entry.lost.problems[0] ?? "its file is gone"}` }
 }
 
-/** Its project, alive. */
+/** The entry's project, alive. */
 const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
   if (entry._tag === "Open") return Effect.succeed(entry.project)
   if (entry._tag === "Closed") return ConversationRow.over(called(entry.record))
@@ -51,13 +51,13 @@ const opened = (entry: Entry): Effect.Effect<Project, CommandRefused> => {
   )
 }
 
-/** Its state does not take the command, or just changed. */
+/** Refuses a command that the conversation's state does not take, or that came too late. */
 const notNow = ({ life, conversation }: Project, remedy: string) =>
   refuse(`The conversation ${conversation} ${ConversationRow.standing(life.snapshot)}.`, remedy)
 
 const plural = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
-/** What becomes of what goes on. A run that is being started has no turn yet, and is given none. */
+/** Says what becomes of the work under way. A run that is being started has no turn yet, and is given none. */
 const underWay = ({ members }: Project, turns: number, inFlight: "interrupt" | "complete"): string => {
   const starting = [...members.values()].filter(
     ({ tree }) => tree.worker()?.state === "Spawning" && tree.turn().state === "idle"

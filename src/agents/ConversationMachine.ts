@@ -53,7 +53,7 @@ export type Event = typeof Event.Type
 
 export type Action =
   | { readonly _tag: "InterruptTurns"; readonly turnIds: ReadonlyArray<string> }
-  /** What was spent so far counts no more. */
+  /** The spending up to now counts no more. */
   | { readonly _tag: "ResetBudget" }
   | { readonly _tag: "DrainQueues" }
 
@@ -63,7 +63,7 @@ export interface Limits {
   readonly maxTurnErrors: number | null
 }
 
-/** What holds where the log does not say: runes of before that name no limits. */
+/** Limits of logs that name none: runes of an older agentd. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
 /** How many agents a conversation runs: above `soft` they queue, above `hard` they are refused. */
@@ -80,7 +80,7 @@ export interface Data {
   readonly fatalStops: number
   /** Why it is suspended; null unless it is. */
   readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
-  /** Who paused or closed it, and why; null unless somebody did. */
+  /** The person who paused or closed it, and the reason; null unless somebody did. */
   readonly because: { readonly by: string; readonly reason: string } | null
 }
 
@@ -112,7 +112,7 @@ export type Kind = (typeof kinds)[number]
 
 const update = on<Event, Data>()
 
-/** Which threshold the counters have reached, in words; undefined while none is. */
+/** Says which threshold the counters have reached; undefined while none is. */
 export const erringBy = (
   { fatalStops, turnErrors }: Pick<Data, "fatalStops" | "turnErrors">,
   limits: Limits

@@ -33,9 +33,9 @@ export interface ConversationPort {
 
 /** An agent, as its conversation sees it. */
 export interface Tenant {
-  /** Whoever watches the agent is told whether it is there for turns now. */
+  /** Tells watchers of the agent whether it is there for turns now. */
   readonly announce: Effect.Effect<void>
-  /** It takes turns again: look for work. */
+  /** Makes the agent look for work: the conversation takes turns again. */
   readonly wake: Effect.Effect<void>
   /** The turn that is on. */
   readonly turnId: () => string | undefined

@@ -24,7 +24,7 @@ export type ConversationSnapshot = Snapshot<ConversationMachine.State, Conversat
 /** A turn that the conversation has begun and has not heard the end of. */
 export interface OpenTurn {
   readonly agent: string
-  /** Its agent has begun it, too. */
+  /** True where the agent has begun its turn, too. */
   begun: boolean
   /** How it ended, as its own runes say. */
   outcome: TurnOutcome | undefined
@@ -53,7 +53,7 @@ export interface Life {
   readonly spawned: Map<string, Spawned>
   /** The rune with which each agent ended, where it has. */
   readonly ended: Map<string, number>
-  /** What parents have not heard yet of their sub-agents. */
+  /** News of sub-agents that their parents have not heard yet. */
   readonly news: ChildNews.News
   /** The file that holds its payloads. */
   archive: string | undefined
@@ -111,7 +111,7 @@ export const fresh = (): Life => ({
 
 const nameOf = (actor: string): string => actor.slice(actor.indexOf("/") + 1)
 
-/** What a rune `agent.usage` counts. */
+/** The spending in a rune `agent.usage`. */
 const spentIn = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Budget.Spent => ({
   tokens,
   toolCalls,
@@ -167,7 +167,7 @@ const ofTurn = (life: Life, rune: RuneOf<typeof turnKinds>): void => {
   turn.outcome = outcome === undefined ? undefined : countedAs(outcome, rune)
 }
 
-/** One rune of its stream, folded in. True: it is the conversation's and nobody else's. */
+/** Folds a rune of the stream in. True: it is the conversation's own, and nobody else's. */
 export const apply = (life: Life, any: Rune): boolean => {
   if (any.actor.startsWith("conversation/")) {
     move(life, any)

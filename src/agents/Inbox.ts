@@ -15,13 +15,13 @@ export const MAX_WAITING = 1000
 
 export const Message = Schema.Struct({
   messageId: Schema.String,
-  /** Who sent it: a person's login, or `agent:<name>`. */
+  /** The sender: a person's login, or `agent:<name>`. */
   from: Schema.String,
   text: Schema.String,
   urgent: Schema.Boolean,
   /** A channel's or a plan's: a turn of its own; after an error its sender asks again, not agentd. */
   alone: Schema.optional(Schema.Boolean),
-  /** It goes before what waits, and steers the turn away that is under way. */
+  /** True: the message goes before the waiting ones, and steers the present turn away. */
   steer: Schema.optional(Schema.Boolean),
   /** ms since the epoch */
   at: Schema.Finite
@@ -32,7 +32,7 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
   /** A turn has begun: these it carries, and nothing else. `runId` is the turn's id. */
   Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
-  /** Its sender takes it back. */
+  /** The sender takes the message back. */
   Schema.TaggedStruct("Withdrawn", { messageId: Schema.String })
 ])
 export type Event = typeof Event.Type
@@ -47,9 +47,9 @@ export const joins = (rune: Said): Event | undefined => {
 export interface Data {
   /** Oldest first; urgent ones among them in their turn. */
   readonly waiting: ReadonlyArray<Message>
-  /** What the newest turn carries. */
+  /** Messages that the newest turn carries. */
   readonly carried: ReadonlyArray<Message>
-  /** That turn. */
+  /** The run of that turn. */
   readonly runId: string | null
   /** The last ones that were taken back: they may not come again. */
   readonly withdrawn?: ReadonlyArray<string>

@@ -37,10 +37,10 @@ type Inner =
   /** An older daemon told of a turn's begin in an append of its own, which may not have come to be. */
   | { readonly _tag: "Align" }
 
-/** What becomes of a message that was sent. */
+/** The outcome of a message that was sent. */
 export interface Received {
   readonly eventId: number
-  /** It is the first under its id. */
+  /** True for the first message under its id. */
   readonly isNew: boolean
   /** A run ends for it, a turn is steered away for it, or it waits. */
   readonly heard: "urgent" | "steered" | "waits"
@@ -132,7 +132,7 @@ export const make = Effect.gen(function* () {
     }
   }
 
-  /** One that was taken back before is back. */
+  /** Withdraws messages; one that was taken back before counts as withdrawn. */
   const withdraw = (
     state: InboxState,
     messageIds: ReadonlyArray<string>,

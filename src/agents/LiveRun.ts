@@ -14,7 +14,7 @@ const MAX_SAID = 64 * 1024
 /** A call as its run knows it. */
 export interface Origin {
   readonly run: Run
-  /** Its id there. */
+  /** The call's id in the run. */
   readonly id: string
   readonly readOnly: boolean
 }
@@ -28,7 +28,7 @@ export class LiveRun {
   turnId: string | undefined = undefined
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
-  /** What it has said in the turn since its last tool call; what comes after the limit is left out. */
+  /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
   private said = ""
   /** By our id. */
   private readonly origins = new Map<string, Origin>()
@@ -42,7 +42,7 @@ export class LiveRun {
     this.give(turnId)
   }
 
-  /** Its input is on its way to the run. */
+  /** Records that the turn's input is on its way to the run. */
   give(turnId: string): void {
     this.turnId = turnId
     this.said = ""
@@ -61,7 +61,7 @@ export class LiveRun {
     return runId !== null && this.endingId === runId
   }
 
-  /** It takes a further turn now. */
+  /** True where the run takes a further turn now. */
   isFree(runId: string | null): boolean {
     return this.run?.runId === runId && this.turns && this.turnId === undefined && !this.isEnding(runId)
   }
@@ -70,12 +70,12 @@ export class LiveRun {
     if (this.said.length < MAX_SAID) this.said += text
   }
 
-  /** It goes on to its tools: what it says next is another answer. */
+  /** Records that the run goes on to its tools: its next words are another answer. */
   pause(): void {
     this.said = ""
   }
 
-  /** What there is of the answer, for the event that cuts it short. */
+  /** The part of the answer that came, for the event that cuts it short. */
   get partial(): { readonly partialOutput?: string } {
     return this.said === "" ? {} : { partialOutput: Excerpt.text(this.said, MAX_SAID) }
   }
@@ -114,7 +114,7 @@ export class LiveRun {
     if (origin !== undefined && this.named.get(origin.id) === callId) this.named.delete(origin.id)
   }
 
-  /** What the call's run is told; nobody waits for it where that is over. */
+  /** The answering function for the call's run; undefined where that is over. */
   answerer(callId: string): ((decision: Decision) => ReturnType<Run["answer"]>) | undefined {
     const origin = this.origins.get(callId)
     return origin === undefined ? undefined : (decision) => origin.run.answer(origin.id, decision)

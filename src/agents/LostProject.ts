@@ -16,9 +16,9 @@ import type { ProjectRecord } from "./Recovery.ts"
 
 export class LostProject {
   readonly record: ProjectRecord
-  /** What is wrong with its file. */
+  /** Problems of the project's file. */
   readonly problems: ReadonlyArray<string>
-  /** It is being closed: its file may come back, its conversation does not. */
+  /** True while the project is being closed: its file may come back, its conversation does not. */
   isEnding = false
   private readonly over = Deferred.makeUnsafe<void, StorageError>()
 

@@ -22,7 +22,7 @@ export const spacingOf = ({ maxRunsPerHour, minRunInterval }: AgentConfig): Work
   maxRunsPerHour: maxRunsPerHour ?? null
 })
 
-/** What a run that begins now goes by. */
+/** The terms of a run that begins now. */
 export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): WorkerMachine.Terms => ({
   limits: { maxConsecutiveErrors: config.maxConsecutiveErrors, maxTotalErrors: config.maxTotalErrors },
   backoff: {
@@ -34,7 +34,7 @@ export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): Wo
   maxRunsPerHour: maxRunsPerHour ?? null
 })
 
-/** Those of the config where the worker goes by others. */
+/** The config's terms, where the worker goes by others. */
 const newTerms = (data: WorkerMachine.Data, config: AgentConfig): { readonly terms?: WorkerMachine.Terms } => {
   const terms = termsOf(config)
   const { backoff, limits, maxRunsPerHour } = data
@@ -106,7 +106,7 @@ const nextTurn = (
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }
 
-/** What follows where nothing is under way. */
+/** The next step where nothing is under way. */
 export const next = (
   setting: AgentSetting["Service"],
   place: RunPlace["Service"],

@@ -45,7 +45,7 @@ export class Output {
     return this.runes(parts)
   }
 
-  /** What is still to be written when the run has ended. */
+  /** Runes of the output that is left when the run has ended. */
   end(): ReadonlyArray<RuneDraft> {
     if (this.skipped === 0) return []
     const note = `… ${this.skipped} bytes of output beyond the limit of ${this.limits.maxBytesPerRun} are left out; the last lines:`

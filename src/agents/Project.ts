@@ -170,7 +170,7 @@ export class Project {
     return this.household.settle
   }
 
-  /** What the last daemon left half done, once the agents are alive. */
+  /** Completes the half-done work of the last daemon, once the agents are alive. */
   readonly mend: Effect.Effect<void> = Effect.suspend(() =>
     Effect.andThen(this.life.tellAgain(this.failures), this.household.mend)
   )

@@ -35,7 +35,7 @@ import * as Backoff from "../supervision/Backoff.ts"
 const READ_AGAIN = Backoff.constant("5 seconds")
 
 export class Projects {
-  /** Those that run. */
+  /** Projects that run. */
   readonly living: Map<string, Project> = new Map()
   /** Projects whose config cannot be read now: known, not running. */
   readonly lost: Map<string, LostProject> = new Map()
@@ -113,7 +113,7 @@ export class Projects {
     }
   )
 
-  /** It is closed: nothing of it lives any more, and only its record is kept. */
+  /** Retires a closed project: nothing of it lives any more, and only its record is kept. */
   private readonly retire = (project: Project) =>
     Effect.gen({ self: this }, function* () {
       const { conversation, life, record, scope } = project
@@ -162,7 +162,7 @@ export class Projects {
     }
   )
 
-  /** One after the other; what the log says has to come to be, even if the caller goes away meanwhile. */
+  /** Runs commands on a file one after the other; a command is completed even if the caller goes away meanwhile. */
   private alone<A, E>(path: string, command: Effect.Effect<A, E>): Effect.Effect<A, E | CommandRefused> {
     return isAbsolute(path)
       ? this.lock.withPermit(Effect.uninterruptible(command))
@@ -219,7 +219,7 @@ export class Projects {
     )
   }
 
-  /** One project of the log. Its trouble is its own. */
+  /** Revives a project of the log. Its trouble is its own. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
     const { conversation, life } = record
     const { state } = life.snapshot

@@ -26,16 +26,16 @@ export interface Parts {
   readonly instructions: string | undefined
   /** The standing task of an agent that loops. */
   readonly task: string | undefined
-  /** What became of the last run, where it did not end well. */
+  /** The outcome of the last run, where it did not end well. */
   readonly lastRun: string | undefined
-  /** What that run carried and did not finish, then what has come since; oldest first. */
+  /** Messages that the last run carried and did not finish, then later ones; oldest first. */
   readonly unfinished: ReadonlyArray<Message>
   readonly waiting: ReadonlyArray<Message>
 }
 
 export interface Prompt {
   readonly text: string
-  /** What the text carries: unfinished ones first. */
+  /** Messages that the text carries: unfinished ones first. */
   readonly messageIds: ReadonlyArray<string>
 }
 
@@ -44,7 +44,7 @@ export const said = (message: Message): string =>
   `From ${message.from}${message.urgent ? " (urgent)" : ""}:\n${message.text.trimEnd()}`
 
 /**
- * What one turn takes of what waits, oldest first: a message that is to be alone is
+ * Chooses a turn's messages among the waiting ones, oldest first: a message that is to be alone is
  * alone, the others go together as far as there is room for them beside `size` bytes.
  */
 const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean): ReadonlyArray<Message> => {
@@ -86,15 +86,15 @@ export const assemble = (parts: Parts): Prompt => {
 
 type Turned = Pick<TurnMachine.Data, "ended" | "messageIds" | "unfinished">
 
-/** What waits for the next turn. What the last one carries waits no more, even if the inbox has not heard of it. */
+/** Messages that wait for the next turn. Those of the last turn wait no more, even if the inbox has not heard of it. */
 export const queued = ({ waiting }: Inbox.Data, { messageIds }: Turned): ReadonlyArray<Message> =>
   waiting.filter(({ messageId }) => !messageIds.includes(messageId))
 
-/** What the last turn has carried and not done. */
+/** Messages that the last turn has carried and not done. */
 export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): ReadonlyArray<Message> =>
   known(inbox).filter(({ messageId }) => unfinished.includes(messageId))
 
-/** What was to steer goes first among what waits; `left`: what a steer of an older log left. */
+/** Puts steering messages first among the waiting ones; `left`: messages left by a steer of an older log. */
 const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>): ReadonlyArray<Message> =>
   waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
 

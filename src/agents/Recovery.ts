@@ -76,7 +76,7 @@ const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boole
 
 const readProject = reader(projectKinds)
 
-/** One rune, folded in. */
+/** Folds a rune in. */
 export const apply = (records: Records, rune: Rune): void => {
   if (rune.stream === DAEMON_STREAM) return archive(records, rune)
   const about = readProject(rune)
@@ -177,7 +177,7 @@ export const recover = Effect.gen(function* () {
   return records
 })
 
-/** One agent, folded again: how the log left it. */
+/** Folds an agent again: its record as the log left it. */
 export const recoverAgent = Effect.fnUntraced(function* (log: EventLog["Service"], conversation: string, name: string) {
   const { state } = (yield* log.recover(conversation, { project })).project
   return state?.agents.get(name) ?? freshAgent(name)

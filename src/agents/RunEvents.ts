@@ -63,7 +63,7 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
-/** What a run says that it spent; what is no amount counts for nothing. */
+/** An amount that a run reports; what is no amount counts for nothing. */
 const amount = (said: number): number => (Number.isFinite(said) && said > 0 ? said : 0)
 
 interface Usage {
@@ -83,7 +83,7 @@ export class RunEvents implements RunSink {
   private lines = ""
   /** Of the turn. */
   private usage = NONE
-  /** What was spent and has not been told. */
+  /** Spending that has not been told. */
   private spent: Partial<Budget.Spent> = {}
   private signedAt = Number.NEGATIVE_INFINITY
 
@@ -180,7 +180,7 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** What was spent is told with the end of the turn, or with the end of what came with it. */
+  /** Tells the spending with the end of the turn, or with the end of what came with it. */
   private get paid(): Effect.Effect<void> {
     return Effect.suspend(() => {
       const { tokens = 0, usd = 0 } = this.spent

@@ -12,7 +12,7 @@ import type { Outcome } from "../backends/Outcome.ts"
 
 /** Where a run's facts go, in their order. */
 export interface RunSink {
-  /** What the run tells, in the chunks in which it comes, all but `Exited`. It is heard out before more is read. */
+  /** Takes the run's events in the chunks in which they come, all but `Exited`. A chunk is heard out before more is read. */
   readonly events: (run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
   /** Called once per run, when nothing of it is left. */
   readonly exited: (request: RunRequest, outcome: Outcome) => Effect.Effect<void>

@@ -49,7 +49,7 @@ export class SubAgentTree {
     return state === "closing" || state === "closed"
   }
 
-  /** What the file says of an agent now. Its names are a person's: "constructor" is one like any other. */
+  /** The agent's present entry in the file. Names are a person's: "constructor" is one like any other. */
   named(agent: string): AgentConfig | undefined {
     const { agents } = this.house.file()
     return Object.hasOwn(agents, agent) ? agents[agent] : undefined
@@ -71,7 +71,7 @@ export class SubAgentTree {
     return worker.state === "Stopped" ? "ended" : "running"
   }
 
-  /** Those that were asked for, oldest first. */
+  /** Sub-agents that were requested, oldest first. */
   get subAgents(): ReadonlyArray<SubAgents.SubAgent> {
     const { spawned } = this.house.record.life
     return this.house.residents().flatMap(({ name }) => {
@@ -95,7 +95,7 @@ export class SubAgentTree {
     return SubAgents.leaving([...all.keys()], (name) => this.parentOf(name)).map((name) => all.get(name)!)
   }
 
-  /** Its sub-agents and theirs, in the order in which they are to end. */
+  /** An agent's sub-agents and theirs, in the order in which they are to end. */
   offspring(agent: string): ReadonlyArray<Resident> {
     const order = this.inOrder
     const family = new Set([agent])
@@ -149,7 +149,7 @@ export class SubAgentTree {
     }
   )
 
-  /** What others have ended just before may still be on its way out. */
+  /** Waits for an agent that others have ended just before. */
   private gone(agent: string): Effect.Effect<void, CommandRefused | StorageError> {
     const over = this.offspring(agent).filter(({ name }) => !this.lives(name))
     const gone = ({ name }: Resident) => this.house.tree(name)?.stop({ by: `agent:${agent}`, config: null })
@@ -187,7 +187,7 @@ export class SubAgentTree {
       return Effect.asVoid(Effect.forkIn(this.tellParents, this.house.scope))
     })
 
-  /** Who is to hear what its turn answers to these: its parent, where it asked and no report tells of it. A plain read. */
+  /** The agent that hears a turn's answer: the parent, where it asked and no report tells of it. A plain read. */
   hearer(name: string, turnId: string, asked: ReadonlyArray<Message>): string | undefined {
     const { news, spawned } = this.house.record.life
     const parent = this.parentOf(name)
@@ -196,7 +196,7 @@ export class SubAgentTree {
     return asked.some((one) => ChildNews.isAsked(one, parent, task)) ? parent : undefined
   }
 
-  /** Its answer is durable: its parent is told. */
+  /** Tells the parent of an answer that is durable. */
   readonly answered = (name: string, eventId: number): Effect.Effect<void> =>
     Effect.catch(
       Effect.flatMap(this.house.log.get(eventId), (rune) =>
@@ -205,7 +205,7 @@ export class SubAgentTree {
       (error) => Effect.logWarning(error.message)
     )
 
-  /** What parents have not heard yet. What an inbox does not take is told with the next word, or by the next daemon; it takes each once. */
+  /** Tells parents their unheard news. News that an inbox does not take is told with the next message, or by the next daemon; an inbox takes each once. */
   readonly tellParents: Effect.Effect<void> = Effect.suspend(() => {
     const { owed } = this.house.record.life.news
     const telling = Effect.suspend(() =>

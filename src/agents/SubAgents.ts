@@ -40,7 +40,7 @@ export interface SubAgent {
   readonly stands: "queued" | "running" | "ended"
 }
 
-/** Those that have a place now, oldest first. One whose parent does not run gets none: it is about to end. */
+/** Sub-agents that have a place now, oldest first. One whose parent does not run gets none: it is about to end. */
 export const admitted = (all: ReadonlyArray<SubAgent>, isRunning: (name: string) => boolean): ReadonlyArray<string> => {
   const free = AGENTS.soft - all.filter(({ stands }) => stands === "running").length
   return all
@@ -77,7 +77,7 @@ export const refusal = ({ all, inFile, parent, request }: Asked): CommandRefused
   return undefined
 }
 
-/** Its parent's, with what was asked for; it works for messages. */
+/** The sub-agent's config: its parent's, with the request's fields; it works for messages. */
 export const configOf = (parentName: string, parent: AgentConfig, request: SpawnRequest): AgentConfig => {
   const { prompt: _, ...rest } = parent
   return {
@@ -110,7 +110,7 @@ export const settled = (
   return parent === undefined ? undefined : configOf(parentName, parent, { name: "", task: "" })
 }
 
-/** What brings one into the log: itself and its first message. */
+/** The runes that bring a sub-agent into the log: itself and its first message. */
 export const drafts = (of: {
   readonly conversation: string
   readonly name: string

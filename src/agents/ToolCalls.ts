@@ -35,15 +35,15 @@ import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn
 
 type Act =
   | ToolMachine.Action
-  /** Its run is told. */
+  /** The call's run is told the decision. */
   | { readonly _tag: "Tell"; readonly callId: string; readonly decision: Backend.Decision }
 
-/** What a person's answer led to. */
+/** The effect of a person's answer. */
 export interface Answered {
   readonly eventId: number
   readonly tool: string
   readonly answers: ReadonlyArray<string> | undefined
-  /** Its run was over already. */
+  /** True where the call's run was over already. */
   readonly late: boolean
 }
 
@@ -99,7 +99,7 @@ class Moves {
     return true
   }
 
-  /** Its result, as its run tells it, or as its end brings it. */
+  /** Ends a call with its result, as its run tells it, or as the run's end brings it. */
   end(call: Call, status: ToolMachine.Status, output: unknown): void {
     const { callId, snapshot } = call
     const of = { callId, asks: snapshot.state !== "pending_call", waits: waits(call) }
@@ -117,7 +117,7 @@ export const make = Effect.gen(function* () {
   const { agent, config, recoveredTo } = setting
   const { live } = place
 
-  /** What the turn hears: its calls have their results, and where a steer waits, that nothing executes. */
+  /** The news for the turn: its calls have their results, and where a steer waits, that nothing executes. */
   const told = (moves: Moves, siblings: Siblings, alsoLost = false): ReadonlyArray<Tell> => {
     const { inbox, toTurn, turn } = siblings
     const turnId = turn.data.turnId ?? ""
@@ -234,7 +234,7 @@ export const make = Effect.gen(function* () {
     decision: data.answers === null ? { behavior: "allow" } : { behavior: "allow", answers: data.answers }
   })
 
-  /** Its run is told why, and it has its result. */
+  /** Denies a call: its run is told why, and the call has its result. */
   const denied = (moves: Moves, callId: string, approver: string, reason: string): boolean => {
     if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
     moves.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message: reason } })
@@ -269,7 +269,7 @@ export const make = Effect.gen(function* () {
     return decided(moves, told(moves, new Siblings(agent, context)), reply)
   }
 
-  /** What is left of the turn's calls ends with it. False: there are more than one append takes. */
+  /** Ends the turn's remaining calls with it. False: there are more than one append takes. */
   const endAll = (moves: Moves, turnId: string, how: "cancelled" | "unknown", reason: string): boolean => {
     const left = moves.of(turnId).filter(({ callId }) => live.origin(callId) !== undefined)
     for (const call of left.slice(0, AT_ONCE)) moves.end(call, how, reason)
@@ -314,7 +314,7 @@ export const make = Effect.gen(function* () {
     ])
   }
 
-  /** What ran is unknown; what asks goes on asking. */
+  /** Marks running calls as unknown; asking ones go on asking. */
   const unknown = (moves: Moves, calls: ReadonlyArray<Call>): void => {
     for (const call of calls) {
       if (live.origin(call.callId) === undefined && !waits(call)) moves.end(call, "unknown", OVER)

@@ -63,7 +63,7 @@ export const Event = Schema.Union([
     callId,
     status: Schema.Literals(["error", "unknown", "sandbox_violation"]),
     error: Schema.String,
-    /** Who approved it when its run was over already: the next call that is the same may run, once. */
+    /** The person who approved it when its run was over already: the next call that is the same may run, once. */
     grant: Schema.optional(Schema.String)
   }),
   Schema.TaggedStruct("execution_timeout", { callId }),
@@ -174,7 +174,7 @@ const stops = { rune: "tool.result", act: ["StopTool", "ReportResult"] } as cons
 const policy = ["requires_approval", "auto_approved", "no_approval_needed"] as const
 const answers = ["approved", "denied", "approval_timeout"] as const
 const outcomes = ["progress_update", "success", "execution_error", "execution_timeout"] as const
-/** It has its result: what comes now lost a race. */
+/** The row of a call that has its result: a late event lost a race. */
 const ended = {
   ...illegal("call_requested"),
   ...stale(...policy, ...answers, ...outcomes, "denial_reported", "cancelled")

@@ -13,9 +13,9 @@ const MAX_OUTPUT = 128 * 1024
 
 export interface Call {
   readonly callId: string
-  /** It has asked, or is known to run. */
+  /** True where the call has asked, or is known to run. */
   readonly asks: boolean
-  /** It has asked, and its run has no answer. */
+  /** True where the call has asked, and its run has no answer. */
   readonly waits: boolean
 }
 

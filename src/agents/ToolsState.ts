@@ -23,18 +23,18 @@ export interface Call {
   readonly key: string
   /** Why a person is asked; null while nobody is. */
   readonly reason: string | null
-  /** What they are asked to choose; none: they are asked for leave. */
+  /** Questions of the call; none: it asks for leave. */
   readonly questions: ReadonlyArray<Question>
 }
 
 /** An answer that holds for the same call when it is made again. */
 export interface Grant {
-  /** Who gave it. */
+  /** The person who gave the answer. */
   readonly by: string
   readonly answers: ReadonlyArray<string> | null
 }
 
-/** One call's result, as `turn.tools_finished` tells it. */
+/** A call's result, as `turn.tools_finished` tells it. */
 export interface Summary {
   readonly call_id: string
   readonly tool: string
@@ -123,7 +123,7 @@ const timed = (all: ReadonlyArray<Due>, call: Call): ReadonlyArray<Due> => {
 
 const readTool = reader(toolKinds)
 
-/** One move of one call. */
+/** Applies a move of a call. */
 export const moved = (
   state: ToolsState,
   callId: string,
@@ -176,7 +176,7 @@ export const knows = ({ ended, open }: ToolsState, callId: string): boolean =>
 /** A person is asked, and its run waits for the answer. */
 export const waits = ({ snapshot }: Call): boolean => snapshot.state === "awaiting_approval"
 
-/** Its time is limited by the state that it is in; infinite where it is not. */
+/** The end of the call's time in its state; infinite where it is not limited. */
 const deadlineOf = ({ snapshot: { at, data, state } }: Call): number => {
   const name = ToolMachine.Tool.states[state].timeout
   return name === undefined ? Number.POSITIVE_INFINITY : at + ToolMachine.Tool.timers[name].after(data, at)

@@ -96,7 +96,7 @@ export const apply = (state: TurnState, rune: Rune): TurnState => {
   return { ...moved, ended: remember(state, moved, rune.eventId) }
 }
 
-/** What a turn's last rune says that it answered. */
+/** The answer in a turn's last rune. */
 export const outputOf = (any: Said | undefined): string => {
   const rune = any === undefined ? undefined : readTurn(any)
   switch (rune?.kind) {
@@ -129,13 +129,13 @@ export const make = Effect.gen(function* () {
   /** The live run works on it, or is about to be given it. */
   const isHeld = ({ entered }: TurnState): boolean => live.run !== undefined && entered > recoveredTo
 
-  /** What a channel or a plan asked is theirs to ask again; errors that say nothing of the work are ours. */
+  /** True where the messages are offered again: those of a channel or a plan are theirs to repeat; errors that say nothing of the work are ours. */
   const isOffered = (errorType: string, { inbox, turn }: Siblings): boolean => {
     const asked = known(inbox.data).filter(({ messageId }) => turn.data.messageIds.includes(messageId))
     return NOT_ITS_FAULT.has(errorType) || !asked.some(({ alone }) => alone === true)
   }
 
-  /** One rune is the turn's begin, the agent's, the delivery of its messages and, where it is the run's first, the run's. */
+  /** Begins a turn: one rune is its begin, the agent's, the delivery of its messages and, where it is the run's first, the run's. */
   const began = (
     draft: Draft,
     state: TurnState,
@@ -167,7 +167,7 @@ export const make = Effect.gen(function* () {
     life.entered > recoveredTo &&
     now > life.countedTo
 
-  /** One rune is the turn's end, the agent's way back to idle, and the end of a run that ends well with it. */
+  /** Ends a turn: one rune is its end, the agent's way back to idle, and the end of a run that ends well with it. */
   const ended = (
     before: TurnState,
     after: TurnState,

@@ -22,7 +22,7 @@ const run = Schema.optional(
 )
 /** The turn ends with its run, which has ended well. */
 const exit = Schema.optional(Schema.Struct({ runId: Schema.String, seq: Schema.Int }))
-/** What its work gets to stop by itself; as before where left out. */
+/** The time in which the turn's work may stop by itself; as before where left out. */
 const graceMillis = Schema.optional(Schema.Finite)
 
 export const Event = Schema.Union([
@@ -45,9 +45,9 @@ export const Event = Schema.Union([
     turnId,
     errorType: Schema.String,
     message: Schema.String,
-    /** What it was asked is offered again. */
+    /** True: the turn's messages are offered again. */
     retry: Schema.optional(Schema.Boolean),
-    /** Its run's process died in it: the agent is disconnected until its worker is ready for the next run. */
+    /** True: the run's process died in the turn, and the agent is disconnected until its worker is ready for the next run. */
     died: Schema.optional(Schema.Boolean)
   }),
   /** Every call has its result; `continue` asks the provider again. */
@@ -70,7 +70,7 @@ export const Event = Schema.Union([
     turnId: Schema.optional(turnId),
     by: Schema.String,
     reason: Schema.String,
-    /** What it was asked is offered again; left out, it is dropped. */
+    /** True: the turn's messages are offered again; left out, they are dropped. */
     keep: Schema.optional(Schema.Boolean),
     /** Of what it was asked only these messages are dropped; the rest is offered again. */
     drops: Schema.optional(Schema.Array(Schema.String)),
@@ -88,7 +88,7 @@ export const Event = Schema.Union([
     graceMillis,
     at: Schema.Finite
   }),
-  /** Its work has stopped and its results are kept; `forced` when the grace ran out first. */
+  /** The turn's work has stopped and its results are kept; `forced` when the grace ran out first. */
   Schema.TaggedStruct("turn_finalized", { turnId, forced: Schema.optional(Schema.Boolean) })
 ])
 export type Event = typeof Event.Type
@@ -111,7 +111,7 @@ export interface Data {
   readonly turnId: string | null
   readonly agentId: string | null
   readonly messageIds: ReadonlyArray<string>
-  /** What of them is not done, and is offered again where no turn is active. */
+  /** Messages that are not done, and are offered again where no turn is active. */
   readonly unfinished: ReadonlyArray<string>
   /** How the last turn ended; null while one is active, and before the first. */
   readonly ended: { readonly outcome: Outcome; readonly reason: string | null; readonly died?: true } | null
@@ -159,12 +159,12 @@ export const SWEEP_AGE = 300_000
 export const sweepable = (state: State, data: Data, now: number, live: boolean): boolean =>
   (state === "streaming" || state === "tool_executing") && !live && now - (data.startedAt ?? now) > SWEEP_AGE
 
-/** What is looked at first when several controls wait. */
+/** The order in which waiting controls are looked at. */
 export const CONTROLS = ["interrupt", "pause", "steer"] as const
-/** Whose input the next turn takes. */
+/** The order of sources for the next turn's input. */
 export const SOURCES: ReadonlyArray<Source> = ["resume", "steer", "queue"]
 
-/** Whose messages the next turn takes: those of the first source that has some. */
+/** The messages of the next turn: those of the first source that has some. */
 export const nextOf = <A extends { readonly source: Source; readonly messages: ReadonlyArray<unknown> }>(
   waiting: ReadonlyArray<A>
 ): A | undefined => {
@@ -374,6 +374,6 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
   }
 })
 
-/** One rune of a turn, folded in. A rune of an older daemon finalizes a turn that its last rune finalizes today. */
+/** Folds a rune of a turn in. A rune of an older daemon finalizes a turn that its last rune finalizes today. */
 export const evolveTurn = (snapshot: Snapshot<State, Data>, rune: Rune): Snapshot<State, Data> =>
   rune.kind === "turn.finalized" && snapshot.state === "idle" ? snapshot : evolve(Turn, snapshot, rune)

@@ -26,7 +26,7 @@ export const actorsOf = (agent: string): ReadonlyArray<string> => [workerName(ag
 
 export interface Why {
   readonly lines: ReadonlyArray<WhyLine>
-  /** What to do next, where something is to be done. */
+  /** The next step for a person, where there is one. */
   readonly advice: string | null
 }
 
@@ -39,7 +39,7 @@ const movedOf = (rune: Rune): Extract<Worker, { readonly kind: "worker.moved" }>
   const known = readWorker(rune)
   return known?.kind === "worker.moved" ? known.payload : undefined
 }
-/** What a rune is to the worker: its own move, or a turn that begins or ends with its run. */
+/** The worker's event in a rune: its own move, or a turn that begins or ends with its run. */
 const eventOf = (rune: Rune): WorkerMachine.Event | undefined => WorkerMachine.joins(rune) ?? movedOf(rune)?.event
 
 const asSentence = (words: string): string =>
@@ -112,7 +112,7 @@ const startedBy = (rune: Rune): string | undefined => {
   return known?.kind === "worker.started" ? known.payload.by : undefined
 }
 
-/** What a rune says, or undefined for a move that says nothing beside its neighbours. */
+/** The sentence for a rune, or undefined for a move that says nothing beside its neighbours. */
 const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefined => {
   const event = eventOf(rune)
   switch (event?._tag) {
@@ -151,7 +151,7 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
   }
 }
 
-/** What the state that a move entered means for what comes. */
+/** The consequence of the state that a move entered. */
 const consequence = (rune: Rune, next: Rune | undefined, agent: AgentInfo): string | undefined => {
   if (rune.from === rune.to) return undefined
   if (rune.to === "CoolingDown") {

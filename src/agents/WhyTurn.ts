@@ -65,7 +65,7 @@ const ofLife = (rune: Rune): string | undefined => {
 
 const isEnd = ({ kind }: Rune): boolean => kind.startsWith("turn.") && kind !== "turn.started"
 
-/** What the runes say since `from`, of the last turn and of the budget. Where a run is one turn, the run tells it all. */
+/** The lines since `from` about the last turn and the budget. Where a run is one turn, the run tells it all. */
 export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number): ReadonlyArray<WhyLine> => {
   const recent = runes.filter(({ eventId }) => eventId >= from)
   const last = recent.findLast(({ kind }) => kind === "turn.started")
@@ -77,7 +77,7 @@ export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number)
   })
 }
 
-/** What is so now, beside the agent's own row. */
+/** The present facts, beside the agent's own row. */
 export interface Now {
   /** The agent's open calls. */
   readonly calls?: ReadonlyArray<CallInfo>
@@ -105,7 +105,7 @@ export const present = (now: Now): ReadonlyArray<WhyLine> => {
   return [...held, ...waits]
 }
 
-/** What helps with it. */
+/** The remedy for it. */
 export const advice = (now: Now): string | undefined => {
   const [call] = asking(now)
   if (call?.questions !== undefined) return `Choose: agentd answer ${call.callId}`

@@ -65,13 +65,13 @@ export const apply = (state: WorkerState, rune: Rune, isJoined: boolean): Worker
   return state.now === undefined ? state : { ...state, now: evolve(WorkerMachine.Worker, state.now, rune) }
 }
 
-/** It was stopped in the midst of its standing task. */
+/** True where the worker was stopped in the midst of its standing task. */
 const isLooping = ({ mode, runId }: WorkerMachine.Data): boolean => mode === "loop" && runId !== null
 
 const stopped = ({ fatal, stoppedBy }: WorkerMachine.Data): string =>
   fatal?.message ?? `stopped by ${stoppedBy ?? "agentd"}`
 
-/** What a new incarnation takes from the config; it is part of its first rune. */
+/** The data that a new incarnation takes from the config; part of its first rune. */
 export const initial = (
   config: AgentConfig,
   before: WorkerMachine.Data | undefined,
@@ -148,7 +148,7 @@ export const make = Effect.gen(function* () {
       at: now
     })
 
-  /** Its turn is interrupted first, so that what it was asked is offered again; a person who drops it has said so. */
+  /** Cancels a run: its turn is interrupted first, so that its messages are offered again; a person who drops them has said so. */
   const cancelled = (
     event: WorkerMachine.Event,
     { state }: WorkerSnapshot,

@@ -24,7 +24,7 @@ export type State =
   | "CoolingDown"
   | "Stopped"
 
-/** What the config says of a run's errors, and of how runs follow one another. */
+/** The config's limits on a run's errors, and on how runs follow one another. */
 const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
   /** ms */
@@ -69,7 +69,7 @@ export const Event = Schema.Union([
 ])
 export type Event = typeof Event.Type
 
-/** What a rune of its agent's turn is to the worker: a turn begins with its run, or ends with it. */
+/** The worker's event in a rune of its agent's turn: a turn begins with its run, or ends with it. */
 export const joins = (rune: Said): Event | undefined => {
   const event = readTurn(rune)?.payload.event
   if (rune.kind === "turn.started" && event?._tag === "start_turn" && event.run !== undefined) {
@@ -109,9 +109,9 @@ export interface Data {
   readonly pid: number | null
   /** The backend's own id of the last run, for those that can resume one. */
   readonly sessionId: string | null
-  /** What the run that is spawning is started with; null when none is. */
+  /** The prompt of the run that is spawning; null when none is. */
   readonly prompt: string | null
-  /** What the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
+  /** Messages that the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
   readonly messageIds: ReadonlyArray<string>
   /** Why the newest run ended early, for the next prompt; null when it ended well. */
   readonly cutShort: string | null

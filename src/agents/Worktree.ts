@@ -15,7 +15,7 @@ import * as ProcessTable from "../backends/process/ProcessTable.ts"
 import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
-/** What keeps an agent from having its worktree. */
+/** The reason for which an agent cannot have its worktree. */
 export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {
   reason: Schema.Literals([
     "GitUnavailable",
@@ -58,11 +58,11 @@ const fail = (reason: WorktreeError["reason"], message: string, remedy: string) 
 
 const unavailable = ({ message, remedy }: GitUnavailable) => fail("GitUnavailable", message, remedy)
 
-/** One git command in the folder; its answer whatever it is. */
+/** Runs a git command in the folder, and gives its answer, whichever it is. */
 const ask = (folder: string, ...args: ReadonlyArray<string>) =>
   Effect.catchTag(git(folder, ...args), "GitUnavailable", unavailable)
 
-/** One that must succeed. */
+/** Runs a git command that must succeed. */
 /** git trips over a worktree that another git is making beside it: that is over in a moment. */
 const RACE = /failed to read \S*commondir/
 const RACE_ENDS = Backoff.constant("50 millis")
@@ -95,13 +95,13 @@ const commitOf = (folder: string, name: string) =>
     ({ code, stdout }) => (code === 0 ? stdout.trim() : undefined)
   )
 
-/** One entry of git's list of worktrees. */
+/** An entry of git's list of worktrees. */
 interface Entry {
   readonly folder: string
   readonly branch: string | undefined
   /** Why it is locked; empty when nobody said. */
   readonly locked: string | undefined
-  /** Its folder is gone. */
+  /** True where the entry's folder is gone. */
   readonly prunable: boolean
 }
 
@@ -257,7 +257,7 @@ export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSp
   return prepared
 })
 
-/** What became of a worktree that nobody needs any more. */
+/** The fate of a worktree that nobody needs any more. */
 export type Removal =
   | { readonly _tag: "Removed" }
   | {
@@ -275,7 +275,7 @@ const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: stri
 /** Files of git's own that stand for something begun and not ended. */
 const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
 
-/** What lies in the folder and would be lost with it. */
+/** Work in the folder that would be lost with it. */
 const workIn = Effect.fnUntraced(function* (folder: string) {
   const status = yield* must(folder, "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none")
   if (status !== "") return kept("Uncommitted", `not committed: ${status.trimEnd().split("\n").slice(0, 5).join(", ")}`)
