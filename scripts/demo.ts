@@ -155,7 +155,7 @@ const log: Array<Rune> = []
 const logged = (actor: string, holds: (rune: Rune) => boolean) =>
   log.some((rune) => rune.actor === actor && holds(rune))
 
-/** One rune, as a person would tell it; undefined for those that say nothing to one. */
+/** Tells a rune as a person would; undefined for those that say nothing to one. */
 const tell = (rune: Rune): string | undefined => {
   const who = style("bold", rune.actor.replace(/^worker\//, ""))
   const event = rune.payload["event"] as

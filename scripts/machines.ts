@@ -21,7 +21,7 @@ import * as WorkerMachine from "../src/agents/WorkerMachine.ts"
 const root = join(import.meta.dirname, "..")
 const target = join(root, "docs", "machines.md")
 
-/** What the file's opening comment says after its name, as one paragraph. */
+/** The paragraph after the name in a file's opening comment. */
 const aboutOf = (file: string): string => {
   const source = readFileSync(join(root, "src", file), "utf8")
   const comment = /^\/\*\*\n([\s\S]*?)\n \*\//.exec(source)?.[1]

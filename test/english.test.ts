@@ -5,11 +5,7 @@ import { join, relative } from "node:path"
 
 const root = join(import.meta.dirname, "..")
 
-/** Folders whose comments are rewritten; the others follow. */
-const DONE =
-  "agents alerts app channels cli config domain event-actor event-log goals http plates rpc supervision systemd telemetry".split(
-    " "
-  )
+const FOLDERS = ["src", "scripts"]
 
 const GUESS = /^(?:It|Its|That|This|These|Those|They|Who|Whoever|Whose|What|Whatever|Which|One|He|She|There|Here)\b/
 
@@ -28,9 +24,9 @@ const files = (folder: string): ReadonlyArray<string> =>
     .filter((name) => name.endsWith(".ts"))
     .map((name) => join(root, folder, name))
 
-for (const folder of DONE) {
-  it(`src/${folder}: no doc comment begins with a pronoun`, () => {
-    assert.deepStrictEqual(files(`src/${folder}`).flatMap(guesses), [])
+for (const folder of FOLDERS) {
+  it(`${folder}: no doc comment begins with a pronoun`, () => {
+    assert.deepStrictEqual(files(folder).flatMap(guesses), [])
   })
 }
 

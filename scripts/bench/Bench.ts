@@ -12,13 +12,13 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 
 export interface Row {
-  /** What was measured: "tell". */
+  /** The measured quantity: "tell". */
   readonly what: string
-  /** Who: "agentd actor", "Erlang gen_server". */
+  /** The subject: "agentd actor", "Erlang gen_server". */
   readonly subject: string
   readonly unit: string
   readonly median: number
-  /** One a round. */
+  /** Samples, one a round. */
   readonly samples: ReadonlyArray<number>
   /** How many times better ours is than this subject, round by round; 1 for ours. */
   readonly ratios: ReadonlyArray<number>
@@ -27,7 +27,7 @@ export interface Row {
 /** A figure of ours that is wanted: as a ratio to a peer's figure, or, without a peer, as it is. */
 export interface Aim {
   readonly what: string
-  /** Who measures it; left out: the first subject. */
+  /** The subject that the aim is for; left out: the first one. */
   readonly of?: string
   /** The peer, and which of its figures, where that is another one than `what`. */
   readonly to?: { readonly subject: string; readonly what?: string }
@@ -46,13 +46,13 @@ export interface Figures {
   readonly [what: string]: number
 }
 
-/** One round of one subject. A subject leaves out what it cannot do. */
+/** A round of one subject. A subject leaves out what it cannot do. */
 export interface Subject {
   readonly subject: string
   readonly round: () => Promise<Figures>
 }
 
-/** What is measured: its unit, and which way is better. */
+/** A measure: its unit, and which way is better. */
 export interface Measure {
   readonly what: string
   readonly unit: string
@@ -128,7 +128,7 @@ export const table = (rows: ReadonlyArray<Row>): string =>
     ])
   ])
 
-/** Which aims are reached; one whose peer was not measured says so. */
+/** Says which aims are reached; an aim whose peer was not measured says so. */
 export const verdicts = (aims: ReadonlyArray<Aim>, rows: ReadonlyArray<Row>): string =>
   lines([
     ["aim", "of", "to", "wanted", "is", ""],

@@ -63,7 +63,7 @@ export const counter = actor<number, Message, () => void>({
   perform: (end) => end()
 })
 
-/** One whose incarnation is a fiber: it runs something all its life. */
+/** A counter whose incarnation is a fiber: it runs something all its life. */
 export const running = actor<number, Message, () => void>({
   ...counter,
   activities: () => [{ name: "stays", key: 0 }],

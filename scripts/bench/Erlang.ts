@@ -21,7 +21,7 @@ const read = (output: string): Figures =>
       })
   )
 
-/** One round of the peer: a measurement of `agentd_peer`, by name. */
+/** A round of the peer: a measurement of `agentd_peer`, by name. */
 export const erlang = (
   peers: ReadonlyArray<{ readonly subject: string; readonly measures: string; readonly file?: string }>
 ): ReadonlyArray<Subject> => {

@@ -63,7 +63,7 @@ const BUSY_LOG = "agentd, a new connection, beside 16 that append"
 
 const aims: ReadonlyArray<Aim> = [{ what: "one hook p50", of: BUSY_LOG, atMost: 1 }]
 
-/** What a tool's end looks like, with an answer of some length. */
+/** The hook of a tool's end, with an answer of some length. */
 const hook = JSON.stringify({
   session_id: "b7ecec84-4aed-491b-953b-2afdd6920a79",
   transcript_path: "/home/user/.claude/projects/-home-user-project/b7ecec84.jsonl",

@@ -30,7 +30,7 @@ const loads = [
   { writers: 64, runes: 16_000 },
   { writers: 256, runes: 32_000 }
 ] as const
-/** What is opened, read and verified. */
+/** Runes that are opened, read and verified. */
 const RUNES = 100_000
 
 /** An inbox's move, as long as a worker's. */
@@ -44,7 +44,7 @@ const message = {
 const payload = { event: { _tag: "Received", message } }
 const text = JSON.stringify(payload)
 
-/** One thing that can write; `append` resolves when it is on the disk. */
+/** A log that can write; `append` resolves when the rune is on the disk. */
 interface Disk {
   readonly append: (writer: number) => Promise<unknown>
   readonly close: () => Promise<void>
@@ -268,7 +268,7 @@ const timed = async (work: () => Promise<unknown>): Promise<number> => {
   return performance.now() - start
 }
 
-/** What a start costs: opening restores the ledger, recovery reads, verify re-reads everything. */
+/** The cost of a start: opening restores the ledger, recovery reads, verify re-reads everything. */
 const reading: Subject = {
   subject: "rune log",
   round: () =>

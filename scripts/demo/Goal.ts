@@ -28,7 +28,7 @@ else echo '{"findings":[{"severity":"info","message":"a fine shop"}]}'; fi`
 
 type Script = (text: string, more: object) => object
 
-/** What the demo's config needs for it. */
+/** The agents that the demo's goal needs. */
 export const agents = (script: Script) => ({
   ann: script(WORKER, { role: "does tasks", worktree: true }),
   ben: script(WORKER, { role: "does tasks", worktree: true }),

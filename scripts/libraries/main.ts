@@ -15,7 +15,7 @@ import { join } from "node:path"
 const root = join(import.meta.dirname, "../..")
 const out = process.argv[2] ?? join(root, "dist")
 
-/** What each entry names. The modules of an entry need `effect` and nothing else. */
+/** The modules of each entry. They need `effect` and nothing else. */
 const entries: { readonly [library: string]: ReadonlyArray<string> } = {
   supervision: [
     "Backoff",

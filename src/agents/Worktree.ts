@@ -62,7 +62,6 @@ const unavailable = ({ message, remedy }: GitUnavailable) => fail("GitUnavailabl
 const ask = (folder: string, ...args: ReadonlyArray<string>) =>
   Effect.catchTag(git(folder, ...args), "GitUnavailable", unavailable)
 
-/** Runs a git command that must succeed. */
 /** git trips over a worktree that another git is making beside it: that is over in a moment. */
 const RACE = /failed to read \S*commondir/
 const RACE_ENDS = Backoff.constant("50 millis")
@@ -74,6 +73,7 @@ const settled = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyAr
   }
 })
 
+/** Runs a git command that must succeed. */
 const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
   const answer = yield* settled(folder, ...args)
   if (answer.code === 0) return answer.stdout

@@ -20,7 +20,7 @@ export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" |
 export type RunEvent =
   /** The agent is truly up; a process that dies before it said so has failed to start. */
   | { readonly _tag: "Started"; readonly pid?: number | undefined; readonly sessionId?: string | undefined }
-  /** It works on the input with this id: the spec's, or that of a `send`. Only then may it be taken for delivered. */
+  /** The run works on the input with this id: the spec's, or that of a `send`. Only then may the input be taken for delivered. */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
   /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant"; readonly text: string }
@@ -39,10 +39,10 @@ export type RunEvent =
       readonly callId: string
       readonly reason: string
       readonly always?: boolean
-      /** It asks a person to choose, and not for leave: what is chosen comes with the answer. */
+      /** Questions of a call that asks a person to choose, and not for leave: the choice comes with the answer. */
       readonly questions?: ReadonlyArray<Question>
     }
-  /** It runs, where that is known before its result. */
+  /** The call runs, where that is known before its result. */
   | { readonly _tag: "ToolStarted"; readonly callId: string }
   | {
       readonly _tag: "ToolProgress"
@@ -52,14 +52,14 @@ export type RunEvent =
     }
   /** At most one for each call. Calls without one when their turn ends are unknown, or cancelled where it was interrupted. */
   | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: ToolStatus; readonly output: unknown }
-  /** What was spent since the last one: a difference, never a sum. */
+  /** Spending since the last such event: a difference, never a sum. */
   | {
       readonly _tag: "Usage"
       readonly inputTokens: number
       readonly outputTokens: number
       readonly usd?: number | undefined
     }
-  /** What a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
+  /** A message that a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
   | { readonly _tag: "Notice"; readonly text: string }
   /** Each started turn ends with exactly one of these three. `output`: its last answer, in full. */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
@@ -71,13 +71,13 @@ export type RunEvent =
       /** "rate_limit", "overloaded", "auth", "overflow", "refusal", "max_tokens", "stream", "server", "invalid_request" … */
       readonly errorType: string
       readonly message: string
-      /** What the turn was asked may succeed when it is asked again. */
+      /** True where the turn's input may succeed when it is asked again. */
       readonly retry: boolean
     }
   /** Always the last event, and only when the process tree is gone. After a turn's error its outcome has that error's class. */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }
 
-/** What a run is started from. */
+/** The specification of a run. */
 export interface RunSpec {
   /** Never used twice; durable before the spawn, and `AGENTD_RUN` in the child's environment. */
   readonly runId: string

@@ -98,7 +98,7 @@ const run: Run = (folder, args) =>
     Effect.provide(NodeServices.layer)
   )
 
-/** What runs git: this machine's, unless somebody says otherwise. */
+/** The service that runs git; by default this machine's. */
 export const Git = Context.Reference<Run>("agentd/backends/Git", { defaultValue: () => run })
 
 /** Any exit code is an answer; that git cannot be run, or does not end, is the failure. */

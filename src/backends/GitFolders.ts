@@ -35,7 +35,7 @@ const first = (file: string): string | undefined => attempt(() => fs.readFileSyn
 const existing = (folder: string, ...names: ReadonlyArray<string>) =>
   names.map((name) => path.join(folder, name)).filter((file) => attempt(() => fs.lstatSync(file)) !== undefined)
 
-/** What a worktree's `.git` file names, if that names it back. */
+/** The folders that a worktree's `.git` file names, if they name it back. */
 const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   const named = /^gitdir: (.+)$/.exec(first(file) ?? "")?.[1]
   const folder =

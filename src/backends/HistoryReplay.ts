@@ -8,9 +8,9 @@
 export type Told = { readonly _tag: "StartsOver" } | { readonly _tag: "Text"; readonly text: string }
 
 export class HistoryReplay {
-  /** What was told of the answers that broke off, and of this one. */
+  /** Told text of the answers that broke off, and of this one. */
   private told = ""
-  /** What this answer says. */
+  /** Text of this answer. */
   private said = ""
 
   /** The answer so far. */

@@ -16,7 +16,7 @@ export const Question = Schema.Struct({
 })
 export type Question = typeof Question.Type
 
-/** What was said is no answer to what was asked. */
+/** An answer that does not fit its question. */
 export interface Unanswered {
   readonly message: string
   readonly remedy: string
@@ -45,7 +45,7 @@ const noOption = ({ options, question }: Question, said: string): Unanswered => 
   remedy: `Give a number from 1 to ${options.length}, or a text.`
 })
 
-/** One answer for each question, or a single one to all of several. `said`: a text for each, or one with semicolons between. */
+/** Answers for questions, one for each, or a single one to all of several. `said`: a text for each, or one with semicolons between. */
 export const answersTo = (
   questions: ReadonlyArray<Question>,
   said: ReadonlyArray<string>
@@ -69,7 +69,7 @@ export const answersTo = (
   }
 }
 
-/** What asks a person, by the id that answers name. */
+/** Requests to a person, by the id that answers name. */
 export interface Asking {
   readonly id: string
   readonly tool: string
@@ -77,7 +77,7 @@ export interface Asking {
   readonly questions: ReadonlyArray<Question>
 }
 
-/** What was chosen, where it asks for a choice; undefined for leave that is given. */
+/** The chosen answers, where the request asks for a choice; undefined for leave that is given. */
 export const chosen = (
   { id, questions, tool }: Asking,
   said: ReadonlyArray<string> | undefined

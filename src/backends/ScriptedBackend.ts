@@ -29,13 +29,13 @@ export interface Script {
   readonly hang?: boolean
   /** Only `kill`, or its scope, ends it before its time. */
   readonly ignoreInterrupt?: boolean
-  /** It takes input; where left out, `send` is refused. */
+  /** True where the run takes input; where left out, `send` is refused. */
   readonly takesInput?: boolean
-  /** It takes turns, and plays these, the last one again and again; the other fields are not read then. */
+  /** Turns that the run plays, the last one again and again; the other fields are not read then. */
   readonly turns?: ReadonlyArray<ScriptedTurns.TurnScript>
 }
 
-/** One run as it was asked for, and what became of it. */
+/** A run as it was asked for, and its fate. */
 export interface Played {
   readonly spec: RunSpec
   readonly inputs: ReadonlyArray<string>

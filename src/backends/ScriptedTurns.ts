@@ -22,7 +22,7 @@ export interface ScriptedCall {
   readonly arguments?: unknown
   readonly readOnly?: boolean
   readonly asks?: boolean
-  /** What it asks, where it asks a person to choose. */
+  /** The step's questions, where it asks a person to choose. */
   readonly questions?: ReadonlyArray<Question>
   /** How long it runs; for ever with "hang". */
   readonly takes?: Duration.Input | "hang"
@@ -32,7 +32,7 @@ export interface ScriptedCall {
 
 export interface TurnScript {
   readonly steps?: ReadonlyArray<TurnStep>
-  /** Its answer; the text said so far where left out. */
+  /** The turn's answer; the text said so far where left out. */
   readonly output?: string
   /** Having played its steps, it goes on until it is interrupted. */
   readonly hang?: boolean

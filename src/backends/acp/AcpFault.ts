@@ -12,12 +12,12 @@ import type { Refusal } from "./AcpWire.ts"
 export interface Fault {
   readonly errorType: string
   readonly message: string
-  /** What was asked may succeed when it is asked again. */
+  /** True where the same prompt may succeed when it is asked again. */
   readonly retry: boolean
   readonly outcome: Outcome
 }
 
-/** What an agent is known by. */
+/** The agent, as remedies name it. */
 export interface Agent {
   readonly name: string
   readonly authMethods: ReadonlyArray<AuthMethod>
@@ -123,7 +123,7 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault 
   }
 }
 
-/** What a turn came to that ended without a refusal, if it is a fault. */
+/** The fault in a turn's stop reason, where it is one. */
 export const ofStopReason = (reason: string, agent: Agent): Fault | undefined => {
   switch (reason) {
     case "max_tokens":

@@ -125,7 +125,7 @@ export interface Spent {
   readonly outputTokens: number
 }
 
-/** What a prompt's answer says was spent on it: the agents that tell count anew with each, whatever drafts say. */
+/** The spending in a prompt's answer: the agents that tell it count anew with each, whatever drafts say. */
 export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
   const told = read(TurnUsage, usage)

@@ -49,7 +49,7 @@ const LOOKS = 10
 
 const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: false })
 
-/** What a run is made of. */
+/** The parts of a run. */
 interface Parts {
   readonly queue: Events
   readonly scope: Scope.Scope
@@ -63,7 +63,7 @@ class AcpRun {
   private readonly options: Options
   private readonly queue: Events
   private readonly scope: Scope.Scope
-  /** One event after the other, each with the state it stands for. */
+  /** Keeps the order: one event after the other, each with its state. */
   private readonly order = Semaphore.makeUnsafe(1)
   private readonly updates = new AcpUpdates()
   private readonly permissions: AcpPermissions
@@ -104,7 +104,7 @@ class AcpRun {
     return this.run
   })
 
-  /** What a terminal has written. */
+  /** Takes a terminal's output. */
   readonly written: AcpTerminals.Options["written"] = (id, chunk) => {
     this.quiet = 0
     return this.tell(() => this.updates.terminal(id, chunk))
@@ -242,7 +242,7 @@ class AcpRun {
     )
   })
 
-  /** What the agent asks of us. */
+  /** Serves the agent's requests. */
   readonly serve = (method: string, params: unknown): Effect.Effect<unknown, AcpWire.Refusal> => {
     const unknown = Effect.fail({ code: AcpWire.METHOD_NOT_FOUND, message: `agentd does not know ${method}` })
     if (method === "session/request_permission") return this.permissions.ask(params)

@@ -24,7 +24,7 @@ export interface Options extends Mark {
   readonly grace: Duration.Duration
   readonly workspace: Workspace | undefined
   readonly notice: (text: string) => Effect.Effect<void>
-  /** What a command writes, as it comes. */
+  /** Takes a command's output, as it comes. */
   readonly written: (terminalId: string, chunk: string) => Effect.Effect<void>
 }
 

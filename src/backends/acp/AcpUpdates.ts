@@ -20,9 +20,9 @@ type Call = Messages.ToolCall
 interface Open {
   /** Ours. More than one where the agent asks again for the same call. */
   readonly ids: Array<string>
-  /** Its first title: later ones tell what it does instead of what it is. */
+  /** The call's first title: later ones tell what it does instead of what it is. */
   readonly title: Call["title"]
-  /** What is known of it, all messages taken together. */
+  /** The call, with all messages about it taken together. */
   known: Call
   /** The number of the last change. */
   changed: number
@@ -30,14 +30,14 @@ interface Open {
   asked: boolean
   denied: boolean
   started: boolean
-  /** What it has written so far, as the agent repeats it. */
+  /** The call's output so far, as the agent repeats it. */
   written: string
 }
 
 interface Turn {
   readonly turnId: string
   begun: boolean
-  /** It was asked to stop: what ends from now on was cancelled. */
+  /** True after a request to stop: a call that ends from then on was cancelled. */
   cancelled: boolean
   /** Text of the message that is being written, and of the last one before it. */
   text: string
@@ -63,7 +63,7 @@ const MAX_REASON = 500
 const MAX_IDS = 10_000
 
 const READS: ReadonlySet<string> = new Set(["read", "search", "think"])
-/** What is told while no turn is worked on, too. */
+/** Updates that are told while no turn is worked on, too. */
 const IDLE: ReadonlySet<string> = new Set([
   "available_commands_update",
   "current_mode_update",
@@ -186,7 +186,7 @@ export class AcpUpdates {
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
   }
 
-  /** What is left of a turn's usage, without what was told before. */
+  /** The rest of a turn's usage, without the told part. */
   usage(usage: { readonly inputTokens: number; readonly outputTokens: number; readonly usd?: number }) {
     const { inputTokens, outputTokens, usd = 0 } = usage
     if (this.turn === undefined || inputTokens + outputTokens + usd === 0) return []
@@ -301,7 +301,7 @@ export class AcpUpdates {
     return [...this.tell(open), ...results]
   }
 
-  /** It asks for a permission: the call as it is told of, and our id of it. */
+  /** Takes a call's request for permission: the call as it is told of, and our id of it. */
   ask(call: Call): { readonly callId: string; readonly events: ReadonlyArray<RunEvent> } | undefined {
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
@@ -338,7 +338,7 @@ export class AcpUpdates {
     return open.flatMap((call) => (call.changed <= version ? this.tell(call) : []))
   }
 
-  /** What a terminal of ours has written that a call says is its own. */
+  /** Output of a terminal of ours that a call says is its own. */
   terminal(terminalId: string, chunk: string): ReadonlyArray<RunEvent> {
     const open = [...(this.turn?.open.values() ?? [])].find(({ known }) =>
       known.content?.some((part) => part.terminalId === terminalId)

@@ -31,11 +31,11 @@ export type Answer =
 
 export interface Listener {
   readonly notified: (method: string, params: unknown) => Effect.Effect<void>
-  /** Its result is the answer. Runs beside what comes next, and is begun before it. */
+  /** Answers a request by the result. Runs beside what comes next, and is begun before it. */
   readonly asked: (method: string, params: unknown) => Effect.Effect<unknown, Refusal>
   /** A line came, whatever it says. */
   readonly heard: () => void
-  /** What is no message, in words. */
+  /** Takes a line that is no message, in words. */
   readonly noise: (text: string) => Effect.Effect<void>
   /** The agent has not read for so long that no more can be kept for it. */
   readonly stuck: Effect.Effect<void>

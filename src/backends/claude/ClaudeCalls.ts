@@ -20,7 +20,7 @@ interface Question {
 interface Open {
   /** Ours. More than one where the CLI asks again for the same call. */
   readonly ids: Array<string>
-  /** It is known to run. */
+  /** True once the call is known to run. */
   runs: boolean
   asked: boolean
 }
@@ -70,7 +70,7 @@ export class ClaudeCalls {
     return { _tag: "ToolCall", callId, tool, arguments: input, readOnly: isReadOnly(tool) }
   }
 
-  /** It is known to run. */
+  /** Records that the call runs. */
   runs(toolUse: string): ReadonlyArray<RunEvent> {
     const open = this.open.get(toolUse)
     if (open === undefined || open.runs) return []

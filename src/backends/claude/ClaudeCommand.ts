@@ -12,13 +12,13 @@ import { BackendError, type RunSpec } from "../Backend.ts"
 import type { Host } from "../command/CommandBackend.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
-/** Which session it works in. */
+/** The session in which the run works. */
 export type Session =
   | { readonly _tag: "New"; readonly id: string }
   | { readonly _tag: "Resumed"; readonly id: string }
   | { readonly _tag: "Forked"; readonly id: string; readonly from: string }
 
-/** What Claude Code tells its own children. */
+/** Variables by which Claude Code tells its own children about itself. */
 const THEIRS =
   /^(CLAUDECODE|CLAUDE_PID|AI_AGENT|CLAUDE_CODE_(CHILD_\w+|SESSION_ID|ENTRYPOINT|MESSAGING_SOCKET|SSE_PORT))$/
 

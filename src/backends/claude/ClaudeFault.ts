@@ -13,9 +13,9 @@ import type { ExitStatus } from "../process/ChildProcess.ts"
 export interface Fault {
   readonly errorType: string
   readonly message: string
-  /** What was asked may succeed when it is asked again. */
+  /** True where the same input may succeed when it is asked again. */
   readonly retry: boolean
-  /** What the run ends with for it. */
+  /** The outcome with which the run ends for it. */
   readonly outcome: Outcome
 }
 
@@ -24,7 +24,7 @@ export type End =
   | { readonly _tag: "Interrupted" }
   | { readonly _tag: "Failed"; readonly fault: Fault }
 
-/** What is known besides the result itself. */
+/** The facts besides the result itself. */
 export interface Context {
   /** The kind of the error that the last message of the main chain carried; "" for none. */
   readonly error: string
@@ -163,7 +163,7 @@ const resetIn = (words: string): number | undefined => {
   return at === undefined ? undefined : epoch(Number(at))
 }
 
-/** What a `result` says of its turn. */
+/** The end of a turn by its `result`. */
 export const endOf = (result: ClaudeRecord, context: Context): End => {
   const [subtype, reason] = [text(result, "subtype"), text(result, "terminal_reason")]
   const output = text(result, "result")
@@ -189,7 +189,7 @@ export const exitWords = ({ code, signal }: ExitStatus, said: string): string =>
   return `claude ${how}${last === "" ? "" : `: ${last}`}`
 }
 
-/** What it means that the program ended before it was ready; "gone": what it was to go on with is not there. */
+/** The outcome of a program that ended before it was ready; "gone": the session that it was to continue is not there. */
 export const birthOf = (status: ExitStatus, said: string): Outcome | "gone" => {
   if (GONE.test(said)) return "gone"
   if (HELD.test(said)) return { _tag: "Uncounted", reason: "held" }

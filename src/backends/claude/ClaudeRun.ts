@@ -45,7 +45,7 @@ export interface Options {
 
 type Context = Scope.Scope | ProcessTree | Reaper
 
-/** One process. A run has a second one where the first found no session to go on with. */
+/** A process. A run has a second one where the first found no session to go on with. */
 interface Attempt {
   /** The session's id. */
   readonly session: string
@@ -53,7 +53,7 @@ interface Attempt {
   readonly stream: ClaudeStream
   /** Lines for its input, in order; null closes it. */
   readonly input: Queue.Queue<string | null>
-  /** Its last lines on standard error. */
+  /** The process's last lines on standard error. */
   said: string
 }
 
@@ -83,7 +83,7 @@ const uuid: Effect.Effect<string> = Effect.gen(function* () {
   return `${at(0, 8)}-${at(8, 12)}-4${at(12, 15)}-${variant}${at(15, 18)}-${at(18, 30)}`
 })
 
-/** What a run is made of. */
+/** The parts of a run. */
 interface Parts {
   readonly attempt: Attempt
   readonly queue: Queue.Queue<RunEvent, Cause.Done>
@@ -98,7 +98,7 @@ const attemptOf = Effect.fnUntraced(function* ({ command }: Options, session: Se
   return attempt
 })
 
-/** It goes on with its last conversation, or a copy of it where another process has that open. */
+/** The run's session: its last conversation, or a copy of it where another process has that open. */
 const sessionOf = Effect.fnUntraced(function* ({ spec: { resume } }: Options, holder: number | undefined) {
   const id = yield* uuid
   const session: Session =
@@ -115,13 +115,13 @@ class ClaudeRun {
   private readonly queue: Queue.Queue<RunEvent, Cause.Done>
   private readonly timer: FiberHandle.FiberHandle
   private readonly scope: Scope.Scope
-  /** One event after the other, each with the state that it stands for. */
+  /** Keeps the order: one event after the other, each with its state. */
   private readonly order = Semaphore.makeUnsafe(1)
   private attempt: Attempt
   private ending = false
   /** The last turn has ended. */
   private idle = Deferred.makeUnsafe<void>()
-  /** What the run ends with, if not as it was asked to. */
+  /** The run's outcome, if it does not end as it was asked to. */
   private verdict: Outcome | undefined = undefined
   private waits: Wait | undefined = undefined
   private heardAt = 0
@@ -147,7 +147,7 @@ class ClaudeRun {
     return this.run
   })
 
-  /** Its process is heard, and given the first turn. */
+  /** Begins to hear the process, and gives it the first turn. */
   private readonly begin = Effect.gen({ self: this }, function* () {
     const { spec } = this.options
     const { input, program } = this.attempt

@@ -47,7 +47,7 @@ export const isPersons = ({ entrypoint = "", kind }: Note): boolean =>
 export const lives = ({ pid, procStart }: Note): Effect.Effect<boolean> =>
   Effect.map(Lookup, ({ isAlive }) => isAlive({ pid, start: procStart }))
 
-/** One of a living process. */
+/** Reads the note of a living process. */
 export const read = Effect.fnUntraced(function* (path: string) {
   const fs = yield* FileSystem.FileSystem
   const text = yield* Effect.orElseSucceed(fs.readFileString(path), () => "")
@@ -55,7 +55,7 @@ export const read = Effect.fnUntraced(function* (path: string) {
   return note !== undefined && (yield* lives(note)) ? note : undefined
 })
 
-/** Those of all living processes. */
+/** Reads the notes of all living processes. */
 export const all = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const names = yield* Effect.orElseSucceed(fs.readDirectory(folder), () => [])

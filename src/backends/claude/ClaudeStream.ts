@@ -15,14 +15,14 @@ import * as ClaudeFault from "./ClaudeFault.ts"
 import { type ClaudeRecord, inner, list, number, text, texts } from "./ClaudeRecord.ts"
 import { ClaudeUsage } from "./ClaudeUsage.ts"
 
-/** What a record led to. */
+/** The effect of a record. */
 export interface Heard {
   readonly events: ReadonlyArray<RunEvent>
   /** For the CLI, to be written now. */
   readonly says: ReadonlyArray<ClaudeRecord>
 }
 
-/** What the CLI is waited for: to be up, to go on with the turn, to report what its subagents came to. */
+/** The awaited step of the CLI: to be up, to go on with the turn, to report on its subagents. */
 export type Wait = "ready" | "answer" | "report"
 
 interface Turn {
@@ -33,9 +33,9 @@ interface Turn {
   taken: boolean
   /** `TurnStarted` was told. */
   started: boolean
-  /** It is to be interrupted. */
+  /** True where the turn is to be interrupted. */
   interrupted: boolean
-  /** Its last answer, as far as it came. */
+  /** The turn's last answer, as far as it came. */
   answer: string
   /** The CLI has ended it, but subagents of it work on. */
   held: boolean
@@ -43,7 +43,7 @@ interface Turn {
 
 /** Longest answer that is kept of a turn that does not come to its end. */
 const MAX_ANSWER = 256 * 1024
-/** What a date can name, ms. */
+/** The latest time that a date can name, ms. */
 const LATEST = 8.64e15
 
 export class ClaudeStream {
@@ -55,7 +55,7 @@ export class ClaudeStream {
   private up = false
   /** Between the beginning and the result of a turn, ours or its own. */
   private busy = false
-  /** It tells of its inputs when it takes them. */
+  /** True where the CLI tells of its inputs when it takes them. */
   private lifecycle = false
   private readonly calls = new ClaudeCalls()
   /** Subagents at work in the background. */
@@ -68,7 +68,7 @@ export class ClaudeStream {
   private requests = 0
   /** The fault that the last turn ended with. */
   fault: ClaudeFault.Fault | undefined = undefined
-  /** What it said that went wrong before it was up. */
+  /** The CLI's complaint before it was up. */
   complaint = ""
 
   constructor(pid: number) {

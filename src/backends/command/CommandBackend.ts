@@ -21,7 +21,7 @@ import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import { services } from "../Services.ts"
 
-/** What an exit code can mean besides success and error. */
+/** The meanings of an exit code besides success and error. */
 export type ExitClass = "quota" | "overflow" | "held" | "auth"
 
 export interface CommandConfig extends Config.CommandBackend {
@@ -35,7 +35,7 @@ export interface CommandConfig extends Config.CommandBackend {
 
 export type Argv = readonly [string, ...ReadonlyArray<string>]
 
-/** What a backend knows of the daemon it runs in. */
+/** A backend's knowledge of the daemon it runs in. */
 export interface Host {
   /** The store's id: marks its runs' processes. */
   readonly store: string
@@ -43,7 +43,7 @@ export interface Host {
   readonly environment: Environment
   /** The folder for conversations of agentd's own models; without it they end with their run. */
   readonly sessions?: string | undefined
-  /** What no tool of agentd's own may see: the state folder, the folder of the socket. */
+  /** Paths that no tool of agentd's own may see: the state folder, the folder of the socket. */
   readonly hidden?: ReadonlyArray<string> | undefined
 }
 
@@ -153,7 +153,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     silent = true
     return Queue.offer(queue, { _tag: "Started", pid: program.pid })
   })
-  /** What we end ourselves starts no more. */
+  /** Silences a run that is ended by us: it starts no more. */
   const stopping = <A>(how: Effect.Effect<A>) => Effect.suspend(() => ((silent = true), how))
 
   const ready = yield* Effect.forkScoped(Effect.andThen(Effect.sleep(command.readyAfter), started))

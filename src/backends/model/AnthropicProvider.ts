@@ -160,7 +160,7 @@ const partOf = ({ block, text, json, thinking, signature }: Growing): ReadonlyAr
   }
 }
 
-/** What the price of a cached token is to that of another. */
+/** The price of a cached token, as a multiple of another's. */
 const CACHE_WRITE = 1.25
 const CACHE_READ = 0.1
 

@@ -16,7 +16,7 @@ const MAX_LINES = 2_000
 const MAX_ENTRIES = 1_000
 const MAX_EDIT = 8_388_608
 
-/** What is seldom meant when somebody looks around. */
+/** True for folders that are seldom meant when somebody looks around. */
 export const skipped = (name: string): boolean => name === ".git" || name === "node_modules"
 
 const numbered = (text: string, first: number): string =>

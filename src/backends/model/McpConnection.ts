@@ -50,7 +50,7 @@ const lines = Effect.fnUntraced(function* (
   yield* Effect.forEach(splitter.end(), take, { discard: true })
 })
 
-/** Who waits for which answer, until nobody can any more. */
+/** Waiting requests by their answers' ids, until nobody can answer any more. */
 const makeInbox = (name: string) => {
   const waiting = new Map<number, (reply: Reply) => void>()
   let lost: McpError | undefined
@@ -73,7 +73,7 @@ const makeInbox = (name: string) => {
   }
 }
 
-/** What of its end, or of its output's, can be told. */
+/** Describes the server's end, or its output's. */
 const farewell = Effect.fnUntraced(function* (server: RunProcess.RunProcess, said: () => string) {
   const status = yield* Effect.timeoutOption(server.exited, LAST_WORDS)
   const how = Option.match(status, {

@@ -34,7 +34,7 @@ const MAX_PAGES = 20
 const MAX_TOOLS = 200
 /** Of a description; more is for nobody to read with every request. */
 const MAX_DESCRIPTION = 4_000
-/** What all providers take for a tool's name. */
+/** The longest tool name that all providers take. */
 const MAX_NAME = 64
 
 const Listed = Schema.Struct({

@@ -32,7 +32,7 @@ export type MakeToolbox<R> = (options: ToolboxOptions) => Effect.Effect<Toolbox,
 /** Events that wait for a reader; then the engine waits. */
 const CAPACITY = 256
 const PAUSE = Duration.seconds(1)
-/** What a key consists of: a header takes nothing else. */
+/** The characters of a key: a header takes nothing else. */
 const KEY = /^[\x21-\x7e]+$/
 
 const providers = {
@@ -116,7 +116,7 @@ const told = (turnId: string, end: TurnEnd): RunEvent => {
   }
 }
 
-/** What is told of by one call is heard together. */
+/** Tells several events at once: they are heard together. */
 type EmitAll = (events: ReadonlyArray<RunEvent>) => Effect.Effect<void>
 
 /** Takes one turn after the other, until it is ended or one of them ends it. */

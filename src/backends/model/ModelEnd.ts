@@ -16,7 +16,7 @@ export type TurnEnd =
       readonly errorType: string
       readonly message: string
       readonly retry: boolean
-      /** What the run's outcome is, should it end here. */
+      /** The run's outcome, should it end here. */
       readonly outcome: Outcome
       /** The next turn would fail, too: the run ends. */
       readonly fatal: boolean
@@ -59,7 +59,7 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   }
 }
 
-/** What an answer without calls makes of the turn; undefined: it is to be asked again. */
+/** The turn's end by an answer without calls; undefined: the model is asked again. */
 export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => {
   switch (stop) {
     case "pause":

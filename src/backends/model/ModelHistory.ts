@@ -12,7 +12,7 @@ export const LOST = "The outcome of this call is unknown: agentd was restarted w
 export const callsIn = (message: Message | undefined): ReadonlyArray<CallPart> =>
   message?.role === "assistant" ? message.parts.flatMap((part) => (part.type === "call" ? [part] : [])) : []
 
-/** One result for each call, in their order. */
+/** Makes a result for each call, in their order. */
 const resultsFor = (
   calls: ReadonlyArray<CallPart>,
   found: ReadonlyArray<CallResult>

@@ -25,7 +25,7 @@ export interface ModelSession {
 
 export interface Opened {
   readonly session: ModelSession
-  /** What a person should know of what was found. */
+  /** Notices to a person about the found history. */
   readonly notices: ReadonlyArray<string>
 }
 
@@ -52,7 +52,7 @@ interface Found {
   readonly damaged: number
 }
 
-/** What a file says. Pure. */
+/** Reads a session's file. Pure. */
 export const read = (text: string): Found => {
   const lines = text.split("\n")
   // what comes after the last end of a line is a line that was never finished

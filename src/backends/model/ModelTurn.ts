@@ -18,7 +18,7 @@ import type { CallPart, Part, Provider, ProviderError } from "./Provider.ts"
 import { HistoryReplay } from "../HistoryReplay.ts"
 import type { Tool } from "./Tool.ts"
 
-/** What a turn needs of its run. */
+/** The parts of a run that a turn uses. */
 export interface TurnOptions {
   readonly config: Pick<Config.ModelBackend, "maxOutputTokens" | "maxRounds" | "price" | "retries">
   /** The wait before the first repetition of a request. */
@@ -76,7 +76,7 @@ export class ModelTurn {
   private coming = false
   /** Whether calls of the history wait for their results. */
   private open = false
-  /** What the answer cost that came last. */
+  /** The cost of the newest answer. */
   private owed: ReadonlyArray<RunEvent> = []
 
   constructor(options: TurnOptions, { turnId, text }: TurnInput) {
@@ -94,7 +94,7 @@ export class ModelTurn {
     return Effect.asVoid(Deferred.succeed(this.interrupted, undefined))
   }
 
-  /** What was spent and is not told yet: it goes with the turn's end, lest a budget cuts off what is done. */
+  /** Takes the untold spending: it goes with the turn's end, lest a budget cuts off what is done. */
   takeOwed(): ReadonlyArray<RunEvent> {
     const { owed } = this
     this.owed = []
@@ -149,7 +149,7 @@ export class ModelTurn {
     return ask({ ...rest, price, retries, request, retelling: this.retelling })
   }
 
-  /** One answer, and what it asks for; undefined: the model is asked again. */
+  /** Asks for an answer, and carries out its calls; undefined: the model is asked again. */
   private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
     const { emit, tools } = this.options
     return Effect.gen({ self: this }, function* () {
@@ -213,7 +213,7 @@ export class ModelTurn {
     })
   }
 
-  /** What failed leaves nothing in the history that would make the next turn fail. */
+  /** Takes a failed part out of the history, so that it does not make the next turn fail. */
   private tidy(end: TurnEnd): Effect.Effect<TurnEnd, ProviderError> {
     const { session } = this.options
     return Effect.gen({ self: this }, function* () {

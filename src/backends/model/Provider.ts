@@ -17,7 +17,7 @@ export const CallPart = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
   input: JsonObject,
-  /** What it wrote where that is no JSON object; `input` is empty then. */
+  /** The written input where that is no JSON object; `input` is empty then. */
   invalid: Schema.optional(Schema.String)
 })
 export type CallPart = typeof CallPart.Type
@@ -25,7 +25,7 @@ export type CallPart = typeof CallPart.Type
 export const Part = Schema.Union([
   Schema.Struct({ type: Schema.Literal("text"), text: Schema.String }),
   CallPart,
-  /** What only this provider understands and wants back as it was: signed thoughts. */
+  /** A block that only this provider understands and wants back as it was: signed thoughts. */
   Schema.Struct({ type: Schema.Literal("opaque"), provider: Schema.String, block: JsonObject })
 ])
 export type Part = typeof Part.Type
@@ -33,7 +33,7 @@ export type Part = typeof Part.Type
 export const CallResult = Schema.Struct({ callId: Schema.String, output: Schema.String, error: Schema.Boolean })
 export type CallResult = typeof CallResult.Type
 
-/** One entry of a conversation's history, the same for every provider. */
+/** An entry of a conversation's history, the same for every provider. */
 export const Message = Schema.Union([
   /** `note`: told by agentd, and no input that somebody waits on. */
   Schema.Struct({ role: Schema.Literal("user"), text: Schema.String, note: Schema.optional(Schema.Boolean) }),
@@ -67,7 +67,7 @@ export type ProviderEvent =
 /** The same request may succeed later. */
 const PASSING = ["rate_limit", "overloaded", "server", "connection", "stream", "silence", "garbage"] as const
 
-/** What went wrong, by what is done about it. */
+/** Kinds of faults, by what is done about them. */
 export const FaultKind = Schema.Literals([
   ...PASSING,
   // for a person

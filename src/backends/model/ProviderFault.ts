@@ -6,7 +6,7 @@
  */
 import { type FaultKind, isObject, objectIn, ProviderError } from "./Provider.ts"
 
-/** What remedies and redaction need of the backend's settings. */
+/** The backend's settings that remedies and redaction use. */
 export interface Account {
   /** Never shown. */
   readonly key: string
@@ -16,7 +16,7 @@ export interface Account {
   readonly model: string
 }
 
-/** What an API said, as far as it said it. */
+/** An API's words about an error, as far as it gave some. */
 export interface Said {
   readonly status?: number | undefined
   readonly type?: string | undefined
@@ -26,7 +26,7 @@ export interface Said {
 
 const MAX_MESSAGE = 500
 
-/** One bounded line, without the key. */
+/** Makes one bounded line, without the key. */
 export const clean = (text: string, { key }: Pick<Account, "key">): string =>
   text
     .replaceAll(key, "[redacted]")
@@ -126,7 +126,7 @@ const withoutTags = (page: string): string => {
   return kept + page.slice(from)
 }
 
-/** What the body of a refusal says, in any of the forms in which APIs say it. */
+/** Reads the body of a refusal, in any of the forms in which APIs write it. */
 export const saidIn = (body: string, status?: number): Said => {
   const json = objectIn(body)
   const error = json?.["error"] ?? json

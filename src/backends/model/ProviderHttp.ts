@@ -66,7 +66,7 @@ const bodyOf = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRespo
   )
 }
 
-/** Whatever is no stream of events, as an error. */
+/** Makes an error of a response that is no stream of events. */
 const refused = Effect.fnUntraced(function* (endpoint: Endpoint, response: HttpClientResponse.HttpClientResponse) {
   const body = yield* bodyOf(endpoint, response)
   const now = yield* Clock.currentTimeMillis
@@ -133,7 +133,7 @@ const answered = (endpoint: Endpoint, response: HttpClientResponse.HttpClientRes
   )
 }
 
-/** What a tool or a model cut in the middle of a character would be refused, now and with every later request. */
+/** Mends texts that a tool or a model cut in the middle of a character: they would be refused, now and with every later request. */
 const wellFormed = (_: string, value: unknown): unknown => (typeof value === "string" ? value.toWellFormed() : value)
 
 /** Asks, and reads what comes with the assembly. */

@@ -76,7 +76,7 @@ const pump = Effect.fnUntraced(function* (
   yield* take(decoder.decode())
 })
 
-/** What the sandbox says in the words of the programs that meet it. */
+/** Hints about the sandbox, by the words of the programs that meet it. */
 const HINTS: ReadonlyArray<readonly [RegExp, string]> = [
   [/Read-only file system/i, "the sandbox lets it write in the workspace only: use a path in there"],
   [

@@ -10,10 +10,10 @@ import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { ToolStatus } from "../Backend.ts"
 import * as HeadTail from "../HeadTail.ts"
 
-/** What a call is told by and told about. */
+/** The context of a call. */
 export interface ToolContext {
   readonly callId: string
-  /** What it writes, as it comes, in chunks of bounded size and rate. */
+  /** Takes the call's output, as it comes, in chunks of bounded size and rate. */
   readonly progress: (stream: "stdout" | "stderr", chunk: string) => Effect.Effect<void>
 }
 
@@ -34,7 +34,7 @@ export interface Tool {
   readonly parallel: boolean
   /** Why each call must be approved, whatever the policy; left out, the policy alone decides. */
   readonly asksAlways?: string | undefined
-  /** What is wrong with an input, without running anything: nobody is asked about a call that cannot be. */
+  /** Says what is wrong with an input, without running anything: nobody is asked about a call that cannot be. */
   readonly wrong?: (input: unknown) => string | undefined
   /** Never fails: bad input, a violation, a program that dies are outcomes. Interruption ends it and all its processes. */
   readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
@@ -48,7 +48,7 @@ export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Om
   readonly run: (input: S["Type"], context: ToolContext) => Effect.Effect<ToolOutcome, WorkspaceError, Scope.Scope>
 }
 
-/** What a model reads of one call, in UTF-16 units: about 15,000 tokens at most. */
+/** The part of a call's output that a model reads, in UTF-16 units: about 15,000 tokens at most. */
 export const MAX_HEAD = 40_000
 export const MAX_TAIL = 20_000
 

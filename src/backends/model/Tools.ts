@@ -45,7 +45,7 @@ const real = (file: string): string => {
   }
 }
 
-/** What no tool may see, wherever it lies: agentd's own state and sockets, and the key of the model. */
+/** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and the key of the model. */
 const hiddenOf = ({ config, host, workspace }: ToolboxOptions): ReadonlyArray<string> => {
   const env = host.environment
   const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>

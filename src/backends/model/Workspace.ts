@@ -36,7 +36,7 @@ export interface Entry {
 
 export interface Listing {
   readonly entries: ReadonlyArray<Entry>
-  /** There is more than `maxEntries`. */
+  /** True where there are more than `maxEntries`. */
   readonly more: boolean
 }
 
@@ -49,7 +49,7 @@ export interface ListOptions {
 }
 
 export interface Workspace {
-  /** Its real path. */
+  /** The workspace's real path. */
   readonly root: string
   /** Lines of a text file. */
   readonly read: (path: string, options: FileContent.ReadOptions) => Effect.Effect<FileContent.Text, WorkspaceError>

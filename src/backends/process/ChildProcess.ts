@@ -27,7 +27,7 @@ export interface Program {
   readonly setting?: string | undefined
   /** Written to its standard input, which is closed then; left out, it reads nothing. */
   readonly input?: string | undefined
-  /** Its standard input stays open after `input`, for `write`, until `closeInput`. */
+  /** Keeps the standard input open after `input`, for `write`, until `closeInput`. */
   readonly keepInput?: boolean | undefined
 }
 
@@ -36,7 +36,7 @@ export interface ExitStatus {
   readonly signal: NodeJS.Signals | null
 }
 
-/** What a program writes. */
+/** A program's output. */
 export interface Pipe {
   /** The next bytes; none at the end. */
   readonly read: Effect.Effect<Uint8Array | undefined>
@@ -72,7 +72,7 @@ const isFolder = (path: string) => {
   }
 }
 
-/** Which failures to spawn a retry may mend: too many processes, files, too little memory. */
+/** Classifies a failure to spawn. A retry may mend too many processes, too many files, too little memory. */
 const spawnError = ({ argv, cwd, setting = "argv" }: Program, cause: unknown): BackendError => {
   const code = cause instanceof Error ? (cause as NodeJS.ErrnoException).code : undefined
   const program = argv[0]
@@ -140,7 +140,7 @@ const read = (pipe: Readable): Effect.Effect<Uint8Array | undefined> =>
     return Effect.sync(stop)
   })
 
-/** Its callback comes with an error, too: a broken pipe throws nothing and holds nobody up. */
+/** Writes to the pipe. The callback comes with an error, too: a broken pipe throws nothing and holds nobody up. */
 const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
   Effect.callback((resume) => {
     if (pipe === null || !pipe.writable) return resume(Effect.void)

@@ -13,7 +13,7 @@ export const CONTINUED = " ⏎"
 export interface LineSplitter {
   /** The lines that this chunk completes. */
   readonly push: (chunk: Uint8Array) => ReadonlyArray<string>
-  /** What is left when no more comes: at most one line, one that no "\n" ended. */
+  /** The rest when no more comes: at most one line, one that no "\n" ended. */
   readonly end: () => ReadonlyArray<string>
 }
 

@@ -13,7 +13,7 @@
 import { Context, Duration, Effect } from "effect"
 import * as fs from "node:fs"
 
-/** Which process, beyond doubt: pids are used again, a pid with its start time is not. */
+/** The identity of a process, beyond doubt: pids are used again, a pid with its start time is not. */
 export interface ProcessId {
   readonly pid: number
   /** Clock ticks between boot and its fork. */
@@ -30,7 +30,7 @@ const STAT_FIELDS = { state: 0, parent: 1, group: 2, session: 3, flags: 6, threa
 /** In the flags: a thread of the kernel's own. */
 const KERNEL = 0x00200000
 
-/** What one `stat` line says. */
+/** The facts of one `stat` line. */
 interface Stat extends Process {
   /** Only waits to be reaped: no signal reaches it, nothing of it runs. */
   readonly ended: boolean
@@ -68,7 +68,7 @@ const read = (pid: number): Stat | undefined => {
   }
 }
 
-/** Who a pid is now, even if it has ended and waits to be reaped; start 0 where that cannot be known. */
+/** Identifies a pid, even if its process has ended and waits to be reaped; start 0 where that cannot be known. */
 export const identify = (pid: number): ProcessId => ({ pid, start: read(pid)?.start ?? 0 })
 
 /** True while exactly this process lives. */
@@ -141,7 +141,7 @@ export const workingIn = (folder: string): Effect.Effect<ReadonlyArray<Process>>
     })
   )
 
-/** Who lives on this machine, as the board of sessions asks it. */
+/** The machine's processes, as the board of sessions asks for them. */
 export interface Lookup {
   readonly identify: (pid: number) => ProcessId
   readonly isAlive: (id: ProcessId) => boolean
@@ -149,7 +149,7 @@ export interface Lookup {
   readonly snapshot: Effect.Effect<ReadonlyArray<Process>>
 }
 
-/** This machine's /proc, unless somebody says otherwise. */
+/** The service; by default this machine's /proc. */
 export const Lookup = Context.Reference<Lookup>("agentd/backends/process/Lookup", {
   defaultValue: () => ({ identify, isAlive, isAvailable, snapshot })
 })

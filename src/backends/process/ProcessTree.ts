@@ -26,7 +26,7 @@ import * as Backoff from "../../supervision/Backoff.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import type { Process, ProcessId } from "./ProcessTable.ts"
 
-/** What a run's processes carry in their environment. A run id alone need only be unique within its store. */
+/** The mark in the environment of a run's processes. A run id alone need only be unique within its store. */
 export interface Mark {
   readonly store: string
   readonly runId: string
@@ -38,7 +38,7 @@ export const environmentOf = (mark: Mark) => ({ AGENTD_STORE: mark.store, AGENTD
 /** A run to look for; `root`, its first process and the leader of its group and session, where it is known. */
 export interface Quarry extends Mark {
   readonly root?: ProcessId | undefined
-  /** What was found of it, start times by pid: that stays the run's when the parents that showed it have ended. */
+  /** Found processes, start times by pid: they stay the run's when the parents that showed them have ended. */
   readonly seen?: Map<number, number>
 }
 
@@ -62,7 +62,7 @@ export class GroupOnly extends Schema.TaggedError<GroupOnly>()("GroupOnly", {
   remedy: Schema.String
 }) {}
 
-/** What a search found. */
+/** The result of a search. */
 interface Found {
   readonly members: ReadonlyArray<Process>
   /** The groups that are the run's as a whole. */
@@ -122,7 +122,7 @@ export interface Machine {
   /** `NAME=value` entries that a process was started with; none where they are not to be read. */
   readonly environment: (pid: number) => Effect.Effect<ReadonlyArray<string>>
   readonly isAlive: (id: ProcessId) => boolean
-  /** One signal to one process, or with a negative pid to a group; one that is gone is left alone. */
+  /** Sends a signal to one process, or with a negative pid to a group; one that is gone is left alone. */
   readonly signal: (pid: number, signal: NodeJS.Signals) => void
 }
 
@@ -134,7 +134,7 @@ const send: Machine["signal"] = (pid, signal) => {
   }
 }
 
-/** This one, by /proc. */
+/** The present machine, by /proc. */
 const here: Machine = {
   self: process.pid,
   snapshot: ProcessTable.snapshot,
@@ -151,7 +151,7 @@ interface Reach {
 }
 
 /**
- * One signal to each, by pid and never by group: many programs take a second SIGTERM
+ * Sends each a signal, by pid and never by group: many programs take a second SIGTERM
  * as "at once", and one may leave its group between the search and the signal.
  */
 const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, { alive, send }: Reach) =>
@@ -201,7 +201,7 @@ export class ProcessTree extends Context.Service<
     readonly kill: (quarry: Quarry) => Effect.Effect<void>
     /** SIGTERM, the grace, then SIGKILL until nothing is left. */
     readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
-    /** What runs of this store left behind: all with its mark whose run is not one of `alive`. */
+    /** Finds the orphans of this store's runs: processes with its mark whose run is not one of `alive`. */
     readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
   }
 >()("agentd/backends/ProcessTree") {

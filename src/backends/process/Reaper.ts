@@ -148,7 +148,7 @@ const make = Effect.fnUntraced(function* (
   const runs = new Set<string>()
   let current: ReturnType<typeof startShell> | undefined
 
-  /** One reaper's life: started, told all runs, its end awaited. */
+  /** A reaper's life: started, told all runs, its end awaited. */
   const one = Effect.acquireUseRelease(
     Effect.sync(() => (current = startShell(config))),
     (shell) =>

@@ -17,8 +17,8 @@ import { Reaper } from "./Reaper.ts"
 /** The mark is added to its environment. */
 export interface RunProcessSpec extends Mark, Program {
   /**
-   * One more process of a run that has begun: it carries the same mark, so it ends with the run at
-   * the latest; what ends it alone ends what parent, group and session show to be its own.
+   * A further process of a run that has begun: it carries the same mark, so it ends with the run at
+   * the latest; an end of it alone ends what parent, group and session show to be its own.
    */
   readonly part?: boolean | undefined
   /** From SIGTERM to SIGKILL. */
@@ -46,11 +46,11 @@ export interface RunProcess {
   readonly kill: Effect.Effect<void>
 }
 
-/** What a service manager tells the daemon about itself: a child that took it for its own would speak in our name. */
+/** Variables by which a service manager tells the daemon about itself: a child that took them for its own would speak in our name. */
 const OURS =
   /^(NOTIFY_SOCKET|WATCHDOG_(PID|USEC)|LISTEN_(PID|FDS|FDNAMES)|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|MAINPID|AGENTD_.*)$/
 
-/** What a child may have of the daemon's own environment. */
+/** The part of the daemon's own environment that a child may have. */
 export const inheritable = (env: Environment): Environment =>
   Object.fromEntries(Object.entries(env).filter(([name]) => !OURS.test(name)))
 

@@ -20,7 +20,7 @@ export class WorkspaceViolation extends Schema.TaggedError<WorkspaceViolation>()
   remedy: Schema.String
 }) {}
 
-/** It cannot be done, for a reason that has nothing to do with the rules. */
+/** The operation failed, for a reason that has nothing to do with the rules. */
 export class FileFailed extends Schema.TaggedError<FileFailed>()("FileFailed", {
   reason: Schema.Literals([
     "NotFound",
@@ -52,7 +52,7 @@ export interface Beneath {
   readonly root: string
   /** The path from the root, normalized: "" is the root itself. Asks no file system. */
   readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
-  /** What is there, links followed: held, not yet readable. */
+  /** Opens what is there, links followed: held, not yet readable. */
   readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
   /** The folder, made with all that is missing above it. `refuse` sees the place of each one before it is made. */
   readonly makeFolder: (
@@ -65,13 +65,13 @@ const { O_CREAT, O_DIRECTORY, O_EXCL, O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY
 /** Linux', on all of Node's architectures; `fs.constants` lacks it. */
 const O_PATH = 0o10000000
 
-/** What a descriptor holds, or one name in the folder that it holds. */
+/** The path of a descriptor, or of one name in the folder that it holds. */
 export const at = (fd: number, name?: string): string =>
   name === undefined ? `/proc/self/fd/${fd}` : `/proc/self/fd/${fd}/${name}`
 
 type Done<A> = (error: NodeJS.ErrnoException | null, value: A) => void
 
-/** One call of node:fs. It is over when its effect is: nothing is left half open by an interrupt. */
+/** Makes a call of node:fs an effect. The call is over when its effect is: nothing is left half open by an interrupt. */
 export const call = <A = void>(start: (done: Done<A>) => void): Effect.Effect<A, NodeJS.ErrnoException> =>
   Effect.uninterruptible(
     Effect.callback((resume) => {
@@ -91,7 +91,7 @@ const failure = (reason: FileFailed["reason"], message: string, remedy: string) 
 export const shown = (name: string): string =>
   /[\p{Cc}\p{Cf}\u2028\u2029"\\]/u.test(name) ? JSON.stringify(name).replaceAll("\u007f", "\\u007f") : name
 
-/** What an error of the file system means to the one who named the path. */
+/** Explains an error of the file system to the one who named the path. */
 export const explain =
   (given: string) =>
   (error: NodeJS.ErrnoException): FileFailed => {

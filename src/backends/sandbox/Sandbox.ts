@@ -19,7 +19,7 @@ import { type Mount, mountsOf, type Rules } from "./Confinement.ts"
 import { NAMESPACE_SCRIPT } from "./NamespaceScript.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 
-/** What it rests on. */
+/** The mechanism on which it rests. */
 export type Mechanism =
   | {
       readonly kind: "bubblewrap" | "namespaces"
@@ -120,7 +120,7 @@ const locate = (name: string, environment: Environment): string | undefined =>
 
 const TRIAL_LIMIT = 10_000
 
-/** What the trial's command finds out: it writes here, sees nothing there, and has no network. */
+/** The trial's command: it writes here, sees nothing there, and has no network. */
 const TRIAL = `echo held > held && ! test -e "$1" && ! grep -qvE 'lo:|[|]' /proc/net/dev && cat held`
 
 /** Undefined when it held; else what it said. */
