@@ -84,7 +84,7 @@ const homes: ReadonlyArray<{ readonly package: RegExp; readonly home: RegExp; re
   { package: /^vitest$|^@effect\/vitest$/, home: /^$/, because: "tests are not shipped" }
 ]
 
-/** What is banned in src, by the name it is called by. */
+/** Names that are banned in src. */
 const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; readonly because: string }> = [
   { name: "Date.now", instead: "Clock", because: "a test cannot turn this clock" },
   { name: "new Date()", instead: "Clock", because: "a test cannot turn this clock" },
@@ -112,7 +112,7 @@ const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; rea
 
 /** Folders that live in any world: what lies outside of them comes as a service, so that a simulation can play it. */
 const inner = /^src\/(agents|channels|plates|goals|alerts|domain|config|supervision|event-actor|event-log)\//
-/** What reaches the machine past the services. */
+/** Imports and names that reach the machine past the services. */
 const outside = {
   imports: /^node:(fs|fs\/promises|child_process|net|http|https|os|stream|stream\/promises|timers|worker_threads)$/,
   names: ["Effect.promise", "Effect.tryPromise", "setImmediate", "queueMicrotask"]
@@ -138,7 +138,7 @@ const edges: { readonly [path: string]: string } = {
 /** Where a payload is opaque: any machine's event, and what is said in place of a payload. */
 const opaque = /^src\/(event-actor\/StateMachine|event-log\/EventKinds)\.ts$/
 
-/** One file, one rule, one reason. */
+/** Exceptions: a file, a rule, a reason. */
 const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; readonly because: string }> = [
   {
     path: "src/app/Quick.ts",
@@ -172,7 +172,7 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
   }
 ]
 
-/** What may lie in the project's root. */
+/** Files and folders that may lie in the project's root. */
 const entries = new Set([
   "src",
   "test",
@@ -196,7 +196,7 @@ interface Problem {
   readonly message: string
 }
 
-/** What the bin is made of: it alone is one process, with its signals, its environment and its end. */
+/** The parts of the bin: it alone is one process, with its signals, its environment and its end. */
 const isBin = (path: string): boolean => /^src\/(main|app\/(Bin|DaemonInfo|Foreground|Quick))\.ts$/.test(path)
 const folderOf = (path: string): string | undefined => /^src\/([^/]+)\//.exec(path)?.[1]
 const rankOf = (folder: string): number => layers.findIndex(({ folders }) => folders.includes(folder))
@@ -218,7 +218,7 @@ const importProblems = ({ imports, path }: SourceFile): ReadonlyArray<Problem> =
       : [])
   ])
 
-/** What an inner folder reaches past the services. */
+/** Problems of an inner folder that reaches past the services. */
 const outsideProblems = (file: SourceFile): ReadonlyArray<Problem> =>
   inner.test(file.path) && !(file.path in edges) ? reaches(file) : []
 

@@ -5,7 +5,7 @@ import { join, relative } from "node:path"
 
 const root = join(import.meta.dirname, "..")
 
-const FOLDERS = ["src", "scripts"]
+const FOLDERS = ["src", "scripts", "test"]
 
 const GUESS = /^(?:It|Its|That|This|These|Those|They|Who|Whoever|Whose|What|Whatever|Which|One|He|She|There|Here)\b/
 

@@ -103,7 +103,7 @@ describe("patterns", () => {
 })
 
 /**
- * What reads foreign text in several passes: ten times the text costs about ten times as long,
+ * Readers of foreign text in several passes: ten times the text costs about ten times as long,
  * a hundred times where the reader is quadratic. Both are taken in turns until the least of each
  * shows it: other programs on the machine can lengthen a round, and shorten none.
  */

@@ -1,5 +1,5 @@
 /**
- * One agent over the log in memory, on backends that play turns. `open` is one
+ * AgentWorld: an agent over the log in memory, on backends that play turns. `open` begins a
  * daemon's life on that log: its end is a loss, as by kill -9.
  */
 import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"

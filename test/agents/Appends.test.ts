@@ -13,7 +13,7 @@ const idle = (world: AgentWorld, state: string) =>
     (states) => states === `${state} idle`
   )
 
-/** What the actors append from now on. */
+/** Appends of the actors from now on. */
 const watched = (world: AgentWorld) => {
   const appends: Array<ReadonlyArray<string>> = []
   const core = world.log.core as MemoryLog

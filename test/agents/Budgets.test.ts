@@ -38,7 +38,7 @@ const lower = (world: AgentWorld) => {
   })
 }
 
-/** It has stopped for its budget, and one mail says so. */
+/** Waits until the agent has stopped for its budget, which one mail tells. */
 const ends = Effect.fnUntraced(function* (world: AgentWorld) {
   yield* worker(world, "Stopped")
   yield* world.kind("agent.terminated")

@@ -1,4 +1,4 @@
-/** One conversation over agents that are doubles: what it counts, bars, interrupts and ends. */
+/** Tests of a conversation over agents that are doubles: it counts, bars, interrupts and ends. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Duration, Effect, Layer, Schema, type Scope, Stream } from "effect"
 import { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
@@ -19,7 +19,7 @@ const settings = Schema.decodeUnknownSync(ConversationConfig)
 class Double {
   readonly name: string
   readonly said: Array<string>
-  /** It ends by force only. */
+  /** True where the agent ends by force only. */
   stubborn = false
   broken = false
   failing = 0
@@ -69,7 +69,7 @@ class World {
     this.agents = ["a", "b", "c"].map((name) => new Double(name, this.said))
   }
 
-  /** What the log says of it. */
+  /** The conversation's life by the log. */
   readonly life = Effect.gen({ self: this }, function* () {
     const life = ConversationRecovery.fresh()
     const runes = yield* Stream.runCollect(this.log.read({ stream: STREAM }))

@@ -1,4 +1,4 @@
-/** What a person does to whole conversations, over real agents on backends that play turns. */
+/** Tests of a person's commands on whole conversations, over real agents on backends that play turns. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, type Scope, Stream } from "effect"
 import { rmSync } from "node:fs"
@@ -58,7 +58,7 @@ const world = Effect.fnUntraced(function* (script: ScriptedBackend.Script, confi
   return { world: made, backend }
 })
 
-/** One daemon's life. */
+/** A daemon's life. */
 const daemon = <A, E>(
   of: World.World,
   use: (fleet: Agents["Service"]) => Effect.Effect<A, E, Scope.Scope>

@@ -22,7 +22,7 @@ const life = Effect.fnUntraced(function* (log: TestLog, outside: Outside) {
   return world
 })
 
-/** One death, and what comes after it; false when the daemon lived through it all. */
+/** A death, and the life after it; false when the daemon lived through it all. */
 const die = Effect.fnUntraced(function* (n: number, heard: boolean) {
   const log = yield* fresh
   const outside: Outside = { paid: 0, approvals: 0 }

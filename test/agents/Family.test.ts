@@ -16,7 +16,7 @@ const agent = (more: object = {}) => World.command({ interruptGrace: "100ms", ba
 const hangs: ScriptedBackend.Script = { turns: [{ hang: true }] }
 const answers: ScriptedBackend.Script = { turns: [{ output: "all is well" }] }
 
-/** Those that play `answers` are the ones whose first message names them so. */
+/** A backend whose agents play `answers` where their first message names them so. */
 const someAnswer = (): Backend => {
   const hanging = ScriptedBackend.make([hangs])
   const answering = ScriptedBackend.make([answers])
@@ -29,7 +29,7 @@ const world = Effect.fnUntraced(function* (backend: Backend, agents: object = { 
   return made
 })
 
-/** One daemon's life. */
+/** A daemon's life. */
 const daemon = <A, E>(of: World.World, use: (fleet: Agents["Service"]) => Effect.Effect<A, E, Scope.Scope>) =>
   Effect.scoped(Effect.flatMap(of.open, use))
 
@@ -48,7 +48,7 @@ const runesOf = (w: World.World, ...kinds: ReadonlyArray<string>) =>
 const running = (fleet: Agents["Service"], name: string) =>
   World.untilAgent(fleet, name, ({ state }) => state === "Running")
 
-/** What the boss was told, oldest first. */
+/** Messages that the boss was told, oldest first. */
 const heard = Effect.fnUntraced(function* (w: World.World) {
   const received = yield* runesOf(w, "inbox.received")
   return received
@@ -535,7 +535,7 @@ const drive = Effect.fnUntraced(function* (w: World.World, fleet: Agents["Servic
   )
 })
 
-/** One death after so many appends, the last one heard of or not, and the life that follows; how many appends there were. */
+/** A death after so many appends, the last one heard of or not, and the life that follows; answers how many appends there were. */
 const dies = Effect.fnUntraced(function* (n: number, isHeard: boolean) {
   const first = yield* world(someAnswer())
   const death = yield* mortal(first.log, n, isHeard)

@@ -13,7 +13,7 @@ import { EventLog } from "../../src/event-log/EventLog.ts"
 import { type AgentWorld, caller, STREAM } from "./AgentWorld.ts"
 import { until } from "./World.ts"
 
-/** What the agents of all lives did outside. */
+/** Deeds outside of the agents of all lives. */
 export interface Outside {
   paid: number
   approvals: number
@@ -77,7 +77,7 @@ const MESSAGES = ["m1", "m2", "m3", "m4"] as const
 const TEXTS = { m1: "pay", m2: "hang, and be dropped", m3: "hang, and be steered", m4: "say ok" }
 type Id = (typeof MESSAGES)[number]
 
-/** What a person and a plan do, until all is done; again from its beginning in each life. */
+/** Plays a person and a plan, until all is done; again from the beginning in each life. */
 export const drive = Effect.fnUntraced(function* (world: AgentWorld, outside: Outside) {
   const { tree } = world
   const message = (messageId: Id) => ({ messageId, from: "plan:1", text: TEXTS[messageId], alone: true })

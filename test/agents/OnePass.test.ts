@@ -1,5 +1,5 @@
 /**
- * What the features of the daemon make of the streams of a store: each stream is read once
+ * Tests of the features' folds over the streams of a store: each stream is read once
  * by all of them, and every state goes into a snapshot and comes back.
  */
 import { assert, describe, it } from "@effect/vitest"
@@ -32,7 +32,7 @@ const withLog = <A, E>(file: string, use: Effect.Effect<A, E, EventLog>) =>
     Effect.provide(Redact.layer, { local: true })
   )
 
-/** What all features ask for at the start of the daemon. */
+/** The reads of all features at the start of the daemon. */
 const start = Effect.gen(function* () {
   const log = yield* EventLog
   const records = yield* Agents.recover
@@ -67,7 +67,7 @@ const thereAndBack = (fold: AnyFold, state: unknown): unknown =>
 /** Of the runes, those after which a state goes there and back. */
 const EVERY = process.env["LONG"] === undefined ? 7 : 1
 
-/** One fold goes through a snapshot again and again, the other never does. */
+/** Compares two forms of a fold: one goes through a snapshot again and again, the other never does. */
 const compared = (fold: AnyFold, runes: ReadonlyArray<Rune>, where: string) => {
   let [straight, restored] = [fold.initial, fold.initial]
   for (const [index, rune] of runes.entries()) {

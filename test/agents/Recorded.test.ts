@@ -19,7 +19,7 @@ import { until, World } from "./World.ts"
 /** Of the sample. */
 const EVERY = process.env["LONG"] === undefined ? 3 : 1
 
-/** What the older daemon's agent did outside by then: it paid once it heard of an approval. */
+/** The deeds outside of the older daemon's agent by then: it paid once it heard of an approval. */
 const outsideAt = ({ runes }: Recording, after: number) => {
   const approved = runes.filter(({ eventId, kind }) => eventId <= after && kind === "tool.approved").length
   return { paid: approved, approvals: approved }

@@ -174,13 +174,13 @@ const withTurn = (event: WorkerMachine.Event): ReadonlyArray<WorkerMachine.Event
   }
 }
 
-/** What the log holds when the daemon is killed in a state, and what the next daemon makes of it. */
+/** The log of a daemon that is killed in a state, and the next daemon's life on it. */
 const killedIn: {
   readonly [s in WorkerMachine.State]: {
     readonly events: ReadonlyArray<WorkerMachine.Event>
     /** Where it stands when the next daemon has come to rest. */
     readonly then: WorkerMachine.State
-    /** What the next run is told; none where there is no run. */
+    /** The words that the next run is told; none where there is no run. */
     readonly told: RegExp | undefined
     readonly totalErrors?: number
   }

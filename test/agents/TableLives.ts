@@ -32,7 +32,7 @@ const result = (callId: string, status: "success" | "error" | "cancelled"): RunE
   output: ""
 })
 
-/** One agent of a puppet's; `n` is one of its runs, from 0. */
+/** An agent of a puppet's; `n` is one of its runs, from 0. */
 export class One {
   readonly world: AgentWorld
   readonly puppet: Puppet.Puppet
@@ -108,7 +108,7 @@ export class One {
     yield* Fiber.join(stopping)
   })
 
-  /** What its file says from now on. */
+  /** Changes the agent's file. */
   file(more: object): void {
     const { budget: _, ...rest } = this.world.config
     const before = Schema.encodeSync(AgentConfig)({ ...rest, budget: {} })

@@ -19,7 +19,7 @@ import * as World from "./World.ts"
 
 // --- what no run comes to, and where the actions are performed
 
-/** What a life left. */
+/** The traces of a life. */
 interface Left {
   readonly runes: ReadonlyArray<Rune>
   readonly runs: ReadonlyArray<Puppet.Pulled>
@@ -137,7 +137,7 @@ class Walks {
     conversation: new Set()
   }
   readonly acted = new Set<string>()
-  /** What the daemon logged in this life. */
+  /** Lines that the daemon logged in this life. */
   readonly logged: Array<string> = []
 
   /** Reads what a life has left, and waits until all that its cells ask for is done. */

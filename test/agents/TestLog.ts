@@ -24,7 +24,7 @@ export const memoryLog = Effect.map(Layer.build(Layer.fresh(layerMemory.pipe(Lay
 export const openLog = (options: Options) =>
   Effect.map(Layer.build(Layer.fresh(layer(options).pipe(Layer.provide(Redact.layer)))), bothOf)
 
-/** What of a log is so, in a log of its own: as another daemon might have left it. */
+/** Copies the part of a log that holds, into a log of its own: as another daemon might have left it. */
 export const copyOf = Effect.fnUntraced(function* (log: TestLog, holds: (rune: Rune) => boolean) {
   const copy = yield* memoryLog
   for (const rune of yield* log.tail({}, 100_000)) {
@@ -88,7 +88,7 @@ class Between implements Log {
     this.flight.fail(gone)
   }
 
-  /** It is on its way, for as long as the test likes. */
+  /** Keeps a unit on its way, for as long as the test likes. */
   protected keep(unit: Unit): false {
     if (this.isOver) throw gone
     this.flight.push(unit)
@@ -122,7 +122,7 @@ class Holding extends Between {
     return this.keep(unit)
   }
 
-  /** What is no actor's stands in the same line. */
+  /** Puts an effect that is no actor's in the same line. */
   inLine<A, E>(effect: Effect.Effect<A, E>): Effect.Effect<A, E> {
     return Effect.suspend(() => {
       if (this.isOver) return Effect.die(gone)
@@ -177,7 +177,7 @@ export const holding = (log: TestLog) => {
       (count) => count > 0
     ),
     free: Effect.sync(() => core.free()),
-    /** This daemon writes nothing more, not even what waits. */
+    /** Ends the daemon's writing, of waiting units, too. */
     die: Effect.sync(() => {
       core.die()
       death.openUnsafe()

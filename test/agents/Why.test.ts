@@ -180,7 +180,7 @@ const told = (eventId: number, kind: string, event: object): Rune => ({
   actor: kind.startsWith("turn.") ? "turn/builder" : "agent/builder",
   payload: kind.startsWith("turn.") ? { ...SAID, event } : { event }
 })
-/** What the kinds of a turn say beside the event. */
+/** Fields of a turn's kinds beside the event. */
 const SAID = { turn_id: "t", agent_id: "builder", reason: "", error_type: "", message: null }
 const start = (eventId: number, ...messageIds: ReadonlyArray<string>) =>
   told(eventId, "turn.started", {

@@ -32,7 +32,7 @@ export class World {
   readonly backends: Backends["Service"]["make"]
   /** Where the projects' files are read. */
   fileSystem: Layer.Layer<FileSystem.FileSystem> = NodeFileSystem.layer
-  /** What the daemon is told to take up at once. */
+  /** The project that the daemon is told to take up at once. */
   project: string | undefined = undefined
   /** Whether the supervisors of an open fleet have given up. */
   ended = false

@@ -1,4 +1,4 @@
-/** Which runes are told, and how. */
+/** Tests of the runes that are mailed, and of the mails. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { type Alert, alertOf } from "../../src/alerts/AlertPolicy.ts"

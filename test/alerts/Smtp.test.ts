@@ -1,4 +1,4 @@
-/** One mail to a real server: every security, every refusal, and servers that hang or die. */
+/** Tests of mail to a real server: every security, every refusal, and servers that hang or die. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Schema } from "effect"

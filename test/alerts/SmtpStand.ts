@@ -48,7 +48,7 @@ export const body = (mail: Taken | undefined): string => {
 export interface Script extends SMTPServerOptions {
   /** Listens there again: a server that comes back. */
   readonly port?: number
-  /** What it answers to the n-th mail (from 1) in place of 250. */
+  /** The answer to the n-th mail (from 1) in place of 250. */
   readonly answer?: (n: number) => { readonly code: number; readonly text: string } | undefined
   /** Drops the connection in the middle of the n-th mail. */
   readonly dropsIn?: (n: number) => boolean

@@ -41,7 +41,7 @@ const start = Effect.fnUntraced(function* (here: World, how: Config.AcpBackend, 
   })
 })
 
-/** What a test does when it sees an event. */
+/** A test's reaction to an event. */
 type Reaction = (event: RunEvent, run: Run) => Effect.Effect<unknown, unknown> | undefined
 
 const ALLOW: Decision = { behavior: "allow" }
@@ -531,7 +531,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
   })
 
   describe("files", () => {
-    /** What each of these requests came to. */
+    /** The outcome of each of these requests. */
     const ask = Effect.fnUntraced(function* (
       here: World,
       requests: ReadonlyArray<readonly [string, object]>,

@@ -8,7 +8,7 @@ import type { RunEvent } from "../../src/backends/Backend.ts"
 const toolCall = { toolCallId: "c1", title: "touch a", kind: "execute", rawInput: { command: "touch a" } }
 const option = (kind: string) => ({ optionId: kind, name: kind, kind })
 
-/** What is told, and answered, where a person decides so about a call with these options. */
+/** The told events and the answer, where a person decides so about a call with these options. */
 const decided = Effect.fnUntraced(function* (behavior: "allow" | "deny", kinds: ReadonlyArray<string>) {
   const updates = new AcpUpdates()
   const told: Array<RunEvent> = []

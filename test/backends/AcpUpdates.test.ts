@@ -8,7 +8,7 @@ import * as Messages from "../../src/backends/acp/AcpMessages.ts"
 import { AcpUpdates } from "../../src/backends/acp/AcpUpdates.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 
-/** What the protocol's own types allow, ours read: else this file does not compile. */
+/** Proof that ours reads all that the protocol's own types allow: else this file does not compile. */
 export const reads: (
   message: ToolCall | ToolCallUpdate | RequestPermissionRequest["toolCall"]
 ) => typeof Messages.ToolCall.Encoded = (message) => message

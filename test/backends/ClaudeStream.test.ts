@@ -6,7 +6,7 @@ import { type ClaudeRecord, parse } from "../../src/backends/claude/ClaudeRecord
 import { ClaudeStream } from "../../src/backends/claude/ClaudeStream.ts"
 
 const NOW = 1_795_000_000_000
-/** What the recordings with an input's id have given it. */
+/** The input's id in the recordings. */
 const UUID = "11111111-1111-4111-8111-111111111111"
 
 const recorded = (name: string): ReadonlyArray<ClaudeRecord> =>

@@ -1,6 +1,6 @@
 /**
- * What the tests of ClaudeBackend share: the fake CLI, started as a program of its own
- * with a script, and one who reads the run's events and acts on them.
+ * ClaudeWorld: the fake CLI, started as a program of its own with a script, and a reader who
+ * acts on the run's events; shared by the tests of ClaudeBackend.
  */
 import { Duration, Effect, Stream } from "effect"
 import * as fs from "node:fs"
@@ -36,7 +36,7 @@ export interface Play {
   readonly config?: Partial<Config.ClaudeBackend>
   readonly spec?: Partial<RunSpec>
   readonly environment?: { readonly [name: string]: string }
-  /** What is done on an event, before the next one is read. */
+  /** The reaction to an event, before the next one is read. */
   readonly on?: (event: RunEvent, run: Run) => Effect.Effect<unknown, unknown> | undefined
 }
 

@@ -1,6 +1,6 @@
 /**
- * What the tests of the model backend share: a provider on a real socket that answers from a
- * script, in both dialects, and a run against it with tools of the test's own.
+ * ModelStand: a provider on a real socket that answers from a script, in both dialects, and a
+ * run against it with tools of the test's own; shared by the tests of the model backend.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Deferred, Duration, Effect, Fiber, type Layer, Schema, Scope, Stream } from "effect"
@@ -211,7 +211,7 @@ export const layer: Layer.Layer<FileSystem.FileSystem> = NodeFileSystem.layer
 
 export interface Setting {
   readonly tools?: ReadonlyArray<Tool>
-  /** What the tools need while they are there. */
+  /** Resources of the tools while they are there. */
   readonly hold?: Effect.Effect<unknown, never, Scope.Scope>
   readonly config?: { readonly [field: string]: unknown }
   readonly sessions?: string
@@ -248,7 +248,7 @@ export const start = Effect.fnUntraced(function* (dialect: Dialect, url: string,
   })
 })
 
-/** What is done about an event; by default calls are allowed, and the run is ended after its first turn. */
+/** The reaction to an event; by default calls are allowed, and the run is ended after its first turn. */
 export type React = (event: RunEvent, run: Run) => Effect.Effect<void, unknown>
 
 const isEnd = ({ _tag }: RunEvent) => _tag === "TurnCompleted" || _tag === "TurnInterrupted" || _tag === "TurnError"
@@ -299,7 +299,7 @@ export const done = (output: string): ToolOutcome => ({ status: "success", outpu
 
 export const call = (id: string, name: string, input: object = {}) => ({ id, name, arguments: JSON.stringify(input) })
 
-/** What the model was told in a request, the same for both dialects: one line for each piece. */
+/** The model's input in a request, the same for both dialects: one line for each piece. */
 export const heard = ({ body }: Asked): ReadonlyArray<string> =>
   body.messages.flatMap(({ role, content, tool_call_id, tool_calls = [] }): ReadonlyArray<string> => {
     if (role === "system") return []

@@ -6,7 +6,7 @@ import { HistoryReplay, type Told } from "../../src/backends/HistoryReplay.ts"
 const Piece = Schema.Literals(["a", "b", "ab"])
 const Answer = Schema.Array(Piece).check(Schema.isMaxLength(4))
 
-/** What a person has read when only the last answer came to its end. */
+/** The text that a person has read when only the last answer came to its end. */
 const read = (answers: ReadonlyArray<ReadonlyArray<string>>) => {
   const retelling = new HistoryReplay()
   const told: Array<Told> = []

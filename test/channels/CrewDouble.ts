@@ -26,7 +26,7 @@ class Agent {
   turn: Turn | undefined = undefined
   inbox: Array<AgentMessage> = []
   readonly fates = new Map<string, Fate>()
-  /** What it was given, in order. */
+  /** Messages that the agent was given, in order. */
   readonly heard: Array<AgentMessage> = []
   /** ms since the epoch */
   restsUntil: number | undefined = undefined
@@ -38,7 +38,7 @@ export type Steering =
   | "live"
   /** The turn ends, and the next one begins with it. */
   | "turn"
-  /** It waits as the next message. */
+  /** The post waits as the next message. */
   | "queue"
 
 type Without<T, K extends PropertyKey> = T extends unknown ? Omit<T, K> : never
@@ -97,7 +97,7 @@ export class CrewDouble {
     return Effect.andThen(this.report(name, { _tag: "Online" }), this.begin(name))
   }
 
-  /** Its process dies in its turn, which is over with that; it is back when it comes. */
+  /** Lets the agent's process die in its turn, which is over with that; the agent is back when it comes. */
   readonly die = Effect.fnUntraced({ self: this }, function* (this: CrewDouble, name: string) {
     const reason = "exit code 1"
     yield* this.report(name, { _tag: "Offline", how: "disconnected", reason })
@@ -124,7 +124,7 @@ export class CrewDouble {
     return this.report(name, { _tag: "Active", turnId: this.of(name).turn?.turnId ?? "" })
   }
 
-  /** Its turn ends with this answer. */
+  /** Ends the agent's turn with this answer. */
   readonly answer = Effect.fnUntraced({ self: this }, function* (this: CrewDouble, name: string, output: string) {
     yield* this.finish(name, "completed", output, null, false)
     yield* this.begin(name)

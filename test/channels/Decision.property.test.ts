@@ -40,7 +40,7 @@ const outputs = [
 interface Outside {
   readonly online: Set<string>
   readonly busy: Set<string>
-  /** It is left alone until something else happens. */
+  /** The agent that is left alone until something else happens. */
   alone: string | null
   now: number
 }
@@ -55,7 +55,7 @@ const viewOf = (outside: Outside, open: boolean): View => ({
   aliveAt: () => 0
 })
 
-/** What the numbers say happens next, as far as it can. */
+/** The next input by the numbers, as far as it can be. */
 const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number): Input => {
   const agent = agents[pick % agents.length]!
   const floor = channel.queue.current ?? agent
@@ -120,7 +120,7 @@ const inputOf = (channel: Channel, outside: Outside, kind: number, pick: number)
 
 const active = (channel: Channel) => seatsOf(channel).filter(({ stand }) => stand.state === "ACTIVE")
 
-/** What holds of a channel between any two things that happen. */
+/** Checks the invariants of a channel between any two things that happen. */
 const check = (channel: Channel, outside: Outside, open: boolean) => {
   const seats = seatsOf(channel)
   assert.isAtMost(active(channel).length, 1, "one floor")

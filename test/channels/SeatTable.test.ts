@@ -39,7 +39,7 @@ const edgeOf = (rune: Rune): Edge => {
   )!
 }
 
-/** What an agent says at the end of its turn. */
+/** Words of an agent at the end of its turn. */
 const ANSWERS = [
   "Hello",
   "Hello\nTURN_COMPLETE",
@@ -106,7 +106,7 @@ const step = (world: World, die: Dice): Effect.Effect<unknown, unknown> => {
   }
 }
 
-/** One move, with the channel on either side of it. */
+/** A move, with the channel on either side of it. */
 interface Move {
   readonly rune: Rune
   readonly next: Rune | undefined

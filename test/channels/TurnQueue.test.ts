@@ -7,7 +7,7 @@ const all = { priority: () => 0, idle: () => true, ready: () => true }
 const robin = { ...all, order: "round-robin" } as const
 const of = (...line: ReadonlyArray<string>): TurnQueue.TurnQueue => ({ ...TurnQueue.empty, line })
 
-/** Who has the floor gives it back. */
+/** Gives the floor back. */
 const end = (queue: TurnQueue.TurnQueue) => TurnQueue.rotate(queue, queue.current!)
 
 describe("TurnQueue", () => {

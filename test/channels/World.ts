@@ -82,12 +82,12 @@ export class World {
     return until(`${agent} is ${state}`, this.states(name), (states) => states[agent] === state)
   }
 
-  /** That one has the floor, and has been told so. */
+  /** Waits until the agent has the floor, and has been told so. */
   floor(agent: string | null, name = "reviews") {
     return until(`the floor is ${agent}'s`, this.show(name), ({ channel }) => channel.floor === agent)
   }
 
-  /** It has the floor, and its turn is under way. */
+  /** Waits until the agent has the floor, and its turn is under way. */
   readonly speaking = Effect.fnUntraced({ self: this }, function* (this: World, agent: string, name = "reviews") {
     yield* this.floor(agent, name)
     yield* until(
@@ -97,14 +97,14 @@ export class World {
     )
   })
 
-  /** It gets the floor, and answers. */
+  /** Waits for the agent's floor, and answers. */
   readonly turn = Effect.fnUntraced({ self: this }, function* (this: World, agent: string, answer: string) {
     yield* this.speaking(agent)
     yield* this.crew.answer(agent, answer)
     yield* this.quiet
   })
 
-  /** What was posted, by whom. */
+  /** Posts, with their senders. */
   texts(name = "reviews") {
     return Effect.map(this.show(name), ({ posts }) =>
       posts.map(({ from, text }) => (from === "" ? text : `${from}: ${text}`))
@@ -115,7 +115,7 @@ export class World {
     return Effect.orDie(Stream.runCollect(this.log.read(kinds.length === 0 ? {} : { kinds })))
   }
 
-  /** What the agent was told, the newest. */
+  /** The newest message that the agent was told. */
   heard(agent: string): string {
     return this.crew.of(agent).heard.at(-1)?.text ?? ""
   }

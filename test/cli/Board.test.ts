@@ -1,4 +1,4 @@
-/** What `ps` and `watch` show of sessions, agents and what waits. */
+/** Tests of the rows that `ps` and `watch` show of sessions, agents and waiting things. */
 import { describe, expect, it } from "@effect/vitest"
 import { boardOf, render, waitingIn } from "../../src/cli/Board.ts"
 import type { Board } from "../../src/cli/Board.ts"

@@ -24,7 +24,7 @@ interface Answer {
 
 const request = (id: number | string, method: string, params: object = {}) => ({ jsonrpc: "2.0", id, method, params })
 
-/** One server over real pipes, asked one thing after the other. */
+/** A server over real pipes, asked one thing after the other. */
 const server = Effect.fnUntraced(function* (socket: string, runId = "r7") {
   const { child, ended, out } = yield* launch(["mcp"], {
     input: null,

@@ -112,7 +112,7 @@ const goal: GoalInfo = {
   options: options()
 }
 
-/** What is done to a channel or a goal, as it reaches them. */
+/** Commands on a channel or a goal, as they reach them. */
 const siblings = (world: World) => {
   const doing = (verb: string) =>
     [

@@ -1,4 +1,4 @@
-/** What `agentd status` says of a start that is still going on. */
+/** Tests of the words of `agentd status` for a start that is still going on. */
 import { assert, describe, it } from "@effect/vitest"
 import { reading } from "../../src/cli/Status.ts"
 

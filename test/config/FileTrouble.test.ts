@@ -1,4 +1,4 @@
-/** What a file system's refusal means to a person: each met for real. */
+/** Tests of the words for a file system's refusals: each met for real. */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, FileSystem, PlatformError } from "effect"

@@ -13,7 +13,7 @@ const LONG = process.env["LONG"] === "1"
 /** A failing one is printed; `SEED=n` plays it again. */
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 
-/** What the agent that was spoken to in its turn says, by the way in which the person broke in. */
+/** Answers of the agent that was spoken to in its turn, by the way in which the person broke in. */
 const ANSWERS = {
   queue: ["one", "yes"],
   interrupt: ["one, yes"],
@@ -52,7 +52,7 @@ const open = Effect.fnUntraced(function* (names: ReadonlyArray<string>, more: St
     view,
     post: (name: string, text: string) =>
       stage.rpc((client) => client.PostToChannel({ name, text, caller: shop.caller })),
-    /** What was said, from the log, which keeps all of it. */
+    /** Posts from the log, which keeps all of them. */
     texts: (name: string) =>
       Effect.map(shop.log("channel.posted"), (runes) =>
         runes

@@ -33,7 +33,7 @@ class Town extends Context.Service<Town, { readonly stage: Stage.Stage; readonly
   "test/Town"
 ) {}
 
-/** One daemon for projects that end, or are held. */
+/** A daemon for projects that end, or are held. */
 const town = Layer.effect(
   Town,
   Effect.gen(function* () {

@@ -17,7 +17,7 @@ import * as Sandbox from "../support/Sandbox.ts"
 
 type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [key: string]: Json }
 
-/** One request, and the frames that answered it. */
+/** A request, and the frames that answered it. */
 interface Exchange {
   readonly tag: string
   readonly payload: Json
@@ -38,7 +38,7 @@ const recorded = (protocol: number): ReadonlyArray<Exchange> =>
 const isObject = (value: Json): value is { readonly [key: string]: Json } =>
   typeof value === "object" && value !== null && !Array.isArray(value)
 
-/** What a reader of the recorded value would miss in this one. */
+/** The parts of the recorded value that its reader would miss in this one. */
 const missing = (before: Json, now: Json | undefined, at: string): ReadonlyArray<string> => {
   if (now === undefined) return [`${at} is not there`]
   // what may be null is no promise of a value
@@ -114,7 +114,7 @@ const me = { by: "ada", config: "{folder}/shop/agentd.jsonc" }
 const of = (name: string, more: object = {}) => ({ name, caller: me, ...more })
 const voice = (more: object = {}) => ({ runId: "{run}", ...more })
 
-/** What is recorded for this protocol: every procedure, in an order in which most are carried out. */
+/** The requests that are recorded for this protocol: every procedure, in an order in which most are carried out. */
 const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Hello", { protocol: PROTOCOL, version: VERSION }],
   ["Status"],

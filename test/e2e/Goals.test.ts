@@ -37,7 +37,7 @@ const planOf = (...tasks: ReadonlyArray<readonly [id: string, ...dependsOn: Read
   tasks: tasks.map(([id, ...dependsOn]) => ({ id, title: id, dependsOn }))
 })
 
-/** Its first answer cannot be used. */
+/** A planner whose first answer cannot be used. */
 const PLANNER = `p=$(cat); sleep 0.2; case $p in
 *"plan must change"*) echo '${JSON.stringify(planOf(["d"]))}';;
 *"could not be used"*) echo '${JSON.stringify(planOf(["a"], ["once", "a"], ["c", "a"]))}';;

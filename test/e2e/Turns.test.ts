@@ -4,12 +4,12 @@ import { Context, Effect, Layer } from "effect"
 import * as Laws from "../support/Laws.ts"
 import * as Stage from "../support/Stage.ts"
 
-/** Those that have a process of their own. */
+/** Backends that have a process of their own. */
 const PROGRAMS = ["claude", "acp"] as const
 
 class Shop extends Context.Service<Shop, Stage.Project>()("test/Shop") {}
 
-/** One daemon for all rules that need no other. */
+/** A daemon for all rules that need no other. */
 const shop = Layer.effect(
   Shop,
   Effect.gen(function* () {

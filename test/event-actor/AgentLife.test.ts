@@ -55,7 +55,7 @@ const born = async (one: World): Promise<void> => {
   await landAll(one)
 }
 
-/** What may not be otherwise after any append. */
+/** Checks the invariants after an append. */
 const whole = ({ agent, conversation, inbox, turn }: Folded, at: string, isSettled = false): void => {
   const active = turn.state === "streaming" || turn.state === "tool_executing"
   assert.strictEqual(active, agent.state === "running_turn", `${at}: turn ${turn.state}, agent ${agent.state}`)

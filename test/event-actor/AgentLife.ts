@@ -27,7 +27,7 @@ type AgentState = Snapshot<Agent.State, Agent.Data>
 type ConversationState = Snapshot<Conversation.State, Conversation.Data>
 type ConversationHandle = ActorHandle<ConversationState, Conversation.Event>
 
-/** What the process is given; the only action of a plain turn. */
+/** The input for the process; the only action of a plain turn. */
 export interface GiveInput {
   readonly _tag: "GiveInput"
   readonly turnId: string
@@ -170,7 +170,7 @@ const conversationActor = stateMachineActor<
   Conversation.Action
 >({ machine: Conversation.Conversation, data: Conversation.initial(), perform: () => {} })
 
-/** What a log tells of the actors of one stream. */
+/** The states of the actors of one stream, by the log. */
 export const foldOf = (runes: ReadonlyArray<Rune>, agent: string) => {
   const names = namesOf(agent)
   const around = { agent, isJoined: false, conversation: undefined as never, give: () => {} }

@@ -95,7 +95,7 @@ export const lantern = define<State, Event, Data, Action, "lamp.moved">()({
 
 export const dark: Data = { pokes: [], timeouts: 0, limit: 1_000 }
 
-/** What happened outside the machine, in order. */
+/** Deeds outside the machine, in order. */
 export interface Seen {
   readonly said: Array<string>
   /** `+shine 3`: begun by rune 3; `-shine 3`: ended. */

@@ -23,7 +23,7 @@ const FIRST = Number(process.env["SEED"] ?? 1)
 
 interface Message {
   readonly id: number
-  /** What it leads to, step by step; the number of the step is where it is. */
+  /** The consequences, step by step; the number of the step is where it is. */
   readonly then: ReadonlyArray<What>
   readonly step: number
 }
@@ -132,7 +132,7 @@ const agree = (
   }
 }
 
-/** What lies in a mailbox, bare or in an envelope. */
+/** The message in a mailbox, bare or in an envelope. */
 const textOf = (item: unknown): Message => (item instanceof Mail ? item.message : item) as Message
 
 type World = ReturnType<typeof world>

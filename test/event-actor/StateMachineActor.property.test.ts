@@ -6,7 +6,7 @@ import { RuneRefused } from "../../src/event-log/EventLog.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { type Event, type Lit, make, settled, until } from "./Lantern.ts"
 
-/** What the outside does to a lamp, in any order. */
+/** Commands from outside to a lamp, in any order. */
 const Command = Schema.Literals([
   "tell",
   "tell",

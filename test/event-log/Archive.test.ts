@@ -1,4 +1,4 @@
-/** What moves a closed conversation's payloads into a file, and what `verify` says of that file. */
+/** Tests of moving a closed conversation's payloads into a file, and of `verify` on that file. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -88,7 +88,7 @@ describe("archive", () => {
   )
 })
 
-/** What a kill -9 at each step leaves, and the second `archive` that finishes it. */
+/** Cases of a kill -9 at each step, and of the second `archive` that finishes it. */
 describe("an archive that was cut off", () => {
   const finish = (file: string) =>
     withLog({ file }, (log) =>

@@ -1,4 +1,4 @@
-/** What is still there after kill -9, and after the write-ahead log was torn. */
+/** Tests of the log after kill -9, and after the write-ahead log was torn. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Random, Stream } from "effect"
 import { spawn } from "node:child_process"

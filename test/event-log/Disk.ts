@@ -90,7 +90,7 @@ export const archivedRune = (stream: string): RuneDraft => ({
   }
 })
 
-/** What somebody does to the file behind agentd's back. */
+/** Changes the file behind agentd's back. */
 export const meddle = (file: string, sql: string): void => {
   const database = new DatabaseSync(file)
   try {

@@ -85,7 +85,7 @@ const retried = (taskId: string) =>
 const unblocked = (...tasks: ReadonlyArray<string>) =>
   plan("plan.unblocked", { _tag: "dependency_resolved", reason: "go on", tasks } as Tagged, {})
 
-/** What is fine before, and the rune that breaks the rule. */
+/** Runes that are fine, and the one behind them that breaks the rule. */
 const broken: ReadonlyArray<readonly [title: string, before: ReadonlyArray<RuneDraft>, breaks: RuneDraft]> = [
   ["INV-TURN-SEQUENTIAL: a second turn of an agent", [turn.started("t1")], turn.started("t2")],
   [

@@ -1,4 +1,4 @@
-/** What an opening of the store leaves behind when the disk fails in the middle of it. */
+/** Tests of openings of the store in which the disk fails. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { LogStore } from "../../src/event-log/LogStore.ts"

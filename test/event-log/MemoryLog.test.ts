@@ -1,4 +1,4 @@
-/** What every log does before it stores: positions, seqs, guard, stops; and what a failed append undoes. */
+/** Tests of a log's checks before it stores: positions, seqs, guard, stops; and of the undoing of a failed append. */
 import { describe, expect, expectTypeOf, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { AdmissionState, UnreadGuard } from "../../src/event-log/AdmissionState.ts"

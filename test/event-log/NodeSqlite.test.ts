@@ -1,4 +1,4 @@
-/** What the SqlClient over node:sqlite promises. */
+/** Tests of the promises of the SqlClient over node:sqlite. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Reactivity } from "effect/reactivity"

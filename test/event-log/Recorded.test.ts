@@ -23,7 +23,7 @@ const finalized = (name: string, value: unknown): unknown => {
   return isOver ? { ...turn, state: "idle", at: 0, entered: 0 } : value
 }
 
-/** Who asked without a call of its own has gone on since then: an interrupt that is older is none of its. */
+/** Undoes a newer field: an asker without a call of its own has gone on since then, and an older interrupt is none of its. */
 const asking = (name: string, value: unknown): unknown => {
   if (!/ plate\/[^ ]+$/.test(name)) return value
   const { data, ...plate } = value as { readonly data: PlateData }
@@ -34,7 +34,7 @@ const asking = (name: string, value: unknown): unknown => {
 /** As far as it has to be what it was. */
 const known = (name: string, value: unknown): unknown => asking(name, finalized(name, value))
 
-/** What is there, is not, or is another. */
+/** Compares what is there, is not, or is another. */
 const compare = (
   when: string,
   states: { readonly [name: string]: unknown },

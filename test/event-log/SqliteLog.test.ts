@@ -15,7 +15,7 @@ import { type Cause, FORMAT, type Rune } from "../../src/event-log/Rune.ts"
 import { lab, Restarter, scopeIn } from "../event-actor/Lab.ts"
 import { meddle, note, storeFile, withLog } from "./Disk.ts"
 
-/** What an actor says that no invariant looks at. */
+/** An actor's rune that no invariant looks at. */
 const noted = { runes: [{ kind: "run.output", payload: { runId: "run-1", source: "stdout", text: "go" } }] }
 
 const forms = [
@@ -44,7 +44,7 @@ class Teller implements Owner {
     this.stream = stream
   }
 
-  /** One unit of a rune for each text. */
+  /** Tells a unit of a rune for each text. */
   tell(texts: ReadonlyArray<string>, kind = "inbox.received", cause: Cause | null = null): Unit {
     const runes: Array<Rune> = []
     const payloads = texts.map((text) => {

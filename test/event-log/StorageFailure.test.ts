@@ -1,4 +1,4 @@
-/** What a store that cannot be used is said to suffer from: files met for real. */
+/** Tests of the reasons for which a store cannot be used: files met for real. */
 import { assert, describe, it } from "@effect/vitest"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"

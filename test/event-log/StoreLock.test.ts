@@ -1,4 +1,4 @@
-/** One daemon per store. */
+/** Tests of the lock: a store has one daemon. */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Schedule, Scope } from "effect"
 import { spawn } from "node:child_process"

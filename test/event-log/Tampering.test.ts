@@ -1,4 +1,4 @@
-/** What somebody did to the file behind agentd's back, and how `verify` names it. */
+/** Tests of changes of the file behind agentd's back, and of their names by `verify`. */
 import { describe, expect, it } from "@effect/vitest"
 import { Cause, Effect, Exit, Random, Stream } from "effect"
 import { copyFileSync, readFileSync, writeFileSync } from "node:fs"
@@ -18,7 +18,7 @@ const store = Effect.gen(function* () {
 const problems = (file: string, open = withLog) =>
   open({ file }, (log) => Effect.map(log.verify, (verdict) => verdict.problems))
 
-/** One change, and all that verify says about it, as `eventId stream rule`. */
+/** A change, and all that verify says about it, as `eventId stream rule`. */
 const cases: ReadonlyArray<readonly [name: string, sql: string, said: ReadonlyArray<string>]> = [
   [
     "INV-HASH-VALID: one byte of a payload",

@@ -22,7 +22,7 @@ export interface Reply {
   readonly reports?: ReadonlyArray<Report>
 }
 
-/** What an agent does with the n-th message that it takes up; one that never ends is interrupted. */
+/** The agent's work on the n-th message that it takes up; one that never ends is interrupted. */
 export type Script = (message: AgentMessage, n: number) => Effect.Effect<Reply>
 
 export const says =

@@ -1,4 +1,4 @@
-/** What is large, hostile or in the way. */
+/** Tests of large, hostile and obstructing input. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { says } from "./CrewDouble.ts"

@@ -26,7 +26,7 @@ interface Call {
   readonly headers?: { readonly [name: string]: string }
 }
 
-/** One request over a connection of its own. */
+/** Makes a request over a connection of its own. */
 const call = (to: { readonly socketPath: string } | { readonly port: number }, { body, headers, method, path }: Call) =>
   Effect.callback<Answer, Error>((resume) => {
     const outgoing = request(

@@ -59,7 +59,7 @@ const isCovered = (edge: Row, deviation: Deviation): boolean =>
   deviation.to === edge.to &&
   sameActs(edge.act, deviation.act)
 
-/** One for each edge that the deviation stands for. */
+/** Spreads a deviation over the edges that it stands for. */
 const spread = (deviations: ReadonlyArray<Deviation>): ReadonlyArray<Deviation> =>
   deviations.flatMap((deviation) =>
     deviation.from.flatMap((from) => deviation.event.map((event) => ({ ...deviation, from: [from], event: [event] })))

@@ -44,7 +44,7 @@ const error: Outcome = { _tag: "Error", detail: "exit code 1" }
 const success: Outcome = { _tag: "Success" }
 const elapsed: Event = { _tag: "BackoffElapsed" }
 
-/** One run after another: each is prepared, maybe started, and ends as told. */
+/** Plays runs one after another: each is prepared, maybe started, and ends as told. */
 const runs = (
   count: number,
   outcome: Outcome,

@@ -34,7 +34,7 @@ export interface Subject<S extends string, E extends Tagged, D> {
   readonly rest?: S
   /** The event as it would be sent to a machine with this data; `pick` is any number. */
   readonly aim: (data: D, event: E, pick: number) => E
-  /** What holds after every move; false or a message breaks the walk. */
+  /** Checks the law after a move; false or a message breaks the walk. */
   readonly holds: (snapshot: Snapshot<S, D>, runes: ReadonlyArray<Moved & Pick<Rune, "kind">>) => boolean | string
 }
 
@@ -169,7 +169,7 @@ const same = (a: unknown, b: unknown): boolean => {
   }
 }
 
-/** One event, every way: it steps without throwing, twice alike, and changes nothing that it was given. */
+/** Steps an event in every way: without a throw, twice alike, and without a change of its input. */
 const stepped = (machine: AnyMachine, state: string, data: unknown, event: Tagged) => {
   const result = step(machine, state, freeze(data), freeze(event))
   if (!same(result, step(machine, state, data, event))) throw new Error(`${state} × ${event._tag} steps in two ways`)

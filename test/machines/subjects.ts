@@ -77,7 +77,7 @@ const fromNewestRun = (runes: ReadonlyArray<Moved>): boolean => {
   return !("runId" in last) || last.runId === prepared?.runId
 }
 
-/** What a plate's sets say, written down once more. */
+/** The state by a plate's sets, written down once more. */
 const standing = (data: PlateState.Data): PlateMachine.State => {
   if (data.closed) return "Closed"
   if (data.prompts.some(({ kind }) => kind === "question")) return "AwaitingInput"

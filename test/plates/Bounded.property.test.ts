@@ -1,4 +1,4 @@
-/** Whatever becomes of hooks: an attention state that is over is left in time. */
+/** Tests that an attention state that is over is left in time, whatever becomes of hooks. */
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Clock, Effect, FileSystem, Layer, Schema } from "effect"
@@ -13,7 +13,7 @@ const ROUND = 10_000
 
 const attention = new Set(["AwaitingInput", "AwaitingApproval", "Error"])
 
-/** What a person at the terminal knows. */
+/** The knowledge of a person at the terminal. */
 class Truth {
   private readonly asks = new Set<string>()
   /** Since when nothing has asked for attention, as far as the transcript tells. */
@@ -29,7 +29,7 @@ class Truth {
       this.quietSince = happening.at
   }
 
-  /** What a person has to answer, and the board has heard of. */
+  /** Questions to the person of which the board has heard. */
   readonly told = new Set<string>()
 
   get isQuiet(): boolean {

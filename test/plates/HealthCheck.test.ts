@@ -1,4 +1,4 @@
-/** What hooks do not tell is read from the transcript, within the health check's bounds. */
+/** Tests of reading the transcript for facts that hooks do not tell, within the health check's bounds. */
 import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -39,7 +39,7 @@ const withQuestion = Effect.fnUntraced(function* (board: Board) {
   yield* board.status("s1", "AwaitingInput")
 })
 
-/** What is written 15 seconds after the question, and what the next check makes of it. */
+/** The records of 15 seconds after the question, and the next check's result. */
 const story = (name: string, ends: PlateInfo["status"], act: (board: Board) => Effect.Effect<void, unknown>) =>
   it.effect(name, () =>
     run(({ board }) =>

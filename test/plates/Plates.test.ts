@@ -34,7 +34,7 @@ const plan = { tool_name: "ExitPlanMode", tool_input: {}, tool_use_id: "p1" }
 const sub = { agent_id: "a1", agent_type: "general-purpose" }
 const background = { background_tasks: [{ id: "a1", type: "subagent", status: "running" }] }
 
-/** What is said, and what the board shows then. */
+/** Hooks, and the board's status after each. */
 type Story = ReadonlyArray<readonly [hook: string, more: Fields, status: Status]>
 
 const begin: Story = [

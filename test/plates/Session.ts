@@ -158,7 +158,7 @@ export class Session {
     return "goes on"
   }
 
-  /** It asks and works while the main agent is idle. */
+  /** Lets a subagent ask and work while the main agent is idle. */
   private subagent(): void {
     const file = `${SESSION}/subagents/agent-${SUB}`
     const by = { agent_id: SUB }

@@ -1,4 +1,4 @@
-/** What a session's process notes of itself makes good what no hook has told, and nothing that a hook knows better. */
+/** Tests of the session's own note: it makes good what no hook has told, and nothing that a hook knows better. */
 import { assert, describe, it } from "@effect/vitest"
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Clock, Effect, FileSystem } from "effect"

@@ -33,7 +33,7 @@ type Fields = { readonly [field: string]: unknown }
 const bash = { tool_name: "Bash", tool_input: { command: "ls" }, tool_use_id: "b1" }
 const question = { tool_name: "AskUserQuestion", tool_input: { questions: [] }, tool_use_id: "q1" }
 
-/** One session, told of by hooks, or as a run of ours. */
+/** A session, told of by hooks, or as a run of ours. */
 class Session {
   readonly board: Board
   readonly id: string
@@ -105,7 +105,7 @@ const into: { readonly [state in State]: (session: Session) => ReadonlyArray<Way
   Closed: (session) => [...into.Running(session), session.board.plates.stopped({ plate_id: session.plateId })]
 }
 
-/** What the transcript shows is found by the health check. */
+/** Writes transcript records that the health check finds. */
 const written = (session: Session, ...records: ReadonlyArray<Fields>): Way =>
   Effect.andThen(session.board.write(session.id, ...records), session.board.check())
 
@@ -128,7 +128,7 @@ const answered = (session: Session): Way =>
     yield* session.board.plates.answer(row.plateId, { behavior: "deny", message: "no" }, caller)
   })
 
-/** Its process notes itself as of now, when the note is older than hooks are late. */
+/** Lets the process note itself as of now, when the note is older than hooks are late. */
 const noted = (session: Session, status: string): Way =>
   Effect.scoped(
     Effect.gen(function* () {
@@ -158,7 +158,7 @@ const hooked =
     session.hook(name, more)
 const called = { tool: "Read", callId: "r1" }
 
-/** Who says it: a hook, `/events`, a run, the health check, a command. */
+/** The sender of each event: a hook, `/events`, a run, the health check, a command. */
 const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way } = {
   SessionStart: (session) => session.post("session_start"),
   PromptSubmit: (session) => session.post("prompt_submit"),

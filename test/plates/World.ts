@@ -28,7 +28,7 @@ export const T0 = Date.parse("2026-11-20T09:00:00Z")
 
 export const caller = { by: "ada", config: null }
 
-/** What a hook's test leaves out. */
+/** The fields that a hook's test leaves out. */
 export const nobody: Origin = { plate: undefined, run: undefined, pid: undefined }
 
 type Fields = { readonly [field: string]: unknown }
@@ -128,7 +128,7 @@ export interface World {
   readonly board: Board
 }
 
-/** What a test does with a board. */
+/** A test's hands on a board. */
 export class Board {
   readonly plates: Plates["Service"]
   readonly stop: Effect.Effect<void>
@@ -151,7 +151,7 @@ export class Board {
     return this.plates.hook(body, { ...nobody, ...origin })
   }
 
-  /** One after the other, as they are. */
+  /** Sends hooks one after the other, as they are. */
   readonly hooks = Effect.fnUntraced({ self: this }, function* (this: Board, ...bodies: ReadonlyArray<Fields>) {
     for (const body of bodies) yield* this.plates.hook(body, nobody)
   })
@@ -169,7 +169,7 @@ export class Board {
     return this.until(sessionId, `${sessionId} is ${status}`, (row) => row.status === status)
   }
 
-  /** What it is once all that was said has been taken in. */
+  /** The plate once all hooks have been taken in. */
   readonly settled = Effect.fnUntraced({ self: this }, function* (this: Board, sessionId: string) {
     yield* quiet(this.log)
     return yield* this.plates.find(sessionId)

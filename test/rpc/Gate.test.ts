@@ -1,4 +1,4 @@
-/** What every call goes through: a payload that does not fit is refused by its field's name, whatever the procedure. */
+/** Tests of the gate before every call: a payload that does not fit is refused by its field's name, whatever the procedure. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { createConnection } from "node:net"

@@ -101,10 +101,10 @@ export const moved = (event: WorkerMachine.Event, over: Partial<RuneDraft> = {})
   ...over
 })
 
-/** One that says nothing in particular. */
+/** A rune that says nothing in particular. */
 export const draft = (over: Partial<RuneDraft> = {}): RuneDraft => moved({ _tag: "BackoffElapsed" }, over)
 
-/** What a test sees and steers of the daemon behind the socket. */
+/** A test's view of the daemon behind the socket, and its levers. */
 export interface World {
   readonly agents: Array<AgentInfo>
   readonly projects: Array<ProjectInfo>
@@ -115,7 +115,7 @@ export interface World {
   readonly inbox: Array<InboxMessage>
   readonly commands: Array<readonly [verb: string, name: string, detail: unknown]>
   readonly shutdowns: Array<readonly [reason: string, by: string]>
-  /** What `verify` finds besides what is really there. */
+  /** Problems that `verify` finds besides those that are really there. */
   readonly problems: Array<{ eventId: number; stream: string; rule: string; message: string }>
   /** The sessions, and what reached them. */
   readonly board: PlatesDouble.Board
@@ -158,7 +158,7 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
 
 const refused = (message: string, remedy: string) => Effect.fail(new CommandRefused({ message, remedy }))
 
-/** What is done about one agent, and recorded. */
+/** Commands on one agent, recorded. */
 const onAgents = (world: World) => {
   const find = (name: string) => {
     const found = world.agents.find((each) => each.agent === name || `${each.project}/${each.agent}` === name)

@@ -3,7 +3,7 @@ import { Cause, Effect, Exit } from "effect"
 import { caller, type Up } from "./Daemon.ts"
 import { refusalOf } from "./Refusals.ts"
 
-/** What is shown of each goal. */
+/** Asks for each goal's page. */
 export const everyGoal = ({ client }: Up) =>
   Effect.flatMap(client.Goals({ all: true, caller }), (goals) =>
     Effect.forEach(goals, ({ conversation, goalId }) =>

@@ -61,14 +61,14 @@ export interface Violation {
 
 const tokensOf = (text: string): ReadonlyArray<string> => [...text.matchAll(/\[(m\d+)\]/g)].map((match) => match[1]!)
 
-/** What the world is meant to be like. */
+/** The intended nature of the world. */
 export interface Surroundings {
   /** Whether clock, disk and file are such that waits can be measured. */
   readonly keepsTime: boolean
   /** Until when things may go wrong, ms. */
   readonly stormy: number
   readonly lives: () => number
-  /** What the file says of an agent. */
+  /** The file's settings of an agent. */
   readonly settingsOf: (agent: string) => (Settings & { readonly budget?: Budget }) | undefined
 }
 
@@ -164,7 +164,7 @@ export class Checker implements Witness {
     this.universe.note(`BROKEN ${promise}: ${detail}`)
   }
 
-  /** What throws here would be taken for a failure of the daemon's disk. */
+  /** Runs a check: its throw would be taken for a failure of the daemon's disk. */
   private guarded(check: () => void): void {
     try {
       check()
@@ -173,7 +173,7 @@ export class Checker implements Witness {
     }
   }
 
-  /** It was seen at least once: what no seed ever sees is not tested. */
+  /** Records a thing that was seen at least once: a thing that no seed ever sees is not tested. */
   sometimes(what: string): void {
     this.reached.set(what, (this.reached.get(what) ?? 0) + 1)
   }
@@ -198,7 +198,7 @@ export class Checker implements Witness {
       this.broken("what is acknowledged is durable", `${token} is in no durable rune`)
   }
 
-  /** Whatever was asked: what the answer names is on the disk. */
+  /** Checks an answer of any command: the runes that it names are on the disk. */
   answered(what: string, value: unknown): void {
     const { eventId } = (value ?? {}) as Json
     if (typeof eventId === "number" && eventId > this.head)
@@ -448,7 +448,7 @@ export class Checker implements Witness {
     }
   }
 
-  /** What is still to be done. */
+  /** Count of the work that is left. */
   get open(): number {
     let count = this.checks.filter((check) => check.isDone?.() === false).length
     for (const message of this.messages.values()) if (!this.isLeft(message)) count += 1

@@ -31,7 +31,7 @@ export const add = (into: Cells, from: Cells): void => {
   for (const name of all) for (const cell of from[name]) into[name].add(cell)
 }
 
-/** What no world comes to on a plate. */
+/** The reason for which no world comes to a plate's cell. */
 const offBoard = (state: string, tag: string): string | undefined => {
   if (/^(SessionStart|PromptSubmit|ToolStart|ToolCall|Stop)$/.test(tag))
     return "the five events of /events are another program's, and nobody has that here: test/plates has them"
@@ -63,7 +63,7 @@ export const coverage = (reached: Cells): ReadonlyArray<Covered> =>
 export const faultWhile = (fault: string, command: string): string => `fault ${fault} while ${command} is open`
 export const refused = (refusal: string): string => `refused: ${refusal}`
 
-/** Those that are answered in the moment in which they are asked: nothing comes between. */
+/** Commands that are answered in the moment in which they are asked: nothing comes between. */
 const AT_ONCE =
   "edit ps one why verify log follow status projects plates calls conversation conversations channelShow goalShow goals desk plateShow elsewhere".split(
     " "

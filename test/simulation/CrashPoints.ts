@@ -103,7 +103,7 @@ const teamOf = (seed: number): Swarm => ({
 
 const swarmOf = (seed: number): Swarm => (seed > LATER ? teamOf(seed) : aloneOf(seed))
 
-/** What happens once a minute; the rest are sends, steers, approvals. */
+/** Deeds of once a minute; the rest are sends, steers, approvals. */
 const ONCE: ReadonlyArray<readonly [second: number, what: Line["what"], agent: string]> = [
   [6, "spawn", "a"],
   [9, "interrupt", "b"],
@@ -203,7 +203,7 @@ export interface Failure {
   readonly detail: string
 }
 
-/** What came of many cuts. */
+/** The tally of many cuts. */
 export class Tally {
   /** Daemons killed, by boundary; in brackets those that were recovering. */
   readonly killed = new Map<Boundary, { all: number; recovering: number }>()

@@ -118,7 +118,7 @@ const requestOf = ({ body, ...request }: Request) => {
 const textOf = ({ body }: HttpServerResponse.HttpServerResponse): string =>
   body._tag === "Uint8Array" ? new TextDecoder().decode(body.body) : ""
 
-/** What the hooks of people's sessions come in by: the API itself, without a socket, and the spool. */
+/** The entrance of hooks of people's sessions: the API itself, without a socket, and the spool. */
 const hooksOf = (sessions: Sessions, life: Life, status: Effect.Effect<unknown>) => [
   {
     id: "http",

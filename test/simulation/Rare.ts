@@ -286,7 +286,7 @@ const goals = (chance: Chance, { aims, settings }: Swarm): Part => {
   }
 }
 
-/** Whatever goes wrong goes wrong while commands are open; the disk is slow, so that all of them are. */
+/** A world whose faults come while commands are open; the disk is slow, so that all of them are. */
 const meddling = (chance: Chance, swarm: Swarm): Part => {
   const { aims, review, talk } = swarm
   return {

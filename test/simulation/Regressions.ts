@@ -3,7 +3,7 @@
 export interface Regression {
   readonly seed: number
   readonly minutes: number
-  /** What was wrong. */
+  /** The former mistake. */
   readonly was: string
 }
 

@@ -6,7 +6,7 @@ import { regressions } from "./Regressions.ts"
 import { simulate } from "./Simulation.ts"
 
 const MINUTES = 60_000
-/** What `npm test` plays of each swarm. */
+/** Worlds of each swarm that `npm test` plays. */
 const worlds = [
   { what: "in which all happens that people, agents and disks do", first: 201, count: 40, minutes: 3 },
   { what: "in which people have sessions of their own, on the board", first: 10_037, count: 4, minutes: 3 },

@@ -40,7 +40,7 @@ export interface Options {
   readonly swarm?: Swarm
   /** Commands (`c1` …) and faults (`f1` …) that do not happen: for shrinking. The dice fall as before. */
   readonly without?: ReadonlySet<string>
-  /** What a person does, line by line, instead of people and faults by chance. */
+  /** A person's deeds, line by line, instead of people and faults by chance. */
   readonly script?: ReadonlyArray<Line>
   /** Where the daemon is killed. */
   readonly boundaries?: Boundaries
@@ -80,10 +80,10 @@ const ENOUGH = 2
 
 const DISK_STATES = { diskFull: "full", diskIo: "io", diskLocked: "locked" } as const
 
-/** What a conversation that has seen an error does not have. */
+/** Limits that a conversation after an error does not meet. */
 const STRICT = { maxTurnErrors: 1, maxFatalStops: 1 }
 
-/** One seed's world. */
+/** A seed's world. */
 export class World implements Outside {
   readonly universe: Universe
   readonly checker: Checker
@@ -192,7 +192,7 @@ export class World implements Outside {
     return ["a", "b", "c", "d"].slice(0, this.swarm.agents)
   }
 
-  /** What the file says of an agent. */
+  /** The file's settings of an agent. */
   private settingsOf(agent: string): object {
     const { aims, errands, ofAgent, settings } = this.swarm
     const may = ["post", "report", ...(errands === undefined ? [] : ERRANDS.filter((name) => name !== "report"))]
@@ -225,7 +225,7 @@ export class World implements Outside {
     })
   }
 
-  /** What the file says of its channel; agents that it does not name cannot sit there. */
+  /** The file's settings of its channel; agents that it does not name cannot sit there. */
   private room(names: ReadonlyArray<string>, settings: object): object {
     const { agents, ...review } = this.swarm.review as { readonly agents: ReadonlyArray<string> }
     return { ...review, agents: agents.filter((agent) => names.includes(agent)), ...settings }
@@ -335,7 +335,7 @@ export class World implements Outside {
       })
   }
 
-  /** What an agent asks for by its tools; a message that it sends is a message like a person's. */
+  /** Requests of an agent by its tools; a message that it sends is a message like a person's. */
   private asksOf(life: Life, { client }: Up): Asks {
     return (runId, errand) => {
       const { checker } = this
@@ -367,7 +367,7 @@ export class World implements Outside {
     }
   }
 
-  /** Whatever the reason: it is gone, and somebody starts the next one. */
+  /** Ends a life, for any reason; somebody starts the next one. */
   private end(life: Life): void {
     if (this.life !== life) return
     life.kill()
@@ -432,7 +432,7 @@ export class World implements Outside {
     }
   }
 
-  /** What goes wrong goes wrong while these commands have had no answer yet. */
+  /** Records a mishap for the commands that have had no answer yet. */
   private readonly strikes = (fault: Mishap): void => {
     for (const { name } of this.waiting.values()) this.checker.sometimes(faultWhile(fault, name))
     if (fault !== this.swarm.lurks) return
@@ -549,7 +549,7 @@ export class World implements Outside {
     this.life?.run(effect, ended)
   }
 
-  /** One call of a command: noted, answered in this life or not at all. */
+  /** Makes a call of a command: noted, answered in this life or not at all. */
   private asking(life: Life, name: Command, agent: string, then: (ok: boolean) => void): Order["run"] {
     const { checker } = this
     return (effect, answered = () => {}) => {
@@ -579,7 +579,7 @@ export class World implements Outside {
     }
   }
 
-  /** Its socket takes no commands any more: as systemd does, it is given so long to be gone. */
+  /** Records that a daemon's socket takes no commands any more: as systemd does, the world gives it so long to be gone. */
   private isEnding(life: Life): void {
     if (this.ending === life) return
     this.ending = life
@@ -590,7 +590,7 @@ export class World implements Outside {
     })
   }
 
-  /** Who asks does not wait for the answer, and never learns what came of it. */
+  /** Makes a call whose asker does not wait for the answer, and never learns what came of it. */
   private asksInPassing(life: Life, id: number, effect: Effect.Effect<unknown, unknown>, dice: Chance): void {
     const patience = Effect.andThen(Effect.sleep(dice.skewed(0.01, 2_000)), Effect.fail("gone"))
     life.run(Effect.raceFirst(effect, patience), () => {
@@ -600,7 +600,7 @@ export class World implements Outside {
     })
   }
 
-  /** Whatever goes wrong at times goes wrong while somebody waits. */
+  /** Strikes while somebody waits, with faults that strike at times anyway. */
   private meddle(id: number): void {
     const { every, meddles } = this.swarm
     if (!this.stormy || meddles === 0) return

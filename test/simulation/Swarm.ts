@@ -34,14 +34,14 @@ export interface Swarm {
   readonly failsStart: number
   readonly diesEarly: number
   readonly lies: number
-  /** It does not end at SIGTERM; `stuck`: nor at once at SIGKILL. */
+  /** The probability that a process does not end at SIGTERM; `stuck`: nor at once at SIGKILL. */
   readonly deaf: number
   readonly stuck: number
   /** Mean time between two of these, ms; 0 for never. */
   readonly every: { readonly [name in Fault]: number }
   /** The probability that something goes wrong while a command waits for its answer. */
   readonly meddles: number
-  /** What goes wrong while a command is open, once or twice for each kind of command. */
+  /** The mishap that strikes while a command is open, once or twice for each kind of command. */
   readonly lurks: Mishap | undefined
   /** The probability that who asks does not wait for the answer. */
   readonly leaves: number
@@ -62,19 +62,19 @@ export interface Swarm {
   readonly killAtCommit: number
   /** How often the mail server does what. */
   readonly mail: { readonly [mood in MailMood]: number }
-  /** What the file says of mail, besides where it goes. */
+  /** The file's settings of mail, besides its address. */
   readonly mailing?: object
   /** Whether the backend runs the calls of its agents itself. */
   readonly runsTools: boolean
   readonly settings: object
   readonly conversation: object
-  /** What the file says of single agents. */
+  /** The file's settings of single agents. */
   readonly ofAgent: { readonly [agent: string]: object }
   /** Channels, and how agents talk in them; undefined in a world without any. */
   readonly talk: Talk | undefined
-  /** What agents ask agentd for by their tools. */
+  /** Requests of agents to agentd by their tools. */
   readonly errands: Manners | undefined
-  /** What the file says of its channel. */
+  /** The file's settings of its channel. */
   readonly review: object
   /** How goals fare; undefined in a world without goals. */
   readonly aims: Aims | undefined
@@ -107,7 +107,7 @@ const NAMES = ["a", "b", "c"]
 /** Worlds in which happens often what is seldom elsewhere. */
 const OF_RARE = 60_000
 
-/** What came later happens in later worlds only: those of older seeds stay what they were. */
+/** The newest seed of the first worlds: later additions happen in later worlds only, so that older seeds stay the same. */
 const LATER = 200
 /** Worlds in which people have sessions of their own. */
 /** Above `odd` hooks come at all times, and much fails: what is seldom elsewhere. */
@@ -151,7 +151,7 @@ const channelsOf = (
   }
 }
 
-/** Whose goals always end early says nothing. */
+/** Weights of commands that end goals early: a world whose goals always end early says nothing. */
 const EARLY: { readonly [name in Command]?: number } = {
   goalCancel: 0.1,
   goalReject: 0.15,
@@ -373,11 +373,11 @@ const laterOf = (
   }
 }
 
-/** Who is always removed, skipped and put last says nothing. */
+/** Weights of commands on seats: an agent that is always removed, skipped and put last says nothing. */
 const rarely = (share: number) =>
   Object.fromEntries(CHANNEL_COMMANDS.filter((name) => !/Post|Show|New/.test(name)).map((name) => [name, share]))
 
-/** What is asked less often: a verification reads the whole log, and what is closed is over. */
+/** Weights of seldom commands: a verification reads the whole log, and a closed conversation is over. */
 const RARE: { readonly [name in Command]?: number } = {
   verify: 0.03,
   why: 0.1,

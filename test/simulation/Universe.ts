@@ -49,7 +49,7 @@ export class Universe {
   private readonly chance: Chance
   private ready: Array<Ready> = []
   private head = 0
-  /** What goes on as soon as the stack is free. */
+  /** Tasks that go on as soon as the stack is free. */
   private micro: Array<Ready> = []
   private ties = 0
   private readonly timers: Array<Timer> = []
@@ -65,7 +65,7 @@ export class Universe {
     this.chance = new Chance(seed, "order")
   }
 
-  /** What happened goes into the digest: two runs are alike when it is. */
+  /** Notes an event in the digest: two runs are alike when it is. */
   note(what: string, hidden = ""): void {
     const line = `${this.now.toFixed(3)} ${this.steps} ${what}`
     this.digest.update(line)
@@ -200,7 +200,7 @@ const pop = (heap: Array<Timer>): Timer | undefined => {
 /** Midnight of a day in 2026: what the wall clock shows at the beginning. */
 export const EPOCH = 1_767_225_600_000
 
-/** What the wall clock shows besides the time that has gone by: somebody may set it. */
+/** The difference of the wall clock to the time that has gone by: somebody may set it. */
 export interface Wall {
   skew: number
 }

@@ -1,6 +1,6 @@
 /**
- * What a supervisor does with handles: one supervisor each, any number of observers,
- * an end by the owner that is no restart, and what a kill that is ignored leaves behind.
+ * Tests of a supervisor's handles: one supervisor each, any number of observers,
+ * an end by the owner that is no restart, and the leftovers of a kill that is ignored.
  */
 import { describe, expect, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, type Scope } from "effect"
@@ -23,7 +23,7 @@ const fact = (name: string, body: (lab: Lab) => Effect.Effect<void, unknown, Sco
 class Actor implements ChildHandle, ChildSpec {
   supervisedBy: Hold | undefined = undefined
   readonly shutdown = "1 second"
-  /** What a stop does: ends it, only a kill does, or nothing does. */
+  /** The effect of a stop: the child ends, only a kill ends it, or nothing does. */
   heeds: "shutdown" | "kill" | "nothing" = "shutdown"
   starts = 0
   /** Incarnations that run now. */

@@ -1,4 +1,4 @@
-/** What a supervision tree tells of itself to somebody who looks. */
+/** Tests of a supervision tree's description of itself. */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { TestClock } from "effect/testing"

@@ -16,7 +16,7 @@ export const nameOf = ({ event, from, to, when = "" }: Named): string => `${from
 /** All of them. */
 export const cellsOf = (machine: AnyMachine): ReadonlyArray<string> => (edges(machine) as Array<Named>).map(nameOf)
 
-/** One cell as an event took it. */
+/** A cell as an event took it. */
 export interface Taken {
   readonly cell: string
   readonly to: string

@@ -28,7 +28,7 @@ interface Turn {
   readonly ends: ReadonlyArray<Rune>
 }
 
-/** What a turn carries, by the rune that started it. */
+/** Messages of a turn, by the rune that started it. */
 export const messagesOf = (started: Rune): ReadonlyArray<string> =>
   eventOf(started)["messageIds"] as ReadonlyArray<string>
 
@@ -52,7 +52,7 @@ export const received = (runes: ReadonlyArray<Rune>): ReadonlyMap<string, string
       .map(({ messageId, text }) => [messageId, text])
   )
 
-/** What is broken, in words; nothing, where all is well. */
+/** Broken laws, in words; nothing, where all is well. */
 export const broken = (runes: ReadonlyArray<Rune>): ReadonlyArray<string> => {
   const found: Array<string> = []
   const results = countBy(

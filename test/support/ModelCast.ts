@@ -9,7 +9,7 @@ import { appeared, answerOf, type Step, stepsIn } from "./Told.ts"
 
 type Message = Asked["body"]["messages"][number]
 
-/** What a person said in it; undefined where it holds results alone. */
+/** A person's words in a message; undefined where it holds results alone. */
 const inputOf = ({ content, role }: Message): string | undefined => {
   if (role !== "user" || content === null) return undefined
   if (typeof content === "string") return content

@@ -9,7 +9,7 @@ import * as Laws from "./Laws.ts"
 import * as Stage from "./Stage.ts"
 import { type Step, told } from "./Told.ts"
 
-/** What a person does until the daemon is gone: what it acknowledged is noted. */
+/** Plays a person until the daemon is gone: acknowledged messages are noted. */
 export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dice, acknowledged: Array<string>) {
   const agents = Stage.BACKENDS.map((on) => `a-${on}`)
   for (;;) {
@@ -33,7 +33,7 @@ export const person = Effect.fnUntraced(function* (shop: Stage.Project, die: Dic
   }
 })
 
-/** What is worked off holds all that was acknowledged, each once, in a log that is whole. */
+/** Checks that the finished work holds all acknowledged messages, each once, in a log that is whole. */
 export const keptAll = Effect.fnUntraced(function* (shop: Stage.Project, acknowledged: ReadonlyArray<string>) {
   const log = yield* shop.log()
   assert.deepStrictEqual(Laws.broken(log), [])

@@ -12,9 +12,9 @@ import { join } from "node:path"
 const root = join(import.meta.dirname, "..", "..")
 const folder = join(root, "node_modules", ".cache", "program")
 
-/** What node runs. */
+/** The program that node runs. */
 export const PROGRAM = join(folder, "agentd.mjs")
-/** What the launcher gives node: the entry that answers what it can, and hands over to the other. */
+/** The entry that the launcher gives node: it answers what it can, and hands over to the other. */
 export const QUICK = join(folder, "quick.cjs")
 
 const age = (path: string): number => statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? Number.NEGATIVE_INFINITY

@@ -13,7 +13,7 @@ export interface Fold<S> {
   apply(state: S, rune: Rune): S
 }
 
-/** What comes before the first `/` of an actor. */
+/** The part of an actor's name before the first `/`. */
 export const familyOf = (actor: string): string => {
   const end = actor.indexOf("/")
   return end === -1 ? actor : actor.slice(0, end)

@@ -53,7 +53,7 @@ export interface Recording extends Head {
 export interface Moment {
   readonly after: number
   readonly why: string
-  /** What has changed since the moment before, by name. */
+  /** Changes since the moment before, by name. */
   readonly set: { readonly [name: string]: unknown }
   readonly gone: ReadonlyArray<string>
 }

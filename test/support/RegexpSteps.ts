@@ -103,7 +103,7 @@ class Parser {
     return body
   }
 
-  /** One character, an escape or a class: JavaScript itself says what it takes. */
+  /** A character, an escape or a class: JavaScript itself says what it takes. */
   private char(): Node {
     const text = /^(?:\[\^?(?:\\[^]|[^\]\\])*\]|\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{\w+\}|[^])|[^])/u.exec(
       this.source.slice(this.at)
@@ -309,7 +309,7 @@ const withSlot = (saved: ReadonlyArray<number>, slot: number, at: number): Reado
   return next
 }
 
-/** One pattern, ready to run. */
+/** A pattern, ready to run. */
 export class CountedPattern {
   /** Instructions run since this pattern was made. */
   steps = 0
@@ -356,7 +356,7 @@ export class CountedPattern {
       )
   }
 
-  /** What it finds in a text: all of it where the pattern is global or sticky, else the first. */
+  /** Finds the pattern in a text: all of it where the pattern is global or sticky, else the first. */
   all(text: string): ReadonlyArray<Found> {
     const found: Array<Found> = []
     for (let from = 0; from <= text.length;) {

@@ -31,7 +31,7 @@ export class Sandbox {
   daemon: ChildProcess | undefined = undefined
   /** Besides what the tests themselves see. */
   readonly environment: Record<string, string> = {}
-  /** What the daemons wrote, for a person who looks into a failure. */
+  /** Output of the daemons, for a person who looks into a failure. */
   output = ""
 
   constructor(name = "shop") {
@@ -65,7 +65,7 @@ export class Sandbox {
     })
   }
 
-  /** One command, as a person would type it in the project's folder. */
+  /** Runs a command, as a person would type it in the project's folder. */
   cli(...args: ReadonlyArray<string>): Effect.Effect<Answer> {
     return this.cliIn(this.project, ...args)
   }
@@ -119,7 +119,7 @@ export class Sandbox {
     )
   )
 
-  /** What `ps` shows, asked over the socket as `ps` does, in no process of its own: for those who ask again and again. */
+  /** The rows of `ps`, asked over the socket as `ps` does, in no process of its own: for tests that ask again and again. */
   readonly rows: Effect.Effect<ReadonlyArray<AgentInfo>> = Effect.suspend(() =>
     Effect.orElseSucceed(
       call(this.socket, (client) => client.Agents()),

@@ -34,7 +34,7 @@ interface Config {
 /** Of an agent's config, and of its backend's. */
 export type More = { readonly backend?: object; readonly [field: string]: unknown }
 
-/** One project of the stage's daemon, and a person who stands in it. */
+/** A project of the stage's daemon, and a person who stands in it. */
 export class Project {
   readonly stage: Stage
   readonly name: string
@@ -67,7 +67,7 @@ export class Project {
     return { by: "ada", config: this.config }
   }
 
-  /** It joins the daemon. */
+  /** Registers the project with the daemon. */
   readonly register = Effect.suspend(() =>
     this.stage.rpc((client) => client.Register({ config: this.config, caller: this.caller }))
   )
@@ -114,7 +114,7 @@ export class Project {
       )
   )
 
-  /** Its conversation's runes, oldest first; none while no daemon answers. */
+  /** Runes of the project's conversation, oldest first; none while no daemon answers. */
   log(...kinds: ReadonlyArray<string>): Effect.Effect<ReadonlyArray<Rune>> {
     return this.stage
       .rpc((client) =>
@@ -189,7 +189,7 @@ export class Project {
     )
   }
 
-  /** What a fake or a command of an agent has noted in a file, a line each. */
+  /** Lines that a fake or a command of an agent has noted in a file. */
   noted(...path: ReadonlyArray<string>): ReadonlyArray<string> {
     const file = join(this.root, ...path)
     return existsSync(file) ? readFileSync(file, "utf8").split("\n").filter(Boolean) : []
@@ -234,7 +234,7 @@ export class Stage {
     }
   }
 
-  /** One on each backend, called after it: `NAME-acp`. */
+  /** Makes a project on each backend, called after it: `NAME-acp`. */
   trio(name: string, more?: More) {
     return Object.fromEntries(BACKENDS.map((on) => [`${name}-${on}`, this.agent(on, more)] as const))
   }

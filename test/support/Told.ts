@@ -44,8 +44,8 @@ export const appeared = (path: string): Promise<void> =>
 const isTrouble = (step: Step): boolean => "stuck" in step || "hold" in step || "signal" in step || "tokens" in step
 
 /**
- * What an input asks of this agent; in a channel its posts are quoted. Work that is taken up
- * again goes well: whoever offers it again says that it ended early.
+ * The steps that an input asks of this agent; in a channel its posts are quoted. Work that is taken up
+ * again goes well: its prompt says that it ended early.
  */
 export const stepsIn = (input: string, agent: string | undefined): ReadonlyArray<Step> => {
   const isAgain = /^Your last (run|turn) ended early/m.test(input)
@@ -90,7 +90,7 @@ export class Voice {
     return new Promise((resolve) => this.waiting.set(id, resolve))
   }
 
-  /** What the tool says, a refusal included. */
+  /** The tool's answer, a refusal included. */
   async call(name: string, input: object): Promise<string> {
     if (this.last === 0) {
       const clientInfo = { name: "fake", version: "1" }

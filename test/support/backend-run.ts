@@ -1,6 +1,6 @@
 /**
- * What the backends' tests share: real processes under a mark of the test's own, and
- * the promise that none of them is left when the test ends, however it ends.
+ * backend-run: real processes under a mark of the test's own, and the promise that none of
+ * them is left when the test ends, however it ends; shared by the backends' tests.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Duration, Effect, Layer, Schedule, Stream } from "effect"

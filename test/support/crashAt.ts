@@ -43,7 +43,7 @@ const around = (on: object, method: string, named: Named): void => {
   }
 }
 
-/** Who is written to: a person or a run's voice, a mail server or a model's, an agent's process. */
+/** The peer that is written to: a person or a run's voice, a mail server or a model's, an agent's process. */
 const listener = (self: unknown): string | undefined => {
   const { fd = 3, remotePort, server } = self as { fd?: number; remotePort?: number; server?: object | null }
   if (fd <= 2) return undefined

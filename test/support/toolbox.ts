@@ -1,7 +1,7 @@
 /**
- * What the tests of agentd's own tools share: a home with secrets, a workspace in it, a
- * daemon's environment that knows no other home, and a marked run whose processes are
- * gone when the test ends.
+ * toolbox: a home with secrets, a workspace in it, a daemon's environment that knows no other
+ * home, and a marked run whose processes are gone when the test ends; shared by the tests of
+ * agentd's own tools.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Effect, Layer, Schema } from "effect"
@@ -53,7 +53,7 @@ export const services = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, Node
 /** A layer for what has been found out already. */
 export const sandboxOf = (mechanism: Mechanism) => Layer.succeed(Sandbox, { mechanism: Effect.succeed(mechanism) })
 
-/** What works on this machine: each kind of sandbox is tried, and each absence told. */
+/** Mechanisms that work on this machine: each kind of sandbox is tried, and each absence told. */
 export const mechanisms: ReadonlyArray<Mechanism> = await Promise.all(
   (["bubblewrap", "namespaces"] as const).map((kind) => Effect.runPromise(probe(process.env, [kind])))
 )
@@ -63,7 +63,7 @@ export const held = mechanisms.filter((one) => one.kind !== "none")
 export const missing = mechanisms.filter((one) => one.kind === "none").map(({ note }) => note)
 for (const note of missing) process.stderr.write(`SKIPPED, no sandbox of this kind on this machine: ${note}\n`)
 
-/** One call; `told` is what it was told while it ran. */
+/** Makes a call; `told` takes the output of its run. */
 export const call = (tool: Tool | undefined, input: unknown, told: Array<string> = []): Effect.Effect<ToolOutcome> =>
   tool === undefined
     ? Effect.die(new Error("there is no such tool"))

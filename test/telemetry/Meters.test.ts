@@ -1,4 +1,4 @@
-/** What is counted of a day's runes, and how Prometheus reads it. */
+/** Tests of the figures of a day's runes, and of their Prometheus form. */
 import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Metric } from "effect"
 import { PrometheusMetrics } from "effect/observability"

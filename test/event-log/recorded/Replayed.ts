@@ -22,7 +22,7 @@ export const withLogAt = <A, E, R>(recording: Recording, after: number, use: Eff
     (folder) => Effect.sync(() => rmSync(folder, { recursive: true, force: true }))
   )
 
-/** What is wrong with the log, and what it folds to. */
+/** The problems of the log, and its fold. */
 export const foldedAt = (recording: Recording, after: number) =>
   withLogAt(
     recording,

@@ -32,7 +32,7 @@ export class Alerts implements Check {
   private readonly troubles = new Map<string, number>()
   private readonly queued: Array<Queued> = []
   private readonly batches = new Set<string>()
-  /** Those that were mailed, or given up. */
+  /** Alerts that were mailed, or given up. */
   private readonly settled = new Set<Queued>()
   private readonly letters = new Set<string>()
   private readonly ids = new Map<string, string>()

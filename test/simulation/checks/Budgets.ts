@@ -24,7 +24,7 @@ export class Budgets implements Check {
   private readonly verdicts: Verdicts
   private readonly budgetOf: (agent: string) => Budget | undefined
   private readonly spent = new Map<string, Spent>()
-  /** Whose end is to be the next that is heard of it. */
+  /** Agents whose next news has to be their end. */
   private readonly over = new Map<string, string>()
   private readonly ended = new Set<string>()
 

@@ -14,7 +14,7 @@ import { isNews, type Post, Room, type Seat, unread, wordsOf } from "./Room.ts"
 
 type Json = { readonly [field: string]: any }
 
-/** What else is known of the world. */
+/** Further knowledge of the world. */
 export interface Known {
   /** The newest durable rune. */
   readonly head: () => number
@@ -53,7 +53,7 @@ export class Channels implements Check {
   private readonly rooms = new Map<string, Room>()
   private readonly streamOfRun = new Map<string, string>()
   private readonly posted = new Set<string>()
-  /** What turns ended with, as their agents said it. */
+  /** Outputs of turns, as their agents said them. */
   private readonly outputs = new Map<string, string>()
   private readonly messagesOf = new Map<string, ReadonlyArray<string>>()
   /** Answers of turns that are done: posted or withheld in the end. */
@@ -93,7 +93,7 @@ export class Channels implements Check {
       if (!this.posted.has(word)) broken("what a channel acknowledges is durable", `${what}: ${word} is in no rune`)
   }
 
-  /** What a person is shown is the fold of the durable runes. */
+  /** Checks a shown channel against the fold of the durable runes. */
   shown({ channel, posts }: ChannelView): void {
     const room = this.rooms.get(keyOf(channel.conversation, channel.name))
     if (channel.restsOn > this.known.head())
@@ -192,7 +192,7 @@ export class Channels implements Check {
       this.verdicts.broken("who has the floor is heard", `${agent} in ${room.key}: turn ${turnId}`)
   }
 
-  /** Its agent's answer is durable: it comes to the channel. */
+  /** Takes a durable answer of an agent, which comes to the channel. */
   private completed(stream: string, turnId: string): void {
     this.completedTurns.add(turnId)
     const name = /^channel:([^:]+):/.exec((this.messagesOf.get(turnId) ?? []).join())?.[1]
@@ -288,7 +288,7 @@ export class Channels implements Check {
       )
   }
 
-  /** Whoever is silent, or waits, for longer than is allowed. */
+  /** Checks that no agent is silent, or waits, for longer than is allowed. */
   private late(): void {
     if (!this.known.keepsTime) return
     const { now } = this.verdicts

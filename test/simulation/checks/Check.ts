@@ -21,7 +21,7 @@ export interface Check {
   atRest?(): void
 }
 
-/** What a check says. */
+/** The verdicts of a check. */
 export interface Verdicts {
   /** ms since the world began. */
   readonly now: number

@@ -14,7 +14,7 @@ interface Call {
   done: boolean
 }
 
-/** What a turn's agent has said of it. */
+/** The told part of a turn, by its agent. */
 interface Said {
   text: string
   tokens: number
@@ -31,7 +31,7 @@ interface Book {
   turn: string | undefined
   isUp: boolean
   hasExited: boolean
-  /** What was told of the turn: its text, its tokens. */
+  /** The told text and tokens of the turn. */
   text: string
   tokens: number
   /** Decisions that the program has not heard, by the program's name of the call. */
@@ -48,7 +48,7 @@ export class Contract implements Check {
   private readonly isAlive: (runId: string) => boolean
   private readonly books = new Map<string, Book>()
   private readonly said_ = new Map<string, Said>()
-  /** What commands wrote to their standard output. */
+  /** Output of commands on their standard output. */
   private readonly written = new Map<string, Array<Uint8Array>>()
   private readonly liars = new Set<string>()
   /** Processes that agents have started, and that can be found. */
@@ -97,7 +97,7 @@ export class Contract implements Check {
       this.written.set(runId, [...(this.written.get(runId) ?? []), bytes])
   }
 
-  /** It has heard an answer. */
+  /** Takes an answer that the process has heard. */
   heard({ runId }: AgentProcess, callId: string, allowed: boolean): void {
     const book = this.books.get(runId)
     if (book === undefined || book.backend === "command") return

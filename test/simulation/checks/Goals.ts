@@ -35,7 +35,7 @@ interface Goal {
   readonly at: Map<number, string>
   /** By its table. */
   stand: Stand
-  /** What the daemon last said of it. */
+  /** The daemon's last words about the goal. */
   detail: string
 }
 
@@ -54,7 +54,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
   workshop: Workshop | undefined = undefined
   private readonly verdicts: Verdicts
   private readonly head: () => number
-  /** Those of the goal's table that were come to. */
+  /** Reached cells of the goal's table. */
   private readonly cells: Set<string>
   private readonly goals = new Map<string, Goal>()
   private readonly sealed = new Set<string>()
@@ -107,7 +107,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
     if (!this.words.has(word)) this.verdicts.broken("what is acknowledged is durable", `${word} is in no durable rune`)
   }
 
-  /** What is shown of a task that is done is so in the repository. */
+  /** Checks the shown work of a done task against the repository. */
   shown({ goal, tasks }: GoalPage, isQuiet: boolean): void {
     this.listed(goal)
     const known = this.goals.get(`${goal.conversation}/${goal.goalId}`)
@@ -275,7 +275,7 @@ export class Goals implements Check, GitWitness, WorkWitness {
     task.agent = agent
   }
 
-  /** What the log calls done is so in the repository: each commit that was made for the task is in what is shown of it. */
+  /** Checks a task that the log calls done: each commit that was made for the task is in its evidence. */
   private completed(goal: Goal, task: Task, evidence: Json | null, said: string): void {
     const { git } = this
     if (git === undefined) return

@@ -11,7 +11,7 @@ import type { Answer, Entry } from "../world/ModelWire.ts"
 import type { Seen } from "../world/Processes.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
-/** What agentd adds to a conversation. */
+/** The words that agentd adds to a conversation. */
 const INTERRUPTED = "(The turn was interrupted here.)"
 const SILENT = "(You answered this with nothing.)"
 
@@ -40,7 +40,7 @@ interface Talk {
   expected: ReadonlyArray<Entry> | undefined
   /** The same, before the input that was given last. */
   before: ReadonlyArray<Entry> | undefined
-  /** What the turn began with, where that is known. */
+  /** The history at the turn's begin, where it is known. */
   begin: ReadonlyArray<Entry> | undefined
   last: Request | undefined
   /** Of calls: what was sent to the API and what agentd was told, until both are there. */

@@ -16,7 +16,7 @@ import type { Session, Truth } from "../world/Session.ts"
 import type { Dropped, Onlooker } from "../world/Sessions.ts"
 import type { Check, Verdicts } from "./Check.ts"
 
-/** What the board may say of what is so. */
+/** Statuses that the board may show for each truth. */
 const says: { readonly [truth in Truth]: ReadonlyArray<string> } = {
   idle: ["Idle", "Error", "Starting"],
   failed: ["Idle", "Error", "Starting"],
@@ -59,7 +59,7 @@ interface Answered {
 }
 
 export class Plates implements Check, Onlooker {
-  /** Those of the world; none in a world without. */
+  /** Sessions of the world; none in a world without. */
   sessions: ReadonlyArray<Session> = []
   private readonly standing = new Map<string, { readonly status: string; readonly at: number }>()
   /** The newest time at which clock, disk or daemon were not as they are now; ms since the world's beginning. */
@@ -128,7 +128,7 @@ export class Plates implements Check, Onlooker {
     this.forgottenBy.set(sessionId, event.at)
   }
 
-  /** One answer to one dialog. */
+  /** Checks that a dialog has one answer. */
   private answered({ eventId, payload, stream }: Rune): void {
     const { approval, behavior, message = "", tool } = payload as { readonly [field: string]: string }
     if (this.answers.has(approval!))
@@ -152,7 +152,7 @@ export class Plates implements Check, Onlooker {
     this.starts.push({ ...start, at: this.verdicts.now })
   }
 
-  /** What was left in the spool is in the log before it is taken from there. */
+  /** Checks that a start in the spool is in the log before it is taken from there. */
   private isTaken({ at, isThere, pid, plateId, sessionId, source }: Dropped & { readonly at: number }): boolean {
     if (isThere()) return false
     // what comes while its plate is being forgotten is forgotten with it, by whatever name the plate was known
@@ -231,7 +231,7 @@ export class Plates implements Check, Onlooker {
     this.settles()
   }
 
-  /** What is shown is the fold of the log. */
+  /** Checks that a shown plate is the fold of the log. */
   private isFold({ plateId, status }: PlateInfo, askedAt: number): void {
     const goneAt = this.toldGone.get(plateId)
     if (goneAt !== undefined && goneAt <= askedAt)
@@ -305,7 +305,7 @@ export class Plates implements Check, Onlooker {
     return this.verdicts.now
   }
 
-  /** One that notes nothing is seen by its hooks and its transcript alone. */
+  /** Checks a session that notes nothing: its hooks and its transcript alone tell of it. */
   private unnoted({ changedAt, endedAs, toldAt, truth }: Session, { status }: PlateInfo): string | undefined {
     if (toldAt === Infinity) return undefined
     const still = this.stillFor(changedAt, toldAt)

@@ -20,9 +20,9 @@ export interface Selection {
 /** Somebody who follows the log. */
 export class Follower {
   readonly of: Selection
-  /** It takes its time. */
+  /** True for a follower that takes its time. */
   readonly isSlow: boolean
-  /** What has come so far. */
+  /** The newest rune that came. */
   last: number
 
   constructor(of: Selection, isSlow: boolean) {
@@ -50,7 +50,7 @@ export class Readers {
     this.log = log
   }
 
-  /** What an answer holds; `head`: the newest durable rune as it was asked. */
+  /** Checks an answer; `head`: the newest durable rune as it was asked. */
   read({ after = 0, kinds, tail }: Selection, head: number, runes: ReadonlyArray<Rune>): void {
     const last = runes.at(-1)?.eventId ?? 0
     const wanted = this.log.runes.filter(
@@ -68,7 +68,7 @@ export class Readers {
     return follower
   }
 
-  /** It was refused, or its daemon goes. */
+  /** Forgets a follower that was refused, or whose daemon goes. */
   leaves(follower: Follower): void {
     this.followers.delete(follower)
   }

@@ -24,7 +24,7 @@ export interface Seat {
   wait: number
   /** The rune that gave it the floor. */
   floor: number
-  /** It has answered in this floor. */
+  /** True where the agent has answered in this floor. */
   answered: boolean
   /** Posts up to this one were news to it when it got the floor. */
   called: number
@@ -40,7 +40,7 @@ export const wordsOf = (text: string): ReadonlyArray<string> => text.match(/\[(?
 export const isNews = ({ from, kind }: Post, agent: string): boolean =>
   kind !== "notice" && !(kind === "agent" && from === agent)
 
-/** What that seat has never been told; a post without a word of its own is not to be recognized. */
+/** Posts that the seat has never been told; a post without a word of its own is not to be recognized. */
 export const unread = (room: Room, seat: Seat): ReadonlyArray<Post> =>
   room.posts.filter((post) => post.words.length > 0 && isNews(post, seat.agent) && !seat.ever.has(post.seq))
 
@@ -112,7 +112,7 @@ export class Room {
     for (const word of post.words) this.byWord.set(word, post)
   }
 
-  /** What the channel itself says. */
+  /** Records a rune of the channel itself. */
   record({ eventId, kind, payload }: Rune): void {
     const said = payload as Json
     switch (kind) {

@@ -12,7 +12,7 @@ import type { Check, Verdicts } from "./Check.ts"
 export class Snapshots implements Check {
   private readonly verdicts: Verdicts
   private readonly runes = new Map<string, Array<Rune>>()
-  /** What has been folded, by stream and fold. */
+  /** Folded states, by stream and fold. */
   private readonly folded = new Map<string, Recovered<unknown>>()
 
   constructor(verdicts: Verdicts) {

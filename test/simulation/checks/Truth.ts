@@ -24,7 +24,7 @@ export class Truth implements Check {
   private readonly log: Chronicle
   private readonly pids = new Map<string, Set<string>>()
   private readonly begun = new Set<string>()
-  /** What agents ended their turns with. */
+  /** Outputs with which agents ended their turns. */
   private readonly outputs = new Map<string, string>()
 
   constructor(verdicts: Verdicts, log: Chronicle) {

@@ -20,7 +20,7 @@ export interface Model<S> {
   readonly moves: (state: S) => Iterable<Move<S>>
   /** Two states of one key are the same state. */
   readonly key: (state: S) => string
-  /** What is wrong with a state; undefined where nothing is. */
+  /** Says what is wrong with a state; undefined where nothing is. */
   readonly invariant: (state: S) => string | undefined
   /** From each state one of these can be reached. */
   readonly isGoal: (state: S) => boolean
@@ -47,7 +47,7 @@ export interface Explored {
 
 const START = -1
 
-/** What is known of the states, by their numbers. */
+/** The known states, by their numbers. */
 class Graph {
   readonly numbers = new Map<string, number>()
   readonly parents: Array<number> = []

@@ -58,11 +58,11 @@ export interface State {
   readonly agents: { readonly [agent: string]: Agent }
   readonly acts: ReadonlyArray<Act>
   readonly reports: ReadonlyArray<Report>
-  /** What became of messages of the turn that is under way. */
+  /** Fates of messages of the turn that is under way. */
   readonly fates: { readonly [id: string]: Fate }
   readonly eventId: number
   readonly turns: number
-  /** What a step has shown to be wrong. */
+  /** The mistake that a step has shown. */
   readonly wrong: string | null
 }
 
@@ -137,7 +137,7 @@ class Watched extends Presence {
 
 const { system } = lab(new MemoryLog(), { loop: new Manual() })
 
-/** One move: the state, thawed. */
+/** A move: the state, thawed. */
 class Step {
   channel: Channel
   readonly agents: { [agent: string]: Agent }
@@ -273,7 +273,7 @@ class Step {
     this.agents[agent] = { ...this.agents[agent]!, ...change }
   }
 
-  /** What the channel asks of agents. */
+  /** The port by which the channel asks agents. */
   private get port(): AgentPort["Service"] {
     const refused = new CommandRefused({ message: "no", remedy: "none" })
     const receive = (agent: string, one: Waiting) => {
@@ -441,7 +441,7 @@ class Step {
 const same = (one: ReadonlyArray<string>, other: ReadonlyArray<string>): boolean =>
   one.length === other.length && one.every((name) => other.includes(name))
 
-/** What is wrong after a step of the channel; `alone`: those that it gives no floor for a while. */
+/** Says what is wrong after a step of the channel; `alone`: agents that it gives no floor for a while. */
 const wrongWith = (
   before: Channel,
   after: Channel,
@@ -505,7 +505,7 @@ const isQuiet = ({ acts, agents, channel, reports }: State): boolean => {
 const newsSince = ({ posts }: Channel, seq: number): number =>
   posts.filter((post) => post.seq > seq && post.kind !== "notice").length
 
-/** What decides what follows: without times and ids, and without posts that all have dealt with. */
+/** The part of a state that decides what follows: without times and ids, and without posts that all have dealt with. */
 const keyOf = ({ acts, agents, channel, fates, reports, wrong }: State): string => {
   const { amongAgents, assigned, floor, paused, posts, queue, registered } = channel
   const since = (seq: number) => newsSince(channel, seq)
@@ -534,7 +534,7 @@ const keyOf = ({ acts, agents, channel, fates, reports, wrong }: State): string 
 
 // --- moves
 
-/** What some agent has not dealt with. */
+/** Count of posts that some agent has not dealt with. */
 const unreadOf = (channel: Channel): number =>
   newsSince(channel, Math.min(channel.head, ...seatsOf(channel).map(({ spoke, told }) => Math.min(spoke, told))))
 

@@ -71,7 +71,7 @@ class Hasty extends HeldLog {
   }
 }
 
-/** What it says has failed is in it all the same. */
+/** A log that keeps what it says has failed. */
 class Keeping extends HeldLog {
   override break(): void {
     const [unit] = this.flight.peek(1)

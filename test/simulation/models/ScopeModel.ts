@@ -50,7 +50,7 @@ export interface Options {
 
 interface Message {
   readonly id: number
-  /** It was told on, and is not again. */
+  /** True for a message that was told on, and is not again. */
   readonly isEcho: boolean
 }
 interface Seen {
@@ -76,7 +76,7 @@ const still = (): Context.Context<never> =>
 
 const STREAMS = ["s0", "s1"] as const
 
-/** One life after the other of a daemon, by the moves that are made. */
+/** Lives of a daemon, one after the other, by the moves that are made. */
 class World {
   private readonly options: Options
   private log: HeldLog = undefined as never
@@ -156,7 +156,7 @@ class World {
     return members
   }
 
-  /** What one scope told the other and the other has not heard of. */
+  /** Tells again what one scope told the other and the other has not heard of. */
   private tellAgain(): void {
     if (this.options.scopes === 1) return
     const { kept } = this.log
@@ -181,7 +181,7 @@ class World {
 
   // --- moves
 
-  /** What may come next. */
+  /** Moves that may come next. */
   get moves(): ReadonlyArray<string> {
     const { deaths, failures, log, loop, options, sent } = this
     const found: Array<string> = []

@@ -42,13 +42,13 @@ interface Deed {
   readonly state: unknown
 }
 
-/** What the log says of one call. */
+/** The log's story of a call. */
 interface Story {
   readonly asked: boolean
   readonly approved: boolean
   readonly started: boolean
   readonly results: number
-  /** Its run was told that it may. */
+  /** Count of times that the call's run was told that it may. */
   readonly allowed: number
 }
 
@@ -57,11 +57,11 @@ export interface State {
   readonly postponed: { readonly [name: string]: ReadonlyArray<Letter> }
   readonly mail: ReadonlyArray<Letter>
   readonly deeds: ReadonlyArray<Deed>
-  /** What `LiveRun` knows. */
+  /** The fields of `LiveRun`. */
   readonly live: { readonly [field: string]: unknown }
   /** The run that there is; `isOver`: it has said that it exits. */
   readonly run: { readonly spec: RunSpec; readonly isUp: boolean; readonly isOver: boolean } | null
-  /** It begins when the one before it is gone. */
+  /** The run that begins when the one before it is gone. */
   readonly next: RunSpec | null
   readonly runs: number
   readonly calls: number
@@ -96,7 +96,7 @@ const copied = (value: unknown): unknown => (value instanceof Map ? new Map(valu
 const fieldsOf = (live: LiveRun): State["live"] =>
   Object.fromEntries(Object.entries(live).map(([name, value]) => [name, copied(value)]))
 
-/** One move: the state, thawed. */
+/** A move: the state, thawed. */
 class Step implements Stepped {
   readonly stream = CONVERSATION
   ahead = 0
@@ -184,7 +184,7 @@ class Step implements Stepped {
 
   // --- stepping
 
-  /** One macrostep; what follows is on its way. */
+  /** Delivers a message: a macrostep, whose consequences are on their way. */
   deliver(name: string, message: object, isAsked = false): unknown {
     const member = this.member(name)
     const before = new Map(ALL.map((one) => [one, this.member(one).state]))
@@ -216,7 +216,7 @@ class Step implements Stepped {
     return unit.reply
   }
 
-  /** What is live is what the log says. */
+  /** Checks that the live run is what the log says. */
   private compare(before: ReadonlyMap<string, unknown>, runes: ReadonlyArray<Rune>, message: object): void {
     const fold = new ScopeFold()
     for (const name of ALL) fold.add(name, this.member(name).definition, before.get(name))
@@ -240,7 +240,7 @@ class Step implements Stepped {
     }
   }
 
-  /** What runs beside the mail begins with the state that asks for it. */
+  /** Begins the activities of the state that asks for them. */
   settle(before: ReadonlyMap<string, unknown> | undefined): void {
     for (const name of ALL) {
       const { definition, state } = this.member(name)
@@ -260,7 +260,7 @@ class Step implements Stepped {
     this.run_(JSON.stringify(action), this.member(of).definition.perform!(action, acting as never))
   }
 
-  /** What the log says of calls. */
+  /** Reads a rune of a call. */
   private read({ actor, kind, payload }: Rune): void {
     if (!kind.startsWith("tool.")) return
     const callId = actor.split("/")[2]!
@@ -339,7 +339,7 @@ class Step implements Stepped {
     this.run_("says", this.events(tell).events(this.handleOf(this.run!.spec.runId), this.request, said))
   }
 
-  /** It is up: nothing comes between, since the run is not read until that is durable. */
+  /** Brings the run up: nothing comes between, since the run is not read until that is durable. */
   starts(): void {
     const tell = ({ message, to }: Letter) => Effect.sync(() => void this.deliver(to, message, true))
     this.run = { ...this.run!, isUp: true }
@@ -350,7 +350,7 @@ class Step implements Stepped {
     )
   }
 
-  /** It is told, and is gone once that is durable. */
+  /** Ends the run, which is told, and is gone once that is durable. */
   exits(outcome: Outcome): void {
     const tell = (letter: Letter) =>
       Effect.suspend(() => {

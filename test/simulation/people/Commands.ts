@@ -21,5 +21,5 @@ export const commands = {
 }
 export type Command = keyof typeof commands
 export const COMMANDS = Object.keys(commands) as ReadonlyArray<Command>
-/** What people ask in every world; of channels and goals they ask where there are some. */
+/** Commands that people ask in every world; of channels and goals they ask where there are some. */
 export const EVERYWHERE = Object.keys({ ...onAgents, ...onProjects }) as ReadonlyArray<Command>

@@ -4,7 +4,7 @@ import { ORDERS } from "../../../src/config/ChannelConfig.ts"
 import { caller } from "../Daemon.ts"
 import type { Order, Orders } from "./Order.ts"
 
-/** One is in the project's file, the others are opened by people. */
+/** Names of channels: one is in the project's file, the others are opened by people. */
 const ROOMS = ["review", "review", "lobby"]
 const roomOf = ({ people }: Order) => ({ name: people.pick(ROOMS), caller })
 

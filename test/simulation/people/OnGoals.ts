@@ -38,7 +38,7 @@ const durable =
     if (Exit.isSuccess(exit)) world.checker.goals.durable(what, exit.value.eventId)
   }
 
-/** What a person who looks after everybody does for a goal that waits for a person. */
+/** Helps a goal that waits for a person, as one does who looks after everybody. */
 const helped = (order: Order, { goalId, options, state }: GoalInfo) => {
   const { client, people, world } = order
   const of = { name: goalId, caller }

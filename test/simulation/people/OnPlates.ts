@@ -4,7 +4,7 @@ import type { PlateInfo } from "../../../src/domain/Messages.ts"
 import { caller } from "../Daemon.ts"
 import type { Order, Orders } from "./Order.ts"
 
-/** One of the rows that fit, as a person reads the board before asking; none where none fits. */
+/** Asks about a fitting row, as a person reads the board before asking; about none where none fits. */
 const one = <A, E>(
   { client, people }: Order,
   fits: (row: PlateInfo) => boolean,

@@ -39,5 +39,5 @@ export interface Order {
   readonly run: <A, E>(effect: Effect.Effect<A, E>, answered?: (exit: Exit.Exit<A, E>) => void) => void
 }
 
-/** What people may ask, by name. */
+/** Commands that people may ask, by name. */
 export type Orders = { readonly [name: string]: (order: Order) => void }

@@ -27,7 +27,7 @@ const acknowledgedEarly = (sqlite: Sqlite): Sqlite => {
   })
 }
 
-/** What is written of a group so far is a transaction of its own. */
+/** Makes each part of a group a transaction of its own. */
 const splitGroups = (sqlite: Sqlite): Sqlite =>
   tapped(sqlite, {
     statement: (sql, statement, database) =>

@@ -49,7 +49,7 @@ export interface Options {
   readonly plant?: (sqlite: Sqlite) => Sqlite
 }
 
-/** What happened. */
+/** The events of a story. */
 export interface Report {
   lives: number
   cuts: number
@@ -109,7 +109,7 @@ export class StorageStory {
     checkpoints: 0,
     operations: 0
   }
-  /** What was acknowledged. */
+  /** Acknowledged appends. */
   private kept: Array<Kept> = []
   /** Runes that may follow: what was tried last, and nobody heard of. */
   private maybe: Appends = []
@@ -343,7 +343,7 @@ export class StorageStory {
     this.erasing = []
   }
 
-  /** What the log's thread does without an answer: an error of the disk is nobody's business. */
+  /** Does the thread's work that has no answer: an error of the disk is nobody's business. */
   private quietly(work: () => void): void {
     const faults = this.disk.faults
     try {
@@ -407,7 +407,7 @@ export class StorageStory {
     if (event_id !== this.kept.length) throw this.broken(`the head says ${event_id} and not ${this.kept.length}`)
   }
 
-  /** What nobody heard of is one group. */
+  /** Expects that runes which nobody heard of are one group. */
   private expectWhole(more: number): void {
     const rows = this.maybe.flat()
     if (rows.length !== more) {

@@ -45,7 +45,7 @@ export class AcpTongue implements Tongue {
   /** The prompt that has no answer yet, and its turn. */
   private prompt: { readonly id: unknown; readonly turnId: string } | undefined = undefined
   private message = 0
-  /** What was written of the turn's answer. */
+  /** The written part of the turn's answer. */
   private said = ""
   private spent = { inputTokens: 0, outputTokens: 0 }
   private requests = 0
@@ -287,7 +287,7 @@ export class AcpTongue implements Tongue {
     if (message !== "") this.reply(turnId, { error: { code: -32603, message } })
   }
 
-  /** What it has not said yet of its answer, as a message of its own where that is another text. */
+  /** Says the rest of the answer, as a message of its own where that is another text. */
   private concludes(output: string): void {
     if (output.startsWith(this.said)) return this.speaks(output.slice(this.said.length))
     this.message += 1

@@ -213,7 +213,7 @@ export class Disk {
     this.release()
   }
 
-  /** What is closed folds its write-ahead log into the file; what is killed leaves both as they are. */
+  /** Leaves the files: a closed connection folds its write-ahead log into the file, a killed one leaves both as they are. */
   private leave(): void {
     const files = open.size === 0 ? [] : readdirSync(this.folder).filter((name) => /\.db(-wal)?$/.test(name))
     for (const name of files) copyFileSync(join(this.folder, name), join(this.folder, `${name}.left`))

@@ -35,7 +35,7 @@ export class Errands {
     this.manners = manners
   }
 
-  /** It is given a turn. */
+  /** Begins the errands of a turn. */
   begin(asks: Asks | undefined, others: ReadonlyArray<string>, later: (ms: number, run: () => void) => void): void {
     const { chance, manners } = this
     if (manners === undefined || asks === undefined || !chance.is(manners.share)) return

@@ -42,7 +42,7 @@ export class Files {
   private readonly entries = new Map<string, Entry>()
   private watchers: Array<Watcher> = []
   touch: Touch = untouched
-  /** What is made up as it is read, as below /proc. */
+  /** Files that are made up as they are read, as below /proc. */
   readonly told = new Map<string, () => string>()
   private readonly universe: Universe
 

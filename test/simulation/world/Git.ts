@@ -52,7 +52,7 @@ export interface GitFaults {
   readonly isCutOff: number
 }
 
-/** What is seen of the repository from outside. */
+/** The view of the repository from outside. */
 export interface GitWitness {
   /** A command of the daemon has changed something. */
   readonly changed: (what: string, before: ReadonlySet<string>) => void
@@ -61,13 +61,13 @@ export interface GitWitness {
 }
 
 const MUTATES = /^(update-ref|worktree (add|remove|repair)|merge |checkout |commit-tree)/
-/** Those that write the index of the checkout in which they run. */
+/** Commands that write the index of the checkout in which they run. */
 const INDEXES = /^(merge |checkout )/
 const well = (stdout = ""): Answer => ({ code: 0, stdout, stderr: "" })
 const bad = (code: number, stderr = "", stdout = ""): Answer => ({ code, stdout, stderr })
 const sha = (text: string): string => createHash("sha1").update(text).digest("hex")
 
-/** What a repository without commits has. */
+/** The tree of a repository without commits. */
 const nothing: Tree = new Map()
 
 /** A command whose moment has not come: it happens, or happens half, or never. */
@@ -145,7 +145,7 @@ export class Git {
     )
   }
 
-  /** What two commits began with; where they have more than one common beginning, these merged, as git has it. */
+  /** The common beginning of two commits; where they have more than one, these merged, as git has it. */
   private baseOf(a: string, b: string): Tree {
     const ofB = this.history(b)
     const common = [...this.history(a)].filter((id) => ofB.has(id)).map((id) => this.commits.get(id)!)
@@ -335,7 +335,7 @@ export class Git {
     }
   }
 
-  /** One command at one moment; `half`: it is cut off there. */
+  /** Carries out a command at one moment; `half`: it is cut off there. */
   private carryOut(folder: string, args: ReadonlyArray<string>, half: boolean): Answer {
     const name = args.join(" ")
     const checkout = this.checkoutOf(folder)

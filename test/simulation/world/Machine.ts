@@ -16,7 +16,7 @@ const TICK = 10
 /** The daemon's own pid; one after the other has it. */
 const SELF = 500
 
-/** What an agent has started: in its group; in a session of its own; in its group, without its environment. */
+/** Kinds of processes that an agent starts: in its group; in a session of its own; in its group, without its environment. */
 const KINDS = ["plain", "apart", "bare"] as const
 
 interface Other extends Process {
@@ -51,7 +51,7 @@ export class Machine {
     return 1 + Math.floor(this.world.universe.now / TICK)
   }
 
-  /** What is left of a run besides its agent, as far as it can be known. */
+  /** Processes that are left of a run besides its agent, as far as they can be known. */
   left(isOf: (of: { readonly agent: string; readonly runId: string }) => boolean): ReadonlyArray<number> {
     return [...this.others].filter((other) => !other.isLost && isOf(other)).map(({ pid }) => pid)
   }

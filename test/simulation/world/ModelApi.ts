@@ -48,12 +48,12 @@ export interface ApiManners {
   readonly slowest: number
 }
 
-/** One request, as far as it has come. */
+/** A request, as far as it has come. */
 export interface Request extends Asked {
   readonly key: string
   readonly number: number
   readonly mood: ApiMood
-  /** What it is answered, where it is. */
+  /** The answer, where there is one. */
   answer: Answer | undefined
   /** All of the answer was read. */
   isRead: boolean
@@ -65,13 +65,13 @@ export interface ApiWitness {
   readonly asked: (request: Request) => void
   /** All of its answer was read. */
   readonly answered: (request: Request) => void
-  /** It is refused as no request should be. */
+  /** Tells of a request that was refused as none should be. */
   readonly refused: (agent: string, why: string) => void
-  /** Whoever asked waits longer than its file says. */
+  /** Tells of an asker that waits longer than its file says. */
   readonly outlasted: (agent: string, ms: number) => void
 }
 
-/** What the model says: where it is a turn's last word, and otherwise. */
+/** The model's words: a turn's last one, and others. */
 export interface Mind {
   readonly answers: (agent: string) => string
   /** Calls that it makes, if it feels like it. */
@@ -91,13 +91,13 @@ const STATUS: { readonly [mood in ApiMood]?: readonly [number, string, string] }
   redirects: [302, "", "moved"]
 }
 
-/** What an answer consists of besides its word: bytes that a cut can tear. */
+/** The bytes of an answer besides its word, which a cut can tear. */
 const SMALL = "ö😀 – 好"
 
 /** ms that whoever asked may be busy with what it has heard: its log's disk may take ten seconds. */
 const SLACK = 15_000
 
-/** What all keys begin with: the form of no service, so that nothing but the backend knows it for a key. */
+/** The beginning of all keys: the form of no service, so that nothing but the backend knows it for a key. */
 export const KEYS = "key-of-world-"
 export const keyOf = (agent: string): string => `${KEYS}${agent}-0123456789abcdef`
 
@@ -112,7 +112,7 @@ interface Reply {
   readonly status: number
   readonly headers: { readonly [name: string]: string }
   readonly frames: ReadonlyArray<Frame>
-  /** What happens after so many bytes; undefined: it ends. */
+  /** The break after so many bytes; undefined: the answer ends. */
   readonly breaks?: { readonly at: number; readonly how: "stalls" | "breaks" | "endsEarly" }
 }
 

@@ -13,7 +13,7 @@ export interface Call {
   readonly json: string
 }
 
-/** One entry of a conversation, the same in both formats. */
+/** An entry of a conversation, the same in both formats. */
 export type Entry =
   | { readonly role: "user"; readonly text: string }
   | { readonly role: "assistant"; readonly text: string; readonly calls: ReadonlyArray<Call> }
@@ -27,7 +27,7 @@ export interface Answer {
   readonly stop: StopWord
 }
 
-/** What has been spent once an event is read, in all. */
+/** The spending up to an event, in all. */
 export interface Spent {
   readonly input: number
   readonly output: number
@@ -41,7 +41,7 @@ export interface Frame {
 }
 
 export interface Asked {
-  /** Who it says that it is. */
+  /** The agent that the request names. */
   readonly agent: string
   readonly dialect: Dialect
   readonly entries: ReadonlyArray<Entry>
@@ -85,7 +85,7 @@ const entriesOfOpenAi = ({ messages }: Json): Asked["entries"] =>
     return { role: "assistant", text: message["content"] ?? "", calls }
   })
 
-/** What both formats ask: each call has its one result, directly after it; ids are unique; names are plain. */
+/** Checks the demands of both formats: each call has its one result, directly after it; ids are unique; names are plain. */
 const wrongIn = (entries: Asked["entries"]): string | undefined => {
   const ids = new Set<string>()
   let open: Array<string> = []
@@ -123,7 +123,7 @@ const wrongInBlocks = ({ messages }: Json): string | undefined => {
   return undefined
 }
 
-/** What a request says; `text` is its body. */
+/** Reads a request; `text` is its body. */
 export const read = (dialect: Dialect, text: string): Asked => {
   const body = JSON.parse(text) as Json
   const entries = dialect === "anthropic" ? entriesOfAnthropic(body) : entriesOfOpenAi(body)

@@ -24,7 +24,7 @@ export interface Modelling extends ApiManners {
   readonly of: { readonly [agent: string]: object }
 }
 
-/** What is seen of the turns of models, besides what is seen of any agent. */
+/** The view of the turns of models, besides the view of any agent. */
 export interface ModelWitness extends ApiWitness {
   readonly begun: (run: ModelRun, spec: RunSpec, keepsSession: boolean) => void
   readonly heard: (run: ModelRun, event: RunEvent) => void
@@ -121,7 +121,7 @@ export class Models {
     this.processes.witness.gone(run)
   }
 
-  /** What a model calls: what there is, what there is not, and what nobody can read. */
+  /** Calls of a model: of tools that there are, that there are not, and that nobody can read. */
   private callsOf({ number }: Request, chance: Chance): ReadonlyArray<Call> {
     const one = (at: number): Call => {
       const path = chance.pick(["a.txt", "ö/b.txt", "😀"])
@@ -169,7 +169,7 @@ export class Models {
     })
   }
 
-  /** Whatever it says at the beginning of a turn. */
+  /** Says any words at the beginning of a turn. */
   private begins(run: ModelRun, { text, turnId }: TurnInput): void {
     run.turnId = turnId
     run.input = { turnId, text }
@@ -181,7 +181,7 @@ export class Models {
     if (unruly) run.errands.begin(asks, ["a", "b", "c", "helper"], meanwhile)
   }
 
-  /** Its turn's input has come to it. */
+  /** Takes the turn's input. */
   private gives(run: ModelRun): void {
     const { input } = run
     if (input === undefined) return

@@ -23,15 +23,15 @@ import type { Work } from "./Work.ts"
 /** An agent at work, as it is seen from outside. */
 export type Seen = Pick<AgentProcess, "agent" | "alive" | "cwd" | "pid" | "runId" | "turnId">
 
-/** What is seen of agents from outside, for whoever checks. */
+/** The view of agents from outside, for checks. */
 export interface Witness {
   readonly spawned: (process: Seen) => void
   readonly given: (process: Seen, turnId: string, text: string) => void
   readonly said: (process: Seen, event: RunEvent) => void
   readonly gone: (process: Seen) => void
-  /** It reads what nobody has given it. */
+  /** Tells of a process that reads words that nobody has given it. */
   readonly garbled?: (runId: string, text: string) => void
-  /** What real backends are asked and tell, and what their programs write and hear. */
+  /** The requests and events of real backends, and the bytes of their programs. */
   readonly contract?: Contract
 }
 
@@ -41,7 +41,7 @@ const KILL_GRACE = 5_000
 /** As the default of `silence`. */
 const SILENCE = 900_000
 
-/** Which process of which agent. */
+/** The identity of an agent's process. */
 export type Of = Pick<RunSpec, "agent" | "cwd" | "runId">
 
 export class AgentProcess {
@@ -52,10 +52,10 @@ export class AgentProcess {
   /** The tick of its fork. */
   readonly born: number
   readonly cwd: string
-  /** Its own: what other processes do changes nothing about it. */
+  /** The process's own dice: other processes change nothing about it. */
   readonly chance: Chance
   alive = true
-  /** Its daemon is gone. */
+  /** True once the process's daemon is gone. */
   isOrphan = false
   /** The turn that it works on. */
   turnId: string | undefined = undefined
@@ -69,7 +69,7 @@ export class AgentProcess {
   private termed = false
   private said = ""
   private readonly speech: Speech
-  /** What the turn comes to, where it is of a goal. */
+  /** The result of the turn, where it is of a goal. */
   private result: () => string | undefined = () => undefined
   private readonly errands: Errands
   private readonly odd: Chance
@@ -338,12 +338,12 @@ export class AgentProcess {
     })
   }
 
-  /** It ends by itself before it is up. */
+  /** Ends by itself before it is up. */
   fails(): void {
     this.later(1, 200, () => this.exit({ _tag: "Error", detail: "exit 1" }))
   }
 
-  /** It ends by itself, once it has nothing to do. */
+  /** Ends by itself, once it has nothing to do. */
   leave(): void {
     this.later(1, 500, () => {
       if (this.turnId === undefined) this.exit({ _tag: "Success" })
@@ -369,7 +369,7 @@ export class Processes {
   readonly witness: Witness
   /** How agents speak through their tools, while there is a daemon. */
   voice: Voice | undefined = undefined
-  /** What they do of goals, where there are some. */
+  /** The agents' work on goals, where there are some. */
   work: Work | undefined = undefined
   /** And ask for other things. */
   asks: Asks | undefined = undefined
@@ -438,7 +438,7 @@ export class Processes {
     return process
   }
 
-  /** What the daemon does to a process. */
+  /** Carries out the daemon's act on a process. */
   act(name: "answer" | "signal" | "turn", act: () => void): Effect.Effect<void> {
     return Effect.suspend(() => {
       if (!this.touch(`${name}: before`)) return Effect.never

@@ -17,7 +17,7 @@ import { ClaudeTongue, CommandTongue, type Mouth, type Tongue, type TongueName }
 
 /** How bytes fare in a seed's world. */
 export interface Bytes {
-  /** Which program an agent is, by name; the others are claude. */
+  /** The program of each agent, by name; the others are claude. */
   readonly of: { readonly [agent: string]: TongueName }
   /** The probability that what is written comes in pieces. */
   readonly cuts: number
@@ -27,7 +27,7 @@ export interface Bytes {
   readonly forgets: number
   /** The probability that somebody unknown holds the pipes of a process that is gone. */
   readonly holds: number
-  /** What else there is, in later worlds. */
+  /** Further habits, in later worlds. */
   readonly wild: Wild | undefined
 }
 
@@ -88,7 +88,7 @@ const NOISES = [
 
 const bytesOf = (text: string) => new TextEncoder().encode(text)
 
-/** What a program writes besides, in later worlds. */
+/** Further output of programs, in later worlds. */
 const WILD_NOISES: ReadonlyArray<Uint8Array> = [
   ...["\r\n", "null\n", "\u{1F600}é…\r\n", '{"jsonrpc":"2.0","method":"news","params":{}}\n', "{}{}\n"].map(bytesOf),
   // no UTF-8: a character that is cut off, bytes that are none
@@ -103,7 +103,7 @@ const MOST = 65_536
 export class Programs {
   private readonly world: Processes
   private readonly bytes: Bytes
-  /** What runs were given and their programs have not read. */
+  /** Inputs that runs were given and their programs have not read. */
   private readonly inputs = new Map<string, Array<TurnInput>>()
 
   constructor(world: Processes, bytes: Bytes) {
@@ -167,7 +167,7 @@ export class Programs {
     }
   }
 
-  /** One end of a pipe: bytes, which come in order, late, in pieces. */
+  /** An end of a pipe: bytes, which come in order, late, in pieces. */
   private pipe(outlet: Outlet, chance: Chance, life: Life, wrote: (bytes: Uint8Array) => void = () => {}) {
     const { bytes, world } = this
     const waiting: Array<Uint8Array | undefined> = []
@@ -304,7 +304,7 @@ const tongueOf = (
   return new ClaudeTongue(process, mouth, session, dice.chance)
 }
 
-/** What the project's file says of an agent that is such a program. */
+/** The file's settings of an agent that is such a program. */
 export const backendOf = (name: TongueName | undefined): object => {
   switch (name) {
     case "command":

@@ -5,7 +5,7 @@
 import type { Chance } from "../Chance.ts"
 import type { Answer, Sessions } from "./Sessions.ts"
 
-/** What is so. */
+/** The true states of a session. */
 export type Truth = "idle" | "busy" | "permission" | "question" | "failed" | "gone"
 
 type Fields = { readonly [field: string]: unknown }
@@ -57,7 +57,7 @@ export class Session {
   private ids = 0
   private calls = 0
   private messages = 0
-  /** What was under way is over when this has changed. */
+  /** The number of the turn: work that was under way is over when it has changed. */
   private turn = 0
 
   constructor(world: Sessions, number: number, chance: Chance) {
@@ -69,7 +69,7 @@ export class Session {
     this.anew()
   }
 
-  /** Its hooks come out of order, which those of the real one do not: what is told late is believed until more is told. */
+  /** True where hooks come out of order, which those of the real one do not: what is told late is believed until more is told. */
   get isOdd(): boolean {
     return this.world.habits.strays > 0
   }
@@ -171,7 +171,7 @@ export class Session {
     this.goesOn()
   }
 
-  /** It waits for a prompt. */
+  /** Waits for a prompt. */
   private goesOn(): void {
     const { habits } = this.world
     this.later(Math.max(STEP, habits.pause / 10), habits.pause * 3, () => {
@@ -420,7 +420,7 @@ export class Session {
     })
   }
 
-  /** It leaves its note behind. */
+  /** Crashes, and leaves the note behind. */
   private crash(): void {
     this.isOver("session: crashed")
   }

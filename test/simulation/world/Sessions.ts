@@ -27,20 +27,20 @@ export interface Habits {
   /** Probabilities of a session, of a turn, of a dialog. */
   readonly crashes: number
   readonly fails: number
-  /** That a dialog can be answered through agentd. */
+  /** The probability that a dialog can be answered through agentd. */
   readonly approvals: number
-  /** That it was started through a program that registers its plate. */
+  /** The probability that a session was started through a program that registers its plate. */
   readonly wrapped: number
-  /** That the pid of one that is gone is used again. */
+  /** The probability that the pid of a gone session is used again. */
   readonly reuses: number
   /** So late a late hook may come, ms. */
   readonly latest: number
-  /** That a hook comes once more, as late; that a session's plate is registered again while a hook comes. */
+  /** The probability that a hook comes once more, as late; that a session's plate is registered again while a hook comes. */
   readonly strays: number
   readonly registersAgain: number
 }
 
-/** What a hook's sender is answered. */
+/** The answer to a hook's sender. */
 export interface Answer {
   readonly status: number
   readonly text: string
@@ -60,7 +60,7 @@ export interface Door {
   readonly ask: (request: Request, answered: (status: number, text: string) => void) => void
 }
 
-/** What is seen of sessions from outside, for whoever checks. */
+/** The view of sessions from outside, for checks. */
 export interface Onlooker {
   sessions: ReadonlyArray<Session>
   registering(plateId: string): void
@@ -77,21 +77,21 @@ export interface Dropped {
   readonly sessionId: string
   readonly source: string
   readonly pid: number
-  /** It lies there still. */
+  /** True while the start lies there. */
   readonly isThere: () => boolean
 }
 
 interface Dialog {
   /** Whether its hook waits for an answer of agentd's. */
   readonly through: boolean
-  /** What its tool is called with. */
+  /** The tool's input. */
   readonly input: string
   readonly answered: (answer: Answer) => void
 }
 
 /** Clock ticks since the machine was started, at the world's beginning. */
 const BOOTED = 100_000
-/** What a hook takes on its way, ms. */
+/** The time of a hook on its way, ms. */
 const WAY = { least: 0.2, most: 4 } as const
 const INIT = 1
 

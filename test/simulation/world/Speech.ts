@@ -43,7 +43,7 @@ export class Speech {
     return `[w${this.pid}-${++this.words}]`
   }
 
-  /** It is given a turn; `voice` is how it speaks before the turn's end. */
+  /** Begins a turn; `voice` is the agent's speech before the turn's end. */
   begin(text: string, unruly: boolean, voice: Voice | undefined, later: (ms: number, run: () => void) => void): void {
     const { chance, talk } = this
     this.channel = (FLOOR.exec(text) ?? ASIDE.exec(text))?.[1]

@@ -22,7 +22,7 @@ export interface Tongue {
   readonly says: (event: RunEvent) => void
   /** A part of its input, cut anywhere. */
   readonly hears: (text: string) => void
-  /** Its input has ended. */
+  /** Tells that the program's input has ended. */
   readonly closed: () => void
 }
 
@@ -91,7 +91,7 @@ export class ClaudeTongue implements Tongue {
   private readonly asked = new Map<string, string>()
   private readonly process: AgentProcess
   private readonly mouth: Mouth
-  /** It tells when it takes an input, as newer ones do. */
+  /** True where the program tells when it takes an input, as newer ones do. */
   private readonly tells: boolean
   private readonly chance: Chance
 
@@ -227,7 +227,7 @@ export class ClaudeTongue implements Tongue {
     }
   }
 
-  /** What it says last; in the midst of a turn it says what goes wrong with that. */
+  /** Says the last words; in the midst of a turn they say what goes wrong with it. */
   private leaves(outcome: Outcome): void {
     const { turnId } = this.process
     if (outcome._tag === "Error") return this.mouth.err(`${outcome.detail}\n`)

@@ -26,7 +26,7 @@ type Mood<A extends ReadonlyArray<string>> = { readonly [mood in A[number]]: num
 
 /** How goals fare in a seed's world. */
 export interface Aims {
-  /** What the file says of goals. */
+  /** The file's settings of goals. */
   readonly goals: object
   readonly worktree: boolean
   readonly plans: Mood<typeof PLANS>
@@ -51,7 +51,7 @@ export interface Beginning {
   readonly text: string
 }
 
-/** What is seen of the agents' work from outside. */
+/** The view of the agents' work from outside. */
 export interface WorkWitness {
   /** A task was given to its agent. */
   readonly taskGiven: (goal: string, task: string, of: Beginning) => void
@@ -74,7 +74,7 @@ export class Work {
   private readonly witness: WorkWitness
   private turns = 0
   private plans = 0
-  /** Who hears the agents' reports, while there is a daemon. */
+  /** The hearer of the agents' reports, while there is a daemon. */
   tell: Telling | undefined = undefined
 
   constructor(seed: number, aims: Aims, git: Git, files: Files, witness: WorkWitness) {
@@ -225,7 +225,7 @@ export class Work {
     }
   }
 
-  /** What the others have done is merged; in the calm all of it, and what is broken is mended. */
+  /** Merges the others' work; in the calm all of it, and what is broken is mended. */
   private gather({ cwd, text }: Beginning, unruly: boolean): void {
     const { git } = this
     const named = [...text.matchAll(BRANCH)].flatMap(

@@ -21,7 +21,7 @@ export class Workshop {
   readonly work: Work
   readonly aims: Aims
   readonly files: Files
-  /** What the person has written into the checkout and not committed. */
+  /** Files that the person has written into the checkout and not committed. */
   readonly desk = new Map<string, string>()
   private plans = 0
   private readonly chance: Chance

@@ -10,7 +10,7 @@ import { make } from "../../../src/supervision/Supervisor.ts"
 import type { Supervisor } from "../../../src/supervision/Supervisor.ts"
 import type { Options } from "../../../src/supervision/SupervisorOptions.ts"
 
-/** What the next starts of a child do; `ok` where nothing is planned. */
+/** The next starts of a child; `ok` where nothing is planned. */
 export type Start = "ok" | "error" | "ignore" | "hang"
 
 export type End = "normal" | "shutdown" | "shutdown_term" | "abnormal" | "kill"
@@ -112,7 +112,7 @@ export const counts = (supervisor: Supervisor) =>
     workers
   ])
 
-/** Its error's name, or `ok`. */
+/** The name of the effect's error, or `ok`. */
 export const tag = <A, E extends { readonly _tag: string }, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.match(effect, { onSuccess: () => "ok", onFailure: (error) => error._tag })
 

@@ -13,7 +13,7 @@ import { brotliCompressSync, brotliDecompressSync, constants } from "node:zlib"
 import { normal, scenario, toErlang } from "./Scenario.ts"
 
 export interface Recorded {
-  /** Which OTP answered. */
+  /** The OTP release that answered. */
   readonly otp: string
   readonly first: number
   /** Of the scenarios in Erlang's words. */
@@ -48,7 +48,7 @@ export const write = ({ answers, ...head }: Recorded): number => {
   return packed.length
 }
 
-/** What differs between two lives of a scenario, for a person to read. */
+/** The difference between two lives of a scenario, for a person to read. */
 export const difference = (seed: number, ours: ReadonlyArray<string>, theirs: ReadonlyArray<string>) => {
   const chosen = scenario(seed)
   const [mine, other] = [ours, theirs].map((lines) => lines.map((line) => normal(chosen, line)))

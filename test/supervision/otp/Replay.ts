@@ -181,7 +181,7 @@ class World {
     )
   }
 
-  /** Its supervisor is kept busy with a start meanwhile, so that it hears of all the ends before it acts on any. */
+  /** Ends children while their supervisor is kept busy with a start, so that it hears of all the ends before it acts on any. */
   private die(supervisor: string, ends: ReadonlyArray<readonly [string, End]>): void {
     const lives = ends.map(([id, end]) => ({ life: this.lives.get(id), end }))
     const gate = Deferred.makeUnsafe<Ignore>()

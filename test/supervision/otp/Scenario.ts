@@ -11,7 +11,7 @@
 import type { RestartType } from "../../../src/supervision/Child.ts"
 import type { AutoShutdown, Strategy } from "../../../src/supervision/SupervisorOptions.ts"
 
-/** What the next starts of a child do; `ok` where nothing is planned. */
+/** The next starts of a child; `ok` where nothing is planned. */
 export type Start = "ok" | "error" | "ignore"
 
 /** How a child ends by itself; `kill` is done to it, and leaves it no last word. */
@@ -32,7 +32,7 @@ export interface Worker {
   readonly significant: boolean
   /** ms, where it is a number */
   readonly shutdown: "default" | "infinity" | "brutal" | number
-  /** What a worker does that is asked to stop. */
+  /** The reaction of a worker to a stop. */
   readonly stops: "obeys" | "slowly" | "never"
   /** Ours only: a loop in a fiber, a handle, or a handle that is started without a fiber. */
   readonly made: "loop" | "handle" | "directly"
@@ -46,7 +46,7 @@ export interface Team {
   readonly flags: Flags
   /** None in a dynamic one. */
   readonly children: ReadonlyArray<Node>
-  /** What the instances of a dynamic supervisor have in common. */
+  /** The template of the instances of a dynamic supervisor. */
   readonly template: Worker
 }
 

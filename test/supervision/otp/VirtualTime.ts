@@ -15,7 +15,7 @@ interface Sleeper {
 
 export class VirtualTime {
   readonly context: Context.Context<never>
-  /** What the monotonic clock says. */
+  /** The time of the monotonic clock. */
   seconds = 0
   private now = 0
   private tasks: Array<() => void> = []

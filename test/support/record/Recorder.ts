@@ -21,7 +21,7 @@ export type Keep = (
   projects: { readonly [name: string]: object }
 ) => Effect.Effect<void, never>
 
-/** What no fixture may hold. */
+/** Texts that no fixture may hold. */
 const FOREIGN = [/\/work\b/, /\/root\b/, /\/tmp\//]
 
 const column = (value: unknown) => value as Line[number]

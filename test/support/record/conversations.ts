@@ -101,7 +101,7 @@ const heldBack = Effect.fnUntraced(function* (
   yield* calm.of("b", 1, "turn.interrupted")
 })
 
-/** One that is closed and archived, its successor, and one that is being closed when the daemon dies. */
+/** Makes a conversation that is closed and archived, its successor, and one that is being closed when the daemon dies. */
 const ended = Effect.fnUntraced(function* (stage: Stage.Stage) {
   const done = stage.project("done", town.done(stage))
   repository(done.root)

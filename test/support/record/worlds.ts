@@ -66,7 +66,7 @@ const registered = {
   payload: { config: "/home/dev/shop/agentd.jsonc", name: "shop" }
 }
 
-/** One agent's life: approved, interrupted, steered; each message once. */
+/** An agent's life: approved, interrupted, steered; each message once. */
 export const life = () =>
   stored("life", ({ log }) =>
     Effect.gen(function* () {
@@ -80,7 +80,7 @@ export const life = () =>
     })
   )
 
-/** What `send` and its like write, with the conversation that the agent lives in. */
+/** The runes of `send` and its like, with the conversation that the agent lives in. */
 export const sends = () => {
   let file = ""
   return stored(
@@ -131,7 +131,7 @@ export const sends = () => {
   )
 }
 
-/** What no ordinary day writes: each by what writes it, and `run.started`, which nothing writes any more. */
+/** The runes that no ordinary day writes: each by what writes it, and `run.started`, which nothing writes any more. */
 export const edges = () =>
   stored(
     "edges",
