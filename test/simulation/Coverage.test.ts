@@ -93,6 +93,10 @@ describe("what the worlds come to", () => {
     const { reached } = played(LURKING, 10)
     const others = [
       played([60_006, 60_007, 60_017, 60_022], MINUTES),
+      // calls and seats on which much is asked again
+      played([61_166, 61_144], 10, (swarm) => ({
+        commands: { ...swarm.commands, answerAgain: 2, channelRequeue: 2, approve: 1, close: 0, pause: 0 }
+      })),
       // archives that are not what was written
       played([302, 305], 10, (swarm) => ({
         tears: 1,
