@@ -184,6 +184,15 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Shutdown", { reason: "asked to stop", by: "ada" }]
 ]
 
+/** Procedures whose answer depends on an agent that works meanwhile: each may be refused, in the same form. */
+const RACES: ReadonlySet<string> = new Set(["GrantFloor", "Interrupt", "RequeueSeat", "SkipFloor"])
+
+/** The error with which a request was refused; undefined for one that was carried out. */
+const refusedWith = (exit: Json): string | undefined => {
+  const { cause = [] } = exit as { readonly cause?: ReadonlyArray<{ readonly error?: { readonly _tag: string } }> }
+  return cause[0]?.error?._tag
+}
+
 const known = Control.requests.keys().toArray()
 
 const play = Effect.fnUntraced(function* (exchanges: ReadonlyArray<Pick<Exchange, "payload" | "tag">>) {
@@ -218,10 +227,14 @@ describe("recorded exchanges", () => {
         const all = recorded(protocol)
         const before = [...all.filter((one) => !isLast(one)), ...all.filter(isLast)]
         const now = yield* play(before)
-        const lost = before.flatMap(({ chunks, exit, tag }, index) => [
-          ...missing(exit, now[index]!.exit, `${index} ${tag}`),
-          ...missing([...chunks], [...now[index]!.chunks], `${index} ${tag} chunk`)
-        ])
+        const lost = before.flatMap(({ chunks, exit, tag }, index) => {
+          const answer = now[index]!
+          if (RACES.has(tag) && refusedWith(answer.exit) === "CommandRefused") return []
+          return [
+            ...missing(exit, answer.exit, `${index} ${tag}`),
+            ...missing([...chunks], [...answer.chunks], `${index} ${tag} chunk`)
+          ]
+        })
         assert.deepStrictEqual(lost, [])
       })
     )
