@@ -1,166 +1,39 @@
 /**
- * ControlHandlers: what each procedure of the control protocol does; those of a
- * topic of its own lie in that topic's file.
- *
- * Guarantees: what comes here has passed the gate: it is within its bounds, admitted and counted.
- * Nothing here holds state of its own.
+ * ControlHandlers: the procedures of the protocol, over the daemon's features, behind the gate.
  */
-import { Clock, Effect, Layer, Stream } from "effect"
+import { Effect, Layer } from "effect"
+import type { Rpc, RpcGroup } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
-import { explain } from "../agents/Explain.ts"
 import { Channels } from "../channels/Channels.ts"
-import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
-import { EventLog, type StorageError } from "../event-log/EventLog.ts"
-import * as Answers from "./Answers.ts"
-import * as ChannelHandlers from "./ChannelHandlers.ts"
-import * as ConversationHandlers from "./ConversationHandlers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
-import { actorsOf, select } from "./LogReader.ts"
+import * as Inquiries from "./Inquiries.ts"
 import * as LiveGate from "./LiveGate.ts"
-import { group, type LogSelection, type StateCount, type VerifyEvent } from "./Protocol.ts"
-import * as GoalHandlers from "./GoalHandlers.ts"
-import * as AgentApiHandlers from "./AgentApiHandlers.ts"
-import { partsOf } from "./TreeMessages.ts"
-import * as Version from "./Version.ts"
+import type { AnyProcedure, Features } from "./Procedure.ts"
+import { Control, procedures } from "./Protocol.ts"
 
-export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
-  const counts = new Map<string, StateCount>()
-  for (const { state, restsOn } of agents) {
-    const before = counts.get(state)
-    counts.set(state, {
-      state,
-      agents: (before?.agents ?? 0) + 1,
-      restsOn: Math.max(before?.restsOn ?? 0, restsOn)
-    })
-  }
-  return [...counts.values()].toSorted((a, b) => a.state.localeCompare(b.state))
-}
-
-/** The log's check of itself, with a sign of life each second. */
-const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, StorageError> =>
-  Stream.unwrap(
-    Effect.gen(function* () {
-      const started = yield* Clock.currentTimeMillis
-      const runes = yield* log.head
-      const beat = Stream.tick("1 second").pipe(
-        Stream.drop(1),
-        Stream.mapEffect(() => Clock.currentTimeMillis),
-        Stream.map((now): VerifyEvent => ({ _tag: "Progress", elapsed: now - started }))
-      )
-      const verdict = Stream.fromEffect(log.verify).pipe(
-        Stream.map((found): VerifyEvent => ({ _tag: "Verdict", ...found }))
-      )
-      return Stream.concat(
-        Stream.succeed<VerifyEvent>({ _tag: "Started", runes }),
-        Stream.merge(verdict, beat, { haltStrategy: "left" })
-      )
-    })
-  )
-
-const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
-  Effect.fnUntraced(function* (input: LogSelection) {
-    const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
-    const stream = agent?.conversation ?? input.stream
-    const selection = {
-      ...(input.after === undefined ? {} : { after: input.after }),
-      ...(input.since === undefined ? {} : { since: input.since }),
-      ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
-      ...(stream === undefined ? {} : { stream })
-    }
-    return select(log, selection, agent === undefined ? undefined : actorsOf(agent.agent), input)
-  })
-
-const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>
-  agents.agent(name, caller).pipe(
-    Effect.flatMap((agent) => Effect.map(explain(agent), (story) => ({ agent, ...story }))),
-    Effect.provideService(Agents, agents),
-    Effect.provideService(EventLog, log)
-  )
-
-const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
-  const status = yield* daemon.status
-  const now = yield* Clock.currentTimeMillis
-  return {
-    daemon: status,
-    uptime: Math.max(0, now - status.startedAt),
-    projects: yield* agents.projects,
-    states: countStates(yield* agents.all)
-  }
+const features = Effect.gen(function* (): Effect.fn.Return<
+  Features,
+  never,
+  Agents | Channels | DaemonControl | EventLog | Goals | Plates
+> {
+  const agents = yield* Agents
+  const channels = yield* Channels
+  const plates = yield* Plates
+  const daemon = yield* DaemonControl
+  const inquiries = Inquiries.make(agents, channels, plates, yield* EventLog, daemon)
+  return { agents, channels, goals: yield* Goals, plates, daemon, inquiries }
 })
 
-/** Waits for the channels of a sound project file, so that the next command finds them. */
-const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
-  problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
+type Procedures = RpcGroup.Rpcs<typeof Control>
+type Handlers = { readonly [R in Procedures as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
 
-const greeting = (peer: Version.Peer) => {
-  const refused = Version.mismatch(peer)
-  return refused === undefined
-    ? Effect.succeed({ ...Version.ourselves, oldest: Version.OLDEST_PROTOCOL })
-    : Effect.fail(new CommandRefused(refused))
-}
+/** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
+const handlers = (given: Features) =>
+  Object.fromEntries(
+    procedures.map(({ rpc, run }: AnyProcedure) => [rpc._tag, (payload: unknown) => run(given, payload as never)])
+  ) as unknown as Handlers
 
-const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], name: string | null) {
-  const tree = yield* daemon.tree
-  if (name === null) return tree.map((row) => ({ ...row, newest: [] }))
-  const found = partsOf(tree, name)
-  return found.length > 0
-    ? found
-    : yield* new CommandRefused({
-        message: `The daemon has no part "${name}".`,
-        remedy: "See which there are: agentd tree"
-      })
-})
-
-const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
-  const { pid } = yield* daemon.status
-  yield* daemon.shutdown(reason, by)
-  return { pid }
-})
-
-const daemon = group.toLayer(
-  Effect.gen(function* () {
-    const agents = yield* Agents
-    const log = yield* EventLog
-    const plates = yield* Plates
-    const channels = yield* Channels
-    const daemon = yield* DaemonControl
-
-    return group.of({
-      Hello: greeting,
-      Status: () => reporting(daemon, agents),
-      Register: ({ caller, config }) =>
-        Effect.tap(agents.register(config, caller), (project) => furnished(channels, project)),
-      Projects: () => agents.projects,
-      Agents: () => agents.all,
-      Agent: ({ caller, name }) => agents.agent(name, caller),
-      Start: ({ caller, name }) => agents.start(name, caller),
-      Stop: ({ caller, name }) => agents.stop(name, caller),
-      Restart: ({ caller, name }) => agents.restart(name, caller),
-      Interrupt: ({ caller, name }) => agents.interrupt(name, caller),
-      Send: ({ caller, how, name, text }) => agents.send(name, { text, how }, caller),
-      Plates: ({ all }) => plates.list({ closed: all }),
-      Plate: ({ name }) => plates.find(name),
-      ForgetPlate: ({ caller, name }) => plates.forget(name, caller),
-      Answer: ({ caller, name, ...input }) =>
-        Answers.answer({ agents, log, plates }, name, { ...input, behavior: input.decision }, caller),
-      Kinds: () => Effect.succeed(daemon.kinds),
-      Log: (input) => Stream.unwrap(reading(log, agents)(input)),
-      Why: ({ caller, name }) => explaining(log, agents)(name, caller),
-      Verify: () => verifying(log),
-      AlertTest: () => daemon.alertTest,
-      Shutdown: ({ by, reason }) => ending(daemon, reason, by),
-      Doctor: () => daemon.checks,
-      Tree: ({ name }) => partsNamed(daemon, name)
-    })
-  })
-)
-
-/** The whole: a line for each topic, as in Protocol. */
-export const layer = Layer.mergeAll(
-  daemon,
-  ChannelHandlers.layer, // channels, by people and by agents
-  ConversationHandlers.layer, // conversations, tool calls, sub-agents
-  GoalHandlers.layer, // goals, their plans and tasks
-  AgentApiHandlers.layer // what an agent asks for itself
-).pipe(Layer.provideMerge(LiveGate.layer))
+export const layer = Control.toLayer(Effect.map(features, handlers)).pipe(Layer.provideMerge(LiveGate.layer))

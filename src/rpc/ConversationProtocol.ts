@@ -2,11 +2,11 @@
  * ConversationProtocol: the procedures on conversations, on the tool calls of
  * their agents, and on sub-agents.
  */
-import { Schema } from "effect"
-import { Rpc, RpcGroup } from "effect/rpc"
+import { Effect, Schema } from "effect"
+import { Rpc } from "effect/rpc"
 import { CallInfo, CommandRefused, ConversationInfo, Done, SpawnRequest } from "../domain/Messages.ts"
 import * as Bounds from "./Bounds.ts"
-import { About, AtOnce, error, input } from "./Procedure.ts"
+import { About, AtOnce, error, input, procedure } from "./Procedure.ts"
 
 /** A sub-agent's name is checked where names are; here only that nothing is beyond its bound. */
 export const spawnRequest = Schema.Struct({
@@ -17,37 +17,69 @@ export const spawnRequest = Schema.Struct({
   task: Bounds.text()
 })
 
-export const group = RpcGroup.make(
+export const conversations = [
   /** Lists calls without a result yet, the asking ones first, oldest first. */
-  Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
-  /** Closed and archived ones, too. */
-  Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),
-  /** By its id, a unique beginning of it, or its project's name; empty: the caller's own. */
-  Rpc.make("Conversation", { payload: input(Bounds.named), success: ConversationInfo, error: CommandRefused }).annotate(
-    About,
-    "conversation"
+  procedure(
+    Rpc.make("Calls", { success: Schema.Array(CallInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.calls
   ),
-  Rpc.make("NewConversation", {
-    payload: input({ config: Bounds.path, caller: Bounds.caller }),
-    success: ConversationInfo,
-    error
-  }),
-  Rpc.make("Pause", {
-    payload: input({ ...Bounds.named, inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason }),
-    success: Done,
-    error
-  }).annotate(About, "conversation"),
-  Rpc.make("Resume", { payload: input(Bounds.named), success: Done, error }).annotate(About, "conversation"),
+  /** Closed and archived ones, too. */
+  procedure(
+    Rpc.make("Conversations", { success: Schema.Array(ConversationInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.conversations
+  ),
+  /** By its id, a unique beginning of it, or its project's name; empty: the caller's own. */
+  procedure(
+    Rpc.make("Conversation", {
+      payload: input(Bounds.named),
+      success: ConversationInfo,
+      error: CommandRefused
+    }).annotate(About, "conversation"),
+    ({ agents }, { caller, name }) => agents.conversation(name, caller)
+  ),
+  procedure(
+    Rpc.make("NewConversation", {
+      payload: input({ config: Bounds.path, caller: Bounds.caller }),
+      success: ConversationInfo,
+      error
+    }),
+    ({ agents }, { caller, config }) => agents.newConversation(config, caller)
+  ),
+  procedure(
+    Rpc.make("Pause", {
+      payload: input({ ...Bounds.named, inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason }),
+      success: Done,
+      error
+    }).annotate(About, "conversation"),
+    ({ agents }, { caller, inFlight, name, reason }) => agents.pause(name, { inFlight, reason }, caller)
+  ),
+  procedure(
+    Rpc.make("Resume", { payload: input(Bounds.named), success: Done, error }).annotate(About, "conversation"),
+    ({ agents }, { caller, name }) => agents.resume(name, caller)
+  ),
   /** Answers when every agent of it is stopped and its log is sealed. */
-  Rpc.make("Close", {
-    payload: input({ ...Bounds.named, reason: Bounds.reason, force: Schema.Boolean }),
-    success: Done,
-    error
-  }).annotate(About, "conversation"),
-  Rpc.make("Archive", { payload: input(Bounds.named), success: Done, error }).annotate(About, "conversation"),
+  procedure(
+    Rpc.make("Close", {
+      payload: input({ ...Bounds.named, reason: Bounds.reason, force: Schema.Boolean }),
+      success: Done,
+      error
+    }).annotate(About, "conversation"),
+    ({ agents, goals }, { caller, force, name, reason }) =>
+      agents.conversation(name, caller).pipe(
+        Effect.tap(({ conversation }) => goals.stopAll(conversation, caller.by, "its conversation is closed")),
+        Effect.andThen(agents.close(name, { reason, force }, caller))
+      )
+  ),
+  procedure(
+    Rpc.make("Archive", { payload: input(Bounds.named), success: Done, error }).annotate(About, "conversation"),
+    ({ agents }, { caller, name }) => agents.archive(name, caller)
+  ),
   /** `name`: the parent. */
-  Rpc.make("Spawn", { payload: input({ ...Bounds.named, request: spawnRequest }), success: Done, error }).annotate(
-    About,
-    "agent"
+  procedure(
+    Rpc.make("Spawn", { payload: input({ ...Bounds.named, request: spawnRequest }), success: Done, error }).annotate(
+      About,
+      "agent"
+    ),
+    ({ agents }, { caller, name, request }) => agents.spawn(name, request, caller)
   )
-)
+] as const

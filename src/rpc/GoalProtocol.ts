@@ -2,13 +2,13 @@
  * GoalProtocol: the procedures on goals, their plans and tasks.
  */
 import { Schema } from "effect"
-import { Rpc, RpcGroup } from "effect/rpc"
+import { Rpc } from "effect/rpc"
 import { GoalInfo, GoalPage, GoalRequest, MergeReply } from "../domain/GoalMessages.ts"
 import { Done } from "../domain/Messages.ts"
 import { MAX_CHECKS } from "../config/GoalConfig.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { error, input } from "./Procedure.ts"
+import { error, input, procedure } from "./Procedure.ts"
 
 const goalRequest = Schema.Struct({
   ...GoalRequest.fields,
@@ -23,39 +23,66 @@ const goalRequest = Schema.Struct({
   rounds: Schema.optionalKey(Bounds.between(1, Limits.rounds, "Leave it out for the default."))
 })
 
-export const group = RpcGroup.make(
-  Rpc.make("GoalSubmit", {
-    payload: input({ request: goalRequest, caller: Bounds.caller }),
-    success: Schema.Struct({ ...Done.fields, goalId: Schema.String }),
-    error
-  }),
-  /** Of the caller's project, or of all; newest first. */
-  Rpc.make("Goals", {
-    payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
-    success: Schema.Array(GoalInfo),
-    error
-  }),
-  /** With its tasks from that place on, as many as a reply holds. */
-  Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
-  /** `path`: of a plan's file, absolute. */
-  Rpc.make("GoalPlan", { payload: input({ ...Bounds.named, path: Bounds.path }), success: Done, error }),
-  Rpc.make("GoalApprove", { payload: input(Bounds.named), success: Done, error }),
-  Rpc.make("GoalReject", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
-  Rpc.make("GoalCancel", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
-  /** `task`: null for all that failed. */
-  Rpc.make("GoalRetry", {
-    payload: input({ ...Bounds.named, task: Schema.NullOr(Bounds.name) }),
-    success: Done,
-    error
-  }),
-  Rpc.make("GoalMerge", {
-    payload: input({
-      ...Bounds.named,
-      into: Schema.NullOr(Bounds.name),
-      unreviewed: Schema.Boolean,
-      all: Schema.Boolean
+export const goals = [
+  procedure(
+    Rpc.make("GoalSubmit", {
+      payload: input({ request: goalRequest, caller: Bounds.caller }),
+      success: Schema.Struct({ ...Done.fields, goalId: Schema.String }),
+      error
     }),
-    success: MergeReply,
-    error
-  })
-)
+    ({ goals }, { caller, request }) => goals.submit(request, caller)
+  ),
+  /** Of the caller's project, or of all; newest first. */
+  procedure(
+    Rpc.make("Goals", {
+      payload: input({ all: Schema.Boolean, caller: Bounds.caller }),
+      success: Schema.Array(GoalInfo),
+      error
+    }),
+    ({ goals }, { all, caller }) => goals.list({ all }, caller)
+  ),
+  /** With its tasks from that place on, as many as a reply holds. */
+  procedure(
+    Rpc.make("Goal", { payload: input({ ...Bounds.named, from: Schema.Int }), success: GoalPage, error }),
+    ({ goals }, { caller, from, name }) => goals.page(name, Math.max(0, from), caller)
+  ),
+  /** `path`: of a plan's file, absolute. */
+  procedure(
+    Rpc.make("GoalPlan", { payload: input({ ...Bounds.named, path: Bounds.path }), success: Done, error }),
+    ({ goals }, { caller, name, path }) => goals.plan(name, path, caller)
+  ),
+  procedure(
+    Rpc.make("GoalApprove", { payload: input(Bounds.named), success: Done, error }),
+    ({ goals }, { caller, name }) => goals.approve(name, caller)
+  ),
+  procedure(
+    Rpc.make("GoalReject", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
+    ({ goals }, { caller, name, reason }) => goals.reject(name, reason, caller)
+  ),
+  procedure(
+    Rpc.make("GoalCancel", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
+    ({ goals }, { caller, name, reason }) => goals.cancel(name, reason, caller)
+  ),
+  /** `task`: null for all that failed. */
+  procedure(
+    Rpc.make("GoalRetry", {
+      payload: input({ ...Bounds.named, task: Schema.NullOr(Bounds.name) }),
+      success: Done,
+      error
+    }),
+    ({ goals }, { caller, name, task }) => goals.retry(name, task, caller)
+  ),
+  procedure(
+    Rpc.make("GoalMerge", {
+      payload: input({
+        ...Bounds.named,
+        into: Schema.NullOr(Bounds.name),
+        unreviewed: Schema.Boolean,
+        all: Schema.Boolean
+      }),
+      success: MergeReply,
+      error
+    }),
+    ({ goals }, { all, caller, into, name, unreviewed }) => goals.merge(name, { into, unreviewed, all }, caller)
+  )
+] as const

@@ -1,11 +1,48 @@
 /**
- * Procedure: what the procedures of the control protocol have in common: how a payload is read,
- * how a call fails, and what the gate before all of them has to know of each.
+ * Procedure: a command of the daemon, declared once: its name, its payload with its bounds, its
+ * reply, and what it does with the daemon's features.
+ *
+ * Guarantees: a declaration imports features by their types alone, so that a client that speaks
+ * the protocol loads none of them.
  */
 import { Context, Schema } from "effect"
-import { RpcMiddleware } from "effect/rpc"
+import { type Rpc, RpcGroup, RpcMiddleware } from "effect/rpc"
+import type { Agents } from "../agents/Agents.ts"
+import type { Channels } from "../channels/Channels.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { StorageError } from "../event-log/EventLog.ts"
+import type { Goals } from "../goals/Goals.ts"
+import type { Plates } from "../plates/Plates.ts"
+import type { DaemonControl } from "./DaemonControl.ts"
+import type { Inquiries } from "./Inquiries.ts"
+
+/** The features that procedures call. */
+export interface Features {
+  readonly agents: Agents["Service"]
+  readonly channels: Channels["Service"]
+  readonly goals: Goals["Service"]
+  readonly plates: Plates["Service"]
+  readonly daemon: DaemonControl["Service"]
+  readonly inquiries: Inquiries
+}
+
+export interface Procedure<R extends Rpc.Any> {
+  readonly rpc: R
+  /** Runs with a payload that has passed the gate: it is within its bounds, admitted and counted. */
+  readonly run: (features: Features, payload: Rpc.Payload<R>) => Rpc.ResultFrom<R, never>
+}
+
+export const procedure = <R extends Rpc.Any>(rpc: R, run: Procedure<R>["run"]): Procedure<R> => ({ rpc, run })
+
+/** A procedure whose form is known to itself alone. */
+export interface AnyProcedure {
+  readonly rpc: Rpc.Any
+  readonly run: (features: Features, payload: never) => unknown
+}
+
+/** The procedures as a group of effect/rpc. */
+export const groupOf = <const P extends ReadonlyArray<AnyProcedure>>(procedures: P) =>
+  RpcGroup.make(...procedures.map(({ rpc }) => rpc)) as RpcGroup.RpcGroup<P[number]["rpc"]>
 
 /** How a command fails. */
 export const error = Schema.Union([CommandRefused, StorageError])

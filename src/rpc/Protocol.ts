@@ -1,22 +1,23 @@
 /**
  * Protocol: the whole command surface of the daemon, as one group of procedures.
- * The CLI, HTTP's writes and the tests all call these and nothing else.
+ * The CLI, HTTP's writes and the tests all call these and nothing else. Each says what it
+ * does beside its form; a new one is written here, or in the file of its topic, and nowhere else.
  *
  * Guarantees: every input is bounded, and what exceeds a bound is refused by
  * name with a remedy; a reply reports what is durable; no rune of visibility
  * `secret` is ever part of a reply.
  */
-import { Schema } from "effect"
-import { Rpc, RpcGroup } from "effect/rpc"
+import { Effect, Schema } from "effect"
+import { Rpc } from "effect/rpc"
 import { AgentInfo, CommandRefused, Done, PlateInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
-import * as ChannelProtocol from "./ChannelProtocol.ts"
-import * as ConversationProtocol from "./ConversationProtocol.ts"
-import * as GoalProtocol from "./GoalProtocol.ts"
+import { channels } from "./ChannelProtocol.ts"
+import { conversations } from "./ConversationProtocol.ts"
+import { goals } from "./GoalProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { About, AtOnce, error, Gate, input } from "./Procedure.ts"
-import * as AgentApiProtocol from "./AgentApiProtocol.ts"
+import { About, AtOnce, error, Gate, groupOf, input, procedure } from "./Procedure.ts"
+import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
 
 /** A finding of `doctor`. */
@@ -164,82 +165,147 @@ export const Greeting = Schema.Struct({
 })
 
 /** The daemon, its agents one by one, the sessions, the log. */
-export const group = RpcGroup.make(
+export const daemon = [
   /** The first frame of a connection: refused where the two cannot understand each other. */
-  Rpc.make("Hello", {
-    payload: input({ protocol: Schema.Int, version: Bounds.name }),
-    success: Greeting,
-    error: CommandRefused
-  }).annotate(AtOnce, true),
-  Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true),
-  Rpc.make("Register", { payload: input({ config: Bounds.path, caller: Bounds.caller }), success: ProjectInfo, error }),
-  Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
-  Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),
-  Rpc.make("Agent", { payload: input(Bounds.named), success: AgentInfo, error: CommandRefused }).annotate(
-    About,
-    "agent"
+  procedure(
+    Rpc.make("Hello", {
+      payload: input({ protocol: Schema.Int, version: Bounds.name }),
+      success: Greeting,
+      error: CommandRefused
+    }).annotate(AtOnce, true),
+    ({ inquiries }, peer) => inquiries.greeting(peer)
   ),
-  Rpc.make("Start", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
-  Rpc.make("Stop", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
-  Rpc.make("Restart", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
-  Rpc.make("Interrupt", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
-  Rpc.make("Send", {
-    payload: input({ ...Bounds.named, text: Bounds.text(), how: Schema.Literals(["queue", "steer", "urgent"]) }),
-    success: Done,
-    error
-  }).annotate(About, "agent"),
+  procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
+  procedure(
+    Rpc.make("Register", {
+      payload: input({ config: Bounds.path, caller: Bounds.caller }),
+      success: ProjectInfo,
+      error
+    }),
+    ({ inquiries }, { caller, config }) => inquiries.register(config, caller)
+  ),
+  procedure(
+    Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.projects
+  ),
+  procedure(
+    Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),
+    ({ agents }) => agents.all
+  ),
+  procedure(
+    Rpc.make("Agent", { payload: input(Bounds.named), success: AgentInfo, error: CommandRefused }).annotate(
+      About,
+      "agent"
+    ),
+    ({ agents }, { caller, name }) => agents.agent(name, caller)
+  ),
+  procedure(
+    Rpc.make("Start", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    ({ agents }, { caller, name }) => agents.start(name, caller)
+  ),
+  procedure(
+    Rpc.make("Stop", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    ({ agents }, { caller, name }) => agents.stop(name, caller)
+  ),
+  procedure(
+    Rpc.make("Restart", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    ({ agents }, { caller, name }) => agents.restart(name, caller)
+  ),
+  procedure(
+    Rpc.make("Interrupt", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    ({ agents }, { caller, name }) => agents.interrupt(name, caller)
+  ),
+  procedure(
+    Rpc.make("Send", {
+      payload: input({ ...Bounds.named, text: Bounds.text(), how: Schema.Literals(["queue", "steer", "urgent"]) }),
+      success: Done,
+      error
+    }).annotate(About, "agent"),
+    ({ agents }, { caller, how, name, text }) => agents.send(name, { text, how }, caller)
+  ),
   /** Attention first, then the newest. */
-  Rpc.make("Plates", {
-    payload: input({
-      /** Also those that closed long ago. */
-      all: Schema.Boolean
-    }),
-    success: Schema.Array(PlateInfo)
-  }).annotate(AtOnce, true),
+  procedure(
+    Rpc.make("Plates", {
+      payload: input({
+        /** Also those that closed long ago. */
+        all: Schema.Boolean
+      }),
+      success: Schema.Array(PlateInfo)
+    }).annotate(AtOnce, true),
+    ({ plates }, { all }) => plates.list({ closed: all })
+  ),
   /** By its id, a unique beginning of it, or its session's id. */
-  Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
-  Rpc.make("ForgetPlate", { payload: input(Bounds.named), success: Done, error }),
+  procedure(
+    Rpc.make("Plate", { payload: input({ name: Bounds.name }), success: PlateInfo, error: CommandRefused }),
+    ({ plates }, { name }) => plates.find(name)
+  ),
+  procedure(
+    Rpc.make("ForgetPlate", { payload: input(Bounds.named), success: Done, error }),
+    ({ plates }, { caller, name }) => plates.forget(name, caller)
+  ),
   /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
-  Rpc.make("Answer", {
-    payload: input({
-      ...Bounds.named,
-      decision: Schema.Literals(["allow", "deny"]),
-      reason: Bounds.reason,
-      /** To what the call asks to choose: the number of an option, its label, or a text. */
-      answers: Schema.optionalKey(
-        Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
-      )
+  procedure(
+    Rpc.make("Answer", {
+      payload: input({
+        ...Bounds.named,
+        decision: Schema.Literals(["allow", "deny"]),
+        reason: Bounds.reason,
+        /** To what the call asks to choose: the number of an option, its label, or a text. */
+        answers: Schema.optionalKey(
+          Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
+        )
+      }),
+      success: Done,
+      error
     }),
-    success: Done,
-    error
-  }),
+    ({ inquiries }, { caller, name, ...input }) =>
+      inquiries.answer(name, { ...input, behavior: input.decision }, caller)
+  ),
   /** Every kind of rune that this daemon writes. */
-  Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true),
-  Rpc.make("Log", { payload: input(selection), success: Rune, error, stream: true }),
-  Rpc.make("Why", { payload: input(Bounds.named), success: WhyReply, error }).annotate(About, "agent"),
-  Rpc.make("Verify", { success: VerifyEvent, error, stream: true }),
-  Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
+  procedure(Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true), ({ daemon }) =>
+    Effect.succeed(daemon.kinds)
+  ),
+  procedure(
+    Rpc.make("Log", { payload: input(selection), success: Rune, error, stream: true }),
+    ({ inquiries }, input) => inquiries.log(input)
+  ),
+  procedure(
+    Rpc.make("Why", { payload: input(Bounds.named), success: WhyReply, error }).annotate(About, "agent"),
+    ({ inquiries }, { caller, name }) => inquiries.why(name, caller)
+  ),
+  procedure(Rpc.make("Verify", { success: VerifyEvent, error, stream: true }), ({ inquiries }) => inquiries.verify),
+  procedure(
+    Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
+    ({ daemon }) => daemon.alertTest
+  ),
   /** Answers before the daemon ends; its end is seen by its pid. */
-  Rpc.make("Shutdown", {
-    payload: input({ reason: Bounds.reason, by: Bounds.name }),
-    success: Schema.Struct({ pid: Schema.Int }),
-    error: CommandRefused
-  }).annotate(AtOnce, true),
-  Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true),
+  procedure(
+    Rpc.make("Shutdown", {
+      payload: input({ reason: Bounds.reason, by: Bounds.name }),
+      success: Schema.Struct({ pid: Schema.Int }),
+      error: CommandRefused
+    }).annotate(AtOnce, true),
+    ({ inquiries }, { by, reason }) => inquiries.shutdown(reason, by)
+  ),
+  procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),
   /** The supervision tree; or the parts of a name, with the newest messages of their actors. */
-  Rpc.make("Tree", {
-    payload: input({ name: Schema.NullOr(Bounds.name) }),
-    success: Schema.Array(TreeRow),
-    error: CommandRefused
-  }).annotate(AtOnce, true)
-)
-
-/** The whole: a line for each topic; ControlHandlers has the same lines. */
-export const Control = group
-  .merge(
-    ChannelProtocol.group, // channels, by people and by agents
-    ConversationProtocol.group, // conversations, tool calls, sub-agents
-    GoalProtocol.group, // goals, their plans and tasks
-    AgentApiProtocol.group // what an agent asks for itself
+  procedure(
+    Rpc.make("Tree", {
+      payload: input({ name: Schema.NullOr(Bounds.name) }),
+      success: Schema.Array(TreeRow),
+      error: CommandRefused
+    }).annotate(AtOnce, true),
+    ({ inquiries }, { name }) => inquiries.tree(name)
   )
-  .middleware(Gate)
+] as const
+
+/** The whole: a line for each topic. */
+export const procedures = [
+  ...daemon,
+  ...channels, // channels, by people and by agents
+  ...conversations, // conversations, tool calls, sub-agents
+  ...goals, // goals, their plans and tasks
+  ...voices // what an agent asks for itself
+] as const
+
+export const Control = groupOf(procedures).middleware(Gate)

@@ -1,0 +1,135 @@
+/**
+ * Inquiries: what the daemon tells of itself and its log where that takes more than one feature:
+ * its status, why an agent is where it is, the log's runes, whom an answer means.
+ *
+ * Guarantees: it holds no state of its own.
+ */
+import { Clock, Effect, Stream } from "effect"
+import { Agents } from "../agents/Agents.ts"
+import { explain } from "../agents/Explain.ts"
+import type { Answer } from "../agents/CallRow.ts"
+import type { Channels } from "../channels/Channels.ts"
+import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import type { Plates } from "../plates/Plates.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import * as Answers from "./Answers.ts"
+import type { DaemonControl } from "./DaemonControl.ts"
+import { actorsOf, select } from "./LogReader.ts"
+import type { LogSelection, StateCount, VerifyEvent } from "./Protocol.ts"
+import { partsOf } from "./TreeMessages.ts"
+import * as Version from "./Version.ts"
+
+export const countStates = (agents: ReadonlyArray<AgentInfo>): ReadonlyArray<StateCount> => {
+  const counts = new Map<string, StateCount>()
+  for (const { state, restsOn } of agents) {
+    const before = counts.get(state)
+    counts.set(state, {
+      state,
+      agents: (before?.agents ?? 0) + 1,
+      restsOn: Math.max(before?.restsOn ?? 0, restsOn)
+    })
+  }
+  return [...counts.values()].toSorted((a, b) => a.state.localeCompare(b.state))
+}
+
+/** The log's check of itself, with a sign of life each second. */
+const verifying = (log: EventLog["Service"]): Stream.Stream<VerifyEvent, StorageError> =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const started = yield* Clock.currentTimeMillis
+      const runes = yield* log.head
+      const beat = Stream.tick("1 second").pipe(
+        Stream.drop(1),
+        Stream.mapEffect(() => Clock.currentTimeMillis),
+        Stream.map((now): VerifyEvent => ({ _tag: "Progress", elapsed: now - started }))
+      )
+      const verdict = Stream.fromEffect(log.verify).pipe(
+        Stream.map((found): VerifyEvent => ({ _tag: "Verdict", ...found }))
+      )
+      return Stream.concat(
+        Stream.succeed<VerifyEvent>({ _tag: "Started", runes }),
+        Stream.merge(verdict, beat, { haltStrategy: "left" })
+      )
+    })
+  )
+
+const reading = (log: EventLog["Service"], agents: Agents["Service"]) =>
+  Effect.fnUntraced(function* (input: LogSelection) {
+    const agent = input.agent === undefined ? undefined : yield* agents.agent(input.agent, input.caller)
+    const stream = agent?.conversation ?? input.stream
+    const selection = {
+      ...(input.after === undefined ? {} : { after: input.after }),
+      ...(input.since === undefined ? {} : { since: input.since }),
+      ...(input.kinds === undefined ? {} : { kinds: input.kinds }),
+      ...(stream === undefined ? {} : { stream })
+    }
+    return select(log, selection, agent === undefined ? undefined : actorsOf(agent.agent), input)
+  })
+
+const explaining = (log: EventLog["Service"], agents: Agents["Service"]) => (name: string, caller: Caller) =>
+  agents.agent(name, caller).pipe(
+    Effect.flatMap((agent) => Effect.map(explain(agent), (story) => ({ agent, ...story }))),
+    Effect.provideService(Agents, agents),
+    Effect.provideService(EventLog, log)
+  )
+
+const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], agents: Agents["Service"]) {
+  const status = yield* daemon.status
+  const now = yield* Clock.currentTimeMillis
+  return {
+    daemon: status,
+    uptime: Math.max(0, now - status.startedAt),
+    projects: yield* agents.projects,
+    states: countStates(yield* agents.all)
+  }
+})
+
+/** Waits for the channels of a sound project file, so that the next command finds them. */
+const furnished = (channels: Channels["Service"], { conversation, problems }: ProjectInfo) =>
+  problems.length > 0 ? Effect.void : Effect.timeoutOption(channels.furnished(conversation), "5 seconds")
+
+const greeting = (peer: Version.Peer) => {
+  const refused = Version.mismatch(peer)
+  return refused === undefined
+    ? Effect.succeed({ ...Version.ourselves, oldest: Version.OLDEST_PROTOCOL })
+    : Effect.fail(new CommandRefused(refused))
+}
+
+const partsNamed = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], name: string | null) {
+  const tree = yield* daemon.tree
+  if (name === null) return tree.map((row) => ({ ...row, newest: [] }))
+  const found = partsOf(tree, name)
+  return found.length > 0
+    ? found
+    : yield* new CommandRefused({
+        message: `The daemon has no part "${name}".`,
+        remedy: "See which there are: agentd tree"
+      })
+})
+
+const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], reason: string, by: string) {
+  const { pid } = yield* daemon.status
+  yield* daemon.shutdown(reason, by)
+  return { pid }
+})
+
+export const make = (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  plates: Plates["Service"],
+  log: EventLog["Service"],
+  daemon: DaemonControl["Service"]
+) => ({
+  greeting,
+  status: reporting(daemon, agents),
+  register: (config: string, caller: Caller) =>
+    Effect.tap(agents.register(config, caller), (project) => furnished(channels, project)),
+  answer: (name: string, answer: Answer, caller: Caller) =>
+    Answers.answer({ agents, log, plates }, name, answer, caller),
+  log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
+  why: explaining(log, agents),
+  verify: verifying(log),
+  shutdown: (reason: string, by: string) => ending(daemon, reason, by),
+  tree: (name: string | null) => partsNamed(daemon, name)
+})
+export type Inquiries = ReturnType<typeof make>
