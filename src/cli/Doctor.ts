@@ -1,7 +1,7 @@
 /** `agentd doctor`: everything that has to be right for agentd to work, each with its remedy. */
 import { Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
-import type { Check } from "../rpc/Protocol.ts"
+import type { Check } from "../rpc/DaemonMessages.ts"
 import * as Readiness from "../rpc/Readiness.ts"
 import { VERSION } from "../rpc/Version.ts"
 import { load } from "../config/ConfigFile.ts"

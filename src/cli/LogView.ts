@@ -1,7 +1,7 @@
 /** `agentd log`: the rune log, one rune a line; `-f` goes on with what comes. */
 import type { Caller } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
-import type { LogSelection } from "../rpc/Protocol.ts"
+import type { LogSelection } from "../rpc/DaemonMessages.ts"
 import { declare, type Input, maybeCount, maybeWord, moment, off, option, options, readAll } from "./DeclaredVerb.ts"
 import { clock, cut, paint, plain, stateColour } from "./Output.ts"
 

@@ -1,5 +1,5 @@
 /** `agentd status`: the daemon itself, and what each answer rests on. */
-import type { DaemonStatus, StatusReply } from "../rpc/Protocol.ts"
+import type { DaemonStatus, StatusReply } from "../rpc/DaemonMessages.ts"
 import { VERSION } from "../rpc/Version.ts"
 import { declare, read, type World } from "./DeclaredVerb.ts"
 import { age, bytes, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"

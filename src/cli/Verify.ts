@@ -5,7 +5,7 @@
 import { Console, Effect, FileSystem, Stream } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
-import type { VerifyEvent } from "../rpc/Protocol.ts"
+import type { VerifyEvent } from "../rpc/DaemonMessages.ts"
 import { EventLog, StorageError, type Verdict } from "../event-log/EventLog.ts"
 import * as DaemonLog from "../app/DaemonLog.ts"
 import { ExitCode } from "./ExitCode.ts"

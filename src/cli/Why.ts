@@ -1,5 +1,5 @@
 /** `agentd why AGENT`: what led it to where it stands, in plain sentences. */
-import type { WhyReply } from "../rpc/Protocol.ts"
+import type { WhyReply } from "../rpc/DaemonMessages.ts"
 import { declare, read, word, type World } from "./DeclaredVerb.ts"
 import { age, clock, paint, plain, stateColour } from "./Output.ts"
 

@@ -7,7 +7,7 @@
 import { Context, type Effect } from "effect"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
-import type { Check, DaemonStatus } from "./Protocol.ts"
+import type { Check, DaemonStatus } from "./DaemonMessages.ts"
 import type { TreeRow } from "./TreeMessages.ts"
 
 export class DaemonControl extends Context.Service<

@@ -15,7 +15,7 @@ import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import * as Answers from "./Answers.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "./LogReader.ts"
-import type { LogSelection, StateCount, VerifyEvent } from "./Protocol.ts"
+import type { LogSelection, StateCount, VerifyEvent } from "./DaemonMessages.ts"
 import { partsOf } from "./TreeMessages.ts"
 import * as Version from "./Version.ts"
 

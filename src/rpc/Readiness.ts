@@ -10,7 +10,7 @@ import * as NodePath from "node:path"
 import * as Sandbox from "../backends/sandbox/Sandbox.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import { type BackendConfig, KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
-import type { Check } from "./Protocol.ts"
+import type { Check } from "./DaemonMessages.ts"
 
 type Environment = { readonly [name: string]: string | undefined }
 

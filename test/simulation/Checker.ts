@@ -8,7 +8,7 @@
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import type { Seen, Witness } from "./world/Processes.ts"
-import type { VerifyEvent, WhyReply } from "../../src/rpc/Protocol.ts"
+import type { VerifyEvent, WhyReply } from "../../src/rpc/DaemonMessages.ts"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import { compare } from "./checks/Agreement.ts"
 import { Alerts } from "./checks/Alerts.ts"

@@ -4,7 +4,7 @@
  */
 import type { RunEvent } from "../../../src/backends/Backend.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
-import type { WhyReply } from "../../../src/rpc/Protocol.ts"
+import type { WhyReply } from "../../../src/rpc/DaemonMessages.ts"
 import type { AgentInfo } from "../../../src/domain/Messages.ts"
 import type { Seen } from "../world/Processes.ts"
 import type { AgentProcess } from "../world/Processes.ts"

@@ -1,0 +1,151 @@
+/**
+ * DaemonMessages: what the daemon tells of itself and of its log, as it crosses the control socket.
+ */
+import { Schema } from "effect"
+import { AgentInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
+import * as Bounds from "./Bounds.ts"
+import { Limits } from "./Limits.ts"
+
+/** A finding of `doctor`. */
+export const Check = Schema.Struct({
+  name: Schema.String,
+  level: Schema.Literals(["ok", "warn", "fail"]),
+  detail: Schema.String,
+  /** The remedy; null when all is well. */
+  remedy: Schema.NullOr(Schema.String)
+})
+export type Check = typeof Check.Type
+
+/** The daemon about itself. */
+export const DaemonStatus = Schema.Struct({
+  pid: Schema.Int,
+  version: Schema.String,
+  /** ms since the epoch */
+  startedAt: Schema.Finite,
+  /** The state folder. */
+  state: Schema.String,
+  socket: Schema.String,
+  phase: Schema.Literals(["recovering", "ready", "stopping"]),
+  /** The log's streams that the daemon's parts are made of. Not there: an older daemon. */
+  reading: Schema.optionalKey(
+    Schema.Struct({
+      streams: Schema.Int,
+      read: Schema.Int,
+      runes: Schema.Int,
+      /** Streams that cannot be read, and are left out. */
+      unreadable: Schema.Array(Schema.Struct({ stream: Schema.String, message: Schema.String })),
+      /** Parts that are not ready yet. */
+      waiting: Schema.Array(Schema.String)
+    })
+  ),
+  supervision: Schema.Struct({
+    by: Schema.Literals(["systemd", "detached", "foreground"]),
+    unit: Schema.NullOr(Schema.String),
+    /** How the daemon knows. */
+    restsOn: Schema.String
+  }),
+  log: Schema.Struct({
+    /** The highest eventId that is durable. */
+    head: Schema.Int,
+    bytes: Schema.Finite
+  }),
+  outbox: Schema.Struct({
+    /** False: nobody is mailed, because no address is configured. */
+    configured: Schema.Boolean,
+    waiting: Schema.Int,
+    failed: Schema.Int,
+    lastSentAt: Schema.NullOr(Schema.Finite),
+    lastError: Schema.NullOr(Schema.String),
+    /** The figures count nothing yet: what waits is still being read. */
+    unread: Schema.optionalKey(Schema.Boolean),
+    /** The eventId of the newest alert rune; 0 before the first. */
+    restsOn: Schema.Int
+  }),
+  /** Not there: this daemon serves no HTTP. */
+  http: Schema.optionalKey(
+    Schema.Struct({
+      socket: Schema.NullOr(Schema.String),
+      /** Null: TCP is turned off. */
+      port: Schema.NullOr(Schema.Int),
+      listening: Schema.Boolean,
+      /** Why it does not listen on its port. */
+      problem: Schema.NullOr(Schema.Struct({ message: Schema.String, remedy: Schema.String }))
+    })
+  )
+})
+export type DaemonStatus = typeof DaemonStatus.Type
+
+/** So many agents are in one state. */
+export const StateCount = Schema.Struct({
+  state: Schema.String,
+  agents: Schema.Int,
+  /** The newest eventId that put one of them there. */
+  restsOn: Schema.Int
+})
+export type StateCount = typeof StateCount.Type
+
+export const StatusReply = Schema.Struct({
+  daemon: DaemonStatus,
+  /** On the daemon's clock: ms since it started. */
+  uptime: Schema.Finite,
+  projects: Schema.Array(ProjectInfo),
+  states: Schema.Array(StateCount)
+})
+export type StatusReply = typeof StatusReply.Type
+
+export const WhyReply = Schema.Struct({
+  agent: AgentInfo,
+  /** Newest last. */
+  lines: Schema.Array(WhyLine),
+  /** The next step for a person, where there is one. */
+  advice: Schema.NullOr(Schema.String)
+})
+export type WhyReply = typeof WhyReply.Type
+
+export const VerifyEvent = Schema.Union([
+  Schema.TaggedStruct("Started", {
+    /** About so many are to be read. */
+    runes: Schema.Int
+  }),
+  /** Still at it. */
+  Schema.TaggedStruct("Progress", { elapsed: Schema.Finite }),
+  Schema.TaggedStruct("Verdict", {
+    runes: Schema.Int,
+    streams: Schema.Int,
+    problems: Schema.Array(
+      Schema.Struct({
+        eventId: Schema.Int,
+        stream: Schema.String,
+        rule: Schema.String,
+        message: Schema.String
+      })
+    )
+  })
+])
+export type VerifyEvent = typeof VerifyEvent.Type
+
+/** The selection of runes; all filters must hold. */
+export const selection = {
+  /** Only runes with an eventId above this. */
+  after: Schema.optional(Schema.Int),
+  /** ms since the epoch */
+  since: Schema.optional(Schema.Finite),
+  stream: Schema.optional(Bounds.name),
+  agent: Schema.optional(Bounds.name),
+  kinds: Schema.optional(Bounds.list(Bounds.name, Limits.kinds, "Ask for fewer kinds, or for all of them.")),
+  /** Only the newest so many of what is there. */
+  tail: Schema.optional(Bounds.between(0, Limits.tail, "Ask for fewer, or leave it out to read everything.")),
+  /** Go on with what comes. */
+  follow: Schema.Boolean,
+  caller: Bounds.caller
+}
+const LogSelection = Schema.Struct(selection)
+export type LogSelection = typeof LogSelection.Type
+
+/** The daemon's side of the first exchange on a connection. */
+export const Greeting = Schema.Struct({
+  protocol: Schema.Int,
+  /** The oldest protocol that it answers. */
+  oldest: Schema.Int,
+  version: Schema.String
+})
