@@ -4,7 +4,6 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
-import { execFile } from "node:child_process"
 import { randomUUID } from "node:crypto"
 import * as fs from "node:fs"
 import * as net from "node:net"
@@ -12,14 +11,10 @@ import * as path from "node:path"
 import { objection } from "../../src/backends/sandbox/Confinement.ts"
 import { type Mechanism, probe } from "../../src/backends/sandbox/Sandbox.ts"
 import { layer } from "../support/backend-run.ts"
+import * as Confined from "../support/Confined.ts"
 import { git, held, mechanisms, missing, SECRET, yard } from "../support/toolbox.ts"
 
 type Yard = Effect.Success<typeof yard>
-
-interface Answer {
-  readonly code: number | null
-  readonly output: string
-}
 
 interface Options {
   readonly workspace?: string
@@ -30,25 +25,12 @@ interface Options {
 /** Runs a script confined; `$1` … are what follows. */
 const confined =
   (mechanism: Mechanism, { root, environment }: Yard, options: Options = {}) =>
-  (script: string, ...args: ReadonlyArray<string>): Effect.Effect<Answer> =>
-    Effect.callback((resume) => {
-      if (mechanism.kind === "none") return resume(Effect.die(new Error(mechanism.note)))
-      const workspace = options.workspace ?? root
-      const rules = { workspace, network: options.network ?? false, hidden: options.hidden ?? [], environment }
-      const argv = mechanism.wrap(rules, workspace, ["/bin/sh", "-c", script, "sh", ...args])
-      execFile(
-        argv[0],
-        argv.slice(1),
-        { cwd: workspace, env: { ...environment, OPENAI_API_KEY: undefined }, timeout: 20_000 },
-        (error, stdout, stderr) =>
-          resume(
-            Effect.succeed({
-              code: error === null ? 0 : typeof error.code === "number" ? error.code : null,
-              output: stdout + stderr
-            })
-          )
-      )
-    })
+  (script: string, ...args: ReadonlyArray<string>): Effect.Effect<Confined.Answer> => {
+    const workspace = options.workspace ?? root
+    const rules = { workspace, network: options.network ?? false, hidden: options.hidden ?? [], environment }
+    const env = { ...environment, OPENAI_API_KEY: undefined }
+    return Confined.run(mechanism, rules, ["/bin/sh", "-c", script, "sh", ...args], env)
+  }
 
 /** Tries all in one sandbox and tells which succeeded. What the whole machine lives by is asked about, never tried. */
 const successes = (run: ReturnType<typeof confined>, attacks: ReadonlyArray<string>) =>

@@ -166,7 +166,7 @@ for (const mechanism of [...held, NONE]) {
         const program = yield* RunProcess.make({
           ...spec,
           store: host.store,
-          argv: mechanism.wrap(rules, root, ["/bin/sh", "-c", "sleep 987"]),
+          ...(yield* mechanism.wrap(rules, root, ["/bin/sh", "-c", "sleep 987"])),
           cwd: root,
           env: environment,
           grace: Duration.minutes(10)

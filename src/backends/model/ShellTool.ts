@@ -18,6 +18,7 @@ import { Reaper } from "../process/Reaper.ts"
 import type { Pipe } from "../process/ChildProcess.ts"
 import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import type { MountRefused } from "../sandbox/Confinement.ts"
 import type { Mechanism } from "../sandbox/Sandbox.ts"
 import { define, failure, MAX_HEAD, MAX_TAIL, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import * as ToolEnvironment from "./ToolEnvironment.ts"
@@ -106,10 +107,16 @@ const execute = Effect.fnUntraced(function* (
   const cwd = yield* workspace.folder(input.cwd ?? "")
   const argv: Argv = ["/bin/sh", "-c", input.command]
   const rules = { workspace: workspace.root, network: config.network, hidden, environment: host.environment }
+  const confined: Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused> = mechanism.kind ===
+  "none"
+    ? Effect.succeed({ argv })
+    : mechanism.wrap(rules, cwd, argv)
+  const command = yield* Effect.result(confined)
+  if (command._tag === "Failure") return failure(`${command.failure.message}: ${command.failure.remedy}`)
   const started = yield* RunProcess.make({
     store: host.store,
     runId,
-    argv: mechanism.kind === "none" ? argv : mechanism.wrap(rules, cwd, argv),
+    ...command.success,
     cwd,
     env: environmentOf(options),
     grace: GRACE

@@ -29,6 +29,8 @@ export interface Program {
   readonly input?: string | undefined
   /** Keeps the standard input open after `input`, for `write`, until `closeInput`. */
   readonly keepInput?: boolean | undefined
+  /** The content of its descriptors 3, 4 …, each to its end: no file, no argument, no variable shows it. */
+  readonly handed?: ReadonlyArray<Uint8Array> | undefined
 }
 
 export interface ExitStatus {
@@ -147,6 +149,12 @@ const write = (pipe: Writable | null, text: string): Effect.Effect<void> =>
     pipe.write(text, () => resume(Effect.void))
   })
 
+/** Gives a child what it reads from a descriptor. One that does not read it has broken a pipe, and no more. */
+export const hand = (pipe: Readable | Writable | null | undefined, bytes: Uint8Array): void => {
+  pipe?.on("error", () => {})
+  if (pipe !== null && pipe !== undefined && "end" in pipe) pipe.end(bytes)
+}
+
 const childOf = (child: Process.ChildProcess, id: ProcessId): ChildProcess => {
   const { stderr, stdin, stdout } = child
   const outputs = [stdout!, stderr!]
@@ -164,14 +172,20 @@ const childOf = (child: Process.ChildProcess, id: ProcessId): ChildProcess => {
 
 const spawn: Spawn = (program) =>
   Effect.callback((resume) => {
-    const { argv, cwd, env, input, keepInput = false } = program
+    const { argv, cwd, env, handed = [], input, keepInput = false } = program
     try {
       const child = Process.spawn(argv[0], argv.slice(1), {
         cwd,
         env: { ...env },
         detached: true,
-        stdio: [input === undefined && !keepInput ? "ignore" : "pipe", "pipe", "pipe"]
+        stdio: [
+          input === undefined && !keepInput ? "ignore" : "pipe",
+          "pipe",
+          "pipe",
+          ...handed.map(() => "pipe" as const)
+        ]
       })
+      handed.forEach((bytes, index) => hand(child.stdio[index + 3], bytes))
       const id = identify(child.pid ?? 0)
       child.on("error", (error) => resume(Effect.fail(spawnError(program, error))))
       child.once("spawn", () => {

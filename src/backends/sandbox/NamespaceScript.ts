@@ -2,23 +2,24 @@
  * NamespaceScript: the sandbox for machines without bubblewrap, as a POSIX shell script
  * that runs as the first process of new namespaces, where it is root over mounts alone.
  *
- * $1 is the size of private folders, $2 the working directory; then mounts as triples of
- * kind, source, target, up to `--`; then the command. It lays a read-only copy of the tree
- * where no source lies, below /dev/shm, mounts the list into it, makes it the root, lets go
- * of the old one and of every privilege, and starts the command.
+ * $1 is the size of private folders, $2 the working directory, $3 and $4 the user's and the
+ * group's id, $5 to $7 perl, the number of prctl and the filter of system calls in hex (empty
+ * where there is none); then mounts as triples of kind, source, target, up to `--`; then the
+ * command. It lays an empty tree where no source lies, below /dev/shm, mounts the list into it,
+ * makes it the root, lets go of the old one and of every privilege, and starts the command in a
+ * second user namespace, in which it is the user that it was, and in which no mount is its own.
  *
  * Guarantees: any step that fails ends it before the command; of the old root nothing is
  * left to reach; the command can take on no privilege, nor make namespaces to get some.
- * Needs util-linux (mount, umount, pivot_root, setpriv). The command takes itself for root:
- * that is the daemon's own user, who may do no more than outside.
+ * Needs util-linux (mount, umount, pivot_root, unshare, setpriv).
  */
 export const NAMESPACE_SCRIPT = String.raw`
 set -eu
 # the first process of a namespace hears no signal that it has not asked for
 trap 'exit 143' TERM
-size=$1 cwd=$2 new=/dev/shm/agentd path=$PATH
+size=$1 cwd=$2 user=$3 group=$4 perl=$5 prctl=$6 filter=$7 new=/dev/shm/agentd path=$PATH
 PATH=$PATH:/usr/sbin:/sbin
-shift 2
+shift 7
 private() { mount -t tmpfs -o "nosuid,nodev,mode=$1,size=$size" tmpfs "$2"; }
 
 # what is mounted at $1 or below becomes read-only; the flags it has are locked and must stay
@@ -39,8 +40,8 @@ seal() {
 
 private 755 /dev/shm
 mkdir $new
-mount --rbind / $new
-seal $new
+private 755 $new
+mkdir $new/dev $new/proc
 private 755 $new/dev
 for name in null zero full random urandom tty; do
   : > $new/dev/$name
@@ -48,11 +49,14 @@ for name in null zero full random urandom tty; do
 done
 ln -s /proc/self/fd $new/dev/fd
 for stream in 0:stdin 1:stdout 2:stderr; do ln -s "/proc/self/fd/${"$"}{stream%:*}" "$new/dev/${"$"}{stream#*:}"; done
-mkdir $new/dev/shm $new/dev/old
+mkdir $new/dev/shm $new/dev/pts $new/dev/old
+private 1777 $new/dev/shm
+mount -t devpts -o nosuid,noexec,newinstance,ptmxmode=0666,mode=0620 devpts $new/dev/pts
+ln -s pts/ptmx $new/dev/ptmx
 mount -t proc -o nosuid,nodev,noexec proc $new/proc
-echo 0 > $new/proc/sys/user/max_user_namespaces
-# its settings are the whole system's, and a daemon that is root could write them
-seal $new/proc
+hostname agent
+# the second one, below, and none after it
+echo 1 > $new/proc/sys/user/max_user_namespaces
 
 while [ "$1" != -- ]; do
   kind=$1 source=$2 target=$new$3
@@ -62,6 +66,15 @@ while [ "$1" != -- ]; do
       mkdir -p "$target"
       private 755 "$target"
       continue ;;
+    link)
+      mkdir -p "${"$"}{target%/*}"
+      ln -s "$source" "$target"
+      continue ;;
+    text)
+      mkdir -p "${"$"}{target%/*}"
+      printf %s "$source" > "$target"
+      chmod 444 "$target"
+      source=$target ;;
     blank) source=/dev/null ;;
   esac
   if [ -d "$source" ]; then
@@ -79,7 +92,25 @@ cd $new
 pivot_root . dev/old
 umount -l /dev/old
 rmdir /dev/old
+mount -o remount,bind,ro,nosuid,nodev /
 cd "$cwd"
-PATH=$path
-exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- /bin/sh -c 'trap "exit 143" TERM; "$@"; exit $?' agentd-init "$@"
+set -- /bin/sh -c 'trap "exit 143" TERM; "$@"; exit $?' agentd-init "$@"
+if [ -n "$filter" ]; then
+  # struct sock_fprog, and PR_SET_SECCOMP with SECCOMP_MODE_FILTER
+  set -- "$perl" -e '
+    my $code = pack("H*", shift);
+    my $call = shift;
+    my $program = pack("S x![Q] P", length($code) / 8, $code);
+    syscall($call + 0, 22, 2, $program, 0, 0) == 0 or die "no filter of system calls: $!\n";
+    exec { $ARGV[0] } @ARGV or die "$ARGV[0]: $!\n";
+  ' "$filter" "$prctl" "$@"
+fi
+# /proc is still to be written until the ids are mapped; its settings are the whole system's, and a daemon that is
+# root could write them
+exec unshare --user --mount --map-user="$user" --map-group="$group" -- /bin/sh -euc '
+  mount -o remount,bind,ro,nosuid,nodev,noexec /proc
+  PATH=$1
+  shift
+  exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- "$@"
+' agentd-sandbox "$path" "$@"
 `

@@ -5,19 +5,28 @@
  * says so and why: what runs without one is for the caller to refuse or to ask about. What
  * is believed is a trial on this machine, made once a daemon on the first question.
  *
- * A confined command has namespaces of its own (user, mount, pid, IPC, host name, network
- * unless allowed), sees what `Confinement` lists, gains no privileges, cannot type into a
- * terminal, and ends, with every process it started, when its first process does.
+ * A confined command has namespaces of its own (user, mount, pid, IPC, host name, cgroup, network
+ * unless allowed), sees what `Confinement` lists, has a filter of system calls (`Seccomp`; the
+ * mechanism's note says where it has none), gains no privileges, makes no namespaces, cannot type
+ * into a terminal, and ends, with every process it started, when its first process does.
  */
 import { Context, Effect, Layer, type Scope } from "effect"
-import { execFile } from "node:child_process"
+import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import type { Argv } from "../command/CommandBackend.ts"
-import { type Mount, mountsOf, type Rules } from "./Confinement.ts"
+import { type Mount, mountsOf, type MountRefused, refusalOf, type Rules } from "./Confinement.ts"
 import { NAMESPACE_SCRIPT } from "./NamespaceScript.ts"
-import type { Environment } from "../process/ChildProcess.ts"
+import * as Seccomp from "./Seccomp.ts"
+import { type Environment, hand } from "../process/ChildProcess.ts"
+
+/** A command as it is started. */
+export interface Confined {
+  readonly argv: Argv
+  /** The content of its descriptors 3, 4 … while it is made: no file that could be exchanged. */
+  readonly handed: ReadonlyArray<Uint8Array>
+}
 
 /** The mechanism on which it rests. */
 export type Mechanism =
@@ -25,10 +34,22 @@ export type Mechanism =
       readonly kind: "bubblewrap" | "namespaces"
       /** For a person: the program, and what it lacks. */
       readonly note: string
-      /** The command as it is started; `cwd` is a real path that it sees. Reads the file system. */
-      readonly wrap: (rules: Rules, cwd: string, argv: Argv) => Argv
+      /** Confines a command; `cwd` is a real path that it sees. Reads the file system. */
+      readonly wrap: (rules: Rules, cwd: string, argv: Argv) => Effect.Effect<Confined, MountRefused>
     }
   | { readonly kind: "none"; readonly note: string }
+
+type Build = (rules: Rules, mounts: ReadonlyArray<Mount>, cwd: string, argv: Argv) => Confined
+
+/** Refuses before anything is built. */
+const wrapBy =
+  (build: Build): Exclude<Mechanism, { kind: "none" }>["wrap"] =>
+  (rules, cwd, argv) =>
+    Effect.suspend(() => {
+      const mounts = mountsOf(rules)
+      const refused = refusalOf(rules, mounts)
+      return refused === undefined ? Effect.succeed(build(rules, mounts, cwd, argv)) : Effect.fail(refused)
+    })
 
 export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effect.Effect<Mechanism> }>()(
   "agentd/backends/Sandbox"
@@ -49,60 +70,87 @@ export class Sandbox extends Context.Service<Sandbox, { readonly mechanism: Effe
 /** Of each private folder: what it holds is memory. */
 const SIZE = String(1024 * 1024 * 1024)
 
-const bubblewrapMount = (mount: Mount): ReadonlyArray<string> => {
-  switch (mount.kind) {
-    case "empty":
-      return ["--perms", "0755", "--size", SIZE, "--tmpfs", mount.target]
-    case "blank":
-      return ["--ro-bind", "/dev/null", mount.target]
-    case "readOnly":
-      return ["--ro-bind", mount.source, mount.target]
-    case "writable":
-      return ["--bind", mount.source, mount.target]
+const words = (text: string): ReadonlyArray<string> => text.split(" ")
+
+/** The first descriptor after the three that every program has. */
+const FIRST_HANDED = 3
+
+const ALONE = words("--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try --hostname agent")
+const BOUND = words("--die-with-parent --new-session --cap-drop ALL")
+/** All of /proc read-only: bubblewrap leaves the system's settings in it to a daemon that is root. */
+const KERNEL = [...words("--dev /dev --perms 1777 --size"), SIZE, ...words("--tmpfs /dev/shm --proc /proc")]
+const SEALED = words("--remount-ro /proc --remount-ro /")
+
+const bubblewrap = (program: string, extra: ReadonlyArray<string>): Build => {
+  const filter = Seccomp.program(process.arch)
+  return (rules, mounts, cwd, argv) => {
+    const handed: Array<Uint8Array> = []
+    const hand = (bytes: Uint8Array) => String(FIRST_HANDED + handed.push(bytes) - 1)
+    const argumentsOf = (mount: Mount): ReadonlyArray<string> => {
+      switch (mount.kind) {
+        case "empty":
+          return ["--perms", "0755", "--size", SIZE, "--tmpfs", mount.target]
+        case "blank":
+          return ["--ro-bind", "/dev/null", mount.target]
+        case "text":
+          return ["--ro-bind-data", hand(Buffer.from(mount.source)), mount.target]
+        case "link":
+          return ["--symlink", mount.source, mount.target]
+        case "readOnly":
+          return ["--ro-bind", mount.source, mount.target]
+        case "writable":
+          return ["--bind", mount.source, mount.target]
+      }
+    }
+    const wrapped: Argv = [
+      program,
+      ...ALONE,
+      ...(rules.network ? [] : ["--unshare-net"]),
+      ...BOUND,
+      ...extra,
+      ...(filter === undefined ? [] : ["--seccomp", hand(filter)]),
+      ...KERNEL,
+      ...mounts.flatMap(argumentsOf),
+      ...SEALED,
+      "--chdir",
+      cwd,
+      "--",
+      ...argv
+    ]
+    return { argv: wrapped, handed }
   }
 }
 
-const words = (text: string): ReadonlyArray<string> => text.split(" ")
+const NEW = words("--user --map-root-user --mount --pid --fork --kill-child=SIGKILL --ipc --uts --cgroup")
 
-const ALONE = words("--unshare-user --unshare-ipc --unshare-pid --unshare-uts --unshare-cgroup-try")
-const BOUND = words("--die-with-parent --new-session --cap-drop ALL")
-/** All of /proc read-only: bubblewrap leaves the system's settings in it to a daemon that is root. */
-const TREE = words("--ro-bind / / --dev /dev --proc /proc --remount-ro /proc")
-
-const bubblewrap =
-  (program: string, extra: ReadonlyArray<string>) =>
-  (rules: Rules, cwd: string, argv: Argv): Argv => [
-    program,
-    ...ALONE,
-    ...(rules.network ? [] : ["--unshare-net"]),
-    ...BOUND,
-    ...extra,
-    ...TREE,
-    ...mountsOf(rules).flatMap(bubblewrapMount),
-    "--chdir",
-    cwd,
-    "--",
-    ...argv
-  ]
-
-const NEW = words("--user --map-root-user --mount --pid --fork --kill-child=SIGKILL --ipc --uts")
-
-const namespaces =
-  (program: string) =>
-  (rules: Rules, cwd: string, argv: Argv): Argv => [
-    program,
-    ...NEW,
-    ...(rules.network ? [] : ["--net"]),
-    "/bin/sh",
-    "-c",
-    NAMESPACE_SCRIPT,
-    "agentd-sandbox",
-    SIZE,
-    cwd,
-    ...mountsOf(rules).flatMap((mount) => [mount.kind, "source" in mount ? mount.source : "", mount.target]),
-    "--",
-    ...argv
-  ]
+/** perl: by it the filter is put on. */
+const namespaces = (program: string, perl: string | undefined): Build => {
+  const filter = perl === undefined ? undefined : Seccomp.program(process.arch)
+  const filtered =
+    perl === undefined || filter === undefined
+      ? ["", "", ""]
+      : [perl, String(Seccomp.PRCTL[process.arch]), Buffer.from(filter).toString("hex")]
+  return (rules, mounts, cwd, argv) => ({
+    argv: [
+      program,
+      ...NEW,
+      ...(rules.network ? [] : ["--net"]),
+      "/bin/sh",
+      "-c",
+      NAMESPACE_SCRIPT,
+      "agentd-sandbox",
+      SIZE,
+      cwd,
+      `${process.getuid?.() ?? 0}`,
+      `${process.getgid?.() ?? 0}`,
+      ...filtered,
+      ...mounts.flatMap((mount) => [mount.kind, "source" in mount ? mount.source : "", mount.target]),
+      "--",
+      ...argv
+    ],
+    handed: []
+  })
+}
 
 const PLACES = ["/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin"]
 
@@ -123,22 +171,28 @@ const TRIAL_LIMIT = 10_000
 /** The trial's command: it writes here, sees nothing there, and has no network. */
 const TRIAL = `echo held > held && ! test -e "$1" && ! grep -qvE 'lo:|[|]' /proc/net/dev && cat held`
 
+const MAX_SAID = 10_000
+
 /** Undefined when it held; else what it said. */
-const attempt = (argv: Argv, cwd: string, environment: Environment) =>
+const attempt = ({ argv, handed }: Confined, cwd: string, environment: Environment) =>
   Effect.callback<string | undefined>((resume) => {
-    const child = execFile(
-      argv[0],
-      argv.slice(1),
-      { cwd, env: { PATH: environment["PATH"] }, timeout: TRIAL_LIMIT, killSignal: "SIGKILL" },
-      (error, stdout, stderr) =>
-        resume(
-          Effect.succeed(
-            error === null && stdout === "held\n"
-              ? undefined
-              : (stderr.trim().split("\n").at(-1) || error?.message || "it does not confine").slice(0, 300)
-          )
-        )
-    )
+    const child = spawn(argv[0], argv.slice(1), {
+      cwd,
+      env: { PATH: environment["PATH"] },
+      timeout: TRIAL_LIMIT,
+      killSignal: "SIGKILL",
+      stdio: ["ignore", "pipe", "pipe", ...handed.map(() => "pipe" as const)]
+    })
+    handed.forEach((bytes, index) => hand(child.stdio[FIRST_HANDED + index], bytes))
+    const said = { stdout: "", stderr: "" }
+    for (const name of ["stdout", "stderr"] as const)
+      child[name]?.on("data", (data) => (said[name] = (said[name] + String(data)).slice(-MAX_SAID)))
+    const tell = (why: string) => {
+      const last = said.stderr.trim().split("\n").at(-1) || why
+      resume(Effect.succeed(said.stdout === "held\n" ? undefined : last.slice(0, 300)))
+    }
+    child.on("error", ({ message }) => tell(message))
+    child.on("close", () => tell("it does not confine"))
     return Effect.sync(() => void child.kill("SIGKILL"))
   })
 
@@ -161,17 +215,34 @@ const candidatesOf = (
 ): ReadonlyArray<Exclude<Mechanism, { kind: "none" }>> => {
   const bwrap = kinds.includes("bubblewrap") ? locate("bwrap", environment) : undefined
   const unshare = kinds.includes("namespaces") ? locate("unshare", environment) : undefined
+  const perl = locate("perl", environment)
   const strict = ["--disable-userns"]
+  const unfiltered =
+    Seccomp.program(process.arch) === undefined ? `; no filter of system calls for ${process.arch}` : ""
   return [
     ...(bwrap === undefined
       ? []
       : [
-          { kind: "bubblewrap" as const, note: `bubblewrap (${bwrap})`, wrap: bubblewrap(bwrap, strict) },
-          { kind: "bubblewrap" as const, note: `bubblewrap (${bwrap}, an older one)`, wrap: bubblewrap(bwrap, []) }
+          {
+            kind: "bubblewrap" as const,
+            note: `bubblewrap (${bwrap}${unfiltered})`,
+            wrap: wrapBy(bubblewrap(bwrap, strict))
+          },
+          {
+            kind: "bubblewrap" as const,
+            note: `bubblewrap (${bwrap}, an older one${unfiltered})`,
+            wrap: wrapBy(bubblewrap(bwrap, []))
+          }
         ]),
     ...(unshare === undefined
       ? []
-      : [{ kind: "namespaces" as const, note: `user namespaces (${unshare})`, wrap: namespaces(unshare) }])
+      : [
+          {
+            kind: "namespaces" as const,
+            note: `user namespaces (${unshare}${perl === undefined ? "; without perl no filter of system calls" : unfiltered})`,
+            wrap: wrapBy(namespaces(unshare, perl))
+          }
+        ])
   ]
 }
 
@@ -183,7 +254,10 @@ const trial = Effect.fnUntraced(function* (
   const { base, workspace, outside } = yield* grounds
   // the folder itself is hidden, wherever folders for temporary files are
   const rules: Rules = { workspace, network: false, hidden: [base], environment }
-  return yield* attempt(wrap(rules, workspace, ["/bin/sh", "-c", TRIAL, "trial", outside]), workspace, environment)
+  const confined = yield* Effect.result(wrap(rules, workspace, ["/bin/sh", "-c", TRIAL, "trial", outside]))
+  return confined._tag === "Failure"
+    ? confined.failure.message
+    : yield* attempt(confined.success, workspace, environment)
 })
 
 /** The first that holds on this machine. */

@@ -1,0 +1,204 @@
+/**
+ * Seccomp: a filter of system calls, as the bytes that the kernel takes (classic BPF, eight
+ * bytes an instruction), for `bwrap --seccomp FD` and for prctl. No compiler is needed.
+ *
+ * Refused with EPERM: what reaches into the kernel or past namespaces and no coding agent needs
+ * (keyrings, bpf, perf, io_uring, userfaultfd, mounts, modules, kexec, clocks, other processes'
+ * memory), new user namespaces, sockets of other families than unix, inet and netlink, and
+ * typing into a terminal (TIOCSTI, TIOCLINUX). clone3, whose flags no filter can read, is
+ * answered as by an older kernel: programs fall back to clone.
+ *
+ * Guarantees: a call by another ABI (32 bits, x32) ends its process, so that no number means
+ * something else; a machine without a table gets no filter, and `program` says so by undefined.
+ */
+
+const LD = 0x20
+const JEQ = 0x15
+const JGE = 0x35
+const JSET = 0x45
+const RET = 0x06
+
+const ALLOW = 0x7fff0000
+const KILL = 0x80000000
+const EPERM = 0x00050001
+const ENOSYS = 0x00050026
+
+/** Offsets into `struct seccomp_data`: the lower halves of an argument suffice for what is asked here. */
+const NUMBER = 0
+const ABI = 4
+const FIRST = 16
+const SECOND = 24
+
+interface Table {
+  /** The machine's ABI, as the audit system numbers it. */
+  readonly abi: number
+  readonly socket: number
+  readonly ioctl: number
+  readonly clone: number
+  readonly refused: ReadonlyArray<number>
+}
+
+const CLONE3 = 435
+/** From 424 on the numbers are the same on all machines. */
+const EVERYWHERE = {
+  io_uring_setup: 425,
+  io_uring_enter: 426,
+  io_uring_register: 427,
+  open_tree: 428,
+  move_mount: 429,
+  fsopen: 430,
+  fsconfig: 431,
+  fsmount: 432,
+  fspick: 433,
+  pidfd_getfd: 438,
+  mount_setattr: 442,
+  quotactl_fd: 443,
+  open_tree_attr: 467
+}
+
+const X64 = {
+  ptrace: 101,
+  syslog: 103,
+  pivot_root: 155,
+  chroot: 161,
+  acct: 163,
+  settimeofday: 164,
+  mount: 165,
+  umount2: 166,
+  swapon: 167,
+  swapoff: 168,
+  reboot: 169,
+  init_module: 175,
+  delete_module: 176,
+  quotactl: 179,
+  clock_settime: 227,
+  kexec_load: 246,
+  add_key: 248,
+  request_key: 249,
+  keyctl: 250,
+  unshare: 272,
+  perf_event_open: 298,
+  open_by_handle_at: 304,
+  setns: 308,
+  process_vm_readv: 310,
+  process_vm_writev: 311,
+  kcmp: 312,
+  finit_module: 313,
+  kexec_file_load: 320,
+  bpf: 321,
+  userfaultfd: 323
+}
+
+const ARM64 = {
+  umount2: 39,
+  mount: 40,
+  pivot_root: 41,
+  chroot: 51,
+  quotactl: 60,
+  acct: 89,
+  unshare: 97,
+  kexec_load: 104,
+  init_module: 105,
+  delete_module: 106,
+  clock_settime: 112,
+  syslog: 116,
+  ptrace: 117,
+  reboot: 142,
+  settimeofday: 170,
+  add_key: 217,
+  request_key: 218,
+  keyctl: 219,
+  swapon: 224,
+  swapoff: 225,
+  perf_event_open: 241,
+  open_by_handle_at: 265,
+  setns: 268,
+  process_vm_readv: 270,
+  process_vm_writev: 271,
+  kcmp: 272,
+  finit_module: 273,
+  bpf: 280,
+  userfaultfd: 282,
+  kexec_file_load: 294
+}
+
+const tables: { readonly [architecture: string]: Table } = {
+  x64: {
+    abi: 0xc000003e,
+    socket: 41,
+    ioctl: 16,
+    clone: 56,
+    refused: Object.values({ ...EVERYWHERE, ...X64 })
+  },
+  arm64: {
+    abi: 0xc00000b7,
+    socket: 198,
+    ioctl: 29,
+    clone: 220,
+    refused: Object.values({ ...EVERYWHERE, ...ARM64 })
+  }
+}
+
+/** The number of prctl, by which a process puts itself under a filter. */
+export const PRCTL: { readonly [architecture: string]: number } = { x64: 157, arm64: 167 }
+
+const FAMILIES = { unix: 1, inet: 2, inet6: 10, netlink: 16 }
+const TYPING = { TIOCSTI: 0x5412, TIOCLINUX: 0x541c }
+const CLONE_NEWUSER = 0x10000000
+/** Calls of the x32 ABI have this bit, and the same ABI number as those of x64. */
+const X32 = 0x40000000
+
+/** Jumps: how many instructions are left out where the test holds, and where it does not. */
+type Instruction = readonly [operation: number, k: number, holds?: number, fails?: number]
+
+/** Of a call whose number is loaded: each is left at once when the number is another one. */
+const closer = (call: number, offset: number, test: ReadonlyArray<Instruction>): ReadonlyArray<Instruction> => [
+  [JEQ, call, 0, test.length + 1],
+  [LD, offset],
+  ...test
+]
+
+/** Ends in `found` when the loaded argument is one of the values, else in `other`. */
+const oneOf = (values: ReadonlyArray<number>, found: number, other: number): ReadonlyArray<Instruction> => [
+  ...values.map((value, index): Instruction => [JEQ, value, values.length - index, 0]),
+  [RET, other],
+  [RET, found]
+]
+
+const instructions = ({ abi, clone, ioctl, refused, socket }: Table): ReadonlyArray<Instruction> => [
+  [LD, ABI],
+  [JEQ, abi, 1, 0],
+  [RET, KILL],
+  [LD, NUMBER],
+  [JGE, X32, 0, 1],
+  [RET, KILL],
+  ...refused.flatMap((number): ReadonlyArray<Instruction> => [
+    [JEQ, number, 0, 1],
+    [RET, EPERM]
+  ]),
+  [JEQ, CLONE3, 0, 1],
+  [RET, ENOSYS],
+  ...closer(clone, FIRST, [
+    [JSET, CLONE_NEWUSER, 0, 1],
+    [RET, EPERM],
+    [RET, ALLOW]
+  ]),
+  ...closer(socket, FIRST, oneOf(Object.values(FAMILIES), ALLOW, EPERM)),
+  ...closer(ioctl, SECOND, oneOf(Object.values(TYPING), EPERM, ALLOW)),
+  [RET, ALLOW]
+]
+
+/** The filter for a machine, as Node names it; undefined where its calls are not known. */
+export const program = (architecture: string): Uint8Array | undefined => {
+  const table = Object.hasOwn(tables, architecture) ? tables[architecture] : undefined
+  if (table === undefined) return undefined
+  const code = instructions(table)
+  const bytes = Buffer.alloc(code.length * 8)
+  code.forEach(([operation, k, holds = 0, fails = 0], index) => {
+    bytes.writeUInt16LE(operation, index * 8)
+    bytes.writeUInt8(holds, index * 8 + 2)
+    bytes.writeUInt8(fails, index * 8 + 3)
+    bytes.writeUInt32LE(k >>> 0, index * 8 + 4)
+  })
+  return bytes
+}

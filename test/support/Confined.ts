@@ -1,0 +1,43 @@
+/**
+ * Confined: a command under a sandbox, run to its end as the backends run it.
+ */
+import { Effect } from "effect"
+import { spawn } from "node:child_process"
+import { type Environment, hand } from "../../src/backends/process/ChildProcess.ts"
+import type { Argv } from "../../src/backends/command/CommandBackend.ts"
+import type { Rules } from "../../src/backends/sandbox/Confinement.ts"
+import type { Confined, Mechanism } from "../../src/backends/sandbox/Sandbox.ts"
+
+export interface Answer {
+  readonly code: number | null
+  /** Of both streams, as it came. */
+  readonly output: string
+}
+
+/** Runs a command with what it is handed. */
+export const command = ({ argv, handed }: Confined, cwd: string, env: Environment): Effect.Effect<Answer> =>
+  Effect.callback((resume) => {
+    const child = spawn(argv[0], argv.slice(1), {
+      cwd,
+      env: { ...env },
+      timeout: 20_000,
+      killSignal: "SIGKILL",
+      stdio: ["ignore", "pipe", "pipe", ...handed.map(() => "pipe" as const)]
+    })
+    handed.forEach((bytes, index) => hand(child.stdio[index + 3], bytes))
+    let output = ""
+    for (const pipe of [child.stdout, child.stderr]) pipe?.on("data", (data) => (output += data))
+    child.on("close", (code) => resume(Effect.succeed({ code, output })))
+  })
+
+/** Runs it confined. */
+export const run = (
+  mechanism: Mechanism,
+  rules: Rules,
+  argv: Argv,
+  env: Environment,
+  cwd: string = rules.workspace
+): Effect.Effect<Answer> =>
+  mechanism.kind === "none"
+    ? Effect.die(new Error(mechanism.note))
+    : Effect.flatMap(Effect.orDie(mechanism.wrap(rules, cwd, argv)), (confined) => command(confined, cwd, env))
