@@ -122,6 +122,7 @@ const outside = {
 const edges: { readonly [path: string]: string } = {
   "src/alerts/Mailer.ts": "the default of the reference",
   "src/alerts/Smtp.ts": "behind Mailer",
+  "src/config/OwnFile.ts": "the default of the reference",
   "src/event-actor/EventLoop.ts": "the live form of the service",
   "src/event-log/ArchiveFile.ts": "the default of the reference",
   "src/event-log/LogThread.ts": "the log's thread: a simulation has the inline form",

@@ -2,19 +2,16 @@
  * Secrets: what a project's config holds or names that must never reach the log:
  * values of its environments, and the keys in the files that it names.
  */
-import { Effect, FileSystem } from "effect"
+import { Effect } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
+import { readSecret } from "../config/OwnFile.ts"
 import { Redact, secretsIn } from "../event-log/Redact.ts"
-
-/** A key's file holds little. */
-const MAX_KEY = 64 * 1024
 
 const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
   if (backend.type !== "model" || backend.keyFile === undefined) return []
-  const files = yield* FileSystem.FileSystem
-  return yield* files.readFileString(backend.keyFile).pipe(
-    Effect.map((text) => (text.length > MAX_KEY ? [] : [text.split("\n")[0]!.trim()].filter((key) => key !== ""))),
+  return yield* readSecret(backend.keyFile).pipe(
+    Effect.map((text) => [text.split("\n")[0]!.trim()].filter((key) => key !== "")),
     // whoever needs the key says that it is not there
     Effect.catch(() => Effect.succeed([]))
   )

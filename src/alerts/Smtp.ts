@@ -11,10 +11,11 @@
  * again, under the same Message-ID.
  */
 import { createTransport } from "nodemailer"
-import { Config as Environment, Duration, Effect, FileSystem, Option, Redacted, Schema } from "effect"
+import { Config as Environment, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { join } from "node:path"
 import { getCACertificates } from "node:tls"
 import type { MailConfig, SmtpConfig } from "../config/Config.ts"
+import { readSecret } from "../config/OwnFile.ts"
 import { Redact } from "../event-log/Redact.ts"
 import type { Mail } from "./Mail.ts"
 import { FailureClass } from "./Retry.ts"
@@ -42,7 +43,6 @@ export interface Timeouts {
 
 export const defaultTimeouts: Timeouts = { greeting: "10 seconds", silence: "20 seconds", whole: "45 seconds" }
 
-const MAX_SECRET_BYTES = 64 * 1024
 const MAX_ANSWER = 500
 
 const PORTS = { none: 25, starttls: 587, tls: 465 } as const
@@ -58,15 +58,13 @@ export const domainOf = (mail: MailConfig): string => /@([^@>\s]+)>?$/.exec(send
 
 const setup = (message: string, remedy: string): MailError => new MailError({ message, remedy, class: "setup" })
 
-const readText = Effect.fnUntraced(function* (path: string, what: string) {
-  const files = yield* FileSystem.FileSystem
-  const unreadable = (reason: string) =>
-    setup(`${what} ${path} cannot be read: ${reason}`, "See that the file is there and that this user may read it.")
-  const info = yield* Effect.mapError(files.stat(path), (error) => unreadable(error.reason._tag))
-  if (info.type !== "File") return yield* unreadable("it is no file")
-  if (Number(info.size) > MAX_SECRET_BYTES) return yield* unreadable(`it is larger than ${MAX_SECRET_BYTES} bytes`)
-  return yield* Effect.mapError(files.readFileString(path), (error) => unreadable(error.reason._tag))
-})
+const readText = (path: string, what: string) =>
+  Effect.mapError(readSecret(path), ({ message, remedy }) =>
+    setup(
+      `${what} ${path} cannot be used: ${message}`,
+      remedy === "" ? "See that the file is there and that this user may read it." : remedy
+    )
+  )
 
 const variable = (name: string) =>
   Effect.orElseSucceed(

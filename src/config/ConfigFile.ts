@@ -5,16 +5,17 @@
  * every file that it names made absolute, or refused with all of its problems,
  * each with line, column, field, what is wrong and the remedy. (Broken syntax
  * hides what is behind it; a rule over several fields is checked once each of
- * them is right by itself.) No input makes it throw.
+ * them is right by itself.) No input makes it throw. A file that somebody else
+ * could have written is not obeyed.
  */
 import { dirname, isAbsolute, resolve } from "node:path"
-import { Effect, FileSystem, PlatformError, Result, Schema } from "effect"
+import { Effect, Result, Schema } from "effect"
 import type { AgentConfig } from "./AgentConfig.ts"
 import { Config, type MailConfig, UserConfig } from "./Config.ts"
 import { ConfigProblem, problemsOf } from "./ConfigProblem.ts"
 import * as ProjectName from "./ProjectName.ts"
 import * as Jsonc from "./Jsonc.ts"
-import { remedyOf, troubleOf } from "./FileTrouble.ts"
+import * as OwnFile from "./OwnFile.ts"
 
 /** No config that a person writes comes near it. */
 const MAX_BYTES = 1024 * 1024
@@ -135,28 +136,28 @@ export const parseUser = (text: string, path: string): Effect.Effect<UserConfig,
     config.mail === undefined ? config : { ...config, mail: placedMail(config.mail, dirname(path)) }
   )
 
-const readError = (path: string) => (error: PlatformError.PlatformError) =>
-  error.reason._tag === "NotFound"
-    ? new ConfigError({
-        path,
-        reason: "missing",
-        problems: [],
-        message: `${path}: there is no such file`,
-        remedy: 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
-      })
-    : unreadable(path, troubleOf(error), remedyOf(error, "See that it is a file which this user may read."))
+const readError =
+  (path: string) =>
+  ({ message, reason, remedy }: OwnFile.OwnFileRefused): ConfigError => {
+    switch (reason) {
+      case "missing":
+        return new ConfigError({
+          path,
+          reason,
+          problems: [],
+          message: `${path}: ${message}`,
+          remedy: 'Create it with { "agents": { "builder": { "backend": { "type": "command", "argv": ["…"] } } } }.'
+        })
+      case "noFile":
+        return unreadable(path, message, "Name a file of text.")
+      case "tooLarge":
+        return unreadable(path, message, TOO_LARGE_REMEDY)
+      default:
+        return unreadable(path, message, remedy === "" ? "See that it is a file which this user may read." : remedy)
+    }
+  }
 
-const textOf = Effect.fnUntraced(function* (path: string) {
-  const files = yield* FileSystem.FileSystem
-  const info = yield* Effect.mapError(files.stat(path), readError(path))
-  if (info.type !== "File") return yield* unreadable(path, "is no file", "Name a file of text.")
-  if (Number(info.size) > MAX_BYTES) return yield* unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY)
-  const bytes = yield* Effect.mapError(files.readFile(path), readError(path))
-  return yield* Effect.try({
-    try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
-    catch: () => unreadable(path, "is not UTF-8 text", "Save it as UTF-8.")
-  })
-})
+const textOf = (path: string) => Effect.mapError(OwnFile.readText(path, MAX_BYTES), readError(path))
 
 /** A project's file, by its path as the daemon keeps it. */
 export const load = Effect.fn("ConfigFile.load")(function* (path: string) {

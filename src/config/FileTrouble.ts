@@ -1,7 +1,7 @@
 /**
  * FileTrouble: what a file system's refusal means to a person, and what helps. Pure.
  */
-import type { PlatformError } from "effect"
+import { PlatformError } from "effect"
 
 interface Trouble {
   readonly says: string
@@ -33,18 +33,19 @@ const troubles: { readonly [code: string]: Trouble } = {
   EXDEV: { says: "the two places are on different disks" }
 }
 
-const codeOf = ({ reason }: PlatformError.PlatformError): string | undefined => {
-  const { cause } = reason
+/** Of an error of Node's own, or of what Effect makes of it. */
+const codeOf = (error: unknown): string | undefined => {
+  const cause = error instanceof PlatformError.PlatformError ? error.reason.cause : error
   return typeof cause === "object" && cause !== null && "code" in cause && typeof cause.code === "string"
     ? cause.code
     : undefined
 }
 
-const known = (error: PlatformError.PlatformError): Trouble | undefined => troubles[codeOf(error) ?? ""]
+const known = (error: unknown): Trouble | undefined => troubles[codeOf(error) ?? ""]
 
 /** In plain words: `permission denied`, `no space is left on its disk`. */
-export const troubleOf = (error: PlatformError.PlatformError): string =>
-  known(error)?.says ?? codeOf(error) ?? error.message
+export const troubleOf = (error: unknown): string =>
+  known(error)?.says ?? codeOf(error) ?? (error instanceof Error ? error.message : String(error))
 
 /** The remedy for the refusal itself, whichever file it is; else the caller's for this file. */
 export const remedyOf = (error: PlatformError.PlatformError, otherwise: string): string =>

@@ -10,6 +10,7 @@ import * as NodePath from "node:path"
 import * as Sandbox from "../backends/sandbox/Sandbox.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import { type BackendConfig, KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
+import { readSecret } from "../config/OwnFile.ts"
 import type { Check } from "./DaemonMessages.ts"
 
 type Environment = { readonly [name: string]: string | undefined }
@@ -83,13 +84,18 @@ const keys = Effect.fnUntraced(function* (backend: ModelBackend, { environment, 
     } satisfies Finding
   }
   const file = NodePath.resolve(root, backend.keyFile)
-  const text = yield* Effect.result(Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(file)))
+  const text = yield* Effect.result(readSecret(file))
   const there = text._tag === "Success" && text.success.trim() !== ""
+  const remedy = text._tag === "Failure" ? text.failure.remedy : ""
   return {
     ok: there,
     name: `key ${NodePath.basename(backend.keyFile)}`,
-    detail: there ? file : text._tag === "Success" ? `${file} is empty` : `${file} cannot be read`,
-    remedy: "Write the key into its first line, or correct keyFile in agentd.jsonc."
+    detail: there
+      ? file
+      : text._tag === "Success"
+        ? `${file} is empty`
+        : `${file} cannot be read: ${text.failure.message}`,
+    remedy: remedy === "" ? "Write the key into its first line, or correct keyFile in agentd.jsonc." : remedy
   } satisfies Finding
 })
 

@@ -3,11 +3,11 @@
  * between two that belong together: the next daemon brings them to the end that was promised.
  * `LONG=1` takes every cut, else a sample of them.
  */
-import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, FileSystem, Layer } from "effect"
+import { Effect } from "effect"
 import { rmSync } from "node:fs"
+import { reading } from "../../src/config/OwnFile.ts"
 import { withLogAt } from "../event-log/recorded/Replayed.ts"
 import * as Laws from "../support/Laws.ts"
 import { open, type Recording } from "../support/Recording.ts"
@@ -36,22 +36,6 @@ const goesOn = (recording: Recording, after: number) =>
     yield* Effect.ensuring(Effect.andThen(drive(world, outside), holds(world, log, outside)), world.lose)
   })
 
-/** Files of the recorded folder, which is not there, are read from another one. */
-const moved = (from: string, to: string): Layer.Layer<FileSystem.FileSystem> =>
-  Layer.effect(
-    FileSystem.FileSystem,
-    Effect.map(FileSystem.FileSystem, (real) => {
-      const there = (given: unknown) => (typeof given === "string" ? given.replace(from, to) : given)
-      const methods = Object.entries(real).map(([name, method]: [string, unknown]) => [
-        name,
-        typeof method === "function"
-          ? (...given: ReadonlyArray<unknown>): unknown => method.apply(real, given.map(there))
-          : method
-      ])
-      return FileSystem.FileSystem.of(Object.fromEntries(methods))
-    })
-  ).pipe(Layer.provide(NodeFileSystem.layer))
-
 /** The next daemon's fleet on what there is; a person allows what asks, and interrupts what hangs. */
 const settles = (recording: Recording, after: number) =>
   Effect.gen(function* () {
@@ -61,7 +45,8 @@ const settles = (recording: Recording, after: number) =>
     const [[path, text]] = Object.entries(recording.configs) as [[string, string]]
     yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(world.folder, { recursive: true, force: true })))
     world.configure(text)
-    world.fileSystem = moved(path.replace(/\/shop\/agentd\.jsonc$/, ""), world.folder)
+    // the recorded folder is not there
+    world.ownFile = (file, most) => reading()(file === path ? world.config : file, most)
     const fleet = yield* world.open
     const caller = { by: "ada", config: path }
     if ((yield* fleet.projects).length === 0) return yield* Effect.asVoid(fleet.register(path, caller))

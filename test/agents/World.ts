@@ -3,7 +3,7 @@
  * files in a folder of their own. `open` is one daemon's life on that log.
  */
 import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
-import { Context, Effect, type FileSystem, Layer, type Scope } from "effect"
+import { Context, Effect, Layer, type Scope } from "effect"
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
@@ -17,6 +17,7 @@ import * as AgentCommands from "../../src/agents/AgentCommands.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import type { Backend } from "../../src/backends/Backend.ts"
+import { OwnFile, type Read, reading } from "../../src/config/OwnFile.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
 import type { AgentInfo, Caller } from "../../src/domain/Messages.ts"
 import { Redact } from "../../src/event-log/Redact.ts"
@@ -31,7 +32,7 @@ export class World {
   readonly log: TestLog
   readonly backends: Backends["Service"]["make"]
   /** Where the projects' files are read. */
-  fileSystem: Layer.Layer<FileSystem.FileSystem> = NodeFileSystem.layer
+  ownFile: Read = reading()
   /** The project that the daemon is told to take up at once. */
   project: string | undefined = undefined
   /** Whether the supervisors of an open fleet have given up. */
@@ -84,7 +85,8 @@ export class World {
           backends,
           Redact.layer,
           ProcessTree.layer,
-          this.fileSystem
+          NodeFileSystem.layer,
+          Layer.succeed(OwnFile, this.ownFile)
         )
       )
     )

@@ -81,7 +81,7 @@ it.live("a model's key is looked for, and never shown", () =>
         "fail key OPENAI_API_KEY: it is not set in the daemon's environment (b)",
         "fail key MINE: it is not set in the daemon's environment (c)",
         "ok key here.sh: …/here.sh (d)",
-        "fail key gone: …/gone cannot be read (e)"
+        "fail key gone: …/gone cannot be read: there is no such file (e)"
       ])
       assert.notInclude(said.join(), "sk-secret")
     })

@@ -20,6 +20,7 @@ import { FileFailed } from "../../src/backends/sandbox/PathContainment.ts"
 import { Spawn } from "../../src/backends/process/ChildProcess.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { OwnFile } from "../../src/config/OwnFile.ts"
 import { EventLoop } from "../../src/event-actor/EventLoop.ts"
 import { ArchiveFile } from "../../src/event-log/ArchiveFile.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
@@ -221,6 +222,7 @@ const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platfor
 export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
   Daemon.run(options, platformOf(world, life, up)).pipe(
     Effect.provideService(Mailer, world.mail.mailer),
+    Effect.provideService(OwnFile, world.files.owned),
     Effect.provideService(Lookup, world.sessions?.lookup ?? nobody),
     Effect.provideService(
       ArchiveFile,

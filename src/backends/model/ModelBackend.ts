@@ -10,6 +10,7 @@ import { type Cause, Duration, Effect, Exit, Fiber, FileSystem, Layer, Queue, Sc
 import { HttpClient } from "effect/http"
 import * as path from "node:path"
 import * as Config from "../../config/BackendConfig.ts"
+import { readSecret } from "../../config/OwnFile.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as AnthropicProvider from "./AnthropicProvider.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
@@ -51,12 +52,14 @@ const keyOf = Effect.fnUntraced(function* (config: Config.ModelBackend, host: Ho
     keyFile === undefined
       ? `set ${variable} where the daemon is started, or name another variable by keyEnv or a file by keyFile; a server that wants no key takes any`
       : `write the key into the first line of that file, or correct keyFile of the agent's backend`
-  const files = yield* FileSystem.FileSystem
   const text =
     keyFile === undefined
       ? (host.environment[variable] ?? "")
-      : yield* Effect.mapError(files.readFileString(path.resolve(cwd, keyFile)), (error) =>
-          refused(`the key could not be read from ${source}: ${error.reason._tag}`, remedy)
+      : yield* Effect.mapError(readSecret(path.resolve(cwd, keyFile)), (error) =>
+          refused(
+            `the key could not be read from ${source}: ${error.message}`,
+            error.remedy === "" ? remedy : error.remedy
+          )
         )
   const key = (text.split("\n")[0] ?? "").trim()
   if (key === "") return yield* refused(`there is no key for the API in ${source}`, remedy)

@@ -3,6 +3,7 @@
  * its watchers; what the daemon does not use is not there, and says so.
  */
 import { ByteSize, type Cause, Effect, FileSystem, Option, PlatformError, Queue, Stream } from "effect"
+import { OwnFileRefused, type Read } from "../../../src/config/OwnFile.ts"
 import { type ArchiveFile, ArchiveIo } from "../../../src/event-log/ArchiveFile.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { EPOCH, type Life, type Universe } from "../Universe.ts"
@@ -129,6 +130,16 @@ export class Files {
   has(path: string): boolean {
     return this.entries.has(path)
   }
+
+  /** The files that nobody else can have written: here they all are. */
+  readonly owned: Read = (path, most) =>
+    Effect.suspend(() => {
+      const bytes = this.entries.get(path)?.bytes
+      const refused = (reason: "missing" | "tooLarge", message: string) =>
+        Effect.fail(new OwnFileRefused({ reason, message, remedy: "" }))
+      if (bytes === undefined) return refused("missing", "there is no such file")
+      return bytes.length > most ? refused("tooLarge", "is too large") : Effect.succeed(bytes)
+    })
 
   /** The life is over: nobody of it watches any more. */
   forget(life: Life): void {

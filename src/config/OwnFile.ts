@@ -1,0 +1,157 @@
+/**
+ * OwnFile: the bytes of a file that nobody but this user (or root) can have written. A
+ * reference: a simulation has files of its own.
+ *
+ * Guarantees: the file, every folder above it and every link on the way belong to this user or
+ * to root, and nobody else can write there; a folder with the sticky bit (/tmp) lets others add
+ * files, not change ours, and a group of which this user is the only member is no one else. Owner, mode and bytes
+ * come from one descriptor, which is opened without following a link. Opening does not wait, as it
+ * would at a pipe; no more is read than may be taken, and one byte.
+ */
+import { Context, Effect, Schema } from "effect"
+import { constants, type Stats } from "node:fs"
+import { type FileHandle, lstat, open, readFile, readlink } from "node:fs/promises"
+import { dirname, isAbsolute, join, resolve } from "node:path"
+import { troubleOf } from "./FileTrouble.ts"
+
+/** `reason`: foreign: somebody else could have written it. */
+export class OwnFileRefused extends Schema.TaggedError<OwnFileRefused>()("OwnFileRefused", {
+  reason: Schema.Literals(["missing", "unreadable", "noFile", "tooLarge", "foreign"]),
+  /** The trouble, without the file's path: `is no file`. */
+  message: Schema.String,
+  /** Empty: it depends on what the file is for. */
+  remedy: Schema.String
+}) {}
+
+export type Read = (path: string, most: number) => Effect.Effect<Uint8Array, OwnFileRefused>
+
+/** As many as Linux follows. */
+const MAX_LINKS = 40
+const A_READ = 64 * 1024
+/** Of /etc/group and /etc/passwd: on a machine that has more, a group counts as shared. */
+const MAX_ACCOUNTS = 1024 * 1024
+
+const refused = (reason: OwnFileRefused["reason"], message: string, remedy = "") =>
+  new OwnFileRefused({ reason, message, remedy })
+
+const partsOf = (path: string): ReadonlyArray<string> => path.split("/").filter((part) => part !== "")
+
+/** Whether a group is this user's alone: none else is in it by /etc/group, or begins in it by /etc/passwd. */
+const isPrivate = async (gid: number, uid: number): Promise<boolean> => {
+  const read = (file: string) => readFile(file, "utf8").then((text) => text.slice(0, MAX_ACCOUNTS).split("\n"))
+  const [groups, users] = await Promise.all([read("/etc/group"), read("/etc/passwd")]).catch(() => [[], []])
+  const accounts = users.map((line) => line.split(":"))
+  const own = accounts.find((account) => account[2] === String(uid))?.[0]
+  const group = groups.map((line) => line.split(":")).find((fields) => fields[2] === String(gid))
+  if (own === undefined || group === undefined) return false
+  const members = (group[3] ?? "").split(",").filter((name) => name !== "")
+  return (
+    members.every((name) => name === own) &&
+    accounts.every((account) => account[3] !== String(gid) || account[2] === String(uid))
+  )
+}
+
+/** Refuses what somebody else than `uid` or root owns, or can write. */
+const checkOwn = async (stat: Stats, path: string, uid: number): Promise<void> => {
+  const isFolder = stat.isDirectory()
+  const what = isFolder ? `the folder ${path}` : stat.isSymbolicLink() ? `the link ${path}` : path
+  if (stat.uid !== uid && stat.uid !== 0) {
+    throw refused(
+      "foreign",
+      `is not obeyed: ${what} belongs to another user (uid ${stat.uid}), who decides what it says`,
+      isFolder
+        ? `Move the file into a folder of your own.`
+        : `If you have read it and agree, copy it into a folder of your own, or make it yours: chown ${uid} ${path}`
+    )
+  }
+  // the mode of a link says nothing
+  const isShared = (stat.mode & 0o002) !== 0 || ((stat.mode & 0o020) !== 0 && !(await isPrivate(stat.gid, uid)))
+  if (stat.isSymbolicLink() || !isShared || (isFolder && (stat.mode & 0o1000) !== 0)) return
+  throw refused(
+    "foreign",
+    `is not obeyed: others can write to ${what} (mode ${(stat.mode & 0o7777).toString(8)})`,
+    `See that nobody changed it, then: chmod go-w ${path}`
+  )
+}
+
+/** The path without links, every step of it checked. */
+const walk = async (path: string, uid: number): Promise<string> => {
+  let [at, rest, links] = ["/", partsOf(resolve(path)), 0]
+  await checkOwn(await lstat(at), at, uid)
+  for (let name = rest[0]; name !== undefined; name = rest[0]) {
+    rest = rest.slice(1)
+    if (name === ".") continue
+    const next = name === ".." ? dirname(at) : join(at, name)
+    const stat = await lstat(next)
+    if (rest.length > 0 || stat.isSymbolicLink()) await checkOwn(stat, next, uid)
+    if (!stat.isSymbolicLink()) {
+      at = next
+      continue
+    }
+    links += 1
+    if (links > MAX_LINKS) throw refused("unreadable", "its links lead in a circle")
+    const target = await readlink(next)
+    rest = [...partsOf(target), ...rest]
+    if (isAbsolute(target)) at = "/"
+  }
+  return at
+}
+
+const bytesOf = async (file: FileHandle, most: number): Promise<Uint8Array> => {
+  const parts: Array<Buffer> = []
+  let bytes = 0
+  while (bytes <= most) {
+    const { buffer, bytesRead } = await file.read(Buffer.allocUnsafe(A_READ), 0, A_READ, bytes)
+    if (bytesRead === 0) break
+    bytes += bytesRead
+    parts.push(buffer.subarray(0, bytesRead))
+  }
+  if (bytes > most) throw refused("tooLarge", `is larger than ${most / 1024} KiB`)
+  return Buffer.concat(parts)
+}
+
+const readOwn = async (path: string, most: number, uid: number): Promise<Uint8Array> => {
+  const place = await walk(path, uid)
+  const { O_NOCTTY, O_NOFOLLOW, O_NONBLOCK, O_RDONLY } = constants
+  const file = await open(place, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY)
+  try {
+    const stat = await file.stat()
+    if (!stat.isFile()) throw refused("noFile", "is no file")
+    await checkOwn(stat, place, uid)
+    return await bytesOf(file, most)
+  } finally {
+    await file.close()
+  }
+}
+
+const errorOf = (error: unknown): OwnFileRefused => {
+  if (error instanceof OwnFileRefused) return error
+  const isMissing = error instanceof Error && "code" in error && error.code === "ENOENT"
+  return refused(isMissing ? "missing" : "unreadable", isMissing ? "there is no such file" : troubleOf(error))
+}
+
+/** Reads a file of this user's, or of the one that is given. */
+export const reading =
+  (uid: number = process.getuid?.() ?? 0): Read =>
+  (path, most) =>
+    Effect.tryPromise({ try: () => readOwn(path, most, uid), catch: errorOf })
+
+/** The service that reads such files; by default from this machine, as the user who runs this. */
+export const OwnFile = Context.Reference<Read>("agentd/config/OwnFile", { defaultValue: () => reading() })
+
+/** The same as text. */
+export const readText = (path: string, most: number): Effect.Effect<string, OwnFileRefused> =>
+  Effect.flatMap(OwnFile, (read) => read(path, most)).pipe(
+    Effect.flatMap((bytes) =>
+      Effect.try({
+        try: () => new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes),
+        catch: () => refused("unreadable", "is not UTF-8 text", "Save it as UTF-8.")
+      })
+    )
+  )
+
+/** A key, a password or a certificate is short. */
+const MAX_SECRET = 64 * 1024
+
+/** The text of a file that holds one. */
+export const readSecret = (path: string) => readText(path, MAX_SECRET)
