@@ -20,6 +20,7 @@ import { explain, told } from "../cli/Explanation.ts"
 import { inWorld } from "../cli/Hint.ts"
 import { configsFrom, placesOf, worldOf } from "../cli/Places.ts"
 import { type Line, parse } from "../cli/QuickArgs.ts"
+import { through } from "../cli/TerminalDoor.ts"
 import { lostAnswer } from "../rpc/LostAnswer.ts"
 import { ourselves } from "../rpc/Version.ts"
 
@@ -173,7 +174,7 @@ const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome
 const fail = (error: unknown, { json }: Line, world: string | null): void => {
   const explanation = explain(error)
   const text = told({ ...explanation, remedy: inWorld(explanation.remedy, world) }, json)
-  write(2, `${text}\n`)
+  write(2, `${through(text, false)}\n`)
   process.exit(explanation.exitCode)
 }
 
@@ -204,7 +205,7 @@ const quick = (given: Line): void => {
     let text: string
     try {
       text = linesOf(verb, value(outcome.replies), look, json)
-        .map((one) => `${one}\n`)
+        .map((one) => `${through(one, look.colour)}\n`)
         .join("")
     } catch (error) {
       // a reply of another version: the whole program says so, where asking again does nothing

@@ -19,6 +19,7 @@ import { Invocation } from "./Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
 import { paint, plain } from "./Output.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Input {
   readonly agent: string
@@ -249,9 +250,9 @@ export const run = Effect.fnUntraced(function* (input: Input) {
   yield* call(paths.socket, (client) =>
     Effect.gen(function* () {
       const { after, shown } = yield* looking(client, input.agent, input.turns)
-      yield* Effect.forEach(shown, (rune) => Console.log(JSON.stringify(rune)), { discard: true })
+      yield* Effect.forEach(shown, (rune) => Console.log(jsonOf(rune)), { discard: true })
       const coming = client.Log({ agent: input.agent, kinds: KINDS, after, follow: true, caller })
-      yield* Stream.runForEach(coming, (rune) => Console.log(JSON.stringify(rune)))
+      yield* Stream.runForEach(coming, (rune) => Console.log(jsonOf(rune)))
     })
   )
 })

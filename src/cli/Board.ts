@@ -100,11 +100,11 @@ const standing = (all: ReadonlyArray<ConversationInfo>, now: number, options: Ta
     const over = OVER.has(state)
     if (over && now - since > RECENT) return []
     const why = detail === "" || over ? "" : `: ${plain(detail)}`
-    const next = over ? "agentd conversation new, in its project's folder" : `agentd resume ${conversation}`
+    const next = over ? "agentd conversation new, in its project's folder" : `agentd resume ${plain(conversation)}`
     const then = state === "closing" ? "" : inWorld(` (${next})`, options.world ?? null)
     const text = ` for ${age(now - since)}${why}${then}`
     const room = options.columns === null ? text : cut(text, Math.max(20, options.columns - conversation.length - 15))
-    return [`${conversation} is ${paint(options.colour, stateColour(state), state)}${room}`]
+    return [`${plain(conversation)} is ${paint(options.colour, stateColour(state), state)}${room}`]
   })
 
 export const render = (board: Board, now: number, options: TableOptions): ReadonlyArray<string> => {

@@ -17,6 +17,7 @@ import { hint, Invocation } from "./Invocation.ts"
 import * as LineEditor from "./LineEditor.ts"
 import * as LiveScreen from "./LiveScreen.ts"
 import { age, type Colour, paint, plain } from "./Output.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 const EVERY = "1 second"
 /** Of what was said before one came. */
@@ -194,7 +195,7 @@ const asJson = Effect.fnUntraced(function* ({ name }: { readonly name: string })
       Effect.gen(function* () {
         const before = yield* Ref.getAndSet(seen, posts.at(-1)?.seq ?? 0)
         const fresh = posts.filter(({ seq }) => seq > before)
-        yield* Effect.forEach(fresh, (post) => Console.log(JSON.stringify(post)), { discard: true })
+        yield* Effect.forEach(fresh, (post) => Console.log(jsonOf(post)), { discard: true })
       })
     ),
     Effect.andThen(Effect.sleep(EVERY)),

@@ -5,6 +5,7 @@ import { seatKinds } from "../channels/ChannelKinds.ts"
 import { logLine } from "../channels/SeatMachine.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import { Invocation } from "./Invocation.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 const readSeat = reader(seatKinds)
 
@@ -25,9 +26,7 @@ export const run = Effect.fnUntraced(function* ({ lines, name }: { readonly name
   yield* Effect.forEach(
     told,
     (move) =>
-      Console.log(
-        json ? JSON.stringify(move) : `${move.timestamp} ${move.agentId} ${move.from} → ${move.to}: ${move.trigger}`
-      ),
+      Console.log(json ? jsonOf(move) : `${move.timestamp} ${move.agentId} ${move.from} → ${move.to}: ${move.trigger}`),
     { discard: true }
   )
 })

@@ -11,6 +11,7 @@ import * as AgentVerbs from "./AgentVerbs.ts"
 import * as ChannelVerbs from "./ChannelVerbs.ts"
 import * as ConversationVerbs from "./ConversationVerbs.ts"
 import { commandOf } from "./DeclaredCommand.ts"
+import { behind } from "./DoorConsole.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
 import { explain, told } from "./Explanation.ts"
 import * as GoalVerbs from "./GoalVerbs.ts"
@@ -220,6 +221,7 @@ export const run = (given: ReadonlyArray<string>) => {
       (cause) => report(cause, options)
     ),
     Effect.provideService(CliOutput.Presenter, presenter),
-    Effect.provideService(CliConfig.CliConfig, config)
+    Effect.provideService(CliConfig.CliConfig, config),
+    behind
   )
 }

@@ -14,6 +14,7 @@ import type { PayloadOf, PlainTag, Reply, Tag } from "../rpc/ProcedureTypes.ts"
 import type { Moment } from "./Moment.ts"
 import { inWorld } from "./Hint.ts"
 import { plain } from "./Output.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 /** The surroundings of a view beside the reply. */
 export interface World {
@@ -234,10 +235,7 @@ export const declare = <const A extends Args, V>(verb: Declaration<A, V>): Decla
 
 /** All that is printed of a value, line by line. */
 export const linesOf = (verb: DeclaredVerb, value: unknown, world: World, json: boolean): ReadonlyArray<string> => {
-  if (json)
-    return verb.json === "lines"
-      ? (value as ReadonlyArray<unknown>).map((one) => JSON.stringify(one))
-      : [JSON.stringify(value)]
+  if (json) return verb.json === "lines" ? (value as ReadonlyArray<unknown>).map((one) => jsonOf(one)) : [jsonOf(value)]
   return [
     ...verb.view(value as never, world).map((line) => inWorld(line, world.world)),
     ...(verb.verbatim?.(value as never, world) ?? [])

@@ -5,6 +5,7 @@
  * table.
  */
 import { ExitCode } from "./ExitCode.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface Explanation {
   readonly tag: string
@@ -50,4 +51,4 @@ const REPORT = "Run it again with AGENTD_DEBUG=1 to see the details, and report 
 
 /** As it is printed: two lines, or one of JSON. */
 export const told = ({ exitCode, message, remedy, tag }: Explanation, json: boolean): string =>
-  json ? JSON.stringify({ error: tag, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`
+  json ? jsonOf({ error: tag, message, remedy, exitCode }) : `agentd: ${message}\n  → ${remedy}`

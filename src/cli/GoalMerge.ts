@@ -22,7 +22,7 @@ export const run = Effect.fnUntraced(function* (input: {
   yield* print(reply, () => [
     ...reply.results.map(
       ({ branch, conflicts, head, outcome, tasks }) =>
-        `${paint(colour, colours[outcome], outcome)} ${branch} at ${head.slice(0, 12)} (${tasks.join(", ")})${conflicts.length === 0 ? "" : `: ${conflicts.map(plain).join(", ")}`}`
+        `${paint(colour, colours[outcome], outcome)} ${plain(branch)} at ${plain(head.slice(0, 12))} (${plain(tasks.join(", "))})${conflicts.length === 0 ? "" : `: ${conflicts.map(plain).join(", ")}`}`
     ),
     plain(reply.message)
   ])

@@ -130,7 +130,7 @@ const found = (findings: Page["findings"], colour: boolean): ReadonlyArray<strin
         "The newest review found:",
         ...findings.map(
           ({ message, severity, task }) =>
-            `${paint(colour, findingColours[severity], severity)}${task === undefined ? "" : ` ${task}`}: ${plain(message.slice(0, 2_000))}`
+            `${paint(colour, findingColours[severity], severity)}${task === undefined ? "" : ` ${plain(task)}`}: ${plain(message.slice(0, 2_000))}`
         )
       ]
 
@@ -145,7 +145,7 @@ export const brief = ({ findings, goal, named, tasks }: Page, now: number, colou
     "",
     `${goal.total} tasks: ${states.join(", ")}`,
     ...(whole ? tasks.filter(({ state }) => NAMED.has(state)) : named).map((task) => taskLine(task, "", now, colour)),
-    ...(whole ? [] : [`All of them: agentd goal show ${goal.goalId} --json`]),
+    ...(whole ? [] : [`All of them: agentd goal show ${plain(goal.goalId)} --json`]),
     ...found(findings, colour)
   ]
 }

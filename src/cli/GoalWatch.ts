@@ -13,6 +13,7 @@ import { VerbFailed } from "./Failure.ts"
 import * as GoalView from "./GoalView.ts"
 import { hint, Invocation, print } from "./Invocation.ts"
 import { clock, cut, plain } from "./Output.ts"
+import { json as jsonOf, through } from "./TerminalDoor.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 const EVERY = "500 millis"
@@ -53,10 +54,10 @@ const watching = Effect.fnUntraced(function* (name: string) {
     const now = yield* Clock.currentTimeMillis
     if (drawing) {
       const lines = yield* Effect.forEach(frame(page, now, yield* terminal.rows, colour), hint)
-      yield* write(HOME + lines.map((one) => one + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
+      yield* write(HOME + lines.map((one) => through(one, colour) + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
     } else if (keyOf(page) !== before) {
       before = keyOf(page)
-      yield* Console.log(json ? JSON.stringify(page.goal) : yield* hint(line(page, now)))
+      yield* Console.log(json ? jsonOf(page.goal) : yield* hint(line(page, now)))
     }
   })
   const away = "The daemon is away; it is waited for. See: agentd status"

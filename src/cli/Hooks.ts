@@ -151,7 +151,7 @@ const heardRow = ({ cwd, plateId, restsOn, sessionId, status }: PlateInfo, now: 
   { text: status },
   { text: restsOn === null ? "never" : `${age(now - restsOn.at)} ago` },
   { text: restsOn?.signal ?? "-" },
-  { text: sessionId ?? "-" },
+  { text: plain(sessionId ?? "-") },
   { text: plain(cwd ?? "-") }
 ]
 

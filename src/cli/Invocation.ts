@@ -9,6 +9,7 @@ import type { Caller } from "../domain/Messages.ts"
 import * as Hint from "./Hint.ts"
 import * as Paths from "./Paths.ts"
 import { worldOf } from "./Places.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 /** How the bin was started, and what it can start; the bin provides it. */
 export class Entry extends Context.Service<
@@ -104,5 +105,5 @@ export const printLines = (lines: ReadonlyArray<string>) =>
 /** Prints a JSON value where --json was given, else the lines, whose hints name this world. */
 export const print = (value: unknown, lines: () => ReadonlyArray<string>) =>
   Effect.flatMap(Invocation, ({ json, paths }) =>
-    printLines(json ? [JSON.stringify(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))
+    printLines(json ? [jsonOf(value)] : lines().map((line) => Hint.inWorld(line, worldOf(paths))))
   )

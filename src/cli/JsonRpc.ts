@@ -11,6 +11,7 @@
  * more, it keeps a line of any length, and it leaves a last request without a line's end unanswered.
  */
 import { Effect, Stream } from "effect"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 export interface RpcError {
   readonly code: number
@@ -135,6 +136,6 @@ export const serve = <E, R, R2>(
       Stream.flatMap((piece) => Stream.fromIterable(lines.take(piece))),
       Stream.concat(Stream.suspend(() => Stream.fromIterable(lines.end()))),
       Stream.mapEffect((line) => respond(line, handle), { concurrency: CONCURRENT, unordered: true }),
-      Stream.runForEach((said) => (said === undefined ? Effect.void : write(JSON.stringify(said))))
+      Stream.runForEach((said) => (said === undefined ? Effect.void : write(jsonOf(said))))
     )
   })

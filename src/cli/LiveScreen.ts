@@ -10,6 +10,7 @@ import { displayWidth } from "./Width.ts"
 import type { Line } from "./AttachView.ts"
 import { type Editing, shown } from "./LineEditor.ts"
 import { cut, paint } from "./Output.ts"
+import { through } from "./TerminalDoor.ts"
 
 /** Pasted text comes marked, so that its line ends send nothing. */
 const ENTER = "\u001b[?2004h"
@@ -38,10 +39,10 @@ export const tailOf = (text: string, columns: number): string => {
 /** The output that prints lines and draws the rows below them; `partial`: whether a row above the prompt is taken back. */
 export const compose = (lines: ReadonlyArray<string>, now: Shown, prompt: string, before: boolean): string => {
   const width = Math.max(10, now.columns - 1)
-  const label = cut(prompt, Math.floor(width / 2))
+  const label = cut(through(prompt, false), Math.floor(width / 2))
   const room = width - displayWidth(label)
   const typed = shown(now.editing, room)
-  const partial = now.partial === "" ? "" : `${tailOf(now.partial, width)}\r\n`
+  const partial = now.partial === "" ? "" : `${tailOf(through(now.partial, false), width)}\r\n`
   return [
     `\r${before ? UP : ""}${REST}`,
     ...lines.map((line) => `${line}\r\n`),
@@ -71,7 +72,7 @@ export const make = Effect.fnUntraced(function* (
         ([last, now]) =>
           write(
             compose(
-              lines.map(({ colour, text }) => paint(options.colour, colour, text)),
+              lines.map(({ colour, text }) => paint(options.colour, colour, through(text, false))),
               now,
               prompt,
               last.partial !== ""
@@ -82,7 +83,7 @@ export const make = Effect.fnUntraced(function* (
   yield* Effect.acquireRelease(write(ENTER), () =>
     Effect.flatMap(Ref.get(state), ({ partial }) =>
       // The prompt goes; an answer that was under way stays as far as it came.
-      write(`\r${partial === "" ? "" : UP}${REST}${partial === "" ? "" : `${partial}\r\n`}${LEAVE}`)
+      write(`\r${partial === "" ? "" : UP}${REST}${partial === "" ? "" : `${through(partial, false)}\r\n`}${LEAVE}`)
     )
   )
   return {

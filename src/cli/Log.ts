@@ -7,6 +7,7 @@ import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import { hint, Invocation } from "./Invocation.ts"
 import { lineOf, type LogInput, selectionOf } from "./LogView.ts"
 import { plain } from "./Output.ts"
+import { json as jsonOf } from "./TerminalDoor.ts"
 
 /** A kind that the daemon does not write is likely a slip; an older one may have, so it is asked for all the same. */
 const checkKinds = Effect.fnUntraced(function* (client: Client, asked: ReadonlyArray<string>) {
@@ -43,7 +44,7 @@ export const run = Effect.fnUntraced(function* (input: LogInput) {
       if (kinds.length > 0) yield* checkKinds(client, kinds)
       yield* Stream.runForEach(client.Log(selectionOf(input, caller, now)), (rune) => {
         printed++
-        return Console.log(json ? JSON.stringify(rune) : lineOf(rune, now, { colour, columns }))
+        return Console.log(json ? jsonOf(rune) : lineOf(rune, now, { colour, columns }))
       })
       if (printed === 0 && stream !== undefined) yield* checkStream(client, stream, caller)
     })

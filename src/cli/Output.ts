@@ -17,11 +17,14 @@ const codes: { readonly [colour in Colour]: string } = {
   bold: "1"
 }
 
-export const paint = (on: boolean, colour: Colour | undefined, text: string): string =>
-  on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${text}\u001b[0m` : text
-
 /** Controls, halves of characters, and what is invisible or turns the reading direction; joiners belong to words and emoji. */
-const HARMFUL = /[\p{Cc}\p{Cs}]|(?![\u200c\u200d])\p{Cf}/gu
+const HARMFUL = /[\p{Cc}\p{Cs}\p{Zl}\p{Zp}]|(?![\u200c\u200d])\p{Cf}/gu
+
+/** A text in a colour; no control of others is left in it. */
+export const paint = (on: boolean, colour: Colour | undefined, text: string): string => {
+  const harmless = text.replaceAll(HARMFUL, "·")
+  return on && colour !== undefined && text !== "" ? `\u001b[${codes[colour]}m${harmless}\u001b[0m` : harmless
+}
 
 /** Makes one line without control characters: a text of an agent may hold any. */
 export const plain = (text: string): string => text.replaceAll(/\s+/gu, " ").replaceAll(HARMFUL, "·").trim()

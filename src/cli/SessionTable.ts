@@ -90,7 +90,7 @@ export const full = (plates: ReadonlyArray<PlateInfo>, now: number, options: Tab
       count(plate.tokens),
       count(plate.todos),
       { text: plain(plate.lastTool ?? "-") },
-      { text: plate.sessionId ?? "-" },
+      { text: plain(plate.sessionId ?? "-") },
       { text: detailOf(plate, options) }
     ]),
     { ...options, spare: ["SESSION", "TODOS", "LAST TOOL", "TOKENS", "TOOLS", "PID", "BRANCH", "BY", "SINCE"] }

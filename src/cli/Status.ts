@@ -14,7 +14,7 @@ const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: strin
 export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: boolean): ReadonlyArray<string> => {
   if (reading === undefined) return []
   const { read, streams, unreadable, waiting } = reading
-  const names = waiting.length === 0 ? "" : `; not ready yet: ${waiting.join(", ")}`
+  const names = waiting.length === 0 ? "" : `; not ready yet: ${plain(waiting.join(", "))}`
   return [
     ...(read === streams && waiting.length === 0 ? [] : [`${read} of ${count(streams, "stream")} read${names}`]),
     ...unreadable.map(({ message, stream }) =>
@@ -26,11 +26,11 @@ export const reading = ({ reading }: Pick<DaemonStatus, "reading">, colour: bool
 const supervision = ({ by, restsOn, unit }: DaemonStatus["supervision"]): string => {
   const who =
     by === "systemd"
-      ? `systemd${unit === null ? "" : ` (${unit})`}`
+      ? `systemd${unit === null ? "" : ` (${plain(unit)})`}`
       : by === "detached"
         ? "nobody (a detached process; it does not come back after a reboot)"
         : "the terminal that it was started in"
-  return `${who}; ${restsOn}`
+  return `${who}; ${plain(restsOn)}`
 }
 
 const outbox = (mail: DaemonStatus["outbox"], now: number): string => {
@@ -53,7 +53,7 @@ const http = (report: DaemonStatus["http"]): string => {
         : listening
           ? `http://127.0.0.1:${port}`
           : `port ${port} is not listened on yet`
-  return `${socket ?? "no socket yet"}; ${tcp}`
+  return `${plain(socket ?? "no socket yet")}; ${tcp}`
 }
 
 export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray<string> => {
@@ -65,18 +65,18 @@ export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray
     ({ agents, restsOn, state }) => `${agents} ${paint(colour, stateColour(state), state)} (rune ${restsOn})`
   )
   return [
-    line("daemon", `${paint(colour, phaseColour, phase)}, pid ${daemon.pid}, version ${daemon.version}${skew}`),
+    line("daemon", `${paint(colour, phaseColour, phase)}, pid ${daemon.pid}, version ${plain(daemon.version)}${skew}`),
     line("up", `${age(uptime)}, since ${clock(daemon.startedAt, now)}`),
     line("kept by", supervision(daemon.supervision)),
-    line("state", daemon.state),
-    line("socket", daemon.socket),
+    line("state", plain(daemon.state)),
+    line("socket", plain(daemon.socket)),
     line("http", http(daemon.http)),
     line("log", `${count(daemon.log.head, "rune")}, ${bytes(daemon.log.bytes)}`),
     ...reading(daemon, colour).map((text, index) => line(index === 0 ? "reading" : "", text)),
     line("mail", outbox(daemon.outbox, now)),
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),
     ...projects.map((project) =>
-      line("project", `${project.name} (${count(project.agents.length, "agent")}) ${project.config}`)
+      line("project", `${plain(project.name)} (${count(project.agents.length, "agent")}) ${plain(project.config)}`)
     ),
     ...projects.flatMap(({ problems }) =>
       problems.length === 0

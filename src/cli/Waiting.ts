@@ -79,7 +79,7 @@ const shortener = ({ calls, elsewhere, sessions }: Waiting) =>
   shorten([...calls.map(({ callId }) => callId), ...[...sessions, ...elsewhere].map(({ plateId }) => plateId)])
 
 const whereOf = ({ agent }: PlateInfo, id: string): string =>
-  agent === null ? `in its terminal: agentd focus ${id}` : `see what it does: agentd attach ${plain(agent)}`
+  agent === null ? `in its terminal: agentd focus ${plain(id)}` : `see what it does: agentd attach ${plain(agent)}`
 
 export const render = (waiting: Waiting, now: number, colour: boolean): ReadonlyArray<string> => {
   const { calls, channels, elsewhere, sessions } = waiting
@@ -89,7 +89,7 @@ export const render = (waiting: Waiting, now: number, colour: boolean): Readonly
     `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`
   return [
     ...calls.flatMap((call) => {
-      const head = `${paint(colour, "bold", plain(short(call.callId)))}  ${call.project}/${call.agent}`
+      const head = `${paint(colour, "bold", plain(short(call.callId)))}  ${plain(`${call.project}/${call.agent}`)}`
       const since = `(asks for ${age(now - call.since)}${until(call, now)})`
       if (call.questions !== undefined)
         return [

@@ -18,6 +18,7 @@ import { Invocation } from "./Invocation.ts"
 import { worldOf } from "./Places.ts"
 import { clock, cut, paint, plain } from "./Output.ts"
 import { waits } from "./SessionTable.ts"
+import { through } from "./TerminalDoor.ts"
 
 const EVERY = "1 second"
 
@@ -117,7 +118,7 @@ export const run = Effect.fnUntraced(function* (options: { readonly bell: boolea
 
   const draw = Effect.gen(function* () {
     const lines = frame(yield* Ref.get(shown), yield* Clock.currentTimeMillis, yield* Ref.get(size), colour, world)
-    yield* write(HOME + lines.map((line) => line + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
+    yield* write(HOME + lines.map((line) => through(line, colour) + REST_OF_LINE).join("\r\n") + REST_OF_SCREEN)
   })
   const take = Effect.fnUntraced(function* (board: Board) {
     const before = (yield* Ref.get(shown)).board

@@ -32,48 +32,8 @@ import {
 } from "../rpc/World.ts"
 import { PROGRAM, QUICK } from "../support/Program.ts"
 import { type Ended, inProcess } from "./Child.ts"
+import { lines } from "./QuickLines.ts"
 
-/** Each verb in the forms that the quick entry answers. */
-const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
-  ps: ["ps"],
-  status: ["status"],
-  why: ["why builder", "why nobody"],
-  tree: ["tree", "tree builder", "tree nobody"],
-  send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],
-  interrupt: ["interrupt builder", "interrupt nobody"],
-  spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
-  log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],
-  "alert test": ["alert test"],
-  plates: ["plates", "plates --all"],
-  waiting: ["waiting"],
-  approve: ["approve", "approve 01call", "approve nothing"],
-  deny: ["deny", "deny 01call --reason no"],
-  answer: ["answer", "answer 01call 2 other"],
-  forget: ["forget nothing"],
-  "channel ls": ["channel ls"],
-  "channel post": ["channel post reviews hello"],
-  "channel new": ["channel new reviews pm dev --order manual --topic talk"],
-  "channel assign": ["channel assign reviews qa"],
-  "channel remove": ["channel remove reviews qa"],
-  "channel order": ["channel order reviews priority qa dev"],
-  "channel grant": ["channel grant reviews qa"],
-  "channel skip": ["channel skip reviews"],
-  "channel requeue": ["channel requeue reviews qa"],
-  "channel pause": ["channel pause reviews"],
-  "channel resume": ["channel resume reviews"],
-  "channel close": ["channel close reviews"],
-  "conversation ls": ["conversation ls", "conversation ls --all"],
-  "conversation show": ["conversation show web", "conversation show nothing", "conversation show"],
-  pause: ["pause web --complete --reason lunch", "pause nothing"],
-  resume: ["resume web"],
-  "goal ls": ["goal ls", "goal ls --all"],
-  "goal show": ["goal show g1"],
-  "goal approve": ["goal approve g1"],
-  "goal reject": ["goal reject g1 --reason no"],
-  "goal plan": ["goal plan g1 plan.json"],
-  "goal cancel": ["goal cancel g1"],
-  "goal retry": ["goal retry g1 parser"]
-}
 /** Where there is no project, they are wrong; a reply that has another form on the wire. */
 const left = ["channel show", "conversation new"]
 

@@ -1,0 +1,108 @@
+/**
+ * Visible: foreign text in a form that a person can judge. Pure.
+ *
+ * Guarantees: nothing is left out and nothing is hidden: every character shows as itself or as a
+ * mark, and the original can be read back from the marked text (`read(visible(text)) === text`).
+ * Time and space are linear. A mark is `\u{…}`; backslashes before a mark, or before what looks
+ * like one, are doubled.
+ */
+
+/**
+ * Controls, formats, halves of characters, private and unassigned ones, separators, blanks that
+ * are no space, what fonts draw as nothing. Joiners and variation selectors count: in a command
+ * they are never innocent.
+ */
+const HIDDEN =
+  /[\p{C}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u2800\u{1d159}\u{13441}\u{13442}\ufffc\ufffd]|(?! )\p{Zs}/u
+const COMBINING = /\p{M}/u
+/** More marks on one letter reach into other lines. */
+const MAX_COMBINING = 2
+/** A longer row of spaces pushes what follows out of sight. */
+const MAX_SPACES = 8
+
+const markOf = (character: string): string => `\\u{${character.codePointAt(0)!.toString(16)}}`
+
+/** The text with a mark in place of each character that does not show as itself; line breaks stay. */
+export const visible = (text: string): string => {
+  let shown = ""
+  let combining = 0
+  /** True where a combining mark has something visible to stand on. */
+  let base = false
+  let spaces = 0
+  const endSpaces = () => {
+    if (spaces > MAX_SPACES) shown += `\\u{20}{${spaces - MAX_SPACES}}`
+    spaces = 0
+  }
+  for (let at = 0; at < text.length;) {
+    const code = text.codePointAt(at)!
+    const character = String.fromCodePoint(code)
+    at += character.length
+    if (character === " ") {
+      if (++spaces <= MAX_SPACES) shown += character
+      base = false
+      continue
+    }
+    if (spaces > 0) endSpaces()
+    if (code > 32 && code < 127 && code !== 92) {
+      // most of most commands
+      combining = 0
+      base = true
+      shown += character
+    } else if (character === "\n") {
+      base = false
+      shown += character
+    } else if (HIDDEN.test(character)) {
+      base = false
+      shown += markOf(character)
+    } else if (COMBINING.test(character)) {
+      combining = base ? combining + 1 : MAX_COMBINING + 1
+      shown += combining > MAX_COMBINING ? markOf(character) : character
+    } else {
+      combining = 0
+      base = true
+      shown += character
+      if (character !== "\\") continue
+      let end = at
+      while (text[end] === "\\") end++
+      const run = text.slice(at, end)
+      const next = end < text.length ? String.fromCodePoint(text.codePointAt(end)!) : ""
+      // what is no mark must not read as one; ordinary commands stay as they are
+      const isTaken = text.startsWith("u{", end) || (next !== "\n" && next !== " " && HIDDEN.test(next))
+      shown += isTaken ? run + run + character : run
+      at = end
+    }
+  }
+  endSpaces()
+  return shown
+}
+
+/** The original of a visible text. */
+export const read = (shown: string): string =>
+  shown.replace(
+    /(\\+)u\{(?:([0-9a-f]+)\}(?:\{(\d+)\})?)?/g,
+    (all: string, run: string, code?: string, count?: string) => {
+      const before = "\\".repeat(Math.floor(run.length / 2))
+      if (run.length % 2 === 0 || code === undefined) return before + all.slice(run.length)
+      if (code === "20" && count !== undefined) return before + " ".repeat(Number(count))
+      return before + String.fromCodePoint(parseInt(code, 16)) + (count === undefined ? "" : `{${count}}`)
+    }
+  )
+
+const SCRIPTS = ["Latin", "Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Lisu", "Georgian"].map(
+  (name) => [name, new RegExp(`\\p{Script=${name}}`, "u")] as const
+)
+const MAX_NAMED = 20
+
+/** Words that may be read as others: of two alphabets, of dressed-up Latin letters, or of such as look Latin. A hint, no verdict. */
+export const lookalikes = (text: string): ReadonlyArray<string> => {
+  const found = new Set<string>()
+  for (const [word] of text.matchAll(/[\p{L}\p{N}]{1,256}/gu)) {
+    if (/^[ -~]*$/.test(word)) continue
+    const scripts = SCRIPTS.filter(([, script]) => script.test(word)).map(([name]) => name)
+    const isDressed = /^[ -~]+$/.test(word.normalize("NFKC"))
+    const isTwin = scripts[0] !== "Latin" && /^[асеорхуіјѕԁһӏνοαрАВЕКМНОРСТХΑΒΕΖΗΙΚΜΝΟΡΤΥΧ]+$/u.test(word)
+    if (scripts.length > 1 || isDressed || isTwin) found.add(word)
+    if (found.size === MAX_NAMED) break
+  }
+  return [...found]
+}
