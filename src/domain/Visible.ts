@@ -79,7 +79,7 @@ export const visible = (text: string): string => {
 /** The original of a visible text. */
 export const read = (shown: string): string =>
   shown.replace(
-    /(\\+)u\{(?:([0-9a-f]+)\}(?:\{(\d+)\})?)?/g,
+    /(?<!\\)(\\+)u\{(?:([0-9a-f]+)\}(?:\{(\d+)\})?)?/g,
     (all: string, run: string, code?: string, count?: string) => {
       const before = "\\".repeat(Math.floor(run.length / 2))
       if (run.length % 2 === 0 || code === undefined) return before + all.slice(run.length)

@@ -105,7 +105,7 @@ class Parser {
 
   /** A character, an escape or a class: JavaScript itself says what it takes. */
   private char(): Node {
-    const text = /^(?:\[\^?(?:\\[^]|[^\]\\])*\]|\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{\w+\}|[^])|[^])/u.exec(
+    const text = /^(?:\[\^?(?:\\[^]|[^\]\\])*\]|\\(?:u[0-9a-fA-F]{4}|x[0-9a-fA-F]{2}|[pP]\{[\w=]+\}|[^])|[^])/u.exec(
       this.source.slice(this.at)
     )?.[0]
     if (text === undefined) throw this.unknown()
