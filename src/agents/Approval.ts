@@ -2,7 +2,8 @@
  * Approval: whether a tool call waits for a person. Pure.
  *
  * A tool's own `always` or `never` wins over the agent's mode; `always` wins where
- * both name it. What nobody knows to be free of side effects has some.
+ * both name it. What nobody knows to be free of side effects has some; a name alone makes
+ * no call agentd's own.
  */
 import { createHash } from "node:crypto"
 import type { ApprovalPolicy } from "../config/AgentConfig.ts"
@@ -15,6 +16,8 @@ export type Verdict =
 export interface Call {
   readonly tool: string
   readonly readOnly: boolean
+  /** True for a tool of agentd's own voice: the agent's `may` says what it may do. */
+  readonly voice?: boolean
   /** Nothing holds it: there is no sandbox. */
   readonly asksAlways?: boolean
   /** True where the call puts a question to a person: leave is no answer to it. */
@@ -39,15 +42,12 @@ const matches = (pattern: string, name: string): boolean => {
 const names = (patterns: ReadonlyArray<string>, tool: string): boolean =>
   patterns.some((pattern) => matches(pattern, tool))
 
-/** agentd's own voice, by either of the names that it goes by: what it may do is the agent's `may`. */
-const VOICE = /^(mcp__)?agentd__/
-
-export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readOnly, tool }: Call): Verdict => {
+export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readOnly, tool, voice }: Call): Verdict => {
   if (asksAlways === true) return { _tag: "Ask", reason: `nothing holds ${tool} in its workspace` }
   if (names(policy.always, tool)) return { _tag: "Ask", reason: `approvals.always names ${tool}` }
   if (names(policy.never, tool)) return { _tag: "Run", reason: `approvals.never names ${tool}` }
   if (asksToChoose === true) return { _tag: "Ask", reason: "it has a question" }
-  if (VOICE.test(tool)) return { _tag: "Run", reason: "it is agentd's own, and the agent may" }
+  if (voice === true) return { _tag: "Run", reason: "it is agentd's own, and the agent may" }
   if (policy.mode === "full_access") return { _tag: "Run", reason: "the agent has full access" }
   if (readOnly) return { _tag: "Run", reason: `${tool} has no side effects` }
   return policy.mode === "auto"

@@ -5,7 +5,7 @@
  * In memory only, and a hint for decisions: a turn that this does not know was lost
  * with the daemon that knew it.
  */
-import type { Decision, Run } from "../backends/Backend.ts"
+import type { Decision, Run, RunEvent } from "../backends/Backend.ts"
 import * as Excerpt from "./Excerpt.ts"
 
 /** Bytes of an unfinished answer that are kept. */
@@ -17,7 +17,10 @@ export interface Origin {
   /** The call's id in the run. */
   readonly id: string
   readonly readOnly: boolean
+  readonly voice: boolean
 }
+
+type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "callId" | "readOnly" | "voice">
 
 export class LiveRun {
   /** Once it has said that it is up. */
@@ -90,9 +93,9 @@ export class LiveRun {
   }
 
   /** A name of ours for a call of the run. */
-  called(run: Run, id: string, readOnly: boolean): string {
+  called(run: Run, { callId: id, readOnly, voice = false }: Called): string {
     const callId = `${run.runId.slice(-8)}-${++this.count}`
-    this.origins.set(callId, { run, id, readOnly })
+    this.origins.set(callId, { run, id, readOnly, voice })
     if (!this.named.has(id)) this.named.set(id, callId)
     return callId
   }

@@ -225,7 +225,7 @@ export class RunEvents implements RunSink {
       const calls = events.map((event): CallRequested => {
         return {
           _tag: "call_requested",
-          callId: live.called(run, event.callId, event.readOnly),
+          callId: live.called(run, event),
           turnId,
           toolName: Excerpt.text(event.tool, MAX_NAME),
           arguments: Excerpt.excerpt(event.arguments, MAX_ARGUMENTS),

@@ -204,6 +204,7 @@ export const make = Effect.gen(function* () {
     const verdict = Approval.decide(config().approvals, {
       tool: snapshot.data.toolName ?? "",
       readOnly: live.origin(callId)?.readOnly === true,
+      voice: live.origin(callId)?.voice === true,
       asksAlways: always === true,
       asksToChoose: questions.length > 0
     })

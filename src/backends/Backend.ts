@@ -10,7 +10,6 @@
  * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
-import type { McpServerConfig } from "../config/BackendConfig.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 
@@ -30,8 +29,10 @@ export type RunEvent =
       readonly callId: string
       readonly tool: string
       readonly arguments: unknown
-      /** Known to have no side effects. */
+      /** Known to have no side effects: by the backend itself, never by what an agent or a server says of it. */
       readonly readOnly: boolean
+      /** A tool of the server that agentd gave the run, as the backend itself knows. */
+      readonly voice?: boolean
     }
   /** The call waits for `answer`; each call asks at most once. `always`: whatever the agent's mode, a person decides. */
   | {
@@ -77,6 +78,12 @@ export type RunEvent =
   /** Always the last event, and only when the process tree is gone. After a turn's error its outcome has that error's class. */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }
 
+/** A server of the Model Context Protocol that agentd gives a run. */
+export interface GivenServer {
+  readonly argv: ReadonlyArray<string>
+  readonly env: { readonly [name: string]: string }
+}
+
 /** The specification of a run. */
 export interface RunSpec {
   /** Never used twice; durable before the spawn, and `AGENTD_RUN` in the child's environment. */
@@ -92,7 +99,7 @@ export interface RunSpec {
   /** Go on with this session of the backend's own; `fork`: as a copy, since it is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
   /** Servers that the agent is given besides its own, by name: agentd's voice among them. */
-  readonly mcp: { readonly [name: string]: McpServerConfig }
+  readonly mcp: { readonly [name: string]: GivenServer }
 }
 
 /** The run could not be started, or does not take this now. `fatal`: trying again will not help. */

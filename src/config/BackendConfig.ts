@@ -81,7 +81,13 @@ export type AcpBackend = typeof AcpBackend.Type
 /** A server of the Model Context Protocol, started with each run. */
 export const McpServerConfig = Schema.Struct({
   argv: described(Argv, "The server and its arguments; it speaks over its standard input and output."),
-  env: Environment.pipe(withDefault({}, "Variables that are set besides the daemon's own."))
+  env: Environment.pipe(withDefault({}, "Variables that are set besides the daemon's own.")),
+  trustHints: Schema.Boolean.pipe(
+    withDefault(
+      false,
+      "Whether its word is taken for which of its tools have no side effects (readOnlyHint). Without it all have some."
+    )
+  )
 })
 export type McpServerConfig = typeof McpServerConfig.Type
 

@@ -46,10 +46,11 @@ describe("Approval", () => {
     assert.isFalse(named(`${"*a".repeat(500)}*b`, hostile))
   })
 
-  it("agentd's own voice asks nobody", () => {
-    assert.strictEqual(verdict({ mode: "read_only" }, "mcp__agentd__report"), "Run")
-    assert.strictEqual(verdict({}, "agentd__inbox"), "Run")
-    assert.strictEqual(verdict({}, "my_agentd__inbox"), "Ask")
+  it("agentd's own voice asks nobody, and a name alone makes no tool its own", () => {
+    const voice = (tool: string) => decide(policy({ mode: "read_only" }), { tool, readOnly: false, voice: true })._tag
+    assert.strictEqual(voice("mcp__agentd__report"), "Run")
+    assert.strictEqual(verdict({ mode: "read_only" }, "mcp__agentd__report"), "Deny")
+    assert.strictEqual(verdict({}, "agentd__inbox"), "Ask")
   })
 
   it("what nothing holds in its workspace asks, whatever the config says", () => {

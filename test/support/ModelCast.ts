@@ -22,10 +22,12 @@ const results = ({ content }: Message): ReadonlyArray<string> =>
     ? []
     : content.flatMap((block) => (block.type === "tool_result" ? [String(block.content)] : []))
 
-const isCall = (step: Step): boolean => "ask" in step || "run" in step || "stuck" in step || "mcp" in step
+const isCall = (step: Step): boolean =>
+  "ask" in step || "run" in step || "stuck" in step || "mcp" in step || "tool" in step
 
 const callOf = (step: Step, id: string) => {
   if ("mcp" in step) return { id, name: `agentd__${step.mcp[0]}`, arguments: JSON.stringify(step.mcp[1]) }
+  if ("tool" in step) return { id, name: step.tool[0], arguments: JSON.stringify(step.tool[1]) }
   const command = "ask" in step ? step.ask : "run" in step ? step.run : "sleep 300"
   return { id, name: "shell", arguments: JSON.stringify({ command }) }
 }
@@ -64,7 +66,7 @@ const reply = async ({ body }: Asked): Promise<Reply> => {
     ...messages
       .slice(at + 1)
       .flatMap(results)
-      .filter((_, index) => "mcp" in calls[index]!)
+      .filter((_, index) => "mcp" in calls[index]! || "tool" in calls[index]!)
   ]
   return { text: [answerOf(input, said)], tokens }
 }

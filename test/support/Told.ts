@@ -24,6 +24,10 @@ export type Step =
   | { readonly until: string }
   /** A tool of the server `agentd`, and its arguments. */
   | { readonly mcp: readonly [string, object] }
+  /** A model's tool of that name, and its input. */
+  | { readonly tool: readonly [string, object] }
+  /** A request of the Agent Client Protocol's, and its parameters. */
+  | { readonly acp: readonly [string, object] }
   | { readonly tokens: number }
   /** To its own process. */
   | { readonly signal: NodeJS.Signals }

@@ -39,6 +39,7 @@ export const refusalOf = (requestId: string, error: string): ClaudeRecord => ({
 })
 
 export class ClaudeCalls {
+  private readonly given: ReadonlyArray<string>
   /** By the CLI's name. */
   private readonly open = new Map<string, Open>()
   /** By our id. */
@@ -46,6 +47,11 @@ export class ClaudeCalls {
   private readonly refused = new Set<string>()
   /** How often each of the CLI's names was used, the newest last. */
   private readonly used = new Map<string, number>()
+
+  /** `given`: servers that agentd gave the run. */
+  constructor(given: ReadonlyArray<string> = []) {
+    this.given = given
+  }
 
   /** Nothing is due of the CLI: a call runs, or a person was asked. */
   get busy(): boolean {
@@ -67,7 +73,8 @@ export class ClaudeCalls {
     if (this.used.size > MAX_NAMES) this.used.delete(this.used.keys().next().value!)
     const callId = count === 1 ? toolUse : `${toolUse}#${count}`
     ids.push(callId)
-    return { _tag: "ToolCall", callId, tool, arguments: input, readOnly: isReadOnly(tool) }
+    const voice = this.given.some((server) => tool.startsWith(`mcp__${server}__`)) ? { voice: true } : {}
+    return { _tag: "ToolCall", callId, tool, arguments: input, readOnly: isReadOnly(tool), ...voice }
   }
 
   /** Records that the call runs. */

@@ -91,10 +91,11 @@ interface Parts {
   readonly scope: Scope.Scope
 }
 
-const attemptOf = Effect.fnUntraced(function* ({ command }: Options, session: Session) {
+const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, session: Session) {
   const program = yield* RunProcess.make(command(session))
   const input = yield* Queue.dropping<string | null>(INPUTS)
-  const attempt: Attempt = { session: session.id, program, stream: new ClaudeStream(program.pid), input, said: "" }
+  const stream = new ClaudeStream(program.pid, Object.keys(spec.mcp))
+  const attempt: Attempt = { session: session.id, program, stream, input, said: "" }
   return attempt
 })
 

@@ -57,7 +57,7 @@ export class ClaudeStream {
   private busy = false
   /** True where the CLI tells of its inputs when it takes them. */
   private lifecycle = false
-  private readonly calls = new ClaudeCalls()
+  private readonly calls: ClaudeCalls
   /** Subagents at work in the background. */
   private agents: ReadonlySet<string> = new Set()
   /** The message that comes in pieces: its id, and how much of its block under way was told. */
@@ -71,8 +71,10 @@ export class ClaudeStream {
   /** The CLI's complaint before it was up. */
   complaint = ""
 
-  constructor(pid: number) {
+  /** `given`: servers that agentd gave the run. */
+  constructor(pid: number, given: ReadonlyArray<string> = []) {
     this.pid = pid
+    this.calls = new ClaudeCalls(given)
   }
 
   get isUp(): boolean {

@@ -2,16 +2,16 @@
  * McpTools: the tools of MCP servers, as `server__tool`.
  *
  * The servers are programs that a config chose: each runs with its run, in no sandbox, with
- * the daemon's environment and its own. Its calls are subject to the agent's approvals; what
- * a server itself calls read-only counts as that, and nothing else does.
+ * the daemon's environment and its own. Its calls are subject to the agent's approvals, and
+ * have side effects: what a server itself calls read-only counts as that only where the config
+ * trusts its hints, or agentd gave it.
  *
  * Guarantees: a server that does not come up, or cannot list its tools, fails the run's
  * start with a remedy; one that dies, refuses or sends garbage later gives outcomes, and
  * no call waits for it; its processes carry the run's mark and end with the scope.
  */
 import { Duration, Effect, Schema, type Scope } from "effect"
-import type { McpServerConfig } from "../../config/BackendConfig.ts"
-import { BackendError, type RunSpec } from "../Backend.ts"
+import { BackendError, type GivenServer, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../command/CommandBackend.ts"
 import * as HeadTail from "../HeadTail.ts"
 import * as McpConnection from "./McpConnection.ts"
@@ -20,8 +20,13 @@ import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 
+/** Of a config, or of agentd. */
+export interface Server extends GivenServer {
+  readonly trustHints?: boolean
+}
+
 export interface McpOptions {
-  readonly servers: { readonly [name: string]: McpServerConfig }
+  readonly servers: { readonly [name: string]: Server }
   readonly spec: RunSpec
   readonly host: Host
   readonly cwd: string
@@ -119,13 +124,26 @@ export const wrongIn = ({ inputSchema }: Pick<Described, "inputSchema">, given: 
   return undefined
 }
 
-const toolOf = (server: string, connection: McpConnection.McpConnection, described: Described): Tool => {
-  const readOnly = described.annotations?.readOnlyHint === true
+/** How far a server is believed. */
+interface Trust {
+  /** True for the server that agentd gave the run. */
+  readonly voice: boolean
+  readonly hints: boolean
+}
+
+const toolOf = (
+  server: string,
+  connection: McpConnection.McpConnection,
+  described: Described,
+  { hints, voice }: Trust
+): Tool => {
+  const readOnly = hints && described.annotations?.readOnlyHint === true
   return {
     name: `${server}__${described.name}`.replaceAll(/[^A-Za-z0-9_-]/g, "_").slice(0, MAX_NAME),
     description: (described.description ?? "").slice(0, MAX_DESCRIPTION),
     inputSchema: { type: "object", ...described.inputSchema },
     readOnly,
+    voice,
     parallel: readOnly,
     wrong: (input) => wrongIn(described, input),
     run: (input) => call(connection, server, described.name, input)
@@ -163,7 +181,7 @@ const failed = (name: string, argv: ReadonlyArray<string>, why: string) =>
 
 const serve = Effect.fnUntraced(function* (
   name: string,
-  config: McpServerConfig,
+  config: Server,
   { spec, host, cwd }: McpOptions
 ): Effect.fn.Return<ReadonlyArray<Tool>, BackendError, Scope.Scope | ProcessTree | Reaper> {
   const [program = "", ...args] = config.argv
@@ -190,7 +208,9 @@ const serve = Effect.fnUntraced(function* (
       orElse: () => Effect.fail(failed(name, argv, `it has not come up within ${START_LIMIT}`))
     })
   )
-  return described.map((one) => toolOf(name, connection, one))
+  const voice = Object.hasOwn(spec.mcp, name)
+  const hints = voice || config.trustHints === true
+  return described.map((one) => toolOf(name, connection, one, { hints, voice }))
 })
 
 /** Each name once: of two that became the same the first stays. */

@@ -54,7 +54,8 @@ const callOf = (call: Planned): RunEvent => ({
   callId: call.part.id,
   tool: call.part.name,
   arguments: call.part.invalid ?? call.part.input,
-  readOnly: call.wrong !== undefined || call.tool.readOnly
+  readOnly: call.wrong !== undefined || call.tool.readOnly,
+  ...(call.wrong === undefined && call.tool.voice === true ? { voice: true } : {})
 })
 
 const questionOf = (call: Planned): ReadonlyArray<RunEvent> => {

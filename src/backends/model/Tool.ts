@@ -30,6 +30,8 @@ export interface Tool {
   readonly inputSchema: { readonly [keyword: string]: unknown }
   /** No side effects. */
   readonly readOnly: boolean
+  /** Of the server that agentd gave the run. */
+  readonly voice?: boolean
   /** May run beside other calls. */
   readonly parallel: boolean
   /** Why each call must be approved, whatever the policy; left out, the policy alone decides. */
