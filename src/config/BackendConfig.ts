@@ -71,6 +71,15 @@ export const AcpBackend = Schema.Struct({
   type: described(Schema.Literal("acp"), "An agent that speaks the Agent Client Protocol."),
   argv: described(Argv, 'The agent and its arguments: ["opencode", "acp"].'),
   mode: optional(Word, "The agent's own session mode to set. Default: as it starts."),
+  trustKinds: Schema.Array(Schema.Literals(["read", "search", "think", "fetch"])).pipe(
+    withDefault(
+      [],
+      "Kinds of its own tool calls that are taken to have no side effects, on its word alone. Default: none."
+    )
+  ),
+  network: Schema.Boolean.pipe(
+    withDefault(false, "Whether the commands that agentd runs for it, in the sandbox, reach the network.")
+  ),
   authMethod: optional(Word, "Which of the agent's ways to log in is asked for, where it wants one."),
   ...process,
   ...turns,

@@ -21,6 +21,8 @@ const config = (play: string, more: Partial<Config.AcpBackend> = {}): Config.Acp
   env: {},
   killGrace: Duration.seconds(5),
   resume: true,
+  trustKinds: [],
+  network: false,
   silence: Duration.minutes(1),
   startTimeout: Duration.minutes(1),
   ...more
@@ -188,6 +190,24 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         })
         assert.deepStrictEqual(tags(all), ["Started", "TurnStarted", "Delta", "TurnCompleted", "Notice", "Exited"])
         assert.strictEqual(read(here, "answers"), "cancelled\n")
+      })
+    )
+
+    it.effect("once its turn is over no file is written and no command run for it", () =>
+      Effect.gen(function* () {
+        const here = yield* world
+        const run = yield* start(here, config("afterwards"), { prompt: here.folder })
+        let notices = 0
+        yield* Stream.runForEach(run.events, (event) =>
+          event._tag === "Notice" && ++notices === 2
+            ? Effect.andThen(
+                Support.until(() => fs.existsSync(path.join(here.folder, "answers"))),
+                run.end
+              )
+            : Effect.void
+        )
+        assert.strictEqual(read(here, "answers").match(/no turn is under way/g)?.length, 2)
+        assert.isFalse(fs.existsSync(path.join(here.folder, "late")))
       })
     )
   })
@@ -537,7 +557,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       requests: ReadonlyArray<readonly [string, object]>,
       name = "files"
     ) {
-      const all = yield* watch(yield* start(here, config(name), { prompt: JSON.stringify(requests) }))
+      const all = yield* watch(yield* start(here, config(name), { prompt: JSON.stringify(requests) }), answers(ALLOW))
       return { answers: outputs(all)[0]!.trim().split("\n"), notices: of(all, "Notice").map(({ text }) => text) }
     })
     const READ = "fs/read_text_file"
@@ -599,7 +619,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
   describe("processes", () => {
     it.effect("terminals: output and exit code, bounded output, kill, release, none outside the workspace", () =>
       Effect.gen(function* () {
-        const { all } = yield* play("terminals")
+        const { all } = yield* play("terminals", { react: answers(ALLOW) })
         const { exit, gone, killed, outside, output, tail } = JSON.parse(outputs(all)[0]!)
         assert.deepStrictEqual(exit, { exitCode: 3, signal: null })
         assert.deepStrictEqual(output.output.split("\n").toSorted(), ["", "no", "run-1 more"])
@@ -608,7 +628,14 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         assert.strictEqual(killed.signal, "SIGTERM")
         assert.deepInclude(tail, { truncated: true, output: "fgh\n" })
         assert.match(outside, /workspace/)
-        assert.strictEqual(of(all, "ToolResult")[0]?.status, "success")
+        assert.deepStrictEqual(
+          of(all, "ToolResult").map(({ callId, status }) => [callId, status]),
+          [
+            ["agentd:1", "error"],
+            ["agentd:2", "error"],
+            ["t", "success"]
+          ]
+        )
       })
     )
 
@@ -620,6 +647,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         yield* Stream.runForEach(run.events, (event) =>
           Effect.gen(function* () {
             all.push(event)
+            yield* answers(ALLOW)(event, run) ?? Effect.void
             if (event._tag !== "TurnCompleted") return
             yield* Support.pids(here.folder, 2)
             yield* run.end

@@ -12,10 +12,11 @@ import type { Run, RunEvent } from "../../src/backends/Backend.ts"
 import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { Sandbox } from "../../src/backends/sandbox/Sandbox.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { PATIENCE } from "./Patience.ts"
 
-export const layer = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer)
+export const layer = Layer.mergeAll(ProcessTree.layer, Reaper.layerNone, NodeFileSystem.layer, Sandbox.layerNone)
 
 /** A folder and a store of the test's own; at the end every process with the store's mark is killed. */
 export const world = Effect.acquireRelease(

@@ -3,7 +3,8 @@
  * and output. One process is one session, which takes one turn after the other.
  *
  * Guarantees: those of AcpRun; the agent is a process of RunProcess, so that all it
- * starts ends with the run, also where what was started is only a launcher of the agent.
+ * starts ends with the run, also where what was started is only a launcher of the agent; the
+ * commands that agentd runs for it are held by the sandbox, where the machine has one.
  */
 import { Effect } from "effect"
 import * as path from "node:path"
@@ -15,9 +16,36 @@ import type { Host } from "../command/CommandBackend.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { Environment } from "../process/ChildProcess.ts"
+import { objection } from "../sandbox/Confinement.ts"
+import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
+import * as ToolEnvironment from "../model/ToolEnvironment.ts"
+import { hiddenIn, hiddenOf } from "../model/Tools.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Workspace from "../model/Workspace.ts"
 import { services } from "../Services.ts"
+
+interface Held {
+  readonly config: Config.AcpBackend
+  readonly hidden: ReadonlyArray<string>
+  readonly host: Host
+  readonly workspace: Workspace.Workspace | undefined
+}
+
+/** Puts a command into the sandbox; undefined where nothing holds it, or the workspace is none that could be held. */
+const wrapOf = Effect.fnUntraced(function* (
+  mechanism: Mechanism,
+  { config, hidden, host, workspace }: Held
+): Effect.fn.Return<AcpTerminals.Options["wrap"]> {
+  const { environment } = host
+  if (mechanism.kind === "none" || workspace === undefined) return undefined
+  const why = objection(workspace.root, environment)
+  if (why !== undefined) {
+    yield* Effect.logWarning(`no sandbox holds commands in ${workspace.root}: ${why}`)
+    return undefined
+  }
+  const rules = { workspace: workspace.root, network: config.network, hidden, environment }
+  return (cwd, argv) => mechanism.wrap(rules, cwd, argv)
+})
 
 const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
   const [binary, ...args] = config.argv
@@ -30,31 +58,43 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
     ...spec.env,
     AGENTD_AGENT: spec.agent
   }
+  const shown = ToolEnvironment.visible({ ...host.environment, ...config.env, ...spec.env }, [])
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const program = yield* RunProcess.make({ ...mark, argv: [binary, ...args], cwd, env, keepInput: true, grace })
   // where no path can be checked, the agent reads and writes its files by itself
   const open = yield* Workspace.Opener
-  const workspace = yield* open(spec.cwd).pipe(
+  const hidden = hiddenOf(host)
+  const workspace = yield* open(spec.cwd, { hidden: hiddenIn(spec.cwd, hidden) }).pipe(
     Effect.catchTag("FileFailed", ({ message }) =>
       Effect.as(Effect.logWarning(`${spec.agent} reads and writes its files by itself: ${message}`), undefined)
     )
   )
   const context = yield* services<ProcessTree | Reaper>()
+  const { mechanism } = yield* Sandbox
+  const wrap = yield* wrapOf(yield* mechanism, { config, hidden, host, workspace })
   return yield* AcpRun.make({
     config,
     spec,
     cwd,
     program,
     workspace,
-    terminals: (notice, written) =>
-      AcpTerminals.make({ ...mark, cwd, env, grace, workspace, notice, written }).pipe(Effect.provideContext(context))
+    terminals: (of) =>
+      AcpTerminals.make({
+        ...mark,
+        ...of,
+        cwd,
+        env: { ...shown, AGENTD_AGENT: spec.agent },
+        grace,
+        workspace,
+        wrap
+      }).pipe(Effect.provideContext(context))
   })
 })
 
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host) {
-  const context = yield* services<ProcessTree | Reaper>()
+  const context = yield* services<ProcessTree | Reaper | Sandbox>()
   const backend: Backend = {
     name: "acp",
     turns: true,

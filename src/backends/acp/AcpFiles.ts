@@ -1,12 +1,14 @@
 /**
  * AcpFiles: the files that an agent reads and writes through agentd.
  *
- * Guarantees: only regular files of the workspace, checked by where the open file lies
+ * Guarantees: each is a call of the agent's that was told and allowed (AcpDeeds); only regular
+ * files of the workspace, checked by where the open file lies
  * (see Workspace); what is refused is refused to the agent in words, and a person is told of
  * each path outside the workspace; what is read is bounded.
  */
 import type { ReadTextFileResponse } from "@agentclientprotocol/sdk"
 import { Effect } from "effect"
+import type { AcpDeeds } from "./AcpDeeds.ts"
 import * as Messages from "./AcpMessages.ts"
 import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
@@ -28,7 +30,7 @@ const malformed = (method: string): Refusal => ({
 })
 
 /** `notice` tells a person. */
-export const make = (workspace: Workspace, notice: (text: string) => Effect.Effect<void>) => {
+export const make = (workspace: Workspace, deeds: AcpDeeds, notice: (text: string) => Effect.Effect<void>) => {
   const refused = (verb: string) => (error: WorkspaceError) =>
     Effect.andThen(
       error._tag === "WorkspaceViolation" ? notice(`the agent was not let ${verb}: ${error.message}`) : Effect.void,
@@ -40,28 +42,39 @@ export const make = (workspace: Workspace, notice: (text: string) => Effect.Effe
       const request = Messages.read(Messages.ReadFile, params)
       if (request === undefined) return yield* Effect.fail(malformed("fs/read_text_file"))
       const { limit, line, path } = request
-      const text = yield* workspace
+      const where = { path, ...(line == null ? {} : { line }), ...(limit == null ? {} : { limit }) }
+      const read = workspace
         .read(path, { maxBytes: MAX_BYTES, line: line ?? undefined, limit: limit ?? undefined })
         .pipe(
           Effect.catchIf(
             (error) => missingIsEmpty && error._tag === "FileFailed" && error.reason === "NotFound",
             () => Effect.succeed({ text: "", cut: undefined })
           ),
-          Effect.catch(refused("read"))
+          Effect.catch(refused("read")),
+          Effect.filterOrFail(
+            ({ cut }) => cut !== "maxBytes",
+            (): Refusal => ({
+              code: INTERNAL_ERROR,
+              message: `${path} is too long to be read at once: ask for fewer lines, by line and limit`
+            })
+          ),
+          Effect.map(({ text }): ReadTextFileResponse => ({ content: text }))
         )
-      if (text.cut === "maxBytes")
-        return yield* Effect.fail<Refusal>({
-          code: INTERNAL_ERROR,
-          message: `${path} is too long to be read at once: ask for fewer lines, by line and limit`
-        })
-      const answer: ReadTextFileResponse = { content: text.text }
-      return answer
+      return yield* deeds.perform(
+        { tool: "fs/read_text_file", arguments: where, readOnly: true },
+        read,
+        ({ content }) => `${content.length} characters were read`
+      )
     }),
     write: Effect.fnUntraced(function* (params: unknown) {
       const request = Messages.read(Messages.WriteFile, params)
       if (request === undefined) return yield* Effect.fail(malformed("fs/write_text_file"))
-      yield* workspace.write(request.path, request.content).pipe(Effect.catch(refused("write")))
-      return {}
+      const { content, path } = request
+      return yield* deeds.perform(
+        { tool: "fs/write_text_file", arguments: { path, content }, readOnly: false },
+        workspace.write(path, content).pipe(Effect.as({}), Effect.catch(refused("write"))),
+        () => `${content.length} characters were written`
+      )
     })
   }
 }

@@ -8,7 +8,7 @@
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
 import { Deferred, Effect } from "effect"
 import * as Messages from "./AcpMessages.ts"
-import type { AcpUpdates } from "./AcpUpdates.ts"
+import type { AcpUpdates, Asked } from "./AcpUpdates.ts"
 import { INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import type { Decision, RunEvent } from "../Backend.ts"
 
@@ -52,22 +52,14 @@ export class AcpPermissions {
     const request = Messages.read(Messages.PermissionRequest, params)
     if (request === undefined)
       return yield* Effect.fail({ code: INVALID_PARAMS, message: "toolCall or options are missing" })
-    const reply = Deferred.makeUnsafe<Reply>()
-    let callId = ""
-    yield* tell(() => {
-      const asked = updates.ask(request.toolCall)
-      if (asked === undefined) return []
-      callId = asked.callId
-      this.open.set(callId, reply)
-      return asked.events
-    })
-    if (callId === "") {
+    const reply = yield* this.leave(() => updates.ask(request.toolCall))
+    if (reply === undefined) {
       const what = request.toolCall.title ?? "a tool"
       if (updates.active === undefined)
         yield* notice(`outside a turn the agent asked for: ${what}; it was not permitted`)
       return CANCELLED
     }
-    const decision = yield* Deferred.await(reply)
+    const { callId, decision } = reply
     if (decision === undefined) return CANCELLED
     const allowed = decision.behavior === "allow"
     const optionId = choose(request.options, allowed)
@@ -78,6 +70,20 @@ export class AcpPermissions {
       return CANCELLED
     }
     return { outcome: { outcome: "selected", optionId } }
+  })
+
+  /** A call that asks, until it has its answer; undefined: it could not ask. */
+  readonly leave = Effect.fnUntraced({ self: this }, function* (this: AcpPermissions, ask: () => Asked | undefined) {
+    const reply = Deferred.makeUnsafe<Reply>()
+    let asked: Asked | undefined
+    yield* this.options.tell(() => {
+      asked = ask()
+      if (asked === undefined) return []
+      this.open.set(asked.callId, reply)
+      return asked.events
+    })
+    if (asked === undefined) return undefined
+    return { callId: (asked as Asked).callId, decision: yield* Deferred.await(reply) }
   })
 
   /** False: no such question waits. */

@@ -4,12 +4,14 @@
  * Guarantees: what the agent does is read from two things alone: whether a prompt is
  * outstanding and which permissions are; a turn's events end when its prompt is
  * answered, refused, silent for too long, or the agent is gone; a turn's error ends the
- * run; no question is left open by a cancel; `Exited` is last, when all is gone.
+ * run; no question is left open by a cancel; what agentd does for the agent is a call of its,
+ * under its approvals; `Exited` is last, when all is gone.
  */
 import type { PromptRequest } from "@agentclientprotocol/sdk"
 import { type Cause, Deferred, Duration, Effect, Exit, Fiber, Queue, Scope, Semaphore, Stream } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
+import * as AcpDeeds from "./AcpDeeds.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as AcpFiles from "./AcpFiles.ts"
 import * as Messages from "./AcpMessages.ts"
@@ -31,8 +33,7 @@ export interface Options {
   readonly workspace: Workspace | undefined
   /** In a scope that ends before `Exited` is told. */
   readonly terminals: (
-    notice: AcpTerminals.Options["notice"],
-    written: AcpTerminals.Options["written"]
+    of: Pick<AcpTerminals.Options, "deeds" | "notice" | "opened" | "written">
   ) => Effect.Effect<AcpTerminals.AcpTerminals, never, Scope.Scope>
 }
 
@@ -65,8 +66,9 @@ class AcpRun {
   private readonly scope: Scope.Scope
   /** Keeps the order: one event after the other, each with its state. */
   private readonly order = Semaphore.makeUnsafe(1)
-  private readonly updates = new AcpUpdates()
+  private readonly updates: AcpUpdates
   private readonly permissions: AcpPermissions
+  readonly deeds: AcpDeeds.AcpDeeds
   private readonly files: ReturnType<typeof AcpFiles.make> | undefined
   private readonly inner: Scope.Closeable
   private readonly wire: AcpWire.Wire
@@ -89,9 +91,13 @@ class AcpRun {
     this.inner = inner
     this.terminals = terminals
     this.wire = wire
+    const { notice } = this
     const tell = (make: () => ReadonlyArray<RunEvent>) => this.tell(make)
-    this.permissions = new AcpPermissions({ updates: this.updates, tell, notice: this.notice })
-    this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.notice)
+    const updates = new AcpUpdates(options.config.trustKinds)
+    this.updates = updates
+    this.permissions = new AcpPermissions({ updates, tell, notice })
+    this.deeds = AcpDeeds.make({ updates, permissions: this.permissions, tell, notice })
+    this.files = options.workspace === undefined ? undefined : AcpFiles.make(options.workspace, this.deeds, notice)
   }
 
   readonly start = Effect.fnUntraced({ self: this }, function* (this: AcpRun) {
@@ -108,6 +114,10 @@ class AcpRun {
   readonly written: AcpTerminals.Options["written"] = (id, chunk) => {
     this.quiet = 0
     return this.tell(() => this.updates.terminal(id, chunk))
+  }
+
+  opened(callId: string, terminalId: string): void {
+    this.updates.opened(callId, terminalId)
   }
 
   heard(): void {
@@ -371,8 +381,8 @@ class AcpRun {
       events: Stream.fromQueue(this.queue),
       send: this.send,
       answer: this.answer,
-      // the protocol knows no way to end one call
-      cancelCall: () => Effect.void,
+      // the protocol knows no way to end a call of the agent's
+      cancelCall: this.terminals.cancel,
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: program.kill
@@ -386,10 +396,16 @@ export const make = Effect.fnUntraced(function* (options: Options): Effect.fn.Re
   yield* Effect.addFinalizer(() => Queue.end(queue))
   const inner = yield* Scope.fork(scope)
   const terminals = yield* options
-    .terminals(
-      (text) => run.notice(text),
-      (id, chunk) => run.written(id, chunk)
-    )
+    .terminals({
+      deeds: {
+        begin: (deed, work) => run.deeds.begin(deed, work),
+        perform: (deed, work, told) => run.deeds.perform(deed, work, told),
+        settle: (callId, status, output) => run.deeds.settle(callId, status, output)
+      },
+      notice: (text) => run.notice(text),
+      opened: (callId, terminalId) => run.opened(callId, terminalId),
+      written: (id, chunk) => run.written(id, chunk)
+    })
     .pipe(Scope.provide(inner))
   // nothing is heard before it listens
   const wire = yield* AcpWire.make(options.program, {

@@ -1,17 +1,23 @@
 /**
  * AcpTerminals: the commands that an agent has agentd run for it.
  *
- * Guarantees: each is a process of the run, with its mark, and ends with it; they begin in
- * the workspace; so many at most; of what they write the newest is kept, as much as the agent
+ * Guarantees: each is a call of the agent's that was told and allowed (AcpDeeds); it runs in the
+ * sandbox, where the machine has one, with no variable that speaks of a secret, and what the
+ * agent sets in its environment reaches the command alone; it is a process of the run, with its
+ * mark, and ends with it; they begin in the workspace; so many at most; of what they write the newest is kept, as much as the agent
  * asks for and no more than the limit; `kill` and `release` end all that a command has started.
  */
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Scope } from "effect"
+import type { AcpDeeds } from "./AcpDeeds.ts"
 import * as Messages from "./AcpMessages.ts"
 import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
+import type { Argv } from "../command/CommandBackend.ts"
 import type { ProcessTree, Mark } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import type { MountRefused } from "../sandbox/Confinement.ts"
+import type { Confined } from "../sandbox/Sandbox.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
@@ -23,12 +29,18 @@ export interface Options extends Mark {
   readonly env: Environment
   readonly grace: Duration.Duration
   readonly workspace: Workspace | undefined
+  /** Puts a command that begins in this folder into the sandbox; undefined where there is none. */
+  readonly wrap: ((cwd: string, argv: Argv) => Effect.Effect<Confined, MountRefused>) | undefined
+  readonly deeds: AcpDeeds
+  /** The call is this terminal's. */
+  readonly opened: (callId: string, terminalId: string) => void
   readonly notice: (text: string) => Effect.Effect<void>
   /** Takes a command's output, as it comes. */
   readonly written: (terminalId: string, chunk: string) => Effect.Effect<void>
 }
 
 interface Terminal {
+  readonly callId: string
   readonly program: RunProcess.RunProcess
   readonly scope: Scope.Closeable
   readonly output: () => { readonly output: string; readonly truncated: boolean }
@@ -81,24 +93,62 @@ const folderOf = (options: Options, cwd: string | null | undefined): Effect.Effe
     )
 }
 
+/** A command as the agent asked for it, checked. */
+interface Asked {
+  readonly argv: Argv
+  readonly cwd: string
+  readonly env: ReadonlyArray<readonly [name: string, value: string]>
+  readonly outputByteLimit: number | null | undefined
+}
+
+const VARIABLE = /^[A-Za-z_]\w*$/
+/** Variables by which agentd knows its own. */
+const RESERVED = /^AGENTD_/
+const MAX_VARIABLES = 100
+
+const checked = Effect.fnUntraced(function* (options: Options, request: typeof Messages.CreateTerminal.Type) {
+  const { args, command, cwd, outputByteLimit } = request
+  const env = (request.env ?? []).map(({ name, value }) => [name, value] as const)
+  const wrong = env.find(([name, value]) => !VARIABLE.test(name) || RESERVED.test(name) || value.includes("\0"))
+  if (wrong !== undefined || env.length > MAX_VARIABLES)
+    return yield* refuse(INVALID_PARAMS, "terminal/create: env has a name that cannot be set, or too many")
+  const asked: Asked = {
+    // without arguments many send a whole line
+    argv: args === null || args === undefined || args.length === 0 ? ["/bin/sh", "-c", command] : [command, ...args],
+    cwd: yield* folderOf(options, cwd),
+    env,
+    outputByteLimit
+  }
+  return asked
+})
+
 /** In a scope of its own within the outer one. */
 const spawn = Effect.fnUntraced(function* (
   options: Options,
   outer: Scope.Scope,
-  request: typeof Messages.CreateTerminal.Type,
-  terminalId: string
+  { argv, cwd, env, outputByteLimit }: Asked,
+  terminalId: string,
+  callId: string
 ) {
-  const { args, command, cwd, env, outputByteLimit } = request
+  // a variable of the agent's is set within the sandbox: what starts the sandbox would load what LD_PRELOAD names
+  const within: Argv =
+    env.length === 0 ? argv : ["/usr/bin/env", ...env.map(([name, value]) => `${name}=${value}`), ...argv]
+  const started =
+    options.wrap === undefined
+      ? { argv: within }
+      : yield* Effect.mapError(options.wrap(cwd, within), ({ message, remedy }): Refusal => ({
+          code: INTERNAL_ERROR,
+          message: `${message}; ${remedy}`
+        }))
   const kept = tail(Math.max(0, Math.min(outputByteLimit ?? MAX_BYTES, MAX_BYTES)))
   const scope = yield* Scope.fork(outer)
   const program = yield* RunProcess.make({
     store: options.store,
     runId: options.runId,
     part: true,
-    // without arguments many send a whole line
-    argv: args === null || args === undefined || args.length === 0 ? ["/bin/sh", "-c", command] : [command, ...args],
-    cwd: yield* folderOf(options, cwd),
-    env: { ...options.env, ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])) },
+    ...started,
+    cwd,
+    env: options.env,
     grace: options.grace
   }).pipe(
     Effect.catchTag("BackendError", ({ message }) => refuse(INTERNAL_ERROR, message)),
@@ -113,16 +163,29 @@ const spawn = Effect.fnUntraced(function* (
     }).pipe(Effect.forkIn(scope))
   })
   const terminal: Terminal = {
+    callId,
     program,
     scope,
     output: kept.read,
     drained: Effect.asVoid(Fiber.awaitAll(pumps)),
     exit: undefined
   }
-  const watch = Effect.map(program.exited, ({ code, signal }) => void (terminal.exit = { exitCode: code, signal }))
+  const watch = Effect.gen(function* () {
+    const { code, signal } = yield* program.exited
+    terminal.exit = { exitCode: code, signal }
+    yield* terminal.drained
+    yield* told(options, terminal)
+  })
   yield* Effect.forkIn(watch, scope)
   return terminal
 })
+
+/** The call's result: how the command ended, and the newest that it wrote. */
+const told = ({ deeds }: Options, { callId, exit, output }: Terminal): Effect.Effect<void> => {
+  const how =
+    exit === undefined ? "ended" : exit.signal == null ? `exit code ${exit.exitCode}` : `killed by ${exit.signal}`
+  return deeds.settle(callId, exit?.exitCode === 0 ? "success" : "error", `${output().output}\n[${how}]`)
+}
 
 export const make = Effect.fnUntraced(function* (options: Options) {
   const outer = yield* Effect.scope
@@ -137,8 +200,20 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       return yield* refuse(INTERNAL_ERROR, `${MAX_TERMINALS} terminals are open already: release one`)
     const terminalId = `terminal-${++count}`
     opening++
+    const { args, command, cwd, env } = request
+    const given = Object.entries({ command, args, cwd, env }).filter(([, value]) => value != null)
+    const opened = Effect.gen(function* () {
+      const asked = yield* checked(options, request)
+      return yield* options.deeds.begin(
+        { tool: "terminal/create", arguments: Object.fromEntries(given), readOnly: false },
+        (callId) => {
+          options.opened(callId, terminalId)
+          return Effect.provideContext(spawn(options, outer, asked, terminalId, callId), context)
+        }
+      )
+    })
     const terminal = yield* Effect.ensuring(
-      Effect.provideContext(spawn(options, outer, request, terminalId), context),
+      opened,
       Effect.sync(() => opening--)
     )
     terminals.set(terminalId, terminal)
@@ -173,8 +248,17 @@ export const make = Effect.fnUntraced(function* (options: Options) {
       const { terminal, terminalId } = yield* named(params)
       terminals.delete(terminalId)
       yield* Scope.close(terminal.scope, Exit.void)
+      // what ended it was the release, where it had not ended before
+      const { code, signal } = yield* terminal.program.exited
+      terminal.exit ??= { exitCode: code, signal }
+      yield* told(options, terminal)
       return {}
-    })
+    }),
+    /** Ends the command of this call. */
+    cancel: (callId: string) =>
+      Effect.suspend(
+        () => [...terminals.values()].find((terminal) => terminal.callId === callId)?.program.interrupt ?? Effect.void
+      )
   }
 })
 export type AcpTerminals = Effect.Success<ReturnType<typeof make>>

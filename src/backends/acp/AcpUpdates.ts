@@ -5,12 +5,14 @@
  * Guarantees: a turn is begun once, at the first sign of it, and ended once; each call has
  * one ToolCall and one ToolResult, whatever statuses the agent gives it, with an id that is
  * unique in the run although agents repeat theirs; each asks at most once; all are closed
- * when the turn ends; nothing outside a turn becomes an event of one.
+ * when the turn ends; nothing outside a turn becomes an event of one. What agentd does for the
+ * agent is a call with an id that no call of the agent's can have.
  *
  * What a status says is not relied upon: one agent is `in_progress` before it asks, one
  * stays `pending` to the end, one tells of a call only by asking; refused and cancelled
  * calls end in any status or none. Arguments come in pieces while a call is pending,
  * so its ToolCall is held until it asks, moves on, or nothing is heard of it for a while.
+ * Nor is a kind: what the agent calls `read` has side effects, unless the config trusts that kind.
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
@@ -34,6 +36,14 @@ interface Open {
   written: string
 }
 
+/** A deed that the agent asks agentd for. */
+export interface Deed {
+  /** The protocol's method. */
+  readonly tool: string
+  readonly arguments: unknown
+  readonly readOnly: boolean
+}
+
 interface Turn {
   readonly turnId: string
   begun: boolean
@@ -44,8 +54,16 @@ interface Turn {
   before: string
   messageId: string | undefined
   readonly open: Map<string, Open>
+  /** The calls of agentd's own that have no result yet: terminals, by id, and others. */
+  readonly deeds: Map<string, { terminalId: string | undefined }>
   /** The agent's ids of calls that have had their result. */
   readonly closed: Set<string>
+}
+
+/** A call that asks: our id of it, and its events. */
+export interface Asked {
+  readonly callId: string
+  readonly events: ReadonlyArray<RunEvent>
 }
 
 /** How a turn came to its end. */
@@ -62,7 +80,8 @@ const MAX_REASON = 500
 /** How many ids are known again when an agent repeats them. */
 const MAX_IDS = 10_000
 
-const READS: ReadonlySet<string> = new Set(["read", "search", "think"])
+/** With this begin the ids of agentd's own calls, and none of the agent's. */
+const OURS = "agentd:"
 /** Updates that are told while no turn is worked on, too. */
 const IDLE: ReadonlySet<string> = new Set([
   "available_commands_update",
@@ -130,6 +149,13 @@ export class AcpUpdates {
   private readonly used = new Map<string, number>()
   private readonly spent = costs()
   private changes = 0
+  private deeds = 0
+  private readonly trusted: ReadonlySet<string>
+
+  /** `trusted`: kinds of calls that the config takes to have no side effects. */
+  constructor(trusted: ReadonlyArray<string> = []) {
+    this.trusted = new Set(trusted)
+  }
 
   /** The turn that is under way. */
   get active(): string | undefined {
@@ -155,6 +181,7 @@ export class AcpUpdates {
       before: "",
       messageId: undefined,
       open: new Map(),
+      deeds: new Map(),
       closed: new Set()
     }
   }
@@ -250,7 +277,8 @@ export class AcpUpdates {
     return open
   }
 
-  private unique(id: string): string {
+  private unique(given: string): string {
+    const id = given.startsWith(OURS) ? `the agent's ${given}` : given
     const count = (this.used.get(id) ?? 0) + 1
     this.used.delete(id)
     this.used.set(id, count)
@@ -259,7 +287,7 @@ export class AcpUpdates {
   }
 
   private callEvent(id: string, { known, title }: Open): RunEvent {
-    const readOnly = typeof known.kind === "string" && READS.has(known.kind)
+    const readOnly = typeof known.kind === "string" && this.trusted.has(known.kind)
     return { _tag: "ToolCall", callId: id, tool: toolOf(known, title), arguments: argumentsOf(known), readOnly }
   }
 
@@ -302,7 +330,7 @@ export class AcpUpdates {
   }
 
   /** Takes a call's request for permission: the call as it is told of, and our id of it. */
-  ask(call: Call): { readonly callId: string; readonly events: ReadonlyArray<RunEvent> } | undefined {
+  ask(call: Call): Asked | undefined {
     const { turn } = this
     if (turn === undefined || turn.cancelled) return undefined
     const events = [...this.sign()]
@@ -338,13 +366,45 @@ export class AcpUpdates {
     return open.flatMap((call) => (call.changed <= version ? this.tell(call) : []))
   }
 
-  /** Output of a terminal of ours that a call says is its own. */
+  /** A call of agentd's own, which asks; undefined where no turn is under way that goes on. */
+  deed({ arguments: given, readOnly, tool }: Deed): Asked | undefined {
+    const { turn } = this
+    if (turn === undefined || turn.cancelled) return undefined
+    const callId = `${OURS}${++this.deeds}`
+    turn.deeds.set(callId, { terminalId: undefined })
+    const reason = readOnly ? `${tool} has no side effects` : `the agent has agentd do it: ${tool}`
+    return {
+      callId,
+      events: [
+        ...this.sign(),
+        { _tag: "ToolCall", callId, tool, arguments: given, readOnly },
+        { _tag: "ApprovalRequested", callId, reason }
+      ]
+    }
+  }
+
+  /** The call of agentd's own is allowed, and runs. */
+  begun(callId: string): ReadonlyArray<RunEvent> {
+    return this.turn?.deeds.has(callId) === true ? [{ _tag: "ToolStarted", callId }] : []
+  }
+
+  /** The call of agentd's own is this terminal's. */
+  opened(callId: string, terminalId: string): void {
+    const deed = this.turn?.deeds.get(callId)
+    if (deed !== undefined) deed.terminalId = terminalId
+  }
+
+  /** The call of agentd's own has its result; nothing where its turn had one for it. */
+  settled(callId: string, status: ToolStatus, output: string): ReadonlyArray<RunEvent> {
+    if (this.turn?.deeds.delete(callId) !== true) return []
+    return [{ _tag: "ToolResult", callId, status, output: bounded(output) }]
+  }
+
+  /** Output of a terminal. */
   terminal(terminalId: string, chunk: string): ReadonlyArray<RunEvent> {
-    const open = [...(this.turn?.open.values() ?? [])].find(({ known }) =>
-      known.content?.some((part) => part.terminalId === terminalId)
-    )
-    if (open === undefined) return []
-    return [...this.tell(open), ...this.start(open), ...this.progress(open, "stdout", chunk)]
+    const [callId] = [...(this.turn?.deeds ?? [])].find(([, deed]) => deed.terminalId === terminalId) ?? []
+    if (callId === undefined) return []
+    return [{ _tag: "ToolProgress", callId, stream: "stdout", chunk: chunk.slice(-MAX_CHUNK) }]
   }
 
   /** The prompt has its answer, or never will. */
@@ -353,7 +413,14 @@ export class AcpUpdates {
     if (turn === undefined) return []
     const sign = this.sign()
     const left: ToolStatus = end._tag === "Interrupted" ? "cancelled" : "unknown"
-    const closing = [...turn.open].flatMap(([id, open]) => this.close(turn, id, open.denied ? "denied" : left))
+    const deeds = [...turn.deeds.keys()].map((callId): RunEvent => ({
+      _tag: "ToolResult",
+      callId,
+      status: left,
+      output: "its turn has ended before it did"
+    }))
+    const told = [...turn.open].flatMap(([id, open]) => this.close(turn, id, open.denied ? "denied" : left))
+    const closing = [...told, ...deeds]
     this.turn = undefined
     const { turnId } = turn
     const answer = turn.text === "" ? turn.before : turn.text

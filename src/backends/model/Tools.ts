@@ -45,8 +45,8 @@ const real = (file: string): string => {
   }
 }
 
-/** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and the key of the model. */
-const hiddenOf = ({ config, host, workspace }: ToolboxOptions): ReadonlyArray<string> => {
+/** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and these. */
+export const hiddenOf = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {
   const env = host.environment
   const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>
     base === undefined || !path.isAbsolute(base) ? [] : [path.join(base, ...rest, "agentd")]
@@ -56,9 +56,13 @@ const hiddenOf = ({ config, host, workspace }: ToolboxOptions): ReadonlyArray<st
     ...folder(env["XDG_RUNTIME_DIR"]),
     ...(host.hidden ?? []),
     ...(host.sessions === undefined ? [] : [host.sessions]),
-    ...(config.keyFile === undefined ? [] : [path.resolve(workspace, config.keyFile)])
+    ...more
   ].map(real)
 }
+
+/** The ones that a workspace does not lie in: a worktree lies in a folder that is hidden otherwise. */
+export const hiddenIn = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
+  hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
 
 const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
@@ -73,13 +77,12 @@ export const make = Effect.fnUntraced(function* (
       `${options.workspace} cannot be an agent's workspace: ${why}`,
       "put the project into a folder of its own, or give the agent a worktree"
     )
-  const hidden = hiddenOf(options)
+  // the key of the model, too
+  const keys = config.keyFile === undefined ? [] : [path.resolve(options.workspace, config.keyFile)]
+  const hidden = hiddenOf(host, ...keys)
   const open = yield* Workspace.Opener
   const workspace = yield* Effect.mapError(
-    // a worktree lies in a folder that is hidden otherwise
-    open(options.workspace, {
-      hidden: hidden.filter((one) => !real(options.workspace).startsWith(`${one}/`))
-    }),
+    open(options.workspace, { hidden: hiddenIn(options.workspace, hidden) }),
     ({ message, remedy }) => refusal(`the workspace cannot be used: ${message}`, remedy)
   )
   const { mechanism } = yield* Sandbox

@@ -1,0 +1,74 @@
+/**
+ * AcpDeeds: what agentd itself does for an agent that asks it to: files it reads and writes,
+ * commands it runs. Each is a tool call of the agent's, named by the protocol's method.
+ *
+ * Guarantees: nothing is done before the call, with all its arguments, has been told and allowed;
+ * outside a turn nothing is done, since nobody is there to be asked; each call has one result,
+ * whatever becomes of it; no word of the agent's makes a call another one.
+ */
+import { Cause, Effect, Exit } from "effect"
+import type { AcpPermissions } from "./AcpPermissions.ts"
+import type { AcpUpdates, Deed } from "./AcpUpdates.ts"
+import { INTERNAL_ERROR, type Refusal } from "./AcpWire.ts"
+import type { RunEvent, ToolStatus } from "../Backend.ts"
+
+export interface Options {
+  readonly updates: AcpUpdates
+  readonly permissions: AcpPermissions
+  /** In the order of all events. */
+  readonly tell: (make: () => ReadonlyArray<RunEvent>) => Effect.Effect<void>
+  readonly notice: (text: string) => Effect.Effect<void>
+}
+
+export interface AcpDeeds {
+  /** Does it once it is allowed; `told` says what came of it. */
+  readonly perform: <A>(
+    deed: Deed,
+    work: Effect.Effect<A, Refusal>,
+    told: (done: A) => string
+  ) => Effect.Effect<A, Refusal>
+  /** Begins it once it is allowed: the call's id, whose result comes by `settle`. */
+  readonly begin: <A>(deed: Deed, work: (callId: string) => Effect.Effect<A, Refusal>) => Effect.Effect<A, Refusal>
+  /** Tells the result of a call that has none yet. */
+  readonly settle: (callId: string, status: ToolStatus, output: string) => Effect.Effect<void>
+}
+
+const refuse = (message: string) => Effect.fail<Refusal>({ code: INTERNAL_ERROR, message })
+
+export const make = ({ notice, permissions, tell, updates }: Options): AcpDeeds => {
+  const settle: AcpDeeds["settle"] = (callId, status, output) => tell(() => updates.settled(callId, status, output))
+
+  const begin: AcpDeeds["begin"] = Effect.fnUntraced(function* (deed, work) {
+    const reply = yield* permissions.leave(() => updates.deed(deed))
+    if (reply === undefined) {
+      if (updates.active === undefined)
+        yield* notice(`outside a turn the agent asked for ${deed.tool}; it was not done`)
+      return yield* refuse(`${deed.tool} was not permitted: no turn is under way that could ask for it`)
+    }
+    const { callId, decision } = reply
+    if (decision === undefined) {
+      yield* settle(callId, "cancelled", "its turn was to end")
+      return yield* refuse(`${deed.tool} was not permitted: its turn is to end`)
+    }
+    if (decision.behavior === "deny") {
+      yield* settle(callId, "denied", decision.message)
+      return yield* refuse(`${deed.tool} was not permitted: ${decision.message}`)
+    }
+    let begun: ReadonlyArray<RunEvent> = []
+    yield* tell(() => (begun = updates.begun(callId)))
+    if (begun.length === 0) return yield* refuse(`${deed.tool} was not done: its turn has ended`)
+    return yield* Effect.onExit(work(callId), (exit) => {
+      if (Exit.isSuccess(exit)) return Effect.void
+      const [reason] = exit.cause.reasons
+      if (reason !== undefined && Cause.isFailReason(reason)) return settle(callId, "error", reason.error.message)
+      return settle(callId, "unknown", "it was broken off")
+    })
+  })
+
+  return {
+    begin,
+    settle,
+    perform: (deed, work, told) =>
+      begin(deed, (callId) => Effect.tap(work, (done) => settle(callId, "success", told(done))))
+  }
+}
