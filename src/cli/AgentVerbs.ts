@@ -3,14 +3,11 @@
  * what a person says to them; and `mcp`, by which an agent speaks itself.
  */
 import { Command, Flag } from "effect/cli"
-import { commandOf } from "./DeclaredCommand.ts"
-import { interrupt } from "./Interrupt.ts"
+import { commandOf, commandsOf } from "./DeclaredCommand.ts"
+import * as Declared from "./DeclaredVerbs.ts"
 import { log } from "./LogView.ts"
 import { ps } from "./Ps.ts"
-import { send } from "./Send.ts"
-import { spawn } from "./Spawn.ts"
 import { agent, off, verb } from "./Verb.ts"
-import { why } from "./Why.ts"
 
 const attach = Command.make(
   "attach",
@@ -50,16 +47,13 @@ export const mcp = Command.make(
   ])
 )
 
-export const daily = [
-  commandOf(ps, ({ watch }) =>
-    watch
-      ? () => import("./Watch.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false }) }))
-      : undefined
-  ),
-  attach,
-  commandOf(why),
-  commandOf(send),
-  commandOf(interrupt),
-  commandOf(spawn),
-  commandOf(log, () => () => import("./Log.ts"))
-] as const
+export const daily = commandsOf(Declared.agents, [
+  commandOf(ps, {
+    program: ({ watch }) =>
+      watch
+        ? () => import("./Watch.ts").then(({ run }) => ({ run: () => run({ bell: false, notify: false }) }))
+        : undefined
+  }),
+  commandOf(log, { program: (input) => () => import("./Log.ts").then(({ run }) => ({ run: () => run(input) })) }),
+  attach
+])

@@ -3,8 +3,8 @@
  * which agents and people take turns.
  */
 import { Argument, Command, Flag } from "effect/cli"
-import * as Channel from "./Channel.ts"
-import { commandOf } from "./DeclaredCommand.ts"
+import { commandsOf } from "./DeclaredCommand.ts"
+import * as Declared from "./DeclaredVerbs.ts"
 import { verb } from "./Verb.ts"
 
 const name = Argument.String("channel").pipe(Argument.withDescription("Its name in this project, or project/channel"))
@@ -46,23 +46,7 @@ const join = Command.make(
 
 const channel = Command.make("channel").pipe(
   Command.withDescription("Channels: rooms in which agents and people take turns"),
-  Command.withSubcommands([
-    commandOf(Channel.ls),
-    commandOf(Channel.show),
-    join,
-    commandOf(Channel.post),
-    log,
-    commandOf(Channel.begin),
-    commandOf(Channel.assign),
-    commandOf(Channel.remove),
-    commandOf(Channel.order),
-    commandOf(Channel.grant),
-    commandOf(Channel.skip),
-    commandOf(Channel.requeue),
-    commandOf(Channel.pause),
-    commandOf(Channel.resume),
-    commandOf(Channel.close)
-  ])
+  Command.withSubcommands(commandsOf(Declared.channels, [join, log]))
 )
 
 export const daily = [channel] as const

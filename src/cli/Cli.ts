@@ -6,11 +6,12 @@
 import { Cause, Config, Console, Effect, Option } from "effect"
 import { Argument, CliConfig, CliError, CliOutput, Command, Flag, GlobalFlag } from "effect/cli"
 import { VERSION } from "../rpc/Version.ts"
-import { alertTest } from "./AlertTest.ts"
+import * as AgentLife from "./AgentLife.ts"
 import * as AgentVerbs from "./AgentVerbs.ts"
 import * as ChannelVerbs from "./ChannelVerbs.ts"
 import * as ConversationVerbs from "./ConversationVerbs.ts"
-import { commandOf } from "./DeclaredCommand.ts"
+import { commandOf, commandsOf } from "./DeclaredCommand.ts"
+import * as Declared from "./DeclaredVerbs.ts"
 import { behind } from "./DoorConsole.ts"
 import { ExitCode, meanings } from "./ExitCode.ts"
 import { explain, told } from "./Explanation.ts"
@@ -19,11 +20,7 @@ import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
-import { status } from "./Status.ts"
-import { tree } from "./Tree.ts"
-import { agent, globalFlags, verb, yes } from "./Verb.ts"
-
-const maybeAgent = agent.pipe(Argument.optional, Argument.map(Option.getOrUndefined))
+import { globalFlags, verb } from "./Verb.ts"
 
 const up = Command.make(
   "up",
@@ -37,39 +34,22 @@ const up = Command.make(
   ])
 )
 
-const start = Command.make(
-  "start",
-  { agent: maybeAgent },
-  verb(() => import("./Start.ts"))
-).pipe(
-  Command.withDescription("Start the daemon in the background with the project of this folder, or a stopped agent"),
-  Command.withExamples([
-    { command: "agentd start", description: "Under systemd where there is one; the project of this folder joins it" },
-    { command: "agentd start builder", description: "Start an agent again, with fresh error counters" }
-  ])
-)
-
-const stop = Command.make(
-  "stop",
-  { agent: maybeAgent, yes },
-  verb(() => import("./Stop.ts"))
-).pipe(
-  Command.withDescription("Stop the daemon in order, or one agent until it is started again"),
-  Command.withExamples([
-    { command: "agentd stop", description: "Every run is ended; what should run runs again after agentd start" },
-    { command: "agentd stop --yes", description: "In a script: without --yes it exits 2 while agents work" },
-    { command: "agentd stop web/builder", description: "Stop one agent of another project" }
-  ])
-)
-
-const restart = Command.make(
-  "restart",
-  { agent: maybeAgent, yes },
-  verb(() => import("./Restart.ts"))
-).pipe(
-  Command.withDescription("Restart the daemon, or one agent with fresh error counters"),
-  Command.withExamples([{ command: "agentd restart --yes", description: "After an upgrade" }])
-)
+/** Without a name the three are about the daemon. */
+const lives = commandsOf(Declared.daemon, [
+  commandOf(AgentLife.start, {
+    program: (input) => (AgentLife.isOfAgent(input) ? undefined : () => import("./Start.ts"))
+  }),
+  commandOf(AgentLife.stop, {
+    program: (input) =>
+      AgentLife.isOfAgent(input) ? undefined : () => import("./Stop.ts").then(({ run }) => ({ run: () => run(input) }))
+  }),
+  commandOf(AgentLife.restart, {
+    program: (input) =>
+      AgentLife.isOfAgent(input)
+        ? undefined
+        : () => import("./Restart.ts").then(({ run }) => ({ run: () => run(input) }))
+  })
+])
 
 const verify = Command.make(
   "verify",
@@ -91,7 +71,7 @@ const doctor = Command.make(
 
 const alert = Command.make("alert").pipe(
   Command.withDescription("Mail to a person"),
-  Command.withSubcommands([commandOf(alertTest)])
+  Command.withSubcommands(commandsOf(Declared.alerts))
 )
 
 const schema = Command.make(
@@ -137,7 +117,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, start, stop, restart, commandOf(status), commandOf(tree), doctor, verify]
+      commands: [up, ...lives, doctor, verify]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },

@@ -1,15 +1,10 @@
-/** `agentd close|archive [CONVERSATION]`: what ends a conversation for good, after a person has been asked. */
+/** ConversationLife: the question before a conversation is ended for good. */
 import { Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { ConversationInfo } from "../domain/Messages.ts"
 import { confirm } from "./Confirm.ts"
-import { Invocation, print } from "./Invocation.ts"
+import { Invocation } from "./Invocation.ts"
 import { plain } from "./Output.ts"
-
-export type Input = { readonly name: string } & (
-  | { readonly action: "close"; readonly force: boolean; readonly reason: string | undefined; readonly yes: boolean }
-  | { readonly action: "archive"; readonly yes: boolean }
-)
 
 /** The consequence that a person should know before the answer. */
 const factOf = (action: "close" | "archive", found: ConversationInfo): string => {
@@ -20,18 +15,9 @@ const factOf = (action: "close" | "archive", found: ConversationInfo): string =>
     : `What ${conversation} (project ${project}) holds moves into a compressed file; agentd log shows it no more.`
 }
 
-export const run = Effect.fnUntraced(function* (input: Input) {
+/** Returns when a person has said yes. */
+export const ask = Effect.fnUntraced(function* (action: "close" | "archive", name: string) {
   const { caller, paths } = yield* Invocation
-  const { name } = input
   const found = yield* call(paths.socket, (client) => client.Conversation({ name, caller }))
-  yield* confirm(input.yes, plain(factOf(input.action, found)), `${input.action === "close" ? "Close" : "Archive"} it?`)
-  const done = yield* call(paths.socket, (client) => {
-    switch (input.action) {
-      case "close":
-        return client.Close({ name, reason: input.reason ?? "", force: input.force, caller })
-      case "archive":
-        return client.Archive({ name, caller })
-    }
-  })
-  yield* print(done, () => [plain(done.message)])
+  yield* confirm(false, plain(factOf(action, found)), `${action === "close" ? "Close" : "Archive"} it?`)
 })

@@ -127,9 +127,12 @@ export const answers = <V>(client: Client, ask: Ask<V>) =>
 const carriedOut = (verb: DeclaredVerb) =>
   Effect.fnUntraced(function* (given: { readonly [field: string]: unknown }) {
     const { caller, colour, columns, json, paths } = yield* Invocation
-    const wrong = verb.wrong?.(given as never, caller)
-    if (wrong !== undefined) return yield* new VerbFailed(wrong)
     const input: { [field: string]: unknown } = { ...given }
+    for (const [field, { kind }] of Object.entries(verb.args)) {
+      if (kind === "maybeText" && given[field] === "-") input[field] = yield* textOf("-")
+    }
+    const wrong = verb.wrong?.(input as never, caller)
+    if (wrong !== undefined) return yield* new VerbFailed(wrong)
     for (const [field, { kind }] of Object.entries(verb.args)) {
       if (kind === "text") input[field] = yield* textOf(given[field] as string | undefined)
     }
@@ -141,14 +144,20 @@ const carriedOut = (verb: DeclaredVerb) =>
 
 type Failed = Effect.Error<ReturnType<ReturnType<typeof carriedOut>>>
 
-interface Loaded<I, E, R> {
-  readonly run: (input: I) => Effect.Effect<unknown, E, R>
+interface Loaded<E, R> {
+  readonly run: () => Effect.Effect<unknown, E, R>
 }
 
-/** The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own. */
-export const commandOf = <const A extends Args, E = never, R = never>(
+/**
+ * The command. `program`: what carries the verb out in place of its declaration, where it has a life of its own;
+ * `before`: what is done first.
+ */
+export const commandOf = <const A extends Args, E = never, R = never, EB = never, RB = never>(
   verb: DeclaredVerb & { readonly args: A },
-  program?: (input: Input<A>) => (() => Promise<Loaded<Input<A>, E, R>>) | undefined
+  life: {
+    readonly program?: (input: Input<A>) => (() => Promise<Loaded<E, R>>) | undefined
+    readonly before?: (input: Input<A>) => Effect.Effect<unknown, EB, RB>
+  } = {}
 ) => {
   const params = Object.fromEntries(
     Object.entries<Arg<unknown>>(verb.args).map(([field, shape]) => [field, paramOf(field, shape)])
@@ -156,8 +165,27 @@ export const commandOf = <const A extends Args, E = never, R = never>(
   const run = carriedOut(verb)
   return Command.make(verb.path.at(-1)!, params, (given) => {
     const input = given as Input<A>
-    const load: () => Promise<Loaded<Input<A>, E | Failed, R | Invocation | Stdio.Stdio>> =
-      program?.(input) ?? (() => Promise.resolve({ run }))
-    return loaded(load)(input)
+    const declared = (): Effect.Effect<unknown, Failed | EB, Invocation | Stdio.Stdio | RB> =>
+      life.before === undefined ? run(given) : Effect.andThen(life.before(input), run(given))
+    const load: () => Promise<Loaded<E | Failed | EB, R | Invocation | Stdio.Stdio | RB>> =
+      life.program?.(input) ?? (() => Promise.resolve({ run: declared }))
+    return loaded(load)(undefined)
   }).pipe(Command.withDescription(verb.description), Command.withExamples(verb.examples))
+}
+
+type Declared = ReturnType<typeof commandOf<Args, never, never, never, never>>
+
+/**
+ * The commands of some topics, in the order in which they are declared: each declared verb, and in the place of
+ * one what was made of it by hand; then what else was made by hand.
+ */
+export const commandsOf = <C extends Command.Command.Any = never>(
+  verbs: ReadonlyArray<DeclaredVerb>,
+  made: ReadonlyArray<C> = []
+): ReadonlyArray<Declared | C> => {
+  const named = new Map(made.map((command) => [command.name, command]))
+  const declared = verbs.map(
+    (verb) => named.get(verb.path.at(-1)!) ?? commandOf<Args, never, never, never, never>(verb as never)
+  )
+  return [...declared, ...made.filter((command) => !declared.includes(command))]
 }

@@ -39,7 +39,7 @@ interface Described {
 export type Shape = Described &
   (
     | { readonly kind: "word" | "text"; readonly default?: "" }
-    | { readonly kind: "maybe" | "words" | "switch" | "option" | "options" }
+    | { readonly kind: "maybe" | "maybeText" | "words" | "switch" | "option" | "options" }
     | { readonly kind: "pick" | "choice"; readonly of: ReadonlyArray<string>; readonly default?: string }
     | { readonly kind: "count"; readonly least: number; readonly most: number; readonly default?: number }
     /** Only the whole program reads it. */
@@ -71,6 +71,8 @@ export const words = (description: string, name: string): Arg<ReadonlyArray<stri
 })
 /** A word; `-` or none: what comes on standard input. */
 export const text = (description: string): Arg<string> => ({ kind: "text", description })
+/** The same where leaving it out means something else. */
+export const maybeText = (description: string): Arg<string | undefined> => ({ kind: "maybeText", description })
 /** A word out of a few. */
 export const pick = <const A extends string>(of: ReadonlyArray<A>, description: string): Arg<A> => ({
   kind: "pick",

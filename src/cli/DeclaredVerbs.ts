@@ -1,65 +1,51 @@
-/** DeclaredVerbs: all verbs that are declared, by the words that name them. A new one is a line here. */
-import { alertTest } from "./AlertTest.ts"
-import { answer, approve, deny } from "./Answer.ts"
+/**
+ * DeclaredVerbs: all verbs that are declared, by topic. A verb is part of the program as soon as its
+ * topic's file exports it; a new topic is a line here.
+ */
+import * as AgentLife from "./AgentLife.ts"
+import * as AlertTest from "./AlertTest.ts"
+import * as Answer from "./Answer.ts"
 import * as Channel from "./Channel.ts"
 import * as Conversation from "./Conversation.ts"
-import { pause, resume } from "./ConversationPause.ts"
+import * as ConversationEnd from "./ConversationEnd.ts"
+import * as ConversationPause from "./ConversationPause.ts"
 import type { DeclaredVerb } from "./DeclaredVerb.ts"
-import { forget } from "./Forget.ts"
+import * as Forget from "./Forget.ts"
+import * as Goal from "./Goal.ts"
 import * as GoalLife from "./GoalLife.ts"
 import * as GoalList from "./GoalList.ts"
-import { interrupt } from "./Interrupt.ts"
-import { log } from "./LogView.ts"
-import { plates } from "./Plates.ts"
-import { ps } from "./Ps.ts"
-import { send } from "./Send.ts"
-import { spawn } from "./Spawn.ts"
-import { status } from "./Status.ts"
-import { tree } from "./Tree.ts"
-import { waiting } from "./Waits.ts"
-import { why } from "./Why.ts"
+import * as Interrupt from "./Interrupt.ts"
+import * as LogView from "./LogView.ts"
+import * as Plates from "./Plates.ts"
+import * as Ps from "./Ps.ts"
+import * as Send from "./Send.ts"
+import * as Spawn from "./Spawn.ts"
+import * as Status from "./Status.ts"
+import * as Tree from "./Tree.ts"
+import * as Waits from "./Waits.ts"
+import * as Why from "./Why.ts"
 
-const all: ReadonlyArray<DeclaredVerb> = [
-  ps,
-  status,
-  why,
-  tree,
-  send,
-  interrupt,
-  spawn,
-  log,
-  alertTest,
-  plates,
-  waiting,
-  approve,
-  deny,
-  answer,
-  forget,
-  Channel.ls,
-  Channel.show,
-  Channel.post,
-  Channel.begin,
-  Channel.assign,
-  Channel.remove,
-  Channel.order,
-  Channel.grant,
-  Channel.skip,
-  Channel.requeue,
-  Channel.pause,
-  Channel.resume,
-  Channel.close,
-  Conversation.ls,
-  Conversation.show,
-  Conversation.begin,
-  pause,
-  resume,
-  GoalList.ls,
-  GoalList.show,
-  GoalLife.approve,
-  GoalLife.reject,
-  GoalLife.plan,
-  GoalLife.cancel,
-  GoalLife.retry
-]
+interface Exports {
+  readonly [name: string]: unknown
+}
+
+const isVerb = (value: unknown): value is DeclaredVerb =>
+  typeof value === "object" && value !== null && "path" in value && "rpc" in value && "view" in value
+
+const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb> =>
+  topics.flatMap((topic) => Object.values(topic).filter(isVerb))
+
+/** As the help groups them. */
+export const daemon = verbsOf(AgentLife, Status, Tree)
+export const agents = verbsOf(Ps, Why, Send, Interrupt, Spawn, LogView)
+export const channels = verbsOf(Channel)
+export const conversations = verbsOf(Conversation)
+export const conversationLives = verbsOf(ConversationPause, ConversationEnd)
+const goal = verbsOf(Goal)
+export const goals = verbsOf(GoalList, GoalLife)
+export const sessions = verbsOf(Plates, Waits, Answer, Forget)
+export const alerts = verbsOf(AlertTest)
+
+const all = [daemon, agents, channels, conversations, conversationLives, goal, goals, sessions, alerts].flat()
 
 export const declared: ReadonlyMap<string, DeclaredVerb> = new Map(all.map((verb) => [verb.path.join(" "), verb]))

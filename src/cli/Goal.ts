@@ -1,53 +1,64 @@
 /** `agentd goal TEXT`: gives the agents of this project a goal. */
-import { Effect } from "effect"
 import * as NodePath from "node:path"
-import { call } from "../rpc/ControlClient.ts"
+import { declare, maybeCount, maybeText, off, option, options, said, send, type Wrong } from "./DeclaredVerb.ts"
 import { ExitCode } from "./ExitCode.ts"
-import { VerbFailed } from "./Failure.ts"
-import { Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
-import { textOf } from "./StandardInput.ts"
 
 /** Looks like a slip; agents would begin to work on it. */
 const VERB = /^[a-z-]{1,40}$/u
 
-export const run = Effect.fnUntraced(function* (input: {
-  readonly text: string | undefined
-  readonly plan: string | undefined
-  readonly planner: string | undefined
-  readonly critic: string | undefined
-  readonly checks: ReadonlyArray<string>
-  readonly autoStart: boolean
-  readonly rounds: number | undefined
-  readonly target: string | undefined
-}) {
-  const { caller, paths } = yield* Invocation
-  const { autoStart, checks, critic, plan, planner, rounds, target } = input
-  const text = input.text === "-" ? yield* textOf("-") : input.text
-  if (text === undefined || text.trim() === "") {
-    return yield* new VerbFailed({
+const wrongOf = (text: string | undefined, plan: string | undefined): Wrong | undefined => {
+  if (text === undefined || text.trim() === "")
+    return {
       message: "There is no goal.",
       remedy: 'Say what is to be achieved: agentd goal "…". See those that there are: agentd goal ls',
       exitCode: ExitCode.usage
-    })
-  }
-  if (plan === undefined && VERB.test(text)) {
-    return yield* new VerbFailed({
-      message: `goal has no subcommand "${text}", and a goal is more than a word.`,
-      remedy: "See those that there are: agentd goal --help. Or say what is to be achieved in a sentence.",
-      exitCode: ExitCode.usage
-    })
-  }
-  const request = {
-    goal: text,
-    plan: plan === undefined ? null : NodePath.resolve(plan),
-    ...(planner === undefined ? {} : { planner }),
-    ...(critic === undefined ? {} : { critic }),
-    ...(checks.length === 0 ? {} : { checks }),
-    ...(autoStart ? { autoStart } : {}),
-    ...(rounds === undefined ? {} : { rounds }),
-    ...(target === undefined ? {} : { target })
-  }
-  const done = yield* call(paths.socket, (client) => client.GoalSubmit({ request, caller }))
-  yield* print(done, () => [plain(done.message)])
+    }
+  return plan === undefined && VERB.test(text)
+    ? {
+        message: `goal has no subcommand "${text}", and a goal is more than a word.`,
+        remedy: "See those that there are: agentd goal --help. Or say what is to be achieved in a sentence.",
+        exitCode: ExitCode.usage
+      }
+    : undefined
+}
+
+export const goal = declare({
+  path: ["goal"],
+  description: "Give the agents of this project a goal: it is planned, worked off, and reviewed",
+  examples: [
+    { command: 'agentd goal "Port the parser to Rust" --check "npm test"', description: "The planner makes a plan" },
+    { command: 'agentd goal "Release 2.0" --plan plan.json --auto-start', description: "A plan of your own" },
+    { command: "agentd goal show g1", description: "Its tasks, and who has them" }
+  ],
+  args: {
+    text: maybeText("What is to be achieved; - reads standard input"),
+    plan: option("FILE", "Its plan, as JSON; default: the planner makes one"),
+    planner: option("AGENT", "Who makes the plan; default: goals.planner"),
+    critic: option("AGENT", "Who reviews the result; default: goals.critic"),
+    checks: options(
+      "check",
+      "COMMAND",
+      "Must succeed before the critic looks; may be given more than once; default: goals.checks"
+    ),
+    autoStart: { ...off("Carry the plan out without asking"), name: "auto-start" },
+    rounds: maybeCount("Reviews that may not pass before a person is asked", { least: 0, most: 1_000_000 }),
+    target: option("BRANCH", "What the work is to be merged into")
+  },
+  wrong: ({ plan, text }) => wrongOf(text, plan),
+  rpc: ({ autoStart, checks, critic, plan, planner, rounds, target, text = "" }, caller) =>
+    send("GoalSubmit", {
+      request: {
+        goal: text,
+        plan: plan === undefined ? null : NodePath.resolve(plan),
+        ...(planner === undefined ? {} : { planner }),
+        ...(critic === undefined ? {} : { critic }),
+        ...(checks.length === 0 ? {} : { checks }),
+        ...(autoStart ? { autoStart } : {}),
+        ...(rounds === undefined ? {} : { rounds }),
+        ...(target === undefined ? {} : { target })
+      },
+      caller
+    }),
+  view: said,
+  quick: true
 })

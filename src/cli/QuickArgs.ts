@@ -15,7 +15,7 @@ export interface Line {
   readonly json: boolean
 }
 
-const POSITIONAL = new Set<Shape["kind"]>(["word", "maybe", "words", "text", "pick"])
+const POSITIONAL = new Set<Shape["kind"]>(["word", "maybe", "maybeText", "words", "text", "pick"])
 
 const isWord = (given: string | undefined): given is string => given !== undefined && given !== "" && given[0] !== "-"
 
@@ -90,7 +90,12 @@ const places = (args: Args, { input, words }: Read): boolean => {
     }
     const given = words[at]
     if (given === undefined) {
-      if (shape.kind === "maybe" || (shape.kind === "word" && shape.default !== undefined)) continue
+      if (
+        shape.kind === "maybe" ||
+        shape.kind === "maybeText" ||
+        (shape.kind === "word" && shape.default !== undefined)
+      )
+        continue
       return false
     }
     const meant = valueOf(shape, given)
@@ -120,7 +125,8 @@ export const parse = (line: ReadonlyArray<string>, declared: ReadonlyMap<string,
       at += 2
     } else if (verb === undefined) {
       name = name === "" ? arg : `${name} ${arg}`
-      verb = declared.get(name)
+      // `goal` is a verb, and so is `goal ls`
+      verb = declared.has(`${name} ${line[at + 1]}`) ? undefined : declared.get(name)
       if (verb !== undefined) Object.assign(read.input, unsaid(verb.args))
       else if (name.includes(" ")) return undefined
       at++

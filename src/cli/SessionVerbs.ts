@@ -4,12 +4,9 @@
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { answer, approve, deny } from "./Answer.ts"
-import { commandOf } from "./DeclaredCommand.ts"
-import { forget } from "./Forget.ts"
-import { plates } from "./Plates.ts"
+import { commandsOf } from "./DeclaredCommand.ts"
+import * as Declared from "./DeclaredVerbs.ts"
 import { off, verb } from "./Verb.ts"
-import { waiting } from "./Waits.ts"
 
 const plate = Argument.String("plate").pipe(
   Argument.withDescription("Its id or the beginning of it, or the session's own id")
@@ -115,14 +112,4 @@ export const hook = Command.make(
   ])
 )
 
-export const daily = [
-  run,
-  watch,
-  commandOf(plates),
-  focus,
-  commandOf(waiting),
-  commandOf(approve),
-  commandOf(deny),
-  commandOf(answer),
-  commandOf(forget)
-] as const
+export const daily = commandsOf(Declared.sessions, [run, watch, focus])

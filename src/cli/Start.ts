@@ -1,7 +1,4 @@
-/**
- * `agentd start`: the daemon in the background, and the current project with it;
- * `agentd start AGENT`: a stopped agent, with fresh counters.
- */
+/** `agentd start`: the daemon in the background, and the current project with it. */
 import { Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
@@ -10,13 +7,7 @@ import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { hint, Invocation, print } from "./Invocation.ts"
-import { plain, plainLines } from "./Output.ts"
-
-const startAgent = Effect.fnUntraced(function* (name: string) {
-  const { caller, paths } = yield* Invocation
-  const done = yield* call(paths.socket, (client) => client.Start({ name, caller }))
-  yield* print(done, () => [plain(done.message)])
-})
+import { plainLines } from "./Output.ts"
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
@@ -81,7 +72,4 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   })
 })
 
-export const run = Effect.fnUntraced(function* (input: { readonly agent: string | undefined }) {
-  if (input.agent === undefined) yield* startDaemon("started")
-  else yield* startAgent(input.agent)
-})
+export const run = () => startDaemon("started")

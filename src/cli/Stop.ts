@@ -1,26 +1,17 @@
 /**
  * `agentd stop`: the daemon, in order; while agents work a person is asked first,
- * and a script has to say --yes. `agentd stop AGENT`: one agent, until somebody
- * starts it again.
+ * and a script has to say --yes.
  */
 import { Effect, Option } from "effect"
-import { call } from "../rpc/ControlClient.ts"
 import { probe } from "../rpc/Endpoint.ts"
 import * as Unit from "../systemd/Unit.ts"
 import { unitName } from "../systemd/Unit.ts"
 import { confirm } from "./Confirm.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { hint, Invocation, print } from "./Invocation.ts"
-import { plain } from "./Output.ts"
 
 /** States in which a run is alive. */
 const WORKING = new Set(["Spawning", "Running", "Interrupting"])
-
-const stopAgent = Effect.fnUntraced(function* (name: string) {
-  const { caller, paths } = yield* Invocation
-  const done = yield* call(paths.socket, (client) => client.Stop({ name, caller }))
-  yield* print(done, () => [plain(done.message)])
-})
 
 /** Fails unless nobody works, or the answer is yes. */
 export const ask = Effect.fnUntraced(function* (yes: boolean, verb: "Stop" | "Restart") {
@@ -44,7 +35,7 @@ const stopReturn = Effect.gen(function* () {
   return true
 })
 
-const stopDaemon = Effect.fnUntraced(function* (yes: boolean) {
+export const run = Effect.fnUntraced(function* ({ yes }: { readonly yes: boolean }) {
   const { paths } = yield* Invocation
   if ((yield* probe(paths.socket)) !== "live" && (yield* stopReturn)) return
   yield* ask(yes, "Stop")
@@ -53,9 +44,4 @@ const stopDaemon = Effect.fnUntraced(function* (yes: boolean) {
     `The daemon has stopped (pid ${stopped.pid}). What should run runs again after: agentd start`
   )
   yield* print(stopped, () => [told])
-})
-
-export const run = Effect.fnUntraced(function* (input: { readonly agent: string | undefined; readonly yes: boolean }) {
-  if (input.agent === undefined) yield* stopDaemon(input.yes)
-  else yield* stopAgent(input.agent)
 })

@@ -94,6 +94,11 @@ const siblings = (world: World) => {
     } as unknown as Channels["Service"],
     goals: {
       ...done("plan", "approve", "reject", "cancel", "retry"),
+      submit: (request: unknown) =>
+        Effect.sync(() => {
+          world.commands.push(["submit", "g2", request])
+          return { eventId: 1, message: "g2 is submitted", goalId: "g2" }
+        }),
       list: () => Effect.succeed([goal]),
       page: () => Effect.succeed({ goal, tasks: [], named: [], findings: [], next: null }),
       stopAll: () => Effect.void
@@ -241,6 +246,12 @@ describe("the quick entry", () => {
   it.live.each([
     "ps -w extra",
     "ps --help",
+    "goal",
+    "goal aprove",
+    "goal watch",
+    "goal schema",
+    "close web",
+    "stop --frob",
     "ps extra",
     "ps --json --json",
     "--version",

@@ -1,0 +1,35 @@
+/** `agentd close|archive [CONVERSATION]`: what ends a conversation for good. Asked by a person, the whole program asks back first. */
+import { name } from "./Conversation.ts"
+import { declare, off, option, said, send } from "./DeclaredVerb.ts"
+
+const yes = off("Do not ask", "y")
+
+/** Whether nobody is to be asked. */
+export const isSure = ({ yes }: { readonly yes: boolean }): boolean => yes
+
+export const close = declare({
+  path: ["close"],
+  description: "End a conversation for good: its agents stop in order, its log is sealed",
+  examples: [{ command: "agentd close web", description: "Asks first; without a terminal it needs --yes, or exits 2" }],
+  args: {
+    name,
+    reason: option("TEXT", "Why; it is kept in the log"),
+    yes,
+    force: off("Do not wait for turns that are under way")
+  },
+  rpc: ({ force, name, reason }, caller) => send("Close", { name, reason: reason ?? "", force, caller }),
+  view: said,
+  quick: isSure
+})
+
+export const archive = declare({
+  path: ["archive"],
+  description: "Move what a closed conversation holds into a compressed file",
+  examples: [
+    { command: "agentd archive web --yes", description: "agentd verify still checks it; agentd log shows it no more" }
+  ],
+  args: { name, yes },
+  rpc: ({ name }, caller) => send("Archive", { name, caller }),
+  view: said,
+  quick: isSure
+})
