@@ -7,6 +7,7 @@
  * log says was owed and not received is owed still, and what was received is not.
  * An end that the parent's own brought about is no news to it.
  */
+import * as Frame from "../domain/Frame.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { agentKinds } from "./AgentKinds.ts"
@@ -116,7 +117,7 @@ export const sender = (rune: Rune, child: string): string => (isEnd(rune) ? "age
 const whyEnded = (rune: EndRune): string => {
   const reason = rune.kind === "agent.failed" ? rune.payload.error : rune.payload.reason
   const by = byOf(rune.payload.event)
-  const why = reason === null || reason === undefined || reason === "" ? "it ended" : reason
+  const why = reason === null || reason === undefined || reason === "" ? "it ended" : Frame.line(reason)
   // its worker and agentd speak of what happened to it; a person did it
   return by === undefined || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
 }
@@ -133,7 +134,8 @@ export const text = (any: Rune, child: string, answer: string): string => {
     }
     case "agent.terminated":
     case "agent.failed": {
-      const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${bounded}`
+      // agentd says this: the child's words are quoted in it
+      const said = bounded === "" ? "" : `\n\nThe answer of its last turn:\n${Frame.quoted(bounded)}`
       return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
     }
     default:

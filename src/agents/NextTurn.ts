@@ -69,6 +69,7 @@ const nextRun = (
   // it may have been cut short before its turn began
   const wasCarried = waiting.some(({ messageId }) => data.messageIds.includes(messageId))
   const isLeft = mode === "loop" || unfinished.length > 0 || wasCarried
+  const runId = newId(now, nextId)
   const { messageIds, text } = Prompt.assemble({
     agent,
     role,
@@ -76,7 +77,8 @@ const nextRun = (
     task,
     lastRun: isLeft ? (data.cutShort ?? undefined) : undefined,
     unfinished,
-    waiting
+    waiting,
+    drawn: runId
   })
   if (mode === "inbox" && messageIds.length === 0) return []
   if (Prompt.sizeOfText(text) > MAX_KEPT_BYTES) {
@@ -89,7 +91,6 @@ const nextRun = (
     ]
   }
   const terms = newTerms(data, config())
-  const runId = newId(now, nextId)
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms })]
 }
 
@@ -99,10 +100,10 @@ const nextTurn = (
   { inbox, toTurn, turn }: Siblings,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
-  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data)
+  const turnId = newId(now, nextId)
+  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId)
   if (messageIds.length === 0) return []
   const graceMillis = Duration.toMillis(config().interruptGrace)
-  const turnId = newId(now, nextId)
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }
 

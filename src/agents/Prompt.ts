@@ -1,12 +1,13 @@
 /**
  * Prompt: what an agent is told at the start of a run. Pure: the same parts give
- * the same text.
+ * the same text; what is drawn for its frames (Frame) is among them.
  *
  * Order: who it is, its standing task, what became of the last run, then the
  * messages, oldest first. Messages that would make it longer than `MAX_PROMPT_BYTES`
  * wait for the next run, urgent ones last of all; what a run has carried already is
  * carried again whatever else the prompt holds, since nobody else keeps it.
  */
+import * as Frame from "../domain/Frame.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 import { sizeOf } from "./Excerpt.ts"
 import type * as Inbox from "./Inbox.ts"
@@ -31,6 +32,8 @@ export interface Parts {
   /** Messages that the last run carried and did not finish, then later ones; oldest first. */
   readonly unfinished: ReadonlyArray<Message>
   readonly waiting: ReadonlyArray<Message>
+  /** Drawn for this prompt: an id of its own. */
+  readonly drawn: string
 }
 
 export interface Prompt {
@@ -39,9 +42,17 @@ export interface Prompt {
   readonly messageIds: ReadonlyArray<string>
 }
 
-/** A message as its agent is told it. */
-export const said = (message: Message): string =>
-  `From ${message.from}${message.urgent ? " (urgent)" : ""}:\n${message.text.trimEnd()}`
+const framed = ({ from, text, urgent }: Message): Frame.Framed => ({
+  about: `from ${Frame.sender(from)}${urgent ? " (urgent)" : ""}`,
+  text
+})
+
+/** A message as its agent is told it, but for the mark. */
+const said = (message: Message): string => Frame.measured(framed(message))
+
+/** All of an input: what agentd says, then the messages, each in its frame. */
+const textOf = (head: ReadonlyArray<string>, messages: ReadonlyArray<Message>, drawn: string): string =>
+  [...head, ...Frame.framed(drawn, messages.map(framed))].join("\n\n") + "\n"
 
 /**
  * Chooses a turn's messages among the waiting ones, oldest first: a message that is to be alone is
@@ -51,7 +62,7 @@ const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean)
   const oldest = waiting[0]
   if (isFirst && oldest?.alone === true) return [oldest]
   const taken = new Set<Message>()
-  let room = MAX_PROMPT_BYTES - size
+  let room = MAX_PROMPT_BYTES - size - Frame.MAX_PREFACE
   for (const message of waiting
     .filter(({ alone }) => alone !== true)
     .toSorted((a, b) => Number(b.urgent) - Number(a.urgent))) {
@@ -63,7 +74,9 @@ const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean)
   return waiting.filter((message) => taken.has(message))
 }
 
-const endedEarly = (reason: string): string => `ended early: ${reason.replace(/\.$/, "")}. Take up its work again.`
+/** The reason may be another's words. */
+const endedEarly = (reason: string): string =>
+  `ended early: ${Frame.line(reason).replace(/\.$/, "")}. Take up its work again.`
 
 export const assemble = (parts: Parts): Prompt => {
   const head = [
@@ -71,7 +84,7 @@ export const assemble = (parts: Parts): Prompt => {
     parts.instructions?.trim(),
     parts.task?.trim(),
     parts.lastRun === undefined ? undefined : `Your last run ${endedEarly(parts.lastRun)}`
-  ].filter((part) => part !== undefined && part !== "")
+  ].filter((part): part is string => part !== undefined && part !== "")
   const { unfinished } = parts
   const size = sizeOf([...head, ...unfinished.map(said)].join("\n\n"))
   const more = unfinished.some(({ alone }) => alone === true)
@@ -79,7 +92,7 @@ export const assemble = (parts: Parts): Prompt => {
     : chosen(parts.waiting, size, unfinished.length === 0)
   const messages = [...unfinished, ...more]
   return {
-    text: [...head, ...messages.map(said)].join("\n\n") + "\n",
+    text: textOf(head, messages, parts.drawn),
     messageIds: messages.map(({ messageId }) => messageId)
   }
 }
@@ -101,7 +114,8 @@ const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>):
 /** The input of a further turn of a run: its agent knows who it is. */
 export const followUp = (
   inbox: Inbox.Data,
-  turn: Turned & Pick<TurnMachine.Data, "steer">
+  turn: Turned & Pick<TurnMachine.Data, "steer">,
+  drawn: string
 ): { readonly input: string; readonly messageIds: ReadonlyArray<string>; readonly source: TurnMachine.Source } => {
   const waiting = queued(inbox, turn)
   const source = TurnMachine.nextOf([
@@ -114,7 +128,7 @@ export const followUp = (
   const messages = isAgain ? source.messages : chosen(source.messages, 0, true)
   const head = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
   return {
-    input: [...head, ...messages.map(said)].join("\n\n") + "\n",
+    input: textOf(head, messages, drawn),
     messageIds: messages.map(({ messageId }) => messageId),
     source: source.source
   }

@@ -3,8 +3,9 @@
  * spoke, who else is there, and how to answer. Pure.
  *
  * Guarantees: bounded, the newest kept, and what is left out is said; what others
- * wrote is quoted, so that it cannot be taken for the channel's own words.
+ * wrote is quoted (Frame), so that it cannot be taken for the channel's own words.
  */
+import * as Frame from "../domain/Frame.ts"
 import { type Channel, type Post, type Seated, seatsOf } from "./ChannelState.ts"
 
 /** Of all that is quoted, and of one post, in characters. */
@@ -14,17 +15,14 @@ const MAX_POSTS = 50
 const MAX_NAMES = 50
 
 const quote = (text: string): string =>
-  (text.length <= MAX_POST ? text : `${text.slice(0, MAX_POST)}\n… (cut)`)
-    .split("\n")
-    .map((line) => `> ${line}`)
-    .join("\n")
+  Frame.quoted(text.length <= MAX_POST ? text : `${text.slice(0, MAX_POST)}\n… (cut)`)
 
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
 
 const entry = (post: Post): string =>
   post.kind === "notice"
-    ? `(${post.text})`
-    : `${post.from}${post.kind === "person" ? " (a person)" : ""}, ${clock(post.at)} UTC:\n${quote(post.text)}`
+    ? `(${Frame.line(post.text)})`
+    : `${Frame.line(post.from)}${post.kind === "person" ? " (a person)" : ""}, ${clock(post.at)} UTC:\n${quote(post.text)}`
 
 /** The newest that fit, oldest first. */
 const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {
@@ -90,7 +88,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor
-      ? `In the channel #${channel}, where you have the floor, ${from} (a person) writes:`
-      : `In the channel #${channel} ${from} (a person) writes. You do not have the floor there: go on with your work; you are asked later.`,
+      ? `In the channel #${channel}, where you have the floor, ${Frame.line(from)} (a person) writes:`
+      : `In the channel #${channel} ${Frame.line(from)} (a person) writes. You do not have the floor there: go on with your work; you are asked later.`,
     quote(text)
   ].join("\n")

@@ -5,7 +5,8 @@
  * Guarantees: input that does not fit is refused by the field's name before the
  * daemon hears of it; every refusal is text that says what to do next.
  */
-import { Effect, Result, Schema } from "effect"
+import { Effect, Random, Result, Schema } from "effect"
+import * as Frame from "../domain/Frame.ts"
 import { call, type Client, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import type { Voice } from "../config/AgentConfig.ts"
 import type { CommandRefused } from "../domain/Messages.ts"
@@ -78,13 +79,15 @@ const inbox = tool({
   readOnly: true,
   schema: Schema.Struct({}),
   run: (client, runId) =>
-    Effect.map(client.VoiceInbox({ runId }), ({ messages, more }) => {
+    Effect.gen(function* () {
+      const { messages, more } = yield* client.VoiceInbox({ runId })
       if (messages.length === 0) return "Your inbox is empty."
-      const told = messages.map(
-        ({ at, carried, from, messageId, text }) =>
-          `From ${from} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your present task" : ""}):\n${text}`
-      )
-      return [...told, ...(more === 0 ? [] : [`… and ${more} more after these.`])].join("\n\n")
+      const told = messages.map(({ at, carried, from, messageId, text }): Frame.Framed => ({
+        about: `from ${Frame.sender(from)} at ${new Date(at).toISOString()} (${messageId}${carried ? "; your present task" : ""})`,
+        text
+      }))
+      const drawn = `${yield* Random.nextInt}/${yield* Random.nextInt}/${yield* Random.nextInt}`
+      return [...Frame.framed(drawn, told), ...(more === 0 ? [] : [`… and ${more} more after these.`])].join("\n\n")
     })
 })
 

@@ -7,6 +7,7 @@ import { Effect, Result, Schema, Struct } from "effect"
 import { type Evidence, Finding, MAX_TITLE, type Task } from "../domain/GoalMessages.ts"
 import { jsonIn } from "./Answer.ts"
 import { type GoalState, knownTo, mendable } from "./GoalState.ts"
+import * as Frame from "../domain/Frame.ts"
 import { cut } from "./Excerpt.ts"
 
 const MAX_MESSAGE = 4_000
@@ -40,10 +41,10 @@ export interface Shown {
 const evidenceText = ({ branch, commits, output, reported }: Evidence): string =>
   cut(
     [
-      ...(branch === null ? [] : [`branch ${branch}`]),
-      ...(commits.length === 0 ? [] : [`commits:\n${commits.join("\n")}`]),
-      ...(reported.length === 0 ? [] : [`reported:\n${reported.join("\n")}`]),
-      ...(output === "" ? [] : [`answer:\n${output}`])
+      ...(branch === null ? [] : [`branch ${Frame.line(branch)}`]),
+      ...(commits.length === 0 ? [] : [`commits:\n${Frame.quoted(commits.join("\n"))}`]),
+      ...(reported.length === 0 ? [] : [`reported:\n${Frame.quoted(reported.join("\n"))}`]),
+      ...(output === "" ? [] : [`answer:\n${Frame.quoted(output)}`])
     ].join("\n"),
     MAX_ONE
   )
@@ -54,7 +55,7 @@ const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string 
   let left = 0
   for (const { error, state, task } of goal.plan.nodes) {
     const evidence = shown.get(task.id)
-    const part = `\n## ${task.id}: ${task.title} (${state})\n${error === null ? "" : `${cut(error, MAX_ONE)}\n`}${evidence === undefined ? "" : evidenceText(evidence)}\n`
+    const part = `\n## ${task.id}: ${Frame.line(task.title)} (${state})\n${error === null ? "" : `${Frame.quoted(cut(error, MAX_ONE))}\n`}${evidence === undefined ? "" : evidenceText(evidence)}\n`
     if (text.length + part.length > MAX_EVIDENCE) left++
     else text += part
   }
@@ -63,9 +64,9 @@ const results = (goal: GoalState, shown: ReadonlyMap<string, Evidence>): string 
 
 export const review = (goal: GoalState, shown: ReadonlyMap<string, Evidence>, gate: ReadonlyArray<Finding>): string =>
   [
-    `Review whether this goal is met:\n\n${goal.goal}`,
+    `Review whether this goal is met:\n\n${Frame.quoted(goal.goal)}`,
     "What the agents say is a claim: look at the work itself before you believe it. Change nothing.",
-    `What was checked already:\n${gate.map(({ message, severity }) => `- ${severity}: ${message}`).join("\n") || "- nothing"}`,
+    `What was checked already:\n${gate.map(({ message, severity }) => `- ${severity}: ${Frame.line(message)}`).join("\n") || "- nothing"}`,
     `The tasks, with what their agents show for them:\n${results(goal, shown)}`,
     FORM
   ].join("\n\n")

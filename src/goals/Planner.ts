@@ -8,6 +8,7 @@ import { MAX_DESCRIPTION, MAX_NEEDS, type Task } from "../domain/GoalMessages.ts
 import { jsonIn } from "./Answer.ts"
 import { type GoalState, usedBy } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
+import * as Frame from "../domain/Frame.ts"
 import * as PlanFile from "./PlanFile.ts"
 
 /** Tasks of a plan that a person can read. */
@@ -40,8 +41,8 @@ const team = (workers: ReadonlyArray<Member>): string =>
 const standing = (goal: GoalState): string => {
   const { nodes } = goal.plan
   const lines = nodes.slice(0, MAX_LISTED).map(({ error, state, task }) => {
-    const why = error === null ? "" : ` (${cut(error, 200)})`
-    return `- ${task.id}: ${state}${why}: ${task.title}`
+    const why = error === null ? "" : ` (${Frame.line(cut(error, 200))})`
+    return `- ${task.id}: ${state}${why}: ${Frame.line(task.title)}`
   })
   return `${lines.join("\n")}${nodes.size > MAX_LISTED ? `\n… and ${nodes.size - MAX_LISTED} more` : ""}`
 }
@@ -49,10 +50,10 @@ const standing = (goal: GoalState): string => {
 export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): string => {
   const used = [...usedBy(goal).keys()]
   const sections = [
-    `Make a plan for this goal:\n\n${goal.goal}`,
+    `Make a plan for this goal:\n\n${Frame.quoted(goal.goal)}`,
     `Break it into tasks that one agent each can do by itself, in a checkout of its own. Let tasks that do not need each other run side by side. At most ${ADVICE} tasks is a good size.`,
     team(workers),
-    ...(goal.rejected === null ? [] : [`The plan before was sent back: ${goal.rejected}`]),
+    ...(goal.rejected === null ? [] : [`The plan before was sent back:\n${Frame.quoted(goal.rejected)}`]),
     ...(used.length === 0 ? [] : [`These ids are used up, choose others:\n${used.slice(0, MAX_LISTED).join(", ")}`]),
     FORM
   ]
@@ -61,8 +62,8 @@ export const decompose = (goal: GoalState, workers: ReadonlyArray<Member>): stri
 
 export const revise = (goal: GoalState, workers: ReadonlyArray<Member>): string =>
   [
-    `The plan for this goal was carried out, and the review says that the plan must change:\n\n${goal.goal}`,
-    `The review:\n${goal.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${message}`).join("\n") || goal.revise}`,
+    `The plan for this goal was carried out, and the review says that the plan must change:\n\n${Frame.quoted(goal.goal)}`,
+    `The review:\n${goal.findings.map(({ message, severity, task }) => `- ${severity}${task === undefined ? "" : ` (${task})`}: ${Frame.line(message)}`).join("\n") || Frame.quoted(goal.revise ?? "")}`,
     `The tasks so far; what is completed stays:\n${standing(goal)}`,
     team(workers),
     "Give only the tasks that are to be added, with new ids. They may depend on completed ones.",

@@ -1,6 +1,9 @@
 /**
  * TaskPrompt: what an agent is told that is to do a task. Pure.
+ *
+ * Guarantees: what planners, other agents and people wrote is quoted in it, or is within a line.
  */
+import * as Frame from "../domain/Frame.ts"
 import type { GoalState } from "./GoalState.ts"
 import { cut } from "./Excerpt.ts"
 import type { Node, Plan } from "./Plan.ts"
@@ -17,8 +20,8 @@ const before = (plan: Plan, { task }: Node): string => {
     const where =
       result?.branch == null
         ? ""
-        : ` (branch ${result.branch}${result.head === null ? "" : ` at ${result.head.slice(0, 12)}`})`
-    return `- ${id}: ${node?.task.title ?? ""}${where}`
+        : ` (branch ${Frame.line(result.branch)}${result.head === null ? "" : ` at ${result.head.slice(0, 12)}`})`
+    return `- ${id}: ${Frame.line(node?.task.title ?? "")}${where}`
   })
   const more = task.dependsOn.length > MAX_BEFORE ? [`- … and ${task.dependsOn.length - MAX_BEFORE} more`] : []
   return `Done before this, merge what you need of it into your branch:\n${[...lines, ...more].join("\n")}`
@@ -27,11 +30,11 @@ const before = (plan: Plan, { task }: Node): string => {
 export const text = (goal: GoalState, node: Node): string => {
   const { error, task } = node
   return [
-    `Task ${task.id}: ${task.title}`,
-    ...(task.description === "" ? [] : [task.description]),
-    `It is part of this goal: ${goal.goal}`,
+    `Task ${task.id}: ${Frame.line(task.title)}`,
+    ...(task.description === "" ? [] : [Frame.quoted(task.description)]),
+    `It is part of this goal:\n${Frame.quoted(goal.goal)}`,
     ...(task.dependsOn.length === 0 ? [] : [before(goal.plan, node)]),
-    ...(error === null ? [] : [`The last try ended like this: ${cut(error, MAX_ERROR)}`]),
+    ...(error === null ? [] : [`The last try ended like this:\n${Frame.quoted(cut(error, MAX_ERROR))}`]),
     "Do this task and no other. Where you work in git, commit what you did. End with what you did and how you know that it works."
   ].join("\n\n")
 }

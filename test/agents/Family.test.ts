@@ -308,7 +308,7 @@ describe("what a parent hears", () => {
       assert.match(told[0]!.text, /Report of your sub-agent kid: done\.\nit works\n\nEvidence:\n- abc123/)
       yield* World.until(
         Effect.sync(() => backend.played()),
-        (all) => all.some(({ spec }) => /From agent:kid:\nReport of/.test(spec.prompt))
+        (all) => all.some(({ spec }) => /from the agent kid\nReport of/.test(spec.prompt))
       )
     })
   )
@@ -381,7 +381,7 @@ describe("what a parent hears", () => {
       yield* fleet.stop("kid", w.caller)
       const told = yield* World.until(heard(w), (all) => all.length === 1)
       assert.strictEqual(told[0]!.from, "agentd")
-      assert.match(told[0]!.text, /kid has ended without a report: stopped by ada\.\n\n.*last turn:\nall is well/)
+      assert.match(told[0]!.text, /kid has ended without a report: stopped by ada\.\n\n.*last turn:\n> all is well/)
     })
   )
 

@@ -22,7 +22,7 @@ describe("Projects", () => {
       assert.match(kept.message, /Kept for shop\/a, which is stopped/)
       yield* fleet.start("a", world.caller)
       yield* World.untilAgent(fleet, "a", ({ inbox, state }) => inbox === 0 && state === "BuildingPrompt")
-      assert.match(backend.played()[0]!.spec.prompt, /From ada:\none/)
+      assert.match(backend.played()[0]!.spec.prompt, /from ada, a person\none/)
       assert.strictEqual(backend.played().length, 1)
     })
   )

@@ -185,18 +185,22 @@ const killedIn: {
     readonly totalErrors?: number
   }
 } = {
-  Initializing: { events: [], then: "Running", told: /From ada:\nm1/ },
-  BuildingPrompt: { events: [place], then: "Running", told: /From ada:\nm1/ },
-  Spawning: { events: [place, prompt], then: "Running", told: /agentd was stopped while it ran[^]*From ada:\nm1/ },
+  Initializing: { events: [], then: "Running", told: /from ada, a person\nm1/ },
+  BuildingPrompt: { events: [place], then: "Running", told: /from ada, a person\nm1/ },
+  Spawning: {
+    events: [place, prompt],
+    then: "Running",
+    told: /agentd was stopped while it ran[^]*from ada, a person\nm1/
+  },
   Running: {
     events: [place, prompt, started],
     then: "Running",
-    told: /agentd was stopped while it ran[^]*From ada:\nm1/
+    told: /agentd was stopped while it ran[^]*from ada, a person\nm1/
   },
   Interrupting: {
     events: [place, prompt, started, { _tag: "UrgentMessage", messageId: "m2" }],
     then: "Running",
-    told: /interrupted by an urgent message[^]*From ada:\nm1/
+    told: /interrupted by an urgent message[^]*from ada, a person\nm1/
   },
   SessionComplete: {
     events: [place, prompt, started, exited({ _tag: "Success" })],
@@ -206,7 +210,7 @@ const killedIn: {
   CoolingDown: {
     events: [place, prompt, started, exited({ _tag: "Error", detail: "exit code 3" })],
     then: "Running",
-    told: /exit code 3[^]*From ada:\nm1/,
+    told: /exit code 3[^]*from ada, a person\nm1/,
     totalErrors: 1
   },
   Stopped: {

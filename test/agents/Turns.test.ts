@@ -196,7 +196,7 @@ describe("turns", () => {
       yield* world.tree.send("two", "queue", caller)
       yield* world.kind("turn.completed", 2)
       const [, last] = yield* world.kind("turn.started", 2)
-      assert.strictEqual(last!.payload["input"], "From ada:\ntwo\n")
+      assert.match(String(last!.payload["input"]), / from ada, a person\ntwo\n--- \w+ end\n$/)
     }).pipe(Effect.scoped)
   )
 

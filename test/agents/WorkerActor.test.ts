@@ -26,7 +26,7 @@ describe("WorkerActor", () => {
       const fleet = yield* world.open
       yield* fleet.register(world.config, world.caller)
       // two that fit a prompt together, just so
-      const text = "x".repeat(MAX_PROMPT_BYTES / 2 - 20)
+      const text = "x".repeat(MAX_PROMPT_BYTES / 2 - 340)
       for (const name of ["first", "secnd"]) {
         yield* fleet.send("a", { text: text.slice(5) + name, how: "queue" }, world.caller)
       }

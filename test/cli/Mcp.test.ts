@@ -103,8 +103,10 @@ describe("agentd mcp", () => {
         agents: [agentInfo(), agentInfo({ agent: "reviewer" })],
         inbox: [{ messageId: "m1", from: "ada", text: "look at\nthis", at: T0, carried: true }]
       })
-      expect((yield* tool("inbox")).text).toBe(
-        "From ada at 2026-11-20T09:12:00.000Z (m1; your present task):\nlook at\nthis"
+      expect((yield* tool("inbox")).text).toEqual(
+        expect.stringMatching(
+          /--- (\w{16}) from ada, a person at 2026-11-20T09:12:00.000Z \(m1; your present task\)\nlook at\nthis\n--- \1 end$/
+        )
       )
       expect(yield* tool("message", { agent: "reviewer", text: "please" })).toEqual({
         text: "send web/reviewer: done",
@@ -272,7 +274,7 @@ describe("agentd mcp", () => {
           "turn_complete"
         ])
         const { content } = yield* mcp.callTool({ tool: tools[0]!, arguments: {} })
-        expect(content).toMatchObject([{ type: "text", text: expect.stringContaining("From ada") }])
+        expect(content).toMatchObject([{ type: "text", text: expect.stringContaining("from ada, a person") }])
       }).pipe(Effect.provide(client.pipe(Layer.provide(NodeServices.layer))))
     })
   )

@@ -213,7 +213,7 @@ layer(town, { excludeTestServices: true })("a conversation under the daemon", (i
       yield* shop.tell("boss", { mcp: ["spawn", { name: "child", task: told({ mcp: ["report", report] }) }] })
       assert.deepStrictEqual(yield* shop.answers("child", 1), ["Reported to boss."])
       const [, heard] = yield* shop.of("boss", 2, "turn.started")
-      assert.match(String(heard!.payload["input"]), /From agent:child:\nReport of .*child: done\.\nthe tests pass/)
+      assert.match(String(heard!.payload["input"]), /from the agent child\nReport of .*child: done\.\nthe tests pass/)
       const spawned = yield* shop.cli("spawn", "boss", "other", told({ hold: true }))
       assert.strictEqual(spawned.code, 0, spawned.stderr)
       yield* shop.of("other", 1, "turn.started")

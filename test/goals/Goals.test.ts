@@ -52,7 +52,7 @@ describe("Goals", () => {
           assert.match(asked[2]!, /tasks\[0\]\.dependsOn\[0\]: there is no task "b"/)
           yield* world.goals.reject("g1", "too small", caller)
           yield* world.until("g1", "it is asked again", ({ state }) => state === "planning")
-          assert.match(asked.at(-1)!, /sent back: too small/)
+          assert.match(asked.at(-1)!, /sent back:\n> too small/)
           yield* world.goals.approve("g1", caller)
           yield* world.state("g1", "goal_met")
         }),

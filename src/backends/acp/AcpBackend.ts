@@ -31,21 +31,22 @@ interface Held {
   readonly workspace: Workspace.Workspace | undefined
 }
 
-/** Puts a command into the sandbox; undefined where nothing holds it, or the workspace is none that could be held. */
-const wrapOf = Effect.fnUntraced(function* (
-  mechanism: Mechanism,
-  { config, hidden, host, workspace }: Held
-): Effect.fn.Return<AcpTerminals.Options["wrap"]> {
-  const { environment } = host
-  if (mechanism.kind === "none" || workspace === undefined) return undefined
-  const why = objection(workspace.root, environment)
-  if (why !== undefined) {
-    yield* Effect.logWarning(`no sandbox holds commands in ${workspace.root}: ${why}`)
-    return undefined
-  }
-  const rules = { workspace: workspace.root, network: config.network, hidden, environment }
-  return (cwd, argv) => mechanism.wrap(rules, cwd, argv)
-})
+/** Puts a command into the sandbox, which is looked for with the first one; as it is where nothing holds it. */
+const confineBy =
+  (sandbox: Effect.Effect<Mechanism>, { config, hidden, host, workspace }: Held): AcpTerminals.Options["confine"] =>
+  (cwd, argv) =>
+    Effect.gen(function* () {
+      const { environment } = host
+      const mechanism = yield* sandbox
+      if (mechanism.kind === "none" || workspace === undefined) return { argv }
+      const why = objection(workspace.root, environment)
+      if (why !== undefined) {
+        yield* Effect.logWarning(`no sandbox holds commands in ${workspace.root}: ${why}`)
+        return { argv }
+      }
+      const rules = { workspace: workspace.root, network: config.network, hidden, environment }
+      return yield* mechanism.wrap(rules, cwd, argv)
+    })
 
 const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
   const [binary, ...args] = config.argv
@@ -72,7 +73,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   )
   const context = yield* services<ProcessTree | Reaper>()
   const { mechanism } = yield* Sandbox
-  const wrap = yield* wrapOf(yield* mechanism, { config, hidden, host, workspace })
+  const confine = confineBy(mechanism, { config, hidden, host, workspace })
   return yield* AcpRun.make({
     config,
     spec,
@@ -87,7 +88,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         env: { ...shown, AGENTD_AGENT: spec.agent },
         grace,
         workspace,
-        wrap
+        confine
       }).pipe(Effect.provideContext(context))
   })
 })

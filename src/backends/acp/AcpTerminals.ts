@@ -17,7 +17,6 @@ import type { Argv } from "../command/CommandBackend.ts"
 import type { ProcessTree, Mark } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { MountRefused } from "../sandbox/Confinement.ts"
-import type { Confined } from "../sandbox/Sandbox.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { Workspace } from "../model/Workspace.ts"
@@ -29,8 +28,11 @@ export interface Options extends Mark {
   readonly env: Environment
   readonly grace: Duration.Duration
   readonly workspace: Workspace | undefined
-  /** Puts a command that begins in this folder into the sandbox; undefined where there is none. */
-  readonly wrap: ((cwd: string, argv: Argv) => Effect.Effect<Confined, MountRefused>) | undefined
+  /** Puts a command that begins in this folder into the sandbox, where there is one. */
+  readonly confine: (
+    cwd: string,
+    argv: Argv
+  ) => Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused>
   readonly deeds: AcpDeeds
   /** The call is this terminal's. */
   readonly opened: (callId: string, terminalId: string) => void
@@ -133,13 +135,10 @@ const spawn = Effect.fnUntraced(function* (
   // a variable of the agent's is set within the sandbox: what starts the sandbox would load what LD_PRELOAD names
   const within: Argv =
     env.length === 0 ? argv : ["/usr/bin/env", ...env.map(([name, value]) => `${name}=${value}`), ...argv]
-  const started =
-    options.wrap === undefined
-      ? { argv: within }
-      : yield* Effect.mapError(options.wrap(cwd, within), ({ message, remedy }): Refusal => ({
-          code: INTERNAL_ERROR,
-          message: `${message}; ${remedy}`
-        }))
+  const started = yield* Effect.mapError(options.confine(cwd, within), ({ message, remedy }): Refusal => ({
+    code: INTERNAL_ERROR,
+    message: `${message}; ${remedy}`
+  }))
   const kept = tail(Math.max(0, Math.min(outputByteLimit ?? MAX_BYTES, MAX_BYTES)))
   const scope = yield* Scope.fork(outer)
   const program = yield* RunProcess.make({
