@@ -1,10 +1,13 @@
 /**
  * Bench of one hook, as it costs the agent: from the moment in which it sends the
- * hook until it may go on. Ours is an HTTP request to the daemon's server over
- * loopback TCP, on a connection of its own as after a pause, with its token and
- * the checks of the body; behind it stands the daemon's own board, whose plates append
- * to the log on the disk. Once more beside 16 scopes that append without a pause: what
- * commits do to the thread that answers hooks.
+ * hook until it may go on. Ours is a command that writes to the daemon's unix socket, by
+ * each program that it can be; beside it an empty `sh -c :`, the least that any command
+ * costs. Behind the socket stands the daemon's own board, whose plates append to the log
+ * on the disk.
+ *
+ * The daemon's share of it alone is an HTTP request over loopback TCP, on a connection of
+ * its own as after a pause, with its token and the checks of the body; once more beside 16
+ * scopes that append without a pause: what commits do to the thread that answers hooks.
  *
  * Beside it what other tools do: a command that runs `curl` to the same server, a
  * shell script that drops a file (ours for SessionStart), and a bare `node -e 0`,
@@ -19,6 +22,7 @@ import { Agent, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { claim } from "../../src/rpc/Endpoint.ts"
+import * as HookCommand from "../../src/http/HookCommand.ts"
 import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
 import * as Spool from "../../src/http/Spool.ts"
@@ -59,9 +63,15 @@ const measures: ReadonlyArray<Measure> = [
 ]
 
 const OURS = "agentd, a new connection"
+const EMPTY = "sh -c :, an empty command"
+const commandBy = (way: HookCommand.Way): string => `agentd's command, by ${way}`
 const BUSY_LOG = "agentd, a new connection, beside 16 that append"
 
-const aims: ReadonlyArray<Aim> = [{ what: "one hook p50", of: BUSY_LOG, atMost: 1 }]
+const aims: ReadonlyArray<Aim> = [
+  { what: "one hook p50", of: BUSY_LOG, atMost: 1 },
+  // perl is what nearly every machine has: as much again as starting nothing, at most
+  { what: "one hook p50", of: commandBy("perl"), to: { subject: EMPTY }, atMost: 2 }
+]
 
 /** The hook of a tool's end, with an answer of some length. */
 const hook = JSON.stringify({
@@ -145,7 +155,7 @@ const post = (port: number, token: string, agent: Agent | false) =>
 type Beside = (measured: Effect.Effect<Figures>) => Promise<Figures>
 
 const measure = async (folder: string, port: number, token: string, beside: Beside) => {
-  const { script } = await Effect.runPromise(Effect.provide(Spool.prepare(folder), NodeServices.layer))
+  const { hooks, script } = await Effect.runPromise(Effect.provide(Spool.prepare(folder), NodeServices.layer))
   const config = join(folder, "curl")
   writeFileSync(config, `header = "Authorization: Bearer ${token}"\nheader = "Content-Type: application/json"\n`)
   const kept = new Agent({ keepAlive: true, maxSockets: 1 })
@@ -161,6 +171,12 @@ const measure = async (folder: string, port: number, token: string, beside: Besi
       subject: "agentd's script (SessionStart)",
       round: () => timed(COMMANDS, () => command("sh", ["-c", `'${script}'`]))
     },
+    { subject: EMPTY, round: () => timed(COMMANDS, () => command("sh", ["-c", "cat >/dev/null"])) },
+    ...HookCommand.WAYS.filter((way) => way === "node" || isOnPath(way)).map((way) => {
+      const reporter = HookCommand.reporterBy(way, { folder: hooks, socket: join(folder, "http.sock") })
+      const line = HookCommand.line(reporter, "/hooks/claude", 1)
+      return { subject: commandBy(way), round: () => timed(COMMANDS, () => command("sh", ["-c", line])) }
+    }),
     ...(isOnPath("curl")
       ? [{ subject: "curl as a command hook", round: () => timed(COMMANDS, () => command("curl", curl)) }]
       : []),
@@ -181,7 +197,8 @@ export const bench: Bench = {
       socket: join(folder, "http.sock"),
       claim,
       port: 0,
-      about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} }
+      about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} },
+      taken: () => Effect.void
     })
     const runtime = ManagedRuntime.make(
       server.pipe(

@@ -27,5 +27,7 @@ export const kinds = make({
   "daemon.started": kind(Schema.Struct({ pid: Schema.Int, version: text })),
   "daemon.stopping": kind(Schema.Struct({ reason: text })),
   "daemon.stopped": kind(Schema.Struct({ pid: Schema.Int })),
+  /** Another program listens on the port that the config names; null: its owner is not known. */
+  "http.port_taken": kind(Schema.Struct({ port: Schema.Int, uid: Schema.NullOr(Schema.Int), foreign: Schema.Boolean })),
   "actor.dead_letter": kind(Schema.Struct({ reason: text }), { visibility: "internal", lazy: true })
 })

@@ -14,10 +14,11 @@ import { Backends } from "../backends/Backends.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
 import type { Channels } from "../channels/Channels.ts"
-import type { UserConfig } from "../config/Config.ts"
+import { portOf, type UserConfig } from "../config/Config.ts"
 import * as EventLoop from "../event-actor/EventLoop.ts"
-import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Log } from "../event-log/Log.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
@@ -94,6 +95,17 @@ export const service = <E, R>(id: string, layer: Layer.Layer<never, E, R>): Chil
   start: Effect.as(Layer.build(layer), Effect.never)
 })
 
+/** Notes in the log that another program has the port, so that a person finds it later, too. */
+const noting =
+  (log: EventLog["Service"]) =>
+  ({ foreign, port, uid }: Server.Taken): Effect.Effect<void> =>
+    log
+      .append([{ stream: DAEMON_STREAM, kind: "http.port_taken", actor: "daemon", payload: { port, uid, foreign } }])
+      .pipe(
+        Effect.asVoid,
+        Effect.catchCause((cause) => Effect.logWarning("a port that is taken could not be noted", cause))
+      )
+
 /** The platform of this machine, by Node. */
 export const node = ({ environment, socket, state }: Options): Platform => {
   const store = storeId(state)
@@ -114,13 +126,14 @@ export const node = ({ environment, socket, state }: Options): Platform => {
         service(
           "http",
           Layer.unwrap(
-            Effect.map(Telemetry.Telemetry, ({ hook, text }) =>
+            Effect.map(Effect.all([Telemetry.Telemetry, EventLog]), ([{ hook, text }, log]) =>
               Server.layer({
                 state,
                 socket: join(dirname(socket), "http.sock"),
                 claim: Endpoint.claim,
-                port: http.enabled ? http.port : undefined,
-                about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook }
+                port: portOf(http, process.getuid?.() ?? 0),
+                about: { status: control.status, metrics: Effect.flatMap(control.tree, text), hook },
+                taken: noting(log)
               })
             )
           ).pipe(Layer.provide(Telemetry.layer))

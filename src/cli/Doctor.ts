@@ -7,6 +7,7 @@ import { VERSION } from "../rpc/Version.ts"
 import { load } from "../config/ConfigFile.ts"
 import * as Checks from "./Checks.ts"
 import { ExitCode } from "./ExitCode.ts"
+import * as Hooks from "./Hooks.ts"
 import { VerbFailed } from "./Failure.ts"
 import * as Hint from "./Hint.ts"
 import { Entry, Invocation, print } from "./Invocation.ts"
@@ -67,7 +68,8 @@ const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: 
 
 export const run = Effect.fnUntraced(function* () {
   const { caller, colour, paths } = yield* Invocation
-  const found = apart(yield* Checks.all(paths, caller.config, caller.by), yield* fromDaemon(paths.socket))
+  const ours = [...(yield* Checks.all(paths, caller.config, caller.by)), ...(yield* Hooks.checks)]
+  const found = apart(ours, yield* fromDaemon(paths.socket))
   const checks = found.map((check) => ({
     ...check,
     remedy: check.remedy === null ? null : Hint.inWorld(check.remedy, worldOf(paths))

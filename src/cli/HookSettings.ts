@@ -9,9 +9,9 @@
 import { Result } from "effect"
 import { applyEdits, type JSONPath, modify } from "jsonc-parser"
 import { isDeepStrictEqual } from "node:util"
-import { quote } from "../http/Spool.ts"
+import * as HookCommand from "../http/HookCommand.ts"
 
-/** Hooks that say something of the session's state, and take http. */
+/** Hooks that say something of the session's state. */
 export const EVENTS = [
   "UserPromptSubmit",
   "PreToolUse",
@@ -32,8 +32,10 @@ export const EVENTS = [
   "CwdChanged"
 ] as const
 
-/** Takes commands only. */
 const START = "SessionStart"
+
+/** Hooks whose answer can allow something: commands always, since whoever has a port could answer in the daemon's place. */
+const DECIDING: ReadonlySet<string> = new Set(["PreToolUse", "PermissionRequest", "Elicitation"])
 
 export type Json = null | boolean | number | string | ReadonlyArray<Json> | JsonObject
 export interface JsonObject {
@@ -41,11 +43,12 @@ export interface JsonObject {
 }
 
 export interface Plan {
-  readonly port: number
-  /** The hooks' own: it opens nothing else. */
-  readonly token: string
   /** Absolute path of the script for SessionStart. */
   readonly script: string
+  /** The command of all other hooks. */
+  readonly reporter: HookCommand.Reporter
+  /** Undefined: all hooks are commands; else those that decide nothing go to this port, with the hooks' own token. */
+  readonly http: { readonly port: number; readonly token: string } | undefined
   /** For how long a permission request may be answered by agentd, s; undefined: it only watches. */
   readonly approvals: number | undefined
 }
@@ -63,26 +66,32 @@ const WATCH = "/hooks/claude"
 const PERMISSION = "/hooks/claude/permission"
 /** The header by which our handlers are told from all others. */
 const HEADER = "x-agentd-plate"
-const COMMAND = "AGENTD_HOOK=1 "
+/** Seconds after which an observing command gives up by itself, before Claude Code ends it. */
+const PATIENCE_S = 1
 
-const httpHandler = ({ port, token }: Plan, path: string, timeout: number): JsonObject => ({
+const httpHandler = ({ port, token }: NonNullable<Plan["http"]>): JsonObject => ({
   type: "http",
-  url: `http://127.0.0.1:${port}${path}`,
-  timeout,
+  url: `http://127.0.0.1:${port}${WATCH}`,
+  timeout: TIMEOUT_S,
   headers: { authorization: `Bearer ${token}`, [HEADER]: "$AGENTD_PLATE", "x-agentd-run": "$AGENTD_RUN" },
   allowedEnvVars: ["AGENTD_PLATE", "AGENTD_RUN"]
 })
 
+const command = (line: string, timeout: number): JsonObject => ({ type: "command", command: line, timeout })
+
+const handlerOf = (event: string, { approvals, http, reporter }: Plan): JsonObject => {
+  if (event === "PermissionRequest" && approvals !== undefined) {
+    return command(HookCommand.line(reporter, PERMISSION, 0), approvals)
+  }
+  return http === undefined || DECIDING.has(event)
+    ? command(HookCommand.line(reporter, WATCH, PATIENCE_S), TIMEOUT_S)
+    : httpHandler(http)
+}
+
 const handlersOf = (plan: Plan): ReadonlyArray<readonly [event: string, handler: JsonObject]> => [
   // Whatever became of the script, the session starts.
-  [START, { type: "command", command: `${COMMAND}${quote(plan.script)} 2>/dev/null || :`, timeout: TIMEOUT_S }],
-  ...EVENTS.map((event) => {
-    const answers = event === "PermissionRequest" && plan.approvals !== undefined
-    return [
-      event,
-      answers ? httpHandler(plan, PERMISSION, plan.approvals) : httpHandler(plan, WATCH, TIMEOUT_S)
-    ] as const
-  })
+  [START, command(`${HookCommand.MARK} ${HookCommand.quote(plan.script)} 2>/dev/null || :`, TIMEOUT_S)],
+  ...EVENTS.map((event) => [event, handlerOf(event, plan)] as const)
 ]
 
 /** JSON with its sources: Node has it, the compiler's library does not know it yet. */
@@ -108,7 +117,7 @@ const isOurs = (handler: Json): handler is JsonObject => {
   const [command, headers, type] = [own(handler, "command"), own(handler, "headers"), own(handler, "type")]
   return type === "http"
     ? isObject(headers) && own(headers, HEADER) === "$AGENTD_PLATE"
-    : type === "command" && typeof command === "string" && command.startsWith(COMMAND)
+    : type === "command" && typeof command === "string" && /^AGENTD_HOOK=1[ ;]/.test(command)
 }
 
 /**
@@ -185,28 +194,52 @@ export const add = (settings: JsonObject, plan: Plan): Result.Result<JsonObject,
 
 export interface Installed {
   readonly events: ReadonlyArray<string>
-  /** Where they go; more than one address: half of an older installation is left. */
+  /** Ports' addresses that hooks go to; none: all are commands. */
   readonly urls: ReadonlyArray<string>
   readonly approvals: boolean
 }
 
-/** Finds our handlers in the settings. */
-export const find = (settings: JsonObject): Installed => {
+interface OwnHandler {
+  readonly event: string
+  readonly handler: JsonObject
+}
+
+const ownIn = (settings: JsonObject): ReadonlyArray<OwnHandler> => {
   const hooks = own(settings, "hooks")
-  const found = Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) =>
+  return Object.entries(isObject(hooks) ? hooks : {}).flatMap(([event, list]) =>
     (isList(list) ? list : [])
       .filter(isObject)
       .flatMap((group) => own(group, "hooks") ?? [])
       .flatMap((handlers) => (isList(handlers) ? handlers : [handlers]))
       .filter(isOurs)
-      .map((handler) => ({ event, url: own(handler, "url") }))
+      .map((handler) => ({ event, handler }))
   )
-  const urls = found.flatMap(({ url }) => (typeof url === "string" ? [url] : []))
+}
+
+/** The text of a handler's field; "" where it is none. */
+const textOf = (handler: JsonObject, field: string): string => {
+  const value = own(handler, field)
+  return typeof value === "string" ? value : ""
+}
+
+/** Finds our handlers in the settings. */
+export const find = (settings: JsonObject): Installed => {
+  const found = ownIn(settings)
+  const urls = found.map(({ handler }) => textOf(handler, "url")).filter((url) => url !== "")
   return {
     events: [...new Set(found.map(({ event }) => event))],
     urls: [...new Set(urls.map((url) => url.replace(PERMISSION, WATCH)))],
-    approvals: urls.some((url) => url.endsWith(PERMISSION))
+    approvals:
+      urls.some((url) => url.endsWith(PERMISSION)) ||
+      found.some(({ handler }) => textOf(handler, "command").includes(` ${PERMISSION} `))
   }
+}
+
+/** Whether our handlers in the settings are exactly those of the plan. */
+export const isCurrent = (settings: JsonObject, plan: Plan): boolean => {
+  const said = ({ event, handler }: OwnHandler) => `${event} ${JSON.stringify(handler)}`
+  const wanted = handlersOf(plan).map(([event, handler]) => said({ event, handler }))
+  return isDeepStrictEqual(ownIn(settings).map(said).toSorted(), wanted.toSorted())
 }
 
 /** Whether a pattern whose stars stand for any text fits all of a URL: each part at its first place after the last. */
@@ -222,13 +255,13 @@ const covers = (pattern: string, url: string): boolean => {
   return at !== -1 && url.length - last.length >= at && url.endsWith(last)
 }
 
-/** Settings under which no hook of ours runs, in words. */
-export const obstacles = (settings: JsonObject, port: number): ReadonlyArray<string> => {
+/** Settings under which no hook of ours runs, in words; `port`: where some go over http. */
+export const obstacles = (settings: JsonObject, port: number | undefined): ReadonlyArray<string> => {
   const allowed = own(settings, "allowedHttpHookUrls")
   const reaches = (pattern: Json) => typeof pattern === "string" && covers(pattern, `http://127.0.0.1:${port}${WATCH}`)
   return [
     ...(own(settings, "disableAllHooks") === true ? ['"disableAllHooks" is on: no hook runs'] : []),
-    ...(isList(allowed) && !allowed.some(reaches)
+    ...(port !== undefined && isList(allowed) && !allowed.some(reaches)
       ? [`"allowedHttpHookUrls" does not allow http://127.0.0.1:${port}${WATCH}`]
       : [])
   ]

@@ -64,6 +64,10 @@ const install = Command.make(
       ),
       Flag.optional,
       Flag.map(Option.getOrUndefined)
+    ),
+    http: off(
+      "http",
+      "Send the hooks that decide nothing to the daemon's port, which any program may take while it is down"
     )
   },
   (input) => verb(() => import("./Hooks.ts"))({ action: "install", ...input })
@@ -76,14 +80,20 @@ const install = Command.make(
 )
 
 const uninstall = Command.make("uninstall", scope, (input) =>
-  verb(() => import("./Hooks.ts"))({ action: "uninstall", approvals: undefined, ...input })
+  verb(() => import("./Hooks.ts"))({ action: "uninstall", approvals: undefined, http: false, ...input })
 ).pipe(
   Command.withDescription("Take them out again, and nothing else"),
   Command.withExamples([{ command: "agentd hooks uninstall --project", description: "Only those of this folder" }])
 )
 
 const status = Command.make("status", {}, () =>
-  verb(() => import("./Hooks.ts"))({ action: "status", approvals: undefined, project: false, user: false })
+  verb(() => import("./Hooks.ts"))({
+    action: "status",
+    approvals: undefined,
+    http: false,
+    project: false,
+    user: false
+  })
 ).pipe(
   Command.withDescription("Show where hooks are installed, and which sessions were heard from and when"),
   Command.withExamples([{ command: "agentd hooks status", description: "What is written is not yet what arrives" }])

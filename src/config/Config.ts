@@ -80,23 +80,25 @@ export const MailConfig = Schema.Struct({
 })
 export type MailConfig = typeof MailConfig.Type
 
-export const DEFAULT_HTTP_PORT = 7433
+/** The first of the ports of which each user has one; below those that the kernel gives out. */
+const FIRST_PORT = 20_000
+const PORTS = 10_000
 
 export const HttpConfig = Schema.Struct({
-  enabled: Schema.Boolean.pipe(
-    withDefault(
-      true,
-      "Whether it listens on loopback TCP, where Claude Code's hooks go. The unix socket is always there."
-    )
+  enabled: optional(
+    Schema.Boolean,
+    "Whether it listens on a port of 127.0.0.1 besides its unix socket. Default: only where port is given. Claude Code's hooks need none."
   ),
-  port: whole(1, 65_535).pipe(
-    withDefault(
-      DEFAULT_HTTP_PORT,
-      "The port on 127.0.0.1. After a change: agentd restart, and agentd hooks install, which writes it into the hooks."
-    )
+  port: optional(
+    whole(1, 65_535),
+    `The port. Default: ${FIRST_PORT} and the last four digits of your user id, so that two users of one machine do not share one. After a change: agentd restart.`
   )
 })
 export type HttpConfig = typeof HttpConfig.Type
+
+/** The port to listen on; undefined: none was asked for. */
+export const portOf = ({ enabled, port }: HttpConfig, uid: number): number | undefined =>
+  (enabled ?? port !== undefined) ? (port ?? FIRST_PORT + (uid % PORTS)) : undefined
 
 export const ApprovalsConfig = Schema.Struct({
   timeout: Span.pipe(
@@ -175,7 +177,7 @@ export type Config = typeof Config.Type
 /** `$XDG_CONFIG_HOME/agentd/config.jsonc`: the daemon's own settings, and what holds for projects that say nothing else. */
 export const UserConfig = Schema.Struct({
   $schema: Schema$,
-  http: HttpConfig.pipe(withDefault({}, "Where the daemon takes hooks and answers over HTTP.")),
+  http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),
   approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own.")
 })

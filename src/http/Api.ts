@@ -53,6 +53,10 @@ const notAnEvent = ({ field, message, remedy }: EventRefused) => refusal(400, me
 const notWritten = (error: EventRefused | Unwritten) =>
   error._tag === "EventRefused" ? notAnEvent(error) : refusal(503, error.message, error.remedy)
 
+/** An event that has come whole is taken in, though its sender has gone meanwhile: a hook's time was up while we stood still. */
+const received = (taken: Effect.Effect<void, EventRefused>) =>
+  Effect.uninterruptible(Effect.mapError(taken, notAnEvent)).pipe(Effect.as(RECEIVED))
+
 /** A header whose variable is not set arrives empty, or as the variable's name. */
 const header = (value: string | undefined): string | undefined =>
   value === undefined || value === "" || value.startsWith("$") ? undefined : value
@@ -111,15 +115,13 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     method: "POST",
     path: "/hooks/claude",
     needs: "hooks",
-    handle: ({ body, headers }) =>
-      Effect.flatMap(body, (hook) => Effect.mapError(plates.hook(hook, originOf(headers)), notAnEvent)).pipe(
-        Effect.as(RECEIVED)
-      )
+    handle: ({ body, headers }) => Effect.flatMap(body, (hook) => received(plates.hook(hook, originOf(headers))))
   },
   {
     method: "POST",
     path: "/hooks/claude/permission",
-    needs: "hooks",
+    // what it is told would be done, and whoever is in its place could allow it: no port is good enough
+    needs: "full",
     handle: ({ body, headers }) =>
       Effect.flatMap(body, (hook) =>
         Effect.map(Effect.mapError(plates.permission(hook, originOf(headers)), notAnEvent), (decision) =>
@@ -131,8 +133,7 @@ const routesOf = (plates: Plates["Service"], { metrics, status }: About): Readon
     method: "POST",
     path: "/events",
     needs: "hooks",
-    handle: ({ body }) =>
-      Effect.flatMap(body, (event) => Effect.mapError(plates.event(event), notAnEvent)).pipe(Effect.as(RECEIVED))
+    handle: ({ body }) => Effect.flatMap(body, (event) => received(plates.event(event)))
   },
   {
     method: "POST",

@@ -3,7 +3,7 @@
  *
  * On TCP everybody on this machine can connect, and so can every page in the
  * user's browser. Guarantees there: nothing but the sign of life is answered
- * without a token; the hooks' token opens the hooks' routes alone; a browser that
+ * without a token; the hooks' token opens the routes that report alone; a browser that
  * was led here by another page, or by a name that was made to point here (DNS
  * rebinding), is turned away whatever it carries. On the unix socket the
  * permissions of the file and its folder have decided already.

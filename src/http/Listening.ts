@@ -7,11 +7,18 @@ import { Context, Effect, Layer, Ref, Schema } from "effect"
 export const Report = Schema.Struct({
   /** The unix socket; null while nobody listens there. */
   socket: Schema.NullOr(Schema.String),
-  /** The port on 127.0.0.1 that the config names; null: it is turned off there. */
+  /** The port on 127.0.0.1 that the config names; null: it asks for none. */
   port: Schema.NullOr(Schema.Int),
   listening: Schema.Boolean,
   /** Why it does not listen on the port, and what to do; null when it does, or is not meant to. */
-  problem: Schema.NullOr(Schema.Struct({ message: Schema.String, remedy: Schema.String }))
+  problem: Schema.NullOr(
+    Schema.Struct({
+      message: Schema.String,
+      remedy: Schema.String,
+      /** Another user's program has the port. */
+      foreign: Schema.optionalKey(Schema.Boolean)
+    })
+  )
 })
 export type Report = typeof Report.Type
 
@@ -35,15 +42,14 @@ export const layer: Layer.Layer<Listening> = Layer.effect(
 
 /** The report as one of doctor's findings. */
 export const check = ({ listening, port, problem, socket }: Report) => {
-  const finding = (level: "ok" | "warn", detail: string, remedy: string | null) => ({
+  const finding = (level: "ok" | "warn" | "fail", detail: string, remedy: string | null) => ({
     name: "http",
     level,
     detail,
     remedy
   })
-  if (problem !== null) return finding("warn", problem.message, problem.remedy)
-  if (port === null)
-    return finding("ok", `${socket ?? "no socket"}; TCP is turned off, so Claude Code's hooks go nowhere`, null)
+  if (problem !== null) return finding(problem.foreign === true ? "fail" : "warn", problem.message, problem.remedy)
+  if (port === null) return finding("ok", `${socket ?? "no socket"}; no port is listened on`, null)
   return listening
     ? finding("ok", `http://127.0.0.1:${port} and ${socket ?? "no socket"}`, null)
     : finding("warn", `it does not listen on port ${port} yet`, "Look again in a moment.")

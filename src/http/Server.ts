@@ -1,9 +1,9 @@
 /**
- * Server: the daemon's two HTTP listeners: loopback TCP, which Claude Code's hooks
- * can reach, and a unix socket for our own commands.
+ * Server: the daemon's HTTP listeners: a unix socket for hooks and our own commands,
+ * and loopback TCP where the user asks for it.
  *
- * Guarantees: without its port the daemon goes on, says why, and takes the port as
- * soon as it is free; the socket is for its owner alone; a client that is slow,
+ * Guarantees: without its port the daemon goes on, says why and whose program has it,
+ * and takes the port as soon as it is free; the socket is for its owner alone; a client that is slow,
  * silent or one of too many costs a bounded time and a bounded number of
  * connections; stopping waits for no client.
  */
@@ -15,7 +15,8 @@ import type { HttpServerError } from "effect/http"
 import * as Api from "./Api.ts"
 import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
-import { quote } from "./Spool.ts"
+import { ownerOf } from "./PortOwner.ts"
+import { quote } from "./HookCommand.ts"
 import * as Tokens from "./Tokens.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
@@ -44,6 +45,15 @@ export interface Options<E, R> {
   readonly port: number | undefined
   /** The answers of `GET /status` and `GET /metrics`. */
   readonly about: Api.About
+  /** Told when another program has the port, and when that program's owner is another one. */
+  readonly taken: (by: Taken) => Effect.Effect<void>
+}
+
+/** Another program has the port; null: the owner is not known. */
+export interface Taken {
+  readonly port: number
+  readonly uid: number | null
+  readonly foreign: boolean
 }
 
 /** The socket cannot be listened on. */
@@ -102,23 +112,34 @@ const portOf = (server: Server): number => {
 const commandOf = ({ socket, state }: { readonly socket: string; readonly state: string }): string =>
   dirname(socket) === state ? `agentd --state ${/^[\w@%+=:,./-]+$/.test(state) ? state : quote(state)}` : "agentd"
 
-const problemOf = (port: number, command: string, error: HttpServerError.ServeError) => ({
+const problemOf = (port: number, command: string, error: HttpServerError.ServeError, taken: Taken | undefined) => ({
   message:
-    codeOf(error) === "EADDRINUSE"
-      ? `another program listens on port ${port}, so Claude Code's hooks do not arrive`
-      : `cannot listen on port ${port} (${codeOf(error)}), so Claude Code's hooks do not arrive`,
-  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set http.port in the user's config.jsonc, then: ${command} restart, and ${command} hooks install`
+    taken === undefined
+      ? `cannot listen on port ${port} (${codeOf(error)})`
+      : taken.foreign
+        ? `a program of user ${taken.uid} listens on port ${port}, in this daemon's place: it hears what is sent there, and can answer it`
+        : `another program listens on port ${port}`,
+  remedy: `See who has it: ss -ltnp 'sport = :${port}'. End that, or set another http.port in the user's config.jsonc, then: ${command} restart. Hooks that were installed with --http: ${command} hooks install`,
+  ...(taken?.foreign === true ? { foreign: true } : {})
+})
+
+/** The program that has the port, by its owner; undefined: that is not why it cannot be had. */
+const takenBy = Effect.fnUntraced(function* (port: number, error: HttpServerError.ServeError) {
+  if (codeOf(error) !== "EADDRINUSE") return undefined
+  const uid = yield* ownerOf(port)
+  return { port, uid, foreign: uid !== null && uid !== process.getuid?.() } satisfies Taken
 })
 
 /** Until the scope closes; `tried` when it is known whether the port could be had at first. */
-const onPort = Effect.fnUntraced(function* (
+const onPort = Effect.fnUntraced(function* <E, R>(
   port: number,
-  command: string,
+  { taken, ...options }: Options<E, R>,
   tokens: Tokens.Tokens,
   api: Api.Api,
   tried: Deferred.Deferred<void>
 ) {
   const listening = yield* Listening
+  let told: number | null | undefined = undefined
   yield* listening.update({ port })
   const once = Effect.gen(function* () {
     const node = yield* listen({ host: HOST, port }, api, (node) => ({ _tag: "Tcp", port: portOf(node), tokens }))
@@ -128,9 +149,14 @@ const onPort = Effect.fnUntraced(function* (
     return yield* Effect.never
   })
   const refused = Effect.fnUntraced(function* (error: HttpServerError.ServeError) {
-    const problem = problemOf(port, command, error)
-    const first = yield* Deferred.succeed(tried, undefined)
+    const by = yield* takenBy(port, error)
+    const problem = problemOf(port, commandOf(options), error, by)
     yield* listening.update({ problem })
+    if (by !== undefined && by.uid !== told) {
+      told = by.uid
+      yield* taken(by)
+    }
+    const first = yield* Deferred.succeed(tried, undefined)
     if (first) yield* Effect.logWarning(`${problem.message}. ${problem.remedy}`)
   })
   yield* Effect.scoped(once).pipe(
@@ -149,7 +175,7 @@ export const layer = <E, R>(options: Options<E, R>) =>
       if (options.port === undefined) return
       const tokens = yield* Tokens.all(options.state)
       const tried = yield* Deferred.make<void>()
-      yield* Effect.forkScoped(onPort(options.port, commandOf(options), tokens, api, tried))
+      yield* Effect.forkScoped(onPort(options.port, options, tokens, api, tried))
       yield* Deferred.await(tried)
     })
   )

@@ -11,6 +11,7 @@
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
 import { type Kept, Plates } from "../plates/Plates.ts"
+import * as HookCommand from "./HookCommand.ts"
 
 /** Like a hook's body over HTTP. */
 const MAX_BYTES = 1024 * 1024
@@ -26,26 +27,27 @@ const WHOLE = ".hook"
 const PART = ".part"
 
 export interface Folders {
+  /** Where the scripts of the hooks are. */
+  readonly hooks: string
+  /** The script of SessionStart. */
   readonly script: string
   readonly spool: string
   readonly aside: string
 }
 
 export const foldersOf = (state: string): Folders => ({
+  hooks: join(state, "hooks"),
   script: join(state, "hooks", "session-start.sh"),
   spool: join(state, "hooks", "spool"),
   aside: join(state, "hooks", "refused")
 })
-
-/** In single quotes, for sh. */
-export const quote = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`
 
 /** Two forks besides the shell: `head`, and `mv`. */
 export const scriptOf = (spool: string): string => `#!/bin/sh
 # Written by agentd: tells it that a session of Claude Code has started.
 # It says nothing, fails never, and works while agentd is down.
 umask 077
-name=${quote(spool)}/$$-\${CLAUDE_PID:-0}
+name=${HookCommand.quote(spool)}/$$-\${CLAUDE_PID:-0}
 {
   {
     printf 'pid=%s\\nplate=%s\\nrun=%s\\n\\n' "\${CLAUDE_PID:-}" "\${AGENTD_PLATE:-}" "\${AGENTD_RUN:-}"
@@ -158,16 +160,15 @@ export const drain = Effect.fnUntraced(function* (folders: Folders) {
   yield* Effect.forEach(stillborn, ({ path }) => Effect.ignore(fs.remove(path)), { discard: true })
 })
 
-/** Makes the folders; the script too, so that it is never older than the daemon. */
+/** Makes the folders; the scripts of all hooks too, so that they are never older than the daemon. */
 export const prepare = Effect.fnUntraced(function* (state: string) {
   const fs = yield* FileSystem.FileSystem
   const folders = foldersOf(state)
   for (const folder of [folders.spool, folders.aside]) {
     yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })
   }
-  const made = `${folders.script}.new`
-  yield* fs.writeFileString(made, scriptOf(folders.spool), { mode: 0o700 })
-  yield* fs.rename(made, folders.script)
+  yield* HookCommand.writeScript(folders.script, scriptOf(folders.spool))
+  yield* HookCommand.write(folders.hooks)
   return folders
 })
 

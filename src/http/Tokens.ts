@@ -10,7 +10,7 @@ import { join } from "node:path"
 import { Effect, FileSystem, type PlatformError, Schema } from "effect"
 import { remedyOf, troubleOf } from "../config/FileTrouble.ts"
 
-/** `hooks` opens the hooks' endpoints and nothing else: it lies in the settings of other programs. */
+/** `hooks` reports and does nothing else: it may lie in the settings of other programs. */
 export type Level = "hooks" | "full"
 
 export type Tokens = { readonly [level in Level]: string }

@@ -112,6 +112,7 @@ export class EventIntake {
     function* (this: EventIntake, heard: Heard, origin: Origin) {
       const { event, plate } = yield* this.admit(heard, origin)
       if (event === undefined) return
+      if (event._tag === "HookSessionEnd") yield* plate.lastLook
       plate.tell(event)
       yield* this.follows(plate, event, origin)
     }

@@ -32,6 +32,9 @@ const MAX_SIDES = 16
 /** Rounds in which a transcript may be missing: it is written some moments after the first prompt. */
 const MAX_ABSENCES = 2
 
+/** How long a session's end waits for its transcript. */
+const LAST_LOOK = "1 second"
+
 /** Where a subagent of the session writes: beside the session's own file. */
 const sidePath = (transcript: string, agentId: string): string =>
   `${transcript.replace(/\.jsonl$/, "")}/subagents/agent-${agentId}.jsonl`
@@ -140,6 +143,14 @@ export class PlateActor {
       return kind === "round" ? Deferred.await(this.looking) : Effect.void
     })
   }
+
+  /** Before a plate is told of its session's end: how a turn that is still on has ended, where the transcript says so. */
+  readonly lastLook: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.stand.state !== "Running" || this.transcript === undefined) return Effect.void
+    // one that is under way is followed by ours
+    const over = Effect.suspend(() => (this.looking === undefined ? Effect.void : Deferred.await(this.looking)))
+    return Effect.asVoid(Effect.timeoutOption(Effect.andThen(this.look("look"), over), LAST_LOOK))
+  })
 
   private lookOn(kind: "round" | "look"): Effect.Effect<void> {
     const done = Deferred.makeUnsafe<void>()

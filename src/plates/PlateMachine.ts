@@ -135,8 +135,13 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("TurnEndObserved", {
     at,
     asOf: Schema.Finite,
-    /** An interrupt's line in the transcript (`asOf` is the line's time); a last record that ends a turn, and silence; silence alone. */
-    why: Schema.Literals(["interrupt", "quiet", "silent"])
+    /**
+     * An interrupt's line in the transcript, or a failure's (`asOf` is the line's time); a last record that ends a
+     * turn, and silence; silence alone.
+     */
+    why: Schema.Literals(["interrupt", "failure", "quiet", "silent"]),
+    /** The failure's kind. */
+    error: Schema.optional(Schema.String)
   }),
   /** The session's process has noted itself, at `asOf`, what it is about. */
   Schema.TaggedStruct("StatusNoted", {
@@ -301,9 +306,11 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   // The transcript: an interrupt ends prompts, too; silence says nothing of a question that is open.
   HealthCheckRecovery: (data) => ({ ...data, ...cleared }),
   TurnEndObserved: (data, event) =>
-    event.why === "interrupt"
-      ? turnEnded(data, data.background, null)
-      : { ...data, turn: false, compacting: false, background: [] },
+    event.why === "failure"
+      ? { ...turnEnded(data, data.background, event.error ?? "unknown"), failedAt: event.asOf }
+      : event.why === "interrupt"
+        ? turnEnded(data, data.background, null)
+        : { ...data, turn: false, compacting: false, background: [] },
   StatusNoted: (data, { asOf, status }) => {
     if (status === "idle") return { ...turnEnded(data, data.background, null), prompts: [] }
     if (status === "busy") return acting({ ...data, prompts: [] }, null, asOf)
@@ -370,8 +377,8 @@ export const past = (data: Data, event: Event): boolean => {
   if (data.forgotten) return true
   if ("timestamp" in event && event.timestamp !== undefined) return event.timestamp < (data.timestamp ?? -Infinity)
   if (event._tag === "ProcessExited") return event.pid !== undefined && !isOurs(data, event.pid)
-  // An interrupt ends the turn that was on when its line was written, whatever subagents have told since.
-  if (event._tag === "TurnEndObserved" && event.why === "interrupt") {
+  // An interrupt or a failure ends the turn that was on when its line was written, whatever subagents have told since.
+  if (event._tag === "TurnEndObserved" && (event.why === "interrupt" || event.why === "failure")) {
     return data.turnAt > event.asOf || (data.compacting && (data.signal?.at ?? 0) > event.asOf)
   }
   if (event._tag === "StatusNoted") return notedBefore(data, event)

@@ -39,13 +39,17 @@ export class ProcessLiveness {
   }
 
   /** True once it is known to be gone. */
-  private check(plate: PlateActor, now: number): boolean {
-    const known = plate.stand.data.processes.filter(({ start }) => start !== null)
-    if (known.length === 0 || known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! })))
-      return false
-    plate.tell({ _tag: "ProcessExited", at: now, pid: known.at(-1)!.pid })
-    return true
-  }
+  private readonly check = Effect.fnUntraced(
+    { self: this },
+    function* (this: ProcessLiveness, plate: PlateActor, now: number) {
+      const known = plate.stand.data.processes.filter(({ start }) => start !== null)
+      if (known.length === 0 || known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! })))
+        return false
+      yield* plate.lastLook
+      plate.tell({ _tag: "ProcessExited", at: now, pid: known.at(-1)!.pid })
+      return true
+    }
+  )
 
   /** A session that is a run of an agent's is over with it: then no agent has the run any more. */
   private readonly checkRun = Effect.fnUntraced(
@@ -60,7 +64,7 @@ export class ProcessLiveness {
   private readonly beat = Effect.gen({ self: this }, function* () {
     const now = yield* Clock.currentTimeMillis
     const plates = this.roster.open
-    for (const plate of plates) if (!this.check(plate, now)) yield* this.checkRun(plate, now)
+    for (const plate of plates) if (!(yield* this.check(plate, now))) yield* this.checkRun(plate, now)
     yield* Shells.look(this.fs, plates, now)
   })
 
@@ -81,9 +85,10 @@ export class ProcessLiveness {
       for (let look = 0; look < ENDING_LOOKS; look++) {
         yield* Effect.sleep(ENDING_INTERVAL)
         if (!plate.isOpen || plate.ended !== ended) return
-        if (this.check(plate, yield* Clock.currentTimeMillis)) return
+        if (yield* this.check(plate, yield* Clock.currentTimeMillis)) return
       }
       if (plate.process !== undefined) return
+      yield* plate.lastLook
       plate.tell({ _tag: "ProcessExited", at: yield* Clock.currentTimeMillis })
     })
     return Effect.asVoid(FiberSet.run(this.endings, watch))

@@ -66,6 +66,14 @@ const interrupted = ({ now, snapshot, view }: Case): ReadonlyArray<PlateMachine.
   return asOf < snapshot.data.turnAt ? [] : [{ _tag: "TurnEndObserved", at: now, asOf, why: "interrupt" }]
 }
 
+/** The hook that tells of it is lost where the session ends with its turn: nothing waits for a command then. */
+const failing = ({ now, snapshot, view }: Case): ReadonlyArray<PlateMachine.Event> => {
+  const { turn, turnAt } = snapshot.data
+  if (!turn || view === undefined || view.failedAt === 0 || view.movedAt > view.failedAt) return []
+  const asOf = view.failedAt + SLACK
+  return asOf < turnAt ? [] : [{ _tag: "TurnEndObserved", at: now, asOf, why: "failure", error: view.failure }]
+}
+
 const dialogs = (of: Case): ReadonlyArray<PlateMachine.Event> => {
   const { now, sides, snapshot, view } = of
   const { prompts } = snapshot.data
@@ -172,7 +180,7 @@ export const judge = (of: Case): ReadonlyArray<PlateMachine.Event> => {
     case "Error":
       return first(of, failed, noted)
     case "Running":
-      return first(of, interrupted, noted, unconfirmed(silent))
+      return first(of, interrupted, failing, noted, unconfirmed(silent))
     case "AwaitingInput":
     case "AwaitingApproval":
       return first(of, interrupted, dialogs, noted, unconfirmed(byMtime))

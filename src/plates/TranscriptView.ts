@@ -57,6 +57,10 @@ export class TranscriptView {
   promptAt = 0
   /** When the turn ended, if the last record ends one. */
   endedAt: number | undefined = undefined
+  /** When a turn last failed; 0: none has. */
+  failedAt = 0
+  /** The failure's kind, as StopFailure names it. */
+  failure = ""
   /** The session's own title, the best that there is. */
   title: string | undefined = undefined
   prompt: string | undefined = undefined
@@ -118,8 +122,11 @@ export class TranscriptView {
     const { message } = record
     if (!isJson(message) || (record["type"] !== "assistant" && record["type"] !== "user")) return "nothing"
     this.branch = text(record["gitBranch"]) ?? this.branch
-    if (record["type"] === "assistant") this.assistant(message, at)
-    else if (record["isMeta"] !== true) this.user(message, at)
+    if (record["type"] === "assistant") {
+      this.assistant(message, at)
+      // the end of a turn whose requests were given up, in the place of an answer
+      if (record["isApiErrorMessage"] === true) this.failed(text(record["error"]), at)
+    } else if (record["isMeta"] !== true) this.user(message, at)
     return "something"
   }
 
@@ -147,6 +154,11 @@ export class TranscriptView {
     for (const use of uses) this.called(use)
     const ends = uses.length === 0 && this.calls.size === 0 && ENDING_REASONS.has(String(message["stop_reason"]))
     this.endedAt = ends ? at : undefined
+  }
+
+  private failed(error: string | undefined, at: number): void {
+    this.failedAt = at
+    this.failure = (error ?? "unknown").slice(0, MAX_TITLE)
   }
 
   private called(use: Json): void {

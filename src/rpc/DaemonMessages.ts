@@ -65,11 +65,18 @@ export const DaemonStatus = Schema.Struct({
   http: Schema.optionalKey(
     Schema.Struct({
       socket: Schema.NullOr(Schema.String),
-      /** Null: TCP is turned off. */
+      /** Null: no port is asked for. */
       port: Schema.NullOr(Schema.Int),
       listening: Schema.Boolean,
       /** Why it does not listen on its port. */
-      problem: Schema.NullOr(Schema.Struct({ message: Schema.String, remedy: Schema.String }))
+      problem: Schema.NullOr(
+        Schema.Struct({
+          message: Schema.String,
+          remedy: Schema.String,
+          /** Another user's program has the port. */
+          foreign: Schema.optionalKey(Schema.Boolean)
+        })
+      )
     })
   )
 })

@@ -3,11 +3,17 @@ import { Result, Schema } from "effect"
 import * as HookSettings from "../../src/cli/HookSettings.ts"
 
 const plan: HookSettings.Plan = {
-  port: 7433,
-  token: "t".repeat(43),
   script: "/home/ada/.local/state/agentd/hooks/session-start.sh",
+  reporter: {
+    way: "perl",
+    script: "/home/ada/.local/state/agentd/hooks/report.pl",
+    socket: "/run/user/1000/agentd/http.sock"
+  },
+  http: undefined,
   approvals: undefined
 }
+
+const http = { port: 21_000, token: "t".repeat(43) }
 
 const added = (settings: HookSettings.JsonObject, over: Partial<HookSettings.Plan> = {}) =>
   Result.getOrThrow(HookSettings.add(settings, { ...plan, ...over }))
@@ -63,14 +69,14 @@ describe("hooks in the settings", () => {
   )
 
   it.prop(
-    "adding twice, or anew after a change of port, is adding once; the rest is untouched",
+    "adding twice, or anew in another way, is adding once; the rest is untouched",
     [Settings],
     ([drawn]) => {
       const settings = settingsOf(drawn)
       if (Result.isFailure(HookSettings.add(settings, plan))) return
       const once = added(settings)
       assert.strictEqual(JSON.stringify(added(once)), JSON.stringify(once))
-      assert.strictEqual(JSON.stringify(added(added(settings, { port: 1, approvals: 60 }))), JSON.stringify(once))
+      assert.strictEqual(JSON.stringify(added(added(settings, { http, approvals: 60 }))), JSON.stringify(once))
       for (const key of Object.keys(settings).filter((key) => key !== "hooks")) {
         assert.deepStrictEqual(once[key], settings[key])
       }
@@ -125,9 +131,42 @@ describe("hooks in the settings", () => {
     )
   })
 
+  /** The hooks that are installed, each with the way that it goes. */
+  const waysOf = (settings: HookSettings.JsonObject) =>
+    Object.entries(settings["hooks"] as HookSettings.JsonObject).flatMap(([event, groups]) =>
+      (groups as ReadonlyArray<{ hooks: ReadonlyArray<{ type: string }> }>).flatMap(({ hooks }) =>
+        hooks.map(({ type }) => [event, type] as const)
+      )
+    )
+
+  it("all are commands without port and token; where http is asked for, those that decide stay commands", () => {
+    assert.deepStrictEqual([...new Set(waysOf(added({})).map(([, type]) => type))], ["command"])
+    assert.notInclude(JSON.stringify(added({})), "127.0.0.1")
+    const over = added({}, { http, approvals: 60 })
+    assert.deepStrictEqual(
+      waysOf(over)
+        .filter(([, type]) => type === "command")
+        .map(([event]) => event),
+      ["SessionStart", "PreToolUse", "PermissionRequest", "Elicitation"]
+    )
+    assert.isTrue(HookSettings.find(over).approvals)
+    assert.isTrue(HookSettings.find(added({}, { approvals: 60 })).approvals)
+    assert.isFalse(HookSettings.find(added({})).approvals)
+  })
+
+  it("those that are not exactly ours of now are known as old: of another way, place or time", () => {
+    const reporter = { ...plan.reporter, way: "curl" as const }
+    for (const over of [{ http }, { reporter }, { approvals: 60 }, { script: "/elsewhere" }]) {
+      assert.isTrue(HookSettings.isCurrent(added({}, over), { ...plan, ...over }))
+      assert.isFalse(HookSettings.isCurrent(added({}, over), plan))
+    }
+    assert.isFalse(HookSettings.isCurrent({}, plan))
+  })
+
   it("settings under which they would not run are told", () => {
     assert.deepStrictEqual(HookSettings.obstacles({}, 7433), [])
-    assert.lengthOf(HookSettings.obstacles({ disableAllHooks: true }, 7433), 1)
+    assert.lengthOf(HookSettings.obstacles({ disableAllHooks: true }, undefined), 1)
+    assert.deepStrictEqual(HookSettings.obstacles({ allowedHttpHookUrls: [] }, undefined), [])
     assert.lengthOf(HookSettings.obstacles({ allowedHttpHookUrls: [] }, 7433), 1)
     assert.lengthOf(HookSettings.obstacles({ allowedHttpHookUrls: ["https://hooks.example.org/*"] }, 7433), 1)
     assert.deepStrictEqual(HookSettings.obstacles({ allowedHttpHookUrls: ["http://127.0.0.1:*"] }, 7433), [])

@@ -39,7 +39,8 @@ const daemon = Effect.fnUntraced(function* (world: World) {
       socket: join(state, "http.sock"),
       claim,
       port: undefined,
-      about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} }
+      about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} },
+      taken: () => Effect.void
     }).pipe(
       Layer.provide(Listening.layer),
       Layer.provide(PlatesDouble.layer(world.board)),
@@ -211,12 +212,13 @@ describe("agentd hooks", () => {
       writeFileSync(file, TEXT, { mode: 0o644 })
       const first = yield* at("install")
       expect([first.code, first.err]).toEqual([0, ""])
-      expect(installed(file)).toMatchObject({ urls: ["http://127.0.0.1:7433/hooks/claude"], approvals: false })
+      expect(installed(file)).toMatchObject({ urls: [], approvals: false })
       expect(installed(file).events).toEqual(expect.arrayContaining(["SessionStart", ...HookSettings.EVENTS]))
       expect(JSON.parse(readFileSync(file, "utf8")).hooks.Stop[0].hooks[0].command).toBe("say done")
       expect(statSync(file).mode & 0o777).toBe(0o600)
       const text = readFileSync(file, "utf8")
-      expect(text).toContain(readFileSync(join(base, "s", "http-hooks.token"), "utf8").trim())
+      expect(text).toContain(join(base, "s", "http.sock"))
+      expect(existsSync(join(base, "s", "http-hooks.token"))).toBe(false)
       expect(JSON.parse((yield* at("install", "--json")).out)).toMatchObject({ changed: false })
       expect(readFileSync(file, "utf8")).toBe(text)
       expect((yield* at("uninstall")).code).toBe(0)
@@ -224,6 +226,61 @@ describe("agentd hooks", () => {
       expect(statSync(file).mode & 0o777).toBe(0o644)
       expect(readdirSync(join(file, ".."))).toEqual(["settings.json"])
     })
+  )
+
+  it.live("with --http those that decide nothing go to the port that the config asks for, with the hooks' token", () =>
+    Effect.gen(function* () {
+      const { at, base, file } = yield* home
+      const refused = yield* at("install", "--http")
+      expect(refused.code).not.toBe(0)
+      expect(refused.err).toContain("Leave out --http")
+      expect(existsSync(file)).toBe(false)
+      mkdirSync(join(base, "config", "agentd"), { recursive: true })
+      writeFileSync(join(base, "config", "agentd", "config.jsonc"), '{"http": {"port": 21999}}')
+      expect((yield* at("install", "--http")).out).toContain("port 21999")
+      expect(installed(file).urls).toEqual(["http://127.0.0.1:21999/hooks/claude"])
+      expect(readFileSync(file, "utf8")).toContain(readFileSync(join(base, "s", "http-hooks.token"), "utf8").trim())
+      expect((yield* at("status")).out).not.toContain("older agentd")
+      yield* at("install")
+      expect(installed(file).urls).toEqual([])
+    })
+  )
+
+  it.live(
+    "those of an older agentd, which went to a port, are said to be old, and install makes commands of them",
+    () =>
+      Effect.gen(function* () {
+        const { at, base, file } = yield* home
+        const hooks = HookSettings.EVENTS.map((event) => [
+          event,
+          [
+            {
+              hooks: [
+                {
+                  type: "http",
+                  url: "http://127.0.0.1:7433/hooks/claude",
+                  timeout: 2,
+                  headers: {
+                    authorization: "Bearer t",
+                    "x-agentd-plate": "$AGENTD_PLATE",
+                    "x-agentd-run": "$AGENTD_RUN"
+                  },
+                  allowedEnvVars: ["AGENTD_PLATE", "AGENTD_RUN"]
+                }
+              ]
+            }
+          ]
+        ])
+        writeFileSync(file, JSON.stringify({ hooks: Object.fromEntries(hooks) }))
+        expect((yield* at("status")).out).toContain("older agentd's")
+        const env = { CLAUDE_CONFIG_DIR: join(file, ".."), XDG_CONFIG_HOME: join(base, "config") }
+        const doctor = yield* agentd(["--state", join(base, "s"), "--json", "doctor"], { env, cwd: base })
+        expect(JSON.parse(doctor.out)).toContainEqual(expect.objectContaining({ name: "hooks", level: "warn" }))
+        yield* at("install")
+        expect(installed(file).urls).toEqual([])
+        expect(readFileSync(file, "utf8")).not.toContain("7433")
+        expect((yield* at("status")).out).not.toContain("older agentd")
+      })
   )
 
   it.live("what a person changed in between stays, and the copy too", () =>

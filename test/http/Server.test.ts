@@ -73,7 +73,8 @@ const serve = Effect.fnUntraced(function* (board: PlatesDouble.Board, port: numb
       status: Effect.succeed({ phase: "ready" }),
       metrics: Effect.sync(() => `# hooks: ${hooks.length}\n`),
       hook: (seconds) => void hooks.push(seconds)
-    }
+    },
+    taken: () => Effect.void
   }).pipe(
     Layer.provideMerge(Listening.layer),
     Layer.provide(PlatesDouble.layer(board)),
@@ -223,8 +224,8 @@ describe("a permission request", () => {
   it.live("waits for a person, whose answer goes back in Claude's form, with the input", () =>
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()
-      const { tcp } = yield* serve(board)
-      const waiting = yield* Effect.forkScoped(tcp({ path: "/hooks/claude/permission", body: asked }, "hooks"))
+      const { unix } = yield* serve(board)
+      const waiting = yield* Effect.forkScoped(unix({ path: "/hooks/claude/permission", body: asked }))
       yield* eventually(Effect.sync(() => board.waiting.length === 1))
       yield* Deferred.succeed(board.waiting[0]!, { behavior: "allow" })
       const answer = yield* Fiber.join(waiting)
@@ -240,10 +241,10 @@ describe("a permission request", () => {
   it.live("that asks to choose is allowed with what was chosen, by question", () =>
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()
-      const { tcp } = yield* serve(board)
+      const { unix } = yield* serve(board)
       const tool_input = { questions: [{ question: "Which colour?", options: [] }] }
       const body = { ...asked, tool_name: "AskUserQuestion", tool_input }
-      const waiting = yield* Effect.forkScoped(tcp({ path: "/hooks/claude/permission", body }, "hooks"))
+      const waiting = yield* Effect.forkScoped(unix({ path: "/hooks/claude/permission", body }))
       yield* eventually(Effect.sync(() => board.waiting.length === 1))
       yield* Deferred.succeed(board.waiting[0]!, { behavior: "allow", answers: ["Blue"] })
       const { hookSpecificOutput } = JSON.parse((yield* Fiber.join(waiting)).text)
@@ -257,8 +258,8 @@ describe("a permission request", () => {
   it.live("is denied with the reason, and left to the terminal when nobody answers", () =>
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()
-      const { tcp } = yield* serve(board)
-      const ask = tcp({ path: "/hooks/claude/permission", body: asked }, "hooks")
+      const { unix } = yield* serve(board)
+      const ask = unix({ path: "/hooks/claude/permission", body: asked })
       const [first, second] = [yield* Effect.forkScoped(ask), yield* Effect.forkScoped(ask)]
       yield* eventually(Effect.sync(() => board.waiting.length === 2))
       yield* Deferred.succeed(board.waiting[0]!, { behavior: "deny", message: "not on a Friday" })
@@ -275,8 +276,8 @@ describe("a permission request", () => {
   it.live("is given up when the session hangs up, because its terminal answered", () =>
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()
-      const { tcp } = yield* serve(board)
-      const waiting = yield* Effect.forkScoped(tcp({ path: "/hooks/claude/permission", body: asked }, "hooks"))
+      const { unix } = yield* serve(board)
+      const waiting = yield* Effect.forkScoped(unix({ path: "/hooks/claude/permission", body: asked }))
       yield* eventually(Effect.sync(() => board.waiting.length === 1))
       yield* Fiber.interrupt(waiting)
       yield* eventually(Effect.sync(() => board.abandoned === 1))
@@ -287,8 +288,8 @@ describe("a permission request", () => {
     Effect.gen(function* () {
       const board = PlatesDouble.makeBoard()
       const scope = yield* Scope.make()
-      const { tcp } = yield* Scope.provide(serve(board), scope)
-      yield* Effect.forkScoped(Effect.exit(tcp({ path: "/hooks/claude/permission", body: asked }, "hooks")))
+      const { unix } = yield* Scope.provide(serve(board), scope)
+      yield* Effect.forkScoped(Effect.exit(unix({ path: "/hooks/claude/permission", body: asked })))
       yield* eventually(Effect.sync(() => board.waiting.length === 1))
       yield* Scope.close(scope, Exit.void)
       assert.strictEqual(board.abandoned, 1)
@@ -331,6 +332,8 @@ describe("the TCP port", () => {
         yield* statuses([...hooks, ...others].map((each) => ({ ...each, ...wrong }))),
         Array(7).fill(401)
       )
+      // The hooks' token reports; what would be decided it neither hears nor answers.
+      assert.deepStrictEqual(yield* statuses([{ path: "/hooks/claude/permission", body: hook }], "hooks"), [403])
       // Who may not come in is not told which routes there are.
       assert.deepStrictEqual(yield* statuses([{ path: "/nowhere" }]), [401])
     })
@@ -406,7 +409,8 @@ describe("the TCP port", () => {
           socket: join(state, "h"),
           claim,
           port: undefined,
-          about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} }
+          about: { status: Effect.void, metrics: Effect.succeed(""), hook: () => {} },
+          taken: () => Effect.void
         }).pipe(
           Layer.provideMerge(Listening.layer),
           Layer.provide(PlatesDouble.layer(board)),

@@ -148,6 +148,11 @@ describe("hooks add to the sets and take from them", () => {
       "Idle"
     ],
     [
+      "a failure that only the transcript tells",
+      [started, prompted, sent({ _tag: "TurnEndObserved" }, { why: "failure", error: "rate_limit" })],
+      "Error"
+    ],
+    [
       "silence closes no question",
       [started, prompted, question, sent({ _tag: "TurnEndObserved" }, { why: "silent" })],
       "AwaitingInput"

@@ -1,11 +1,12 @@
 /** Tests of reading the transcript for facts that hooks do not tell, within the health check's bounds. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect } from "effect"
+import { Clock, Effect, Stream } from "effect"
 import { TestClock } from "effect/testing"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type { PlateInfo } from "../../src/domain/Messages.ts"
 import {
+  apiError,
   assistant,
   type Board,
   bookkeeping,
@@ -157,6 +158,41 @@ describe("a turn that is on", () => {
         yield* board.hook("UserPromptSubmit", "s1", { prompt: "another" })
         yield* board.check()
         assert.strictEqual(yield* statusOf(board), "Running")
+      })
+    )
+  )
+
+  it.effect("that failed ends at once by its line, though the hook that tells of it is lost, and says why", () =>
+    run(({ board }) =>
+      Effect.gen(function* () {
+        yield* running(board)
+        yield* TestClock.adjust("1 second")
+        yield* board.write("s1", apiError("rate_limit"))
+        yield* board.check()
+        const row = yield* board.settled("s1")
+        assert.deepStrictEqual([row.status, row.restsOn?.signal, row.detail], ["Error", "transcript", "rate_limit"])
+        yield* TestClock.adjust("1 second")
+        yield* board.hook("UserPromptSubmit", "s1", { prompt: "again" })
+        yield* board.write("s1", user("again"))
+        yield* board.check()
+        assert.strictEqual(yield* statusOf(board), "Running")
+      })
+    )
+  )
+
+  it.effect("that failed as its session ended has failed in the log, too", () =>
+    run(({ board, log }) =>
+      Effect.gen(function* () {
+        yield* running(board)
+        yield* TestClock.adjust("1 second")
+        yield* board.write("s1", apiError("server_error"))
+        yield* board.hook("SessionEnd", "s1", { reason: "other" })
+        yield* board.settled("s1")
+        const moves = yield* log.read({ kinds: ["plate.moved"] }).pipe(Stream.runCollect)
+        assert.include(
+          moves.map(({ to }) => to),
+          "Error"
+        )
       })
     )
   )

@@ -237,6 +237,22 @@ export const child = Effect.map(
 
 // --- records of a transcript
 
+/** The record by which a turn ends whose requests were given up, as Claude Code writes it. */
+export const apiError = (error: string): Fields => ({
+  type: "assistant",
+  isSidechain: false,
+  message: {
+    id: `synthetic-${error}`,
+    model: "<synthetic>",
+    role: "assistant",
+    stop_reason: "stop_sequence",
+    content: [{ type: "text", text: "API Error: Request rejected (429)" }]
+  },
+  error,
+  isApiErrorMessage: true,
+  apiErrorStatus: 429
+})
+
 export const user = (content: unknown, more: Fields = {}) => ({
   type: "user",
   isSidechain: false,

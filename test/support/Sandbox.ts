@@ -31,6 +31,8 @@ export class Sandbox {
   daemon: ChildProcess | undefined = undefined
   /** Besides what the tests themselves see. */
   readonly environment: Record<string, string> = {}
+  /** Programs that start the daemon, each the next: `["unshare", "-n"]`. */
+  under: ReadonlyArray<string> = []
   /** Output of the daemons, for a person who looks into a failure. */
   output = ""
 
@@ -49,8 +51,9 @@ export class Sandbox {
     return join(this.project, name)
   }
 
-  private spawn(args: ReadonlyArray<string>, cwd: string) {
-    return spawn(process.execPath, [PROGRAM, "--state", this.state, ...args], {
+  private spawn(args: ReadonlyArray<string>, cwd: string, under: ReadonlyArray<string> = []) {
+    const [program = "", ...rest] = [...under, process.execPath, PROGRAM, "--state", this.state, ...args]
+    return spawn(program, rest, {
       cwd,
       env: {
         ...process.env,
@@ -83,7 +86,7 @@ export class Sandbox {
 
   /** `agentd up` in the project's folder; returns when it answers, to `agentd status` or what is given. */
   readonly up = Effect.fnUntraced({ self: this }, function* (this: Sandbox, answers?: Effect.Effect<boolean>) {
-    const daemon = this.spawn(["up"], this.project)
+    const daemon = this.spawn(["up"], this.project, this.under)
     for (const pipe of [daemon.stdout, daemon.stderr]) pipe.on("data", (chunk) => (this.output += chunk))
     this.daemon = daemon
     const isOver = () => daemon.exitCode !== null || daemon.signalCode !== null
