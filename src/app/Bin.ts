@@ -8,6 +8,7 @@ import { Cause, Effect, Exit, Layer } from "effect"
 import { resolve } from "node:path"
 import { run } from "../cli/Cli.ts"
 import { Entry } from "../cli/Invocation.ts"
+import { collectorOf } from "../telemetry/Collector.ts"
 
 /** A verb that is interrupted did not do its work; a daemon that is told to end has done it. */
 let interrupted = 130
@@ -49,7 +50,20 @@ const entry = Layer.succeed(Entry)({
 // `agentd log -f | head` is done when head is: not an error.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => process.exit(error.code === "EPIPE" ? 0 : 1))
 
-NodeRuntime.runMain(run(process.argv.slice(2)).pipe(Effect.provide(Layer.mergeAll(entry, NodeServices.layer))), {
+const args = process.argv.slice(2)
+const collector = collectorOf(process.env)
+const verb = args.find((arg, index) => !arg.startsWith("-") && args[index - 1] !== "--state") ?? ""
+
+/** The daemon's own life is no span. */
+const program =
+  collector === undefined || verb === "up"
+    ? run(args)
+    : Effect.flatMap(
+        Effect.promise(() => import("../telemetry/Otlp.ts")),
+        ({ traced }) => traced(collector, `agentd ${verb}`.trim(), process.env)(run(args))
+      )
+
+NodeRuntime.runMain(program.pipe(Effect.provide(Layer.mergeAll(entry, NodeServices.layer))), {
   disableErrorReporting: true,
   teardown: (exit, end) =>
     end(

@@ -24,7 +24,9 @@ import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
 import type * as Listening from "../http/Listening.ts"
 import * as Server from "../http/Server.ts"
+import { collectorOf } from "../telemetry/Collector.ts"
 import * as Telemetry from "../telemetry/Telemetry.ts"
+import * as Tracing from "../telemetry/Tracing.ts"
 import * as Spool from "../http/Spool.ts"
 import type { Plates } from "../plates/Plates.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
@@ -118,9 +120,16 @@ export const node = ({ environment, socket, state }: Options): Platform => {
     backends: Backends.layer({ store, environment, sessions: join(state, "sessions") }).pipe(
       Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE }))
     ),
-    edges: (control, { http }) => ({
+    edges: (control, { http, telemetry }) => ({
       commands: [
-        service("control", ControlServer.layer({ socket }).pipe(Layer.provide(Layer.succeed(DaemonControl, control))))
+        service(
+          "control",
+          Layer.unwrap(
+            Effect.map(Tracing.to(collectorOf(environment, telemetry.otlp)), (tracing) =>
+              ControlServer.layer({ socket, tracing })
+            )
+          ).pipe(Layer.provide(Layer.succeed(DaemonControl, control)))
+        )
       ],
       hooks: [
         service(
@@ -136,7 +145,9 @@ export const node = ({ environment, socket, state }: Options): Platform => {
                 taken: noting(log)
               })
             )
-          ).pipe(Layer.provide(Telemetry.layer))
+          ).pipe(
+            Layer.provide(Telemetry.layer({ collector: collectorOf(environment, telemetry.otlp), tree: control.tree }))
+          )
         ),
         service("spool", Spool.layer({ state }))
       ]

@@ -216,7 +216,8 @@ const quick = (given: Line): void => {
   })
 }
 
-/** AGENTD_DEBUG asks for what only the whole program knows. */
-const given = variable("AGENTD_DEBUG") === undefined ? parse(process.argv.slice(2), declared) : undefined
+/** What these ask for, only the whole program knows: details of a failure, spans for a collector. */
+const WHOLLY = ["AGENTD_DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
+const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(process.argv.slice(2), declared) : undefined
 if (given === undefined) whole()
 else quick(given)

@@ -174,11 +174,20 @@ export const Config = Schema.Struct({
 }).check(Schema.makeFilter(unknownAgents))
 export type Config = typeof Config.Type
 
+export const TelemetryConfig = Schema.Struct({
+  otlp: optional(
+    Schema.String.check(matching(/^https?:\/\/[^\s/]+(\/\S*)?$/u, "must be an address such as http://127.0.0.1:4318")),
+    "A collector that takes OpenTelemetry's protocol over HTTP: the daemon sends it spans of commands and turns, and its figures. Default: OTEL_EXPORTER_OTLP_ENDPOINT, else nothing is sent. After a change: agentd restart."
+  )
+})
+export type TelemetryConfig = typeof TelemetryConfig.Type
+
 /** `$XDG_CONFIG_HOME/agentd/config.jsonc`: the daemon's own settings, and what holds for projects that say nothing else. */
 export const UserConfig = Schema.Struct({
   $schema: Schema$,
   http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),
   approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
+  telemetry: TelemetryConfig.pipe(withDefault({}, "Where figures and traces go, besides GET /metrics.")),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own.")
 })
 export type UserConfig = typeof UserConfig.Type

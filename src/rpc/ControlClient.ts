@@ -9,6 +9,7 @@ import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Cause, Effect, Layer, Schedule, Schema, type Scope } from "effect"
 import { RpcClient, RpcClientError, type RpcGroup, RpcSerialization } from "effect/rpc"
 import { Socket } from "effect/socket"
+import { Exported } from "../telemetry/Collector.ts"
 import { codeOf } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
 import { lostAnswer } from "./LostAnswer.ts"
@@ -65,12 +66,14 @@ const older = (socket: string) =>
   })
 
 /** The first frame says which protocol is spoken here; a daemon that does not speak it is asked nothing. */
-const greeted = Effect.tap(RpcClient.make(Control, { disableTracing: true }), (client) =>
-  Effect.catchTag(
-    client.Hello(ourselves),
-    "CommandRefused",
-    ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
-  )
+const greeted = Effect.tap(
+  Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
+  (client) =>
+    Effect.catchTag(
+      client.Hello(ourselves),
+      "CommandRefused",
+      ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
+    )
 )
 
 const isRpcClientError = Schema.is(RpcClientError.RpcClientError)

@@ -7,9 +7,10 @@
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
-import { Effect, FileSystem, Layer } from "effect"
+import { Effect, FileSystem, Layer, Tracer } from "effect"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket"
+import { Traces, type Tracing } from "../telemetry/Tracing.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { claim, EndpointRefused } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
@@ -18,6 +19,8 @@ import { Control } from "./Protocol.ts"
 export interface Options {
   /** Absolute path of the socket. */
   readonly socket: string
+  /** Where the spans of commands go; without it they have none. */
+  readonly tracing?: Tracing | undefined
 }
 
 /** Closes what comes beyond the limit of open connections, at once and unread. */
@@ -67,8 +70,17 @@ const listen = Effect.fnUntraced(function* (path: string) {
 
 /** Answers on the socket from now on; needs what the handlers need. */
 export const layer = (options: Options) =>
-  RpcServer.layer(Control, { disableFatalDefects: true, disableTracing: true }).pipe(
+  RpcServer.layer(Control, {
+    disableFatalDefects: true,
+    disableTracing: options.tracing === undefined,
+    spanPrefix: "agentd"
+  }).pipe(
     Layer.provide(ControlHandlers.layer),
+    Layer.provide(
+      options.tracing === undefined
+        ? Layer.empty
+        : Layer.mergeAll(Layer.succeed(Tracer.Tracer, options.tracing.tracer), Layer.succeed(Traces, options.tracing))
+    ),
     Layer.provide(RpcServer.layerProtocolSocketServer),
     Layer.provide(Layer.effect(SocketServer.SocketServer)(listen(options.socket))),
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))

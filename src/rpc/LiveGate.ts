@@ -6,6 +6,7 @@ import { Context, Effect, Layer, Result, Schema } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
+import { Traces, type Tracing } from "../telemetry/Tracing.ts"
 import * as Admission from "./Admission.ts"
 import { refusalOf } from "./Bounds.ts"
 import { About, AtOnce, Gate, type Input } from "./Procedure.ts"
@@ -23,6 +24,17 @@ const checkOf = ({ payloadSchema }: Rpc.AnyWithProps): Check => {
   }
 }
 
+/** Tells the command's span with the rune that it is answered with: what the command leads to belongs to its trace. */
+const followed =
+  ({ answered }: Tracing) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.tap(effect, (reply) => {
+      const { eventId } = Object(reply) as { readonly eventId?: unknown }
+      return typeof eventId === "number"
+        ? Effect.ignore(Effect.map(Effect.currentSpan, (span) => answered(eventId, span)))
+        : Effect.void
+    })
+
 interface Named {
   readonly name: string
   readonly caller: Caller
@@ -32,6 +44,7 @@ export const layer = Layer.effect(Gate)(
   Effect.gen(function* () {
     const agents = yield* Agents
     const admission = yield* Admission.make
+    const tracing = yield* Traces
     const checks = new Map<string, Check>()
 
     const check = (rpc: Rpc.AnyWithProps, payload: unknown): CommandRefused | undefined => {
@@ -60,7 +73,11 @@ export const layer = Layer.effect(Gate)(
       const checked = Effect.suspend(() => {
         const refused = check(rpc, payload)
         return refused === undefined
-          ? meant(effect, Context.get(rpc.annotations, About), payload)
+          ? meant(
+              tracing === undefined ? effect : followed(tracing)(effect),
+              Context.get(rpc.annotations, About),
+              payload
+            )
           : Effect.fail(refused)
       })
       if (Context.get(rpc.annotations, AtOnce)) return checked

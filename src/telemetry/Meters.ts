@@ -134,6 +134,11 @@ export class Meters {
     this.count(metric, "agent", this.agents.has(name) ? name : "other", by)
   }
 
+  /** Runes that became durable and were heard of together. */
+  takeAll(runes: ReadonlyArray<Rune>, now: number): void {
+    for (const rune of runes) this.take(rune, now)
+  }
+
   /** A rune that is durable, heard of at `now`, ms since the epoch. */
   take(rune: Rune, now: number): void {
     this.count(runes, "kind", rune.kind, 1)

@@ -5,9 +5,10 @@
  * count what becomes durable from then on. A subscriber that is slow holds up nobody; one that breaks leaves the
  * figures as they are, and says so.
  */
-import { Clock, Context, Effect, Layer, Metric, Stream } from "effect"
+import { Clock, Context, Effect, Layer, Metric, Schedule, Stream } from "effect"
 import { PrometheusMetrics } from "effect/observability"
 import { EventLog } from "../event-log/EventLog.ts"
+import type { Collector } from "./Collector.ts"
 import { Meters, type Seen } from "./Meters.ts"
 
 export class Telemetry extends Context.Service<
@@ -20,32 +21,46 @@ export class Telemetry extends Context.Service<
   }
 >()("agentd/telemetry/Telemetry") {}
 
-export const layer: Layer.Layer<Telemetry, never, EventLog> = Layer.effect(
-  Telemetry,
-  Effect.gen(function* () {
-    const log = yield* EventLog
-    const clock = yield* Clock.Clock
-    // of this daemon only, whatever else is counted in its process
-    const context = Context.make(Metric.MetricRegistry, new Map())
-    const meters = new Meters(context)
-    const after = yield* log.head
-    yield* Stream.runForEachArray(log.subscribe({ after }), (runes) =>
-      Effect.sync(() => {
-        const now = clock.currentTimeMillisUnsafe()
-        for (const rune of runes) meters.take(rune, now)
-      })
-    ).pipe(
-      Effect.tapCause((cause) => Effect.logWarning("the figures of /metrics stand still", cause)),
-      Effect.ignoreCause,
-      Effect.forkScoped
-    )
-    return {
-      hook: (seconds) => meters.hook(seconds),
-      text: (tree) =>
-        Effect.sync(() => {
-          meters.look(tree)
-          return PrometheusMetrics.formatUnsafe(context)
-        })
-    }
-  })
-)
+export interface Options {
+  /** Where figures are sent, too; undefined: nowhere. */
+  readonly collector: Collector | undefined
+  /** The live tree, whose figures are read at each look. */
+  readonly tree: Effect.Effect<ReadonlyArray<Seen>>
+}
+
+/** Sends the figures on, and reads those of the live tree before. */
+const send = Effect.fnUntraced(function* (url: string, meters: Meters, tree: Options["tree"]) {
+  const { figures, INTERVAL } = yield* Effect.promise(() => import("./Otlp.ts"))
+  yield* figures(url)
+  const look = Effect.map(tree, (rows) => meters.look(rows))
+  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(INTERVAL)))
+})
+
+export const layer = ({ collector, tree }: Options): Layer.Layer<Telemetry, never, EventLog> =>
+  Layer.effect(
+    Telemetry,
+    Effect.gen(function* () {
+      const log = yield* EventLog
+      const clock = yield* Clock.Clock
+      // of this daemon only, whatever else is counted in its process
+      const context = Context.make(Metric.MetricRegistry, new Map())
+      const meters = new Meters(context)
+      const after = yield* log.head
+      yield* Stream.runForEachArray(log.subscribe({ after }), (runes) =>
+        Effect.sync(() => meters.takeAll(runes, clock.currentTimeMillisUnsafe()))
+      ).pipe(
+        Effect.tapCause((cause) => Effect.logWarning("the figures of /metrics stand still", cause)),
+        Effect.ignoreCause,
+        Effect.forkScoped
+      )
+      if (collector?.metrics !== undefined) yield* Effect.provideContext(send(collector.metrics, meters, tree), context)
+      return {
+        hook: (seconds) => meters.hook(seconds),
+        text: (tree) =>
+          Effect.sync(() => {
+            meters.look(tree)
+            return PrometheusMetrics.formatUnsafe(context)
+          })
+      }
+    })
+  )

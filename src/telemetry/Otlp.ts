@@ -1,0 +1,53 @@
+/**
+ * Otlp: spans and figures sent to a collector, by OpenTelemetry's protocol over HTTP, where one is configured.
+ *
+ * Guarantees: nothing is sent anywhere unless a collector is named, by the daemon's own config or by the
+ * variables that OpenTelemetry defines. A collector that is away costs nothing but what it would have got.
+ */
+import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
+import { Effect, Layer, Option, Tracer } from "effect"
+import { OtlpExporter, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
+import { type Collector, type Environment, Exported } from "./Collector.ts"
+
+const SHUTDOWN = "1 second"
+const resource = { serviceName: "agentd" }
+const transport = Layer.mergeAll(OtlpExporter.layerFlusher, OtlpSerialization.layerJson, NodeHttpClient.layerNodeHttp)
+
+/** Sends spans until the scope ends, what is left at its end. */
+export const tracer = ({ traces }: Collector) =>
+  Effect.provide(
+    OtlpTracer.make({ url: traces, resource, exportInterval: "1 second", shutdownTimeout: SHUTDOWN }),
+    transport
+  )
+
+/** The time between two sendings of figures. */
+export const INTERVAL = "10 seconds"
+
+/** Sends the figures of the metrics' registry in the context, until the scope ends. */
+export const figures = (url: string) =>
+  Effect.provide(OtlpMetrics.make({ url, resource, exportInterval: INTERVAL, shutdownTimeout: SHUTDOWN }), transport)
+
+/** `00-<trace>-<span>-<flags>`, as W3C writes it in TRACEPARENT. */
+const PARENT = /^00-([0-9a-f]{32})-([0-9a-f]{16})-([0-9a-f]{2})$/u
+
+export const parentOf = (environment: Environment): Tracer.ExternalSpan | undefined => {
+  const [, traceId, spanId, flags] = PARENT.exec(environment["TRACEPARENT"] ?? "") ?? []
+  return traceId === undefined || spanId === undefined
+    ? undefined
+    : Tracer.externalSpan({ traceId, spanId, sampled: (Number.parseInt(flags ?? "0", 16) & 1) === 1 })
+}
+
+/** The program as one span of this name, below the span that TRACEPARENT names. */
+export const traced =
+  (collector: Collector, name: string, environment: Environment) =>
+  <A, E, R>(program: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> => {
+    const parent = Option.fromUndefinedOr(parentOf(environment))
+    return Effect.scoped(
+      Effect.flatMap(tracer(collector), (sends) =>
+        Effect.withSpan(program, name, Option.isSome(parent) ? { parent: parent.value } : { root: true }).pipe(
+          Effect.provideService(Tracer.Tracer, sends),
+          Effect.provideService(Exported, true)
+        )
+      )
+    ) as Effect.Effect<A, E, R>
+  }

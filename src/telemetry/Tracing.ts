@@ -1,0 +1,48 @@
+/**
+ * Tracing: the daemon's spans of commands and of what they led to.
+ *
+ * Guarantees: without a collector there is no span and no subscriber: a command costs what it costs.
+ */
+import { Context, Effect, Stream, type Tracer } from "effect"
+import { EventLog } from "../event-log/EventLog.ts"
+import type { Collector } from "./Collector.ts"
+import { Spans } from "./Spans.ts"
+
+export interface Tracing {
+  readonly tracer: Tracer.Tracer
+  /** A command whose span this is was answered with this rune. */
+  readonly answered: (eventId: number, span: Tracer.AnySpan) => void
+}
+
+/** The daemon's; undefined where nobody collects. */
+export const Traces = Context.Reference<Tracing | undefined>("agentd/telemetry/Traces", {
+  defaultValue: () => undefined
+})
+
+/** Follows the log until the scope ends. */
+const follow = Effect.fnUntraced(function* (tracer: Tracer.Tracer) {
+  const log = yield* EventLog
+  const spans = new Spans(tracer)
+  const after = yield* log.head
+  yield* Stream.runForEachArray(log.subscribe({ after }), (runes) =>
+    Effect.sync(() => {
+      for (const rune of runes) spans.take(rune)
+    })
+  ).pipe(
+    Effect.tapCause((cause) => Effect.logWarning("no further spans of turns are told", cause)),
+    Effect.ignoreCause,
+    Effect.forkScoped
+  )
+  const answered: Tracing["answered"] = (eventId, span) => spans.answered(eventId, span)
+  return { tracer, answered } satisfies Tracing
+})
+
+/** Spans go to this collector until the scope ends; without one there is no tracing. */
+export const to = (collector: Collector | undefined) =>
+  collector === undefined
+    ? Effect.undefined
+    : Effect.flatMap(
+        // loads a client for HTTP, which a daemon without a collector does not need
+        Effect.promise(() => import("./Otlp.ts")),
+        ({ tracer }) => Effect.flatMap(tracer(collector), follow)
+      )
