@@ -216,7 +216,7 @@ const quick = (given: Line): void => {
   })
 }
 
-/** What these ask for, only the whole program knows: details of a failure, spans for a collector. */
+/** Variables whose wish only the whole program can meet: details of a failure, spans for a collector. */
 const WHOLLY = ["AGENTD_DEBUG", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"]
 const given = WHOLLY.every((name) => variable(name) === undefined) ? parse(process.argv.slice(2), declared) : undefined
 if (given === undefined) whole()

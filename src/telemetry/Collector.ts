@@ -16,7 +16,7 @@ export interface Collector {
   readonly metrics: string | undefined
 }
 
-const below = (base: string, path: string): string => `${base.replace(/\/+$/u, "")}/v1/${path}`
+const below = (base: string, path: string): string => `${base.endsWith("/") ? base.slice(0, -1) : base}/v1/${path}`
 
 const collectorAt = (base: string): Collector => ({
   traces: below(base, "traces"),

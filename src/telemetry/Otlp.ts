@@ -4,14 +4,14 @@
  * Guarantees: nothing is sent anywhere unless a collector is named, by the daemon's own config or by the
  * variables that OpenTelemetry defines. A collector that is away costs nothing but what it would have got.
  */
-import * as NodeHttpClient from "@effect/platform-node/NodeHttpClient"
 import { Effect, Layer, Option, Tracer } from "effect"
+import { FetchHttpClient } from "effect/http"
 import { OtlpExporter, OtlpMetrics, OtlpSerialization, OtlpTracer } from "effect/observability"
 import { type Collector, type Environment, Exported } from "./Collector.ts"
 
 const SHUTDOWN = "1 second"
 const resource = { serviceName: "agentd" }
-const transport = Layer.mergeAll(OtlpExporter.layerFlusher, OtlpSerialization.layerJson, NodeHttpClient.layerNodeHttp)
+const transport = Layer.mergeAll(OtlpExporter.layerFlusher, OtlpSerialization.layerJson, FetchHttpClient.layer)
 
 /** Sends spans until the scope ends, what is left at its end. */
 export const tracer = ({ traces }: Collector) =>

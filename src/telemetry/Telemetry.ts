@@ -10,6 +10,7 @@ import { PrometheusMetrics } from "effect/observability"
 import { EventLog } from "../event-log/EventLog.ts"
 import type { Collector } from "./Collector.ts"
 import { Meters, type Seen } from "./Meters.ts"
+import * as Otlp from "./Otlp.ts"
 
 export class Telemetry extends Context.Service<
   Telemetry,
@@ -30,10 +31,9 @@ export interface Options {
 
 /** Sends the figures on, and reads those of the live tree before. */
 const send = Effect.fnUntraced(function* (url: string, meters: Meters, tree: Options["tree"]) {
-  const { figures, INTERVAL } = yield* Effect.promise(() => import("./Otlp.ts"))
-  yield* figures(url)
+  yield* Otlp.figures(url)
   const look = Effect.map(tree, (rows) => meters.look(rows))
-  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(INTERVAL)))
+  yield* Effect.forkScoped(Effect.repeat(look, Schedule.spaced(Otlp.INTERVAL)))
 })
 
 export const layer = ({ collector, tree }: Options): Layer.Layer<Telemetry, never, EventLog> =>

@@ -6,6 +6,7 @@
 import { Context, Effect, Stream, type Tracer } from "effect"
 import { EventLog } from "../event-log/EventLog.ts"
 import type { Collector } from "./Collector.ts"
+import * as Otlp from "./Otlp.ts"
 import { Spans } from "./Spans.ts"
 
 export interface Tracing {
@@ -39,10 +40,4 @@ const follow = Effect.fnUntraced(function* (tracer: Tracer.Tracer) {
 
 /** Spans go to this collector until the scope ends; without one there is no tracing. */
 export const to = (collector: Collector | undefined) =>
-  collector === undefined
-    ? Effect.undefined
-    : Effect.flatMap(
-        // loads a client for HTTP, which a daemon without a collector does not need
-        Effect.promise(() => import("./Otlp.ts")),
-        ({ tracer }) => Effect.flatMap(tracer(collector), follow)
-      )
+  collector === undefined ? Effect.undefined : Effect.flatMap(Otlp.tracer(collector), follow)

@@ -337,7 +337,7 @@ describe("ConfigFile.jsonSchema", () => {
 
   it("the user's file has mail, the daemon's settings, and nothing of a project", () => {
     const user = ConfigFile.jsonSchema("user") as Shape
-    assert.deepStrictEqual(Object.keys(user.properties ?? {}), ["$schema", "http", "approvals", "mail"])
+    assert.deepStrictEqual(Object.keys(user.properties ?? {}), ["$schema", "http", "approvals", "telemetry", "mail"])
   })
 })
 

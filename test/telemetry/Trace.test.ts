@@ -1,4 +1,4 @@
-/** One `send` is one trace, from the verb to the process that worked on it, as a collector on loopback receives it. */
+/** Tests of the trace of one `send`, from the verb to the process that worked on it, as a collector on loopback receives it. */
 import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { mkdirSync, writeFileSync } from "node:fs"
