@@ -33,6 +33,7 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
   },
   { folders: ["domain"], because: "words and ports know no feature that speaks them" },
   { folders: ["backends"], because: "a backend runs a process by contract, and knows no policy about it" },
+  { folders: ["git"], because: "whoever needs git asks the one that runs it, and it knows none of them" },
   { folders: ["event-actor"], because: "an actor commits to a log, and the log knows no actor" },
   { folders: ["event-log"], because: "the log stores facts and knows no actor that states them" },
   { folders: ["supervision"], because: "supervision knows no agent, so that its tests need none" },
@@ -44,7 +45,8 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   supervision: [],
   "event-log": ["supervision"],
   "event-actor": ["event-log", "supervision"],
-  backends: ["config", "supervision"],
+  backends: ["config", "git", "supervision"],
+  git: ["supervision"],
   config: []
 }
 
@@ -145,6 +147,11 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     path: "src/app/Quick.ts",
     rule: "Date.now",
     because: "the quick entry holds nothing of Effect, so it has no Clock: it hands the time to pure views"
+  },
+  {
+    path: "src/backends/Git.ts",
+    rule: "git",
+    because: "worktrees of the person's repository are still made by git there; all else is asked of git/Git.ts"
   },
   {
     path: "src/cli/Verify.ts",
@@ -271,6 +278,11 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
       file.indexesPayload && !opaque.test(path),
       "untyped payload",
       "reads a payload by a name that no schema knows: read the rune by its kind's declaration, event-log/EventKinds.reader"
+    ],
+    [
+      file.startsGit && !path.startsWith("src/git/"),
+      "git",
+      "starts git: a repository that an agent writes can make git run anything. Instead: git/Git.ts, in a verb git/PersonGit.ts"
     ],
     [file.castsToAny, "as any", "casts to any: the compiler then checks nothing from here on"],
     [file.assumesField, "assumed field", "has a field that is not set by the constructor: make what it needs first"],
@@ -410,6 +422,9 @@ describe("the rules see a break", () => {
     ["a timer", "src/agents/A.ts", "export const a = () => setTimeout(() => {}, 1)", ["setTimeout()"]],
     ["an exit in main", "src/main.ts", "process.exit(1)", []],
     ["an exit in the daemon", "src/app/Daemon.ts", "export const a = () => process.exit(1)", ["process.exit"]],
+    ["a start of git", "src/agents/A.ts", 'spawn("git", ["status"])', ["git"]],
+    ["git as a command's first word", "src/cli/A.ts", 'export const a = ["git", "status"]', ["git"]],
+    ["git where it is run", "src/git/A.ts", 'export const a = ["git", "status"]', []],
     ["a cast to any", "src/agents/A.ts", "export const a = (b: unknown) => b as any", ["as any"]],
     ["a field that is set later", "src/agents/A.ts", "export class A { b!: string }", ["assumed field"]],
     ["a silenced compiler", "src/agents/A.ts", "// @ts-ignore\nexport const a = 1", ["ts-ignore"]],

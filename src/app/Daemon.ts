@@ -112,6 +112,7 @@ const goalsOf = (options: Options, store: string, nest: DynamicSupervisor.Dynami
         store,
         environment: options.environment,
         scratch: join(options.state, "goals"),
+        stores: join(options.state, "store"),
         projects: {
           ofCaller: (caller) => Effect.map(agents.conversation("", caller), ({ conversation }) => conversation),
           config: agents.configOf

@@ -11,6 +11,7 @@ import type { Agents } from "../agents/Agents.ts"
 import type { AlertContext } from "../alerts/AlertContext.ts"
 import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { Backends } from "../backends/Backends.ts"
+import * as Holding from "../backends/Holding.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
 import type { Channels } from "../channels/Channels.ts"
@@ -118,7 +119,8 @@ export const node = ({ environment, socket, state }: Options): Platform => {
     ),
     log: DaemonLog.layer,
     backends: Backends.layer({ store, environment, sessions: join(state, "sessions") }).pipe(
-      Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE }))
+      Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
+      Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
     ),
     edges: (control, { http, telemetry }) => ({
       commands: [

@@ -3,11 +3,11 @@
  * finding and never fails; what is not well carries its remedy.
  */
 import { Effect, FileSystem, Option, type PlatformError } from "effect"
-import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { statfs } from "node:fs/promises"
 import * as NodePath from "node:path"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
+import * as PersonGit from "../git/PersonGit.ts"
 import { load, loadUser } from "../config/ConfigFile.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import * as Unit from "../systemd/Unit.ts"
@@ -140,9 +140,8 @@ export const systemd = Effect.fnUntraced(function* (unit: string, user: string) 
 })
 
 export const git = Effect.gen(function* () {
-  const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
-  const version = yield* spawner.string(ChildProcess.make("git", ["--version"]))
-  return ok("git", version.trim())
+  const { stdout } = yield* PersonGit.run(".", "--version")
+  return ok("git", stdout.trim())
 }).pipe(
   Effect.timeout("10 seconds"),
   Effect.orElseSucceed(() =>

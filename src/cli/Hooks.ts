@@ -7,12 +7,12 @@
  * settings.local.json of a project, and never into a file that gets committed.
  */
 import { Clock, Config, Duration, Effect, FileSystem, Option } from "effect"
-import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { homedir } from "node:os"
 import * as NodePath from "node:path"
 import { call } from "../rpc/ControlClient.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
+import * as PersonGit from "../git/PersonGit.ts"
 import { loadUser } from "../config/ConfigFile.ts"
 import type { PlateInfo } from "../domain/Messages.ts"
 import * as HookCommand from "../http/HookCommand.ts"
@@ -48,10 +48,8 @@ const userFile = Effect.map(Effect.orDie(Config.option(Config.String("CLAUDE_CON
 const projectFile = NodePath.resolve(".claude", "settings.local.json")
 
 const git = (...args: ReadonlyArray<string>) =>
-  Effect.flatMap(ChildProcessSpawner.ChildProcessSpawner, (spawner) =>
-    spawner.exitCode(ChildProcess.make("git", args, { stdout: "ignore", stderr: "ignore", stdin: "ignore" }))
-  ).pipe(
-    Effect.map(Number),
+  PersonGit.run(".", ...args).pipe(
+    Effect.map(({ code }) => code),
     // No git, no repository.
     Effect.orElseSucceed(() => 128)
   )

@@ -4,7 +4,7 @@
  */
 import { Schema } from "effect"
 import { BackoffConfig } from "./AgentConfig.ts"
-import { Name, optional, whole, withDefault, Word } from "./Fields.ts"
+import { Environment, Name, optional, whole, withDefault, Word } from "./Fields.ts"
 import { Span } from "./Span.ts"
 
 /** More commands than this are a script. */
@@ -32,6 +32,16 @@ export const GoalConfig = Schema.Struct({
     )
     .pipe(withDefault([], "Commands that must succeed before the critic looks, such as npm test; run by sh.")),
   checkTimeout: Span.pipe(withDefault("10 minutes", "How long one of them may take.")),
+  sandbox: Schema.Literals(["required", "preferred"]).pipe(
+    withDefault("preferred", "Without a sandbox on this machine: run the checks all the same, or (required) run none.")
+  ),
+  network: Schema.Boolean.pipe(withDefault(false, "Whether the checks reach the network, where a sandbox holds them.")),
+  env: Environment.pipe(
+    withDefault(
+      {},
+      "Variables that the checks see besides the few that programs need; keys only where they stand here."
+    )
+  ),
   autoStart: Schema.Boolean.pipe(withDefault(false, "Whether a plan is carried out without a person's approval.")),
   rounds: whole(1, 100).pipe(withDefault(3, "So many reviews that did not pass, and the plan waits for a person.")),
   target: optional(Word, "The branch that done work is merged into. Default: the one that is checked out."),

@@ -223,9 +223,12 @@ export const MergeResult = Schema.Struct({
 export type MergeResult = typeof MergeResult.Type
 
 export const MergeReply = Schema.Struct({
+  /** 0 where nothing has happened yet. */
   eventId: Schema.Int,
   message: Schema.String,
   target: Schema.String,
-  results: Schema.Array(MergeResult)
+  results: Schema.Array(MergeResult),
+  /** The branch is checked out there: the person's own git brings it to that commit, then the merge is asked for as done. */
+  toCheckout: Schema.optionalKey(Schema.Struct({ folder: Schema.String, from: Schema.String, commit: Schema.String }))
 })
 export type MergeReply = typeof MergeReply.Type

@@ -158,6 +158,8 @@ const examine = Effect.fnUntraced(function* (goal: GoalActor, entered: Entered) 
           root: project.root,
           target,
           scratch: goal.scratch,
+          stores: goal.around.stores,
+          manner: project.goals,
           store: goal.around.store,
           environment: goal.around.environment
         })
@@ -281,5 +283,5 @@ export const tidy = Effect.fnUntraced(function* (goal: GoalActor) {
   yield* goal.silence
   yield* goal.cancelTasks(Object.keys(goal.state.stand.data.inFlight))
   const project = yield* goal.around.project
-  if (project !== undefined) yield* ReviewGate.clear(project.root, goal.scratch)
+  if (project !== undefined) yield* ReviewGate.clear(goal.around.stores, project.root, goal.scratch)
 })

@@ -2,15 +2,21 @@
  * CheckCommand: one command of a review's checks, run to its end. A reference: a simulation
  * says how commands end.
  *
- * Guarantees: the command has a limit of time, and no process of it is left, whatever
+ * Guarantees: the command is code of agents', and is held in its folder like a tool of theirs
+ * where the machine has a sandbox; where it has none, it runs only if the project does not
+ * require one, and the outcome says so. The command sees no variable of the daemon's but those
+ * listed here: no key. The command has a limit of time, and no process of it is left, whatever
  * becomes of the daemon; what it prints is kept to its end, up to a limit.
  */
-import { Context, Duration, Effect } from "effect"
-import type { BackendError } from "../backends/Backend.ts"
+import { Context, Duration, Effect, type FileSystem } from "effect"
+import { BackendError } from "../backends/Backend.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment, ExitStatus } from "../backends/process/ChildProcess.ts"
 import * as RunProcess from "../backends/process/RunProcess.ts"
+import type { GoalConfig } from "../config/GoalConfig.ts"
+import { Confine } from "../git/Store.ts"
+import * as Repository from "../git/Repository.ts"
 import * as Ids from "../domain/Ids.ts"
 
 export interface Command {
@@ -20,17 +26,26 @@ export interface Command {
   /** ms */
   readonly timeout: number
   readonly store: string
+  /** The daemon's, of which little is handed on. */
   readonly environment: Environment
+  readonly manner: Manner
 }
+
+/** The project's settings for checks. */
+export type Manner = Pick<GoalConfig, "env" | "network" | "sandbox">
 
 export interface Ended {
   readonly status: ExitStatus
   /** The end of what it wrote to both of its outputs. */
   readonly printed: string
+  /** Whether a sandbox held it. */
+  readonly held: boolean
 }
 
 /** Undefined where the command took too long, and was ended. */
-export type Run = (of: Command) => Effect.Effect<Ended | undefined, BackendError, ProcessTree | Reaper>
+export type Run = (
+  of: Command
+) => Effect.Effect<Ended | undefined, BackendError, FileSystem.FileSystem | ProcessTree | Reaper>
 
 /** Characters that are kept of a command's output, from its end. */
 const KEPT = 4_000
@@ -46,20 +61,52 @@ const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"])
   return kept
 })
 
-const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, store, timeout }) {
+/** The variables of the daemon's that programs need to be found and to speak: none of them holds a secret. */
+const HANDED_ON =
+  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|TMPDIR|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS)$/
+
+export const environmentOf = (environment: Environment, { env }: Manner): Environment => ({
+  ...Object.fromEntries(Object.entries(environment).filter(([name]) => HANDED_ON.test(name))),
+  GIT_TERMINAL_PROMPT: "0",
+  ...env
+})
+
+const unheld = new BackendError({
+  message: "the project requires a sandbox for its checks, and none works on this machine",
+  remedy: 'install bubblewrap (see: agentd doctor), or set goals.sandbox to "preferred"',
+  fatal: false
+})
+
+const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manner, store, timeout }) {
+  // the whole checkout: a command in a folder of it may look around there
+  const top = (yield* Repository.find(cwd))?.top ?? cwd
+  const confine = yield* (yield* Confine)(top, manner.network)
+  if (confine === undefined && manner.sandbox === "required") return yield* unheld
+  const line = ["sh", "-c", command] as const
+  const held: Pick<RunProcess.RunProcessSpec, "argv" | "handed"> =
+    confine === undefined
+      ? { argv: line }
+      : yield* Effect.mapError(
+          confine(line, cwd),
+          ({ message, remedy }) => new BackendError({ message, remedy, fatal: false })
+        )
   const child = yield* RunProcess.make({
     store,
     runId: yield* Ids.runId,
-    argv: ["sh", "-c", command],
+    ...held,
     cwd,
-    env: RunProcess.inheritable(environment),
+    env: environmentOf(environment, manner),
     grace: GRACE
   })
   const reading = Effect.all([tail(child.stdout), tail(child.stderr)], { concurrency: 2 })
   const done = Effect.zipWith(
     reading,
     child.exited,
-    (texts, status): Ended => ({ status, printed: texts.join("\n").trim().slice(-KEPT) }),
+    (texts, status): Ended => ({
+      status,
+      printed: texts.join("\n").trim().slice(-KEPT),
+      held: confine !== undefined
+    }),
     { concurrent: true }
   )
   const ended = yield* Effect.timeoutOption(done, timeout)

@@ -1,14 +1,16 @@
 /**
- * GitMerge: done work, brought together: in a commit that no branch knows, for the
- * checks; or into a target branch, for a person.
+ * GitMerge: done work, brought together in the daemon's own store of the repository: in a
+ * commit that no branch knows, for the checks; or for a target branch.
  *
- * Guarantees: nothing is forced: a branch moves only from where it was looked at, by
- * a merge; a checkout with changes of its own is not touched; what conflicts is
- * named by its files and left alone. Only commits of done tasks are merged, not what
- * an agent has done since.
+ * Guarantees: no git runs in a folder that an agent writes; nothing is forced: a branch moves
+ * only from where it was looked at, by a fast-forward; a checkout is not touched: into a branch
+ * that is checked out, the person's own git merges; what conflicts is named by its files and
+ * left alone. Only commits of done tasks are merged, not what an agent has done since.
  */
 import { Effect, Schema } from "effect"
-import { type Answer, git, GitUnavailable } from "../backends/Git.ts"
+import { type Answer, type Call, git } from "../git/Git.ts"
+import * as Repository from "../git/Repository.ts"
+import * as Store from "../git/Store.ts"
 import type { MergeResult } from "../domain/GoalMessages.ts"
 
 export class MergeRefused extends Schema.TaggedError<MergeRefused>()("MergeRefused", {
@@ -34,36 +36,12 @@ const MAX_COMMITS = 10_000
 
 const refuse = (message: string, remedy: string) => new MergeRefused({ message, remedy })
 
-const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
-  const answer = yield* git(folder, ...args)
-  if (answer.code === 0) return answer.stdout.trim()
-  return yield* refuse(
-    `git ${args.slice(0, 2).join(" ")} failed: ${answer.stderr || answer.stdout.slice(0, 500)}`,
-    `see what "git -C ${folder} ${args.join(" ")}" says`
-  )
+/** The store of a project's repository. */
+export const storeOf = Effect.fnUntraced(function* (stores: string, root: string) {
+  const store = yield* Store.open(stores, root)
+  if (store !== undefined) return store
+  return yield* refuse(`${root} is in no git checkout.`, "make it one: git init, then a commit")
 })
-
-/** Git's answers for a folder that has no commits and no branches. */
-const NO_REPOSITORY = /not a git repository|cannot change to/
-
-/** Git's answer to a question that it may deny; one that it cannot answer fails. */
-const answered = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
-  const answer = yield* git(folder, ...args)
-  if (answer.code === 0 || answer.code === 1 || NO_REPOSITORY.test(answer.stderr)) return answer
-  return yield* new GitUnavailable({
-    message: `git ${args[0]} failed: ${answer.stderr}`,
-    remedy: `see what "git -C ${folder} ${args.join(" ")}" says`
-  })
-})
-
-/** The commit that a name stands for. */
-export const commitOf = (folder: string, name: string): Effect.Effect<string | undefined, GitUnavailable> =>
-  Effect.map(answered(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`), (answer) =>
-    answer.code === 0 ? answer.stdout.trim() : undefined
-  )
-
-/** The author of merge commits that no branch points to. */
-const AS_AGENTD = ["-c", "user.name=agentd", "-c", "user.email=agentd@localhost"] as const
 
 type Joined =
   | { readonly _tag: "UpToDate" }
@@ -78,14 +56,12 @@ const conflictsIn = ({ stdout }: Answer): ReadonlyArray<string> => {
 }
 
 /** The merge of two commits, as a commit that no branch points to. */
-const join = Effect.fnUntraced(function* (repository: string, into: string, head: string, message: string) {
-  if ((yield* answered(repository, "merge-base", "--is-ancestor", head, into)).code === 0) {
-    return { _tag: "UpToDate" } as Joined
-  }
-  if ((yield* answered(repository, "merge-base", "--is-ancestor", into, head)).code === 0) {
-    return { _tag: "Merged", commit: head } as Joined
-  }
-  const merged = yield* git(repository, "merge-tree", "--write-tree", "--name-only", into, head)
+const join = Effect.fnUntraced(function* (store: Store.Store, into: string, head: string, message: string) {
+  if (yield* Store.isAncestor(store, head, into)) return { _tag: "UpToDate" } as Joined
+  if (yield* Store.isAncestor(store, into, head)) return { _tag: "Merged", commit: head } as Joined
+  const { gitDir } = store
+  const call: Call = { gitDir, command: "merge-tree", options: ["--write-tree", "--name-only"], names: [into, head] }
+  const merged = yield* git(call)
   if (merged.code === 1) return { _tag: "Conflict", files: conflictsIn(merged) } as Joined
   if (merged.code !== 0) {
     return yield* refuse(
@@ -94,7 +70,8 @@ const join = Effect.fnUntraced(function* (repository: string, into: string, head
     )
   }
   const tree = merged.stdout.split("\n")[0]!.trim()
-  const commit = yield* must(repository, ...AS_AGENTD, "commit-tree", tree, "-p", into, "-p", head, "-m", message)
+  const options = ["-p", into, "-p", head, "-m", message]
+  const commit = (yield* Store.must({ gitDir, command: "commit-tree", options, names: [tree] })).trim()
   return { _tag: "Merged", commit } as Joined
 })
 
@@ -116,29 +93,38 @@ const joined = (spans: Work["spans"]): Work["spans"] => {
   })
 }
 
+/** `<hash> <subject>` of commits, newest first. */
+const listed = (store: Store.Store, most: number, format: string, ...range: ReadonlyArray<string>) =>
+  Effect.map(
+    Store.must({
+      gitDir: store.gitDir,
+      command: "log",
+      options: [`--max-count=${most}`, `--format=${format}`],
+      names: range,
+      paths: []
+    }),
+    (lines) => lines.split("\n").filter((line) => line !== "")
+  )
+
 /** `<hash> <subject>` of what a branch would bring along that no task of the goal has made, newest first. */
 export const foreign = Effect.fnUntraced(function* (
-  repository: string,
+  store: Store.Store,
   target: string,
   { head, spans }: Pick<Work, "head" | "spans">
 ) {
-  const listed = (...range: ReadonlyArray<string>) =>
-    Effect.map(must(repository, "log", `--max-count=${MAX_COMMITS}`, "--format=%H %s", ...range), (lines) =>
-      lines.split("\n").filter((line) => line !== "")
-    )
   const own = new Set<string>()
   for (const { from, to } of joined(spans)) {
     if (from === null) continue
-    for (const line of yield* listed(to, `^${from}`)) own.add(line)
+    for (const line of yield* listed(store, MAX_COMMITS, "%H %s", to, `^${from}`)) own.add(line)
   }
-  return (yield* listed(head, `^${target}`))
+  return (yield* listed(store, MAX_COMMITS, "%H %s", head, `^${target}`))
     .filter((line) => !own.has(line))
     .map((line) => `${line.slice(0, 12)}${line.slice(line.indexOf(" "))}`.slice(0, MAX_SUBJECT))
 })
 
 /** Merges one work after the other; a conflict is left out and named. */
 export const combine = Effect.fnUntraced(function* (
-  repository: string,
+  store: Store.Store,
   base: string,
   works: ReadonlyArray<Work>,
   what: string
@@ -146,7 +132,7 @@ export const combine = Effect.fnUntraced(function* (
   let commit = base
   const results: Array<MergeResult> = []
   for (const { branch, head, tasks } of works) {
-    const joined = yield* join(repository, commit, head, `Merge ${branch}: ${what}`)
+    const joined = yield* join(store, commit, head, `Merge ${branch}: ${what}`)
     if (joined._tag === "Merged") commit = joined.commit
     results.push({
       branch,
@@ -159,64 +145,65 @@ export const combine = Effect.fnUntraced(function* (
   return { commit, results }
 })
 
-/** The folder in which a branch is checked out; undefined where there is none. */
-const checkoutOf = Effect.fnUntraced(function* (repository: string, branch: string) {
-  const list = yield* must(repository, "worktree", "list", "--porcelain")
-  const block = list.split("\n\n").find((entry) => entry.split("\n").includes(`branch refs/heads/${branch}`))
-  return block?.split("\n")[0]?.replace(/^worktree /, "")
-})
-
 /** The branch that work goes into by default. */
-export const currentBranch = Effect.fnUntraced(function* (repository: string) {
-  const answer = yield* git(repository, "symbolic-ref", "--quiet", "--short", "HEAD")
-  return answer.code === 0 ? answer.stdout.trim() : undefined
+export const currentBranch = Effect.fnUntraced(function* ({ person }: Store.Store) {
+  return (yield* Repository.headOf(person.gitDir))?.branch
 })
 
-/** Moves the branch and its checkout together; git itself looks after local changes. */
-const advance = Effect.fnUntraced(function* (repository: string, branch: string, from: string, to: string) {
-  const checkout = yield* checkoutOf(repository, branch)
-  if (checkout === undefined) {
-    yield* must(repository, "update-ref", "-m", "agentd goal merge", `refs/heads/${branch}`, to, from)
-    return
-  }
-  const changes = yield* must(checkout, "status", "--porcelain", "--untracked-files=no")
-  if (changes !== "") {
-    return yield* refuse(
-      `${branch} is checked out in ${checkout}, which has changes that are not committed: ${changes.split("\n").slice(0, 3).join(", ")}`,
-      "commit them or stash them, then merge again"
-    )
-  }
-  const head = yield* commitOf(checkout, "HEAD")
-  if (head !== from) return yield* refuse(`${branch} has moved meanwhile.`, "merge again")
-  yield* must(checkout, "merge", "--ff-only", "--quiet", to)
-})
+/** The outcome of a merge: the branch has moved, or the person's git has to move it in its checkout. */
+export interface Merged {
+  readonly results: ReadonlyArray<MergeResult>
+  /** A checkout of the branch, and the commit that it is to be brought to: the repository has that. */
+  readonly toCheckout: { readonly folder: string; readonly from: string; readonly commit: string } | undefined
+}
 
 /** Merges works into a branch, as far as nothing conflicts. */
 export const into = Effect.fn("Merge.into")(function* (
-  repository: string,
+  store: Store.Store,
   branch: string,
   works: ReadonlyArray<Work>,
-  what: string
+  of: { readonly goalId: string; readonly what: string }
 ) {
-  const from = yield* commitOf(repository, `refs/heads/${branch}`)
+  const from = yield* Store.commitOf(store, `refs/heads/${branch}`)
   if (from === undefined) {
-    return yield* refuse(`There is no branch "${branch}".`, `make it: git -C ${repository} branch ${branch}`)
+    return yield* refuse(`There is no branch "${branch}".`, `make it: git -C ${store.person.top} branch ${branch}`)
   }
-  const { commit, results } = yield* combine(repository, from, works, what)
-  if (commit !== from) yield* advance(repository, branch, from, commit)
-  return results
+  const { commit, results } = yield* combine(store, from, works, of.what)
+  if (commit === from) return { results, toCheckout: undefined } as Merged
+  const ref = `refs/merges/${of.goalId}`
+  const { commonDir } = store.person
+  yield* Store.must({ gitDir: store.gitDir, command: "update-ref", names: [ref, commit] })
+  const give = (to: string) => ({ gitDir: commonDir, command: "fetch", names: [store.gitDir, `${ref}:${to}`] }) as const
+  const checkout = (yield* Repository.checkouts(store.person)).find((one) => one.branch === branch)
+  if (checkout !== undefined) {
+    // the branch is another checkout's to move: the commit is put where the person's git finds it
+    yield* Store.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] })
+    return { results, toCheckout: { folder: checkout.folder, from, commit } } as Merged
+  }
+  const call = give(`refs/heads/${branch}`)
+  const answer = yield* Store.ask(call)
+  if (answer.code === 0) return { results, toCheckout: undefined } as Merged
+  if (/non-fast-forward/.test(answer.stderr)) return yield* refuse(`${branch} has moved meanwhile.`, "merge again")
+  return yield* Store.failed(call, answer)
 })
 
-/** The commits in a folder since a commit: `<hash> <subject>`, newest first. */
-export const commitsSince = Effect.fnUntraced(function* (folder: string, base: string, most: number) {
-  const answer = yield* git(folder, "log", `--max-count=${most}`, "--format=%h %s", `${base}..HEAD`)
-  return answer.code === 0
-    ? answer.stdout.split("\n").flatMap((line) => (line === "" ? [] : [line.slice(0, MAX_SUBJECT)]))
-    : []
+/** The results of a merge that the person's git has carried out in a checkout. */
+export const seen = Effect.fnUntraced(function* (
+  store: Store.Store,
+  branch: string,
+  works: ReadonlyArray<Work>,
+  done: { readonly from: string; readonly commit: string }
+) {
+  const tip = yield* Store.commitOf(store, `refs/heads/${branch}`)
+  if (tip === undefined || !(yield* Store.isAncestor(store, done.commit, tip)))
+    return yield* refuse(`${branch} does not have ${done.commit.slice(0, 12)}.`, "merge again")
+  const { results } = yield* combine(store, done.from, works, "")
+  return { results, toCheckout: undefined } as Merged
 })
 
-/** Tracked files that are changed and not committed. */
-export const uncommitted = Effect.fnUntraced(function* (folder: string) {
-  const changes = yield* must(folder, "status", "--porcelain", "--untracked-files=no")
-  return changes.split("\n").filter((line) => line !== "")
-})
+/** The commits from one to another: `<hash> <subject>`, newest first. */
+export const commitsBetween = (store: Store.Store, base: string, head: string, most: number) =>
+  Effect.map(listed(store, most, "%h %s", head, `^${base}`), (lines) => lines.map((line) => line.slice(0, MAX_SUBJECT)))
+
+/** Tracked files of a checkout that are changed and not committed. */
+export const uncommitted = (store: Store.Store, folder: string) => Store.changes(store, folder, "no")

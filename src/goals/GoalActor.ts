@@ -9,6 +9,7 @@
  * so no question is posed and no task given out twice.
  */
 import { Clock, Effect, Fiber, type FileSystem, Latch, type Scope, Semaphore, Stream } from "effect"
+import type { GoalConfig } from "../config/GoalConfig.ts"
 import type { Committed, ActorHandle, AskError } from "../event-actor/ActorHandle.ts"
 import { actor, type EventSourcedActor, Refuse } from "../event-actor/EventSourcedActor.ts"
 import { Refused, refused } from "../event-actor/Refused.ts"
@@ -32,18 +33,23 @@ export interface Project {
   readonly root: string
 }
 
+/** A project with what it says of goals. */
+export type Furnished = Project & { readonly goals: GoalConfig }
+
 /** The services and facts that a goal uses. */
 export interface Surroundings {
   readonly conversation: string
   readonly agents: AgentPort["Service"]
   readonly log: EventLog["Service"]
-  readonly project: Effect.Effect<Project | undefined>
+  readonly project: Effect.Effect<Furnished | undefined>
   /** Whether the conversation takes work; a goal waits where it does not. */
   readonly takesWork: () => boolean
   /** A plan is entered to its last piece in this scope, even if the caller goes away. */
   readonly scope: Scope.Scope
   /** A folder of agentd's own: checkouts for checks are made in it. */
   readonly scratch: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
   readonly store: string
   readonly environment: Environment
 }

@@ -13,7 +13,6 @@ import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import type { Environment } from "../backends/process/ChildProcess.ts"
 import type { AgentPort } from "../domain/AgentPort.ts"
 import type { Conversations, Standing } from "../domain/Conversations.ts"
-import type { GoalConfig } from "../config/GoalConfig.ts"
 import type { Caller, CommandRefused } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
@@ -21,7 +20,7 @@ import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as ConversationId from "../domain/ConversationId.ts"
 import * as GoalMachine from "./GoalMachine.ts"
 import * as Activities from "./Activities.ts"
-import { definition, GoalActor, type Needs, OURSELVES, type Project, scratchOf, takeBack } from "./GoalActor.ts"
+import { definition, GoalActor, type Needs, OURSELVES, type Furnished, scratchOf, takeBack } from "./GoalActor.ts"
 import {
   actorOf,
   apply as applyTo,
@@ -42,7 +41,7 @@ export interface Projects {
   /** The conversation that a caller stands in. */
   readonly ofCaller: (caller: Caller) => Effect.Effect<string, CommandRefused>
   /** Undefined for a project whose config cannot be read. */
-  readonly config: (conversation: string) => Effect.Effect<(Project & { readonly goals: GoalConfig }) | undefined>
+  readonly config: (conversation: string) => Effect.Effect<Furnished | undefined>
 }
 
 export interface Options {
@@ -51,6 +50,8 @@ export interface Options {
   readonly projects: Projects
   /** A folder of agentd's own: checkouts for checks are made in it. */
   readonly scratch: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
   /** Marks the processes of this store's checks. */
   readonly store: string
   /** The environment that checks inherit. */
@@ -256,6 +257,7 @@ export class GoalRegistry {
       takesWork: () => this.standing(conversation) === "working",
       scope: around,
       scratch: options.scratch,
+      stores: options.stores,
       store: options.store,
       environment: options.environment
     }
@@ -330,7 +332,7 @@ export class GoalRegistry {
     const scratch = scratchOf(options.scratch, conversation, goalId)
     if (yield* ReviewGate.exists(scratch)) {
       const project = yield* options.projects.config(conversation)
-      if (project !== undefined) yield* ReviewGate.clear(project.root, scratch)
+      if (project !== undefined) yield* ReviewGate.clear(options.stores, project.root, scratch)
     }
     if ((yield* Clock.currentTimeMillis) - stand.at > STALE) return
     for (const { agent, messageId } of left) yield* takeBack(agents, { conversation, agent }, messageId, goalId)

@@ -37,6 +37,7 @@ import type { Node, Plan } from "./Plan.ts"
 import * as PlanFile from "./PlanFile.ts"
 import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./Request.ts"
 import * as ReviewGate from "./ReviewGate.ts"
+import * as Store from "../git/Store.ts"
 
 type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 
@@ -47,6 +48,8 @@ export interface MergeHow {
   readonly unreviewed: boolean
   /** Merge also commits that belong to no task of the goal. */
   readonly all: boolean
+  /** The merge that the person's own git has carried out in the branch's checkout. */
+  readonly done?: { readonly from: string; readonly commit: string } | undefined
 }
 
 export class Goals extends Context.Service<
@@ -180,6 +183,15 @@ class Commands {
 
   readonly submit: Goals["Service"]["submit"] = (request, caller) => carriedOut(this.submitting(request, caller))
 
+  /** Whether a project has that branch; one that is in no repository has none. */
+  private hasBranch(root: string, branch: string) {
+    const { context, options } = this.registry.parts
+    return Effect.gen(function* () {
+      const store = yield* Store.open(options.stores, root)
+      return store !== undefined && (yield* Store.commitOf(store, `refs/heads/${branch}`)) !== undefined
+    }).pipe(Effect.provideContext(context))
+  }
+
   private readonly submitting = Effect.fnUntraced(
     { self: this },
     function* (this: Commands, request: GoalRequest, caller: Caller) {
@@ -206,7 +218,7 @@ class Commands {
         )
       }
       const { target } = options
-      if (target !== null && (yield* GitMerge.commitOf(config.root, `refs/heads/${target}`)) === undefined) {
+      if (target !== null && !(yield* this.hasBranch(config.root, target))) {
         return yield* refuse(`target: there is no branch "${target}".`, "Make it, or name another: --target BRANCH")
       }
       yield* agents.recovered
@@ -366,7 +378,10 @@ class Commands {
     carriedOut(
       Effect.uninterruptible(
         Effect.flatMap(this.find(name, caller), (record) =>
-          deliver(this.registry, record, { ...options, by: caller.by })
+          Effect.provideContext(
+            deliver(this.registry, record, { ...options, by: caller.by }),
+            this.registry.parts.context
+          )
         )
       )
     )
@@ -392,15 +407,15 @@ const merged = (target: string, results: MergeReply["results"]): string => {
 
 /** Refuses branches that also hold commits of no task of the goal: such commits were not reviewed. */
 const onlyItsOwn = Effect.fnUntraced(function* (
-  root: string,
+  store: Store.Store,
   target: string,
   goalId: string,
   works: ReadonlyArray<GitMerge.Work>
 ) {
-  const tip = yield* GitMerge.commitOf(root, target)
+  const tip = yield* Store.commitOf(store, `refs/heads/${target}`)
   if (tip === undefined) return
   for (const work of works) {
-    const others = yield* GitMerge.foreign(root, tip, work)
+    const others = yield* GitMerge.foreign(store, tip, work)
     if (others.length === 0) continue
     return yield* refuse(
       `${work.branch} holds ${ReviewGate.strangers(others)}.`,
@@ -438,10 +453,20 @@ const deliver = Effect.fnUntraced(function* (
   }
   const project = yield* options.projects.config(conversation)
   if (project === undefined) return yield* refuse("The project's config cannot be read.", "Mend it: agentd doctor")
-  const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(project.root))
+  const store = yield* GitMerge.storeOf(options.stores, project.root)
+  const target = how.into ?? goal.options?.target ?? (yield* GitMerge.currentBranch(store))
   if (target === undefined) return yield* refuse("No branch is checked out.", "Say which: --into BRANCH")
-  if (!how.all) yield* onlyItsOwn(project.root, target, goalId, works)
-  const results = yield* GitMerge.into(project.root, target, works, goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT))
+  const what = goal.goal.split("\n")[0]!.slice(0, MAX_SUBJECT)
+  if (how.done === undefined && !how.all) yield* onlyItsOwn(store, target, goalId, works)
+  const { results, toCheckout } =
+    how.done === undefined
+      ? yield* GitMerge.into(store, target, works, { goalId, what })
+      : yield* GitMerge.seen(store, target, works, how.done)
+  if (toCheckout !== undefined) {
+    const message = `${target} is checked out in ${toCheckout.folder}: git merge --ff-only ${toCheckout.commit} there.`
+    const reply: MergeReply = { eventId: 0, target, results, message, toCheckout }
+    return reply
+  }
   const payload = { plan_id: goalId, target, by: how.by, results }
   const [rune] = yield* log.append([
     { stream: conversation, kind: "plan.merged", actor: `merge/${goalId}`, trigger: "merge", payload }

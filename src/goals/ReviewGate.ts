@@ -9,13 +9,14 @@
  * they print is kept to its end. It says what it found and never throws.
  */
 import { Duration, Effect, FileSystem } from "effect"
-import { dirname } from "node:path"
-import { git } from "../backends/Git.ts"
+import * as path from "node:path"
+import * as Store from "../git/Store.ts"
+import * as Tree from "../git/Tree.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment, ExitStatus } from "../backends/process/ChildProcess.ts"
 import type { Finding } from "../domain/GoalMessages.ts"
-import { CheckCommand } from "./CheckCommand.ts"
+import { CheckCommand, type Manner } from "./CheckCommand.ts"
 import * as GitMerge from "./GitMerge.ts"
 import type { Node, Plan } from "./Plan.ts"
 
@@ -36,8 +37,12 @@ export interface Spec {
   readonly target: string | null
   /** A folder of agentd's own for the merged work; it need not be there. */
   readonly scratch: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
   readonly store: string
   readonly environment: Environment
+  /** How the commands are held, and what they see. */
+  readonly manner: Manner
 }
 
 /** The newest commit of each branch, in the order in which they came to be done. */
@@ -87,13 +92,14 @@ const outcome = (command: string, status: ExitStatus | undefined, timeout: numbe
 
 const run = Effect.fnUntraced(
   function* (spec: Spec, command: string, cwd: string) {
-    const { environment, store, timeout } = spec
+    const { environment, manner, store, timeout } = spec
     const check = yield* CheckCommand
-    const ended = yield* check({ command, cwd, environment, store, timeout })
+    const ended = yield* check({ command, cwd, environment, manner, store, timeout })
     const wrong = outcome(command, ended?.status, timeout)
-    if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded` } as Finding
+    const how = ended?.held === false ? ", held by no sandbox: none works on this machine" : ""
+    if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded${how}` } as Finding
     const printed = ended?.printed ?? ""
-    return error(printed === "" ? wrong : `${wrong}:\n${printed}`, { fix: `Make \`${command}\` succeed.` })
+    return error(printed === "" ? wrong + how : `${wrong}${how}:\n${printed}`, { fix: `Make \`${command}\` succeed.` })
   },
   (running, _, command) =>
     Effect.catchTag(running, "BackendError", ({ message, remedy }) =>
@@ -101,27 +107,11 @@ const run = Effect.fnUntraced(
     )
 )
 
-/** A checkout of agentd's own at that commit; what lies in it beside the files of git stays from review to review. */
-const checkOut = Effect.fnUntraced(function* (spec: Spec, commit: string) {
-  const { root, scratch } = spec
-  if (yield* exists(scratch)) {
-    const moved = yield* git(scratch, "checkout", "--quiet", "--force", "--detach", commit)
-    if (moved.code === 0) return undefined
-    // a git that was cut off in it has left its lock: the checkout is agentd's own, and is made anew
-    yield* git(root, "worktree", "remove", "--force", "--force", scratch)
-  }
-  const files = yield* FileSystem.FileSystem
-  const made = yield* Effect.result(files.makeDirectory(dirname(scratch), { recursive: true, mode: 0o700 }))
-  if (made._tag === "Failure") {
-    return error(`no folder could be made for the checks: ${made.failure.message}`, { forPerson: true })
-  }
-  const added = yield* git(root, "worktree", "add", "--quiet", "--force", "--detach", scratch, commit)
-  return added.code === 0 ? undefined : error(`the merged work could not be checked out: ${added.stderr}`)
-})
-
 /** Removes the checkout, if there is one. */
-export const clear = Effect.fnUntraced(function* (root: string, scratch: string) {
-  if (yield* exists(scratch)) yield* Effect.ignore(git(root, "worktree", "remove", "--force", "--force", scratch))
+export const clear = Effect.fnUntraced(function* (stores: string, root: string, scratch: string) {
+  if (!(yield* exists(scratch))) return
+  const store = yield* Effect.orElseSucceed(Store.open(stores, root), () => undefined)
+  yield* Effect.ignore(Tree.clear(store, scratch))
 })
 
 /** Commits that are of no task of the goal, in words. */
@@ -137,8 +127,11 @@ interface Place {
 const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   const works = worksOf(spec.plan)
   const findings: Array<Finding> = []
+  const [only] = works
+  if (only === undefined) return { cwd: spec.root, findings } as Place
+  const store = yield* GitMerge.storeOf(spec.stores, spec.root)
   for (const { branch, cwd, tasks } of works) {
-    const changes = cwd === null || !(yield* exists(cwd)) ? [] : yield* GitMerge.uncommitted(cwd)
+    const changes = cwd === null || !(yield* exists(cwd)) ? [] : yield* GitMerge.uncommitted(store, cwd)
     if (changes.length === 0) continue
     findings.push(
       error(`${branch} has changes that are not committed: ${changes.slice(0, 5).join(", ")}`, {
@@ -147,9 +140,7 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
       })
     )
   }
-  const [only] = works
-  if (only === undefined) return { cwd: spec.root, findings } as Place
-  const base = yield* GitMerge.commitOf(spec.root, spec.target ?? "HEAD")
+  const base = yield* Store.commitOf(store, spec.target ?? "HEAD")
   if (base === undefined) {
     return {
       cwd: only.cwd ?? spec.root,
@@ -157,14 +148,14 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     } as Place
   }
   for (const work of works) {
-    const others = yield* GitMerge.foreign(spec.root, base, work)
+    const others = yield* GitMerge.foreign(store, base, work)
     if (others.length === 0) continue
     findings.push({
       severity: "warning",
       message: `${work.branch} holds ${strangers(others)}, which would be merged with it`
     })
   }
-  const { commit, results } = yield* GitMerge.combine(spec.root, base, works, spec.goal)
+  const { commit, results } = yield* GitMerge.combine(store, base, works, spec.goal)
   for (const { branch, conflicts, outcome, tasks } of results) {
     if (outcome !== "conflict") continue
     findings.push(
@@ -183,8 +174,15 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
     return { cwd: only.cwd, findings } as Place
   }
   if (spec.checks.length === 0) return { cwd: spec.root, findings } as Place
-  const problem = yield* checkOut(spec, commit)
-  return { cwd: spec.scratch, findings: problem === undefined ? findings : [...findings, problem] } as Place
+  const problem = yield* Tree.checkOut(store, spec.scratch, commit).pipe(
+    Effect.as(undefined),
+    Effect.catchTag("GitFailed", ({ message }) =>
+      Effect.succeed(error(`the merged work could not be checked out: ${message}`))
+    )
+  )
+  const inTree = path.join(spec.scratch, store.person.prefix)
+  const cwd = (yield* exists(inTree)) ? inTree : spec.scratch
+  return { cwd, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
 /** Answers with the findings in order; without an `error` the work may go to the critic. */
@@ -202,6 +200,8 @@ export const check = (
   }).pipe(
     Effect.catchTags({
       GitUnavailable: ({ message, remedy }) =>
+        Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })]),
+      GitFailed: ({ message, remedy }) =>
         Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })]),
       MergeRefused: ({ message, remedy }) =>
         Effect.succeed([...failed(spec), error(message, { fix: remedy, forPerson: true })])

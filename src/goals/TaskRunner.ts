@@ -8,7 +8,7 @@
  * not remembered: nothing that was told while nobody listened is lost.
  */
 import { Effect } from "effect"
-import { git, GitUnavailable } from "../backends/Git.ts"
+import * as Store from "../git/Store.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
 import type { Evidence } from "../domain/GoalMessages.ts"
 import type { Report } from "../domain/Messages.ts"
@@ -44,28 +44,8 @@ const unseen = {
 /** Turns of an agent that are looked through for the one that carried a task. */
 const MAX_TURNS = 1_000
 
-const quietly = <A, E>(effect: Effect.Effect<A, E>, otherwise: A): Effect.Effect<A> =>
+const quietly = <A, E, R>(effect: Effect.Effect<A, E, R>, otherwise: A): Effect.Effect<A, never, R> =>
   Effect.orElseSucceed(effect, () => otherwise)
-
-/** Git's answers where there is no commit, no repository, or no folder. */
-const NOWHERE = /^$|not a git repository|cannot change to/
-
-/**
- * The commit that an agent's folder stands at; null outside git. In a worktree git has to answer:
- * work of which it cannot be told where it stands would be left out of what is merged.
- */
-const headOf = Effect.fnUntraced(function* (member: Pick<Member, "branch" | "cwd"> | undefined) {
-  const { branch = null, cwd = null } = member ?? {}
-  if (cwd === null) return null
-  const asked = git(cwd, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
-  const answer = yield* branch === null ? quietly(asked, { code: 128, stdout: "", stderr: "" }) : asked
-  if (answer.code === 0) return answer.stdout.trim()
-  if (branch === null || NOWHERE.test(answer.stderr)) return null
-  return yield* new GitUnavailable({
-    message: `git cannot tell where ${cwd} stands: ${answer.stderr}`,
-    remedy: `see what "git -C ${cwd} status" says`
-  })
-})
 
 /** The message of a task's n-th try. */
 const tryOf = (goalId: string, taskId: string, n: number): string => `plan/${goalId}/${taskId}/${n}`
@@ -141,6 +121,22 @@ export class TaskRunner {
     }
   )
 
+  /**
+   * The commit that an agent's folder stands at, taken over into the daemon's store; null outside git. In a tree of
+   * the agent's own git has to answer: work of which it cannot be told where it stands would be left out of what is merged.
+   */
+  private readonly headOf = Effect.fnUntraced(
+    { self: this },
+    function* (this: TaskRunner, member: Pick<Member, "branch" | "cwd"> | undefined) {
+      const { branch = null, cwd = null } = member ?? {}
+      if (cwd === null) return null
+      const taken = Effect.flatMap(Store.open(this.goal.around.stores, cwd), (store) =>
+        store === undefined ? Effect.succeed(undefined) : Store.takeOver(store, cwd)
+      )
+      return (yield* branch === null ? quietly(taken, undefined) : taken) ?? null
+    }
+  )
+
   /** Looks at a task that was given out, and moves it on. */
   private readonly look = Effect.fnUntraced({ self: this }, function* (this: TaskRunner, node: Node) {
     const { agents } = this.goal.around
@@ -165,7 +161,7 @@ export class TaskRunner {
       case "Carried":
         this.carried.add(messageId)
         if (node.state === "assigned") {
-          const base = node.base ?? (yield* headOf(member))
+          const base = node.base ?? (yield* this.headOf(member))
           yield* this.goal.moveIfStill({ _tag: "task_started", taskId: node.task.id, base })
         }
         return yield* this.limit(node)
@@ -247,14 +243,14 @@ export class TaskRunner {
       const { base } = node
       // its folder is made again for its next run: without it, what was done there would be left out of what is merged
       if (cwd === null && base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
-      const head = yield* headOf(member)
+      const head = yield* this.headOf(member)
       const changed = cwd !== null && base !== null && head !== null && head !== base
       const evidence: Evidence = {
         cwd,
         branch: member?.branch ?? null,
         base,
         head,
-        commits: changed ? yield* quietly(GitMerge.commitsSince(cwd, base, MAX_COMMITS), []) : [],
+        commits: changed ? yield* quietly(this.commits(cwd, base, head), []) : [],
         reported: said
           .flatMap((report) => report.evidence)
           .slice(-MAX_PIECES)
@@ -265,6 +261,12 @@ export class TaskRunner {
       yield* this.goal.moveIfStill({ _tag: "task_completed", taskId: node.task.id, result, evidence })
     }
   )
+
+  private commits(cwd: string, base: string, head: string) {
+    return Effect.flatMap(GitMerge.storeOf(this.goal.around.stores, cwd), (store) =>
+      GitMerge.commitsBetween(store, base, head, MAX_COMMITS)
+    )
+  }
 
   /** The agent's reports on the turn: as heard, else as the log has them. */
   private readonly reportsOf = Effect.fnUntraced(
@@ -331,7 +333,7 @@ export class TaskRunner {
         const { agent, task: node } = decision
         const member = members.find((one) => one.agent === agent)
         const messageId = tryOf(goal.goalId, node.task.id, node.attempts + 1)
-        const base = yield* headOf(member)
+        const base = yield* this.headOf(member)
         yield* goal.move({ _tag: "task_assigned", taskId: node.task.id, agentId: agent, messageId, base })
         yield* this.post(goal.state.plan.find(node.task.id)!)
       }

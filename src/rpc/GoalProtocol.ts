@@ -78,11 +78,14 @@ export const goals = [
         ...Bounds.named,
         into: Schema.NullOr(Bounds.name),
         unreviewed: Schema.Boolean,
-        all: Schema.Boolean
+        all: Schema.Boolean,
+        /** The merge that the person's own git has carried out in the branch's checkout. */
+        done: Schema.optionalKey(Schema.Struct({ from: Bounds.name, commit: Bounds.name }))
       }),
       success: MergeReply,
       error
     }),
-    ({ goals }, { all, caller, into, name, unreviewed }) => goals.merge(name, { into, unreviewed, all }, caller)
+    ({ goals }, { all, caller, done, into, name, unreviewed }) =>
+      goals.merge(name, { into, unreviewed, all, done }, caller)
   )
 ] as const

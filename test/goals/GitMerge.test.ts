@@ -48,13 +48,13 @@ describe("Merge", () => {
         )
         // what is done after the goal is not merged
         commit(join(world.folder, "eve"), "later", { "later.txt": "no\n" })
-        const reply = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
+        const reply = yield* world.merge("g1")
         assert.strictEqual(reply.target, "main")
         assert.match(reply.message, /2 merged into main/)
         for (const file of ["a.txt", "b.txt", "c.txt"]) assert.isTrue(existsSync(join(world.root, file)), file)
         assert.isFalse(existsSync(join(world.root, "later.txt")))
         assert.strictEqual(git(world.root, "status", "--porcelain"), "")
-        const again = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
+        const again = yield* world.merge("g1")
         assert.match(again.message, /0 merged into main, 2 there already/)
       })
     )
@@ -108,14 +108,14 @@ describe("Merge", () => {
           /agentd\/bob holds 2 commits of no task of this goal: \w{12} by hand; \w{12} a by bob, which would be merged/
         )
         const only = { into: null, unreviewed: false, all: false }
-        const refused = yield* Effect.flip(world.goals.merge("g2", only, caller))
+        const refused = yield* Effect.flip(world.merge("g2", only))
         assert.match(refused.message, /holds 2 commits of no task/)
         assert.match("remedy" in refused ? refused.remedy : "", /agentd goal merge g2 --all/)
         assert.isFalse(existsSync(join(world.root, "z.txt")))
-        yield* world.goals.merge("g1", only, caller)
+        yield* world.merge("g1", only)
         assert.isFalse(existsSync(join(world.root, "hand.txt")))
-        assert.match((yield* Effect.flip(world.goals.merge("g2", only, caller))).message, /holds a commit of no task/)
-        yield* world.goals.merge("g2", { ...only, all: true }, caller)
+        assert.match((yield* Effect.flip(world.merge("g2", only))).message, /holds a commit of no task/)
+        yield* world.merge("g2", { ...only, all: true })
         for (const file of ["a.txt", "hand.txt", "z.txt"]) assert.isTrue(existsSync(join(world.root, file)), file)
       })
     )
@@ -129,11 +129,11 @@ describe("Merge", () => {
         const place = world.worktree("bob")
         commit(place.cwd, "of nobody knows whom", { "x.txt": "x\n" })
         const head = git(place.cwd, "rev-parse", "HEAD").trim()
-        const foreign = (from: string | null) =>
-          GitMerge.foreign(world.root, target, { head, spans: [{ from, to: head }] })
+        const store = (yield* world.gitStore)!
+        const foreign = (from: string | null) => GitMerge.foreign(store, target, { head, spans: [{ from, to: head }] })
         assert.lengthOf(yield* foreign(target), 0)
         assert.lengthOf(yield* foreign(null), 1)
-        assert.strictEqual((yield* Effect.flip(foreign("f".repeat(40))))._tag, "MergeRefused")
+        assert.strictEqual((yield* Effect.flip(foreign("f".repeat(40))))._tag, "GitFailed")
         // tasks in a row, and one that took the branch back and went on again
         commit(place.cwd, "second", { "y.txt": "y\n" })
         const last = git(place.cwd, "rev-parse", "HEAD").trim()
@@ -144,12 +144,12 @@ describe("Merge", () => {
         ]
         const back = [...row, { from: last, to: head }]
         for (const spans of [row, back])
-          assert.lengthOf(yield* GitMerge.foreign(world.root, target, { head: last, spans }), 0)
+          assert.lengthOf(yield* GitMerge.foreign(store, target, { head: last, spans }), 0)
       })
     )
   )
 
-  it.live("a checkout with changes of its own is not touched", () =>
+  it.live("a checkout is the person's: what it is to be brought to is said, and nothing is touched", () =>
     run((world) =>
       Effect.gen(function* () {
         world.repository()
@@ -157,13 +157,16 @@ describe("Merge", () => {
         yield* world.submit({ plan: world.file(TWO[0]!) })
         yield* world.state("g1", "goal_met")
         writeFileSync(join(world.root, "README.md"), "mine\n")
-        const refused = yield* Effect.flip(
-          world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
-        )
-        assert.match(refused.message, /main is checked out in .* which has changes that are not committed: M README.md/)
-        const nowhere = yield* Effect.flip(
-          world.goals.merge("g1", { into: "nope", unreviewed: false, all: false }, caller)
-        )
+        const how = { into: null, unreviewed: false, all: false }
+        const { eventId, message, toCheckout } = yield* world.goals.merge("g1", how, caller)
+        assert.strictEqual(eventId, 0)
+        assert.match(message, /main is checked out in .*: git merge --ff-only \w{40} there/)
+        assert.strictEqual(git(world.root, "status", "--porcelain"), "M README.md")
+        assert.notInclude(yield* world.kinds, "merged")
+        const done = { from: toCheckout!.from, commit: toCheckout!.commit }
+        const early = yield* Effect.flip(world.goals.merge("g1", { ...how, done }, caller))
+        assert.match(early.message, /main does not have \w{12}/)
+        const nowhere = yield* Effect.flip(world.goals.merge("g1", { ...how, into: "nope" }, caller))
         assert.match(nowhere.message, /There is no branch "nope"/)
       })
     )
@@ -188,7 +191,7 @@ describe("Gate", () => {
             findings.map(({ severity }) => severity),
             ["info", "error"]
           )
-          assert.match(findings[1]!.message, /ended with exit code 3:\nno fixed.txt/)
+          assert.match(findings[1]!.message, /ended with exit code 3, held by no sandbox: [^\n]+:\nno fixed.txt/)
           assert.match(tasks[2]!.title, /^Make `test -f fixed.txt/)
           assert.isTrue(existsSync(join(world.folder, "scratch/c/g1/a.txt")), "a checkout of our own")
           yield* world.goals.cancel("g1", "seen", caller)
@@ -207,7 +210,7 @@ describe("Gate", () => {
           committer(world, "eve", (task) => [task === "b" ? "b.txt" : "fixed.txt", "x\n"])
           yield* world.submit({ plan: world.file(...TWO), checks: ["test -f fixed.txt"] })
           yield* world.state("g1", "blocked")
-          writeFileSync(join(world.root, ".git/worktrees/g1/index.lock"), "")
+          writeFileSync(join(world.folder, "scratch/c/g1/.git/index.lock"), "")
           yield* world.goals.retry("g1", null, caller)
           yield* world.until("g1", "the next review", ({ state }) => state === "goal_met" || state === "blocked")
           const { findings } = yield* world.goals.page("g1", 0, caller)

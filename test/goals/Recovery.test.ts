@@ -1,7 +1,7 @@
 /** The daemon's loss at any moment: nothing that ran to its end runs again, nothing is forgotten. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, References, Stream } from "effect"
-import { existsSync } from "node:fs"
+import { existsSync, mkdirSync } from "node:fs"
 import { join } from "node:path"
 import * as GoalHistory from "../../src/goals/GoalHistory.ts"
 import * as GoalMachine from "../../src/goals/GoalMachine.ts"
@@ -208,7 +208,8 @@ describe("Recovery", () => {
           yield* world.stop
           // the stop is durable, its action was not carried out, nor what follows it
           const scratch = join(world.folder, "scratch/c/g1")
-          git(world.root, "worktree", "add", "--quiet", "--detach", scratch)
+          mkdirSync(scratch, { recursive: true })
+          git(world.folder, "clone", "--quiet", world.root, scratch)
           const event: GoalMachine.Event = { _tag: "user_cancel", by: "ada", reason: "enough" }
           yield* world.log.append([
             { stream: "c", kind: "plan.stopped", actor: "plan/g1", to: "stopped", payload: { event } }
@@ -217,7 +218,6 @@ describe("Recovery", () => {
           yield* world.until("g1", "bob is free", () => !world.crew.agents.get("bob")!.member.busy)
           assert.deepStrictEqual(yield* world.tasks("g1"), { a: "cancelled bob" })
           yield* world.until("g1", "its checkout is gone", () => !existsSync(scratch))
-          assert.lengthOf(git(world.root, "worktree", "list").split("\n"), 1)
         })
       )
   )

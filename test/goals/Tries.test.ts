@@ -1,9 +1,9 @@
 /** The tries of a task: what git does not say, agents that come and go, turns that were lost: done work is not forgotten, and not done again. */
 import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
-import * as Git from "../../src/backends/Git.ts"
+import * as Git from "../../src/git/Git.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
-import { caller, commit, git, run, type World } from "./World.ts"
+import { commit, git, run, type World } from "./World.ts"
 
 const BUSY: Git.Answer = {
   code: 128,
@@ -13,16 +13,16 @@ const BUSY: Git.Answer = {
 
 /** The machine's git, with something before each command. */
 const withGit = <A, E, R>(
-  before: (args: ReadonlyArray<string>) => Effect.Effect<Git.Answer | undefined>,
+  before: (call: Git.Call) => Effect.Effect<Git.Answer | undefined>,
   body: Effect.Effect<A, E, R>
 ) =>
   Effect.flatMap(Git.Git, (real) =>
-    Effect.provideService(body, Git.Git, (folder, args) =>
-      Effect.flatMap(before(args), (answer) => (answer === undefined ? real(folder, args) : Effect.succeed(answer)))
+    Effect.provideService(body, Git.Git, (call) =>
+      Effect.flatMap(before(call), (answer) => (answer === undefined ? real(call) : Effect.succeed(answer)))
     )
   )
 
-const asksWhere = (args: ReadonlyArray<string>) => args.includes("HEAD^{commit}") && !args.includes("--end-of-options")
+const asksWhere = ({ command, names }: Git.Call) => command === "fetch" && names?.[1]?.startsWith("+HEAD:") === true
 
 /** The runes of a turn that carried the message and was completed. */
 const turnOf = (agent: string, messageId: string): ReadonlyArray<RuneDraft> => {
@@ -74,9 +74,9 @@ describe("what git does not say", () => {
   it.live("a task whose commit git cannot name for a moment is done when git can, with its commit", () => {
     const state = { committed: "", refused: 0 }
     return withGit(
-      (args) =>
+      (call) =>
         Effect.sync(() => {
-          if (state.committed === "" || state.refused > 0 || !asksWhere(args)) return undefined
+          if (state.committed === "" || state.refused > 0 || !asksWhere(call)) return undefined
           state.refused += 1
           return BUSY
         }),
@@ -98,7 +98,7 @@ describe("what git does not say", () => {
           yield* world.state("g1", "goal_met")
           assert.strictEqual(state.refused, 1)
           assert.deepStrictEqual(yield* heads(world), [state.committed])
-          const { message } = yield* world.goals.merge("g1", { into: null, unreviewed: false, all: false }, caller)
+          const { message } = yield* world.merge("g1")
           assert.match(message, /1 merged into main/)
         })
       )
@@ -112,9 +112,9 @@ describe("what git does not say", () => {
       gone: false
     }
     return withGit(
-      (args) =>
+      (call) =>
         Effect.sync(() => {
-          if (state.committed === "" || !asksWhere(args)) return undefined
+          if (state.committed === "" || !asksWhere(call)) return undefined
           // the project's file is edited in this moment
           if (!state.gone) state.crew!.agents.delete("bob")
           state.gone = true
@@ -159,8 +159,8 @@ describe("what git does not say", () => {
       const over = Deferred.makeUnsafe<void>()
       const state = { isDone: false, committed: "" }
       return withGit(
-        (args) =>
-          state.isDone && asksWhere(args)
+        (call) =>
+          state.isDone && asksWhere(call)
             ? Effect.as(Effect.andThen(Deferred.succeed(seen, undefined), Deferred.await(over)), undefined)
             : Effect.undefined,
         run((world) =>

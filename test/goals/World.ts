@@ -14,12 +14,14 @@ import * as EventLoop from "../../src/event-actor/EventLoop.ts"
 import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
 import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import * as Holding from "../../src/backends/Holding.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { AgentPort } from "../../src/domain/AgentPort.ts"
 import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
+import * as Store from "../../src/git/Store.ts"
 import * as Goals from "../../src/goals/Goals.ts"
 import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
 import { EventLog, StorageError } from "../../src/event-log/EventLog.ts"
@@ -48,6 +50,10 @@ export const commit = (folder: string, message: string, files: { readonly [name:
 
 export interface Setting {
   readonly goals?: typeof GoalConfig.Encoded
+  /** Variables of the daemon's. */
+  readonly environment?: Readonly<Record<string, string>>
+  /** Whether checks are held by the machine's sandbox; by default there is none. */
+  readonly isHeld?: boolean
 }
 
 const defaults: typeof GoalConfig.Encoded = { autoStart: true, maxTaskErrors: 3, backoff: { base: 5, cap: 20 } }
@@ -102,6 +108,11 @@ export class World {
     commit(this.root, "first", { "README.md": "hello\n" })
   }
 
+  /** The daemon's own git folder beside the repository. */
+  get gitStore() {
+    return Effect.provide(Store.open(join(this.folder, "store"), this.root), NodeServices.layer)
+  }
+
   /** A worktree as agents have them. */
   worktree(agent: string): { readonly cwd: string; readonly branch: string } {
     const cwd = join(this.folder, agent)
@@ -117,8 +128,9 @@ export class World {
       Goals.layer({
         nest,
         scratch: join(this.folder, "scratch"),
+        stores: join(this.folder, "store"),
         store: "test-plans",
-        environment: { PATH: process.env["PATH"], HOME: this.folder },
+        environment: { PATH: process.env["PATH"], HOME: this.folder, ...this.setting.environment },
         projects: {
           ofCaller: () => Effect.succeed(CONVERSATION),
           config: () => Effect.succeed({ name: "web", root: this.root, goals })
@@ -130,6 +142,11 @@ export class World {
         Layer.provide(Layer.succeed(EventLog, this.log)),
         Layer.provide(Layer.succeed(AgentPort, this.crew.service)),
         Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
+        Layer.provide(
+          this.setting.isHeld === true
+            ? Holding.layer({ environment: { PATH: process.env["PATH"] }, hidden: [] })
+            : Layer.empty
+        ),
         Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),
         Layer.provide(ProcessTree.layer),
         Layer.provide(NodeServices.layer)
@@ -176,6 +193,20 @@ export class World {
       }
       const { goal, tasks } = yield* this.goals.page(goalId, 0, caller)
       return assert.fail(`never: ${what}; at last ${JSON.stringify({ goal, tasks }, null, 1)}`)
+    })
+  }
+
+  /** Merges as `agentd goal merge` does: into a branch that is checked out, the person's git merges. */
+  merge(goalId: string, how: Partial<Goals.MergeHow> = {}) {
+    return Effect.gen({ self: this }, function* () {
+      const asked = { into: null, unreviewed: false, all: false, ...how }
+      const first = yield* this.goals.merge(goalId, asked, caller)
+      if (first.toCheckout === undefined) return first
+      const { commit, folder, from } = first.toCheckout
+      git(folder, "merge", "--quiet", "--ff-only", commit)
+      const second = yield* this.goals.merge(goalId, { ...asked, done: { from, commit } }, caller)
+      assert.deepStrictEqual(second.results, first.results)
+      return second
     })
   }
 

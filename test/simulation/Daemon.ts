@@ -12,7 +12,8 @@ import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { type Options, type Platform, service } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
-import * as Git from "../../src/backends/Git.ts"
+import * as LinkedGit from "../../src/backends/Git.ts"
+import * as Git from "../../src/git/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { Lookup } from "../../src/backends/process/ProcessTable.ts"
 import * as Workspace from "../../src/backends/model/Workspace.ts"
@@ -92,8 +93,12 @@ const noWorkspace = (folder: string) =>
   Effect.fail(new FileFailed({ reason: "Unsupported", message: `${folder} cannot be held`, remedy: "mount /proc" }))
 
 /** A machine without git. */
-const noGit: Git.Run = (folder) =>
-  Effect.fail(new Git.GitUnavailable({ message: `git in ${folder} could not be run`, remedy: "install git" }))
+const noGit = new Git.GitUnavailable({ message: "git could not be run", remedy: "install git" })
+const withoutGit = <A, E, R>(daemon: Effect.Effect<A, E, R>) =>
+  daemon.pipe(
+    Effect.provideService(Git.Git, () => Effect.fail(noGit)),
+    Effect.provideService(LinkedGit.Git, () => Effect.fail(new LinkedGit.GitUnavailable(noGit)))
+  )
 
 /** A machine on which nobody has a process. */
 const nobody: Lookup = {
@@ -234,5 +239,5 @@ export const run = (world: World, life: Life, up: (daemon: Up) => void) =>
     ),
     (daemon) =>
       world.programs === undefined ? daemon : Effect.provideService(daemon, Spawn, world.programs.spawn(life)),
-    (daemon) => world.workshop?.around(life, daemon) ?? Effect.provideService(daemon, Git.Git, noGit)
+    (daemon) => world.workshop?.around(life, daemon) ?? withoutGit(daemon)
   )

@@ -158,8 +158,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a folder of which git cannot tell where it stands has no commit": {
     file: "src/goals/TaskRunner.ts",
-    from: "if (branch === null || NOWHERE.test(answer.stderr)) return null",
-    to: "if (branch === null || answer.code > 1) return null",
+    from: "branch === null ? quietly(taken, undefined) : taken",
+    to: "quietly(taken, undefined)",
     seed: 122
   },
   "former tries stay in the inbox of an agent that comes back": {
@@ -407,12 +407,6 @@ export const plants: { readonly [name: string]: Plant } = {
     from: "known.some(({ pid, start }) => this.roster.processes.isAlive({ pid, start: start! }))",
     to: "known.some(({ pid }) => this.roster.processes.identify(pid).start !== 0)",
     seed: 10_022
-  },
-  "a merge clears a person's desk": {
-    file: "src/goals/GitMerge.ts",
-    from: '  if (changes !== "") {\n    return yield* refuse(\n      `${branch} is checked out',
-    to: '  if (changes !== "") yield* must(checkout, "checkout", "--quiet", "--force", "--detach", from)\n  if (changes === "never") {\n    return yield* refuse(\n      `${branch} is checked out',
-    seed: 248
   },
   "a merge leaves a work out": {
     file: "src/goals/Goals.ts",

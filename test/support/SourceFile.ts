@@ -20,6 +20,8 @@ export interface SourceFile {
   readonly assumesField: boolean
   /** Reads a field of a `payload` by a name in brackets, which no type knows. */
   readonly indexesPayload: boolean
+  /** Names git as a program: the first argument of a call, or the first word of a command. */
+  readonly startsGit: boolean
   /** `let` and `var` outside every function. */
   readonly moduleVariables: ReadonlyArray<string>
   /** Regular expressions, as written. */
@@ -53,6 +55,7 @@ export const parse = (path: string, text: string): SourceFile => {
   let castsToAny = false
   let assumesField = false
   let indexesPayload = false
+  let startsGit = false
   let composes = 0
   const visit = (node: Node): void => {
     const name = nameOf(node)
@@ -67,6 +70,7 @@ export const parse = (path: string, text: string): SourceFile => {
       node.type === "TSAsExpression" && isNode(node["typeAnnotation"]) && node["typeAnnotation"].type === "TSAnyKeyword"
     assumesField ||= node.type === "PropertyDefinition" && node["definite"] === true
     indexesPayload ||= isIndexedPayload(node)
+    startsGit ||= isGit(node)
     for (const child of childrenOf(node)) visit(child)
   }
   const body = (program.body as ReadonlyArray<unknown>).filter(isNode)
@@ -90,10 +94,22 @@ export const parse = (path: string, text: string): SourceFile => {
     castsToAny,
     assumesField,
     indexesPayload,
+    startsGit,
     moduleVariables: body.flatMap(variablesOf),
     patterns,
     composes
   }
+}
+
+const STARTS = /^(make|spawn|spawnSync|exec|execSync|execFile|execFileSync|fork)$/
+
+const isGit = (node: Node): boolean => {
+  const callee = node["callee"]
+  const name = !isNode(callee) ? undefined : isNode(callee["property"]) ? callee["property"]["name"] : callee["name"]
+  const starts = node.type === "CallExpression" && STARTS.test(String(name))
+  const of = starts ? node["arguments"] : node["elements"]
+  const first: unknown = Array.isArray(of) ? of[0] : undefined
+  return isNode(first) && typeof first["value"] === "string" && /^(.*\/)?git(-| |$)/.test(first["value"])
 }
 
 /** `payload[…]` and `rune.payload[…]`. */

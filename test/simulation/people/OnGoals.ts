@@ -1,6 +1,7 @@
 /** OnGoals: what people ask of goals, and what they do beside the agents in the checkout. */
 import { Effect, Exit } from "effect"
 import type { GoalInfo } from "../../../src/domain/GoalMessages.ts"
+import { CommandRefused } from "../../../src/domain/Messages.ts"
 import { caller } from "../Daemon.ts"
 import type { Order, Orders } from "./Order.ts"
 
@@ -38,6 +39,21 @@ const durable =
     if (Exit.isSuccess(exit)) world.checker.goals.durable(what, exit.value.eventId)
   }
 
+/** Merges as the verb does: into a branch that is checked out, the person's git merges, where the checkout is clean. */
+const merge = (
+  { client, world }: Order,
+  asked: { readonly name: string; readonly into: string | null; readonly unreviewed: boolean; readonly all: boolean }
+) =>
+  Effect.gen(function* () {
+    const first = yield* client.GoalMerge({ ...asked, caller })
+    if (first.toCheckout === undefined) return first
+    const { commit, folder, from } = first.toCheckout
+    if (world.workshop?.git.fastForward(folder, commit) !== true)
+      return yield* new CommandRefused({ message: `git did not merge in ${folder}`, remedy: "Merge again." })
+    const done = yield* client.GoalMerge({ ...asked, caller, done: { from, commit } })
+    return { ...done, results: first.results }
+  })
+
 /** Helps a goal that waits for a person, as one does who looks after everybody. */
 const helped = (order: Order, { goalId, options, state }: GoalInfo) => {
   const { client, people, world } = order
@@ -47,7 +63,7 @@ const helped = (order: Order, { goalId, options, state }: GoalInfo) => {
   if (state === "goal_received" && options.planner === null && world.workshop !== undefined)
     return Effect.ignore(client.GoalPlan({ ...of, path: world.workshop.plan(people, false) }))
   if (state === "goal_met" && !world.checker.goals.isMerged(goalId))
-    return client.GoalMerge({ ...of, into: null, unreviewed: false, all: true }).pipe(
+    return merge(order, { ...of, into: null, unreviewed: false, all: true }).pipe(
       Effect.matchEffect({
         onFailure: () => Effect.void,
         onSuccess: (reply) => Effect.sync(() => world.checker.goals.merged(goalId, reply))
@@ -90,10 +106,10 @@ export const onGoals = {
     )
   },
   goalMerge: (order) => {
-    const { client, people, run, world } = order
+    const { people, run, world } = order
     const of = goalOf(order, "goal_met")
     const how = { into: people.is(0.8) ? null : "main", unreviewed: people.is(0.2), all: people.is(0.6) }
-    run(client.GoalMerge({ ...of, ...how }), (exit) => {
+    run(merge(order, { ...of, ...how }), (exit) => {
       if (Exit.isSuccess(exit)) world.checker.goals.merged(of.name, exit.value)
     })
   },

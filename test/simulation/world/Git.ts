@@ -9,7 +9,8 @@
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import { type Answer, GitUnavailable, type Run } from "../../../src/backends/Git.ts"
+import * as Linked from "../../../src/backends/Git.ts"
+import { type Answer, type Call, GitUnavailable, type Run } from "../../../src/git/Git.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
 import type { Chance } from "../Chance.ts"
@@ -60,12 +61,18 @@ export interface GitWitness {
   readonly removed: (folder: string, work: ReadonlyArray<string>) => void
 }
 
-const MUTATES = /^(update-ref|worktree (add|remove|repair)|merge |checkout |commit-tree)/
-/** Commands that write the index of the checkout in which they run. */
-const INDEXES = /^(merge |checkout )/
+const MUTATES = /^(update-ref|fetch|read-tree|reset|worktree (add|remove|repair)|commit-tree)/
+/** Commands that write the index of the tree in which they run. */
+const INDEXES = /^(read-tree|reset)/
 const well = (stdout = ""): Answer => ({ code: 0, stdout, stderr: "" })
 const bad = (code: number, stderr = "", stdout = ""): Answer => ({ code, stdout, stderr })
 const sha = (text: string): string => createHash("sha1").update(text).digest("hex")
+
+/** A git folder of the daemon's own: its refs, and the files that its index knows. */
+interface Folder {
+  readonly refs: Map<string, string>
+  index: Tree
+}
 
 /** The tree of a repository without commits. */
 const nothing: Tree = new Map()
@@ -79,6 +86,8 @@ export class Git {
   readonly branches = new Map<string, string>()
   readonly checkouts = new Map<string, Checkout>()
   private readonly trees = new Map<string, Tree>()
+  /** The daemon's own git folders, by their paths. */
+  private readonly folders = new Map<string, Folder>()
   isUnruly = true
   touch: Touch = untouched
   strikes: Strikes = unseen
@@ -186,7 +195,7 @@ export class Git {
       hasIndexLock: false
     } as Checkout
     this.checkouts.set(folder, checkout)
-    this.files.write(`${folder}/.git`, folder)
+    this.link(folder)
     for (const [path, text] of tree) this.files.write(`${folder}/${path}`, text)
     return checkout
   }
@@ -199,9 +208,23 @@ export class Git {
     return found.toSorted((a, b) => b.folder.length - a.folder.length)[0]
   }
 
+  /** Makes the files that git keeps of a checkout beside its files. */
+  private link(folder: string): void {
+    const { files, root } = this
+    if (folder === root) {
+      files.write(`${root}/.git/HEAD`, "ref: refs/heads/main\n")
+      return files.write(`${root}/.git/config`, "[core]\n")
+    }
+    const gitDir = `${root}/.git/worktrees/${sha(folder).slice(0, 8)}`
+    files.write(`${folder}/.git`, `gitdir: ${gitDir}\n`)
+    files.write(`${gitDir}/HEAD`, `ref: refs/heads/${folder.slice(folder.lastIndexOf("/") + 1)}\n`)
+    files.write(`${gitDir}/gitdir`, `${folder}/.git\n`)
+    files.write(`${gitDir}/commondir`, "../..\n")
+  }
+
   /** The files of a checkout as they lie there. */
-  private work(checkout: Checkout): Map<string, string> {
-    return this.files.texts(checkout.folder, (path) => path !== ".git" && !path.endsWith(".jsonc"))
+  private work({ folder }: Pick<Checkout, "folder">): Map<string, string> {
+    return this.files.texts(folder, (path) => !/^\.git(\/|$)/.test(path) && !path.endsWith(".jsonc"))
   }
 
   /** Tracked files that are changed, and files that git does not know. */
@@ -286,47 +309,65 @@ export class Git {
   /** As one life of the daemon runs git. */
   readonly of =
     (life: Life): Run =>
-    (folder, all) =>
-      Effect.callback<Answer, GitUnavailable>((resume) => {
-        if (!this.touch("git: before")) return
-        const { chance, faults } = this
-        const args = all[0] === "-c" ? all.slice(4) : all
-        const name = args.join(" ")
-        const roll = this.isUnruly ? chance.unit() : 1
-        const isAbsent = this.lurks("noGit") || (this.isUnruly && chance.is(faults.isAbsent))
-        const cutOff = this.isUnruly && chance.is(faults.isCutOff)
-        const takes = chance.skewed(0.5, this.isUnruly ? faults.slowest : 20)
-        const happensAt = takes * chance.unit()
-        let answer: Answer | undefined
-        const happen: UnderWay = (how) => {
-          this.underWay.delete(happen)
-          if (answer !== undefined) return
-          if (how === "never") return void (answer = bad(137, "Killed"))
-          const isLost = roll < faults.fails
-          if (isLost || isAbsent) this.strikes("noGit")
-          const isLocked = !isLost && roll < faults.fails + faults.findsLock && INDEXES.test(name)
-          answer = isLost
-            ? bad(128, "fatal: unable to create thread: Resource temporarily unavailable")
-            : isLocked
-              ? bad(128, "fatal: Unable to create '.git/index.lock': File exists.")
-              : this.carryOut(folder, args, how === "half")
-        }
-        this.underWay.add(happen)
-        // git goes on without the daemon that has started it
-        this.universe.later(happensAt, () => happen(cutOff && MUTATES.test(name) ? "half" : "whole"))
-        this.universe.later(
-          takes,
-          () => {
-            happen("whole")
-            if (!this.touch("git: after")) return
-            if (isAbsent)
-              return resume(Effect.fail(new GitUnavailable({ message: `git ${args[0]}`, remedy: "install git" })))
-            resume(Effect.succeed(cutOff && MUTATES.test(name) ? bad(137, "Killed") : answer!))
-          },
-          life
-        )
-        return Effect.sync(() => happen("never"))
-      })
+    (call) => {
+      const { command, gitDir, options = [], workTree } = call
+      return this.played(life, [command, ...options].join(" "), (half) =>
+        this.files.has(gitDir) || this.files.has(`${workTree}`)
+          ? this.answers(call, half)
+          : bad(128, `fatal: not a git repository: '${gitDir}'`)
+      )
+    }
+
+  /** As one life of the daemon runs git in worktrees of the person's repository. */
+  readonly linked =
+    (life: Life): Linked.Run =>
+    (folder, args) =>
+      Effect.mapError(
+        this.played(life, args.join(" "), (half) => this.carryOut(folder, args, half)),
+        (error) => new Linked.GitUnavailable(error)
+      )
+
+  /** A command that takes its time, and does what it does at one moment of it. */
+  private played(life: Life, name: string, carryOut: (half: boolean) => Answer) {
+    return Effect.callback<Answer, GitUnavailable>((resume) => {
+      if (!this.touch("git: before")) return
+      const { chance, faults } = this
+      const roll = this.isUnruly ? chance.unit() : 1
+      const isAbsent = this.lurks("noGit") || (this.isUnruly && chance.is(faults.isAbsent))
+      const cutOff = this.isUnruly && chance.is(faults.isCutOff)
+      const takes = chance.skewed(0.5, this.isUnruly ? faults.slowest : 20)
+      const happensAt = takes * chance.unit()
+      let answer: Answer | undefined
+      const happen: UnderWay = (how) => {
+        this.underWay.delete(happen)
+        if (answer !== undefined) return
+        if (how === "never") return void (answer = bad(137, "Killed"))
+        const isLost = roll < faults.fails
+        if (isLost || isAbsent) this.strikes("noGit")
+        const isLocked = !isLost && roll < faults.fails + faults.findsLock && INDEXES.test(name)
+        answer = isLost
+          ? bad(128, "fatal: unable to create thread: Resource temporarily unavailable")
+          : isLocked
+            ? bad(128, "fatal: Unable to create '.git/index.lock': File exists.")
+            : carryOut(how === "half")
+      }
+      this.underWay.add(happen)
+      // git goes on without the daemon that has started it
+      this.universe.later(happensAt, () => happen(cutOff && MUTATES.test(name) ? "half" : "whole"))
+      this.universe.later(
+        takes,
+        () => {
+          happen("whole")
+          if (!this.touch("git: after")) return
+          if (isAbsent)
+            return resume(Effect.fail(new GitUnavailable({ message: `git ${name}`, remedy: "install git" })))
+          resume(Effect.succeed(cutOff && MUTATES.test(name) ? bad(137, "Killed") : answer!))
+        },
+        life
+      )
+      return Effect.sync(() => happen("never"))
+    })
+  }
 
   /** The machine is off: what was under way is not done, or is half done. */
   powerCut(): void {
@@ -335,14 +376,166 @@ export class Git {
     }
   }
 
+  // The daemon's own git folders.
+
+  /** The git folder of the daemon's: trees share the refs of the store that they lie in. */
+  private folderOf(gitDir: string): Folder {
+    const known = this.folders.get(gitDir)
+    if (known !== undefined) return known
+    const store = /^(.*)\/trees\/[^/]+$/.exec(gitDir)?.[1]
+    const made = { refs: store === undefined ? new Map<string, string>() : this.folderOf(store).refs, index: nothing }
+    this.folders.set(gitDir, made)
+    return made
+  }
+
+  private commitIn({ refs }: Folder, name: string): string | undefined {
+    const word = name.replace(/^[+^]/, "").replace(/\^\{commit\}$/, "")
+    return refs.get(word) ?? (this.commits.has(word) ? word : undefined)
+  }
+
+  /** Answers in a git folder of the daemon's, or where git gives the person's a commit. */
+  private answers(call: Call, half: boolean): Answer {
+    const { command, gitDir, names = [], options = [], workTree } = call
+    const folder = this.folderOf(gitDir)
+    const [first, second] = names.map((name) => this.commitIn(folder, name))
+    if (half && MUTATES.test(command) && command !== "reset") return bad(137, "Killed")
+    switch (command) {
+      case "fetch":
+        return this.fetches(folder, call)
+      case "update-ref":
+        if (options[0] === "-d") folder.refs.delete(names[0]!)
+        else folder.refs.set(names[0]!, names[1]!)
+        return well()
+      case "rev-parse":
+        return first === undefined ? bad(1) : well(`${first}\n`)
+      case "merge-base":
+        if (first === undefined || second === undefined) return bad(128, "fatal: Not a valid commit name")
+        return this.isAncestor(first, second) ? well() : bad(1)
+      case "merge-tree":
+        return first === undefined || second === undefined
+          ? bad(128, "not something we can merge")
+          : this.mergesTrees(first, second)
+      case "commit-tree":
+        return this.commitsTree(names[0]!, options)
+      case "log":
+        return this.logged(folder, names, options[1]!)
+      case "read-tree":
+        folder.index = this.treeOf(first)
+        return well()
+      case "update-index":
+        return well()
+      case "status":
+        return this.looks(folder, workTree!, options)
+      case "reset":
+        return this.writes(folder, workTree!, options[0]!, half)
+      default:
+        throw new Error(`git ${command} is not in this world`)
+    }
+  }
+
+  private mergesTrees(a: string, b: string): Answer {
+    const { conflicts, tree } = this.merged(a, b)
+    const id = sha(JSON.stringify([...tree]))
+    this.trees.set(id, tree)
+    return conflicts.length === 0 ? well(`${id}\n`) : bad(1, "", `${id}\n${conflicts.join("\n")}\n\nCONFLICT\n`)
+  }
+
+  private commitsTree(tree: string, options: ReadonlyArray<string>): Answer {
+    const parents = options.flatMap((name, at) => (options[at - 1] === "-p" ? [name] : []))
+    return well(`${this.record(this.trees.get(tree)!, parents, options.at(-1)!)}\n`)
+  }
+
+  private logged(folder: Folder, names: ReadonlyArray<string>, shape: string): Answer {
+    const found = names.map((name) => ({ not: name.startsWith("^"), id: this.commitIn(folder, name) }))
+    if (found.some(({ id }) => id === undefined)) return bad(128, `fatal: bad revision '${names.join(" ")}'`)
+    const without = this.history(...found.flatMap(({ id, not }) => (not ? [id] : [])))
+    const lines = [...this.history(...found.flatMap(({ id, not }) => (not ? [] : [id])))]
+      .filter((id) => !without.has(id))
+      .map((id) => this.commits.get(id)!)
+      .toSorted((a, b) => b.number - a.number)
+      .map(({ id, subject }) => `${shape.includes("%H") ? id : id.slice(0, 9)} ${subject}`)
+    return well(lines.length === 0 ? "" : `${lines.join("\n")}\n`)
+  }
+
+  private fetches(into: Folder, { gitDir, names = [] }: Call): Answer {
+    const [from, ...specs] = names
+    if (gitDir === `${this.root}/.git`) return this.given(this.folderOf(from!), specs)
+    for (const spec of specs) {
+      const [source, target] = spec.replace("+", "").split(":") as [string, string]
+      if (source === "refs/heads/*") {
+        for (const name of into.refs.keys()) if (name.startsWith("refs/person/heads/")) into.refs.delete(name)
+        for (const [branch, commit] of this.branches) into.refs.set(`refs/person/heads/${branch}`, commit)
+      } else if (source === "HEAD") {
+        const checkout = this.checkoutOf(from!)
+        if (checkout === undefined) return bad(128, `fatal: '${from}' does not appear to be a git repository`)
+        into.refs.set(target, this.headOf(checkout))
+      } else if (!source.endsWith("/*")) {
+        const commit = this.folderOf(from!).refs.get(source)
+        if (commit === undefined) return bad(128, `fatal: couldn't find remote ref ${source}`)
+        into.refs.set(target, commit)
+      }
+    }
+    return well()
+  }
+
+  /** Commits arrive in the person's repository: a branch moves by a fast-forward, and from under no checkout. */
+  private given(from: Folder, specs: ReadonlyArray<string>): Answer {
+    const before = this.reachable
+    for (const spec of specs) {
+      const [source, target] = spec.replace("+", "").split(":") as [string, string]
+      const commit = from.refs.get(source)
+      if (commit === undefined) return bad(128, `fatal: couldn't find remote ref ${source}`)
+      if (!target.startsWith("refs/heads/")) {
+        this.folderOf(`${this.root}/.git`).refs.set(target, commit)
+        continue
+      }
+      const branch = target.slice("refs/heads/".length)
+      const now = this.branches.get(branch)
+      if ([...this.checkouts.values()].some((one) => one.branch === branch))
+        return bad(128, `fatal: refusing to fetch into branch '${target}' checked out`)
+      if (now !== undefined && !spec.startsWith("+") && !this.isAncestor(now, commit))
+        return bad(1, `! [rejected] ${source} -> ${branch} (non-fast-forward)`)
+      this.branches.set(branch, commit)
+    }
+    this.witness.changed(`fetch ${specs.join(" ")}`, before)
+    return well()
+  }
+
+  /** The files of a tree against the index of the daemon's own. */
+  private looks({ index }: Folder, folder: string, options: ReadonlyArray<string>): Answer {
+    const work = this.work({ folder })
+    const changed = [...index.keys()].filter((path) => index.get(path) !== work.get(path)).map((path) => ` M ${path}`)
+    const unknown = [...work.keys()].filter((path) => !index.has(path)).map((path) => `?? ${path}`)
+    return well([...changed, ...(options.includes("--untracked-files=all") ? unknown : [])].join("\0"))
+  }
+
+  /** The files of a commit, in a tree of the daemon's own. */
+  private writes(of: Folder, folder: string, commit: string, half: boolean): Answer {
+    const tree = this.treeOf(commit)
+    const paths = [...new Set([...of.index.keys(), ...tree.keys()])]
+    for (const path of half ? paths.slice(0, Math.ceil(paths.length / 2)) : paths) {
+      const text = tree.get(path)
+      if (text === undefined) this.files.remove(`${folder}/${path}`)
+      else this.files.write(`${folder}/${path}`, text)
+    }
+    if (half) return bad(137, "Killed")
+    of.index = tree
+    return well()
+  }
+
+  /** The person's own git, in the person's terminal: brings what is checked out to a commit that the daemon has given. */
+  fastForward(folder: string, to: string): boolean {
+    const checkout = this.checkouts.get(folder)
+    if (checkout === undefined || checkout.hasIndexLock || this.dirt(checkout).changed.length > 0) return false
+    return this.forwards(checkout, this.find(to, checkout), false).code === 0
+  }
+
   /** Carries out a command at one moment; `half`: it is cut off there. */
   private carryOut(folder: string, args: ReadonlyArray<string>, half: boolean): Answer {
     const name = args.join(" ")
     const checkout = this.checkoutOf(folder)
     if (!this.files.has(folder)) return bad(128, `fatal: cannot change to '${folder}': No such file or directory`)
     if (checkout === undefined) return bad(128, "fatal: not a git repository")
-    if (INDEXES.test(name) && checkout.hasIndexLock)
-      return bad(128, "fatal: Unable to create '.git/index.lock': File exists.")
     if (!MUTATES.test(name)) return this.tells(checkout, args)
     const before = this.reachable
     const answer = this.changes(checkout, args, half)
@@ -365,16 +558,6 @@ export class Git {
         if (older === undefined || newer === undefined) return bad(128, `fatal: Not a valid commit name ${last}`)
         return this.isAncestor(older, newer) ? well() : bad(1)
       }
-      case "merge-tree": {
-        const [a, b] = args.slice(-2).map((name) => this.find(name, checkout))
-        if (a === undefined || b === undefined) return bad(128, "not something we can merge")
-        const { conflicts, tree } = this.merged(a, b)
-        const id = sha(JSON.stringify([...tree]))
-        this.trees.set(id, tree)
-        return conflicts.length === 0 ? well(`${id}\n`) : bad(1, "", `${id}\n${conflicts.join("\n")}\n\nCONFLICT\n`)
-      }
-      case "log":
-        return this.logs(checkout, args)
       case "status": {
         const { changed, unknown } = this.dirt(checkout)
         const all = args.includes("--untracked-files=all") ? unknown : []
@@ -413,40 +596,10 @@ export class Git {
     return found === undefined ? bad(1) : well(`${found}\n`)
   }
 
-  private logs(checkout: Checkout, args: ReadonlyArray<string>): Answer {
-    const [shape, ...range] = args.slice(2)
-    const names = range.flatMap((one) => (one.includes("..") ? [`^${one.split("..")[0]!}`, one.split("..")[1]!] : one))
-    const found = names.map((name) => ({ not: name.startsWith("^"), id: this.find(name.replace("^", ""), checkout) }))
-    if (found.some(({ id }) => id === undefined)) return bad(128, `fatal: bad revision '${range.join(" ")}'`)
-    const without = this.history(...found.flatMap(({ id, not }) => (not ? [id] : [])))
-    const all = [...this.history(...found.flatMap(({ id, not }) => (not ? [] : [id])))].filter((id) => !without.has(id))
-    const lines = all
-      .map((id) => this.commits.get(id)!)
-      .toSorted((a, b) => b.number - a.number)
-      .map(({ id, subject }) => `${shape!.includes("%H") ? id : id.slice(0, 9)} ${subject}`)
-    return well(lines.length === 0 ? "" : `${lines.join("\n")}\n`)
-  }
-
   private changes(checkout: Checkout, args: ReadonlyArray<string>, half: boolean): Answer {
     switch (args[0]) {
-      case "commit-tree": {
-        const parents = args.flatMap((name, at) => (args[at - 1] === "-p" ? [name] : []))
-        return well(`${this.record(this.trees.get(args[1]!)!, parents, args.at(-1)!)}\n`)
-      }
       case "update-ref":
         return half ? bad(137, "Killed") : this.updates(args)
-      case "merge":
-        return this.forwards(checkout, this.find(args.at(-1)!, checkout), half)
-      case "checkout": {
-        const to = this.find(args.at(-1)!, checkout)
-        if (to === undefined) return bad(128, `fatal: reference is not a tree: ${args.at(-1)}`)
-        this.take(checkout, this.treeOf(to), half)
-        if (half) return bad(137, "Killed")
-        for (const [path, text] of this.treeOf(to)) this.files.write(`${checkout.folder}/${path}`, text)
-        checkout.branch = undefined
-        checkout.detached = to
-        return well()
-      }
       default:
         return args[1] === "add" ? this.adds(checkout, args, half) : this.removes(args, half)
     }
@@ -512,6 +665,7 @@ export class Git {
     if (half) return bad(137, "Killed")
     this.witness.removed(folder, checkout.locked === "initializing" ? [] : [...changed, ...unknown])
     this.files.remove(folder)
+    this.files.remove(`${this.root}/.git/worktrees/${sha(folder).slice(0, 8)}`)
     this.checkouts.delete(folder)
     return well()
   }

@@ -1,0 +1,234 @@
+/**
+ * Git: one git command of the daemon's, run to its end. No other module of the daemon starts git.
+ *
+ * Guarantees: git reads no settings but those of the git folder that the call names, which
+ * no agent can write; what settings could make git execute is switched off by name besides;
+ * the environment is a list of its own, of the daemon's there is nothing in it but PATH; only
+ * the listed commands are run, with flags that keep them out of submodules, drivers and hooks;
+ * no protocol is allowed but `file`, and that only for a fetch; a name can be no option.
+ * What git prints is kept up to a limit, and it ends within a limit.
+ */
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { Config, Context, Effect, Schema, Stream } from "effect"
+import { ChildProcess, ChildProcessSpawner } from "effect/process"
+
+/** Git could not be run at all. */
+export class GitUnavailable extends Schema.TaggedError<GitUnavailable>()("GitUnavailable", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+export interface Answer {
+  readonly code: number
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Every setting that could make git execute something, enter another repository or believe another file. */
+export const SETTINGS: ReadonlyArray<readonly [name: string, value: string]> = [
+  ["core.hooksPath", "/dev/null"],
+  ["core.fsmonitor", "false"],
+  ["core.untrackedCache", "false"],
+  ["core.sshCommand", "false"],
+  ["core.askPass", "false"],
+  ["core.gitProxy", ""],
+  ["core.editor", "false"],
+  ["sequence.editor", "false"],
+  ["core.pager", "cat"],
+  ["core.alternateRefsCommand", "true"],
+  ["credential.helper", ""],
+  ["diff.external", ""],
+  ["gpg.program", "false"],
+  ["gpg.ssh.program", "false"],
+  ["gpg.x509.program", "false"],
+  ["gpg.ssh.defaultKeyCommand", ""],
+  ["log.showSignature", "false"],
+  ["commit.gpgSign", "false"],
+  ["tag.gpgSign", "false"],
+  ["merge.verifySignatures", "false"],
+  ["merge.stat", "false"],
+  ["gc.auto", "0"],
+  ["gc.recentObjectsHook", ""],
+  ["maintenance.auto", "false"],
+  ["receive.autogc", "false"],
+  ["core.attributesFile", "/dev/null"],
+  ["core.excludesFile", "/dev/null"],
+  ["core.protectHFS", "true"],
+  ["core.protectNTFS", "true"],
+  ["safe.bareRepository", "explicit"],
+  ["submodule.recurse", "false"],
+  ["diff.ignoreSubmodules", "all"],
+  ["diff.submodule", "short"],
+  ["status.submoduleSummary", "false"],
+  ["fetch.recurseSubmodules", "false"],
+  ["push.recurseSubmodules", "no"],
+  ["fetch.writeCommitGraph", "false"],
+  ["protocol.allow", "never"],
+  ["transfer.fsckObjects", "true"],
+  ["fetch.fsckObjects", "true"],
+  ["transfer.bundleURI", "false"],
+  ["advice.detachedHead", "false"],
+  ["color.ui", "false"],
+  ["user.name", "agentd"],
+  ["user.email", "agentd@localhost"]
+]
+
+const QUIET = ["--no-ext-diff", "--no-textconv"] as const
+
+/**
+ * The commands that there are, each with the flags that no setting can stand for: `.gitmodules`
+ * overrules `diff.ignoreSubmodules`, the flag wins.
+ */
+const COMMANDS = {
+  "cat-file": [],
+  "check-attr": [],
+  "commit-tree": [],
+  fetch: ["--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-tags"],
+  log: [...QUIET, "--no-show-signature"],
+  "ls-files": [],
+  "merge-base": [],
+  "merge-tree": [],
+  "read-tree": [],
+  // it writes files and runs their filters: in a tree whose git folder was made for that, held by `confine`
+  reset: ["--quiet", "--hard"],
+  "rev-parse": [],
+  "show-ref": [],
+  status: ["--ignore-submodules=all"],
+  "update-index": [],
+  "update-ref": []
+} satisfies { readonly [command: string]: ReadonlyArray<string> }
+
+export type Command = keyof typeof COMMANDS
+
+export interface Call {
+  /** A git folder that no agent can write. */
+  readonly gitDir: string
+  /** The files that are looked at; an agent may have written them. */
+  readonly workTree?: string | undefined
+  readonly command: Command
+  readonly options?: ReadonlyArray<string> | undefined
+  /** Commits, refs, a repository to fetch from: none of them can be an option. */
+  readonly names?: ReadonlyArray<string> | undefined
+  readonly paths?: ReadonlyArray<string> | undefined
+  /** Makes of the command one that is held in a folder. */
+  readonly confine?: Hold | undefined
+}
+
+export type Argv = readonly [string, ...ReadonlyArray<string>]
+
+/** A command that is held, as it is started. */
+export interface Held {
+  readonly argv: Argv
+  /** The content of its descriptors 3, 4 … */
+  readonly handed: ReadonlyArray<Uint8Array>
+}
+
+/** Makes of a command one that is held in a folder; it begins in `cwd`, by default in that folder. */
+export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavailable>
+
+export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
+
+/** A checkout of a large repository takes minutes to be looked at. */
+const TIME_LIMIT = "10 minutes"
+const OUTPUT_LIMIT = 1_048_576
+
+/** The arguments as git gets them. */
+export const argumentsOf = ({ command, names, options = [], paths }: Call): ReadonlyArray<string> => [
+  command,
+  ...COMMANDS[command],
+  ...options,
+  ...(names === undefined ? [] : ["--end-of-options", ...names]),
+  ...(paths === undefined ? [] : ["--", ...paths])
+]
+
+/** The whole environment. The home is a place where nothing can ever lie. */
+export const environmentOf = (
+  { command, gitDir, workTree }: Call,
+  path: string
+): { readonly [name: string]: string } => {
+  const isFetch = command === "fetch"
+  const settings = isFetch ? [...SETTINGS, ["protocol.file.allow", "always"] as const] : SETTINGS
+  return {
+    PATH: path,
+    HOME: "/dev/null",
+    XDG_CONFIG_HOME: "/dev/null",
+    LC_ALL: "C",
+    GIT_DIR: gitDir,
+    ...(workTree === undefined ? {} : { GIT_WORK_TREE: workTree }),
+    GIT_CONFIG_NOSYSTEM: "1",
+    GIT_CONFIG_SYSTEM: "/dev/null",
+    GIT_CONFIG_GLOBAL: "/dev/null",
+    GIT_ATTR_NOSYSTEM: "1",
+    GIT_TEMPLATE_DIR: "",
+    GIT_TERMINAL_PROMPT: "0",
+    GIT_ASKPASS: "false",
+    SSH_ASKPASS: "false",
+    GIT_SSH_COMMAND: "false",
+    GIT_EDITOR: "false",
+    GIT_PAGER: "cat",
+    GIT_NO_LAZY_FETCH: "1",
+    GIT_NO_REPLACE_OBJECTS: "1",
+    // looking at a tree must lock nothing
+    GIT_OPTIONAL_LOCKS: "0",
+    GIT_PROTOCOL_FROM_USER: "0",
+    GIT_ALLOW_PROTOCOL: isFetch ? "file" : "none",
+    GIT_CONFIG_COUNT: String(settings.length),
+    ...Object.fromEntries(
+      settings.flatMap(([name, value], n) => [
+        [`GIT_CONFIG_KEY_${n}`, name],
+        [`GIT_CONFIG_VALUE_${n}`, value]
+      ])
+    )
+  }
+}
+
+/** All of it is read, not all of it kept: an unread pipe would stop git. */
+const text = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
+  Stream.runFold(
+    Stream.decodeText(bytes),
+    () => "",
+    (kept, chunk) => (kept.length < OUTPUT_LIMIT ? kept + chunk : kept)
+  )
+
+const run: Run = (call) =>
+  Effect.gen(function* () {
+    const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
+    const path = yield* Config.withDefault(Config.String("PATH"), "/usr/bin:/bin")
+    const plain: Argv = ["git", ...argumentsOf(call)]
+    const { argv, handed } = call.confine === undefined ? { argv: plain, handed: [] } : yield* call.confine(plain)
+    const [program, ...args] = argv
+    const handle = yield* spawner.spawn(
+      ChildProcess.make(program, args, {
+        cwd: call.workTree ?? call.gitDir,
+        env: environmentOf(call, path),
+        extendEnv: false,
+        additionalFds: Object.fromEntries(
+          handed.map((bytes, n) => [`fd${n + 3}`, { type: "input" as const, stream: Stream.make(bytes) }])
+        ),
+        stdin: "ignore",
+        forceKillAfter: "5 seconds"
+      })
+    )
+    const [stdout, stderr, code] = yield* Effect.all([text(handle.stdout), text(handle.stderr), handle.exitCode], {
+      concurrency: "unbounded"
+    })
+    return { code: Number(code), stdout, stderr: stderr.trim() }
+  }).pipe(
+    Effect.scoped,
+    Effect.timeout(TIME_LIMIT),
+    Effect.mapError((error) =>
+      error._tag === "GitUnavailable"
+        ? error
+        : new GitUnavailable({
+            message: `git ${call.command} in ${call.workTree ?? call.gitDir} could not be run: ${error.message}`,
+            remedy: "install git and see that it is in the daemon's PATH"
+          })
+    ),
+    Effect.provide(NodeServices.layer)
+  )
+
+/** The service that runs git; by default this machine's. */
+export const Git = Context.Reference<Run>("agentd/git/Git", { defaultValue: () => run })
+
+/** Any exit code is an answer; that git cannot be run, or does not end, is the failure. */
+export const git = (call: Call): Effect.Effect<Answer, GitUnavailable> => Effect.flatMap(Git, (run) => run(call))

@@ -1,0 +1,123 @@
+/**
+ * Repository: where the repository of a folder lies and which branches are checked out of it,
+ * read from its files: no git is started for that, which would obey the repository's settings.
+ *
+ * Guarantees: a `.git` file is believed only when it names a git folder; the search ends at the
+ * first `.git` above the folder. Nothing is changed.
+ */
+import { Effect, FileSystem, Option } from "effect"
+import * as path from "node:path"
+
+export interface Repository {
+  /** The checkout's root. */
+  readonly top: string
+  /** The folder's place in it: empty, or "packages/app". */
+  readonly prefix: string
+  /** HEAD and index lie in it. */
+  readonly gitDir: string
+  /** Objects, branches and settings lie in it: `gitDir`, or the repository that a worktree is of. */
+  readonly commonDir: string
+}
+
+const files = FileSystem.FileSystem
+
+/** Most bytes of a file of git's that is one line. */
+const MAX_LINE = 4_096
+
+/** The first line of a small file; undefined where there is none. */
+export const firstLine = (file: string): Effect.Effect<string | undefined, never, FileSystem.FileSystem> =>
+  Effect.flatMap(files, (files) =>
+    files.stat(file).pipe(
+      Effect.filterOrFail(({ size, type }) => type === "File" && Number(size) <= MAX_LINE),
+      Effect.andThen(files.readFileString(file)),
+      Effect.map((text) => text.split("\n")[0]!.trim()),
+      Effect.orElseSucceed(() => undefined)
+    )
+  )
+
+const typeOf = (file: string) =>
+  Effect.flatMap(files, (files) =>
+    Effect.map(Effect.option(files.stat(file)), (found) => (Option.isSome(found) ? found.value.type : undefined))
+  )
+
+/** As the file system has it: without symbolic links. */
+const real = (file: string) =>
+  Effect.flatMap(files, (files) => Effect.orElseSucceed(files.realPath(file), () => path.resolve(file)))
+
+/** The git folder of a checkout's root. */
+const gitDirOf = Effect.fnUntraced(function* (top: string) {
+  const git = path.join(top, ".git")
+  const type = yield* typeOf(git)
+  if (type === "Directory") return yield* real(git)
+  if (type !== "File") return undefined
+  const named = /^gitdir: (.+)$/.exec((yield* firstLine(git)) ?? "")?.[1]
+  if (named === undefined) return undefined
+  const folder = yield* real(path.resolve(top, named))
+  return (yield* typeOf(path.join(folder, "HEAD"))) === "File" ? folder : undefined
+})
+
+/** Settings are found where `commondir` leads to; only a worktree's folder has that file rightfully. */
+const commonOf = Effect.fnUntraced(function* (gitDir: string) {
+  if (path.basename(path.dirname(gitDir)) !== "worktrees") return gitDir
+  const named = yield* firstLine(path.join(gitDir, "commondir"))
+  return named === undefined ? gitDir : yield* real(path.resolve(gitDir, named))
+})
+
+/** The repository that a folder is a checkout of, or lies in a checkout of. */
+export const find = Effect.fnUntraced(function* (folder: string) {
+  const start = yield* real(folder)
+  for (let top = start; ; top = path.dirname(top)) {
+    const gitDir = yield* gitDirOf(top)
+    if (gitDir !== undefined) {
+      const found: Repository = {
+        top,
+        prefix: path.relative(top, start),
+        gitDir,
+        commonDir: yield* commonOf(gitDir)
+      }
+      return found
+    }
+    if (path.dirname(top) === top) return undefined
+  }
+})
+
+/** Where a HEAD stands. */
+export type Head =
+  | { readonly branch: string; readonly commit?: undefined }
+  | { readonly branch?: undefined; readonly commit: string }
+
+/** The HEAD of a git folder; undefined where it cannot be read. */
+export const headOf = (gitDir: string): Effect.Effect<Head | undefined, never, FileSystem.FileSystem> =>
+  Effect.map(firstLine(path.join(gitDir, "HEAD")), (line): Head | undefined => {
+    if (line === undefined) return undefined
+    const branch = /^ref: refs\/heads\/(.+)$/.exec(line)?.[1]
+    if (branch !== undefined) return { branch }
+    return /^[0-9a-f]{40,64}$/.test(line) ? { commit: line } : undefined
+  })
+
+export interface Checkout {
+  readonly folder: string
+  readonly gitDir: string
+  readonly branch: string | undefined
+}
+
+/** The repository's own checkout and its worktrees, as far as their folders are there. */
+export const checkouts = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
+  const found: Array<Checkout> = []
+  const add = Effect.fnUntraced(function* (folder: string, gitDir: string) {
+    const head = yield* headOf(gitDir)
+    if ((yield* typeOf(path.join(folder, ".git"))) === undefined) return
+    found.push({ folder, gitDir, branch: head?.branch })
+  })
+  if (path.basename(commonDir) === ".git") yield* add(path.dirname(commonDir), commonDir)
+  const worktrees = path.join(commonDir, "worktrees")
+  const names = yield* Effect.flatMap(files, (files) =>
+    Effect.orElseSucceed(files.readDirectory(worktrees), () => [] as ReadonlyArray<string>)
+  )
+  for (const name of names) {
+    const named = yield* firstLine(path.join(worktrees, name, "gitdir"))
+    if (named === undefined) continue
+    yield* add(path.dirname(path.resolve(path.join(worktrees, name), named)), path.join(worktrees, name))
+  }
+  return found
+})

@@ -1,0 +1,260 @@
+/**
+ * Store: the daemon's own git folder beside a person's repository, in which it looks at what
+ * agents have done.
+ *
+ *     STORE/objects/info/alternates   the person's objects, which the store borrows
+ *     STORE/refs/person/…             the person's branches, remotes and tags, at the last look
+ *     STORE/refs/agents/KEY/head      the commit at which an agent's tree stood, at the last look
+ *     STORE/trees/KEY                 HEAD and index by which the daemon looks at that tree
+ *
+ * Guarantees: no agent can write a git folder in which git is run here; commits come by a fetch
+ * that checks each object, from a sender that is confined where the machine can confine it; an
+ * agent's tree is only read. What a git that was cut off has left is taken up again, any number
+ * of times.
+ */
+import { Context, Effect, FileSystem, Option, Schema } from "effect"
+import { createHash } from "node:crypto"
+import * as path from "node:path"
+import * as Backoff from "../supervision/Backoff.ts"
+import { type Answer, type Call, git, type GitUnavailable, type Hold } from "./Git.ts"
+import * as Repository from "./Repository.ts"
+
+/** Git was run and refused. */
+export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+/**
+ * Makes of a command one that is held in a folder, without network unless it is to have it; undefined where this
+ * machine has nothing that holds it.
+ */
+export type Confine = (folder: string, network?: boolean) => Effect.Effect<Hold | undefined>
+
+/** The machine's confinement; by default there is none. */
+export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
+  defaultValue: () => () => Effect.undefined
+})
+
+/** Explains that a folder of the daemon's own cannot be written. */
+export const unwritable = (folder: string) => (error: { readonly message: string }) =>
+  Effect.fail(
+    new GitFailed({
+      message: `nothing could be written in ${folder}: ${error.message}`,
+      remedy: "see that agentd's user may write there, and that the disk is not full"
+    })
+  )
+
+export interface Store {
+  readonly gitDir: string
+  readonly person: Repository.Repository
+}
+
+/** The whole of a git folder's settings: written by the daemon, so nothing else can be in them. */
+export const settings = (of: { readonly bare: boolean; readonly format: string | undefined }): string =>
+  [
+    "[core]",
+    `\trepositoryformatversion = ${of.format === undefined ? 0 : 1}`,
+    `\tbare = ${of.bare}`,
+    "\tlogAllRefUpdates = false",
+    ...(of.format === undefined ? [] : ["[extensions]", `\tobjectFormat = ${of.format}`]),
+    ""
+  ].join("\n")
+
+/** A name for a folder by which its refs are found: readable, and no other folder's. */
+export const keyOf = (folder: string): string => {
+  const name = path.basename(folder).replaceAll(/[^A-Za-z0-9_-]/g, "_")
+  return `${name}-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`
+}
+
+/** Writes a file that does not have that content yet. */
+const put = Effect.fnUntraced(function* (file: string, content: string) {
+  const files = yield* FileSystem.FileSystem
+  const now = yield* Effect.option(files.readFileString(file))
+  if (Option.isSome(now) && now.value === content) return
+  yield* files.writeFileString(`${file}.new`, content)
+  yield* files.rename(`${file}.new`, file)
+})
+
+/** A git folder without commits that borrows objects. */
+export const makeFolder = Effect.fnUntraced(
+  function* (
+    gitDir: string,
+    of: {
+      readonly bare: boolean
+      readonly borrows: Pick<Repository.Repository, "commonDir">
+      readonly head: string
+    }
+  ) {
+    const files = yield* FileSystem.FileSystem
+    const { commonDir } = of.borrows
+    for (const name of ["objects/info", "objects/pack", "refs/heads"])
+      yield* files.makeDirectory(path.join(gitDir, name), { recursive: true, mode: 0o700 })
+    const config = yield* Effect.orElseSucceed(files.readFileString(path.join(commonDir, "config")), () => "")
+    const format = /^[ \t]*objectformat *= *(sha256)\b/im.exec(config)?.[1]?.toLowerCase()
+    yield* put(path.join(gitDir, "config"), settings({ bare: of.bare, format }))
+    yield* put(path.join(gitDir, "objects/info/alternates"), `${path.join(commonDir, "objects")}\n`)
+    const shallow = yield* Effect.option(files.readFileString(path.join(commonDir, "shallow")))
+    if (Option.isSome(shallow)) yield* put(path.join(gitDir, "shallow"), shallow.value)
+    // the last: with it git takes the folder for a repository
+    yield* put(path.join(gitDir, "HEAD"), `${of.head}\n`)
+  },
+  (making, gitDir) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
+)
+
+/** Another git holds a lock for a moment. */
+const LOCKED = /cannot lock ref|\.lock': File exists|failed to read/
+const LOCK_ENDS = Backoff.constant("50 millis")
+
+/** Git's answer, whatever it is; a lock that another git holds is waited for. */
+export const ask = Effect.fnUntraced(function* (call: Call) {
+  for (let tries = 0; ; tries++) {
+    const answer = yield* git(call)
+    if (answer.code === 0 || tries >= 5 || !LOCKED.test(answer.stderr)) return answer
+    yield* Effect.sleep(Backoff.wait(LOCK_ENDS, tries + 1))
+  }
+})
+
+export const failed = ({ command, gitDir }: Call, { stderr, stdout }: Answer) =>
+  new GitFailed({
+    message: `git ${command} failed: ${stderr || stdout.slice(0, 500)}`,
+    remedy: `see whether ${gitDir} is in order, and the disk`
+  })
+
+/** Runs a command that must succeed, and gives what git prints. */
+export const must = Effect.fnUntraced(function* (call: Call) {
+  const answer = yield* ask(call)
+  return answer.code === 0 ? answer.stdout : yield* failed(call, answer)
+})
+
+const BRANCHES = ["heads", "remotes", "tags"].map((kind) => `+refs/${kind}/*:refs/person/${kind}/*`)
+
+/** The store of the repository in which a folder lies, with the person's branches as they stand; undefined without one. */
+export const open = Effect.fnUntraced(function* (stores: string, folder: string) {
+  const person = yield* Repository.find(folder)
+  if (person === undefined) return undefined
+  const { commonDir } = person
+  const top = path.basename(commonDir) === ".git" ? path.dirname(commonDir) : commonDir
+  const store: Store = { person, gitDir: path.join(stores, keyOf(top)) }
+  yield* makeFolder(store.gitDir, { bare: true, borrows: person, head: "ref: refs/heads/none" })
+  yield* must({ gitDir: store.gitDir, command: "fetch", options: ["--prune"], names: [commonDir, ...BRANCHES] })
+  return store
+})
+
+/** The commit that a name of the store's stands for. */
+export const commitAt = Effect.fnUntraced(function* ({ gitDir }: Pick<Store, "gitDir">, name: string) {
+  const call: Call = { gitDir, command: "rev-parse", options: ["--verify", "--quiet"], names: [`${name}^{commit}`] }
+  const answer = yield* ask(call)
+  if (answer.code === 0) return answer.stdout.trim()
+  return answer.code === 1 ? undefined : yield* failed(call, answer)
+})
+
+/** The refs of the store that a person's word for a commit may mean, the likeliest first. */
+const meanings = (word: string, head: Repository.Head | undefined): ReadonlyArray<string> => {
+  if (word === "HEAD") return head === undefined ? [] : [head.commit ?? `refs/person/heads/${head.branch}`]
+  if (word.startsWith("refs/")) return [word.replace("refs/", "refs/person/")]
+  const ids = /^[0-9a-f]{7,64}$/.test(word) ? [word] : []
+  return [...["heads", "remotes", "tags"].map((kind) => `refs/person/${kind}/${word}`), ...ids]
+}
+
+/** The ref of the store that a person's word for a commit means, without what follows the word (`~2`). */
+export const refOf = Effect.fnUntraced(function* (store: Store, name: string) {
+  const [, word = name, more = ""] = /^([^~^:]+)(.*)$/.exec(name) ?? []
+  for (const ref of meanings(word, yield* Repository.headOf(store.person.gitDir))) {
+    const commit = yield* commitAt(store, `${ref}${more}`)
+    if (commit !== undefined) return { ref: more === "" ? ref : commit, commit }
+  }
+  return undefined
+})
+
+/** The commit that a person's word means: a branch, a tag, HEAD, a commit. */
+export const commitOf = (store: Store, name: string) => Effect.map(refOf(store, name), (found) => found?.commit)
+
+export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: Store, older: string, newer: string) {
+  const call: Call = { gitDir, command: "merge-base", options: ["--is-ancestor"], names: [older, newer] }
+  const answer = yield* ask(call)
+  return answer.code <= 1 ? answer.code === 0 : yield* failed(call, answer)
+})
+
+/** A word of a shell's. */
+const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
+
+/** The sender of a fetch from a folder that an agent writes: git's own, held in the folder where that can be done. */
+const senderOf = Effect.fnUntraced(
+  function* (store: Store, folder: string) {
+    const hold = yield* (yield* Confine)(folder)
+    if (hold === undefined) return []
+    const { argv, handed } = yield* hold(["git-upload-pack"])
+    const files = yield* FileSystem.FileSystem
+    const senders = path.join(store.gitDir, "senders")
+    yield* files.makeDirectory(senders, { recursive: true, mode: 0o700 })
+    // git starts the sender by a shell: what it is to read from descriptors comes from files of the store's
+    const redirects: Array<string> = []
+    for (const [n, bytes] of handed.entries()) {
+      const file = path.join(senders, `${keyOf(folder)}.${n + 3}`)
+      yield* files.writeFile(file, bytes)
+      redirects.push(`${n + 3}<${quoted(file)}`)
+    }
+    return [`--upload-pack=${[...redirects, ...argv.map(quoted)].join(" ")}`]
+  },
+  (making, { gitDir }) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
+)
+
+/** Git's words for a repository without a commit. */
+const UNBORN = /couldn't find remote ref HEAD/
+
+/** Takes the commit over at which the checkout of that folder stands; undefined where there is none. */
+export const takeOver = Effect.fnUntraced(function* (store: Store, folder: string) {
+  const found = yield* Repository.find(folder)
+  if (found === undefined) return undefined
+  const { top } = found
+  const ref = `refs/agents/${keyOf(top)}/head`
+  const call: Call = {
+    gitDir: store.gitDir,
+    command: "fetch",
+    options: yield* senderOf(store, top),
+    names: [top, `+HEAD:${ref}`]
+  }
+  const answer = yield* ask(call)
+  if (answer.code === 0) return yield* commitAt(store, ref)
+  return UNBORN.test(answer.stderr) ? undefined : yield* failed(call, answer)
+})
+
+/** The lines of `git status` for the checkout of that folder, beside the commit at which it stands. */
+export const changes = Effect.fnUntraced(function* (
+  store: Store,
+  folder: string,
+  untracked: "all" | "no",
+  commit?: string | undefined
+) {
+  const found = yield* Repository.find(folder)
+  const base = commit ?? (yield* takeOver(store, folder))
+  if (found === undefined || base === undefined) return []
+  const { top } = found
+  const gitDir = path.join(store.gitDir, "trees", keyOf(top))
+  const of = { gitDir, workTree: top }
+  if ((yield* Repository.firstLine(path.join(gitDir, "HEAD"))) !== base) yield* lookFrom(gitDir, base)
+  yield* ask({ ...of, command: "update-index", options: ["-q", "--refresh"] })
+  const said = yield* must({
+    ...of,
+    command: "status",
+    options: ["--porcelain", `--untracked-files=${untracked}`, "-z"]
+  })
+  return said.split("\0").filter((line) => line !== "")
+})
+
+/** Makes the git folder by which a tree is looked at, with an index of that commit. */
+const lookFrom = Effect.fnUntraced(
+  function* (gitDir: string, commit: string) {
+    const files = yield* FileSystem.FileSystem
+    yield* files.makeDirectory(gitDir, { recursive: true, mode: 0o700 })
+    yield* put(path.join(gitDir, "commondir"), "../..\n")
+    yield* files.remove(path.join(gitDir, "index.lock"), { force: true })
+    yield* put(path.join(gitDir, "HEAD"), "ref: refs/heads/none\n")
+    yield* must({ gitDir, command: "read-tree", names: [commit] })
+    yield* put(path.join(gitDir, "HEAD"), `${commit}\n`)
+  },
+  (making, gitDir) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
+)
+
+export type Trouble = GitFailed | GitUnavailable
