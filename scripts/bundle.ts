@@ -11,31 +11,39 @@
  */
 import { existsSync } from "node:fs"
 import { mkdir, readdir, rename, rm, utimes, writeFile } from "node:fs/promises"
-import { join } from "node:path"
+import { join, relative } from "node:path"
 import { rolldown } from "rolldown"
 
 const root = join(import.meta.dirname, "..")
 const out = process.argv[2] ?? join(root, "dist")
 const chunks = join(out, "chunks")
 
-/** A thread's code as a URL that holds it: a thread that starts late runs the code that its daemon was started with. */
-const threadOf = async (input: string): Promise<string> => {
+/** The code of a module and all that it imports, as one text: what starts late runs the code that its daemon was started with. */
+const textOf = async (input: string): Promise<string> => {
   const build = await rolldown({ cwd: root, input, platform: "node" })
   const { output } = await build.generate({ format: "esm", minify: { mangle: false, compress: true, codegen: true } })
   await build.close()
   const [entry, ...others] = output
   if (others.length > 0) throw new Error(`bundle: ${input} is not one chunk`)
-  return `new URL("data:text/javascript;base64,${Buffer.from(entry.code).toString("base64")}")`
+  return entry.code
 }
 
-/** The module that says where the code of the threads is, made of the code itself. */
+/** A thread's code as a URL that holds it. */
+const threadOf = async (input: string): Promise<string> =>
+  `new URL("data:text/javascript;base64,${Buffer.from(await textOf(input)).toString("base64")}")`
+
+/** The modules that say where the code of the threads and of the gateway is, made of the code itself. */
+const programs: { readonly [module: string]: () => Promise<string> } = {
+  "src/event-log/ThreadFile.ts": async () =>
+    `export const logThread = ${await threadOf("src/event-log/LogThread.ts")}\n` +
+    `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n`,
+  "src/gateway/GatewayFile.ts": async () =>
+    `export const program = ${JSON.stringify(await textOf("src/gateway/main.ts"))}\n`
+}
+
 const threads = {
   name: "threads",
-  load: async (id: string): Promise<string | null> =>
-    id === join(root, "src/event-log/ThreadFile.ts")
-      ? `export const logThread = ${await threadOf("src/event-log/LogThread.ts")}\n` +
-        `export const verifyThread = ${await threadOf("src/event-log/VerifyThread.ts")}\n`
-      : null
+  load: async (id: string): Promise<string | null> => (await programs[relative(root, id)]?.()) ?? null
 }
 
 /**

@@ -34,6 +34,10 @@ const layers: ReadonlyArray<{ readonly folders: ReadonlyArray<string>; readonly 
   { folders: ["domain"], because: "words and ports know no feature that speaks them" },
   { folders: ["backends"], because: "a backend runs a process by contract, and knows no policy about it" },
   { folders: ["git"], because: "whoever needs git asks the one that runs it, and it knows none of them" },
+  {
+    folders: ["gateway"],
+    because: "the gateway is a small process of its own beside the daemon, and its client knows no agent"
+  },
   { folders: ["event-actor"], because: "an actor commits to a log, and the log knows no actor" },
   { folders: ["event-log"], because: "the log stores facts and knows no actor that states them" },
   { folders: ["supervision"], because: "supervision knows no agent, so that its tests need none" },
@@ -45,7 +49,8 @@ const libraries: { readonly [folder: string]: ReadonlyArray<string> } = {
   supervision: [],
   "event-log": ["supervision"],
   "event-actor": ["event-log", "supervision"],
-  backends: ["config", "git", "supervision"],
+  backends: ["config", "gateway", "git", "supervision"],
+  gateway: ["supervision"],
   git: ["supervision"],
   config: []
 }
@@ -162,6 +167,16 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     path: "src/systemd/Launch.ts",
     rule: "node:child_process",
     because: "the daemon is the one child that must outlive the scope that started it"
+  },
+  {
+    path: "src/gateway/GatewayClient.ts",
+    rule: "node:child_process",
+    because: "the gateway must outlive the daemon, as runs do"
+  },
+  {
+    path: "src/gateway/main.ts",
+    rule: "setTimeout()",
+    because: "the gateway's process holds nothing of Effect: it is small, and outlives every scope"
   },
   {
     path: "src/app/Foreground.ts",

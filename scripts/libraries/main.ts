@@ -80,6 +80,9 @@ const THREADS = `export const logThread = new URL("./LogThread.js", import.meta.
 export const verifyThread = new URL("./VerifyThread.js", import.meta.url)
 `
 
+const GATEWAY = `export const program = \`import \${JSON.stringify(new URL("./main.js", import.meta.url).href)}\\n\`
+`
+
 const lib = join(out, "lib")
 const made = join(out, "lib.new")
 await rm(made, { recursive: true, force: true })
@@ -90,6 +93,7 @@ const { status } = spawnSync(process.execPath, [compiler, "-p", import.meta.dirn
 if (status !== 0) throw new Error("libraries: the sources do not compile, see above")
 
 await writeFile(join(made, "event-log/ThreadFile.js"), THREADS)
+await writeFile(join(made, "gateway/GatewayFile.js"), GATEWAY)
 for (const [library, modules] of Object.entries(entries)) {
   const names = modules.map((path) => `export * as ${path.replace(/^.*\//, "")} from "./${library}/${path}.js"\n`)
   await writeFile(join(made, `${library}.js`), names.join(""))

@@ -118,7 +118,14 @@ export const node = ({ environment, socket, state }: Options): Platform => {
       Layer.provideMerge(NodeServices.layer)
     ),
     log: DaemonLog.layer,
-    backends: Backends.layer({ store, environment, sessions: join(state, "sessions") }).pipe(
+    backends: Backends.layer({
+      store,
+      environment,
+      sessions: join(state, "sessions"),
+      homes: join(state, "homes"),
+      gateway: join(state, "gateway"),
+      hidden: [state, dirname(socket)]
+    }).pipe(
       Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
       Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
     ),

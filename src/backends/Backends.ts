@@ -3,6 +3,7 @@
  */
 import { Context, Effect, type FileSystem, Layer } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"
+import { Gateway } from "../gateway/GatewayClient.ts"
 import * as AcpBackend from "./acp/AcpBackend.ts"
 import type { Backend } from "./Backend.ts"
 import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
@@ -24,7 +25,7 @@ export class Backends extends Context.Service<
     Layer.effect(
       Backends,
       Effect.gen(function* () {
-        const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox>()
+        const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox | Gateway>()
         return {
           make: (config: BackendConfig) => {
             switch (config.type) {
@@ -40,5 +41,15 @@ export class Backends extends Context.Service<
           }
         }
       })
-    ).pipe(Layer.provide(Sandbox.layer(host.environment)))
+    ).pipe(
+      Layer.provide(
+        Layer.mergeAll(
+          Sandbox.layer(host.environment),
+          Gateway.layer({
+            folder: host.gateway ?? "",
+            certificates: host.environment["NODE_EXTRA_CA_CERTS"]
+          })
+        )
+      )
+    )
 }

@@ -23,12 +23,71 @@ const process = {
   killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
 }
 
+const BaseUrl = Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org"))
+
+/** Where the key of a provider is: never in what the agent sees. */
+const key = {
+  baseUrl: optional(BaseUrl, "Where the API is. Default: the provider's own."),
+  keyEnv: optional(Word, "The environment variable of the daemon that holds the key. Default: the provider's own."),
+  keyFile: optional(FilePath, "A file whose first line is the key.")
+}
+
+/** Interfaces of models, and where each has its address and its key. */
+export const APIS = {
+  anthropic: { url: "https://api.anthropic.com", key: "ANTHROPIC_API_KEY" },
+  openai: { url: "https://api.openai.com/v1", key: "OPENAI_API_KEY" },
+  gemini: { url: "https://generativelanguage.googleapis.com", key: "GEMINI_API_KEY" }
+} as const
+
+const Provider = Schema.Struct({
+  api: described(Schema.Literals(["anthropic", "openai", "gemini"]), "Which API the agent speaks."),
+  ...key
+})
+
+const SharedFile = Schema.String.check(
+  matching(
+    // oxlint-disable-next-line no-control-regex
+    /^(?!~)(?!(?:[^\u0000]*\/)?\.\.?(?:\/|$))[^\u0000]*[^\u0000/]$/u,
+    'must be a path in your home such as .codex/auth.json, or an absolute one, without ".."'
+  )
+)
+
+/** The confinement of an agent that is a process. */
+export interface Confinement {
+  readonly sandbox: "off" | "on" | "required"
+  readonly network: boolean
+  readonly share: ReadonlyArray<string>
+}
+
+const confinement = {
+  sandbox: Schema.Literals(["off", "on", "required"]).pipe(
+    withDefault(
+      "off",
+      "Whether it is held in its workspace and a home of its own: on where this machine can, or (required) it does not run elsewhere."
+    )
+  ),
+  network: Schema.Boolean.pipe(
+    withDefault(
+      false,
+      "Whether, in the sandbox, it and the commands that it has run reach the machine's network; else its provider alone, or nothing."
+    )
+  ),
+  share: Schema.Array(SharedFile).pipe(
+    withDefault(
+      [],
+      'Files and folders that it sees in the sandbox, read-only: those of your home by name, [".codex/auth.json"], others by their path.'
+    )
+  )
+}
+
 /** Any program, run anew for each run: the prompt goes in, its lines come out, its exit code is the outcome. */
 export const CommandBackend = Schema.Struct({
   type: described(Schema.Literal("command"), "Which kind of backend."),
   argv: optional(Argv, 'The program and its arguments, as they are: ["claude", "-p"]. Either this or shell.'),
   shell: optional(Word, "A line for `sh -c`. Either this or argv."),
   ...process,
+  ...confinement,
+  provider: optional(Provider, "In the sandbox: the model that it reaches. agentd puts the key in; it has none."),
   promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
     withDefault(
       "stdin",
@@ -61,6 +120,16 @@ export const ClaudeBackend = Schema.Struct({
   ),
   args: Schema.Array(Text).pipe(withDefault([], "Further arguments, as they are.")),
   ...process,
+  ...confinement,
+  share: Schema.Array(SharedFile).pipe(
+    withDefault(
+      [".claude/.credentials.json"],
+      "Files and folders that it sees in the sandbox, read-only: those of your home by name, others by their path. Default: your login."
+    )
+  ),
+  provider: Schema.Struct(key).pipe(
+    withDefault({}, "In the sandbox: the API that it reaches. agentd puts the key in, where there is one; it has none.")
+  ),
   ...turns,
   startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
 })
@@ -77,11 +146,10 @@ export const AcpBackend = Schema.Struct({
       "Kinds of its own tool calls that are taken to have no side effects, on its word alone. Default: none."
     )
   ),
-  network: Schema.Boolean.pipe(
-    withDefault(false, "Whether the commands that agentd runs for it, in the sandbox, reach the network.")
-  ),
   authMethod: optional(Word, "Which of the agent's ways to log in is asked for, where it wants one."),
   ...process,
+  ...confinement,
+  provider: optional(Provider, "In the sandbox: the model that it reaches. agentd puts the key in; it has none."),
   ...turns,
   startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
 })
@@ -103,7 +171,7 @@ export type McpServerConfig = typeof McpServerConfig.Type
 export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] as const
 
 /** Where a provider's key is looked for unless the config says otherwise. */
-export const KEY_ENV = { anthropic: "ANTHROPIC_API_KEY", openai: "OPENAI_API_KEY" } as const
+export const KEY_ENV = { anthropic: APIS.anthropic.key, openai: APIS.openai.key } as const
 
 /** A model behind a provider's API: the turn loop and the tools are agentd's own. */
 export const ModelBackend = Schema.Struct({
@@ -112,10 +180,7 @@ export const ModelBackend = Schema.Struct({
     Schema.Literals(["anthropic", "openai"]),
     "Which API it speaks: Anthropic Messages, or chat completions as OpenAI and many others have them."
   ),
-  baseUrl: optional(
-    Schema.String.check(matching(/^https?:\/\/[^\s]+$/u, "must be a URL such as https://api.example.org")),
-    "Where the API is. Default: the provider's own."
-  ),
+  baseUrl: optional(BaseUrl, "Where the API is. Default: the provider's own."),
   model: described(Word, "Which model."),
   keyEnv: optional(
     Word,

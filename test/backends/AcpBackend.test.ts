@@ -20,6 +20,8 @@ const config = (play: string, more: Partial<Config.AcpBackend> = {}): Config.Acp
   argv: [process.execPath, AGENT, play],
   env: {},
   killGrace: Duration.seconds(5),
+  sandbox: "off",
+  share: [],
   resume: true,
   trustKinds: [],
   network: false,

@@ -24,7 +24,10 @@ const program = Effect.gen(function* () {
       env: {},
       promptBy: "stdin",
       readyAfter: Duration.seconds(1),
-      killGrace: Duration.seconds(5)
+      killGrace: Duration.seconds(5),
+      sandbox: "off",
+      network: false,
+      share: []
     },
     { store: "example", environment: process.env }
   )

@@ -79,7 +79,10 @@ describe("ConfigFile", () => {
           env: {},
           promptBy: "stdin",
           readyAfter: Duration.seconds(1),
-          killGrace: Duration.seconds(5)
+          killGrace: Duration.seconds(5),
+          sandbox: "off",
+          network: false,
+          share: []
         },
         mode: "inbox",
         autostart: true,

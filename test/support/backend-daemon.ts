@@ -21,7 +21,10 @@ const main = Effect.gen(function* () {
       env: {},
       promptBy: "stdin",
       readyAfter: Duration.zero,
-      killGrace: Duration.millis(Number(grace))
+      killGrace: Duration.millis(Number(grace)),
+      sandbox: "off",
+      network: false,
+      share: []
     },
     { store, environment: process.env }
   )

@@ -71,6 +71,9 @@ export const command = (
   promptBy: "stdin",
   readyAfter: Duration.millis(50),
   killGrace: Duration.seconds(5),
+  sandbox: "off",
+  network: false,
+  share: [],
   ...options
 })
 

@@ -6,22 +6,22 @@
  * starts ends with the run, also where what was started is only a launcher of the agent; the
  * commands that agentd runs for it are held by the sandbox, where the machine has one.
  */
-import { Effect } from "effect"
+import { Effect, type FileSystem } from "effect"
 import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
 import * as AcpRun from "./AcpRun.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
-import type { Host } from "../command/CommandBackend.ts"
+import type { Host } from "../Host.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
-import type { Environment } from "../process/ChildProcess.ts"
 import { objection } from "../sandbox/Confinement.ts"
 import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
 import * as ToolEnvironment from "../model/ToolEnvironment.ts"
 import { hiddenIn, hiddenOf } from "../model/Tools.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Workspace from "../model/Workspace.ts"
+import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
 
 interface Held {
@@ -53,16 +53,22 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   if (binary === undefined)
     return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
   const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
-  const env: Environment = {
-    ...RunProcess.inheritable(host.environment),
-    ...config.env,
-    ...spec.env,
-    AGENTD_AGENT: spec.agent
-  }
-  const shown = ToolEnvironment.visible({ ...host.environment, ...config.env, ...spec.env }, [])
+  const enclosure = yield* Enclosure.make({
+    config,
+    provider: config.provider,
+    host,
+    spec,
+    inherited: RunProcess.inheritable(host.environment),
+    own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
+  })
+  const { env } = enclosure
+  const shown = enclosure.confined
+    ? env
+    : ToolEnvironment.visible({ ...host.environment, ...config.env, ...spec.env }, [])
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
-  const program = yield* RunProcess.make({ ...mark, argv: [binary, ...args], cwd, env, keepInput: true, grace })
+  const started = yield* enclosure.start([binary, ...args], cwd)
+  const program = yield* RunProcess.make({ ...mark, ...started, env, keepInput: true, grace })
   // where no path can be checked, the agent reads and writes its files by itself
   const open = yield* Workspace.Opener
   const hidden = hiddenOf(host)
@@ -73,7 +79,9 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   )
   const context = yield* services<ProcessTree | Reaper>()
   const { mechanism } = yield* Sandbox
-  const confine = confineBy(mechanism, { config, hidden, host, workspace })
+  const confine: AcpTerminals.Options["confine"] = enclosure.confined
+    ? (folder, argv) => enclosure.start(argv, folder, { part: true })
+    : confineBy(mechanism, { config, hidden, host, workspace })
   return yield* AcpRun.make({
     config,
     spec,
@@ -95,7 +103,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
 
 /** The backend of one agent. */
 export const make = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host) {
-  const context = yield* services<ProcessTree | Reaper | Sandbox>()
+  const context = yield* services<ProcessTree | Reaper | Sandbox | FileSystem.FileSystem>()
   const backend: Backend = {
     name: "acp",
     turns: true,

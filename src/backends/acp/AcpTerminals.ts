@@ -10,15 +10,16 @@
 import type { TerminalExitStatus, TerminalOutputResponse } from "@agentclientprotocol/sdk"
 import { type Duration, Effect, Exit, Fiber, Scope } from "effect"
 import type { AcpDeeds } from "./AcpDeeds.ts"
+import type { BackendError } from "../Backend.ts"
 import * as Messages from "./AcpMessages.ts"
 import { INTERNAL_ERROR, INVALID_PARAMS, type Refusal } from "./AcpWire.ts"
 import { NOT_FOUND } from "./AcpFault.ts"
-import type { Argv } from "../command/CommandBackend.ts"
 import type { ProcessTree, Mark } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { MountRefused } from "../sandbox/Confinement.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import type { Argv } from "../Host.ts"
 import type { Workspace } from "../model/Workspace.ts"
 import { services } from "../Services.ts"
 
@@ -32,7 +33,7 @@ export interface Options extends Mark {
   readonly confine: (
     cwd: string,
     argv: Argv
-  ) => Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused>
+  ) => Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused | BackendError>
   readonly deeds: AcpDeeds
   /** The call is this terminal's. */
   readonly opened: (callId: string, terminalId: string) => void

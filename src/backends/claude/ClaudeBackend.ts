@@ -11,7 +11,7 @@ import type { Backend } from "../Backend.ts"
 import * as ClaudeCommand from "./ClaudeCommand.ts"
 import * as ClaudeRun from "./ClaudeRun.ts"
 import * as ClaudeSessions from "./ClaudeSessions.ts"
-import type { Host } from "../command/CommandBackend.ts"
+import type { Host } from "../Host.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import { services } from "../Services.ts"
@@ -24,8 +24,7 @@ export const make = Effect.fnUntraced(function* (config: Config.ClaudeBackend, h
     turns: true,
     start: (spec) =>
       Effect.gen(function* () {
-        const command = yield* ClaudeCommand.prepare(config, host, spec)
-        const env = { ...host.environment, ...config.env, ...spec.env }
+        const { command, env } = yield* ClaudeCommand.prepare(config, host, spec)
         const holder = (sessionId: string, pid?: number) =>
           Effect.provideContext(ClaudeSessions.holder(sessionId, { pid, runId: spec.runId }, env), context)
         return yield* ClaudeRun.make({ config, spec, command, holder })

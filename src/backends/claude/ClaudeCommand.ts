@@ -9,8 +9,9 @@ import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
 import type { ClaudeBackend } from "../../config/BackendConfig.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
-import type { Host } from "../command/CommandBackend.ts"
+import type { Host } from "../Host.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import * as Enclosure from "../sandbox/Enclosure.ts"
 
 /** The session in which the run works. */
 export type Session =
@@ -81,18 +82,45 @@ const serversFile = Effect.fnUntraced(
   )
 )
 
+/** Variables for a run in the sandbox: what it would fetch beside its model is not there. */
+const CONFINED = {
+  // as root, too, it may be told to ask for nothing
+  IS_SANDBOX: "1",
+  DISABLE_AUTOUPDATER: "1",
+  CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
+}
+
 /** Without the session, which a run may have to choose twice. */
 export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
   const servers = Object.keys(spec.mcp).length === 0 ? undefined : yield* serversFile(spec.mcp)
   const inherited = Object.entries(RunProcess.inheritable(host.environment)).filter(([name]) => !THEIRS.test(name))
-  return (session: Session): RunProcess.RunProcessSpec => ({
-    store: host.store,
-    runId: spec.runId,
-    argv: argvOf(config, session, servers),
-    cwd: path.resolve(spec.cwd, config.cwd ?? "."),
-    env: { ...Object.fromEntries(inherited), ...config.env, ...spec.env, AGENTD_AGENT: spec.agent },
-    setting: "binary",
-    keepInput: true,
-    grace: config.killGrace
+  const enclosure = yield* Enclosure.make({
+    config,
+    provider: { api: "anthropic", login: true, ...config.provider },
+    host,
+    spec,
+    inherited: Object.fromEntries(inherited),
+    own: {
+      ...(config.sandbox === "off" ? {} : CONFINED),
+      ...config.env,
+      ...spec.env,
+      AGENTD_AGENT: spec.agent
+    },
+    files: servers === undefined ? [] : [servers]
   })
+  const { env } = enclosure
+  const command = (session: Session): Effect.Effect<RunProcess.RunProcessSpec, BackendError> =>
+    Effect.map(
+      enclosure.start(argvOf(config, session, servers), path.resolve(spec.cwd, config.cwd ?? ".")),
+      (started) => ({
+        store: host.store,
+        runId: spec.runId,
+        ...started,
+        env,
+        setting: "binary",
+        keepInput: true,
+        grace: config.killGrace
+      })
+    )
+  return { command, env }
 })

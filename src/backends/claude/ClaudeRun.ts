@@ -38,7 +38,7 @@ import * as RunProcess from "../process/RunProcess.ts"
 export interface Options {
   readonly config: ClaudeBackend
   readonly spec: RunSpec
-  readonly command: (session: Session) => RunProcess.RunProcessSpec
+  readonly command: (session: Session) => Effect.Effect<RunProcess.RunProcessSpec, BackendError>
   /** Another process than our own that has the session open. */
   readonly holder: (sessionId: string, own?: number) => Effect.Effect<number | undefined>
 }
@@ -92,7 +92,7 @@ interface Parts {
 }
 
 const attemptOf = Effect.fnUntraced(function* ({ command, spec }: Options, session: Session) {
-  const program = yield* RunProcess.make(command(session))
+  const program = yield* RunProcess.make(yield* command(session))
   const input = yield* Queue.dropping<string | null>(INPUTS)
   const stream = new ClaudeStream(program.pid, Object.keys(spec.mcp))
   const attempt: Attempt = { session: session.id, program, stream, input, said: "" }

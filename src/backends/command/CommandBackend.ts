@@ -15,10 +15,12 @@ import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec } from "../Backend.ts"
+import type { Argv, Host } from "../Host.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
-import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
+import type { ExitStatus } from "../process/ChildProcess.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
 
 /** The meanings of an exit code besides success and error. */
@@ -33,19 +35,7 @@ export interface CommandConfig extends Config.CommandBackend {
   readonly wrap?: ((argv: Argv) => Argv) | undefined
 }
 
-export type Argv = readonly [string, ...ReadonlyArray<string>]
-
-/** A backend's knowledge of the daemon it runs in. */
-export interface Host {
-  /** The store's id: marks its runs' processes. */
-  readonly store: string
-  /** The daemon's own environment. */
-  readonly environment: Environment
-  /** The folder for conversations of agentd's own models; without it they end with their run. */
-  readonly sessions?: string | undefined
-  /** Paths that no tool of agentd's own may see: the state folder, the folder of the socket. */
-  readonly hidden?: ReadonlyArray<string> | undefined
-}
+export type { Argv, Host }
 
 /** Events that wait for a reader; then the program's pipe fills up, then it waits. */
 const CAPACITY = 256
@@ -85,18 +75,25 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   const last = file !== undefined ? [file] : command.promptBy === "argument" ? [spec.prompt] : []
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
-  return yield* RunProcess.make({
-    store: host.store,
-    runId: spec.runId,
-    argv,
-    cwd: path.resolve(spec.cwd, command.cwd ?? "."),
-    env: {
-      ...RunProcess.inheritable(host.environment),
+  const enclosure = yield* Enclosure.make({
+    config: command,
+    provider: command.provider,
+    host,
+    spec,
+    inherited: RunProcess.inheritable(host.environment),
+    own: {
       ...command.env,
       ...spec.env,
       AGENTD_AGENT: spec.agent,
       ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file })
     },
+    files: file === undefined ? [] : [file]
+  })
+  return yield* RunProcess.make({
+    store: host.store,
+    runId: spec.runId,
+    ...(yield* enclosure.start(argv, path.resolve(spec.cwd, command.cwd ?? "."))),
+    env: enclosure.env,
     input: command.promptBy === "stdin" ? spec.prompt : undefined,
     grace: command.killGrace
   })

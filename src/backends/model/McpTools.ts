@@ -12,7 +12,7 @@
  */
 import { Duration, Effect, Schema, type Scope } from "effect"
 import { BackendError, type GivenServer, type RunSpec } from "../Backend.ts"
-import type { Argv, Host } from "../command/CommandBackend.ts"
+import type { Argv, Host } from "../Host.ts"
 import * as HeadTail from "../HeadTail.ts"
 import * as McpConnection from "./McpConnection.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"

@@ -6,20 +6,19 @@
  * next run can go on with; one turn at a time; each error has its class and the class its end;
  * `Exited` once, last, when nothing of the run is left; the key is in no event and no error.
  */
-import { type Cause, Duration, Effect, Exit, Fiber, FileSystem, Layer, Queue, Scope, Stream } from "effect"
+import { type Cause, Duration, Effect, Exit, Fiber, type FileSystem, Layer, Queue, Scope, Stream } from "effect"
 import { HttpClient } from "effect/http"
-import * as path from "node:path"
 import * as Config from "../../config/BackendConfig.ts"
-import { readSecret } from "../../config/OwnFile.ts"
 import type { Outcome } from "../Outcome.ts"
 import * as AnthropicProvider from "./AnthropicProvider.ts"
 import { type Backend, BackendError, type Run, type RunEvent, type RunSpec, type TurnInput } from "../Backend.ts"
-import type { Host } from "../command/CommandBackend.ts"
+import type { Host } from "../Host.ts"
 import type { TurnEnd } from "./ModelEnd.ts"
 import { ModelHttp } from "./ModelHttp.ts"
 import * as ModelSession from "./ModelSession.ts"
 import { ModelTurn, type TurnOptions } from "./ModelTurn.ts"
 import * as OpenAiProvider from "./OpenAiProvider.ts"
+import * as ProviderKey from "../ProviderKey.ts"
 import type { Toolbox, ToolboxOptions } from "./Tools.ts"
 import { services } from "../Services.ts"
 
@@ -33,8 +32,6 @@ export type MakeToolbox<R> = (options: ToolboxOptions) => Effect.Effect<Toolbox,
 /** Events that wait for a reader; then the engine waits. */
 const CAPACITY = 256
 const PAUSE = Duration.seconds(1)
-/** The characters of a key: a header takes nothing else. */
-const KEY = /^[\x21-\x7e]+$/
 
 const providers = {
   anthropic: { make: AnthropicProvider.make, url: AnthropicProvider.BASE_URL },
@@ -42,30 +39,6 @@ const providers = {
 } as const
 
 const refused = (message: string, remedy: string, fatal = true) => new BackendError({ message, remedy, fatal })
-
-/** The key, and where it comes from in words. A file is read anew for each run. */
-const keyOf = Effect.fnUntraced(function* (config: Config.ModelBackend, host: Host, cwd: string) {
-  const { keyFile, provider } = config
-  const variable = config.keyEnv ?? Config.KEY_ENV[provider]
-  const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
-  const remedy =
-    keyFile === undefined
-      ? `set ${variable} where the daemon is started, or name another variable by keyEnv or a file by keyFile; a server that wants no key takes any`
-      : `write the key into the first line of that file, or correct keyFile of the agent's backend`
-  const text =
-    keyFile === undefined
-      ? (host.environment[variable] ?? "")
-      : yield* Effect.mapError(readSecret(path.resolve(cwd, keyFile)), (error) =>
-          refused(
-            `the key could not be read from ${source}: ${error.message}`,
-            error.remedy === "" ? remedy : error.remedy
-          )
-        )
-  const key = (text.split("\n")[0] ?? "").trim()
-  if (key === "") return yield* refused(`there is no key for the API in ${source}`, remedy)
-  if (!KEY.test(key)) return yield* refused(`what ${source} holds cannot be a key`, remedy)
-  return { key, keySource: source }
-})
 
 const systemPrompt = ({ agent, cwd }: RunSpec) =>
   [
@@ -80,7 +53,12 @@ const systemPrompt = ({ agent, cwd }: RunSpec) =>
 const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: MakeToolbox<R>, emit: Emit) =>
   Effect.gen(function* () {
     const { make, url } = providers[config.provider]
-    const key = yield* keyOf(config, host, spec.cwd)
+    const key = yield* ProviderKey.read({
+      keyFile: config.keyFile,
+      variable: config.keyEnv ?? Config.KEY_ENV[config.provider],
+      cwd: spec.cwd,
+      environment: host.environment
+    })
     const client = Layer.build(yield* ModelHttp)
     const account = { ...key, baseUrl: config.baseUrl ?? url, model: config.model }
     const provider = make({

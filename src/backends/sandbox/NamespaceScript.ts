@@ -11,7 +11,8 @@
  *
  * Guarantees: any step that fails ends it before the command; of the old root nothing is
  * left to reach; the command can take on no privilege, nor make namespaces to get some.
- * Needs util-linux (mount, umount, pivot_root, unshare, setpriv).
+ * Needs util-linux (mount, umount, pivot_root, unshare, setpriv); its own loopback is up where
+ * there is ip or perl.
  */
 export const NAMESPACE_SCRIPT = String.raw`
 set -eu
@@ -55,6 +56,9 @@ mount -t devpts -o nosuid,noexec,newinstance,ptmxmode=0666,mode=0620 devpts $new
 ln -s pts/ptmx $new/dev/ptmx
 mount -t proc -o nosuid,nodev,noexec proc $new/proc
 hostname agent
+# the loopback of a network of its own is down; by ip, or by SIOCSIFFLAGS with IFF_UP. The machine's own is up
+ip link set lo up 2> /dev/null || [ -z "$perl" ] ||
+  "$perl" -e 'socket(my $s, 2, 2, 0) && ioctl($s, 0x8914, pack("a16 s x22", "lo", 1))' 2> /dev/null || :
 # the second one, below, and none after it
 echo 1 > $new/proc/sys/user/max_user_namespaces
 

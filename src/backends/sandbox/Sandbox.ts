@@ -15,7 +15,7 @@ import { spawn } from "node:child_process"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
-import type { Argv } from "../command/CommandBackend.ts"
+import type { Argv } from "../Host.ts"
 import { type Mount, mountsOf, type MountRefused, refusalOf, type Rules } from "./Confinement.ts"
 import { NAMESPACE_SCRIPT } from "./NamespaceScript.ts"
 import * as Seccomp from "./Seccomp.ts"
@@ -154,7 +154,8 @@ const namespaces = (program: string, perl: string | undefined): Build => {
 
 const PLACES = ["/usr/bin", "/bin", "/usr/local/bin", "/run/wrappers/bin", "/run/current-system/sw/bin"]
 
-const locate = (name: string, environment: Environment): string | undefined =>
+/** Looks for a program, first in the system's own folders. */
+export const locate = (name: string, environment: Environment): string | undefined =>
   [...PLACES, ...(environment["PATH"] ?? "").split(":").filter((entry) => path.isAbsolute(entry))]
     .map((folder) => path.join(folder, name))
     .find((file) => {

@@ -1,0 +1,47 @@
+/**
+ * ProviderKey: the key of a model's provider, from the daemon's environment or from a file.
+ *
+ * Guarantees: a file is read anew each time; what cannot be a key is refused with a remedy, and
+ * no error shows it.
+ */
+import { Effect } from "effect"
+import * as path from "node:path"
+import { readSecret } from "../config/OwnFile.ts"
+import { BackendError } from "./Backend.ts"
+import type { Environment } from "./process/ChildProcess.ts"
+
+export interface KeyPlace {
+  readonly keyFile?: string | undefined
+  /** The variable that holds it, where there is no file. */
+  readonly variable: string
+  /** The folder from which the file is named. */
+  readonly cwd: string
+  readonly environment: Environment
+}
+
+/** The characters of a key: a header takes nothing else. */
+const KEY = /^[\x21-\x7e]+$/
+
+const refused = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
+
+/** The key, and where it comes from in words. */
+export const read = Effect.fnUntraced(function* ({ cwd, environment, keyFile, variable }: KeyPlace) {
+  const source = keyFile === undefined ? `the variable ${variable}` : `the file ${path.resolve(cwd, keyFile)}`
+  const remedy =
+    keyFile === undefined
+      ? `set ${variable} where the daemon is started, or name another variable by keyEnv or a file by keyFile; a server that wants no key takes any`
+      : `write the key into the first line of that file, or correct keyFile of the agent's backend`
+  const text =
+    keyFile === undefined
+      ? (environment[variable] ?? "")
+      : yield* Effect.mapError(readSecret(path.resolve(cwd, keyFile)), (error) =>
+          refused(
+            `the key could not be read from ${source}: ${error.message}`,
+            error.remedy === "" ? remedy : error.remedy
+          )
+        )
+  const key = (text.split("\n")[0] ?? "").trim()
+  if (key === "") return yield* refused(`there is no key for the API in ${source}`, remedy)
+  if (!KEY.test(key)) return yield* refused(`what ${source} holds cannot be a key`, remedy)
+  return { key, keySource: source }
+})

@@ -1,0 +1,316 @@
+/**
+ * Enclosure: how the programs of a run are started: as they are, or confined, as its backend's
+ * `sandbox` says. An ACP agent's terminals are in the same one.
+ *
+ * Confined, a run has its workspace, a home of its own that is kept for the agent, the files of the
+ * user's home that its config shares, and of the daemon's variables only those that name no secret
+ * and no socket. Its way out is the machine's network, or the gateway to its model, or none.
+ *
+ * Guarantees: where a sandbox is required and none works, nothing starts; a provider's key is in
+ * no variable, argument or file that the run sees: it has a word that stands for it; the route of
+ * the gateway lives as long as the scope, and so does the folder of its socket.
+ */
+import { Effect, type FileSystem, Option, type Scope } from "effect"
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
+import * as os from "node:os"
+import * as path from "node:path"
+import { APIS, type Confinement } from "../../config/BackendConfig.ts"
+import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
+import { prefixOf } from "../../gateway/Gateway.ts"
+import { Gateway } from "../../gateway/GatewayClient.ts"
+import { BackendError, type RunSpec } from "../Backend.ts"
+import type { Argv, Host } from "../Host.ts"
+import type { Environment } from "../process/ChildProcess.ts"
+import * as ProviderKey from "../ProviderKey.ts"
+import { homeOf, objection, type Rules } from "./Confinement.ts"
+import { within } from "./PathContainment.ts"
+import { locate, type Mechanism, Sandbox } from "./Sandbox.ts"
+
+export interface Provider {
+  readonly api: keyof typeof APIS
+  readonly baseUrl?: string | undefined
+  readonly keyEnv?: string | undefined
+  readonly keyFile?: string | undefined
+  /** Without a key the agent's own login, from a file that is shared, goes to the provider. */
+  readonly login?: boolean
+}
+
+export interface EnclosureOptions {
+  readonly config: Confinement
+  readonly provider: Provider | undefined
+  readonly host: Host
+  readonly spec: RunSpec
+  /** The variables that it has when it is not confined. */
+  readonly inherited: Environment
+  /** The variables that it has in any case. */
+  readonly own: Environment
+  /** Files that agentd has made for it. */
+  readonly files?: ReadonlyArray<string> | undefined
+}
+
+/** A command as it is started. */
+export interface Enclosed {
+  readonly argv: Argv
+  readonly cwd: string
+  readonly handed?: ReadonlyArray<Uint8Array>
+}
+
+export interface Enclosure {
+  readonly confined: boolean
+  /** The variables of its programs. */
+  readonly env: Environment
+  /**
+   * `cwd`: a path that is absolute. `part`: a further program of a run that is at work, and could move a mount in its
+   * home meanwhile: it gets none there.
+   */
+  readonly start: (
+    argv: Argv,
+    cwd: string,
+    options?: { readonly part: boolean }
+  ) => Effect.Effect<Enclosed, BackendError>
+}
+
+const refused = (message: string, remedy: string, fatal = true): BackendError =>
+  new BackendError({ message, remedy, fatal })
+
+/** Variables that tell of the machine and of the person's habits. */
+const VISIBLE = /^(?:PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR)$/
+/** Stands where an agent insists on a key. */
+const NO_KEY = "held-by-agentd"
+/** On the loopback of the run's own network. */
+const PORT = 3128
+/** Within the sandbox; the folder is mounted and not the socket, so that one that is bound anew is seen. */
+const SOCKETS = "/run/agentd"
+const SOCKET = "model.sock"
+
+const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
+
+const folder = (name: string) =>
+  Effect.try({
+    try: () => {
+      fs.mkdirSync(name, { recursive: true, mode: 0o700 })
+      return fs.realpathSync(name)
+    },
+    catch: (error) =>
+      refused(
+        `${name} could not be made: ${error instanceof Error ? error.message : String(error)}`,
+        "make room, and see that the state folder can be written",
+        false
+      )
+  })
+
+/** A folder that is gone with the scope. */
+const passingFolder = (name: string) =>
+  Effect.acquireRelease(folder(name), (made) => Effect.sync(() => fs.rmSync(made, { recursive: true, force: true })))
+
+/** The variables by which an agent is told where its model is, and that its key is not its own. */
+const variablesOf = (api: Provider["api"], url: string, hasKey: boolean): Environment => {
+  const key = (name: string) => (hasKey ? { [name]: NO_KEY } : {})
+  switch (api) {
+    case "anthropic":
+      return { ANTHROPIC_BASE_URL: url, ...key(APIS.anthropic.key) }
+    case "openai":
+      return { OPENAI_BASE_URL: url, ...key(APIS.openai.key) }
+    case "gemini":
+      return { GOOGLE_GEMINI_BASE_URL: url, ...key(APIS.gemini.key) }
+  }
+}
+
+const headersOf = (api: Provider["api"], key: string): { readonly [name: string]: string } => {
+  switch (api) {
+    case "anthropic":
+      return { "x-api-key": key }
+    case "openai":
+      return { authorization: `Bearer ${key}` }
+    case "gemini":
+      return { "x-goog-api-key": key }
+  }
+}
+
+/** The way to the model: the folder of the run's socket, what the agent is told, and what its command begins with. */
+interface Exit {
+  readonly sockets: string
+  readonly variables: Environment
+  readonly hasKey: boolean
+  readonly forwarder: ReadonlyArray<string>
+}
+
+const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
+  const { api, keyEnv, keyFile, login = false } = provider
+  const place = { keyFile, variable: keyEnv ?? APIS[api].key, cwd: spec.cwd, environment: host.environment }
+  const isSet = keyFile !== undefined || keyEnv !== undefined || (host.environment[place.variable] ?? "").trim() !== ""
+  return login && !isSet ? Effect.succeed(undefined) : Effect.map(ProviderKey.read(place), ({ key }) => key)
+}
+
+const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions) {
+  const { host, spec } = options
+  const { api, baseUrl = APIS[api].url } = provider
+  const found = yield* Effect.serviceOption(Gateway)
+  if (host.gateway === undefined || Option.isNone(found))
+    return yield* refused("there is no gateway to the model here", 'set "network" in agentd.jsonc')
+  const gateway = found.value
+  const key = yield* keyOf(provider, options)
+  const sockets = yield* passingFolder(path.join(host.gateway, short(spec.runId)))
+  const route = {
+    socket: path.join(sockets, SOCKET),
+    baseUrl,
+    key: key === undefined ? null : headersOf(api, key)
+  }
+  yield* Effect.mapError(gateway.open(spec.runId, route), ({ message, remedy }) => refused(message, remedy, false))
+  yield* Effect.addFinalizer(() =>
+    gateway.count(spec.runId).pipe(
+      Effect.flatMap((count) =>
+        count === undefined || count.refused === 0
+          ? Effect.void
+          : Effect.logWarning(`${spec.agent} was refused ${count.refused} requests that were not for its model`)
+      ),
+      Effect.ignore
+    )
+  )
+  const url = `http://127.0.0.1:${PORT}${prefixOf(baseUrl)}`
+  const node = [process.execPath, "--max-old-space-size=24", "-e", FORWARDER_SCRIPT, "--"]
+  const exit: Exit = {
+    sockets,
+    variables: variablesOf(api, url, key !== undefined),
+    hasKey: key !== undefined,
+    forwarder: [...node, `${SOCKETS}/${SOCKET}`, String(PORT)]
+  }
+  return exit
+})
+
+/** Files of the program that lie where nothing else is shared: those beside it, where a package manager put it. */
+const programOf = (file: string): string => {
+  const modules = file.indexOf("/node_modules/")
+  return modules < 0 ? file : file.slice(0, modules + "/node_modules".length)
+}
+
+const real = (file: string): string | undefined => {
+  try {
+    return fs.realpathSync(file)
+  } catch {
+    return undefined
+  }
+}
+
+const NONE: Mechanism = { kind: "none", note: "none is there for this backend" }
+
+const same = (file: string) => ({ source: file, target: file })
+
+/** Where the program is, as a shell finds it. */
+const find = (argv: Argv, cwd: string, env: Environment): string | undefined =>
+  argv[0].includes("/") ? real(path.resolve(cwd, argv[0])) : locate(argv[0], env)
+
+const unconfined = ({ inherited, own }: EnclosureOptions): Enclosure => ({
+  confined: false,
+  env: { ...inherited, ...own },
+  start: (argv, cwd) => Effect.succeed({ argv, cwd })
+})
+
+/** A confined run, once it is known where it lives and how it gets out. */
+interface Quarters {
+  readonly options: EnclosureOptions
+  readonly wrap: Exclude<Mechanism, { kind: "none" }>["wrap"]
+  readonly workspace: string
+  readonly home: string
+  readonly exit: Exit | undefined
+  readonly env: Environment
+}
+
+/**
+ * Lists the files that the config shares: those of the user's home at its place in the run's own. A login is of no use where the key is put
+ * in, and a `part` gets nothing in the home.
+ */
+const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boolean) => {
+  const person = homeOf(host.environment)
+  return config.share.flatMap((name) => {
+    const isOfHome = !path.isAbsolute(name)
+    if (isOfHome && (part || person === undefined || exit?.hasKey === true)) return []
+    const source = real(isOfHome ? path.join(person ?? "/", name) : name)
+    return source === undefined ? [] : [{ source, target: isOfHome ? path.join(home, name) : path.normalize(name) }]
+  })
+}
+
+const environmentOf = ({ host, own }: EnclosureOptions, home: string, exit: Exit | undefined): Environment => ({
+  ...Object.fromEntries(Object.entries(host.environment).filter(([name]) => VISIBLE.test(name))),
+  SHELL: "/bin/sh",
+  ...own,
+  ...exit?.variables,
+  HOME: home,
+  USER: "agent",
+  LOGNAME: "agent",
+  TMPDIR: "/tmp"
+})
+
+const rulesOf = (quarters: Quarters, program: string, part: boolean): Rules => {
+  const { exit, home, options, workspace } = quarters
+  const { config, files = [], host } = options
+  const own = [programOf(real(program) ?? program), ...(exit === undefined ? [] : [process.execPath]), ...files]
+  return {
+    workspace,
+    network: config.network,
+    hidden: (host.hidden ?? []).flatMap((one) => real(one) ?? []),
+    environment: host.environment,
+    home,
+    shared: [
+      ...own.filter((source) => !within(workspace, source) && !within(home, source)).map(same),
+      ...(exit === undefined ? [] : [{ source: exit.sockets, target: SOCKETS }]),
+      ...sharedOf(quarters, part)
+    ]
+  }
+}
+
+const startIn = (quarters: Quarters): Enclosure["start"] =>
+  Effect.fnUntraced(function* (argv: Argv, cwd: string, { part } = { part: false }) {
+    const { env, exit, workspace, wrap } = quarters
+    const place = real(cwd)
+    if (place === undefined || !within(workspace, place))
+      return yield* refused(`${cwd} is no folder of the workspace ${workspace}`, "correct cwd in agentd.jsonc")
+    const program = find(argv, place, env)
+    if (program === undefined)
+      return yield* refused(
+        `there is no program "${argv[0]}"`,
+        "install it, or correct agentd.jsonc or the daemon's PATH"
+      )
+    const [first, ...rest] = argv
+    const named: Argv = [first.includes("/") ? program : first, ...rest]
+    const [head = named[0], ...tail] = [...(exit?.forwarder ?? []), ...named]
+    const wrapped = wrap(rulesOf(quarters, program, part), place, [head, ...tail])
+    const confined = yield* Effect.mapError(wrapped, ({ message, remedy }) => refused(message, remedy))
+    return { ...confined, cwd: place }
+  })
+
+/** The home that is kept for the agent. */
+const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
+  host.homes === undefined
+    ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
+    : folder(path.join(host.homes, `${spec.agent}-${short(workspace)}`))
+
+export const make = Effect.fnUntraced(function* (
+  options: EnclosureOptions
+): Effect.fn.Return<Enclosure, BackendError, Scope.Scope | FileSystem.FileSystem> {
+  const { config, host, provider, spec } = options
+  if (config.sandbox === "off") return unconfined(options)
+  const mechanism = yield* Effect.flatMap(Effect.serviceOption(Sandbox), (sandbox) =>
+    Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed<Mechanism>(NONE)
+  )
+  if (mechanism.kind === "none") {
+    const why = `no sandbox works on this machine: ${mechanism.note}`
+    if (config.sandbox === "required")
+      return yield* refused(why, 'install bubblewrap, or set "sandbox" to "on" or "off" in agentd.jsonc')
+    yield* Effect.logWarning(`${spec.agent} runs unconfined: ${why}`)
+    return unconfined(options)
+  }
+  const workspace = real(spec.cwd) ?? spec.cwd
+  const why = objection(workspace, host.environment)
+  if (why !== undefined)
+    return yield* refused(
+      `${workspace} cannot be an agent's workspace: ${why}`,
+      "put the project into a folder of its own, or give the agent a worktree"
+    )
+  const home = yield* homeFor(options, workspace)
+  const exit = config.network || provider === undefined ? undefined : yield* exitOf(provider, options)
+  const env = environmentOf(options, home, exit)
+  const { wrap } = mechanism
+  return { confined: true, env, start: startIn({ options, wrap, workspace, home, exit, env }) }
+})

@@ -1,0 +1,207 @@
+/**
+ * Gateway: the one way of confined runs to their models. Each run has a socket of its own; the
+ * socket tells whose request it is. What asks a model is passed on with the provider's key put in;
+ * all else is refused. The agent never holds the key, and a key of its own goes nowhere.
+ *
+ * Guarantees: a request goes to its route's provider and to no other host, whatever it names; only
+ * the paths of a model's interface pass, since a key opens far more than that; headers and query
+ * parameters in which keys travel are taken off first (a route without a key, whose agent has a
+ * login, keeps its headers); redirects are handed back, not followed; requests, their bodies and
+ * connections are bounded; all that passes is counted.
+ *
+ * It holds nothing of Effect: it is a small process of its own (`main`).
+ */
+import * as fs from "node:fs"
+import * as http from "node:http"
+import * as https from "node:https"
+import type * as net from "node:net"
+
+/** A run's way to its provider. */
+export interface Route {
+  /** The socket to listen on, which lies in a folder that exists. */
+  readonly socket: string
+  /** The provider's address: scheme, host, port, and the path that its interface begins with. */
+  readonly baseUrl: string
+  /** The headers that hold the key; null: the agent's own are left as they are. */
+  readonly key: { readonly [name: string]: string } | null
+}
+
+/** All that passed, since the route was opened. */
+export interface Count {
+  readonly requests: number
+  readonly refused: number
+  /** Bytes of requests. */
+  readonly sent: number
+  /** Bytes of answers. */
+  readonly received: number
+}
+
+/** Sees the bytes that pass a route. Tokens can be counted here. */
+export interface Meter {
+  readonly sent: (chunk: Uint8Array) => void
+  readonly received: (chunk: Uint8Array) => void
+}
+
+export interface OpenRoute {
+  readonly count: () => Count
+  /** Whether a run holds it open: its forwarder is connected for as long as the run lives. */
+  readonly held: () => boolean
+  /** Ends what is under way, and removes the socket. */
+  readonly close: () => void
+}
+
+/** The interfaces of Anthropic, OpenAI and Google, as coding agents use them. */
+const PATHS =
+  /^(?:POST \/(?:v1\/)?(?:messages(?:\/count_tokens)?|responses|chat\/completions)|POST \/v1(?:beta)?\/models\/[\w.-]{1,80}:(?:streamGenerateContent|generateContent|countTokens)|GET \/(?:v1\/|v1beta\/)?models(?:\/[\w.-]{1,80})?|HEAD \/)$/
+
+/** A request for this is answered only by the end: by it a run's forwarder holds the route open. */
+export const HOLD = "/agentd/hold"
+
+const KEYS = new Set(["authorization", "x-api-key", "x-goog-api-key", "api-key", "cookie"])
+/** Headers of one connection, and those by which a request could name another host. */
+const OWN = new Set([
+  "host",
+  "connection",
+  "keep-alive",
+  "proxy-authorization",
+  "proxy-connection",
+  "te",
+  "trailer",
+  "upgrade",
+  "expect",
+  "forwarded",
+  "x-forwarded-for",
+  "x-forwarded-host"
+])
+/** Some providers take a key in the address: an agent's own would lead to another account. */
+const KEY_NAME = /^(?:key|api[-_]?key|access_token|token)$/i
+
+const MAX_BODY = 64 * 1024 * 1024
+const MAX_CONNECTIONS = 256
+
+/** The path and query to ask for, without keys. Never throws, whatever the escapes. */
+export const withoutKeys = (target: string): string => {
+  const at = target.indexOf("?")
+  if (at < 0) return target
+  const kept = new URLSearchParams(
+    [...new URLSearchParams(target.slice(at + 1))].filter(([name]) => !KEY_NAME.test(name))
+  )
+  return kept.size === 0 ? target.slice(0, at) : `${target.slice(0, at)}?${kept}`
+}
+
+/** The path that a provider's interface begins with, without a slash at its end. */
+export const prefixOf = (baseUrl: string): string => {
+  const { pathname } = new URL(baseUrl)
+  return pathname.endsWith("/") ? pathname.slice(0, -1) : pathname
+}
+
+/** Whether it asks a model. `prefix`: the path that the interface begins with. */
+export const asksModel = (method: string, target: string, prefix: string): boolean => {
+  const pathname = target.split("?", 1)[0] ?? ""
+  if (!pathname.startsWith(prefix)) return false
+  return PATHS.test(`${method} ${pathname.slice(prefix.length) || "/"}`)
+}
+
+/** The headers to ask with: the agent's own, without keys and what belongs to one connection, and the key. */
+const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.OutgoingHttpHeaders => {
+  const dropped = (name: string) => OWN.has(name) || (key !== null && KEYS.has(name))
+  return { ...Object.fromEntries(Object.entries(given).filter(([name]) => !dropped(name))), ...key }
+}
+
+/** Passes a request on, and its answer back, as they come. */
+const pass = (
+  { key }: Route,
+  origin: URL,
+  meter: Meter,
+  request: http.IncomingMessage,
+  response: http.ServerResponse
+): void => {
+  const { request: ask } = origin.protocol === "https:" ? https : http
+  const headers = headersOf(request.headers, key)
+  const onward = ask(
+    new URL(origin.origin),
+    { method: request.method ?? "GET", path: withoutKeys(request.url ?? "/"), headers },
+    (answer) => {
+      const theirs = Object.entries(answer.headers).filter(([name]) => !OWN.has(name))
+      response.writeHead(answer.statusCode ?? 502, Object.fromEntries(theirs))
+      answer.on("data", meter.received)
+      answer.on("error", () => response.destroy())
+      answer.pipe(response)
+    }
+  )
+  onward.on("error", ({ message }) => {
+    if (response.headersSent) return void response.destroy()
+    response.writeHead(502, { "content-type": "text/plain" }).end(`the provider could not be reached: ${message}\n`)
+  })
+  response.on("close", () => onward.destroy())
+  let size = 0
+  request.on("data", (chunk: Uint8Array) => {
+    size += chunk.length
+    meter.sent(chunk)
+    if (size > MAX_BODY) request.destroy()
+  })
+  request.on("error", () => onward.destroy())
+  request.pipe(onward)
+}
+
+/** Listens; rejects where the socket cannot be made. */
+export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
+  const origin = new URL(route.baseUrl)
+  const prefix = prefixOf(route.baseUrl)
+  const count = { requests: 0, refused: 0, sent: 0, received: 0 }
+  const meter: Meter = {
+    sent: (chunk) => {
+      count.sent += chunk.length
+      more?.sent(chunk)
+    },
+    received: (chunk) => {
+      count.received += chunk.length
+      more?.received(chunk)
+    }
+  }
+  const holders = new Set<http.ServerResponse>()
+  const server = http.createServer((request, response) => {
+    if (request.url === HOLD) {
+      holders.add(response)
+      response.on("close", () => holders.delete(response))
+      return void response.writeHead(200).flushHeaders()
+    }
+    if (!asksModel(request.method ?? "", request.url ?? "", prefix)) {
+      count.refused++
+      response.writeHead(403, { "content-type": "text/plain", connection: "close" })
+      return void response.end("agentd: only the model can be reached from here\n")
+    }
+    count.requests++
+    pass(route, origin, meter, request, response)
+  })
+  server.maxConnections = MAX_CONNECTIONS
+  const connections = new Set<net.Socket>()
+  server.on("connection", (socket) => {
+    connections.add(socket)
+    socket.on("close", () => connections.delete(socket))
+  })
+  const refuse = (socket: {
+    readonly end: (text: string) => unknown
+    on: (event: "error", f: () => void) => unknown
+  }) => {
+    count.refused++
+    socket.on("error", () => {})
+    socket.end("HTTP/1.1 403 Forbidden\r\nconnection: close\r\n\r\n")
+  }
+  server.on("connect", (_, socket) => refuse(socket))
+  server.on("upgrade", (_, socket) => refuse(socket))
+  fs.rmSync(route.socket, { force: true })
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject)
+    server.listen(route.socket, () => resolve())
+  })
+  return {
+    count: () => ({ ...count }),
+    held: () => holders.size > 0,
+    close: () => {
+      server.close()
+      for (const socket of connections) socket.destroy()
+      fs.rmSync(route.socket, { force: true })
+    }
+  }
+}

@@ -1,0 +1,99 @@
+/**
+ * main: the gateway as a process. Its one argument is the path of the socket on which the daemon
+ * tells it what to open; it says `ready` on its standard output.
+ *
+ * It outlives the daemon as runs do. A route is kept while the daemon that opened it is connected,
+ * or while a run holds it; one that nobody has held for a while is closed. With no route and no
+ * daemon for that long it ends by itself.
+ *
+ * Guarantees: of two that are started at once, the second finds the socket taken and ends; it reads
+ * no environment and no file; a line that is too long, or no order, ends that connection.
+ */
+import * as fs from "node:fs"
+import * as net from "node:net"
+import { open, type OpenRoute } from "./Gateway.ts"
+import { MAX_LINE, type Order, type Reply } from "./GatewayControl.ts"
+
+/** ms between two looks at what is still used, and how many of them a thing may be unused. */
+const LOOK = 5_000
+const LOOKS = 12
+const MAX_ROUTES = 1_000
+
+interface Kept {
+  readonly route: OpenRoute
+  owner: net.Socket | undefined
+  idle: number
+}
+
+/** Serves on the socket until nobody needs it. */
+export const serve = (socket: string): void => {
+  const routes = new Map<string, Kept>()
+  const daemons = new Set<net.Socket>()
+  let idle = 0
+
+  const close = (name: string) => {
+    routes.get(name)?.route.close()
+    routes.delete(name)
+  }
+
+  const act = async (order: Order, owner: net.Socket): Promise<Reply> => {
+    const { id, name } = order
+    if (order.do === "open") {
+      close(name)
+      if (routes.size >= MAX_ROUTES) return { id, error: `it serves ${MAX_ROUTES} runs already` }
+      routes.set(name, { route: await open(order.route), owner, idle: 0 })
+      return { id }
+    }
+    const count = routes.get(name)?.route.count()
+    if (order.do === "close") close(name)
+    return count === undefined ? { id } : { id, count }
+  }
+
+  const hear = (daemon: net.Socket) => {
+    daemons.add(daemon)
+    let rest = ""
+    const answer = (order: Order) =>
+      act(order, daemon)
+        .catch((error: unknown): Reply => ({ id: order.id, error: error instanceof Error ? error.message : "failed" }))
+        .then((reply) => void daemon.write(`${JSON.stringify(reply)}\n`))
+    daemon.setEncoding("utf8")
+    daemon.on("data", (text: string) => {
+      const lines = (rest + text).split("\n")
+      rest = lines.pop() ?? ""
+      if (rest.length > MAX_LINE) return void daemon.destroy()
+      for (const line of lines) {
+        try {
+          void answer(JSON.parse(line))
+        } catch {
+          daemon.destroy()
+        }
+      }
+    })
+    daemon.on("error", () => daemon.destroy())
+    daemon.on("close", () => {
+      daemons.delete(daemon)
+      for (const kept of routes.values()) if (kept.owner === daemon) kept.owner = undefined
+    })
+  }
+
+  const server = net.createServer(hear)
+  const look = () => {
+    for (const [name, kept] of routes) {
+      kept.idle = kept.owner !== undefined || kept.route.held() ? 0 : kept.idle + 1
+      if (kept.idle > LOOKS) close(name)
+    }
+    idle = daemons.size + routes.size > 0 ? 0 : idle + 1
+    if (idle <= LOOKS) return void setTimeout(look, LOOK)
+    server.close()
+    fs.rmSync(socket, { force: true })
+  }
+  server.on("error", () => server.close())
+  server.listen(socket, () => {
+    fs.chmodSync(socket, 0o600)
+    fs.writeSync(1, "ready\n")
+    look()
+  })
+}
+
+const [, , socket] = process.argv
+if (socket !== undefined) serve(socket)
