@@ -17,6 +17,8 @@ export const SAMPLE = `// What agentd keeps running in this project.
       // Goes into each of its prompts.
       "instructions": "Run the tests before you say that you are done.",
       // Claude Code, turn by turn: agentd attach builder. Others are below.
+      // With "sandbox": "on" it is held in the project, and reaches its model alone: no other network, none of your
+      // settings. Its key, or your login, goes through agentd (docs/security.md).
       "backend": { "type": "claude" },
       // What has side effects asks you: agentd approve. Also: read_only, full_access.
       "approvals": { "mode": "auto" },
@@ -30,7 +32,7 @@ export const SAMPLE = `// What agentd keeps running in this project.
     }
 
     // Any program: the prompt comes on its standard input, its exit code is the outcome.
-    // ,"reporter": { "backend": { "type": "command", "argv": ["./report.sh"] } }
+    // ,"reporter": { "backend": { "type": "command", "argv": ["./report.sh"], "sandbox": "on" } }
 
     // A model behind an API: agentd runs its turns and its tools, the shell in a sandbox.
     // The key is in ANTHROPIC_API_KEY where the daemon is started, or in "keyFile".
@@ -40,8 +42,16 @@ export const SAMPLE = `// What agentd keeps running in this project.
     //   "budget": { "tokens": 2000000 }
     // }
 
-    // Any agent that speaks the Agent Client Protocol.
-    // ,"opencode": { "backend": { "type": "acp", "argv": ["opencode", "acp"] } }
+    // Any agent that speaks the Agent Client Protocol. In its sandbox it sees its login and nothing else of your home.
+    // ,"opencode": {
+    //   "backend": {
+    //     "type": "acp",
+    //     "argv": ["opencode", "acp"],
+    //     "sandbox": "on",
+    //     "network": true,
+    //     "share": [".local/share/opencode/auth.json"]
+    //   }
+    // }
   }
 
   // A room in which agents and you take turns: agentd channel join review

@@ -1,6 +1,6 @@
 /**
  * Readiness: whether what the agents of a project are configured with is there:
- * their programs, their keys, and a sandbox for the shell of those that are models.
+ * their programs, their keys, and a sandbox for those that are held; and which are not.
  *
  * Guarantees: it starts no agent and shows no key; one finding for each thing that
  * is looked for, however many agents want it.
@@ -9,7 +9,7 @@ import { Effect, FileSystem } from "effect"
 import * as NodePath from "node:path"
 import * as Sandbox from "../backends/sandbox/Sandbox.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
-import { type BackendConfig, KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
+import { APIS, type BackendConfig, KEY_ENV } from "../config/BackendConfig.ts"
 import { readSecret } from "../config/OwnFile.ts"
 import type { Check } from "./DaemonMessages.ts"
 
@@ -73,8 +73,29 @@ const programs = Effect.fnUntraced(function* (backend: BackendConfig, { environm
   return [finding]
 })
 
-const keys = Effect.fnUntraced(function* (backend: ModelBackend, { environment, root, whose }: Place) {
-  const variable = backend.keyEnv ?? KEY_ENV[backend.provider]
+/** The key of a provider, by its variable or its file. */
+interface KeyPlace {
+  readonly keyEnv?: string | undefined
+  readonly keyFile?: string | undefined
+}
+
+/** The key that agentd puts in for the agent; undefined where the agent has its own login. */
+const keyOf = (backend: BackendConfig): { readonly place: KeyPlace; readonly variable: string } | undefined => {
+  if (backend.type === "model") return { place: backend, variable: KEY_ENV[backend.provider] }
+  const { network, provider, sandbox } = backend
+  if (sandbox === "off" || network || provider === undefined) return undefined
+  if ("api" in provider) return { place: provider, variable: APIS[provider.api].key }
+  const isNamed = provider.keyEnv !== undefined || provider.keyFile !== undefined
+  return isNamed ? { place: provider, variable: APIS.anthropic.key } : undefined
+}
+
+const keys = Effect.fnUntraced(function* (of: BackendConfig, { environment, root, whose }: Place) {
+  const wanted = keyOf(of)
+  return wanted === undefined ? [] : [yield* keyIn(wanted.place, wanted.variable, { environment, root, whose })]
+})
+
+const keyIn = Effect.fnUntraced(function* (backend: KeyPlace, usual: string, { environment, root, whose }: Place) {
+  const variable = backend.keyEnv ?? usual
   if (backend.keyFile === undefined) {
     return {
       ok: (environment[variable] ?? "").trim() !== "",
@@ -99,21 +120,50 @@ const keys = Effect.fnUntraced(function* (backend: ModelBackend, { environment, 
   } satisfies Finding
 })
 
-const NEITHER = "every shell command of a model asks"
+type Named = readonly [name: string, backend: BackendConfig]
 
-const sandbox = Effect.fnUntraced(function* (models: ReadonlyArray<ModelBackend>, environment: Environment) {
-  const shells = models.filter(({ tools }) => tools.includes("shell"))
-  if (shells.length === 0) return []
-  const { kind, note } = yield* Sandbox.probe(environment, ["bubblewrap", "namespaces"])
-  if (kind !== "none") return [{ name: "sandbox", level: "ok", detail: note, remedy: null } satisfies Check]
-  const required = shells.some(({ sandbox }) => sandbox === "required")
-  const check: Check = {
+/** How an agent wants to be held; undefined where it runs nothing. */
+const holdOf = (backend: BackendConfig): "off" | "on" | "ask" | "required" | undefined =>
+  backend.type === "model" ? (backend.tools.includes("shell") ? backend.sandbox : undefined) : backend.sandbox
+
+const named = (agents: ReadonlyArray<Named>): string => {
+  const more = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ""
+  const names = agents.slice(0, MAX_NAMED).map(([name]) => name)
+  return `${names.join(", ")}${more}`
+}
+
+/** The finding on a machine without a sandbox. */
+const unheld = (agents: ReadonlyArray<Named>, note: string): Check => {
+  const required = agents.filter(([, backend]) => holdOf(backend) === "required")
+  const on = agents.filter(([, backend]) => holdOf(backend) === "on")
+  const what =
+    required.length > 0
+      ? `with "sandbox": "required" no program and no shell command runs (${named(required)})`
+      : on.length > 0
+        ? `these run without one (${named(on)})`
+        : "every shell command of a model asks"
+  return {
     name: "sandbox",
-    level: required ? "fail" : "warn",
-    detail: `${note}: ${required ? 'with "sandbox": "required" no shell command runs' : NEITHER}`,
+    level: required.length > 0 ? "fail" : "warn",
+    detail: `${note}: ${what}`,
     remedy: "Install bubblewrap, or let this user make user namespaces."
   }
-  return [check]
+}
+
+const sandbox = Effect.fnUntraced(function* (agents: ReadonlyArray<Named>, environment: Environment) {
+  const free = agents.filter(([, backend]) => holdOf(backend) === "off")
+  const held = agents.filter(([, backend]) => !["off", undefined].includes(holdOf(backend)))
+  if (free.length + held.length === 0) return []
+  const { kind, note } = yield* Sandbox.probe(environment, ["bubblewrap", "namespaces"])
+  if (kind === "none") return held.length === 0 ? [] : [unheld(held, note)]
+  const works: Check = { name: "sandbox", level: "ok", detail: note, remedy: null }
+  const offer: Check = {
+    name: "unconfined",
+    level: "ok",
+    detail: `${named(free)}: may do all that you may`,
+    remedy: 'A sandbox works here. To hold an agent in its project: "sandbox": "on" in its backend (docs/security.md).'
+  }
+  return [...(held.length === 0 ? [] : [works]), ...(free.length === 0 ? [] : [offer])]
 })
 
 const MAX_NAMED = 5
@@ -125,7 +175,7 @@ export const checks = Effect.fnUntraced(function* (
 ): Effect.fn.Return<ReadonlyArray<Check>, never, FileSystem.FileSystem> {
   const found = new Map<string, { readonly finding: Finding; readonly agents: Array<string> }>()
   for (const [name, { backend }] of Object.entries(agents)) {
-    const own = backend.type === "model" ? [yield* keys(backend, place)] : yield* programs(backend, place)
+    const own = [...(yield* programs(backend, place)), ...(yield* keys(backend, place))]
     for (const finding of own) {
       const key = `${finding.name} ${finding.detail}`
       const known = found.get(key) ?? { finding, agents: [] }
@@ -133,7 +183,6 @@ export const checks = Effect.fnUntraced(function* (
       found.set(key, known)
     }
   }
-  const models = Object.values(agents).flatMap(({ backend }) => (backend.type === "model" ? [backend] : []))
   return [
     ...[...found.values()].map(({ agents, finding: { detail, name, ok, remedy } }): Check => {
       const more = agents.length > MAX_NAMED ? ` and ${agents.length - MAX_NAMED} more` : ""
@@ -144,6 +193,9 @@ export const checks = Effect.fnUntraced(function* (
         remedy: ok ? null : remedy
       }
     }),
-    ...(yield* sandbox(models, place.environment))
+    ...(yield* sandbox(
+      Object.entries(agents).map(([name, { backend }]) => [name, backend]),
+      place.environment
+    ))
   ]
 })

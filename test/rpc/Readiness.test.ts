@@ -107,3 +107,36 @@ it.live("where a model has a shell, it is said what holds it; without a sandbox,
     })
   )
 )
+
+it.live(
+  "of agents that are processes it is said what holds them, which run without, and whether the key is there",
+  () =>
+    withFiles(
+      Effect.gen(function* () {
+        const path = process.env["PATH"] ?? ""
+        const provider = { api: "openai" }
+        const agents = {
+          a: { type: "command", shell: "true" },
+          b: { type: "command", shell: "true", sandbox: "on", provider },
+          c: { type: "claude", binary: "coder", sandbox: "required" }
+        }
+        const without = yield* found(agents, { PATH: "/nowhere" })
+        assert.isTrue(
+          without.some((line) => /^fail sandbox: .*no program and no shell command runs \(c\)/.test(line)),
+          without.join("\n")
+        )
+        assert.isTrue(without.some((line) => line.startsWith("fail key OPENAI_API_KEY: it is not set")))
+        const { c, ...others } = agents
+        assert.isTrue(
+          (yield* found(others, { PATH: "/nowhere", OPENAI_API_KEY: "x" })).some((line) =>
+            /^warn sandbox: .*run without one \(b\)/.test(line)
+          )
+        )
+        const here = yield* found({ ...others, c }, { PATH: path, OPENAI_API_KEY: "x" })
+        // where this machine has a sandbox it is offered
+        if (here.some((line) => line.startsWith("ok sandbox")))
+          assert.isTrue(here.includes("ok unconfined: a: may do all that you may"), here.join("\n"))
+        assert.isTrue(here.includes("ok key OPENAI_API_KEY: is set (b)"))
+      })
+    )
+)
