@@ -244,6 +244,26 @@ for (const mechanism of held) {
       })
     )
 
+    it.live("has its workspace where it is, wherever that lies, and writes no other place of the machine", () =>
+      Effect.gen(function* () {
+        for (const above of ["/tmp", "/var/tmp", os.homedir()]) {
+          const workspace = fs.realpathSync(fs.mkdtempSync(path.join(above, "confinement-tree-")))
+          yield* Effect.addFinalizer(() => Effect.sync(() => fs.rmSync(workspace, { recursive: true, force: true })))
+          for (const HOME of [at("person"), "/var/tmp", "/nonexistent"]) {
+            const rules: Rules = { workspace, network: false, hidden: [], environment: { ...environment, HOME } }
+            const { output } = yield* Confined.run(
+              mechanism,
+              rules,
+              ["sh", "-c", "echo in > it && cat it"],
+              environment
+            )
+            assert.strictEqual(output, "in\n", `${workspace}, ${HOME}`)
+            assert.deepStrictEqual(fs.readdirSync(workspace), ["it"])
+          }
+        }
+      }).pipe(Effect.scoped)
+    )
+
     it.live("has left a link to a place of the machine where a login is mounted: refused, and nothing is written", () =>
       Effect.gen(function* () {
         const link = at("state/homes/x/.claude")

@@ -48,6 +48,9 @@ export class MountRefused extends Schema.TaggedError<MountRefused>()("MountRefus
 /** Where what is not the system's is kept: git's search for a checkout ends below them. */
 const PRIVATE = ["/tmp", "/var/tmp", "/run", "/home", "/root", "/mnt", "/media"]
 
+/** Private folders, whoever the user is. */
+const EMPTY = ["/tmp", "/var/tmp", "/run"]
+
 /** Of the system. Some are links into /usr, and are links here, too. */
 const SYSTEM = "/usr /bin /sbin /lib /lib32 /lib64 /libx32 /nix/store /run/current-system /run/opengl-driver".split(" ")
 
@@ -245,10 +248,9 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   return [
     ...systemOf(),
     ...etcOf(home, network),
-    ...["/tmp", "/run"].map((target): Mount => ({ kind: "empty", target })),
-    put("link", "/run", "/var/run"),
-    put("link", "/tmp", "/var/tmp"),
-    ...(rules.home === undefined && home !== "/tmp" ? [{ kind: "empty", target: home } as const] : []),
+    ...EMPTY.map((target): Mount => ({ kind: "empty", target })),
+    ...(lstat("/var/run")?.isSymbolicLink() === true ? [put("link", "/run", "/var/run")] : []),
+    ...(rules.home === undefined && !EMPTY.includes(home) ? [{ kind: "empty", target: home } as const] : []),
     ...apart(open),
     ...covers
       .filter((secret) => open.some(({ target }) => within(target, secret)))

@@ -110,9 +110,9 @@ if [ -n "$filter" ]; then
   ' "$filter" "$prctl" "$@"
 fi
 # /proc is still to be written until the ids are mapped; its settings are the whole system's, and a daemon that is
-# root could write them
+# root could write them. For any other user they are read-only anyway, and mount serves root alone
 exec unshare --user --mount --map-user="$user" --map-group="$group" -- /bin/sh -euc '
-  mount -o remount,bind,ro,nosuid,nodev,noexec /proc
+  [ "$(id -u)" != 0 ] || mount -o remount,bind,ro,nosuid,nodev,noexec /proc
   PATH=$1
   shift
   exec setpriv --no-new-privs --bounding-set=-all --inh-caps=-all -- "$@"
