@@ -172,6 +172,14 @@ for (const mechanism of held) {
       })
     )
 
+    live("has no home and no socket in its workspace, where it could exchange them", (here) =>
+      Effect.gen(function* () {
+        const host = { ...here.host, homes: path.join(here.root, "state/homes") }
+        const error = yield* Effect.flip(runOf({ ...here, host }, { shell: "true" }))
+        assert.match(JSON.stringify(error), /home would lie in its workspace/)
+      })
+    )
+
     live("has its prompt by file, too, and works in a folder of the workspace only", (here) =>
       Effect.gen(function* () {
         const said = yield* runOf(here, { shell: 'cat "$1"; echo; pwd', promptBy: "file" }, { prompt: "do it" })

@@ -309,6 +309,11 @@ export const make = Effect.fnUntraced(function* (
       "put the project into a folder of its own, or give the agent a worktree"
     )
   const home = yield* homeFor(options, workspace)
+  if (within(workspace, home))
+    return yield* refused(
+      `the agent's home would lie in its workspace: ${home}`,
+      "put agentd's state folder (--state) out of the project"
+    )
   const exit = config.network || provider === undefined ? undefined : yield* exitOf(provider, options)
   const env = environmentOf(options, home, exit)
   const { wrap } = mechanism
