@@ -75,7 +75,7 @@ const measured = Effect.fnUntraced(function* (folder: string) {
 const alone = (runes: ReadonlyArray<Rune>): number => {
   const meters = new Meters(Context.make(Metric.MetricRegistry, new Map()))
   const before = busy()
-  for (let n = 0; n < 20; n++) meters.takeAll(runes, 0)
+  for (let n = 0; n < 20; n++) meters.takeAll(runes, { now: 0, looked: 0 })
   return (busy() - before) / (20 * runes.length)
 }
 

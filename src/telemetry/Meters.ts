@@ -53,7 +53,7 @@ const queued = Metric.histogram("agentd_message_queue_seconds", {
 })
 const turns = Metric.histogram("agentd_turn_seconds", { description: "Turns, by how they ended", boundaries: SECONDS })
 const appended = Metric.histogram("agentd_append_seconds", {
-  description: "From a rune's making until it was durable and heard of",
+  description: "From a rune's making until it was durable and heard of, of those for which the log was watched",
   boundaries: SECONDS
 })
 const hooks = Metric.histogram("agentd_hook_seconds", {
@@ -134,15 +134,19 @@ export class Meters {
     this.count(metric, "agent", this.agents.has(name) ? name : "other", by)
   }
 
-  /** Runes that became durable and were heard of together. */
-  takeAll(runes: ReadonlyArray<Rune>, now: number): void {
-    for (const rune of runes) this.take(rune, now)
+  /**
+   * Runes that became durable, heard of together at `now`. Those made before the `looked` of this look have waited
+   * for it as well: their time is no measure of the log. Both in ms since the epoch.
+   */
+  takeAll(runes: ReadonlyArray<Rune>, { looked, now }: { readonly looked: number; readonly now: number }): void {
+    for (const rune of runes) {
+      if (rune.at >= looked) appended.updateUnsafe(Math.max(0, now - rune.at) / 1_000, this.context)
+      this.take(rune)
+    }
   }
 
-  /** A rune that is durable, heard of at `now`, ms since the epoch. */
-  take(rune: Rune, now: number): void {
+  private take(rune: Rune): void {
     this.count(runes, "kind", rune.kind, 1)
-    appended.updateUnsafe(Math.max(0, now - rune.at) / 1_000, this.context)
     const known = read(rune)
     if (known === undefined) return
     const { actor, at } = rune

@@ -22,6 +22,9 @@ export class Telemetry extends Context.Service<
   }
 >()("agentd/telemetry/Telemetry") {}
 
+/** What becomes durable meanwhile is counted together: a subscriber that wakes for each commit costs more than its counting. */
+const GATHER = "100 millis"
+
 export interface Options {
   /** Where figures are sent, too; undefined: nowhere. */
   readonly collector: Collector | undefined
@@ -46,8 +49,18 @@ export const layer = ({ collector, tree }: Options): Layer.Layer<Telemetry, neve
       const context = Context.make(Metric.MetricRegistry, new Map())
       const meters = new Meters(context)
       const after = yield* log.head
+      let looked = 0
       yield* Stream.runForEachArray(log.subscribe({ after }), (runes) =>
-        Effect.sync(() => meters.takeAll(runes, clock.currentTimeMillisUnsafe()))
+        Effect.suspend(() => {
+          meters.takeAll(runes, { now: clock.currentTimeMillisUnsafe(), looked })
+          return Effect.sleep(GATHER)
+        }).pipe(
+          Effect.andThen(
+            Effect.sync(() => {
+              looked = clock.currentTimeMillisUnsafe()
+            })
+          )
+        )
       ).pipe(
         Effect.tapCause((cause) => Effect.logWarning("the figures of /metrics stand still", cause)),
         Effect.ignoreCause,

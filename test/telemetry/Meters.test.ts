@@ -28,7 +28,7 @@ describe("the figures of an agent's work", () => {
       yield* world.kind("turn.completed")
       const runes = yield* world.runes
       const { figure, meters: counted } = meters()
-      for (const rune of runes) counted.take(rune, rune.at + 5)
+      counted.takeAll(runes, { now: runes.at(-1)!.at + 5, looked: 0 })
       const many = (kind: string) => runes.filter((rune) => rune.kind === kind).length
       assert.strictEqual(figure('agentd_runes_total{kind="turn.started"}'), many("turn.started"))
       assert.strictEqual(figure("agentd_append_seconds_count"), runes.length)
@@ -44,7 +44,8 @@ describe("the figures of an agent's work", () => {
       yield* world.tree.send("work", "queue", { by: "ada", config: null })
       const [usage] = yield* world.kind("agent.usage")
       const { meters: counted, text } = meters()
-      for (let n = 0; n < 300; n++) counted.take({ ...usage!, actor: `meter/a${n}` }, usage!.at)
+      const used = Array.from({ length: 300 }, (_, n) => ({ ...usage!, actor: `meter/a${n}` }))
+      counted.takeAll(used, { now: usage!.at, looked: 0 })
       const labels = text().match(/^agentd_agent_tokens_total\{agent=/gm)
       assert.strictEqual(labels?.length, 201)
       assert.match(text(), /^agentd_agent_tokens_total\{agent="other"\} 1000$/m)
