@@ -22,7 +22,7 @@ export class Telemetry extends Context.Service<
   }
 >()("agentd/telemetry/Telemetry") {}
 
-/** What becomes durable meanwhile is counted together: a subscriber that wakes for each commit costs more than its counting. */
+/** Runes that become durable within this time are counted together: to wake for each commit costs more than the counting. */
 const GATHER = "100 millis"
 
 export interface Options {
