@@ -103,6 +103,11 @@ const bans: ReadonlyArray<{ readonly name: string; readonly instead: string; rea
     instead: "Effect.sleep or a machine's timeout",
     because: "it outlives its scope and the test's clock"
   },
+  {
+    name: "PubSub.unbounded",
+    instead: "PubSub.bounded, or PubSub.sliding where the oldest may be missed",
+    because: "a listener that hangs would cost all memory"
+  },
   { name: "setInterval()", instead: "Schedule", because: "it outlives its scope and the test's clock" },
   {
     name: "Schedule.exponential",

@@ -1,6 +1,9 @@
 /**
  * Bus: what agents tell those outside: their reports to channels and plans, their
- * runs' events to the board. Nobody who listens can hold an agent up.
+ * runs' events to the board.
+ *
+ * Guarantees: a listener that is slow holds up no agent, until it is so far behind that memory would be
+ * at stake: then who reports waits for it, and no report is lost.
  */
 import { Context, Effect, Layer, PubSub, Stream } from "effect"
 import type { AgentReport } from "../domain/AgentPort.ts"
@@ -23,7 +26,10 @@ export interface RunNews {
 
 /** Signs of life are left out while so many reports wait. */
 const BUSY = 1_000
+const REPORTS = 65_536
 const NEWS = 4_096
+/** Of projects whose files were read. */
+const CONFIGS = 4_096
 
 export class Bus extends Context.Service<
   Bus,
@@ -39,9 +45,9 @@ export class Bus extends Context.Service<
 >()("agentd/agents/Bus") {}
 
 export const make = Effect.gen(function* () {
-  const reports = yield* PubSub.unbounded<AgentReport>()
+  const reports = yield* PubSub.bounded<AgentReport>(REPORTS)
   const news = yield* PubSub.sliding<RunNews>(NEWS)
-  const configs = yield* PubSub.unbounded<ConfigNews>()
+  const configs = yield* PubSub.bounded<ConfigNews>(CONFIGS)
   return Bus.of({
     configured: (config) => Effect.asVoid(PubSub.publish(configs, config)),
     configs: Stream.fromPubSub(configs),
