@@ -2,11 +2,12 @@
  * GitFolders: which folders outside a workspace its git needs, and which of their files
  * nobody may change from within.
  *
- * A commit writes to the repository's `.git`, which for a worktree lies in another
- * checkout. What a person's git would run or obey (hooks, config) stays read-only, as do
- * the other worktrees' and the main checkout's own index and HEAD.
+ * The person's git folder is read-only: a git that finds `commondir`, `config` or a hook in it
+ * obeys, the daemon's and the person's, and a name that does not exist yet cannot be guarded
+ * in a folder that can be written. A commit in a worktree of the agent's own needs no more
+ * than the objects, the branches, their logs, and the worktree's own folder.
  *
- * Guarantees: a `.git` file, which an agent may have written, is believed only when what it
+ * Guarantees: nothing that git obeys can be changed, or made, from within; a `.git` file, which an agent may have written, is believed only when what it
  * names is a repository that names it back. Reads the file system, changes nothing.
  */
 import * as fs from "node:fs"
@@ -15,11 +16,8 @@ import * as path from "node:path"
 export interface GitFolders {
   /** The checkout that the workspace is a folder of, where it is not its root. */
   readonly around: string | undefined
-  /** In this order, each list after the one before it. */
-  readonly writable: ReadonlyArray<string>
-  readonly readOnly: ReadonlyArray<string>
-  /** A worktree's own folder among the read-only ones of others, and what in it is read-only again. */
-  readonly own: { readonly folder: string; readonly readOnly: ReadonlyArray<string> } | undefined
+  /** In this order: a later one lies in an earlier one. */
+  readonly parts: ReadonlyArray<{ readonly kind: "readOnly" | "writable"; readonly path: string }>
 }
 
 const attempt = <A>(read: () => A): A | undefined => {
@@ -31,6 +29,10 @@ const attempt = <A>(read: () => A): A | undefined => {
 }
 
 const first = (file: string): string | undefined => attempt(() => fs.readFileSync(file, "utf8").split("\n")[0]?.trim())
+
+const part = (kind: "readOnly" | "writable") => (path: string) => ({ kind, path })
+const readOnly = part("readOnly")
+const writable = part("writable")
 
 const existing = (folder: string, ...names: ReadonlyArray<string>) =>
   names.map((name) => path.join(folder, name)).filter((file) => attempt(() => fs.lstatSync(file)) !== undefined)
@@ -46,9 +48,15 @@ const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   const isRepository = existing(common, "HEAD", "objects", "refs", "config").length === 4
   if (!isRepository || back === undefined || path.resolve(folder, back) !== file) return undefined
   return {
-    writable: [common],
-    readOnly: [file, ...existing(common, "hooks", "config", "HEAD", "index", "worktrees")],
-    own: { folder, readOnly: existing(folder, "commondir", "gitdir", "config.worktree") }
+    parts: [
+      readOnly(common),
+      ...existing(common, "objects", "refs", "logs").map(writable),
+      // which objects there are besides
+      ...existing(common, "objects/info").map(readOnly),
+      writable(folder),
+      ...existing(folder, "commondir", "gitdir", "config.worktree").map(readOnly),
+      readOnly(file)
+    ]
   }
 }
 
@@ -60,7 +68,7 @@ export const find = (workspace: string, stop: ReadonlyArray<string>): GitFolders
     if (stat === undefined) continue
     const around = folder === workspace ? undefined : folder
     if (stat.isDirectory())
-      return { around, writable: [git], readOnly: existing(git, "hooks", "config", "commondir"), own: undefined }
+      return { around, parts: [readOnly(git)] }
     const found = stat.isFile() ? linked(git) : undefined
     return found === undefined ? undefined : { around, ...found }
   }

@@ -217,24 +217,27 @@ for (const mechanism of held) {
       })
     )
 
-    live("git commits, but its hooks and settings, its folder's place, and agentd.jsonc are not changed", (yard) =>
+    live("in the person's checkout git looks, and nothing in its folder is changed or made", (yard) =>
       Effect.gen(function* () {
         const { root } = yard
         git(root, "init", "-q", ".")
         fs.mkdirSync(`${root}/.git/hooks`, { recursive: true })
         fs.writeFileSync(`${root}/agentd.jsonc`, "{}")
+        fs.writeFileSync(`${root}/a`, "1")
+        git(root, "add", ".")
+        git(root, "commit", "-q", "-m", "one")
         const before = fs.readFileSync(`${root}/.git/config`, "utf8")
         const run = confined(mechanism, yard)
-        const commit = yield* run(
-          "echo 1 > a && git add a && git -c user.name=t -c user.email=t@x commit -qm one && git log --format=%s"
-        )
-        assert.deepStrictEqual(commit, { code: 0, output: "one\n" })
+        assert.deepStrictEqual(yield* run("git status --short && git log --format=%s"), { code: 0, output: "one\n" })
         const tried = yield* successes(run, [
           "echo 'touch /pwned' > .git/hooks/post-commit",
           "mv .git/hooks .git/h",
           "rm -rf .git/hooks",
           "git config core.fsmonitor ./evil",
           "echo evil > .git/config",
+          "echo e > .git/commondir",
+          "echo evil > .git/config.worktree",
+          "mkdir .git/e",
           "mv .git git",
           "echo evil > agentd.jsonc",
           "mv agentd.jsonc x",
@@ -243,6 +246,7 @@ for (const mechanism of held) {
         ])
         assert.strictEqual(tried, "tried\n")
         assert.deepStrictEqual(fs.readFileSync(`${root}/.git/config`, "utf8"), before)
+        assert.isFalse(fs.existsSync(`${root}/.git/commondir`))
         assert.strictEqual(fs.readFileSync(`${root}/agentd.jsonc`, "utf8"), "{}")
       })
     )
@@ -267,6 +271,10 @@ for (const mechanism of held) {
           `echo x > ${root}/.git/config`,
           `echo ref: refs/heads/agentd/builder > ${root}/.git/HEAD`,
           `echo x > ${root}/.git/worktrees/builder/commondir`,
+          `echo worktrees/builder > ${root}/.git/commondir`,
+          `mkdir ${root}/.git/info && echo '* filter=x' > ${root}/.git/info/attributes`,
+          `echo x > ${root}/.git/objects/info/alternates`,
+          `echo x > ${root}/.git/packed-refs`,
           "echo gitdir: /etc > .git",
           "rm .git"
         ])

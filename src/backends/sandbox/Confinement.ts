@@ -150,12 +150,8 @@ const programsOf = ({ environment, hidden, workspace }: Rules, home: string | un
     return folder.split("/").length < 3 ? [] : [put("readOnly", folder)]
   })
 
-const gitOf = (git: GitFolders.GitFolders | undefined): ReadonlyArray<Mount> => [
-  ...(git?.writable ?? []).map((folder) => put("writable", folder)),
-  ...(git?.readOnly ?? []).map((file) => put("readOnly", file)),
-  ...(git?.own === undefined ? [] : [put("writable", git.own.folder)]),
-  ...(git?.own?.readOnly ?? []).map((file) => put("readOnly", file))
-]
+const gitOf = (git: GitFolders.GitFolders | undefined): ReadonlyArray<Mount> =>
+  (git?.parts ?? []).map(({ kind, path }) => put(kind, path))
 
 /** Why this folder cannot be a workspace: what must be hidden would lie open in it. */
 export const objection = (workspace: string, environment: Environment): string | undefined => {
