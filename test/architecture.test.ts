@@ -159,11 +159,6 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "the quick entry holds nothing of Effect, so it has no Clock: it hands the time to pure views"
   },
   {
-    path: "src/backends/Git.ts",
-    rule: "git",
-    because: "worktrees of the person's repository are still made by git there; all else is asked of git/Git.ts"
-  },
-  {
     path: "src/cli/Verify.ts",
     rule: "src/app/DaemonLog.ts",
     because: "`agentd verify` reads a stopped daemon's log by itself, with the daemon's own kinds and invariants"

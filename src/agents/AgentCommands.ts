@@ -153,6 +153,8 @@ export const make = (projects: Projects, ready: Ready) =>
 export interface Options {
   /** Where worktrees are made. */
   readonly worktrees: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
   /** Where the conversations belong in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
@@ -217,7 +219,12 @@ export const layer = (options: Options) =>
         AgentsPlace,
         Effect.gen(function* () {
           const log = yield* EventLog
-          return { worktrees: options.worktrees, recoveredTo: yield* log.head, mcp: options.mcp }
+          return {
+            worktrees: options.worktrees,
+            stores: options.stores,
+            recoveredTo: yield* log.head,
+            mcp: options.mcp
+          }
         })
       )
     ),

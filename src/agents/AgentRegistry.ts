@@ -101,7 +101,8 @@ export class AgentRegistry {
   }
 
   private workplace(agent: string, config: AgentConfig): Workplace.Workplace {
-    return { agent, config, project: this.of.file(), worktrees: Context.get(this.of.services, AgentsPlace).worktrees }
+    const { stores, worktrees } = Context.get(this.of.services, AgentsPlace)
+    return { agent, config, project: this.of.file(), stores, worktrees }
   }
 
   /** With the files that worktrees are made in. */

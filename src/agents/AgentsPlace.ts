@@ -17,6 +17,8 @@ export class AgentsPlace extends Context.Service<
   {
     /** Where worktrees are made: `<state>/worktrees`. */
     readonly worktrees: string
+    /** Where the daemon's own git folders lie. */
+    readonly stores: string
     /** The end of the log when this daemon took it over: what is older, an earlier daemon did. */
     readonly recoveredTo: number
     /** Servers of agentd's own for a run, by name. */

@@ -19,12 +19,15 @@ export interface Workplace {
   readonly project: ConfigFile.Project
   /** Where worktrees are made: `<state>/worktrees`. */
   readonly worktrees: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
 }
 
-const specOf = ({ agent, config, project, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
+const specOf = ({ agent, config, project, stores, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
   if (config.worktree === false) return undefined
   return {
     repository: project.root,
+    stores,
     folder: join(worktrees, ProjectName.conversationId(project.path), agent),
     agent,
     base: config.worktree === true ? undefined : config.worktree.base

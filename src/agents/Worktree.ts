@@ -1,8 +1,9 @@
 /**
  * Worktree: a checkout of its own for each agent, on the branch `agentd/<agent>`.
  *
- * Guarantees: `prepare` makes it or finds it, any number of times, and changes nothing
- * in one that is there; it never touches the user's own checkout, nor a folder or
+ * Guarantees: git runs on the person's git folder, which no agent that is held can write, and
+ * on the daemon's own store beside it; in the worktree itself no git runs. `prepare` makes it
+ * or finds it, any number of times, and changes nothing in one that is there; it never touches the user's own checkout, nor a folder or
  * branch that it did not make; `remove` keeps whatever could hold work and says why.
  *
  * What counts as work: changed and untracked files, commits that the base branch
@@ -12,7 +13,9 @@
 import { Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
-import { type Answer, git, type GitUnavailable } from "../backends/Git.ts"
+import type { Answer, Call } from "../git/Git.ts"
+import * as Repository from "../git/Repository.ts"
+import * as Store from "../git/Store.ts"
 import * as Backoff from "../supervision/Backoff.ts"
 
 /** The reason for which an agent cannot have its worktree. */
@@ -36,6 +39,8 @@ export class WorktreeError extends Schema.TaggedError<WorktreeError>()("Worktree
 export interface WorktreeSpec {
   /** The project's root: the repository's, or a folder in it. Absolute. */
   readonly repository: string
+  /** Where the daemon's own git folders lie. */
+  readonly stores: string
   /** Where the worktree is or shall be. Absolute. */
   readonly folder: string
   readonly agent: string
@@ -56,44 +61,51 @@ export const branchOf = (agent: string): string => `agentd/${agent}`
 const fail = (reason: WorktreeError["reason"], message: string, remedy: string) =>
   Effect.fail(new WorktreeError({ reason, message, remedy }))
 
-const unavailable = ({ message, remedy }: GitUnavailable) => fail("GitUnavailable", message, remedy)
-
-/** Runs a git command in the folder, and gives its answer, whichever it is. */
-const ask = (folder: string, ...args: ReadonlyArray<string>) =>
-  Effect.catchTag(git(folder, ...args), "GitUnavailable", unavailable)
+/** Git's troubles, as reasons for which an agent cannot have its worktree. */
+const explained = <A, R>(effect: Effect.Effect<A, Store.Trouble, R>) =>
+  Effect.catchTags(effect, {
+    GitUnavailable: ({ message, remedy }) => fail("GitUnavailable", message, remedy),
+    GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
+  })
 
 /** git trips over a worktree that another git is making beside it: that is over in a moment. */
 const RACE = /failed to read \S*commondir/
 const RACE_ENDS = Backoff.constant("50 millis")
-const settled = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
+const ask = Effect.fnUntraced(function* (store: Store.Store, call: Omit<Call, "gitDir">) {
   for (let tries = 0; ; tries++) {
-    const answer = yield* ask(folder, ...args)
+    const answer = yield* explained(Store.ask({ ...call, gitDir: store.person.commonDir }))
     if (answer.code === 0 || tries >= 5 || !RACE.test(answer.stderr)) return answer
     yield* Effect.sleep(Backoff.wait(RACE_ENDS, tries + 1))
   }
 })
 
-/** Runs a git command that must succeed. */
-const must = Effect.fnUntraced(function* (folder: string, ...args: ReadonlyArray<string>) {
-  const answer = yield* settled(folder, ...args)
+/** Runs a command in the person's repository that must succeed. */
+const must = Effect.fnUntraced(function* (store: Store.Store, call: Omit<Call, "gitDir">) {
+  const answer = yield* ask(store, call)
   if (answer.code === 0) return answer.stdout
+  const words = [call.command, ...(call.options ?? []), ...(call.names ?? [])]
   return yield* fail(
     "GitFailed",
-    `git ${args.slice(0, 2).join(" ")} failed: ${answer.stderr}`,
-    `see what "git -C ${folder} ${args.join(" ")}" says`
+    `git ${words.slice(0, 2).join(" ")} failed: ${answer.stderr}`,
+    `see what "git -C ${store.person.top} ${words.join(" ")}" says`
   )
 })
 
-const succeeded = ({ code }: Answer) => code === 0
-const hasRef = (folder: string, branch: string) =>
-  Effect.map(ask(folder, "show-ref", "--verify", "--quiet", `refs/heads/${branch}`), succeeded)
+const worktree = (options: ReadonlyArray<string>, names?: ReadonlyArray<string>): Omit<Call, "gitDir"> => ({
+  command: "worktree",
+  options,
+  names
+})
 
-/** The commit that a name stands for, or none. */
-const commitOf = (folder: string, name: string) =>
+const succeeded = ({ code }: Answer) => code === 0
+const hasRef = (store: Store.Store, branch: string) =>
   Effect.map(
-    ask(folder, "rev-parse", "--verify", "--quiet", "--end-of-options", `${name}^{commit}`),
-    ({ code, stdout }) => (code === 0 ? stdout.trim() : undefined)
+    ask(store, { command: "show-ref", options: ["--verify", "--quiet"], paths: [`refs/heads/${branch}`] }),
+    succeeded
   )
+
+/** The commit that a name of the person's stands for, or none. */
+const commitOf = (store: Store.Store, name: string) => explained(Store.commitOf(store, name))
 
 /** An entry of git's list of worktrees. */
 interface Entry {
@@ -126,8 +138,8 @@ const parseEntry = Effect.fnUntraced(function* (block: string) {
   return entry
 })
 
-const entries = (repository: string) =>
-  Effect.flatMap(must(repository, "worktree", "list", "--porcelain"), (list) =>
+const entries = (store: Store.Store) =>
+  Effect.flatMap(must(store, worktree(["list", "--porcelain"])), (list) =>
     Effect.forEach(list.trim().split("\n\n"), parseEntry)
   )
 
@@ -162,20 +174,19 @@ const isEmpty = Effect.fnUntraced(function* (folder: string) {
   )
 })
 
-/** The project's folder below the repository's root: empty, or "packages/app/". */
-const prefixOf = Effect.fnUntraced(function* (repository: string) {
-  const answer = yield* ask(repository, "rev-parse", "--is-inside-work-tree", "--show-prefix")
-  const [inside, prefix = ""] = answer.stdout.split("\n")
-  if (answer.code === 0 && inside === "true") return prefix
+/** The store beside the project's repository. */
+const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpec) {
+  const store = yield* explained(Store.open(stores, repository))
+  if (store !== undefined) return store
   return yield* fail(
     "NotARepository",
-    `${repository} is in no git checkout: ${answer.stderr === "" ? "it is a bare repository" : answer.stderr}`,
+    `${repository} is in no git checkout`,
     'make it one (git init, then a commit), or set "worktree": false for the agent'
   )
 })
 
 /** Nothing but the branch `agentd` itself forbids all `agentd/…`: git keeps branches as files. */
-const checkBranch = Effect.fnUntraced(function* (spec: WorktreeSpec, all: ReadonlyArray<Entry>) {
+const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, all: ReadonlyArray<Entry>) {
   const branch = branchOf(spec.agent)
   const other = all.find((entry) => entry.branch === branch && !entry.prunable)
   if (other !== undefined) {
@@ -185,7 +196,7 @@ const checkBranch = Effect.fnUntraced(function* (spec: WorktreeSpec, all: Readon
       `switch that checkout to another branch (git -C ${other.folder} switch …), or rename the agent`
     )
   }
-  if (yield* hasRef(spec.repository, "agentd")) {
+  if (yield* hasRef(store, "agentd")) {
     return yield* fail(
       "BranchBlocked",
       `a branch named "agentd" keeps git from making ${branch}`,
@@ -194,15 +205,20 @@ const checkBranch = Effect.fnUntraced(function* (spec: WorktreeSpec, all: Readon
   }
 })
 
-const baseOf = Effect.fnUntraced(function* ({ base, repository }: WorktreeSpec) {
-  const commit = yield* commitOf(repository, base ?? "HEAD")
+const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, repository }: WorktreeSpec) {
+  const commit = yield* commitOf(store, base ?? "HEAD")
   if (commit !== undefined) return commit
   return base === undefined
     ? yield* fail("NoCommits", `${repository} has no commit yet to start a worktree from`, "make a first commit")
     : yield* fail("NoSuchBase", `there is no commit or branch "${base}"`, "correct worktree.base in agentd.jsonc")
 })
 
-const create = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string, all: ReadonlyArray<Entry>) {
+const create = Effect.fnUntraced(function* (
+  store: Store.Store,
+  spec: WorktreeSpec,
+  folder: string,
+  all: ReadonlyArray<Entry>
+) {
   const branch = branchOf(spec.agent)
   const stale = all.find((entry) => entry.folder === folder)
   if (stale?.locked !== undefined) {
@@ -219,40 +235,43 @@ const create = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string, 
       "look at what it holds, then move it away; agentd never deletes what it does not know"
     )
   }
-  yield* checkBranch(spec, all)
+  yield* checkBranch(store, spec, all)
   yield* makeFolder(path.dirname(folder))
   // --force only lets it take the place of its own entry, whose folder is gone: the rest is checked above
-  const add = ["worktree", "add", "--quiet", ...(stale === undefined ? [] : ["--force"])]
-  const exists = yield* hasRef(spec.repository, branch)
-  if (exists) yield* must(spec.repository, ...add, folder, branch)
-  else yield* must(spec.repository, ...add, "--no-track", "-b", branch, folder, yield* baseOf(spec))
+  const add = ["add", "--quiet", ...(stale === undefined ? [] : ["--force"])]
+  // the person's filters make the files: those of their home, too
+  const made = (options: ReadonlyArray<string>, from: string) =>
+    must(store, { ...worktree([...add, ...options], [folder, from]), asPerson: true })
+  if (yield* hasRef(store, branch)) yield* made([], branch)
+  else yield* made(["--no-track", "-b", branch], yield* baseOf(store, spec))
   return branch
 })
 
 /** Git locks a worktree while it makes it: one that was cut off there has never been worked in. */
-const discardHalfMade = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) {
-  const half = (yield* entries(spec.repository)).find((entry) => entry.folder === folder)
+const discardHalfMade = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
+  const half = (yield* entries(store)).find((entry) => entry.folder === folder)
   if (half?.locked !== "initializing") return
-  yield* must(spec.repository, "worktree", "remove", "--force", "--force", folder)
+  yield* must(store, worktree(["remove", "--force", "--force"], [folder]))
 })
 
 /** A repository that was moved leaves links behind that point nowhere: git mends them, and nothing else. */
-const mendLinks = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string) {
-  if (succeeded(yield* ask(folder, "rev-parse", "--is-inside-work-tree"))) return
-  yield* must(spec.repository, "worktree", "repair", folder)
+const mendLinks = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
+  const found = yield* Repository.find(folder)
+  if (found?.top === folder && found.commonDir === store.person.commonDir) return
+  yield* must(store, worktree(["repair"], [folder]))
 })
 
 /** The agent's worktree, made if it is not there. */
 export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSpec) {
-  const prefix = yield* prefixOf(spec.repository)
+  const store = yield* storeOf(spec)
   const folder = yield* realFolder(spec.folder)
-  yield* discardHalfMade(spec, folder)
-  const all = yield* entries(spec.repository)
+  yield* discardHalfMade(store, folder)
+  const all = yield* entries(store)
   const there = all.find((entry) => entry.folder === folder && !entry.prunable)
-  if (there !== undefined) yield* mendLinks(spec, folder)
-  const branch = there === undefined ? yield* create(spec, folder, all) : there.branch
+  if (there !== undefined) yield* mendLinks(store, folder)
+  const branch = there === undefined ? yield* create(store, spec, folder, all) : there.branch
   const real = yield* realFolder(spec.folder)
-  const cwd = path.resolve(real, prefix)
+  const cwd = path.resolve(real, store.person.prefix)
   const prepared: Prepared = { branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
   return prepared
 })
@@ -275,52 +294,60 @@ const kept = (reason: Extract<Removal, { _tag: "Kept" }>["reason"], detail: stri
 /** Files of git's own that stand for something begun and not ended. */
 const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG"]
 
+/** Most names of files that are told. */
+const MOST_NAMED = 5
+
 /** Work in the folder that would be lost with it. */
-const workIn = Effect.fnUntraced(function* (folder: string) {
-  const status = yield* must(folder, "status", "--porcelain", "--untracked-files=all", "--ignore-submodules=none")
-  if (status !== "") return kept("Uncommitted", `not committed: ${status.trimEnd().split("\n").slice(0, 5).join(", ")}`)
-  // files that git was told to look away from may have changed unseen
-  const unwatched = (yield* must(folder, "ls-files", "-v")).split("\n").filter((line) => /^[a-zS] /.test(line))
-  const hidden = yield* Effect.filter(unwatched, (line) => exists(path.join(folder, line.slice(2))))
-  if (hidden.length > 0) return kept("Uncommitted", `git does not watch ${hidden[0]!.slice(2)} for changes`)
-  const paths = yield* must(folder, "rev-parse", ...UNFINISHED.flatMap((name) => ["--git-path", name]))
-  const [begun] = yield* Effect.filter(paths.trim().split("\n"), (file) => exists(path.resolve(folder, file)))
-  return begun === undefined ? undefined : kept("Unfinished", `${path.basename(begun)} is under way`)
+const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, commit: string | undefined) {
+  const changes = yield* explained(Store.changes(store, folder, "all", commit))
+  if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
+  // a repository in it is not looked into: what it holds may be in no other
+  for (const file of yield* explained(Store.embedded(store, folder)))
+    if (yield* exists(path.join(folder, file, ".git")))
+      return kept("Uncommitted", `${file} is a repository of its own, which may hold work`)
+  const gitDir = (yield* Repository.find(folder))?.gitDir ?? folder
+  const [begun] = yield* Effect.filter(UNFINISHED, (name) => exists(path.join(gitDir, name)))
+  return begun === undefined ? undefined : kept("Unfinished", `${begun} is under way`)
 })
 
 /** The full name of the branch that must have the work, or none: a commit alone keeps nothing reachable. */
-const baseBranchOf = Effect.fnUntraced(function* ({ base, repository }: WorktreeSpec) {
-  const { stdout } = yield* ask(repository, "rev-parse", "--symbolic-full-name", "--end-of-options", base ?? "HEAD")
-  const name = stdout.trim().split("\n").at(-1) ?? ""
-  return /^refs\/(heads|remotes)\//.test(name) ? name : undefined
+const baseBranchOf = Effect.fnUntraced(function* (store: Store.Store, base = "HEAD") {
+  const ref = (yield* explained(Store.refOf(store, base)))?.ref ?? ""
+  return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
 })
 
 /** The first commit that the base branch does not have. */
-const unmerged = Effect.fnUntraced(function* (spec: WorktreeSpec, folder: string | undefined, tip: string | undefined) {
-  const base = yield* baseBranchOf(spec)
-  if (base === undefined || base === `refs/heads/${branchOf(spec.agent)}`)
+const unmerged = Effect.fnUntraced(function* (
+  store: Store.Store,
+  spec: WorktreeSpec,
+  head: string | undefined,
+  tip: string | undefined
+) {
+  const base = yield* baseBranchOf(store, spec.base)
+  if (base === undefined || base === `refs/person/heads/${branchOf(spec.agent)}`)
     return kept("NoBaseBranch", `"${spec.base ?? "HEAD"}" is no branch that the work could be merged into`)
-  const head = folder === undefined ? undefined : yield* commitOf(folder, "HEAD")
   for (const commit of [head, tip]) {
-    if (commit === undefined) continue
-    if (succeeded(yield* ask(spec.repository, "merge-base", "--is-ancestor", commit, base))) continue
-    return kept("Unmerged", `${commit.slice(0, 12)} is not merged into ${base.replace(/^refs\/(heads|remotes)\//, "")}`)
+    if (commit === undefined || (yield* explained(Store.isAncestor(store, commit, base)))) continue
+    const name = base.replace(/^refs\/person\/(heads|remotes)\//, "")
+    return kept("Unmerged", `${commit.slice(0, 12)} is not merged into ${name}`)
   }
   return undefined
 })
 
 /** Deletes the branch, only where it was found merged, and from under no other checkout. */
-const deleteBranch = Effect.fnUntraced(function* ({ agent, repository }: WorktreeSpec, tip: string | undefined) {
+const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: string, tip: string | undefined) {
   const branch = branchOf(agent)
-  const elsewhere = (yield* entries(repository)).some((entry) => entry.branch === branch)
-  if (tip !== undefined && !elsewhere) yield* ask(repository, "update-ref", "-d", `refs/heads/${branch}`, tip)
+  const elsewhere = (yield* entries(store)).some((entry) => entry.branch === branch)
+  if (tip !== undefined && !elsewhere)
+    yield* ask(store, { command: "update-ref", options: ["-d"], names: [`refs/heads/${branch}`, tip] })
 })
 
 /** Takes the worktree and its branch away, if no work can be lost by it. */
 export const remove = Effect.fn("Worktree.remove")(function* (
   spec: WorktreeSpec
 ): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
-  const all = yield* entries(spec.repository)
+  const store = yield* storeOf(spec)
+  const all = yield* entries(store)
   const folder = yield* realFolder(spec.folder)
   const entry = all.find((entry) => entry.folder === folder)
   if (entry === undefined) {
@@ -333,14 +360,15 @@ export const remove = Effect.fn("Worktree.remove")(function* (
   if (users === undefined) return kept("InUse", "this system does not tell whether a process works in it")
   if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} works in it`)
   // read before the look at what is merged: what comes after it is not deleted
-  const tip = yield* commitOf(spec.repository, `refs/heads/${branchOf(spec.agent)}`)
-  const work = entry.prunable ? undefined : yield* workIn(folder)
-  const lost = work ?? (yield* unmerged(spec, entry.prunable ? undefined : folder, tip))
+  const tip = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
+  const head = entry.prunable ? undefined : yield* explained(Store.takeOver(store, folder))
+  const work = entry.prunable ? undefined : yield* workIn(store, folder, head)
+  const lost = work ?? (yield* unmerged(store, spec, head, tip))
   if (lost !== undefined) return lost
 
-  // without --force: git looks once more
-  const removed = yield* ask(spec.repository, "worktree", "remove", folder)
+  // by force: git's own look would enter repositories in it, and run their filters
+  const removed = yield* ask(store, worktree(["remove", "--force"], [folder]))
   if (removed.code !== 0) return kept("Unknown", removed.stderr)
-  yield* deleteBranch(spec, tip)
+  yield* deleteBranch(store, spec.agent, tip)
   return { _tag: "Removed" }
 })

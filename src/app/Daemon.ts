@@ -155,6 +155,7 @@ const services = (
     Layer.provideMerge(
       AgentCommands.layer({
         worktrees,
+        stores: join(options.state, "store"),
         nest: conversations,
         sweep: sweep(store),
         mcp: voiceOf(options),

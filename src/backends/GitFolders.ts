@@ -67,8 +67,7 @@ export const find = (workspace: string, stop: ReadonlyArray<string>): GitFolders
     const stat = attempt(() => fs.lstatSync(git))
     if (stat === undefined) continue
     const around = folder === workspace ? undefined : folder
-    if (stat.isDirectory())
-      return { around, parts: [readOnly(git)] }
+    if (stat.isDirectory()) return { around, parts: [readOnly(git)] }
     const found = stat.isFile() ? linked(git) : undefined
     return found === undefined ? undefined : { around, ...found }
   }

@@ -9,7 +9,7 @@
  * What git prints is kept up to a limit, and it ends within a limit.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
-import { Config, Context, Effect, Schema, Stream } from "effect"
+import { Config, Context, Effect, Option, Schema, Stream } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 
 /** Git could not be run at all. */
@@ -95,7 +95,8 @@ const COMMANDS = {
   "show-ref": [],
   status: ["--ignore-submodules=all"],
   "update-index": [],
-  "update-ref": []
+  "update-ref": [],
+  worktree: []
 } satisfies { readonly [command: string]: ReadonlyArray<string> }
 
 export type Command = keyof typeof COMMANDS
@@ -110,6 +111,11 @@ export interface Call {
   /** Commits, refs, a repository to fetch from: none of them can be an option. */
   readonly names?: ReadonlyArray<string> | undefined
   readonly paths?: ReadonlyArray<string> | undefined
+  /**
+   * With the settings of the person's home besides: for what their filters take part in (Git LFS), in a repository
+   * whose settings no agent can write.
+   */
+  readonly asPerson?: boolean | undefined
   /** Makes of the command one that is held in a folder. */
   readonly confine?: Hold | undefined
 }
@@ -141,24 +147,35 @@ export const argumentsOf = ({ command, names, options = [], paths }: Call): Read
   ...(paths === undefined ? [] : ["--", ...paths])
 ]
 
-/** The whole environment. The home is a place where nothing can ever lie. */
+/** Settings that would hide what the person's home says of files. */
+const OF_FILES = new Set(["core.attributesFile", "core.excludesFile"])
+
+/** The variables by which git reads no settings but the repository's. The home is a place where nothing can ever lie. */
+const ALONE = {
+  HOME: "/dev/null",
+  XDG_CONFIG_HOME: "/dev/null",
+  GIT_CONFIG_NOSYSTEM: "1",
+  GIT_CONFIG_SYSTEM: "/dev/null",
+  GIT_CONFIG_GLOBAL: "/dev/null",
+  GIT_ATTR_NOSYSTEM: "1"
+}
+
+/** The whole environment. `daemon`: the two variables of it that git may have. */
 export const environmentOf = (
-  { command, gitDir, workTree }: Call,
-  path: string
+  { asPerson = false, command, gitDir, workTree }: Call,
+  daemon: { readonly path: string; readonly home: string | undefined }
 ): { readonly [name: string]: string } => {
   const isFetch = command === "fetch"
-  const settings = isFetch ? [...SETTINGS, ["protocol.file.allow", "always"] as const] : SETTINGS
+  const settings = [
+    ...SETTINGS.filter(([name]) => !asPerson || !OF_FILES.has(name)),
+    ...(isFetch ? [["protocol.file.allow", "always"] as const] : [])
+  ]
   return {
-    PATH: path,
-    HOME: "/dev/null",
-    XDG_CONFIG_HOME: "/dev/null",
+    PATH: daemon.path,
+    ...(asPerson ? (daemon.home === undefined ? {} : { HOME: daemon.home }) : ALONE),
     LC_ALL: "C",
     GIT_DIR: gitDir,
     ...(workTree === undefined ? {} : { GIT_WORK_TREE: workTree }),
-    GIT_CONFIG_NOSYSTEM: "1",
-    GIT_CONFIG_SYSTEM: "/dev/null",
-    GIT_CONFIG_GLOBAL: "/dev/null",
-    GIT_ATTR_NOSYSTEM: "1",
     GIT_TEMPLATE_DIR: "",
     GIT_TERMINAL_PROMPT: "0",
     GIT_ASKPASS: "false",
@@ -194,13 +211,14 @@ const run: Run = (call) =>
   Effect.gen(function* () {
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const path = yield* Config.withDefault(Config.String("PATH"), "/usr/bin:/bin")
+    const home = Option.getOrUndefined(yield* Config.option(Config.String("HOME")))
     const plain: Argv = ["git", ...argumentsOf(call)]
     const { argv, handed } = call.confine === undefined ? { argv: plain, handed: [] } : yield* call.confine(plain)
     const [program, ...args] = argv
     const handle = yield* spawner.spawn(
       ChildProcess.make(program, args, {
         cwd: call.workTree ?? call.gitDir,
-        env: environmentOf(call, path),
+        env: environmentOf(call, { path, home }),
         extendEnv: false,
         additionalFds: Object.fromEntries(
           handed.map((bytes, n) => [`fd${n + 3}`, { type: "input" as const, stream: Stream.make(bytes) }])

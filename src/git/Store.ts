@@ -12,7 +12,7 @@
  * agent's tree is only read. What a git that was cut off has left is taken up again, any number
  * of times.
  */
-import { Context, Effect, FileSystem, Option, Schema } from "effect"
+import { Context, Effect, FileSystem, Option, Random, Schema } from "effect"
 import { createHash } from "node:crypto"
 import * as path from "node:path"
 import * as Backoff from "../supervision/Backoff.ts"
@@ -72,8 +72,10 @@ const put = Effect.fnUntraced(function* (file: string, content: string) {
   const files = yield* FileSystem.FileSystem
   const now = yield* Effect.option(files.readFileString(file))
   if (Option.isSome(now) && now.value === content) return
-  yield* files.writeFileString(`${file}.new`, content)
-  yield* files.rename(`${file}.new`, file)
+  // another fiber may be at the same file
+  const part = `${file}.${yield* Random.nextIntBetween(0, 2 ** 31)}.new`
+  yield* files.writeFileString(part, content)
+  yield* files.rename(part, file)
 })
 
 /** A git folder without commits that borrows objects. */
@@ -241,6 +243,13 @@ export const changes = Effect.fnUntraced(function* (
     options: ["--porcelain", `--untracked-files=${untracked}`, "-z"]
   })
   return said.split("\0").filter((line) => line !== "")
+})
+
+/** The paths at which the commit that a tree was last looked at from has other repositories. */
+export const embedded = Effect.fnUntraced(function* (store: Store, folder: string) {
+  const gitDir = path.join(store.gitDir, "trees", keyOf(folder))
+  const said = yield* must({ gitDir, command: "ls-files", options: ["--stage", "-z"] })
+  return said.split("\0").flatMap((line) => (line.startsWith("160000 ") ? [line.slice(line.indexOf("\t") + 1)] : []))
 })
 
 /** Makes the git folder by which a tree is looked at, with an index of that commit. */

@@ -20,7 +20,12 @@ const world = Effect.acquireRelease(
     write(repository, ".gitignore", "ignored/\n")
     commit(repository, "first")
     const folder = path.join(home, "state", "worktrees", "proj-1", "builder")
-    return { home, repository, folder, spec: { repository, folder, agent: "builder" } }
+    return {
+      home,
+      repository,
+      folder,
+      spec: { repository, folder, agent: "builder", stores: path.join(home, "state", "store") }
+    }
   }),
   ({ home }) => Effect.sync(() => fs.rmSync(home, { recursive: true, force: true }))
 )
@@ -191,11 +196,11 @@ describe("Worktree.prepare", () => {
 
   it.live("agents of one repository are prepared side by side", () =>
     Effect.gen(function* () {
-      const { folder, repository } = yield* world
+      const { folder, spec } = yield* world
       const agents = ["a", "b", "c", "d"]
       const prepared = yield* Effect.forEach(
         agents,
-        (agent) => prepare({ repository, agent, folder: path.join(path.dirname(folder), agent) }),
+        (agent) => prepare({ ...spec, agent, folder: path.join(path.dirname(folder), agent) }),
         { concurrency: "unbounded" }
       )
       assert.deepStrictEqual(

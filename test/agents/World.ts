@@ -73,6 +73,7 @@ export class World {
     const backends = Layer.succeed(Backends, { make: this.backends })
     const layer = AgentCommands.layer({
       worktrees: join(this.folder, "worktrees"),
+      stores: join(this.folder, "store"),
       nest,
       sweep: Effect.void,
       mcp: () => ({}),

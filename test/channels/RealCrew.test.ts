@@ -40,6 +40,7 @@ const open = Effect.fnUntraced(function* (world: AgentsWorld.World) {
   const letters = DeadLetters.layer().pipe(Layer.provide(log))
   const fleetLayer = AgentCommands.layer({
     worktrees: `${world.folder}/worktrees`,
+    stores: `${world.folder}/store`,
     nest: conversations,
     sweep: Effect.void,
     mcp: () => ({})

@@ -12,7 +12,6 @@ import * as Daemon from "../../src/app/Daemon.ts"
 import * as DaemonLog from "../../src/app/DaemonLog.ts"
 import { type Options, type Platform, service } from "../../src/app/Platform.ts"
 import { Agents } from "../../src/agents/Agents.ts"
-import * as LinkedGit from "../../src/backends/Git.ts"
 import * as Git from "../../src/git/Git.ts"
 import { Backends } from "../../src/backends/Backends.ts"
 import { Lookup } from "../../src/backends/process/ProcessTable.ts"
@@ -94,11 +93,7 @@ const noWorkspace = (folder: string) =>
 
 /** A machine without git. */
 const noGit = new Git.GitUnavailable({ message: "git could not be run", remedy: "install git" })
-const withoutGit = <A, E, R>(daemon: Effect.Effect<A, E, R>) =>
-  daemon.pipe(
-    Effect.provideService(Git.Git, () => Effect.fail(noGit)),
-    Effect.provideService(LinkedGit.Git, () => Effect.fail(new LinkedGit.GitUnavailable(noGit)))
-  )
+const withoutGit = Effect.provideService(Git.Git, () => Effect.fail(noGit))
 
 /** A machine on which nobody has a process. */
 const nobody: Lookup = {

@@ -9,7 +9,6 @@
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
-import * as Linked from "../../../src/backends/Git.ts"
 import { type Answer, type Call, GitUnavailable, type Run } from "../../../src/git/Git.ts"
 import { type Touch, untouched } from "../Boundaries.ts"
 import { type Lurks, never, type Strikes, unseen } from "./Strikes.ts"
@@ -318,15 +317,6 @@ export class Git {
       )
     }
 
-  /** As one life of the daemon runs git in worktrees of the person's repository. */
-  readonly linked =
-    (life: Life): Linked.Run =>
-    (folder, args) =>
-      Effect.mapError(
-        this.played(life, args.join(" "), (half) => this.carryOut(folder, args, half)),
-        (error) => new Linked.GitUnavailable(error)
-      )
-
   /** A command that takes its time, and does what it does at one moment of it. */
   private played(life: Life, name: string, carryOut: (half: boolean) => Answer) {
     return Effect.callback<Answer, GitUnavailable>((resume) => {
@@ -398,6 +388,7 @@ export class Git {
     const { command, gitDir, names = [], options = [], workTree } = call
     const folder = this.folderOf(gitDir)
     const [first, second] = names.map((name) => this.commitIn(folder, name))
+    if (gitDir === `${this.root}/.git` && command !== "fetch") return this.inRepository(call, half)
     if (half && MUTATES.test(command) && command !== "reset") return bad(137, "Killed")
     switch (command) {
       case "fetch":
@@ -423,6 +414,7 @@ export class Git {
         folder.index = this.treeOf(first)
         return well()
       case "update-index":
+      case "ls-files":
         return well()
       case "status":
         return this.looks(folder, workTree!, options)
@@ -530,45 +522,27 @@ export class Git {
     return this.forwards(checkout, this.find(to, checkout), false).code === 0
   }
 
-  /** Carries out a command at one moment; `half`: it is cut off there. */
-  private carryOut(folder: string, args: ReadonlyArray<string>, half: boolean): Answer {
-    const name = args.join(" ")
-    const checkout = this.checkoutOf(folder)
-    if (!this.files.has(folder)) return bad(128, `fatal: cannot change to '${folder}': No such file or directory`)
-    if (checkout === undefined) return bad(128, "fatal: not a git repository")
-    if (!MUTATES.test(name)) return this.tells(checkout, args)
+  /** In the person's repository: its worktrees, and its branches. */
+  private inRepository({ command, names = [], options = [], paths = [] }: Call, half: boolean): Answer {
     const before = this.reachable
-    const answer = this.changes(checkout, args, half)
-    this.universe.note(`git ${args.slice(0, 2).join(" ")} ${half ? "cut off" : answer.code}`)
-    this.witness.changed(name, before)
-    return answer
-  }
-
-  private tells(checkout: Checkout, args: ReadonlyArray<string>): Answer {
-    const last = args.at(-1)!
-    switch (args[0]) {
-      case "rev-parse":
-        return this.parses(checkout, args)
+    const all = [...options, ...names]
+    switch (command) {
       case "show-ref":
-        return this.branches.has(last.replace("refs/heads/", "")) ? well() : bad(1)
-      case "symbolic-ref":
-        return checkout.branch === undefined ? bad(1) : well(`${checkout.branch}\n`)
-      case "merge-base": {
-        const [older, newer] = args.slice(-2).map((name) => this.find(name, checkout))
-        if (older === undefined || newer === undefined) return bad(128, `fatal: Not a valid commit name ${last}`)
-        return this.isAncestor(older, newer) ? well() : bad(1)
+        return this.branches.has(paths[0]!.replace("refs/heads/", "")) ? well() : bad(1)
+      case "update-ref": {
+        const answer = half ? bad(137, "Killed") : this.deletes(names)
+        this.witness.changed("update-ref", before)
+        return answer
       }
-      case "status": {
-        const { changed, unknown } = this.dirt(checkout)
-        const all = args.includes("--untracked-files=all") ? unknown : []
-        return well([...changed.map((path) => ` M ${path}`), ...all.map((path) => `?? ${path}`)].join("\n"))
+      case "worktree": {
+        if (options[0] === "list") return well([...this.checkouts.values()].map((one) => this.entry(one)).join("\n"))
+        const answer = options[0] === "add" ? this.adds(all, half) : this.removes(options, names[0]!, half)
+        this.universe.note(`git worktree ${options[0]} ${half ? "cut off" : answer.code}`)
+        this.witness.changed(`worktree ${options[0]}`, before)
+        return answer
       }
-      case "ls-files":
-        return well([...checkout.index.keys()].map((path) => `H ${path}`).join("\n"))
-      case "worktree":
-        return well([...this.checkouts.values()].map((one) => this.entry(one)).join("\n"))
       default:
-        throw new Error(`git ${args.join(" ")} is not in this world`)
+        throw new Error(`git ${command} is not in this world`)
     }
   }
 
@@ -584,33 +558,10 @@ export class Git {
     ].join("\n")
   }
 
-  private parses(checkout: Checkout, args: ReadonlyArray<string>): Answer {
-    if (args.includes("--git-path"))
-      return well(args.flatMap((name, at) => (args[at - 1] === "--git-path" ? [`/git/${name}`] : [])).join("\n"))
-    if (args.includes("--is-inside-work-tree")) return well("true\n\n")
-    if (args.includes("--symbolic-full-name")) {
-      const name = args.at(-1) === "HEAD" ? checkout.branch : args.at(-1)!
-      return well(name !== undefined && this.branches.has(name) ? `refs/heads/${name}\n` : "\n")
-    }
-    const found = this.find(args.at(-1)!.replace("^{commit}", ""), checkout)
-    return found === undefined ? bad(1) : well(`${found}\n`)
-  }
-
-  private changes(checkout: Checkout, args: ReadonlyArray<string>, half: boolean): Answer {
-    switch (args[0]) {
-      case "update-ref":
-        return half ? bad(137, "Killed") : this.updates(args)
-      default:
-        return args[1] === "add" ? this.adds(checkout, args, half) : this.removes(args, half)
-    }
-  }
-
-  private updates(args: ReadonlyArray<string>): Answer {
-    const [ref, to, from] = args[1] === "-d" ? [args[2], undefined, args[3]] : args.slice(3)
+  private deletes([ref, from]: ReadonlyArray<string>): Answer {
     const branch = ref!.replace("refs/heads/", "")
     if (this.branches.get(branch) !== from) return bad(128, `fatal: cannot lock ref '${ref}': is at another commit`)
-    if (to === undefined) this.branches.delete(branch)
-    else this.branches.set(branch, to)
+    this.branches.delete(branch)
     return well()
   }
 
@@ -631,13 +582,13 @@ export class Git {
     return well()
   }
 
-  private adds(from: Checkout, args: ReadonlyArray<string>, half: boolean): Answer {
+  private adds(args: ReadonlyArray<string>, half: boolean): Answer {
     const [folder, name] = args.slice(-2) as [string, string]
     const at = args.indexOf("-b")
     const known = this.checkouts.get(folder)
     if (known !== undefined && (this.files.has(`${folder}/.git`) || !args.includes("--force")))
       return bad(128, `fatal: '${folder}' already exists`)
-    const commit = this.find(name, from)
+    const commit = this.find(name, undefined)
     if (commit === undefined) return bad(128, `fatal: invalid reference: ${name}`)
     const branch = at > -1 ? args[at + 1] : args.includes("--detach") ? undefined : name
     if (at > -1 && this.branches.has(branch!)) return bad(255, `fatal: a branch named '${branch}' already exists`)
@@ -652,10 +603,9 @@ export class Git {
     return half ? bad(137, "Killed") : well()
   }
 
-  private removes(args: ReadonlyArray<string>, half: boolean): Answer {
-    const folder = args.at(-1)!
+  private removes(args: ReadonlyArray<string>, folder: string, half: boolean): Answer {
     const checkout = this.checkouts.get(folder)
-    if (args[1] === "repair") return well()
+    if (args[0] === "repair") return well()
     if (checkout === undefined) return bad(128, `fatal: '${folder}' is not a working tree`)
     const { changed, unknown } = this.dirt(checkout)
     const isForced = args.includes("--force")

@@ -5,7 +5,6 @@
 import { Effect } from "effect"
 import { BackendError } from "../../../src/backends/Backend.ts"
 import { WorkingIn } from "../../../src/backends/process/ProcessTable.ts"
-import * as LinkedGit from "../../../src/backends/Git.ts"
 import * as GitCommand from "../../../src/git/Git.ts"
 import { CheckCommand, type Run } from "../../../src/goals/CheckCommand.ts"
 import { PlanSource, PlanUnread, type Read } from "../../../src/goals/PlanSource.ts"
@@ -114,7 +113,6 @@ export class Workshop {
   readonly around = <A, E, R>(life: Life, daemon: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     daemon.pipe(
       Effect.provideService(GitCommand.Git, this.git.of(life)),
-      Effect.provideService(LinkedGit.Git, this.git.linked(life)),
       Effect.provideService(CheckCommand, this.runs),
       Effect.provideService(PlanSource, this.reads),
       Effect.provideService(WorkingIn, (folder) =>
