@@ -73,7 +73,7 @@ const RACE = /failed to read \S*commondir/
 const RACE_ENDS = Backoff.constant("50 millis")
 const ask = Effect.fnUntraced(function* (store: Store.Store, call: Omit<Call, "gitDir">) {
   for (let tries = 0; ; tries++) {
-    const answer = yield* explained(Store.ask({ ...call, gitDir: store.person.commonDir }))
+    const answer = yield* explained(Store.ask({ ...call, gitDir: store.person.commonDir }, "person"))
     if (answer.code === 0 || tries >= 5 || !RACE.test(answer.stderr)) return answer
     yield* Effect.sleep(Backoff.wait(RACE_ENDS, tries + 1))
   }

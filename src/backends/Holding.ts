@@ -18,13 +18,17 @@ export const layer = (of: { readonly environment: Environment; readonly hidden: 
     Effect.map(
       Sandbox,
       ({ mechanism }): Confine =>
-        (workspace, network = false) =>
+        (workspace, { network = false, shared = [] } = {}) =>
           Effect.map(mechanism, (mechanism) =>
             mechanism.kind === "none"
               ? undefined
               : (argv, cwd = workspace) =>
                   Effect.mapError(
-                    mechanism.wrap({ ...of, workspace, network }, cwd, argv),
+                    mechanism.wrap(
+                      { ...of, workspace, network, shared: shared.map((source) => ({ source, target: source })) },
+                      cwd,
+                      argv
+                    ),
                     ({ message, remedy }) => new GitUnavailable({ message, remedy })
                   )
           )

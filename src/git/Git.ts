@@ -83,13 +83,14 @@ const COMMANDS = {
   "cat-file": [],
   "check-attr": [],
   "commit-tree": [],
+  config: [],
   fetch: ["--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-tags"],
   log: [...QUIET, "--no-show-signature"],
   "ls-files": [],
   "merge-base": [],
   "merge-tree": [],
   "read-tree": [],
-  // it writes files and runs their filters: in a tree whose git folder was made for that, held by `confine`
+  // it writes files: only in a tree of the daemon's own, whose git folder was made anew for that
   reset: ["--quiet", "--hard"],
   "rev-parse": [],
   "show-ref": [],
@@ -116,21 +117,7 @@ export interface Call {
    * whose settings no agent can write.
    */
   readonly asPerson?: boolean | undefined
-  /** Makes of the command one that is held in a folder. */
-  readonly confine?: Hold | undefined
 }
-
-export type Argv = readonly [string, ...ReadonlyArray<string>]
-
-/** A command that is held, as it is started. */
-export interface Held {
-  readonly argv: Argv
-  /** The content of its descriptors 3, 4 … */
-  readonly handed: ReadonlyArray<Uint8Array>
-}
-
-/** Makes of a command one that is held in a folder; it begins in `cwd`, by default in that folder. */
-export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavailable>
 
 export type Run = (call: Call) => Effect.Effect<Answer, GitUnavailable>
 
@@ -212,17 +199,11 @@ const run: Run = (call) =>
     const spawner = yield* ChildProcessSpawner.ChildProcessSpawner
     const path = yield* Config.withDefault(Config.String("PATH"), "/usr/bin:/bin")
     const home = Option.getOrUndefined(yield* Config.option(Config.String("HOME")))
-    const plain: Argv = ["git", ...argumentsOf(call)]
-    const { argv, handed } = call.confine === undefined ? { argv: plain, handed: [] } : yield* call.confine(plain)
-    const [program, ...args] = argv
     const handle = yield* spawner.spawn(
-      ChildProcess.make(program, args, {
+      ChildProcess.make("git", argumentsOf(call), {
         cwd: call.workTree ?? call.gitDir,
         env: environmentOf(call, { path, home }),
         extendEnv: false,
-        additionalFds: Object.fromEntries(
-          handed.map((bytes, n) => [`fd${n + 3}`, { type: "input" as const, stream: Stream.make(bytes) }])
-        ),
         stdin: "ignore",
         forceKillAfter: "5 seconds"
       })
@@ -234,13 +215,12 @@ const run: Run = (call) =>
   }).pipe(
     Effect.scoped,
     Effect.timeout(TIME_LIMIT),
-    Effect.mapError((error) =>
-      error._tag === "GitUnavailable"
-        ? error
-        : new GitUnavailable({
-            message: `git ${call.command} in ${call.workTree ?? call.gitDir} could not be run: ${error.message}`,
-            remedy: "install git and see that it is in the daemon's PATH"
-          })
+    Effect.mapError(
+      ({ message }) =>
+        new GitUnavailable({
+          message: `git ${call.command} in ${call.workTree ?? call.gitDir} could not be run: ${message}`,
+          remedy: "install git and see that it is in the daemon's PATH"
+        })
     ),
     Effect.provide(NodeServices.layer)
   )

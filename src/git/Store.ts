@@ -12,11 +12,11 @@
  * agent's tree is only read. What a git that was cut off has left is taken up again, any number
  * of times.
  */
-import { Context, Effect, FileSystem, Option, Random, Schema } from "effect"
+import { Context, Effect, FileSystem, Option, Random, Schema, Stream } from "effect"
 import { createHash } from "node:crypto"
 import * as path from "node:path"
 import * as Backoff from "../supervision/Backoff.ts"
-import { type Answer, type Call, git, type GitUnavailable, type Hold } from "./Git.ts"
+import { type Answer, type Call, git, type GitUnavailable } from "./Git.ts"
 import * as Repository from "./Repository.ts"
 
 /** Git was run and refused. */
@@ -25,11 +25,27 @@ export class GitFailed extends Schema.TaggedError<GitFailed>()("GitFailed", {
   remedy: Schema.String
 }) {}
 
-/**
- * Makes of a command one that is held in a folder, without network unless it is to have it; undefined where this
- * machine has nothing that holds it.
- */
-export type Confine = (folder: string, network?: boolean) => Effect.Effect<Hold | undefined>
+export type Argv = readonly [string, ...ReadonlyArray<string>]
+
+/** A command that is held, as it is started. */
+export interface Held {
+  readonly argv: Argv
+  /** The content of its descriptors 3, 4 … */
+  readonly handed: ReadonlyArray<Uint8Array>
+}
+
+/** Makes of a command one that is held in a folder; it begins in `cwd`, by default in that folder. */
+export type Hold = (argv: Argv, cwd?: string) => Effect.Effect<Held, GitUnavailable>
+
+export interface Needs {
+  /** Whether it is to have the network. */
+  readonly network?: boolean
+  /** Folders that it reads besides: never one that an agent named. */
+  readonly shared?: ReadonlyArray<string>
+}
+
+/** Makes of commands such as are held in a folder; undefined where this machine has nothing that holds them. */
+export type Confine = (folder: string, needs?: Needs) => Effect.Effect<Hold | undefined>
 
 /** The machine's confinement; by default there is none. */
 export const Confine = Context.Reference<Confine>("agentd/git/Confine", {
@@ -51,12 +67,17 @@ export interface Store {
 }
 
 /** The whole of a git folder's settings: written by the daemon, so nothing else can be in them. */
-export const settings = (of: { readonly bare: boolean; readonly format: string | undefined }): string =>
+const settings = (of: {
+  readonly bare: boolean
+  readonly format: string | undefined
+  readonly files: ReadonlyArray<readonly [name: string, value: string]>
+}): string =>
   [
     "[core]",
     `\trepositoryformatversion = ${of.format === undefined ? 0 : 1}`,
     `\tbare = ${of.bare}`,
     "\tlogAllRefUpdates = false",
+    ...of.files.map(([name, value]) => `\t${name} = ${value}`),
     ...(of.format === undefined ? [] : ["[extensions]", `\tobjectFormat = ${of.format}`]),
     ""
   ].join("\n")
@@ -78,6 +99,25 @@ const put = Effect.fnUntraced(function* (file: string, content: string) {
   yield* files.rename(part, file)
 })
 
+/** Settings of the person's that say how a file of the checkout looks, and the values that are words of git's. */
+const FILES = "^core\\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$"
+const VALUES = /^core\.([a-z]+)\n(true|false|input|lf|crlf|native)$/
+
+/** Those settings as the person's repository and home have them: without them a clean tree would look changed. */
+const filesOf = Effect.fnUntraced(function* (commonDir: string) {
+  const answer = yield* git({
+    gitDir: commonDir,
+    command: "config",
+    options: ["--null", "--get-regexp", FILES],
+    asPerson: true
+  })
+  if (answer.code !== 0) return []
+  return answer.stdout.split("\0").flatMap((entry) => {
+    const [, name, value] = VALUES.exec(entry) ?? []
+    return name === undefined || value === undefined ? [] : [[name, value] as const]
+  })
+})
+
 /** A git folder without commits that borrows objects. */
 export const makeFolder = Effect.fnUntraced(
   function* (
@@ -94,7 +134,13 @@ export const makeFolder = Effect.fnUntraced(
       yield* files.makeDirectory(path.join(gitDir, name), { recursive: true, mode: 0o700 })
     const config = yield* Effect.orElseSucceed(files.readFileString(path.join(commonDir, "config")), () => "")
     const format = /^[ \t]*objectformat *= *(sha256)\b/im.exec(config)?.[1]?.toLowerCase()
-    yield* put(path.join(gitDir, "config"), settings({ bare: of.bare, format }))
+    const looks = yield* filesOf(commonDir)
+    yield* put(path.join(gitDir, "config"), settings({ bare: of.bare, format, files: looks }))
+    const excluded = yield* Effect.option(files.readFileString(path.join(commonDir, "info/exclude")))
+    if (Option.isSome(excluded)) {
+      yield* files.makeDirectory(path.join(gitDir, "info"), { recursive: true, mode: 0o700 })
+      yield* put(path.join(gitDir, "info/exclude"), excluded.value)
+    }
     yield* put(path.join(gitDir, "objects/info/alternates"), `${path.join(commonDir, "objects")}\n`)
     const shallow = yield* Effect.option(files.readFileString(path.join(commonDir, "shallow")))
     if (Option.isSome(shallow)) yield* put(path.join(gitDir, "shallow"), shallow.value)
@@ -104,15 +150,31 @@ export const makeFolder = Effect.fnUntraced(
   (making, gitDir) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
 
-/** Another git holds a lock for a moment. */
+/** Another git holds a lock for a moment, or was cut off while it held it. */
 const LOCKED = /cannot lock ref|\.lock': File exists|failed to read/
 const LOCK_ENDS = Backoff.constant("50 millis")
+const LOCK_TRIES = 10
 
-/** Git's answer, whatever it is; a lock that another git holds is waited for. */
-export const ask = Effect.fnUntraced(function* (call: Call) {
+/** Whose git folder a command runs on: in the person's another git may rightfully hold a lock for long. */
+export type Whose = "daemon" | "person"
+
+/** The lock that git complains of, where it lies in that folder. */
+const lockIn = (folder: string, { stderr }: Answer): string | undefined => {
+  const file = /'([^'\n]+\.lock)': File exists/.exec(stderr)?.[1]
+  return file !== undefined && path.resolve(file).startsWith(`${folder}/`) ? file : undefined
+}
+
+/**
+ * Git's answer, whatever it is. A lock that another git holds is waited for; one that stays in a folder of the daemon's
+ * own was left by a git that died with an earlier daemon: only one daemon runs, and its commands are brief there.
+ */
+export const ask = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
   for (let tries = 0; ; tries++) {
     const answer = yield* git(call)
-    if (answer.code === 0 || tries >= 5 || !LOCKED.test(answer.stderr)) return answer
+    if (answer.code === 0 || tries > LOCK_TRIES || !LOCKED.test(answer.stderr)) return answer
+    const lock = tries === LOCK_TRIES && whose === "daemon" ? lockIn(call.gitDir, answer) : undefined
+    if (lock !== undefined)
+      yield* Effect.ignore(Effect.flatMap(FileSystem.FileSystem, (files) => files.remove(lock, { force: true })))
     yield* Effect.sleep(Backoff.wait(LOCK_ENDS, tries + 1))
   }
 })
@@ -124,8 +186,8 @@ export const failed = ({ command, gitDir }: Call, { stderr, stdout }: Answer) =>
   })
 
 /** Runs a command that must succeed, and gives what git prints. */
-export const must = Effect.fnUntraced(function* (call: Call) {
-  const answer = yield* ask(call)
+export const must = Effect.fnUntraced(function* (call: Call, whose: Whose = "daemon") {
+  const answer = yield* ask(call, whose)
   return answer.code === 0 ? answer.stdout : yield* failed(call, answer)
 })
 
@@ -242,8 +304,54 @@ export const changes = Effect.fnUntraced(function* (
     command: "status",
     options: ["--porcelain", `--untracked-files=${untracked}`, "-z"]
   })
-  return said.split("\0").filter((line) => line !== "")
+  const lines = said.split("\0").filter((line) => line !== "")
+  const pointed = yield* pointedOf(of, lines)
+  return lines.filter((line) => !pointed.has(line))
 })
+
+/** Most bytes of a file that is compared with its pointer. */
+const MAX_POINTED = 1024 ** 3
+const MAX_POINTER = 1_024
+
+/** Most changed files that are looked at for that. */
+const MOST_POINTED = 1_000
+
+interface Looked {
+  readonly gitDir: string
+  readonly workTree: string
+}
+
+/** The lines of files that Git LFS keeps and that are what their pointers say: no filter runs here, so they look changed. */
+const pointedOf = Effect.fnUntraced(function* (of: Looked, lines: ReadonlyArray<string>) {
+  const changed = lines.filter((line) => line.startsWith(" M ")).slice(0, MOST_POINTED)
+  if (changed.length === 0) return new Set<string>()
+  const paths = changed.map((line) => line.slice(3))
+  const said = (yield* must({ ...of, command: "check-attr", options: ["-z", "filter"], paths })).split("\0")
+  const kept = new Set(said.flatMap((file, at) => (at % 3 === 0 && said[at + 2] === "lfs" ? [file] : [])))
+  return new Set(
+    yield* Effect.filter(changed, (line) =>
+      kept.has(line.slice(3)) ? isPointed(of, line.slice(3)) : Effect.succeed(false)
+    )
+  )
+})
+
+/** Whether a file's content is what its pointer in the index names; where that cannot be told, it is not. */
+const isPointed = Effect.fnUntraced(
+  function* (of: Looked, file: string) {
+    const pointer = yield* must({ ...of, command: "cat-file", options: ["blob"], names: [`:${file}`] })
+    const [, oid, size] = /^oid sha256:([0-9a-f]{64})\nsize ([0-9]+)$/m.exec(pointer.slice(0, MAX_POINTER)) ?? []
+    const files = yield* FileSystem.FileSystem
+    const found = yield* files.stat(path.join(of.workTree, file))
+    const is = Number(found.size)
+    if (found.type !== "File" || is > MAX_POINTED || String(is) !== size) return false
+    const hash = createHash("sha256")
+    yield* Stream.runForEach(files.stream(path.join(of.workTree, file)), (bytes) =>
+      Effect.sync(() => void hash.update(bytes))
+    )
+    return hash.digest("hex") === oid
+  },
+  Effect.orElseSucceed(() => false)
+)
 
 /** The paths at which the commit that a tree was last looked at from has other repositories. */
 export const embedded = Effect.fnUntraced(function* (store: Store, folder: string) {

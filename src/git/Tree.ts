@@ -3,14 +3,14 @@
  * objects: checks run in it, and what they write into its git folder harms nobody.
  *
  * Guarantees: git runs on the tree's git folder only when that has been made anew, before any
- * process can write it; the files are written under confinement where the machine has one,
- * since the repository's filters run then. A tree that was cut off is made anew; what lies in
+ * process can write it, and with settings of the daemon's alone: no filter runs, so that a file
+ * of Git LFS is its pointer there. A tree that was cut off is made anew; what lies in
  * it beside the files of git stays.
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
 import * as Repository from "./Repository.ts"
-import { commitAt, Confine, keyOf, makeFolder, must, type Store, unwritable } from "./Store.ts"
+import { commitAt, keyOf, makeFolder, must, type Store, unwritable } from "./Store.ts"
 
 /** The commits in the store that the files of a tree are of, and shall be of: with the second, the tree was cut off. */
 const refsOf = (folder: string) => ({
@@ -39,9 +39,8 @@ export const checkOut = Effect.fnUntraced(function* (store: Store, folder: strin
   yield* must({ gitDir, command: "fetch", names: [store.gitDir, ...refs.map((ref) => `+${ref}:${ref}`)] })
   const inTree = { gitDir, workTree: folder }
   if (was !== undefined) yield* must({ ...inTree, command: "read-tree", names: [was] })
-  const confine = yield* (yield* Confine)(folder)
   // a full name, that no option is like: older gits know no end of options here
-  yield* must({ ...inTree, command: "reset", options: [commit], confine })
+  yield* must({ ...inTree, command: "reset", options: [commit] })
   yield* must({ ...inStore, names: [now, commit] })
   yield* must({ ...inStore, options: ["-d"], names: [next] })
 })

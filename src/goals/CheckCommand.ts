@@ -29,6 +29,8 @@ export interface Command {
   /** The daemon's, of which little is handed on. */
   readonly environment: Environment
   readonly manner: Manner
+  /** Folders that it reads besides, where it is held. */
+  readonly shared: ReadonlyArray<string>
 }
 
 /** The project's settings for checks. */
@@ -77,10 +79,10 @@ const unheld = new BackendError({
   fatal: false
 })
 
-const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manner, store, timeout }) {
+const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manner, shared, store, timeout }) {
   // the whole checkout: a command in a folder of it may look around there
   const top = (yield* Repository.find(cwd))?.top ?? cwd
-  const confine = yield* (yield* Confine)(top, manner.network)
+  const confine = yield* (yield* Confine)(top, { network: manner.network, shared })
   if (confine === undefined && manner.sandbox === "required") return yield* unheld
   const line = ["sh", "-c", command] as const
   const held: Pick<RunProcess.RunProcessSpec, "argv" | "handed"> =

@@ -177,11 +177,11 @@ export const into = Effect.fn("Merge.into")(function* (
   const checkout = (yield* Repository.checkouts(store.person)).find((one) => one.branch === branch)
   if (checkout !== undefined) {
     // the branch is another checkout's to move: the commit is put where the person's git finds it
-    yield* Store.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] })
+    yield* Store.must({ ...give(""), names: [store.gitDir, `+${ref}:refs/agentd/merges/${of.goalId}`] }, "person")
     return { results, toCheckout: { folder: checkout.folder, from, commit } } as Merged
   }
   const call = give(`refs/heads/${branch}`)
-  const answer = yield* Store.ask(call)
+  const answer = yield* Store.ask(call, "person")
   if (answer.code === 0) return { results, toCheckout: undefined } as Merged
   if (/non-fast-forward/.test(answer.stderr)) return yield* refuse(`${branch} has moved meanwhile.`, "merge again")
   return yield* Store.failed(call, answer)

@@ -91,10 +91,10 @@ const outcome = (command: string, status: ExitStatus | undefined, timeout: numbe
 }
 
 const run = Effect.fnUntraced(
-  function* (spec: Spec, command: string, cwd: string) {
+  function* (spec: Spec, command: string, { cwd, shared = [] }: Place) {
     const { environment, manner, store, timeout } = spec
     const check = yield* CheckCommand
-    const ended = yield* check({ command, cwd, environment, manner, store, timeout })
+    const ended = yield* check({ command, cwd, environment, manner, shared, store, timeout })
     const wrong = outcome(command, ended?.status, timeout)
     const how = ended?.held === false ? ", held by no sandbox: none works on this machine" : ""
     if (wrong === undefined) return { severity: "info", message: `\`${command}\` succeeded${how}` } as Finding
@@ -120,6 +120,8 @@ export const strangers = (commits: ReadonlyArray<string>): string =>
 
 interface Place {
   readonly cwd: string
+  /** Folders that the commands read besides: the objects that the checkout borrows. */
+  readonly shared?: ReadonlyArray<string>
   readonly findings: ReadonlyArray<Finding>
 }
 
@@ -182,7 +184,8 @@ const placeOf = Effect.fnUntraced(function* (spec: Spec) {
   )
   const inTree = path.join(spec.scratch, store.person.prefix)
   const cwd = (yield* exists(inTree)) ? inTree : spec.scratch
-  return { cwd, findings: problem === undefined ? findings : [...findings, problem] } as Place
+  const shared = [path.join(store.person.commonDir, "objects")]
+  return { cwd, shared, findings: problem === undefined ? findings : [...findings, problem] } as Place
 })
 
 /** Answers with the findings in order; without an `error` the work may go to the critic. */
@@ -190,12 +193,13 @@ export const check = (
   spec: Spec
 ): Effect.Effect<ReadonlyArray<Finding>, never, FileSystem.FileSystem | ProcessTree | Reaper> =>
   Effect.gen(function* () {
-    const { cwd, findings } = yield* placeOf(spec)
+    const place = yield* placeOf(spec)
+    const { cwd, findings } = place
     const before = [...failed(spec), ...findings]
     if (spec.checks.length === 0) return before
     if (!(yield* exists(cwd))) return [...before, error(`the folder ${cwd} is not there: nothing could be checked`)]
     const results: Array<Finding> = []
-    for (const command of spec.checks) results.push(yield* run(spec, command, cwd))
+    for (const command of spec.checks) results.push(yield* run(spec, command, place))
     return [...before, ...results]
   }).pipe(
     Effect.catchTags({

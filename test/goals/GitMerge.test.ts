@@ -1,4 +1,5 @@
 /** Real repositories, real worktrees, real commands. */
+import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, writeFileSync } from "node:fs"
@@ -130,7 +131,8 @@ describe("Merge", () => {
         commit(place.cwd, "of nobody knows whom", { "x.txt": "x\n" })
         const head = git(place.cwd, "rev-parse", "HEAD").trim()
         const store = (yield* world.gitStore)!
-        const foreign = (from: string | null) => GitMerge.foreign(store, target, { head, spans: [{ from, to: head }] })
+        const foreign = (from: string | null) =>
+          Effect.provide(GitMerge.foreign(store, target, { head, spans: [{ from, to: head }] }), NodeFileSystem.layer)
         assert.lengthOf(yield* foreign(target), 0)
         assert.lengthOf(yield* foreign(null), 1)
         assert.strictEqual((yield* Effect.flip(foreign("f".repeat(40))))._tag, "GitFailed")
@@ -144,7 +146,10 @@ describe("Merge", () => {
         ]
         const back = [...row, { from: last, to: head }]
         for (const spans of [row, back])
-          assert.lengthOf(yield* GitMerge.foreign(store, target, { head: last, spans }), 0)
+          assert.lengthOf(
+            yield* Effect.provide(GitMerge.foreign(store, target, { head: last, spans }), NodeFileSystem.layer),
+            0
+          )
       })
     )
   )

@@ -115,6 +115,35 @@ describe("a goal's review runs nothing of an agent's but its checks, and those a
     )
   )
 
+  it.live.skipIf(mechanism.kind === "none")("checks on merged work are held in a checkout whose git works", () =>
+    run(
+      (world) =>
+        Effect.gen(function* () {
+          world.repository()
+          for (const agent of ["bob", "eve"]) {
+            const place = world.worktree(agent)
+            const work = () =>
+              Effect.sync(() => {
+                commit(place.cwd, agent, { [agent]: "done\n" })
+                return { output: "done" }
+              })
+            world.crew.add(agent, work, place)
+          }
+          yield* world.submit({
+            plan: world.file({ id: "a", title: "a", owner: "bob" }, { id: "b", title: "b", owner: "eve" }),
+            checks: ["test -f bob && test -f eve", "git log --format=%s | grep -x first", "git status", "touch built"]
+          })
+          yield* world.until("g1", "its review", ({ state }) => state === "goal_met" || state === "blocked")
+          const { findings } = yield* world.goals.page("g1", 0, caller)
+          assert.deepStrictEqual(
+            findings.map(({ message }) => message.replace(/^`.*` /, "")),
+            ["succeeded", "succeeded", "succeeded", "succeeded"]
+          )
+        }),
+      { isHeld: true, goals: { rounds: 1 } }
+    )
+  )
+
   it.live("where no sandbox works, the review says so; where one is required, no check runs", () =>
     run(
       (world) =>

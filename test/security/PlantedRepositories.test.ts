@@ -175,9 +175,9 @@ const byDaemon = (of: Planted) =>
     const gitDir = path.join(store.gitDir, "trees", Store.keyOf(of.tree))
     for (const call of callsOf(gitDir, of.tree, head)) yield* step(call.command, Git.git(call))
     const works = [{ branch: "agentd/x", head, tasks: ["t"], spans: [] }]
-    yield* step("foreign", GitMerge.foreign(store, person, works[0]!))
+    yield* step("foreign", files(GitMerge.foreign(store, person, works[0]!)))
     const side = yield* step("side", files(Store.commitOf(store, "side")))
-    const merged = yield* step("combine", GitMerge.combine(store, side ?? person, works, "it"))
+    const merged = yield* step("combine", files(GitMerge.combine(store, side ?? person, works, "it")))
     yield* step("checks", files(Tree.checkOut(store, path.join(of.folder, "state/goals/g1"), merged?.commit ?? head)))
     yield* step("again", files(Tree.checkOut(store, path.join(of.folder, "state/goals/g1"), person)))
     yield* step("merge", files(GitMerge.into(store, "side", works, { goalId: "g1", what: "it" })))

@@ -415,6 +415,7 @@ export class Git {
         return well()
       case "update-index":
       case "ls-files":
+      case "check-attr":
         return well()
       case "status":
         return this.looks(folder, workTree!, options)
@@ -527,6 +528,8 @@ export class Git {
     const before = this.reachable
     const all = [...options, ...names]
     switch (command) {
+      case "config":
+        return bad(1)
       case "show-ref":
         return this.branches.has(paths[0]!.replace("refs/heads/", "")) ? well() : bad(1)
       case "update-ref": {
