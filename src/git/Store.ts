@@ -103,7 +103,7 @@ const put = Effect.fnUntraced(function* (file: string, content: string) {
 const FILES = "^core\\.(autocrlf|eol|filemode|ignorecase|symlinks|precomposeunicode)$"
 const VALUES = /^core\.([a-z]+)\n(true|false|input|lf|crlf|native)$/
 
-/** Those settings as the person's repository and home have them: without them a clean tree would look changed. */
+/** Reads those settings as the person's repository and home have them: without them a clean tree would look changed. */
 const filesOf = Effect.fnUntraced(function* (commonDir: string) {
   const answer = yield* git({
     gitDir: commonDir,
@@ -155,7 +155,7 @@ const LOCKED = /cannot lock ref|\.lock': File exists|failed to read/
 const LOCK_ENDS = Backoff.constant("50 millis")
 const LOCK_TRIES = 10
 
-/** Whose git folder a command runs on: in the person's another git may rightfully hold a lock for long. */
+/** The owner of the git folder that a command runs on: in the person's another git may rightfully hold a lock for long. */
 export type Whose = "daemon" | "person"
 
 /** The lock that git complains of, where it lies in that folder. */
