@@ -29,5 +29,7 @@ export const kinds = make({
   "daemon.stopped": kind(Schema.Struct({ pid: Schema.Int })),
   /** Another program listens on the port that the config names; null: its owner is not known. */
   "http.port_taken": kind(Schema.Struct({ port: Schema.Int, uid: Schema.NullOr(Schema.Int), foreign: Schema.Boolean })),
+  /** An agent tried to decide what waits for a person: `what` names the procedure. */
+  "caller.refused": kind(Schema.Struct({ by: text, run_id: text, what: text })),
   "actor.dead_letter": kind(Schema.Struct({ reason: text }), { visibility: "internal", lazy: true })
 })

@@ -135,7 +135,7 @@ export const node = ({ environment, socket, state }: Options): Platform => {
           "control",
           Layer.unwrap(
             Effect.map(Tracing.to(collectorOf(environment, telemetry.otlp)), (tracing) =>
-              ControlServer.layer({ socket, tracing })
+              ControlServer.layer({ socket, store, tracing })
             )
           ).pipe(Layer.provide(Layer.succeed(DaemonControl, control)))
         )

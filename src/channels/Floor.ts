@@ -19,10 +19,13 @@ const quote = (text: string): string =>
 
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 16)
 
+/** The name of one who posts by a command, which an agent can, too. */
+const person = (from: string): string => (from.includes(":") ? Frame.line(from) : `${Frame.line(from)} (a person)`)
+
 const entry = (post: Post): string =>
   post.kind === "notice"
     ? `(${Frame.line(post.text)})`
-    : `${Frame.line(post.from)}${post.kind === "person" ? " (a person)" : ""}, ${clock(post.at)} UTC:\n${quote(post.text)}`
+    : `${post.kind === "person" ? person(post.from) : Frame.line(post.from)}, ${clock(post.at)} UTC:\n${quote(post.text)}`
 
 /** The newest that fit, oldest first. */
 const fitting = (posts: ReadonlyArray<Post>): ReadonlyArray<string> => {
@@ -88,7 +91,7 @@ export const prompt = (channel: Channel, seated: Seated): string => {
 export const aside = (channel: string, from: string, text: string, hasFloor: boolean): string =>
   [
     hasFloor
-      ? `In the channel #${channel}, where you have the floor, ${Frame.line(from)} (a person) writes:`
-      : `In the channel #${channel} ${Frame.line(from)} (a person) writes. You do not have the floor there: go on with your work; you are asked later.`,
+      ? `In the channel #${channel}, where you have the floor, ${person(from)} writes:`
+      : `In the channel #${channel} ${person(from)} writes. You do not have the floor there: go on with your work; you are asked later.`,
     quote(text)
   ].join("\n")

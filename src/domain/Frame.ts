@@ -33,7 +33,8 @@ export const quoted = (text: string): string =>
 const KINDS: { readonly [kind: string]: (name: string) => string } = {
   agent: (name) => `the agent ${name}`,
   channel: (name) => `the channel #${name}`,
-  plan: (name) => `the plan ${name}`
+  plan: (name) => `the plan ${name}`,
+  run: (name) => `a process of the run ${name}, which is over`
 }
 
 /** The sender of a message in words: a login is a person's; `agent:x`, `channel:x` and `plan:x` are not. */

@@ -15,7 +15,7 @@ import { type Caller, CommandRefused, Done, Report } from "../domain/Messages.ts
 import * as Bounds from "./Bounds.ts"
 import { spawnRequest } from "./ConversationProtocol.ts"
 import { Limits } from "./Limits.ts"
-import { error, input, procedure } from "./Procedure.ts"
+import { error, input, procedure, Speaks } from "./Procedure.ts"
 import * as Suggestion from "./Suggestion.ts"
 
 const run = { runId: Bounds.name }
@@ -103,11 +103,15 @@ const neighbour = Effect.fnUntraced(function* (agents: Agents["Service"], of: Vo
 })
 
 export const voices = [
-  procedure(Rpc.make("Voice", { payload: input(run), success: VoiceInfo, error }), ({ agents }, { runId }) =>
-    Effect.map(agents.voice(runId), ({ agent, conversation, may }) => ({ agent, conversation, may }))
+  procedure(
+    Rpc.make("Voice", { payload: input(run), success: VoiceInfo, error }).annotate(Speaks, "speaks"),
+    ({ agents }, { runId }) =>
+      Effect.map(agents.voice(runId), ({ agent, conversation, may }) => ({ agent, conversation, may }))
   ),
-  procedure(Rpc.make("VoiceInbox", { payload: input(run), success: VoiceInboxReply, error }), ({ agents }, { runId }) =>
-    Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))
+  procedure(
+    Rpc.make("VoiceInbox", { payload: input(run), success: VoiceInboxReply, error }).annotate(Speaks, "speaks"),
+    ({ agents }, { runId }) =>
+      Effect.flatMap(speaking(agents, runId, "inbox"), ({ of }) => Effect.map(agents.inbox(of), fitting))
   ),
   /** To an agent of its own conversation, by name. */
   procedure(
@@ -115,7 +119,7 @@ export const voices = [
       payload: input({ ...run, agent: Bounds.name, text: Bounds.text() }),
       success: Done,
       error
-    }),
+    }).annotate(Speaks, "speaks"),
     Effect.fnUntraced(function* ({ agents }, { agent, runId, text }) {
       const { caller, of } = yield* speaking(agents, runId, "message")
       yield* neighbour(agents, of, agent, caller)
@@ -123,17 +127,23 @@ export const voices = [
     })
   ),
   procedure(
-    Rpc.make("VoiceReport", { payload: input({ ...run, report }), success: Done, error }),
+    Rpc.make("VoiceReport", { payload: input({ ...run, report }), success: Done, error }).annotate(Speaks, "speaks"),
     ({ agents }, { report, runId }) =>
       Effect.flatMap(speaking(agents, runId, "report"), ({ of }) => agents.report(of, report))
   ),
   procedure(
-    Rpc.make("VoiceAsk", { payload: input({ ...run, question: Bounds.text() }), success: Done, error }),
+    Rpc.make("VoiceAsk", { payload: input({ ...run, question: Bounds.text() }), success: Done, error }).annotate(
+      Speaks,
+      "speaks"
+    ),
     ({ agents }, { question, runId }) =>
       Effect.flatMap(speaking(agents, runId, "ask"), ({ of }) => agents.ask(of, question))
   ),
   procedure(
-    Rpc.make("VoiceSpawn", { payload: input({ ...run, request: spawnRequest }), success: Done, error }),
+    Rpc.make("VoiceSpawn", { payload: input({ ...run, request: spawnRequest }), success: Done, error }).annotate(
+      Speaks,
+      "speaks"
+    ),
     ({ agents }, { request, runId }) =>
       Effect.flatMap(speaking(agents, runId, "spawn"), ({ caller, of }) => agents.spawn(of.agent, request, caller))
   )

@@ -78,7 +78,18 @@ export const agentName = Schema.String.check(
   )
 )
 
-export const caller = Schema.Struct({ by: name, config: Schema.NullOr(path) })
+/** A login, or a program's name: neither agentd's own nor one that agents, channels and plans have. */
+const by = name.check(
+  bound<string>(
+    (value) => value !== "agentd" && !value.includes(":"),
+    (field, value) => ({
+      message: `${field}: "${value.slice(0, 100)}" is no person's name.`,
+      remedy: "Give a login, or the name of a program."
+    })
+  )
+)
+
+export const caller = Schema.Struct({ by, config: Schema.NullOr(path) })
 
 /** The subject of a command, and its caller. */
 export const named = { name, caller }

@@ -13,7 +13,7 @@ import { ChannelInfo, ChannelView, MAX_POST_BYTES, Signal } from "../domain/Chan
 import { type Caller, CommandRefused, Done } from "../domain/Messages.ts"
 import { speaking } from "./AgentApiProtocol.ts"
 import * as Bounds from "./Bounds.ts"
-import { error, type Features, input, procedure } from "./Procedure.ts"
+import { error, type Features, input, procedure, Speaks } from "./Procedure.ts"
 
 const agents = Bounds.list(Bounds.agentName, MAX_SEATS, "Make several channels.")
 const agent = Bounds.agentName
@@ -80,7 +80,7 @@ export const channels = [
       payload: input({ ...Bounds.named, agents, order: Order, topic: Bounds.reason }),
       success: Done,
       error
-    }),
+    }).annotate(Speaks, "acts"),
     (features, input) =>
       orOver(
         features,
@@ -90,11 +90,15 @@ export const channels = [
         )
       )
   ),
-  procedure(Rpc.make("CloseChannel", { payload: input(Bounds.named), success: Done, error }), (features, input) =>
-    orOver(features, input, features.channels.close(input.name, input.caller))
+  procedure(
+    Rpc.make("CloseChannel", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    (features, input) => orOver(features, input, features.channels.close(input.name, input.caller))
   ),
   procedure(
-    Rpc.make("AssignSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+    Rpc.make("AssignSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
+      Speaks,
+      "acts"
+    ),
     (features, { agent, ...input }) =>
       orOver(
         features,
@@ -105,35 +109,56 @@ export const channels = [
       )
   ),
   procedure(
-    Rpc.make("RemoveSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+    Rpc.make("RemoveSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
+      Speaks,
+      "acts"
+    ),
     (features, { agent, ...input }) =>
       orOver(features, input, features.channels.remove(input.name, agent, input.caller))
   ),
   procedure(
-    Rpc.make("PostToChannel", { payload: input({ ...Bounds.named, text: post }), success: Done, error }),
+    Rpc.make("PostToChannel", { payload: input({ ...Bounds.named, text: post }), success: Done, error }).annotate(
+      Speaks,
+      "acts"
+    ),
     (features, { text, ...input }) => orOver(features, input, features.channels.post(input.name, text, input.caller))
   ),
   /** `agents`: who stands first in the queue, in that order. */
   procedure(
-    Rpc.make("OrderChannel", { payload: input({ ...Bounds.named, order: Order, agents }), success: Done, error }),
+    Rpc.make("OrderChannel", {
+      payload: input({ ...Bounds.named, order: Order, agents }),
+      success: Done,
+      error
+    }).annotate(Speaks, "acts"),
     (features, { agents, order, ...input }) =>
       orOver(features, input, features.channels.order(input.name, order, agents, input.caller))
   ),
   procedure(
-    Rpc.make("GrantFloor", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+    Rpc.make("GrantFloor", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
+      Speaks,
+      "acts"
+    ),
     (features, { agent, ...input }) => orOver(features, input, features.channels.grant(input.name, agent, input.caller))
   ),
-  procedure(Rpc.make("SkipFloor", { payload: input(Bounds.named), success: Done, error }), (features, input) =>
-    orOver(features, input, features.channels.skip(input.name, input.caller))
+  procedure(
+    Rpc.make("SkipFloor", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
+    (features, input) => orOver(features, input, features.channels.skip(input.name, input.caller))
   ),
   /** `agent`, which waits or has the floor, goes to the end of the queue. */
   procedure(
-    Rpc.make("RequeueSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }),
+    Rpc.make("RequeueSeat", { payload: input({ ...Bounds.named, agent }), success: Done, error }).annotate(
+      Speaks,
+      "acts"
+    ),
     (features, { agent, ...input }) =>
       orOver(features, input, features.channels.requeue(input.name, agent, input.caller))
   ),
   procedure(
-    Rpc.make("PauseChannel", { payload: input({ ...Bounds.named, paused: Schema.Boolean }), success: Done, error }),
+    Rpc.make("PauseChannel", {
+      payload: input({ ...Bounds.named, paused: Schema.Boolean }),
+      success: Done,
+      error
+    }).annotate(Speaks, "acts"),
     (features, { paused, ...input }) =>
       orOver(features, input, features.channels.pause(input.name, paused, input.caller))
   ),
@@ -143,7 +168,7 @@ export const channels = [
       payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),
       success: Done,
       error
-    }),
+    }).annotate(Speaks, "speaks"),
     ({ agents, channels }, { channel, runId, utterance }) =>
       Effect.flatMap(speaking(agents, runId, "post"), ({ of: { agent, conversation } }) =>
         channels.voice({ conversation, agent }, utterance, channel === "" ? {} : { channel })

@@ -1,17 +1,19 @@
 /**
- * ControlHandlers: the procedures of the protocol, over the daemon's features, behind the gate.
+ * ControlHandlers: the procedures of the protocol, over the daemon's features, behind the gate; a
+ * command that speaks for its caller is under the name that its connection tells (Callers).
  */
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
 import { Channels } from "../channels/Channels.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
+import * as Callers from "./Callers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
 import * as Inquiries from "./Inquiries.ts"
 import * as LiveGate from "./LiveGate.ts"
-import type { AnyProcedure, Features } from "./Procedure.ts"
+import { type AnyProcedure, type Features, Speaks } from "./Procedure.ts"
 import { Control, procedures } from "./Protocol.ts"
 
 const features = Effect.gen(function* (): Effect.fn.Return<
@@ -30,10 +32,35 @@ const features = Effect.gen(function* (): Effect.fn.Return<
 type Procedures = RpcGroup.Rpcs<typeof Control>
 type Handlers = { readonly [R in Procedures as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
 
-/** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
-const handlers = (given: Features) =>
-  Object.fromEntries(
-    procedures.map(({ rpc, run }: AnyProcedure) => [rpc._tag, (payload: unknown) => run(given, payload as never)])
-  ) as unknown as Handlers
+type Sign = Effect.Success<ReturnType<typeof Callers.make>>
+type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
 
-export const layer = Control.toLayer(Effect.map(features, handlers)).pipe(Layer.provideMerge(LiveGate.layer))
+/** The procedure under its caller's name, once that is known. */
+const spoken = (given: Features, sign: Sign, { rpc, run }: AnyProcedure) => {
+  const how = Context.get((rpc as Rpc.AnyWithProps).annotations, Speaks)
+  if (how === undefined) return (payload: unknown) => run(given, payload as never)
+  return (payload: Spoken) =>
+    Effect.suspend(() => {
+      if ("runId" in payload)
+        return Effect.flatMap(
+          sign(how, rpc._tag, payload.runId),
+          () => run(given, payload as never) as Effect.Effect<unknown>
+        )
+      const said = "caller" in payload ? payload.caller.by : payload.by
+      return Effect.flatMap(sign(how, rpc._tag, said), (by) => {
+        const signed = "caller" in payload ? { ...payload, caller: { ...payload.caller, by } } : { ...payload, by }
+        return run(given, signed as never) as Effect.Effect<unknown>
+      })
+    })
+}
+
+/** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
+const handlers = Effect.gen(function* () {
+  const given = yield* features
+  const sign = yield* Callers.make(given.agents, yield* EventLog)
+  return Object.fromEntries(
+    procedures.map((procedure: AnyProcedure) => [procedure.rpc._tag, spoken(given, sign, procedure)])
+  ) as unknown as Handlers
+})
+
+export const layer = Control.toLayer(handlers).pipe(Layer.provideMerge(LiveGate.layer))

@@ -10,7 +10,9 @@ import * as NodeSocketServer from "@effect/platform-node/NodeSocketServer"
 import { Effect, FileSystem, Layer, Tracer } from "effect"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 import { SocketServer } from "effect/socket"
+import * as PeerProcess from "../backends/process/PeerProcess.ts"
 import { Traces, type Tracing } from "../telemetry/Tracing.ts"
+import { Look } from "./Callers.ts"
 import * as ControlHandlers from "./ControlHandlers.ts"
 import { claim, EndpointRefused } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
@@ -21,6 +23,8 @@ export interface Options {
   readonly socket: string
   /** Where the spans of commands go; without it they have none. */
   readonly tracing?: Tracing | undefined
+  /** The store whose runs callers may be of; left out, nobody is looked at. */
+  readonly store?: string
 }
 
 /** Closes what comes beyond the limit of open connections, at once and unread. */
@@ -68,6 +72,8 @@ const listen = Effect.fnUntraced(function* (path: string) {
   return limited(server)
 })
 
+const lookAt = (store: string) => Layer.succeed(Look, (socket) => PeerProcess.look(socket, store))
+
 /** Answers on the socket from now on; needs what the handlers need. */
 export const layer = (options: Options) =>
   RpcServer.layer(Control, {
@@ -81,6 +87,7 @@ export const layer = (options: Options) =>
         ? Layer.empty
         : Layer.mergeAll(Layer.succeed(Tracer.Tracer, options.tracing.tracer), Layer.succeed(Traces, options.tracing))
     ),
+    Layer.provide(options.store === undefined ? Layer.empty : lookAt(options.store)),
     Layer.provide(RpcServer.layerProtocolSocketServer),
     Layer.provide(Layer.effect(SocketServer.SocketServer)(listen(options.socket))),
     Layer.provide(RpcSerialization.layerNdjsonWith({ maxBufferSize: Limits.lineBytes }))

@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
 import { CallInfo, CommandRefused, ConversationInfo, Done, SpawnRequest } from "../domain/Messages.ts"
 import * as Bounds from "./Bounds.ts"
-import { About, AtOnce, error, input, procedure } from "./Procedure.ts"
+import { About, AtOnce, error, input, procedure, Speaks } from "./Procedure.ts"
 
 /** A sub-agent's name is checked where names are; here only that nothing is beyond its bound. */
 export const spawnRequest = Schema.Struct({
@@ -42,7 +42,7 @@ export const conversations = [
       payload: input({ config: Bounds.path, caller: Bounds.caller }),
       success: ConversationInfo,
       error
-    }),
+    }).annotate(Speaks, "acts"),
     ({ agents }, { caller, config }) => agents.newConversation(config, caller)
   ),
   procedure(
@@ -50,11 +50,15 @@ export const conversations = [
       payload: input({ ...Bounds.named, inFlight: Schema.Literals(["interrupt", "complete"]), reason: Bounds.reason }),
       success: Done,
       error
-    }).annotate(About, "conversation"),
+    })
+      .annotate(Speaks, "acts")
+      .annotate(About, "conversation"),
     ({ agents }, { caller, inFlight, name, reason }) => agents.pause(name, { inFlight, reason }, caller)
   ),
   procedure(
-    Rpc.make("Resume", { payload: input(Bounds.named), success: Done, error }).annotate(About, "conversation"),
+    Rpc.make("Resume", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "conversation"),
     ({ agents }, { caller, name }) => agents.resume(name, caller)
   ),
   /** Answers when every agent of it is stopped and its log is sealed. */
@@ -63,7 +67,9 @@ export const conversations = [
       payload: input({ ...Bounds.named, reason: Bounds.reason, force: Schema.Boolean }),
       success: Done,
       error
-    }).annotate(About, "conversation"),
+    })
+      .annotate(Speaks, "acts")
+      .annotate(About, "conversation"),
     ({ agents, goals }, { caller, force, name, reason }) =>
       agents.conversation(name, caller).pipe(
         Effect.tap(({ conversation }) => goals.stopAll(conversation, caller.by, "its conversation is closed")),
@@ -71,15 +77,16 @@ export const conversations = [
       )
   ),
   procedure(
-    Rpc.make("Archive", { payload: input(Bounds.named), success: Done, error }).annotate(About, "conversation"),
+    Rpc.make("Archive", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "conversation"),
     ({ agents }, { caller, name }) => agents.archive(name, caller)
   ),
   /** `name`: the parent. */
   procedure(
-    Rpc.make("Spawn", { payload: input({ ...Bounds.named, request: spawnRequest }), success: Done, error }).annotate(
-      About,
-      "agent"
-    ),
+    Rpc.make("Spawn", { payload: input({ ...Bounds.named, request: spawnRequest }), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
     ({ agents }, { caller, name, request }) => agents.spawn(name, request, caller)
   )
 ] as const

@@ -8,7 +8,7 @@ import { Done } from "../domain/Messages.ts"
 import { MAX_CHECKS } from "../config/GoalConfig.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { error, input, procedure } from "./Procedure.ts"
+import { error, input, procedure, Speaks } from "./Procedure.ts"
 
 const goalRequest = Schema.Struct({
   ...GoalRequest.fields,
@@ -29,7 +29,7 @@ export const goals = [
       payload: input({ request: goalRequest, caller: Bounds.caller }),
       success: Schema.Struct({ ...Done.fields, goalId: Schema.String }),
       error
-    }),
+    }).annotate(Speaks, "acts"),
     ({ goals }, { caller, request }) => goals.submit(request, caller)
   ),
   /** Of the caller's project, or of all; newest first. */
@@ -48,19 +48,30 @@ export const goals = [
   ),
   /** `path`: of a plan's file, absolute. */
   procedure(
-    Rpc.make("GoalPlan", { payload: input({ ...Bounds.named, path: Bounds.path }), success: Done, error }),
+    Rpc.make("GoalPlan", { payload: input({ ...Bounds.named, path: Bounds.path }), success: Done, error }).annotate(
+      Speaks,
+      "acts"
+    ),
     ({ goals }, { caller, name, path }) => goals.plan(name, path, caller)
   ),
   procedure(
-    Rpc.make("GoalApprove", { payload: input(Bounds.named), success: Done, error }),
+    Rpc.make("GoalApprove", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
     ({ goals }, { caller, name }) => goals.approve(name, caller)
   ),
   procedure(
-    Rpc.make("GoalReject", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
+    Rpc.make("GoalReject", {
+      payload: input({ ...Bounds.named, reason: Bounds.reason }),
+      success: Done,
+      error
+    }).annotate(Speaks, "decides"),
     ({ goals }, { caller, name, reason }) => goals.reject(name, reason, caller)
   ),
   procedure(
-    Rpc.make("GoalCancel", { payload: input({ ...Bounds.named, reason: Bounds.reason }), success: Done, error }),
+    Rpc.make("GoalCancel", {
+      payload: input({ ...Bounds.named, reason: Bounds.reason }),
+      success: Done,
+      error
+    }).annotate(Speaks, "acts"),
     ({ goals }, { caller, name, reason }) => goals.cancel(name, reason, caller)
   ),
   /** `task`: null for all that failed. */
@@ -69,7 +80,7 @@ export const goals = [
       payload: input({ ...Bounds.named, task: Schema.NullOr(Bounds.name) }),
       success: Done,
       error
-    }),
+    }).annotate(Speaks, "acts"),
     ({ goals }, { caller, name, task }) => goals.retry(name, task, caller)
   ),
   procedure(
@@ -84,7 +95,7 @@ export const goals = [
       }),
       success: MergeReply,
       error
-    }),
+    }).annotate(Speaks, "acts"),
     ({ goals }, { all, caller, done, into, name, unreviewed }) =>
       goals.merge(name, { into, unreviewed, all, done }, caller)
   )

@@ -17,7 +17,7 @@ import { Check, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "
 import { goals } from "./GoalProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
-import { About, AtOnce, error, Gate, groupOf, input, procedure } from "./Procedure.ts"
+import { About, AtOnce, error, Gate, groupOf, input, procedure, Speaks } from "./Procedure.ts"
 import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
 
@@ -38,7 +38,7 @@ export const daemon = [
       payload: input({ config: Bounds.path, caller: Bounds.caller }),
       success: ProjectInfo,
       error
-    }),
+    }).annotate(Speaks, "acts"),
     ({ inquiries }, { caller, config }) => inquiries.register(config, caller)
   ),
   procedure(
@@ -57,19 +57,27 @@ export const daemon = [
     ({ agents }, { caller, name }) => agents.agent(name, caller)
   ),
   procedure(
-    Rpc.make("Start", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    Rpc.make("Start", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
     ({ agents }, { caller, name }) => agents.start(name, caller)
   ),
   procedure(
-    Rpc.make("Stop", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    Rpc.make("Stop", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
     ({ agents }, { caller, name }) => agents.stop(name, caller)
   ),
   procedure(
-    Rpc.make("Restart", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    Rpc.make("Restart", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
     ({ agents }, { caller, name }) => agents.restart(name, caller)
   ),
   procedure(
-    Rpc.make("Interrupt", { payload: input(Bounds.named), success: Done, error }).annotate(About, "agent"),
+    Rpc.make("Interrupt", { payload: input(Bounds.named), success: Done, error })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
     ({ agents }, { caller, name }) => agents.interrupt(name, caller)
   ),
   procedure(
@@ -77,7 +85,9 @@ export const daemon = [
       payload: input({ ...Bounds.named, text: Bounds.text(), how: Schema.Literals(["queue", "steer", "urgent"]) }),
       success: Done,
       error
-    }).annotate(About, "agent"),
+    })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
     ({ agents }, { caller, how, name, text }) => agents.send(name, { text, how }, caller)
   ),
   /** Attention first, then the newest. */
@@ -97,7 +107,7 @@ export const daemon = [
     ({ plates }, { name }) => plates.find(name)
   ),
   procedure(
-    Rpc.make("ForgetPlate", { payload: input(Bounds.named), success: Done, error }),
+    Rpc.make("ForgetPlate", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "acts"),
     ({ plates }, { caller, name }) => plates.forget(name, caller)
   ),
   /** `name`: a tool call's id or a unique beginning of it; else a session's permission request, or its plate. */
@@ -114,7 +124,7 @@ export const daemon = [
       }),
       success: Done,
       error
-    }),
+    }).annotate(Speaks, "decides"),
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
   ),
@@ -141,7 +151,9 @@ export const daemon = [
       payload: input({ reason: Bounds.reason, by: Bounds.name }),
       success: Schema.Struct({ pid: Schema.Int }),
       error: CommandRefused
-    }).annotate(AtOnce, true),
+    })
+      .annotate(Speaks, "acts")
+      .annotate(AtOnce, true),
     ({ inquiries }, { by, reason }) => inquiries.shutdown(reason, by)
   ),
   procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),

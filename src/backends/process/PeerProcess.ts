@@ -1,0 +1,102 @@
+/**
+ * PeerProcess: which process is at the other end of a connection over a unix socket, and whether
+ * that is a run's.
+ *
+ * Guarantees: a run's mark counts wherever it stands, in the process or in those above it; where
+ * several processes hold the end, one that is marked is enough; a peer that is not found is
+ * unknown, and no person; a look-up takes a bounded time. It tells honest callers apart and is no
+ * boundary: a process of the same user that leaves its parents and takes the mark off passes as
+ * a person.
+ */
+import { Effect } from "effect"
+import { execFile } from "node:child_process"
+import * as fs from "node:fs"
+import type { Socket } from "node:net"
+import * as ProcessTable from "./ProcessTable.ts"
+
+export type Peer =
+  | { readonly _tag: "Run"; readonly runId: string }
+  | { readonly _tag: "Person" }
+  | { readonly _tag: "Unknown"; readonly why: string }
+  /** Nothing on this machine tells. */
+  | { readonly _tag: "Untold" }
+
+/** Never by the PATH: what stands there may be an agent's. */
+const PLACES = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss", "/run/current-system/sw/bin/ss"]
+/** ms */
+const LIMIT = 5_000
+const MAX_OUTPUT = 64 * 1024 * 1024
+/** Processes above one another that are looked at. */
+const MAX_DEPTH = 64
+
+const unknown = (why: string): Peer => ({ _tag: "Unknown", why })
+
+/** The inode of our end. */
+const inodeOf = (socket: Socket): string | undefined => {
+  const { fd } = (socket as unknown as { readonly _handle?: { readonly fd?: number } | null })._handle ?? {}
+  if (fd === undefined || fd < 0) return undefined
+  try {
+    return /^socket:\[(\d+)\]$/.exec(fs.readlinkSync(`/proc/self/fd/${fd}`))?.[1]
+  } catch {
+    return undefined
+  }
+}
+
+/** All connected unix sockets with their processes, a line each; undefined where that failed. */
+const connections = (program: string): Effect.Effect<string | undefined> =>
+  Effect.callback((resume) => {
+    const child = execFile(
+      program,
+      ["-xpnH", "state", "connected"],
+      { timeout: LIMIT, killSignal: "SIGKILL", maxBuffer: MAX_OUTPUT, env: {} },
+      (error, stdout) => resume(Effect.succeed(error === null ? stdout : undefined))
+    )
+    return Effect.sync(() => void child.kill("SIGKILL"))
+  })
+
+/**
+ * The processes that hold the end whose peer has this inode. A line may be made to name it that is another's: it
+ * adds processes, and takes none away.
+ */
+export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> => {
+  const named = `* ${inode} `
+  return lines
+    .split("\n")
+    .filter((line) => `${line} `.includes(named))
+    .flatMap((line) => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid)))
+}
+
+/** The run's mark of this store that the process, or one above it, was started with; undefined: none has one. */
+const markOf = Effect.fnUntraced(function* (pid: number, store: string) {
+  const table = yield* ProcessTable.snapshot
+  const byPid = new Map(table.map((process) => [process.pid, process]))
+  if (!byPid.has(pid)) return "gone"
+  let at = byPid.get(pid)
+  for (let depth = 0; at !== undefined && at.pid > 1 && at.pid !== process.pid && depth < MAX_DEPTH; depth++) {
+    const env = yield* ProcessTable.environment(at.pid)
+    const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
+    // what a run starts has a mark of its own, after a plus
+    if (runId !== undefined && env.includes(`AGENTD_STORE=${store}`)) return { runId: runId.split("+")[0]! }
+    at = byPid.get(at.parent)
+  }
+  return undefined
+})
+
+/** Looks the peer up, for the runs of one store. */
+export const look = Effect.fnUntraced(function* (socket: Socket, store: string): Effect.fn.Return<Peer> {
+  const program = PLACES.find((file) => fs.existsSync(file))
+  if (program === undefined || !ProcessTable.isAvailable()) return { _tag: "Untold" }
+  const inode = inodeOf(socket)
+  if (inode === undefined) return unknown("its connection is over")
+  const lines = yield* connections(program)
+  if (lines === undefined) return unknown(`${program} did not tell`)
+  const holders = holdersIn(lines, inode)
+  if (holders.length === 0) return unknown("no process of this user holds the other end")
+  let found: Peer = { _tag: "Person" }
+  for (const pid of holders) {
+    const mark = yield* markOf(pid, store)
+    if (mark === "gone") found = unknown("it ended while it was looked at")
+    else if (mark !== undefined) return { _tag: "Run", runId: mark.runId }
+  }
+  return found
+})

@@ -1,0 +1,194 @@
+/** An agent that is not confined and calls agentd is itself in the log, and decides nothing that waits for a person. */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Context, Effect, Layer } from "effect"
+import { spawn } from "node:child_process"
+import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs"
+import { createServer, type Socket } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import * as PeerProcess from "../../src/backends/process/PeerProcess.ts"
+import { PROGRAM } from "../support/Program.ts"
+import * as Stage from "../support/Stage.ts"
+
+const SS = ["/usr/bin/ss", "/bin/ss", "/usr/sbin/ss", "/sbin/ss"].some((file) => existsSync(file))
+const MISSING = "no `ss` is installed: nothing on this machine tells who calls"
+
+class Shop extends Context.Service<Shop, Stage.Project>()("test/Shop") {}
+
+const shop = Layer.effect(
+  Shop,
+  Effect.gen(function* () {
+    const stage = yield* Stage.make
+    const project = stage.home({
+      agents: Object.fromEntries(["boss", "victim", "sly"].map((name) => [name, stage.agent("acp")]))
+    })
+    yield* stage.up
+    yield* project.register
+    return project
+  })
+)
+
+/** A command line of agentd's for a shell of an agent's; how it ends is the daemon's to tell. */
+const agentd = ({ stage }: Stage.Project, ...args: ReadonlyArray<string>): string =>
+  `(${process.execPath} ${PROGRAM} --state ${stage.box.state} ${args.join(" ")} || true)`
+
+const isOpen = (shop: Stage.Project, callId: string) =>
+  Effect.map(
+    shop.stage.rpc((client) => client.Calls()),
+    (calls) => calls.some((call) => call.callId === callId && call.state === "awaiting_approval")
+  )
+
+const refusals = (shop: Stage.Project, count: number) =>
+  shop.until(`${count} refusals`, shop.log("caller.refused"), (runes) => runes.length >= count)
+
+layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (it) => {
+  it.effect("to approve another's call: refused, in the log, and the call waits on for a person", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      yield* shop.tell("victim", { ask: "echo > made" })
+      const call = yield* shop.asked("victim")
+      const approve = agentd(shop, "approve", call.callId)
+      yield* shop.tell("boss", { run: approve }, { run: `env -u AGENTD_RUN -u AGENTD_STORE sh -c '${approve}; true'` })
+      yield* shop.answers("boss", 1)
+      assert.isTrue(yield* isOpen(shop, call.callId), "it waits on")
+      const [refused] = yield* refusals(shop, 1)
+      assert.deepInclude(refused?.payload, { by: "agent:boss", what: "Answer" })
+      assert.isFalse(existsSync(join(shop.root, "victim", "made")))
+      const person = yield* shop.cli("approve", call.callId)
+      assert.strictEqual(person.code, 0, person.stderr)
+      yield* shop.answers("victim", 1)
+      assert.isTrue(existsSync(join(shop.root, "victim", "made")))
+    })
+  )
+
+  it.effect("to approve its own call, by a process that it has left behind: refused", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      const go = join(shop.root, "go")
+      const wait = `until test -e ${go}; do sleep 0.1; done`
+      yield* shop.tell(
+        "sly",
+        { run: `setsid sh -c '${wait}; ${agentd(shop, "approve", "sly")}' >/dev/null 2>&1 & true` },
+        { ask: "echo > made" }
+      )
+      const call = yield* shop.asked("sly")
+      writeFileSync(go, "")
+      yield* shop.until("sly is refused", shop.log("caller.refused"), (runes) =>
+        runes.some(({ payload }) => payload["by"] === "agent:sly")
+      )
+      assert.strictEqual((yield* shop.asked("sly")).callId, call.callId)
+      yield* shop.answer(call.callId, "deny")
+    })
+  )
+
+  it.effect("to send and to stop: the log names the agent, and so does the message", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      const before = (yield* shop.of("boss", 0, "turn.completed")).length
+      yield* shop.tell("boss", { run: agentd(shop, "send", "victim", "hello") }, { run: agentd(shop, "stop", "sly") })
+      yield* shop.answers("boss", before + 1)
+      const received = yield* shop.log("inbox.received")
+      const froms = received.map(({ payload }) => (payload["event"] as { message: { from: string } }).message.from)
+      assert.include(froms, "agent:boss")
+      const ended = yield* shop.until("sly is stopped", shop.log(), (runes) =>
+        runes.some(({ actor, payload }) => actor.includes("sly") && JSON.stringify(payload).includes("agent:boss"))
+      )
+      assert.isNotEmpty(ended)
+    })
+  )
+
+  it.effect("to speak as another's run: refused", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      yield* shop.tell("victim", { hold: true })
+      const { runId } = yield* shop.row("victim", "runs", ({ runId }) => runId !== null)
+      const at = join(shop.root, "said")
+      const request = JSON.stringify({
+        _tag: "Request",
+        id: "0",
+        tag: "VoiceAsk",
+        payload: { runId, question: "May I?" },
+        headers: []
+      })
+      writeFileSync(
+        join(shop.root, "forge.cjs"),
+        `const s=require("net").connect(${JSON.stringify(join(shop.stage.box.state, "control.sock"))});
+         s.write(${JSON.stringify(`${request}\n`)});
+         s.once("data",(d)=>{require("fs").writeFileSync(${JSON.stringify(at)},d);process.exit()})`
+      )
+      const before = (yield* shop.of("boss", 0, "turn.completed")).length
+      yield* shop.tell("boss", { run: `${process.execPath} ${join(shop.root, "forge.cjs")}` })
+      yield* shop.answers("boss", before + 1)
+      assert.include(readFileSync(at, "utf8"), "another run")
+      assert.deepStrictEqual(yield* shop.log("agent.asked"), [])
+      yield* shop.interrupt("victim")
+    })
+  )
+
+  it.effect("a caller that calls itself an agent is refused", () =>
+    Effect.gen(function* () {
+      const shop = yield* Shop
+      for (const by of ["agentd", "agent:boss", "plan:g1"]) {
+        const send = shop.stage.rpc((client) =>
+          client.Send({ name: "victim", text: "hi", how: "queue", caller: { by, config: shop.config } })
+        )
+        const refused = yield* Effect.flip(send)
+        assert.include(refused.message, "is no person's name")
+      }
+    })
+  )
+})
+
+describe("the other end of a connection", () => {
+  /** The peer that is found of a program that connects and does this, once it has. */
+  const found = (script: string, env: Record<string, string>, isGone: boolean) =>
+    Effect.gen(function* () {
+      const folder = mkdtempSync(join(tmpdir(), "agentd-peer-"))
+      const path = join(folder, "s")
+      const accepted = Promise.withResolvers<Socket>()
+      const server = createServer((socket) => accepted.resolve(socket.on("error", () => {}))).listen(path)
+      yield* Effect.promise(() => new Promise((resolve) => server.once("listening", resolve)))
+      const child = spawn(
+        process.execPath,
+        ["-e", `const s=require("net").connect(${JSON.stringify(path)});${script}`],
+        {
+          env,
+          stdio: "ignore"
+        }
+      )
+      const ended = new Promise((resolve) => child.once("exit", resolve))
+      const socket = yield* Effect.promise(() => accepted.promise)
+      if (isGone) yield* Effect.promise(() => ended)
+      const peer = yield* PeerProcess.look(socket, "store-1")
+      child.kill("SIGKILL")
+      yield* Effect.promise(() => ended)
+      socket.destroy()
+      server.close()
+      rmSync(folder, { recursive: true })
+      return peer
+    })
+  const mark = { AGENTD_STORE: "store-1", AGENTD_RUN: "run-7+shell-1" }
+
+  it.live.skipIf(!SS)("a run's, a person's, another store's; one that is gone is unknown", () =>
+    Effect.gen(function* () {
+      assert.deepStrictEqual(yield* found("", mark, false), { _tag: "Run", runId: "run-7" })
+      assert.deepStrictEqual(yield* found("", { PATH: "/usr/bin" }, false), { _tag: "Person" })
+      assert.deepStrictEqual(yield* found("", { ...mark, AGENTD_STORE: "other" }, false), { _tag: "Person" })
+      const gone = yield* found(`s.on("connect",()=>{s.write("approve");process.exit()})`, mark, true)
+      assert.strictEqual(gone._tag, "Unknown")
+    })
+  )
+
+  it("a line that is made to look like another's adds processes and takes none away", () => {
+    const lines = [
+      `u_str ESTAB 0 0 /tmp/a 5 * 7 1 * 2 users:(("x",pid=666,fd=3))`,
+      `u_str ESTAB 0 0 * 8 * 7 users:(("a",pid=1,fd",pid=42,fd=9))`,
+      `u_str ESTAB 0 0 * 9 * 77 users:(("b",pid=5,fd=9))`
+    ].join("\n")
+    assert.deepStrictEqual(PeerProcess.holdersIn(lines, "7"), [666, 1, 42])
+  })
+})
