@@ -17,6 +17,7 @@ import * as Ids from "../domain/Ids.ts"
 import { severityOf } from "../domain/Invariants.ts"
 import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { Redact } from "../event-log/Redact.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import * as AgentActor from "./AgentActor.ts"
 import type { AgentRecord } from "./AgentRecovery.ts"
@@ -130,7 +131,8 @@ export class AgentScope {
     yield* Effect.addFinalizer(() => Effect.sync(() => scope.close()))
     const live = new LiveRun()
     const actor = <S, M>(name: string): ActorHandle<S, M> => scope.member(name)
-    const events = new RunEvents(setting, log, live, () => ({
+    const redact = yield* Redact
+    const events = new RunEvents({ setting, log, redact }, live, () => ({
       tools: actor(toolsName(agent)),
       worker: actor(workerName(agent))
     }))

@@ -11,6 +11,8 @@ import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import type { Run, RunEvent } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
+import type { Redact } from "../event-log/Redact.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
 import type { AgentSetting } from "./AgentSetting.ts"
 import { turnName, type WorkerState, workerName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
@@ -19,6 +21,7 @@ import * as Excerpt from "./Excerpt.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import { Output } from "./Output.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
+import { RunText, type Written } from "./RunText.ts"
 import { toolName } from "./AgentStates.ts"
 import type { CallRequested, Ending, ToolsMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
@@ -31,6 +34,12 @@ export interface Hearers {
   readonly worker: ActorHandle<WorkerState, WorkerMessage>
 }
 
+export interface Surroundings {
+  readonly setting: AgentSetting["Service"]
+  readonly log: EventLog["Service"]
+  readonly redact: Redact["Service"]
+}
+
 /** Longest answer of a turn that is kept, bytes. */
 const MAX_ANSWER = 256 * 1024
 const MAX_LINES = 128 * 1024
@@ -39,6 +48,8 @@ const MAX_NAME = 200
 const MAX_CHUNK = 128 * 1024
 /** Calls that one append begins. */
 const AT_ONCE = 100
+/** How long words are held back for what may follow them. */
+const HELD = "200 millis"
 /** A sign of life is passed on at most this often, ms. */
 const SIGN = 1_000
 
@@ -66,6 +77,9 @@ const wordsOf = (outcome: Outcome): string => {
 /** An amount that a run reports; what is no amount counts for nothing. */
 const amount = (said: number): number => (Number.isFinite(said) && said > 0 ? said : 0)
 
+/** The words of the turn. */
+const ANSWER = "answer"
+
 interface Usage {
   readonly inputTokens: number
   readonly outputTokens: number
@@ -79,6 +93,12 @@ export class RunEvents implements RunSink {
   private readonly live: LiveRun
   private readonly hearers: () => Hearers
   private output: Output | undefined = undefined
+  private readonly text: RunText
+  /** How to write what was held back, by where it belongs. */
+  private readonly writers = new Map<string, (text: string) => RuneDraft>()
+  /** Rises with all that is heard. */
+  private beat = 0
+  private isFlushing = false
   /** The lines of a command, from the first: its answer. */
   private lines = ""
   /** Of the turn. */
@@ -87,11 +107,12 @@ export class RunEvents implements RunSink {
   private spent: Partial<Budget.Spent> = {}
   private signedAt = Number.NEGATIVE_INFINITY
 
-  constructor(setting: AgentSetting["Service"], log: EventLog["Service"], live: LiveRun, hearers: () => Hearers) {
+  constructor({ log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {
     this.setting = setting
     this.log = log
     this.live = live
     this.hearers = hearers
+    this.text = new RunText(redact)
   }
 
   private tell(message: ToolsMessage): Effect.Effect<void> {
@@ -103,8 +124,12 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, run: Run, request: RunRequest, events: ReadonlyArray<RunEvent>) {
       let deltas: Array<Event<"Delta">> = []
       let made: Array<Event<"ToolCall">> = []
+      this.beat += 1
       for (const event of events) {
-        if (event._tag !== "Delta" && deltas.length > 0) yield* this.write(run, deltas.splice(0))
+        if (event._tag !== "Delta") {
+          if (deltas.length > 0) yield* this.write(run, deltas.splice(0))
+          if (event._tag !== "ToolProgress") yield* this.writeRest
+        }
         if (event._tag !== "ToolCall" && made.length > 0) yield* this.called(run, request, made.splice(0))
         if (event._tag === "Delta") deltas.push(event)
         else if (event._tag === "ToolCall") made.push(event)
@@ -116,8 +141,40 @@ export class RunEvents implements RunSink {
       // a turn's end has told of it
       yield* this.paid
       yield* this.sign
+      yield* this.flushing
     }
   )
+
+  /** Lets go of words that are held back, for as long as there are some: a child of the run's fiber. */
+  private readonly flushing: Effect.Effect<void> = Effect.suspend(() => {
+    if (this.isFlushing || !this.text.isOpen) return Effect.void
+    this.isFlushing = true
+    return Effect.asVoid(
+      Effect.forkChild(
+        Effect.ensuring(
+          this.flush,
+          Effect.sync(() => void (this.isFlushing = false))
+        )
+      )
+    )
+  })
+
+  private readonly flush: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    while (this.text.isOpen) {
+      const { beat } = this
+      yield* Effect.sleep(HELD)
+      if (beat === this.beat) yield* this.writeRest
+      else yield* this.log.appendLazy(this.drafts(this.text.words()))
+    }
+  })
+
+  private readonly writeRest: Effect.Effect<void> = Effect.suspend(() =>
+    this.text.isOpen ? this.log.appendLazy(this.drafts(this.text.rest())) : Effect.void
+  )
+
+  private drafts(written: ReadonlyArray<Written>): ReadonlyArray<RuneDraft> {
+    return written.map(({ key, text }) => this.writers.get(key)!(text))
+  }
 
   private take(run: Run, request: RunRequest, event: RunEvent): Effect.Effect<void> {
     switch (event._tag) {
@@ -261,25 +318,38 @@ export class RunEvents implements RunSink {
       const callId = this.live.callOf(run, id)
       if (callId === undefined) return Effect.void
       const { agent, conversation } = this.setting
-      const chunk = Excerpt.text(whole, MAX_CHUNK)
-      const event = { _tag: "progress_update", callId, stream, chunk }
-      const draft = {
-        stream: conversation,
-        kind: "tool.progress",
-        actor: toolName(agent, callId),
-        from: "executing",
-        to: "executing",
-        trigger: "progress_update",
-        payload: { call_id: callId, stream, chunk, event }
+      const key = `${callId}/${stream}`
+      const write = (text: string): RuneDraft => {
+        const chunk = Excerpt.text(text, MAX_CHUNK)
+        const event = { _tag: "progress_update", callId, stream, chunk }
+        return {
+          stream: conversation,
+          kind: "tool.progress",
+          actor: toolName(agent, callId),
+          from: "executing",
+          to: "executing",
+          trigger: "progress_update",
+          payload: { call_id: callId, stream, chunk, event }
+        }
       }
-      return Effect.andThen(this.tell({ _tag: "Ran", callId }), this.log.appendLazy([draft]))
+      this.writers.set(key, write)
+      const text = this.text.push(key, whole)
+      return Effect.andThen(
+        this.tell({ _tag: "Ran", callId }),
+        text === "" ? Effect.void : this.log.appendLazy([write(text)])
+      )
     })
   }
 
   private result(run: Run, { callId: id, output, status }: Event<"ToolResult">): Effect.Effect<void> {
     return Effect.suspend(() => {
       const callId = this.live.callOf(run, id)
-      return callId === undefined ? Effect.void : this.tell({ _tag: "Result", callId, status, output })
+      if (callId === undefined) return Effect.void
+      for (const key of [`${callId}/stdout`, `${callId}/stderr`]) {
+        this.text.forget(key)
+        this.writers.delete(key)
+      }
+      return this.tell({ _tag: "Result", callId, status, output })
     })
   }
 
@@ -300,6 +370,9 @@ export class RunEvents implements RunSink {
     function* (this: RunEvents, { spec }: RunRequest, outcome: Outcome) {
       const { live } = this
       const { runId } = spec
+      yield* this.writeRest
+      this.text.forget()
+      this.writers.clear()
       const rest = this.output?.end() ?? []
       this.output = undefined
       if (rest.length > 0) yield* this.log.appendLazy(rest)
@@ -334,24 +407,31 @@ export class RunEvents implements RunSink {
       for (const { stream, text } of lines) if (stream === "stdout") this.lines += `${text}\n`
       if (this.lines.length > 2 * MAX_ANSWER) this.lines = Excerpt.text(this.lines, MAX_ANSWER)
     }
-    const drafts = []
+    const drafts: Array<RuneDraft> = []
     if (lines.length > 0) {
       this.output ??= new Output(conversation, workerName(agent), run.runId, config().output)
-      drafts.push(...this.output.take(lines))
+      const clean = lines.map(({ text, ...line }) => ({ ...line, text: this.text.line(line.stream, text) }))
+      drafts.push(...this.output.take(clean))
     }
     if (said.length > 0 && live.turnId !== undefined) {
-      const content = Excerpt.text(said.map(({ text }) => text).join(""), MAX_LINES)
-      live.say(content)
       const { turnId } = live
-      drafts.push({
-        stream: conversation,
-        kind: "turn.assistant_delta",
-        actor: turnName(agent),
-        from: "streaming",
-        to: "streaming",
-        trigger: "assistant_delta",
-        payload: { turn_id: turnId, content, event: { _tag: "assistant_delta", turnId, content } }
-      })
+      const words = said.map(({ text }) => text).join("")
+      live.say(words)
+      const write = (text: string): RuneDraft => {
+        const content = Excerpt.text(text, MAX_LINES)
+        return {
+          stream: conversation,
+          kind: "turn.assistant_delta",
+          actor: turnName(agent),
+          from: "streaming",
+          to: "streaming",
+          trigger: "assistant_delta",
+          payload: { turn_id: turnId, content, event: { _tag: "assistant_delta", turnId, content } }
+        }
+      }
+      this.writers.set(ANSWER, write)
+      const text = this.text.push(ANSWER, words)
+      if (text !== "") drafts.push(write(text))
     }
     return log.appendLazy(drafts)
   }

@@ -6,7 +6,8 @@ import { Effect } from "effect"
 import type { BackendConfig } from "../config/BackendConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import { readSecret } from "../config/OwnFile.ts"
-import { Redact, secretsIn } from "../event-log/Redact.ts"
+import { Redact } from "../event-log/Redact.ts"
+import { secretsIn } from "../event-log/SecretValues.ts"
 
 const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
   if (backend.type !== "model" || backend.keyFile === undefined) return []

@@ -1,115 +1,513 @@
 /**
- * Redact: takes known secrets out of payloads before they are appended.
+ * Redact: takes known secrets out of texts and payloads before they are written down.
  *
- * Known are the values registered when a configuration is loaded, and whatever
- * looks like a key of a well-known service. Each becomes `[redacted]`, in values
- * and in names of fields. It cannot know a secret that nobody named and that has
- * no known form.
+ * Known are the values registered from the environment and from configured files, in every
+ * form that `SecretValues` lists, passwords in addresses, and whatever has the shape of a key
+ * of a well-known service. Each becomes `[redacted]`, in values and in names of fields.
+ *
+ * Guarantees: linear in the text, whatever the text is: no regular expression with a repetition
+ * searches it, and nothing is read to its end twice. What is found by its shape is a part of one word, never a
+ * quote, a space or a line break; of a private key only lines go that are base64 alone. A text
+ * that comes in chunks is redacted as if it had come whole, as far as its lines, or at least
+ * its words, are held back. A secret that nobody named and that has no known shape is not found,
+ * and neither is one that is encrypted, reversed, or broken into lines by base64's tool.
  */
 import { Context, Effect, Layer } from "effect"
+import { type Form, formsOf, partsOf } from "./SecretValues.ts"
 
 export const REDACTED = "[redacted]"
-
-/** Shorter values are words more often than secrets, and would blot out half of the log. */
-const MIN_LENGTH = 8
 
 /** More would slow down every append; the daemon's projects have a few each. */
 const MAX_SECRETS = 1_000
 
-/** OpenAI, Anthropic and others that took up the form; GitHub; GitLab; Slack; AWS; Google. */
-const KEYS =
-  /\bsk-[\w-]{20,}|\bgh[pousr]_[A-Za-z0-9]{36,}|\bgithub_pat_\w{22,}|\bglpat-[\w-]{20,}|\bxox[abeprs]-[A-Za-z0-9-]{10,}|\b(?:AKIA|ASIA)[A-Z0-9]{16}\b|\bAIza[\w-]{35}/g
-
-/**
- * A JSON web token, with what its first word begins with. It starts where a word starts, and looks first
- * whether two further parts follow: else text full of beginnings would be read to its end from each of them.
- */
-const WEB_TOKEN =
-  /(?<![\w-])(?=[\w-]+\.eyJ[\w-]{10,}\.[\w-]{10})((?:[\w-]*?-)??)eyJ[\w-]{10,}\.eyJ[\w-]{10,}\.[\w-]{10,}/g
-
-const PRIVATE_KEY = /-----BEGIN [A-Z ]*PRIVATE KEY-----/g
-const PRIVATE_KEY_END = /-----END [A-Z ]*PRIVATE KEY-----/g
-
-/**
- * Where JSON text may hold one of the forms. An escape before it ends in a letter (`\n`), so that no word
- * begins there: this asks for no beginning, and the walk through the values decides.
- */
-const SUSPICIOUS =
-  /sk-[\w-]{20}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_|glpat-|xox[abeprs]-|(?:AKIA|ASIA)[A-Z0-9]{16}|AIza[\w-]{35}|\.eyJ[\w-]{10}|-----BEGIN /
-
-/** The first end behind a beginning; where there is none, no later beginning has one either. */
-const scrubPrivateKeys = (text: string): string => {
-  let [kept, from] = ["", 0]
-  for (const { index } of text.matchAll(PRIVATE_KEY)) {
-    if (index < from) continue
-    PRIVATE_KEY_END.lastIndex = index
-    const end = PRIVATE_KEY_END.exec(text)
-    if (end === null) break
-    kept += text.slice(from, index) + REDACTED
-    from = end.index + end[0].length
-  }
-  return kept + text.slice(from)
+/** A part of a text that goes. */
+interface Span {
+  readonly from: number
+  readonly to: number
 }
 
-/** The forms, in one text. */
-const scrubForms = (text: string): string =>
-  scrubPrivateKeys(text).replaceAll(WEB_TOKEN, `$1${REDACTED}`).replaceAll(KEYS, REDACTED)
+const tableOf = (characters: string): Uint8Array => {
+  const table = new Uint8Array(128)
+  for (const character of characters) table[character.charCodeAt(0)] = 1
+  return table
+}
+const LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+const WORD = tableOf(`${LETTERS}_-`)
+const BASE64 = tableOf(`${LETTERS}+/=`)
+const QUERY = tableOf(`${LETTERS}_-.~%+/=`)
+/** Characters that end an address's name and password. */
+const ENDS_ADDRESS = tableOf("/\"'`<>\\${ @")
 
-/** Values and names of fields, to any depth. */
-const walk = (value: unknown, scrub: (text: string) => string): unknown =>
-  typeof value === "string"
-    ? scrub(value)
-    : Array.isArray(value)
-      ? value.map((item) => walk(item, scrub))
-      : typeof value === "object" && value !== null
-        ? Object.fromEntries(Object.entries(value).map(([name, item]) => [scrub(name), walk(item, scrub)]))
-        : value
+const has = (table: Uint8Array, code: number): boolean => code < 128 && table[code] === 1
+const endOf = (table: Uint8Array, text: string, from: number): number => {
+  let at = from
+  while (at < text.length && has(table, text.charCodeAt(at))) at++
+  return at
+}
 
-/** Names of variables whose values nobody should read in a log. */
-const SECRET_NAME = /key|token|secret|passw|credential|auth/i
-/** Values that only point to a secret, or are none. */
-const HARMLESS = /^(\/|~|https?:|\d+$|true$|false$)/
+const BACKSLASH = 92
+const isEscaped = (text: string, at: number): boolean => at > 0 && text.charCodeAt(at - 1) === BACKSLASH
 
-/** The values of an environment that are secrets by their name. */
-export const secretsIn = (env: { readonly [name: string]: string | undefined }): ReadonlyArray<string> =>
-  Object.entries(env).flatMap(([name, value]) =>
-    value !== undefined && SECRET_NAME.test(name) && !HARMLESS.test(value) ? [value] : []
+// --- known values
+
+/** Characters of a form that are looked up. One form of six or more characters has a whole one at every third place. */
+const GRAM = 3
+const SLOTS = 1 << 16
+
+const slotOf = (text: string, at: number): number =>
+  (Math.imul(text.charCodeAt(at), 0x9e3779b1) ^
+    Math.imul(text.charCodeAt(at + 1), 0x85ebca6b) ^
+    Math.imul(text.charCodeAt(at + 2), 0xc2b2ae35)) >>>
+  16
+
+interface Candidate {
+  readonly form: Form
+  /** Where in the form its gram begins. */
+  readonly offset: number
+}
+
+/** The forms of all known values, by the grams that they begin with. */
+class Forms {
+  private readonly slots = new Uint8Array(SLOTS)
+  private readonly candidates = new Map<number, Array<Candidate>>()
+  /** Of the forms that hold a space: a cut between words might cut them. */
+  readonly longestSpaced: number = 0
+
+  constructor(values: Iterable<string>) {
+    const seen = new Set<string>()
+    for (const value of values) {
+      for (const form of formsOf(value)) {
+        if (seen.has(form.text)) continue
+        seen.add(form.text)
+        if (form.text.includes(" ")) this.longestSpaced = Math.max(this.longestSpaced, form.text.length)
+        for (let offset = 0; offset < GRAM; offset++) this.add({ form, offset })
+      }
+    }
+  }
+
+  private add(candidate: Candidate): void {
+    const slot = slotOf(candidate.form.text, candidate.offset)
+    this.slots[slot] = 1
+    const known = this.candidates.get(slot)
+    if (known === undefined) this.candidates.set(slot, [candidate])
+    else known.push(candidate)
+  }
+
+  /** In their order; none overlaps another. */
+  find(text: string): Array<Span> {
+    const spans: Array<Span> = []
+    if (this.candidates.size === 0) return spans
+    for (let at = 0; at + GRAM <= text.length; at += GRAM) {
+      const slot = slotOf(text, at)
+      if (this.slots[slot] === 0) continue
+      for (const { form, offset } of this.candidates.get(slot)!) {
+        const from = at - offset
+        if (from >= 0 && text.startsWith(form.text, from) && (!form.whole || isWhole(text, from, form.text.length))) {
+          cover(spans, from, from + form.text.length)
+        }
+      }
+    }
+    return spans
+  }
+}
+
+/** Whether no word goes on before or behind it. A letter of an escape belongs to no word. */
+const isWhole = (text: string, from: number, length: number): boolean => {
+  const to = from + length
+  if (to < text.length && has(WORD, text.charCodeAt(to))) return false
+  return from === 0 || !has(WORD, text.charCodeAt(from - 1)) || isEscaped(text, from - 1)
+}
+
+/** Adds a span to those that begin before it or near it; what overlaps becomes one. */
+const cover = (spans: Array<Span>, begin: number, end: number): void => {
+  let [from, to] = [begin, end]
+  for (let last = spans.at(-1); last !== undefined && last.to > from; last = spans.at(-1)) {
+    if (last.from >= to) break
+    from = Math.min(from, last.from)
+    to = Math.max(to, last.to)
+    spans.pop()
+  }
+  spans.push({ from, to })
+}
+
+// --- shapes
+
+/** A prefix of a known kind of key, and how long the rest is at least. */
+const SHAPES: ReadonlyArray<readonly [prefix: string, least: number]> = [
+  ["sk-", 20],
+  ["sk_live_", 16],
+  ["rk_live_", 16],
+  ["ghp_", 30],
+  ["gho_", 30],
+  ["ghu_", 30],
+  ["ghs_", 30],
+  ["ghr_", 30],
+  ["github_pat_", 22],
+  ["glpat-", 20],
+  ["xoxa-", 10],
+  ["xoxb-", 10],
+  ["xoxe-", 10],
+  ["xoxp-", 10],
+  ["xoxr-", 10],
+  ["xoxs-", 10],
+  ["AIza", 35],
+  ["ya29", 20],
+  ["npm_", 36],
+  ["hf_", 30],
+  ["dop_v1_", 40],
+  ["pypi-", 40],
+  ["AGE-SECRET-KEY-", 40],
+  ["gsk_", 40],
+  ["xai-", 40]
+]
+const BY_FIRST: ReadonlyMap<number, typeof SHAPES> = Map.groupBy(SHAPES, ([prefix]) => prefix.charCodeAt(0))
+/** A word shorter than this is no key. */
+const MIN_KEY = 14
+const AWS_KEY = 20
+/** Starts of keys that one word is asked for: an escape's letters, and what a dash separates. */
+const MAX_STARTS = 6
+const WEB_TOKEN = "eyJ"
+const MIN_TOKEN_PART = 10
+/** Characters of a name and a password in an address. */
+const MAX_ADDRESS = 512
+const HEADER = "-----BEGIN"
+/** Characters of a private key's first line. */
+const MAX_HEADER = 64
+/** Names of an address's parameters whose values are secrets. */
+const PARAMETERS = new Set(
+  "access_token api_key apikey auth client_secret id_token password passwd pwd refresh_token secret sig signature token x-amz-signature".split(
+    " "
   )
+)
+const MIN_PARAMETER = 8
+
+/** Digits and letters, or one long run of either: what a key is and an identifier seldom. */
+const isRandom = (text: string, from: number, to: number): boolean => {
+  if (isMixed(text, from, to)) return true
+  for (let at = from; at < to; at++) {
+    const code = text.charCodeAt(at)
+    if (code === 45 || code === 95) return false
+  }
+  return true
+}
+
+const isMixed = (text: string, from: number, to: number): boolean => {
+  let [digit, letter] = [false, false]
+  for (let at = from; at < to && !(digit && letter); at++) {
+    const code = text.charCodeAt(at)
+    if (code > 47 && code < 58) digit = true
+    else if (code > 64 && code !== 95) letter = true
+  }
+  return digit && letter
+}
+
+const isAwsKey = (text: string, from: number, to: number): boolean => {
+  if (to - from !== AWS_KEY || !(text.startsWith("AKIA", from) || text.startsWith("ASIA", from))) return false
+  for (let at = from + 4; at < to; at++) {
+    const code = text.charCodeAt(at)
+    if (!((code > 47 && code < 58) || (code > 64 && code < 91))) return false
+  }
+  return true
+}
+
+const isKey = (text: string, from: number, to: number): boolean =>
+  BY_FIRST.get(text.charCodeAt(from))?.some(
+    ([prefix, least]) =>
+      to - from >= prefix.length + least && text.startsWith(prefix, from) && isRandom(text, from + prefix.length, to)
+  ) === true || isAwsKey(text, from, to)
+
+/** Where in a word a key may begin: at its beginning, behind the letters of an escape, behind a dash. */
+const startsIn = (text: string, from: number, to: number): ReadonlyArray<number> => {
+  const starts = [from]
+  if (isEscaped(text, from)) starts.push(from + 1, from + 5)
+  for (let at = from + 1; at < to && starts.length < MAX_STARTS; at++) {
+    if (text.charCodeAt(at - 1) !== 45) continue
+    const code = text.charCodeAt(at)
+    if (code === 101 ? text.startsWith(WEB_TOKEN, at) : BY_FIRST.has(code) || code === 65) starts.push(at)
+  }
+  return starts
+}
+
+/** A text without one of these holds no shape: it need not be read word by word, which takes five times as long. */
+const HINT =
+  /sk-|[rs]k_live_|gh[pousr]_|github_pat_|glpat-|xox[abeprs]-|AIza|ya29|npm_|hf_|dop_v1_|pypi-|AGE-SECRET|gsk_|xai-|AKIA|ASIA|\.eyJ|-----BEGIN|:\/\/|[?&][\w-]/
+
+/** Reads a text word by word; `isInKey` tells that the body of a private key goes on from one text to the next. */
+class Shapes {
+  readonly spans: Array<Span> = []
+  isInKey: boolean
+  private readonly text: string
+  private at = 0
+
+  constructor(text: string, isInKey: boolean) {
+    this.text = text
+    this.isInKey = isInKey
+  }
+
+  read(): this {
+    const { text } = this
+    if (!this.isInKey && !HINT.test(text)) return this
+    if (this.isInKey) this.keyLines()
+    while (this.at < text.length) {
+      const code = text.charCodeAt(this.at)
+      if (has(WORD, code)) this.word()
+      else if (code === 58 && text.startsWith("://", this.at)) this.address()
+      else this.at += 1
+    }
+    return this
+  }
+
+  private word(): void {
+    const { text } = this
+    const from = this.at
+    const to = endOf(WORD, text, from)
+    this.at = to
+    if (to - from >= HEADER.length && text.startsWith(HEADER, to - HEADER.length)) return this.keyHeader(to)
+    if (text.charCodeAt(to) === 61) this.parameter(from, to)
+    if (to - from < MIN_KEY) return
+    for (const start of startsIn(text, from, to)) {
+      if (text.charCodeAt(to) === 46 && text.startsWith(WEB_TOKEN, start)) {
+        if (this.webToken(start, to)) return
+      } else if (to - start >= MIN_KEY && isKey(text, start, to)) {
+        this.spans.push({ from: start, to })
+        return
+      }
+    }
+  }
+
+  /** Three words with dots between; the word of which it may begin ends at `dot`. */
+  private webToken(from: number, dot: number): boolean {
+    const { text } = this
+    if (dot - from < MIN_TOKEN_PART + 3 || !text.startsWith(WEB_TOKEN, dot + 1)) return false
+    const second = endOf(WORD, text, dot + 1)
+    if (second - dot < MIN_TOKEN_PART + 4 || text.charCodeAt(second) !== 46) return false
+    const third = endOf(WORD, text, second + 1)
+    if (third - second <= MIN_TOKEN_PART) return false
+    this.spans.push({ from, to: third })
+    this.at = third
+    return true
+  }
+
+  /** `?token=…` and `&token=…` */
+  private parameter(from: number, to: number): void {
+    const { text } = this
+    const before = text.charCodeAt(from - 1)
+    if ((before !== 63 && before !== 38) || !PARAMETERS.has(text.slice(from, Math.min(to, from + 32)).toLowerCase())) {
+      return
+    }
+    const end = endOf(QUERY, text, to + 1)
+    this.at = end
+    if (end - to > MIN_PARAMETER && isMixed(text, to + 1, end)) this.spans.push({ from: to + 1, to: end })
+  }
+
+  /** `://name:password@` */
+  private address(): void {
+    const { text } = this
+    const from = this.at + 3
+    const last = Math.min(text.length, from + MAX_ADDRESS)
+    let [colon, at] = [-1, from]
+    for (; at < last; at++) {
+      const code = text.charCodeAt(at)
+      if (code === 58 && colon < 0) colon = at
+      else if (code <= 32 || has(ENDS_ADDRESS, code)) break
+    }
+    const isPassword = text.charCodeAt(at) === 64 && colon >= 0 && at - colon > 3
+    if (isPassword) this.spans.push({ from: colon + 1, to: at })
+    // what was looked at and is none is read as words, and looked at once more only behind another `://`
+    this.at = isPassword ? at : from
+  }
+
+  private keyHeader(to: number): void {
+    const { text } = this
+    const line = text.slice(to, to + MAX_HEADER)
+    const end = line.indexOf("PRIVATE KEY-----")
+    if (end < 0 || line.slice(0, end).includes("\n")) return
+    this.at = to + end + "PRIVATE KEY-----".length
+    this.isInKey = true
+    this.lineBreak()
+    this.keyLines()
+  }
+
+  /** Past a line's end, as it is or escaped. */
+  private lineBreak(): boolean {
+    const { text } = this
+    const from = this.at
+    for (;;) {
+      const code = text.charCodeAt(this.at)
+      if (code === 10 || code === 13) this.at += 1
+      else if (code === BACKSLASH && (text[this.at + 1] === "n" || text[this.at + 1] === "r")) this.at += 2
+      else return this.at > from
+    }
+  }
+
+  /** Lines of base64 alone go. Any other but the old formats' headers ends the key. */
+  private keyLines(): void {
+    const { text } = this
+    while (this.at < text.length) {
+      const from = this.at
+      const to = endOf(BASE64, text, from)
+      this.at = to
+      if (to > from && (to === text.length || this.lineBreak())) {
+        this.spans.push({ from, to })
+        continue
+      }
+      this.at = from
+      if (this.lineBreak()) continue
+      if (!/^(?:Proc-Type|DEK-Info|Comment|Version): /.test(text.slice(from, from + 12))) {
+        this.isInKey = false
+        return
+      }
+      let end = from
+      while (end < text.length && text.charCodeAt(end) !== 10 && text.charCodeAt(end) !== BACKSLASH) end++
+      this.at = end
+      if (!this.lineBreak()) this.at = end + 1
+    }
+  }
+}
+
+// --- texts
+
+/** Both in their order, what overlaps as one. */
+const merge = (a: ReadonlyArray<Span>, b: ReadonlyArray<Span>): ReadonlyArray<Span> => {
+  if (a.length === 0 || b.length === 0) return a.length === 0 ? b : a
+  const all: Array<Span> = []
+  let [i, j] = [0, 0]
+  while (i < a.length || j < b.length) {
+    const isA = j === b.length || (i < a.length && a[i]!.from <= b[j]!.from)
+    const { from, to } = isA ? a[i++]! : b[j++]!
+    cover(all, from, to)
+  }
+  return all
+}
+
+const without = (text: string, spans: ReadonlyArray<Span>): string => {
+  if (spans.length === 0) return text
+  let [kept, at] = ["", 0]
+  for (const { from, to } of spans) {
+    kept += text.slice(at, from) + REDACTED
+    at = to
+  }
+  return kept + text.slice(at)
+}
+
+/** An escape that `JSON.stringify` does not write: a secret may hide behind it. */
+const FOREIGN_ESCAPE = /\\u(?!00[01]|d[89a-f])|\\\//
+
+/** Puts each string of a JSON text through `scrub`; everything else stays as it is. */
+const eachString = (json: string, scrub: (text: string) => string): string => {
+  let [kept, at] = ["", 0]
+  for (let open = json.indexOf('"'); open >= 0; open = json.indexOf('"', at)) {
+    let close = json.indexOf('"', open + 1)
+    while (close >= 0 && isEscapedQuote(json, close)) close = json.indexOf('"', close + 1)
+    if (close < 0) break
+    const literal = json.slice(open, close + 1)
+    const text = JSON.parse(literal) as string
+    const clean = scrub(text)
+    kept += json.slice(at, open) + (clean === text ? literal : JSON.stringify(clean))
+    at = close + 1
+  }
+  return kept + json.slice(at)
+}
+
+const isEscapedQuote = (json: string, quote: number): boolean => {
+  let at = quote
+  while (json.charCodeAt(at - 1) === BACKSLASH) at--
+  return (quote - at) % 2 === 1
+}
+
+/** Characters of an unfinished line that are held back at most. */
+const MAX_HELD = 16 * 1024
+/** Characters of an unfinished word that are held back at most. */
+const MAX_WORD = 4 * 1024
+
+/** A text that comes in chunks. */
+export interface RedactedChunks {
+  /** Takes a chunk; gives what can go: whole lines. */
+  readonly push: (chunk: string) => string
+  /** Gives whole words, too: where a line has been long in coming. */
+  readonly words: () => string
+  /** Gives all that was held back: nothing more came for a while. */
+  readonly rest: () => string
+}
+
+class Chunks implements RedactedChunks {
+  private held = ""
+  private isInKey = false
+  private readonly forms: () => Forms
+
+  constructor(forms: () => Forms) {
+    this.forms = forms
+  }
+
+  push(chunk: string): string {
+    const line = chunk.lastIndexOf("\n")
+    const cut = line < 0 ? 0 : this.held.length + line + 1
+    this.held += chunk
+    return this.let(cut) + (this.held.length > MAX_HELD ? this.words() : "")
+  }
+
+  words(): string {
+    const { held } = this
+    const most = held.length - this.forms().longestSpaced
+    let cut = Math.max(0, most)
+    while (cut > 0 && has(QUERY, held.charCodeAt(cut - 1))) cut--
+    // a word that does not end is cut in two, far behind its beginning
+    return this.let(held.length - cut > 2 * MAX_WORD ? held.length - MAX_WORD : cut)
+  }
+
+  rest(): string {
+    return this.let(this.held.length)
+  }
+
+  private let(most: number): string {
+    if (most === 0) return ""
+    const { held } = this
+    const values = this.forms().find(held)
+    // a value that stands on the cut waits for its end
+    const across = values.find(({ from, to }) => from < most && to > most)
+    const cut = across === undefined ? most : across.from
+    const text = held.slice(0, cut)
+    const shapes = new Shapes(text, this.isInKey).read()
+    this.isInKey = shapes.isInKey
+    this.held = held.slice(cut)
+    return without(text, merge(this.forms().find(text), shapes.spans))
+  }
+}
 
 export class Redact extends Context.Service<
   Redact,
   {
-    /** Adds secrets to those known. Values under eight characters are left alone. */
+    /** Adds secrets to those known. Values under six characters are left alone. */
     readonly register: (values: Iterable<string>) => Effect.Effect<void>
     /** Redacts a text. */
     readonly text: (text: string) => string
+    /** Takes out known values alone: for what a person decides on, where a shape may be what it only looks like. */
+    readonly known: (text: string) => string
     /** JSON text in, the same JSON without known secrets out. */
     readonly json: (text: string) => string
+    /** Redacts a text that comes in chunks. */
+    readonly chunks: () => RedactedChunks
   }
 >()("agentd/runes/Redact") {
   static readonly layer: Layer.Layer<Redact> = Layer.sync(Redact, () => {
-    let secrets: ReadonlyArray<{ readonly plain: string; readonly escaped: string }> = []
-    const text = (text: string): string => {
-      let clean = text
-      for (const { plain } of secrets) if (clean.includes(plain)) clean = clean.replaceAll(plain, REDACTED)
-      return scrubForms(clean)
-    }
-    // Replacing inside JSON text could cut an escape in two: the text only tells whether it is worth a walk.
-    const suspicious = (json: string): boolean =>
-      SUSPICIOUS.test(json) || secrets.some(({ escaped }) => json.includes(escaped))
+    let secrets: ReadonlySet<string> = new Set()
+    let forms = new Forms([])
+    const spansOf = (text: string) => merge(forms.find(text), new Shapes(text, false).read().spans)
+    const text = (text: string): string => without(text, spansOf(text))
     return Redact.of({
       register: (values) =>
         Effect.sync(() => {
-          const known = new Set(secrets.map(({ plain }) => plain))
-          for (const value of values) if (value.length >= MIN_LENGTH) known.add(value)
-          secrets = [...known]
-            .slice(-MAX_SECRETS)
-            // The longest first, so that a secret inside another leaves no remainder of the longer one.
-            .toSorted((a, b) => b.length - a.length)
-            .map((plain) => ({ plain, escaped: JSON.stringify(plain).slice(1, -1) }))
+          const all = new Set(secrets)
+          for (const value of values) for (const part of partsOf(value)) all.add(part)
+          if (all.size === secrets.size) return
+          secrets = new Set([...all].slice(-MAX_SECRETS))
+          forms = new Forms(secrets)
         }),
       text,
-      json: (json) => (suspicious(json) ? JSON.stringify(walk(JSON.parse(json), text)) : json)
+      known: (text) => without(text, forms.find(text)),
+      // Replacing inside JSON text could cut an escape in two: the text only tells whether it is worth a walk.
+      json: (json) => (FOREIGN_ESCAPE.test(json) || spansOf(json).length > 0 ? eachString(json, text) : json),
+      chunks: () => new Chunks(() => forms)
     })
   })
 }

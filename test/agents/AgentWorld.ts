@@ -17,6 +17,7 @@ import { AgentConfig } from "../../src/config/AgentConfig.ts"
 import type { AgentReport } from "../../src/domain/AgentPort.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Redact } from "../../src/event-log/Redact.ts"
 import { memoryLog, type TestLog } from "./TestLog.ts"
 import { actorSystem, until } from "./World.ts"
 
@@ -100,6 +101,7 @@ export class AgentWorld {
       Effect.provideService(AgentSetting, setting),
       Effect.provideService(ActorSystem, Context.get(context, ActorSystem)),
       Effect.provideService(EventLog, this.log),
+      Effect.provide(Redact.layer, { local: true }),
       Scope.provide(scope)
     )
     this.live = agent

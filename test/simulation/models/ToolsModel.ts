@@ -23,6 +23,7 @@ import { Ask, Mail } from "../../../src/event-actor/Mail.ts"
 import { type AnyActor, Member } from "../../../src/event-actor/Member.ts"
 import { ScopeFold } from "../../../src/event-actor/ScopeFold.ts"
 import type { EventLog } from "../../../src/event-log/EventLog.ts"
+import { Redact } from "../../../src/event-log/Redact.ts"
 import type { Rune } from "../../../src/event-log/Rune.ts"
 import { MemoryLog } from "../../event-actor/Lab.ts"
 import { AgentPlace, ALL, CONVERSATION, NAMES, still, T0 } from "./AgentPlace.ts"
@@ -41,6 +42,8 @@ interface Deed {
   readonly action: unknown
   readonly state: unknown
 }
+
+const redact = Effect.runSync(Effect.provide(Redact, Redact.layer))
 
 /** The log's story of a call. */
 interface Story {
@@ -325,7 +328,8 @@ class Step implements Stepped {
       return { tell: one, ask: one, state: this.member(to).state }
     }
     const hearers = { tools: of(NAMES.tools), worker: of(NAMES.worker) }
-    return new RunEvents(this.place.setting, log, this.place.live, () => hearers as never)
+    const { live, setting } = this.place
+    return new RunEvents({ setting, log, redact }, live, () => hearers as never)
   }
 
   private get request() {
