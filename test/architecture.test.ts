@@ -142,6 +142,7 @@ const edges: { readonly [path: string]: string } = {
   "src/event-log/SqlEventLog.ts": "makes the store's file, synchronously",
   "src/event-log/Sqlite.ts": "the default of the seam: the storage simulation has a disk of its own",
   "src/event-log/SqliteLog.ts": "the threaded form; a simulation has the inline one",
+  "src/event-log/StateFolder.ts": "behind Platform.lock",
   "src/event-log/StoreLock.ts": "behind Platform.lock",
   "src/event-log/Verify.ts": "the thread that verifies; a simulation verifies here",
   "src/event-log/VerifyThread.ts": "that thread",

@@ -2,7 +2,8 @@
  * Finder: which agent or conversation a name means. Pure.
  *
  * Guarantees: names are looked up in the caller's project first; one that means
- * nothing, or several things, is refused with those there are.
+ * nothing, or several things, is refused with those of the caller's project: a
+ * refusal tells of no other project.
  */
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
 import * as ProjectName from "../config/ProjectName.ts"
@@ -27,6 +28,7 @@ const MAX_LISTED = 20
 const listed = (names: ReadonlyArray<string>): string =>
   `There are: ${names.slice(0, MAX_LISTED).join(", ")}${names.length > MAX_LISTED ? " …" : ""}`
 
+const ELSEWHERE = "See which there are: agentd ps"
 const NONE = "Register a project first: agentd start, in its folder."
 
 /** A project's conversations are numbered: the first bears the bare id. */
@@ -51,8 +53,9 @@ const nameOf = (entry: Entry): string => (entry._tag === "Open" ? entry.project.
 /** By its id, a unique beginning of it, or its project's name; empty: the caller's. */
 export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller: Caller): Entry | CommandRefused => {
   const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
-  const ids = entries.map(({ record }) => record.conversation)
-  const there = ids.length === 0 ? NONE : listed(ids)
+  const ids = entries.filter(({ record }) => record.config === caller.config).map(({ record }) => record.conversation)
+  const there =
+    entries.length === 0 ? NONE : ids.length === 0 ? "See which there are: agentd conversation ls" : listed(ids)
   if (name === "") {
     if (caller.config === null) return refused("Which conversation? There is no agentd.jsonc here.", there)
     const own = ofConfig(entries, caller.config)
@@ -67,10 +70,16 @@ export const conversation = (entries: ReadonlyArray<Entry>, name: string, caller
       ? entries.filter(({ record }) => record.conversation.startsWith(name))
       : [...projects].map((config) => ofConfig(named, config)!)
   if (matches.length === 1) return matches[0]!
-  const all = matches.map(({ record }) => record.conversation)
+  const own = matches.filter(({ record }) => record.config === caller.config)
+  const all = own.map(({ record }) => record.conversation)
   return matches.length === 0
     ? refused(`There is no conversation "${name}".`, there)
-    : refused(`"${name}" names ${matches.length} conversations.`, `Say which: ${all.join(", ")}`)
+    : refused(
+        `"${name}" names ${matches.length} conversations.`,
+        own.length < matches.length
+          ? "Say which, by its whole id: agentd conversation ls"
+          : `Say which: ${all.join(", ")}`
+      )
 }
 
 /** From within a project its own agents come first; else `project/agent`, or a name that only one project has. */
@@ -89,18 +98,17 @@ export const agent = (entries: ReadonlyArray<Entry>, name: string, caller: Calle
   )
   if (matches.length === 1) return matches[0]!
   if (matches.length > 1) {
-    const all = matches.map(({ project, tree }) => `${project.conversation}/${tree.name}`)
     return new CommandRefused({
       message: `"${name}" names ${matches.length} agents.`,
-      remedy: `Say which: ${all.join(", ")}`
+      remedy: `Say which, as CONVERSATION/${name.split("/").at(-1)}: agentd conversation ls`
     })
   }
   const closed = inClosed(entries, name, own)
   if (closed !== undefined) return closed
-  const all = projects.flatMap((project) => [...project.members.keys()].map((member) => `${project.name}/${member}`))
+  const all = here === undefined ? [] : [...here.members.keys()]
   return new CommandRefused({
     message: `There is no agent "${name}".`,
-    remedy: all.length === 0 ? NONE : listed(all)
+    remedy: projects.length === 0 ? NONE : all.length === 0 ? ELSEWHERE : listed(all)
   })
 }
 

@@ -283,6 +283,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
 const exitCodes: { readonly [tag: string]: number } = {
   StorageError: 74,
   StoreInUse: 75,
+  StateFolderRefused: 78,
   EndpointRefused: 78,
   HttpRefused: 78,
   TokenError: 78,

@@ -21,6 +21,7 @@ import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Log } from "../event-log/Log.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { Redact } from "../event-log/Redact.ts"
+import type { StateFolderRefused } from "../event-log/StateFolder.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import type { Goals } from "../goals/Goals.ts"
 import type * as Listening from "../http/Listening.ts"
@@ -80,7 +81,7 @@ export const ORPHAN_GRACE = "5 seconds"
 
 export interface Platform {
   /** Holds the store's lock, which one daemon has, as long as the scope is open. */
-  readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError, Scope.Scope>
+  readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError | StateFolderRefused, Scope.Scope>
   readonly machine: Layer.Layer<Machine, Config.ConfigError>
   readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
   readonly backends: Layer.Layer<Backends | Reaper, never, ProcessTree | FileSystem.FileSystem>

@@ -102,7 +102,7 @@ export const lock = (paths: Paths, live: boolean) =>
         : ok("lock", "free")
     }
     const error = taken.failure
-    if (error._tag === "StorageError") return fail("lock", error.message, error.remedy)
+    if (error._tag !== "StoreInUse") return fail("lock", error.message, error.remedy)
     const holder = error.pid === null ? "a daemon" : `the daemon with pid ${error.pid}`
     return live
       ? ok("lock", `held by ${holder}`)

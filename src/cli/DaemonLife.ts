@@ -4,6 +4,7 @@
  */
 import { Clock, Console, Duration, Effect } from "effect"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
+import * as StateFolder from "../event-log/StateFolder.ts"
 import { call, type DaemonUnreachable } from "../rpc/ControlClient.ts"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { StatusReply } from "../rpc/DaemonMessages.ts"
@@ -65,6 +66,7 @@ export interface Started {
 
 export const start = Effect.gen(function* () {
   const { paths } = yield* Invocation
+  yield* StateFolder.check(paths.state)
   yield* checkLength(paths.socket)
   if ((yield* probe(paths.socket)) === "live") {
     return { status: yield* status(paths.socket), launched: false } satisfies Started

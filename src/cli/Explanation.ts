@@ -19,6 +19,7 @@ const exitCodes: { readonly [tag: string]: number } = {
   DaemonUnreachable: ExitCode.notRunning,
   StorageError: ExitCode.store,
   EndpointRefused: ExitCode.config,
+  StateFolderRefused: ExitCode.config,
   ConfigError: ExitCode.config
 }
 

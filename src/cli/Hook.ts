@@ -8,6 +8,7 @@
  */
 import { Clock, Effect, FileSystem, Random, Stdio, Stream } from "effect"
 import * as NodePath from "node:path"
+import * as StateFolder from "../event-log/StateFolder.ts"
 import { post } from "../http/Client.ts"
 import * as Spool from "../http/Spool.ts"
 import { Invocation } from "./Invocation.ts"
@@ -71,6 +72,7 @@ const spool = Effect.fnUntraced(function* (event: object) {
   const { paths } = yield* Invocation
   const fs = yield* FileSystem.FileSystem
   const folder = Spool.foldersOf(paths.state).spool
+  yield* StateFolder.check(paths.state)
   const name = `${process.pid}-${yield* Random.nextIntBetween(0, 1_000_000)}`
   const part = NodePath.join(folder, `${name}.part`)
   yield* fs.makeDirectory(folder, { recursive: true, mode: 0o700 })

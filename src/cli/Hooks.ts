@@ -13,6 +13,7 @@ import { call } from "../rpc/ControlClient.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
 import * as PersonGit from "../git/PersonGit.ts"
+import * as StateFolder from "../event-log/StateFolder.ts"
 import { loadUser } from "../config/ConfigFile.ts"
 import type { PlateInfo } from "../domain/Messages.ts"
 import * as HookCommand from "../http/HookCommand.ts"
@@ -96,6 +97,7 @@ const planOf = Effect.fnUntraced(function* (approvals: boolean, http: boolean) {
       exitCode: ExitCode.config
     })
   }
+  yield* StateFolder.check(paths.state)
   yield* Effect.mapError(
     Spool.prepare(paths.state),
     (error) =>

@@ -2,13 +2,24 @@
  * StoreLock: one daemon per store. It holds an exclusive lock on `lock.db` in the
  * state folder for its life; the kernel frees it when the process ends, however
  * it ends, so there is no stale lock. On a file system without locks (some
- * network mounts) it protects nothing.
+ * network mounts) it protects nothing. The folder is looked at before it is touched.
  */
 import { Effect, Option, Schema, type Scope } from "effect"
-import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs"
+import {
+  closeSync,
+  constants,
+  fchmodSync,
+  mkdirSync,
+  openSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  writeFileSync
+} from "node:fs"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
 import type { StorageError } from "./EventLog.ts"
+import * as StateFolder from "./StateFolder.ts"
 import { storageError } from "./StorageFailure.ts"
 
 /** Another daemon holds the store. Its pid and socket are given where they are known. */
@@ -63,9 +74,22 @@ const inUse = (folder: string): StoreInUse => {
   })
 }
 
+/** Makes the file for its owner alone, through no link; one of an older agentd is closed to others. */
+const makeFile = (path: string): void => {
+  const { O_CREAT, O_NOFOLLOW, O_RDWR } = constants
+  const file = openSync(path, O_RDWR | O_CREAT | O_NOFOLLOW, 0o600)
+  try {
+    fchmodSync(file, 0o600)
+  } finally {
+    closeSync(file)
+  }
+}
+
 const lock = (options: Options): DatabaseSync => {
   mkdirSync(options.folder, { recursive: true, mode: 0o700 })
-  const database = new DatabaseSync(join(options.folder, "lock.db"), { timeout: SETTLE })
+  const path = join(options.folder, "lock.db")
+  makeFile(path)
+  const database = new DatabaseSync(path, { timeout: SETTLE })
   try {
     database.exec("BEGIN EXCLUSIVE")
     writeHolder(options)
@@ -82,14 +106,19 @@ const unlock = (folder: string, database: DatabaseSync): void => {
 }
 
 /** Holds the store until the scope closes. */
-export const acquire = (options: Options): Effect.Effect<void, StoreInUse | StorageError, Scope.Scope> =>
+export const acquire = (
+  options: Options
+): Effect.Effect<void, StoreInUse | StorageError | StateFolder.StateFolderRefused, Scope.Scope> =>
   Effect.acquireRelease(
-    Effect.try({
-      try: () => lock(options),
-      catch: (cause) => {
-        const error = storageError(join(options.folder, "lock.db"), cause)
-        return error.reason === "locked" ? inUse(options.folder) : error
-      }
-    }),
+    Effect.andThen(
+      StateFolder.check(options.folder),
+      Effect.try({
+        try: () => lock(options),
+        catch: (cause) => {
+          const error = storageError(join(options.folder, "lock.db"), cause)
+          return error.reason === "locked" ? inUse(options.folder) : error
+        }
+      })
+    ),
     (database) => Effect.sync(() => unlock(options.folder, database))
   ).pipe(Effect.asVoid)

@@ -20,6 +20,7 @@ import { answered } from "../backends/claude/ClaudeTools.ts"
 import type { Decision } from "../plates/Approvals.ts"
 import type { Origin } from "../plates/EventIntake.ts"
 import type { EventRefused } from "../plates/JsonReader.ts"
+import { isTooDeep, MAX_NESTING } from "../plates/Nesting.ts"
 import { Plates, type Unwritten } from "../plates/Plates.ts"
 import { type Authorization, type Headers, type Needs, turnAway } from "./Authorization.ts"
 import { type Refusal, refusal, toResponse } from "./Refusal.ts"
@@ -195,12 +196,16 @@ const find = (routes: ReadonlyArray<Route>, method: string, path: string) => {
 const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
   error.reason._tag === "RequestParseError" && error.reason.reason === "BodyTooLarge"
 
+const TOO_DEEP = refusal(400, `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
+
 const parse = (text: string): Effect.Effect<unknown, Refusal> =>
-  Effect.try({
-    try: (): unknown => JSON.parse(text),
-    catch: (error) =>
-      refusal(400, `The body is not JSON: ${error instanceof Error ? error.message : error}`, "Send JSON.", "body")
-  })
+  isTooDeep(text)
+    ? Effect.fail(TOO_DEEP)
+    : Effect.try({
+        try: (): unknown => JSON.parse(text),
+        catch: (error) =>
+          refusal(400, `The body is not JSON: ${error instanceof Error ? error.message : error}`, "Send JSON.", "body")
+      })
 
 const bodyOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<unknown, Refusal> =>
   request.text.pipe(

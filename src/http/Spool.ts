@@ -10,6 +10,7 @@
  */
 import { join } from "node:path"
 import { Clock, Duration, Effect, FileSystem, Layer, Option, Schedule, Stream } from "effect"
+import { isTooDeep } from "../plates/Nesting.ts"
 import { type Kept, Plates } from "../plates/Plates.ts"
 import * as HookCommand from "./HookCommand.ts"
 
@@ -74,6 +75,7 @@ export const parse = (text: string, at: number): Kept | undefined => {
   }
   const pid = Number(fields.get("pid") ?? 0)
   const as = fields.get("as") ?? "hook"
+  if (isTooDeep(text.slice(gap))) return undefined
   if (!Number.isSafeInteger(pid) || pid < 0 || (as !== "hook" && as !== "event")) return undefined
   try {
     return {

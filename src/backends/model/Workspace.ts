@@ -91,15 +91,17 @@ interface Ground {
   readonly hidden: ReadonlyArray<string>
 }
 
-const visible = ({ hidden }: Ground, name: string, held: Held): Effect.Effect<Held, WorkspaceViolation> =>
-  hidden.some((secret) => PathContainment.within(secret, held.location))
-    ? Effect.fail(
-        new WorkspaceViolation({
-          message: `${shown(name)} is hidden from agents: it holds a key, or is agentd's own`,
-          remedy: "go on without it; nothing in it is needed for the work"
-        })
-      )
-    : Effect.succeed(held)
+const isHidden = ({ hidden }: Ground, location: string): boolean =>
+  hidden.some((secret) => PathContainment.within(secret, location))
+
+const unseen = (name: string) =>
+  new WorkspaceViolation({
+    message: `${shown(name)} is hidden from agents: it holds a key, or is agentd's own`,
+    remedy: "go on without it; nothing in it is needed for the work"
+  })
+
+const visible = (ground: Ground, name: string, held: Held): Effect.Effect<Held, WorkspaceViolation> =>
+  isHidden(ground, held.location) ? Effect.fail(unseen(name)) : Effect.succeed(held)
 
 const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, WorkspaceViolation> => {
   const parts = path.relative(beneath.root, location).split("/")
@@ -114,8 +116,16 @@ const writable = ({ beneath }: Ground, location: string): Effect.Effect<void, Wo
       )
 }
 
+/** A path into what is hidden is refused alike whether something is there or not. */
 const hold = (ground: Ground, name: string) =>
-  Effect.flatMap(ground.beneath.hold(name), (held) => visible(ground, name, held))
+  ground.beneath.hold(name).pipe(
+    Effect.catchTag("FileFailed", (error) =>
+      Effect.flatMap(ground.beneath.leads(name), (place) =>
+        Effect.fail<WorkspaceError>(place !== undefined && isHidden(ground, place) ? unseen(name) : error)
+      )
+    ),
+    Effect.flatMap((held) => visible(ground, name, held))
+  )
 
 const file = (ground: Ground, name: string) =>
   Effect.flatMap(hold(ground, name), (held) => FileContent.regular(name, held))

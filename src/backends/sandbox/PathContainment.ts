@@ -6,7 +6,8 @@
  * /proc/self/fd, where it is; what is not beneath the root is a WorkspaceViolation. Nothing
  * is read, written or made before that: the first descriptor is O_PATH, whose opening
  * reads nothing, blocks on no FIFO and wakes no device. What is made is made in a folder
- * that such a descriptor holds, under one plain name, and never through a link.
+ * that such a descriptor holds, under one plain name, and never through a link. A path that
+ * leads out is refused alike whether something is there or not: no link asks what exists.
  *
  * Linux only: elsewhere no descriptor tells where it is, and `open` refuses.
  */
@@ -52,6 +53,8 @@ export interface Beneath {
   readonly root: string
   /** The path from the root, normalized: "" is the root itself. Asks no file system. */
   readonly relative: (given: string) => Effect.Effect<string, WorkspaceError>
+  /** Where a path leads that cannot be opened, links followed; undefined: out of the root. */
+  readonly leads: (given: string) => Effect.Effect<string | undefined, WorkspaceError>
   /** Opens what is there, links followed: held, not yet readable. */
   readonly hold: (given: string) => Effect.Effect<Held, WorkspaceError, Scope.Scope>
   /** The folder, made with all that is missing above it. `refuse` sees the place of each one before it is made. */
@@ -135,6 +138,16 @@ const opened = (file: string, flags: number, mode?: number) =>
 const locate = (fd: number) => call<string>((done) => fs.readlink(at(fd), done))
 const stat = (fd: number) => call<fs.BigIntStats>((done) => fs.fstat(fd, { bigint: true }, done))
 
+/** Linux follows as many. */
+const MAX_LINKS = 40
+
+/** The target of a link; undefined where the name is none, or is not there. */
+const targetOf = (file: string) =>
+  Effect.orElseSucceed(
+    call<string | undefined>((done) => fs.readlink(file, done)),
+    () => undefined
+  )
+
 /** Whether the location is the folder or lies in it. Both are real paths. */
 export const within = (folder: string, location: string): boolean =>
   location === folder || location.startsWith(folder === "/" ? folder : `${folder}/`)
@@ -186,13 +199,47 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   /** The names in between are followed by the kernel; where that led is asked of the descriptor. */
   const find = (name: string, flags: number) => hold(at(base.fd, `./${name}`), flags)
 
+  /** Name by name, each of which lies in the root: nothing outside is looked at. */
+  const leads: Beneath["leads"] = Effect.fnUntraced(function* (file) {
+    let place = root
+    let rest = (yield* relative(file)).split("/")
+    for (let links = 0; rest.length > 0;) {
+      const [name = "", ...more] = rest
+      const next = path.join(place, name)
+      if (!within(root, next)) return undefined
+      const target = name === "" || name === "." || name === ".." ? undefined : yield* targetOf(next)
+      rest = more
+      if (target === undefined) place = next
+      else {
+        links += 1
+        if (links > MAX_LINKS) return place
+        // an absolute target is followed from the root again where it lies there, by either name
+        const home = path.isAbsolute(target) ? [root, given].find((one) => within(one, path.resolve(target))) : place
+        if (home === undefined) return undefined
+        if (path.isAbsolute(target)) place = root
+        rest = [...(path.isAbsolute(target) ? path.relative(home, path.resolve(target)) : target).split("/"), ...more]
+      }
+    }
+    return place
+  })
+
+  /** A path that cannot be opened is outside of the root where it leads there. */
+  const failing = (file: string) => (error: NodeJS.ErrnoException) =>
+    Effect.flatMap(leads(file), (place) =>
+      Effect.fail<WorkspaceError>(
+        place === undefined ? outside(file, "leads out of the workspace") : explain(file)(error)
+      )
+    )
+
   const makeFolder: Beneath["makeFolder"] = Effect.fnUntraced(function* (name, refuse) {
     const there = yield* find(name, O_DIRECTORY).pipe(
-      Effect.catchIf(
-        (error) => error.code === "ENOENT" && name !== "",
-        () => Effect.succeed(undefined)
-      ),
-      Effect.mapError(explain(name))
+      Effect.catch((error) =>
+        Effect.catchIf(
+          failing(name)(error),
+          (said) => said._tag === "FileFailed" && said.reason === "NotFound" && name !== "",
+          () => Effect.succeed(undefined)
+        )
+      )
     )
     if (there !== undefined) return yield* checked(name)(there)
     const parent = yield* makeFolder(path.dirname(name) === "." ? "" : path.dirname(name), refuse)
@@ -219,8 +266,9 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
     relative,
     hold: Effect.fnUntraced(function* (file) {
       const name = yield* relative(file)
-      return yield* Effect.flatMap(Effect.mapError(find(name, 0), explain(file)), checked(file))
+      return yield* Effect.flatMap(Effect.catch(find(name, 0), failing(file)), checked(file))
     }),
+    leads,
     makeFolder
   }
 })

@@ -1,0 +1,69 @@
+/**
+ * StateFolder: looks at the folder of a store before anything in it is touched.
+ *
+ * Guarantees: a look opens, makes and changes nothing; a folder that belongs to another user or that
+ * others can write in is refused, and so is one in which a link or another user's file lies: what is
+ * written there could end up in any file of this user's.
+ */
+import { Effect, Schema } from "effect"
+import { lstatSync, readdirSync, type Stats, statSync } from "node:fs"
+import { join } from "node:path"
+
+export class StateFolderRefused extends Schema.TaggedError<StateFolderRefused>()("StateFolderRefused", {
+  message: Schema.String,
+  remedy: Schema.String
+}) {}
+
+const OTHER = "Choose a folder of your own with --state DIR."
+
+const refused = (message: string, remedy: string) => new StateFolderRefused({ message, remedy })
+
+const isForeign = (stat: Stats): boolean => process.getuid !== undefined && stat.uid !== process.getuid()
+
+const objectionTo = (folder: string): StateFolderRefused | undefined => {
+  const link = lstatSync(folder, { throwIfNoEntry: false })
+  if (link === undefined) return undefined
+  // a link that root has set is the machine's own way
+  if (isForeign(link) && (link.uid !== 0 || !link.isSymbolicLink())) {
+    return refused(`The state folder ${folder} belongs to user ${link.uid}, not to you.`, OTHER)
+  }
+  const stat = link.isSymbolicLink() ? statSync(folder, { throwIfNoEntry: false }) : link
+  if (stat === undefined) return refused(`The state folder ${folder} is a link that leads nowhere.`, OTHER)
+  if (!stat.isDirectory()) return refused(`The state folder ${folder} is no folder.`, OTHER)
+  if (isForeign(stat)) return refused(`The state folder ${folder} belongs to user ${stat.uid}, not to you.`, OTHER)
+  if ((stat.mode & 0o022) !== 0) {
+    return refused(
+      `Others may write in the state folder ${folder} (mode ${(stat.mode & 0o777).toString(8)}).`,
+      `See that nothing strange lies in it, then: chmod 700 '${folder}'. Or choose another with --state DIR.`
+    )
+  }
+  for (const name of readdirSync(folder)) {
+    const path = join(folder, name)
+    const entry = lstatSync(path, { throwIfNoEntry: false })
+    if (entry?.isSymbolicLink() === true) {
+      return refused(
+        `${path} is a link: what is written there would be written elsewhere.`,
+        "Remove it, or choose another folder with --state DIR."
+      )
+    }
+    if (entry !== undefined && isForeign(entry)) {
+      return refused(
+        `${path} belongs to user ${entry.uid}, not to you.`,
+        "Remove it, or choose another folder with --state DIR."
+      )
+    }
+  }
+  return undefined
+}
+
+/** Fails where nothing may be written in the folder; one that is not there can be made. */
+export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =>
+  Effect.suspend(() => {
+    try {
+      const objection = objectionTo(folder)
+      return objection === undefined ? Effect.void : Effect.fail(objection)
+    } catch (error) {
+      const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
+      return Effect.fail(refused(`The state folder ${folder} cannot be looked at: ${code}.`, OTHER))
+    }
+  })
