@@ -64,6 +64,8 @@ export const check = (folder: string): Effect.Effect<void, StateFolderRefused> =
       return objection === undefined ? Effect.void : Effect.fail(objection)
     } catch (error) {
       const code = error instanceof Error && "code" in error ? String(error.code) : String(error)
+      // it is not there, and whoever makes it is told why that cannot be
+      if (code === "ENOTDIR") return Effect.void
       return Effect.fail(refused(`The state folder ${folder} cannot be looked at: ${code}.`, OTHER))
     }
   })

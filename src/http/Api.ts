@@ -198,6 +198,8 @@ const isTooLarge = (error: HttpServerError.HttpServerError): boolean =>
 
 const TOO_DEEP = refusal(400, `The body has more than ${MAX_NESTING} levels.`, "Leave out the deep part.", "body")
 
+const CROWDED = refusal(503, "Too many connections are open already.", "Try again in a moment.")
+
 const parse = (text: string): Effect.Effect<unknown, Refusal> =>
   isTooDeep(text)
     ? Effect.fail(TOO_DEEP)
@@ -218,8 +220,10 @@ const bodyOf = (request: HttpServerRequest.HttpServerRequest): Effect.Effect<unk
     Effect.flatMap(parse)
   )
 
+/** `admit`: a request has shown its right to be here; false: there is no room for its connection. */
 export type Api = (
-  door: Authorization
+  door: Authorization,
+  admit: (request: object) => boolean
 ) => Effect.Effect<HttpServerResponse.HttpServerResponse, never, HttpServerRequest.HttpServerRequest>
 
 export const make = Effect.fnUntraced(function* (about: About) {
@@ -234,19 +238,26 @@ export const make = Effect.fnUntraced(function* (about: About) {
         })
       : answered
 
-  const answer = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest, door: Authorization) {
+  const answer = Effect.fnUntraced(function* (
+    request: HttpServerRequest.HttpServerRequest,
+    door: Authorization,
+    admit: (request: object) => boolean
+  ) {
     const [path = "", query] = request.url.split("?", 2)
     const found = find(routes, request.method, path)
     // Who may not come in is not told what there is.
     const turned = turnAway(door, request.headers, "route" in found ? found.route.needs : "hooks")
     if (turned !== undefined) return toResponse(turned)
     if (!("route" in found)) return toResponse(found)
+    // whoever shows no token stays a stranger, whatever is answered
+    const shows = door._tag === "Unix" || found.route.needs !== "nothing"
+    if (shows && !admit(request.source)) return toResponse(CROWDED)
     const call = { headers: request.headers, query: new URLSearchParams(query), id: found.id, body: bodyOf(request) }
     return yield* Effect.catch(timed(path, found.route.handle(call)), (refused) => Effect.succeed(toResponse(refused)))
   })
 
-  const api: Api = (door) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => answer(request, door)).pipe(
+  const api: Api = (door, admit) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) => answer(request, door, admit)).pipe(
       // The server masks its handlers; whoever hangs up, or a stop, ends what waits for a person.
       Effect.interruptible,
       Effect.catchCause((cause) =>

@@ -5,13 +5,15 @@
  * Guarantees: without its port the daemon goes on, says why and whose program has it,
  * and takes the port as soon as it is free; the socket is for its owner alone; a client that is slow,
  * silent or one of too many costs a bounded time and a bounded number of
- * connections; stopping waits for no client.
+ * connections; those without a token take no room from those with one; stopping waits for no client.
  */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { createServer, type Server } from "node:http"
+import { createServer, type IncomingMessage, type Server } from "node:http"
+import type { Socket } from "node:net"
 import { dirname } from "node:path"
 import { Deferred, Effect, FileSystem, Layer, Schema } from "effect"
 import type { HttpServerError } from "effect/http"
+import { Strangers } from "../domain/Strangers.ts"
 import * as Api from "./Api.ts"
 import type { Authorization } from "./Authorization.ts"
 import { Listening } from "./Listening.ts"
@@ -22,11 +24,16 @@ import * as Backoff from "../supervision/Backoff.ts"
 
 export const HOST = "127.0.0.1"
 
-/** Of each listener. Every open permission request holds one. */
+/** Of each listener, that were let in. Every open permission request holds one. */
 const CONNECTIONS = 256
-/** How long a client may take. */
-const HEADERS_MS = 5_000
-const REQUEST_MS = 10_000
+/**
+ * Besides those: connections that have not been let in yet, by a token or by the socket's folder. The oldest goes
+ * first: so many would have to come in the moment between a hook's connection and its words.
+ */
+const STRANGERS = 1024
+/** How long a client may take for its headers, and for the whole of its request. */
+const HEADERS_MS = 3_000
+const REQUEST_MS = 6_000
 const CHECK_MS = 1_000
 const HEADER_BYTES = 16 * 1024
 /** The time that requests under way have when the daemon stops. */
@@ -62,6 +69,31 @@ export class HttpRefused extends Schema.TaggedError<HttpRefused>()("HttpRefused"
   remedy: Schema.String
 }) {}
 
+/** Rooms of a listener: for those that were let in, and for strangers. */
+class Rooms {
+  private readonly strangers = new Strangers<Socket>(STRANGERS, (conn) => void conn.destroy())
+  private readonly guests = new Set<Socket>()
+
+  enter(conn: Socket): void {
+    this.strangers.enter(conn)
+    conn.once("close", () => {
+      this.strangers.leave(conn)
+      this.guests.delete(conn)
+    })
+    // what has come by then was read once
+    setImmediate(() => setImmediate(() => this.strangers.settle(conn)))
+  }
+
+  /** False: it has the right, and there is no room. */
+  admit(conn: Socket): boolean {
+    if (this.guests.has(conn)) return true
+    if (this.guests.size >= CONNECTIONS) return false
+    this.strangers.leave(conn)
+    this.guests.add(conn)
+    return true
+  }
+}
+
 /** Listens in the current scope; `doorOf` is asked once it is known where. */
 const listen = Effect.fnUntraced(function* (
   at: NodeHttpServer.Options,
@@ -74,11 +106,12 @@ const listen = Effect.fnUntraced(function* (
     connectionsCheckingInterval: CHECK_MS,
     maxHeaderSize: HEADER_BYTES
   })
-  node.maxConnections = CONNECTIONS
+  const rooms = new Rooms()
+  node.on("connection", (conn) => rooms.enter(conn))
   const server = yield* NodeHttpServer.make(() => node, { ...at, gracefulShutdownTimeout: GRACE })
   // Between the grace and the wait for the last connection, which a silent client would never end.
   yield* Effect.addFinalizer(() => Effect.sync(() => node.closeAllConnections()))
-  yield* server.serve(api(doorOf(node)))
+  yield* server.serve(api(doorOf(node), (request) => rooms.admit((request as IncomingMessage).socket)))
   return node
 })
 

@@ -18,6 +18,10 @@ export const Limits = {
   /** A line holds the longest text in its longest JSON spelling, and the rest. */
   lineBytes: 2 * 1024 * 1024,
   connections: 256,
+  /** Besides those: connections that have not sent a whole line yet. */
+  strangers: 1024,
+  /** Bytes of lines that are not whole, of all connections together. */
+  halfLines: 16 * 1024 * 1024,
   /** Calls under way at one time, followers of the log among them. */
   calls: 512
 } as const

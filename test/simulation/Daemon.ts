@@ -129,7 +129,7 @@ const hooksOf = (sessions: Sessions, life: Life, status: Effect.Effect<unknown>)
           life,
           ask: (request, answered) =>
             life.run(
-              api({ _tag: "Unix" }).pipe(
+              api({ _tag: "Unix" }, () => true).pipe(
                 Effect.provideService(HttpServerRequest.HttpServerRequest, requestOf(request)),
                 Effect.provideService(Lookup, sessions.lookup)
               ),

@@ -171,6 +171,39 @@ export const readable = (held: Held) => opened(at(held.fd), O_RDONLY | O_NONBLOC
 export const create = (folder: Held, name: string, mode: number) =>
   opened(at(folder.fd, name), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NOCTTY, mode)
 
+/** Follows the names from the root, each of which lies in it: nothing outside is looked at. Undefined: they lead out. */
+const follow = Effect.fnUntraced(function* (
+  { given, root }: { readonly root: string; readonly given: string },
+  names: ReadonlyArray<string>
+) {
+  let place = root
+  let rest = names
+  for (let links = 0; rest.length > 0;) {
+    const [name = "", ...more] = rest
+    const next = path.join(place, name)
+    if (!within(root, next)) return undefined
+    const target = name === "" || name === "." || name === ".." ? undefined : yield* targetOf(next)
+    rest = more
+    if (target === undefined) {
+      place = next
+      continue
+    }
+    links += 1
+    if (links > MAX_LINKS) return place
+    if (!path.isAbsolute(target)) {
+      rest = [...target.split("/"), ...more]
+      continue
+    }
+    // followed from the root again where it lies there, by either name
+    const absolute = path.resolve(target)
+    const home = [root, given].find((one) => within(one, absolute))
+    if (home === undefined) return undefined
+    place = root
+    rest = [...path.relative(home, absolute).split("/"), ...more]
+  }
+  return place
+})
+
 /** The folder as a descriptor that holds it; ends with the scope. */
 export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Return<Beneath, FileFailed, Scope.Scope> {
   if (process.platform !== "linux" || !fs.existsSync("/proc/self/fd"))
@@ -199,29 +232,8 @@ export const open = Effect.fnUntraced(function* (folder: string): Effect.fn.Retu
   /** The names in between are followed by the kernel; where that led is asked of the descriptor. */
   const find = (name: string, flags: number) => hold(at(base.fd, `./${name}`), flags)
 
-  /** Name by name, each of which lies in the root: nothing outside is looked at. */
-  const leads: Beneath["leads"] = Effect.fnUntraced(function* (file) {
-    let place = root
-    let rest = (yield* relative(file)).split("/")
-    for (let links = 0; rest.length > 0;) {
-      const [name = "", ...more] = rest
-      const next = path.join(place, name)
-      if (!within(root, next)) return undefined
-      const target = name === "" || name === "." || name === ".." ? undefined : yield* targetOf(next)
-      rest = more
-      if (target === undefined) place = next
-      else {
-        links += 1
-        if (links > MAX_LINKS) return place
-        // an absolute target is followed from the root again where it lies there, by either name
-        const home = path.isAbsolute(target) ? [root, given].find((one) => within(one, path.resolve(target))) : place
-        if (home === undefined) return undefined
-        if (path.isAbsolute(target)) place = root
-        rest = [...(path.isAbsolute(target) ? path.relative(home, path.resolve(target)) : target).split("/"), ...more]
-      }
-    }
-    return place
-  })
+  const leads: Beneath["leads"] = (file) =>
+    Effect.flatMap(relative(file), (name) => follow({ root, given }, name.split("/")))
 
   /** A path that cannot be opened is outside of the root where it leads there. */
   const failing = (file: string) => (error: NodeJS.ErrnoException) =>

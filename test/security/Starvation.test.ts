@@ -1,0 +1,177 @@
+/**
+ * Connections that say nothing, by thousands, at each door of a real daemon: hooks and commands have room beside them,
+ * and what is sent by halves holds no memory.
+ */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect } from "effect"
+import { type ChildProcess, spawn } from "node:child_process"
+import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
+import { request } from "node:http"
+import { connect, createServer, type NetConnectOpts } from "node:net"
+import { join } from "node:path"
+import { Strangers } from "../../src/domain/Strangers.ts"
+import { call } from "../../src/rpc/ControlClient.ts"
+import { HalfLines } from "../../src/rpc/HalfLines.ts"
+import { Limits } from "../../src/rpc/Limits.ts"
+import * as Sandbox from "../support/Sandbox.ts"
+
+const FLOOD = 1_300
+const HOOKS = 46
+
+const freePort = Effect.callback<number>((resume) => {
+  const server = createServer().listen(0, "127.0.0.1", () => {
+    const { port } = server.address() as { readonly port: number }
+    server.close(() => resume(Effect.succeed(port)))
+  })
+})
+
+/** The other side of the flood, in a process of its own: each connection that is hung up on comes again. */
+const FLOODING = `
+const [to, says, count] = JSON.parse(process.argv[1])
+const net = require("node:net")
+let open = 0
+const one = () => {
+  const socket = net.connect(to, () => {
+    socket.write(says)
+    if (++open === count) console.log("all were there")
+  })
+  socket.on("error", () => {})
+  socket.resume().on("close", () => setTimeout(one, 200))
+}
+for (let n = 0; n < count; n++) one()
+`
+
+/** Connections that begin to say something and never end; all of them have been there once. */
+const flood = (to: NetConnectOpts, says: string) =>
+  Effect.acquireRelease(
+    Effect.callback<ChildProcess>((resume) => {
+      const child = spawn(process.execPath, ["-e", FLOODING, JSON.stringify([to, says, FLOOD])], {
+        stdio: ["ignore", "pipe", "inherit"]
+      })
+      child.stdout.once("data", () => resume(Effect.succeed(child)))
+    }),
+    (child) => Effect.sync(() => void child.kill("SIGKILL"))
+  )
+
+const hook = (session_id: string) =>
+  JSON.stringify({ session_id, hook_event_name: "UserPromptSubmit", cwd: "/", prompt: "x".repeat(2000) })
+
+/** The status of a hook's answer; 0: none came. */
+const sent = (to: { readonly port: number } | { readonly socketPath: string }, token: string, body: string) =>
+  Effect.callback<number>((resume) => {
+    const outgoing = request(
+      {
+        ...to,
+        host: "127.0.0.1",
+        path: "/hooks/claude",
+        method: "POST",
+        agent: false,
+        headers: { authorization: `Bearer ${token}` }
+      },
+      (response) => response.resume().on("end", () => resume(Effect.succeed(response.statusCode ?? 0)))
+    )
+    outgoing.on("error", () => resume(Effect.succeed(0)))
+    outgoing.end(body)
+  })
+
+const daemon = Effect.gen(function* () {
+  const port = yield* freePort
+  const box = yield* Sandbox.make()
+  mkdirSync(join(box.folder, "config", "agentd"), { recursive: true })
+  writeFileSync(join(box.folder, "config", "agentd", "config.jsonc"), JSON.stringify({ http: { port } }))
+  box.configure({ agents: {} })
+  yield* box.up()
+  return { box, port, token: readFileSync(join(box.state, "http-hooks.token"), "utf8").trim() }
+})
+
+describe("connections that say nothing", () => {
+  it.live.each([
+    ["nothing", ""],
+    ["half a header", "POST /hooks/claude HTTP/1.1\r\nhost: 127.0.0"],
+    ["a body without a token", "POST /hooks/claude HTTP/1.1\r\ncontent-length: 1000000\r\nhost: 127.0.0.1\r\n\r\n{"]
+  ])("starve no hook at the port: %s", ([, says = ""]) =>
+    Effect.gen(function* () {
+      const { port, token } = yield* daemon
+      yield* flood({ port, host: "127.0.0.1" }, says)
+      const statuses: Array<number> = []
+      for (let n = 0; n < HOOKS; n++) statuses.push(yield* sent({ port }, token, hook(`s${n}`)))
+      assert.deepStrictEqual(
+        statuses.filter((status) => status !== 202),
+        []
+      )
+    })
+  )
+
+  it.live("starve no hook at the unix socket, and no command at the control socket", () =>
+    Effect.gen(function* () {
+      const { box } = yield* daemon
+      const socketPath = join(box.state, "http.sock")
+      const control = join(box.state, "control.sock")
+      yield* flood({ path: socketPath }, "POST /hooks/claude HTTP/1.1\r\nhost: a")
+      yield* flood({ path: control }, '{"_tag":"Request","id":"1","tag":"Sta')
+      const statuses: Array<number> = []
+      for (let n = 0; n < HOOKS; n++) {
+        statuses.push(yield* sent({ socketPath }, "", hook(`s${n}`)))
+        yield* call(control, (client) => client.Agents())
+      }
+      assert.deepStrictEqual(
+        statuses.filter((status) => status !== 202),
+        []
+      )
+    })
+  )
+
+  it.live("hold no memory with lines that they never end: they are hung up on", () =>
+    Effect.gen(function* () {
+      const { box } = yield* daemon
+      const path = join(box.state, "control.sock")
+      const part = Buffer.alloc(1024 * 1024, 0x78)
+      const closed = yield* Effect.forEach(
+        Array.from({ length: 200 }),
+        () =>
+          Effect.callback<boolean>((resume) => {
+            const socket = connect(path, () => socket.write(part))
+            socket.on("error", () => {})
+            socket.resume().on("close", () => resume(Effect.succeed(true)))
+          }),
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(closed, 200)
+      assert.strictEqual((yield* box.cli("ps")).code, 0)
+    })
+  )
+})
+
+describe("strangers", () => {
+  it("who have just come are heard before anyone goes; then the one that was silent longest goes", () => {
+    const gone: Array<number> = []
+    const strangers = new Strangers<number>(2, (one) => void gone.push(one))
+    for (const one of [1, 2, 3, 4]) strangers.enter(one)
+    assert.deepStrictEqual([gone, strangers.size], [[], 4])
+    assert.isTrue(strangers.leave(1))
+    assert.isFalse(strangers.leave(1))
+    for (const one of [1, 2, 3, 4]) strangers.settle(one)
+    assert.deepStrictEqual([gone, strangers.size], [[2], 2])
+    strangers.enter(5)
+    assert.deepStrictEqual([gone, strangers.size], [[2, 3], 2])
+  })
+})
+
+describe("half lines", () => {
+  it("are counted together, and the oldest are too many or too old", () => {
+    const halves = new HalfLines<string>(10)
+    assert.isFalse(halves.take("a", "1234", 1))
+    assert.isFalse(halves.take("b", Buffer.from("123456"), 2))
+    assert.deepStrictEqual([halves.size, halves.overdue(0)], [10, []])
+    assert.isFalse(halves.take("b", "7", 3))
+    assert.deepStrictEqual(halves.overdue(0), ["a"])
+    assert.deepStrictEqual(halves.overdue(2), ["a", "b"])
+    assert.isTrue(halves.take("a", "5\n", 4))
+    assert.deepStrictEqual([halves.size, halves.overdue(1)], [7, []])
+    assert.isTrue(halves.take("b", "8\n12", 5))
+    assert.deepStrictEqual([halves.size, halves.overdue(4), halves.overdue(5)], [2, [], ["b"]])
+    halves.forget("b")
+    assert.strictEqual(halves.size, 0)
+    assert.isAbove(Limits.halfLines, Limits.lineBytes)
+  })
+})
