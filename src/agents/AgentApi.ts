@@ -21,7 +21,7 @@ export interface Surroundings {
   readonly report: (report: AgentReport) => Effect.Effect<void>
 }
 
-type Voices = Pick<Agents["Service"], "calls" | "answerCall" | "voice" | "report" | "ask" | "inbox">
+type Voices = Pick<Agents["Service"], "calls" | "askedCall" | "answerCall" | "voice" | "report" | "ask" | "inbox">
 
 const asksFirst = (a: CallInfo, b: CallInfo): number =>
   Number(b.state === "awaiting_approval") - Number(a.state === "awaiting_approval") || a.since - b.since
@@ -99,6 +99,12 @@ export const make = (around: Surroundings): Voices => ({
       .flatMap((tree) => tree.calls())
       .toSorted(asksFirst)
   ),
+  askedCall: (name) =>
+    Effect.suspend(() => {
+      const found = owner(around.trees(), name)
+      const asked = found instanceof CommandRefused ? found : found[0].asked(found[1])
+      return asked instanceof CommandRefused ? Effect.fail(asked) : Effect.succeed(asked)
+    }),
   answerCall: (name, decision, caller: Caller) =>
     Effect.suspend(() => {
       const found = owner(around.trees(), name)

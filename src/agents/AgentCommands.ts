@@ -14,6 +14,7 @@ import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { QUEUED } from "./AgentView.ts"
 import { AgentsPlace } from "./AgentsPlace.ts"
+import * as WaitingInputs from "./WaitingInputs.ts"
 import { Bus, layer as busLayer } from "./Bus.ts"
 import * as ConversationCommands from "./ConversationCommands.ts"
 import * as Finder from "./Finder.ts"
@@ -155,6 +156,8 @@ export interface Options {
   readonly worktrees: string
   /** Where the daemon's own git folders lie. */
   readonly stores: string
+  /** Where the inputs of calls are kept that wait for a person. */
+  readonly waiting: string
   /** Where the conversations belong in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
@@ -219,12 +222,9 @@ export const layer = (options: Options) =>
         AgentsPlace,
         Effect.gen(function* () {
           const log = yield* EventLog
-          return {
-            worktrees: options.worktrees,
-            stores: options.stores,
-            recoveredTo: yield* log.head,
-            mcp: options.mcp
-          }
+          const { mcp, stores, worktrees } = options
+          const waiting = yield* WaitingInputs.make(options.waiting)
+          return { worktrees, stores, recoveredTo: yield* log.head, waiting, mcp }
         })
       )
     ),

@@ -75,6 +75,8 @@ export type ToolsMessage =
       readonly _tag: "Asked"
       readonly callId: string
       readonly asked: Extract<Backend.RunEvent, { _tag: "ApprovalRequested" }>
+      /** Of the whole call; undefined where it is more than a person can be shown. */
+      readonly hash: string | undefined
     }
   /** Spent in the turn, which goes on. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }

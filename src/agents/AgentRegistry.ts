@@ -140,7 +140,7 @@ export class AgentRegistry {
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
       const backends = yield* Backends
       const bus = yield* Bus
-      const { mcp, recoveredTo } = yield* AgentsPlace
+      const { mcp, recoveredTo, waiting } = yield* AgentsPlace
       const { agents } = this.of.record
       const settings = this.settings(agent, config)
       const record = agents.get(agent) ?? freshAgent(agent)
@@ -158,6 +158,7 @@ export class AgentRegistry {
         backend: Effect.suspend(() => backends.make(settings().backend)),
         place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
         recoveredTo,
+        waiting,
         hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
         answered: (eventId) => this.family.answered(agent, eventId),
         report: bus.report,

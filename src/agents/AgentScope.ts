@@ -15,7 +15,8 @@ import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentMessage, Fate, Member as AgentMember } from "../domain/AgentPort.ts"
 import * as Ids from "../domain/Ids.ts"
 import { severityOf } from "../domain/Invariants.ts"
-import { type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { type AskedCall, type CallInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import * as CallHash from "../domain/CallHash.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
 import { Redact } from "../event-log/Redact.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
@@ -40,7 +41,7 @@ import {
   type WorkerState
 } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
-import { type Answer, callRow } from "./CallRow.ts"
+import { type Answer, askedCall, callRow, tooLate } from "./CallRow.ts"
 import type { Tenant } from "./ConversationPort.ts"
 import { sizeOf } from "./Excerpt.ts"
 import type { InboxMessage, VoiceOf } from "./Agents.ts"
@@ -49,11 +50,12 @@ import * as InboxActor from "./InboxActor.ts"
 import { LiveRun } from "./LiveRun.ts"
 import { isDue, spacingOf } from "./NextTurn.ts"
 import { MAX_PROMPT_BYTES } from "./Prompt.ts"
-import { RunEvents } from "./RunEvents.ts"
+import { inputOf, RunEvents } from "./RunEvents.ts"
 import * as RunPlace from "./RunPlace.ts"
 import * as RunSupervisor from "./RunSupervisor.ts"
 import * as ToolCalls from "./ToolCalls.ts"
 import * as ToolsState from "./ToolsState.ts"
+import { hashOfInput } from "./WaitingInputs.ts"
 import * as TurnActor from "./TurnActor.ts"
 import * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerActor from "./WorkerActor.ts"
@@ -504,8 +506,29 @@ export class AgentScope {
     const of = { agent: this.name, conversation, project: project() }
     return ToolsState.openCalls(this.actors.tools.state).flatMap((call) => {
       const { toolName, turnId } = call.snapshot.data
-      return callRow(of, { ...call, tool: toolName ?? "", turnId: turnId ?? "" }, call.snapshot) ?? []
+      const whole = this.setting.waiting.get(call.callId)
+      const input = whole === undefined ? call.arguments : this.setting.waiting.shown(whole)
+      const shown = { ...call, arguments: input, tool: toolName ?? "", turnId: turnId ?? "" }
+      return callRow(of, shown, call.snapshot) ?? []
     })
+  }
+
+  /** A call that waits for a person, whole. */
+  asked(callId: string): AskedCall | CommandRefused {
+    const { conversation, project, waiting } = this.setting
+    const { ended, open } = this.actors.tools.state
+    const call = ToolsState.get(open, callId)
+    if (call === undefined || !ToolsState.waits(call)) {
+      const became = ended.find(([id]) => id === callId)?.[1]
+      return tooLate(callId, became, call?.snapshot.state)
+    }
+    // its run lives: it may be asked for before it is kept
+    const told = inputOf(this.setting, this.live, callId)
+    const hash = told === undefined ? undefined : hashOfInput(told)
+    const whole = waiting.get(callId) ?? (told === undefined || hash === undefined ? undefined : { ...told, hash })
+    if (whole === undefined) return new CommandRefused(CallHash.refusalOf(callId, undefined, undefined)!)
+    const of = { agent: this.name, conversation, project: project() }
+    return askedCall(of, call, call.snapshot, whole, waiting.shown(whole))
   }
 
   /** Whether the call is one of its, open or ended lately. */

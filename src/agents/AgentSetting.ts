@@ -8,6 +8,7 @@ import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
 import type { Message } from "./Inbox.ts"
+import type { WaitingInputs } from "./WaitingInputs.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
 /** A run's events as the board is told them. */
@@ -45,6 +46,8 @@ export class AgentSetting extends Context.Service<
     readonly answered: (eventId: number) => Effect.Effect<void>
     readonly report: (report: AgentReport) => Effect.Effect<void>
     readonly watched: (runId: string, event: Watched) => Effect.Effect<void>
+    /** Inputs of calls that wait for a person, of all agents. */
+    readonly waiting: WaitingInputs
     /** Servers of agentd's own for a run, by name. */
     readonly mcp: (runId: string) => RunSpec["mcp"]
   }

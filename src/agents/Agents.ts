@@ -9,6 +9,7 @@ import { Context, type Effect, type Stream } from "effect"
 import type { Voice } from "../config/AgentConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type {
+  AskedCall,
   AgentInfo,
   CallInfo,
   Caller,
@@ -69,6 +70,8 @@ export class Agents extends Context.Service<
     readonly interrupt: (name: string, caller: Caller) => Command<Done>
     /** Tool calls without a result yet, those that ask first, oldest first. */
     readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
+    /** The call that a person decides, whole; refused for one that asks no more, with what became of it. */
+    readonly askedCall: (callId: string) => Effect.Effect<AskedCall, CommandRefused>
     /** By the call's id or a unique beginning of it; refused for one that asks no more, with what became of it. */
     readonly answerCall: (callId: string, decision: Answer, caller: Caller) => Command<Done>
     /** Closed and archived ones, too. */

@@ -11,6 +11,7 @@ import type { ActorSystem } from "../event-actor/ActorSystem.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { Bus } from "./Bus.ts"
+import type { WaitingInputs } from "./WaitingInputs.ts"
 
 export class AgentsPlace extends Context.Service<
   AgentsPlace,
@@ -21,6 +22,8 @@ export class AgentsPlace extends Context.Service<
     readonly stores: string
     /** The end of the log when this daemon took it over: what is older, an earlier daemon did. */
     readonly recoveredTo: number
+    /** Inputs of calls that wait for a person. */
+    readonly waiting: WaitingInputs
     /** Servers of agentd's own for a run, by name. */
     readonly mcp: (runId: string, config: AgentConfig) => RunSpec["mcp"]
   }

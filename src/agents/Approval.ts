@@ -55,8 +55,8 @@ export const decide = (policy: ApprovalPolicy, { asksAlways, asksToChoose, readO
     : { _tag: "Deny", reason: `${tool} may have side effects, and the agent may only read (approvals.mode read_only)` }
 }
 
-/** The same for calls that are the same: an answer that came too late for one holds for the next. */
-export const keyOf = (tool: string, input: unknown): string =>
+/** The same for calls that are the same, in the same folder: an answer that came too late for one holds for the next. */
+export const keyOf = (tool: string, input: unknown, folder?: string): string =>
   createHash("sha256")
-    .update(JSON.stringify([tool, input ?? null]))
+    .update(JSON.stringify([tool, input ?? null, ...(folder === undefined ? [] : [folder])]))
     .digest("hex")

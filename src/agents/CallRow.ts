@@ -1,11 +1,13 @@
 /**
  * CallRow: a tool call as a person sees it, from the committed state of its machine. Pure.
  */
-import { type CallInfo, CommandRefused } from "../domain/Messages.ts"
+import * as CallHash from "../domain/CallHash.ts"
+import { type AskedCall, type CallInfo, CommandRefused } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import { chosen, type Question } from "../backends/Question.ts"
 import { text } from "./Excerpt.ts"
+import type { WaitingInput } from "./WaitingInputs.ts"
 
 const MAX_SHOWN = 2_000
 
@@ -15,6 +17,8 @@ export interface Answer {
   readonly reason: string
   /** To its questions, as they were typed. */
   readonly answers?: ReadonlyArray<string> | undefined
+  /** The hash of what the person was shown: an approval names it. */
+  readonly hash?: string | undefined
 }
 
 /** The facts of a call that the machine does not hold. */
@@ -26,6 +30,7 @@ export interface Shown {
   readonly arguments: string
   readonly reason: string | null
   readonly questions: ReadonlyArray<Question>
+  readonly hash?: string | undefined
 }
 
 export type Of = Pick<CallInfo, "conversation" | "project" | "agent">
@@ -44,6 +49,7 @@ export const callRow = (
     callId,
     turnId,
     tool,
+    // all of it is shown where it is decided
     arguments: text(input, MAX_SHOWN),
     state,
     since: at,
@@ -51,6 +57,31 @@ export const callRow = (
     ...(asks && questions.length > 0 ? { questions } : {}),
     until: limit === null ? null : at + limit,
     restsOn: entered
+  }
+}
+
+/** A call that waits for a person, whole. `input`: as it may be seen. */
+export const askedCall = (
+  { project, agent }: Of,
+  { hash, questions, reason }: Pick<Shown, "hash" | "questions" | "reason">,
+  { at, data }: Snapshot<ToolMachine.State, ToolMachine.Data>,
+  whole: WaitingInput,
+  input: string
+): AskedCall | CommandRefused => {
+  const { callId, folder, run, tool } = whole
+  if (hash !== whole.hash) return new CommandRefused(CallHash.refusalOf(callId, whole.hash, hash)!)
+  return {
+    id: callId,
+    agent: `${project}/${agent}`,
+    run,
+    tool,
+    folder,
+    input,
+    hash,
+    reason,
+    ...(questions.length > 0 ? { questions } : {}),
+    since: at,
+    until: at + data.limits.approvalTimeout
   }
 }
 

@@ -18,9 +18,14 @@ export interface Origin {
   readonly id: string
   readonly readOnly: boolean
   readonly voice: boolean
+  readonly tool: string
+  /** Whole, as the run told it. */
+  readonly input: unknown
+  /** Where the run works. */
+  readonly folder: string
 }
 
-type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "callId" | "readOnly" | "voice">
+type Called = Pick<Extract<RunEvent, { _tag: "ToolCall" }>, "arguments" | "callId" | "readOnly" | "tool" | "voice">
 
 export class LiveRun {
   /** Once it has said that it is up. */
@@ -93,9 +98,10 @@ export class LiveRun {
   }
 
   /** A name of ours for a call of the run. */
-  called(run: Run, { callId: id, readOnly, voice = false }: Called): string {
+  called(run: Run, call: Called, folder: string): string {
+    const { arguments: input, callId: id, readOnly, tool, voice = false } = call
     const callId = `${run.runId.slice(-8)}-${++this.count}`
-    this.origins.set(callId, { run, id, readOnly, voice })
+    this.origins.set(callId, { run, id, readOnly, voice, tool, input, folder })
     if (!this.named.has(id)) this.named.set(id, callId)
     return callId
   }

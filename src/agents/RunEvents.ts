@@ -25,6 +25,8 @@ import { RunText, type Written } from "./RunText.ts"
 import { toolName } from "./AgentStates.ts"
 import type { CallRequested, Ending, ToolsMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
+import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
+import { MAX_INPUT } from "../domain/CallHash.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
@@ -85,6 +87,18 @@ interface Usage {
   readonly outputTokens: number
   readonly usd: number
 }
+/** The whole of a call, while its run lives. */
+export const inputOf = (
+  { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
+  live: LiveRun,
+  callId: string
+): Unhashed | undefined => {
+  const origin = live.origin(callId)
+  if (origin === undefined) return undefined
+  const { folder, input = null, run, tool } = origin
+  return { callId, conversation, agent, run: run.runId, tool, folder, input }
+}
+
 const NONE: Usage = { inputTokens: 0, outputTokens: 0, usd: 0 }
 
 export class RunEvents implements RunSink {
@@ -271,7 +285,7 @@ export class RunEvents implements RunSink {
   /** The calls of one answer, in order. */
   private readonly called = Effect.fnUntraced(
     { self: this },
-    function* (this: RunEvents, run: Run, { backend }: RunRequest, events: ReadonlyArray<Event<"ToolCall">>) {
+    function* (this: RunEvents, run: Run, { backend, spec }: RunRequest, events: ReadonlyArray<Event<"ToolCall">>) {
       const { live } = this
       const { turnId } = live
       if (turnId === undefined) return
@@ -282,11 +296,11 @@ export class RunEvents implements RunSink {
       const calls = events.map((event): CallRequested => {
         return {
           _tag: "call_requested",
-          callId: live.called(run, event),
+          callId: live.called(run, event, spec.cwd),
           turnId,
           toolName: Excerpt.text(event.tool, MAX_NAME),
           arguments: Excerpt.excerpt(event.arguments, MAX_ARGUMENTS),
-          digest: Approval.keyOf(event.tool, event.arguments),
+          digest: Approval.keyOf(event.tool, event.arguments, spec.cwd),
           timeout,
           approvalTimeout
         }
@@ -302,8 +316,15 @@ export class RunEvents implements RunSink {
       const callId = this.live.callOf(run, asked.callId)
       return callId === undefined
         ? run.answer(asked.callId, { behavior: "deny", message: "no turn has such a call" })
-        : this.tell({ _tag: "Asked", callId, asked })
+        : this.tell({ _tag: "Asked", callId, asked, hash: this.hashOf(callId) })
     })
+  }
+
+  /** The name of what a person would decide; undefined for more than one can look through. */
+  private hashOf(callId: string): string | undefined {
+    const whole = inputOf(this.setting, this.live, callId)
+    const hash = whole === undefined ? undefined : hashOfInput(whole)
+    return hash === undefined || JSON.stringify(whole).length > MAX_INPUT ? undefined : hash
   }
 
   private ran(run: Run, id: string): Effect.Effect<void> {

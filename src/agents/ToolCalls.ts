@@ -22,13 +22,16 @@ import {
 } from "../event-actor/EventSourcedActor.ts"
 import { move } from "../event-actor/StateMachineActor.ts"
 import type * as Backend from "../backends/Backend.ts"
+import * as CallHash from "../domain/CallHash.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import type { ToolsMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { isActive, Siblings, toolName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
 import { answersOf, tooLate } from "./CallRow.ts"
+import { inputOf } from "./RunEvents.ts"
 import { RunPlace } from "./RunPlace.ts"
+import { hashOfInput } from "./WaitingInputs.ts"
 import * as ToolMachine from "./ToolMachine.ts"
 import { toResult } from "./ToolResult.ts"
 import { apply, type Call, fresh, get, moved, openCalls, type ToolsState, unborn, waits } from "./ToolsState.ts"
@@ -37,6 +40,8 @@ type Act =
   | ToolMachine.Action
   /** The call's run is told the decision. */
   | { readonly _tag: "Tell"; readonly callId: string; readonly decision: Backend.Decision }
+  /** The whole input is kept while its call waits for a person, and no longer. */
+  | { readonly _tag: "Keep" | "Drop"; readonly callId: string }
 
 /** The effect of a person's answer. */
 export interface Answered {
@@ -49,6 +54,8 @@ export interface Answered {
 
 /** Calls that one append ends; further ones are ended by the next. */
 const AT_ONCE = 1_000
+/** Told to the agent. */
+const TOO_LARGE = `the call holds more than a person is shown (${CallHash.MAX_INPUT} bytes): do it in smaller pieces`
 const OVER = "the run that made the call is over; what it did is not known"
 
 /** Moves of calls, one after the other, as one decision. */
@@ -94,6 +101,8 @@ class Moves {
     }
     this.acts.push(...made.actions)
     this.state = moved(this.state, callId, event, made.after, made.draft)
+    const asks = made.after.state === "awaiting_approval"
+    if (asks !== (before !== undefined && waits(before))) this.acts.push({ _tag: asks ? "Keep" : "Drop", callId })
     if (made.draft.kind === "tool.result" && before !== undefined)
       this.settled.push({ ...before, snapshot: made.after })
     return true
@@ -192,7 +201,7 @@ export const make = Effect.gen(function* () {
 
   const asked = (
     state: ToolsState,
-    { asked: event, callId }: Extract<ToolsMessage, { _tag: "Asked" }>,
+    { asked: event, callId, hash }: Extract<ToolsMessage, { _tag: "Asked" }>,
     context: Context
   ) => {
     const moves = new Moves(agent, state, context)
@@ -222,9 +231,11 @@ export const make = Effect.gen(function* () {
         moves.step(other.callId, { _tag: "cancelled", callId: other.callId, reason: `asked again as ${callId}` })
       }
       const asks = questions.length === 0 ? {} : { questions }
+      const named = hash === undefined ? {} : { hash }
       const policyReason = reason === "" ? verdict.reason : reason
-      moves.step(callId, { _tag: "requires_approval", callId, policyReason, ...asks })
+      moves.step(callId, { _tag: "requires_approval", callId, policyReason, ...asks, ...named })
       if (verdict._tag === "Deny") denied(moves, callId, "approvals.mode", verdict.reason)
+      else if (hash === undefined) denied(moves, callId, "agentd", TOO_LARGE)
     }
     return decided(moves, told(moves, new Siblings(agent, context)))
   }
@@ -256,11 +267,14 @@ export const make = Effect.gen(function* () {
     const tool = call.snapshot.data.toolName ?? ""
     const chosen = answersOf({ ...call, tool, turnId: "" }, said)
     if (chosen instanceof CommandRefused) return new Refuse(chosen)
+    const isLeave = said.behavior === "allow" && chosen === undefined
+    const unseen = isLeave ? CallHash.refusalOf(callId, said.hash, call.hash) : undefined
+    if (unseen !== undefined) return new Refuse(new CommandRefused(unseen))
     const isOver = live.origin(callId) === undefined
     if (said.behavior === "deny") {
       if (!denied(moves, callId, by, said.reason.trim() || `denied by ${by}`)) return late()
     } else {
-      const answers = chosen === undefined ? {} : { answers: chosen }
+      const answers = chosen === undefined ? { hash: call.hash } : { answers: chosen }
       if (!moves.step(callId, { _tag: "approved", callId, approver: by, ...answers })) return late()
       if (isOver) {
         moves.step(callId, { _tag: "execution_error", callId, status: "unknown", error: OVER, grant: by })
@@ -400,6 +414,9 @@ export const make = Effect.gen(function* () {
           moves,
           moves.all.filter(({ snapshot }) => snapshot.data.turnId !== open)
         )
+        const kept = setting.waiting.of(setting.conversation, agent)
+        const isAsking = (callId: string) => moves.all.some((call) => call.callId === callId && waits(call))
+        moves.acts.push(...kept.flatMap((callId) => (isAsking(callId) ? [] : [{ _tag: "Drop" as const, callId }])))
         return decided(moves, [])
       }
       case "Abandon":
@@ -421,6 +438,13 @@ export const make = Effect.gen(function* () {
       }
       case "ReportResult":
         return live.settled(action.callId ?? "")
+      case "Keep": {
+        const whole = inputOf(setting, live, action.callId)
+        const hash = whole === undefined ? undefined : hashOfInput(whole)
+        return whole === undefined || hash === undefined ? undefined : setting.waiting.keep({ ...whole, hash })
+      }
+      case "Drop":
+        return setting.waiting.drop(action.callId)
     }
   }
 

@@ -41,13 +41,21 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("requires_approval", {
     callId,
     policyReason: Schema.String,
-    questions: Schema.optional(Schema.Array(Question))
+    questions: Schema.optional(Schema.Array(Question)),
+    /** Of the whole call: what an approval names. */
+    hash: Schema.optional(Schema.String)
   }),
   /** The agent's approval mode lets it run, or an answer that came when its run was over. */
   Schema.TaggedStruct("auto_approved", { callId, policyReason: Schema.String, answers: chosen }),
   /** The tool itself never asks. */
   Schema.TaggedStruct("no_approval_needed", { callId }),
-  Schema.TaggedStruct("approved", { callId, approver: Schema.String, answers: chosen }),
+  /** `hash`: of what the approver was shown. */
+  Schema.TaggedStruct("approved", {
+    callId,
+    approver: Schema.String,
+    answers: chosen,
+    hash: Schema.optional(Schema.String)
+  }),
   Schema.TaggedStruct("denied", { callId, approver: Schema.String, reason: Schema.String }),
   /** The denial has been handed to the turn as the call's result. */
   Schema.TaggedStruct("denial_reported", { callId }),

@@ -25,6 +25,8 @@ export interface Call {
   readonly reason: string | null
   /** Questions of the call; none: it asks for leave. */
   readonly questions: ReadonlyArray<Question>
+  /** The hash that an approval names; undefined where nobody is asked, or an older daemon was. */
+  readonly hash: string | undefined
 }
 
 /** An answer that holds for the same call when it is made again. */
@@ -142,7 +144,8 @@ export const moved = (
     arguments: isNew ? (JSON.stringify(event.arguments) ?? "null") : (before?.arguments ?? "null"),
     key,
     reason: event._tag === "requires_approval" ? event.policyReason : (before?.reason ?? null),
-    questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? []
+    questions: (event._tag === "requires_approval" ? event.questions : before?.questions) ?? [],
+    hash: event._tag === "requires_approval" ? event.hash : before?.hash
   }
   const taken = event._tag === "auto_approved" ? { ...state, grants: HashMap.remove(state.grants, key) } : state
   const said = readTool(rune)

@@ -157,6 +157,7 @@ const services = (
       AgentCommands.layer({
         worktrees,
         stores: join(options.state, "store"),
+        waiting: join(options.state, "waiting"),
         nest: conversations,
         sweep: sweep(store),
         mcp: voiceOf(options),

@@ -1,6 +1,7 @@
 /**
  * `agentd approve|deny|answer [CALL]`: answers a tool call of an agent, or what a
- * session asks leave for; without a CALL: what waits for an answer.
+ * session asks leave for; without a CALL: what waits for an answer. An approval names what was
+ * seen by its hash; without one, `Approve` shows the whole call.
  */
 import type { Caller, Done } from "../domain/Messages.ts"
 import { all, type Ask, declare, map, maybeWord, option, read, said, send, words, type World } from "./DeclaredVerb.ts"
@@ -13,12 +14,13 @@ const call = maybeWord(
 interface Given {
   readonly call: string | undefined
   readonly decision: "allow" | "deny"
+  readonly hash?: string | undefined
   readonly reason?: string | undefined
   /** To the call's questions. */
   readonly answers?: ReadonlyArray<string>
 }
 
-const rpc = ({ answers, call: name, decision, reason }: Given, caller: Caller): Ask<Done | Waiting> =>
+const rpc = ({ answers, call: name, decision, hash, reason }: Given, caller: Caller): Ask<Done | Waiting> =>
   name === undefined
     ? map(all({ calls: read("Calls", null), plates: read("Plates", { all: false }) }), ({ calls, plates }) =>
         waitingOf(calls, plates)
@@ -28,6 +30,7 @@ const rpc = ({ answers, call: name, decision, reason }: Given, caller: Caller): 
         decision,
         reason: reason ?? "",
         ...(answers === undefined ? {} : { answers }),
+        ...(hash === undefined ? {} : { hash }),
         caller
       })
 
@@ -56,12 +59,13 @@ export const approve = declare({
   description: "Let a tool call run, or allow what a session asks for; whoever answers first wins",
   examples: [
     { command: "agentd approve", description: "What waits, with what each call would do" },
-    { command: "agentd approve 01k9", description: "Sessions can be answered where hooks have --approvals" }
+    { command: "agentd approve 01k9", description: "Shows the whole call, and asks on a terminal" },
+    { command: "agentd approve 01k9 HASH", description: "What was seen; a call that is another one by now is refused" }
   ],
-  args: { call },
+  args: { call, hash: maybeWord("The hash that was shown with the call", "hash") },
   rpc: (input, caller) => rpc({ ...input, decision: "allow" }, caller),
   view,
-  quick: true
+  quick: ({ call, hash }) => call === undefined || hash !== undefined
 })
 
 export const deny = declare({

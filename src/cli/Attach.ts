@@ -12,6 +12,7 @@ import { Console, Effect, Ref, Stdio, Stream, Terminal } from "effect"
 import { call, type Client } from "../rpc/ControlClient.ts"
 import type { AgentInfo } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
+import * as ApprovalView from "./ApprovalView.ts"
 import { answered, type Asked, chosen, HELP, parse } from "./AttachInput.ts"
 import * as AttachKept from "./AttachKept.ts"
 import { AttachView, KEPT, KINDS, type Line } from "./AttachView.ts"
@@ -31,6 +32,9 @@ export interface Input {
 const WINDOW = 500
 const WITHOUT_TURNS = 20
 const AGAIN = "1 second"
+const MAX_SEEN = 1_000
+const AGAIN_TO_APPROVE = "This was not shown before. If it is to run, type it again."
+const CHOOSE = "It asks you to choose: /answer and the number of an option."
 
 const ENDS = new Set(["turn.completed", "turn.interrupted", "turn.error"])
 
@@ -91,8 +95,22 @@ const following = Effect.fnUntraced(function* (
   )
 })
 
+/** Hashes of the calls that were shown whole, by the calls' ids. */
+type Seen = Map<string, string>
+
+/** Shows a call whole, once; nothing where it asks no more, or asks to choose. */
+const showing = Effect.fnUntraced(function* (client: Client, name: string, seen: Seen) {
+  const { caller, columns } = yield* Invocation
+  if (seen.has(name)) return []
+  const asked = yield* client.Asked({ name, caller })
+  if (asked.questions !== undefined) return []
+  if (seen.size >= MAX_SEEN) seen.clear()
+  seen.set(asked.id, asked.hash)
+  return ApprovalView.lines(asked, columns).map((text): Line => ({ text, colour: "cyan" }))
+})
+
 /** Does what was typed; the lines are its answer. Fails where no daemon could be asked. */
-const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo) {
+const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo, seen: Seen) {
   const { caller, paths } = yield* Invocation
   const name = `${agent.project}/${agent.agent}`
   const told = (line: string, colour: Line["colour"] = "dim"): ReadonlyArray<Line> => [{ text: line, colour }]
@@ -120,10 +138,17 @@ const act = Effect.fnUntraced(function* (asked: Asked, agent: AgentInfo) {
             asking.map(({ callId }) => callId)
           )
           if ("message" in found) return told(found.message, "yellow")
-          const { callId, reason: said } = found
+          const { callId: typed, reason: said } = found
+          const callId = asking.find(({ callId }) => callId.startsWith(typed))?.callId ?? typed
+          const hash = seen.get(callId)
+          if (asked._tag === "Answer" && asked.decision === "allow" && hash === undefined) {
+            const shown = yield* showing(client, callId, seen)
+            return shown.length === 0 ? told(CHOOSE, "yellow") : [...shown, ...told(AGAIN_TO_APPROVE, "yellow")]
+          }
+          const named = hash === undefined ? {} : { hash }
           const answer =
             asked._tag === "Answer"
-              ? { decision: asked.decision, reason: said }
+              ? { decision: asked.decision, reason: said, ...named }
               : { decision: "allow" as const, reason: "", answers: [said] }
           return told(plain((yield* client.Answer({ name: callId, ...answer, caller })).message))
         }
@@ -217,18 +242,27 @@ const talking = Effect.fnUntraced(function* (input: Input, columns: number | nul
   const { after, agent, shown } = yield* call(paths.socket, (client) => looking(client, input.agent, input.turns))
   const place = columns !== null && interactive ? yield* onTerminal(agent, columns) : yield* onLines(input.stdin)
   const view = new AttachView()
+  const seen: Seen = new Map()
+  const invocation = yield* Invocation
+  /** A question for leave comes with the whole call; one that is settled by now comes without. */
+  const whole = (rune: Rune) =>
+    rune.kind === "tool.approval_requested"
+      ? Effect.orElseSucceed(
+          call(paths.socket, (client) => showing(client, rune.actor.split("/").slice(2).join("/"), seen)),
+          (): ReadonlyArray<Line> => []
+        ).pipe(Effect.provideService(Invocation, invocation))
+      : Effect.succeed([])
   const notice = (text: string, colour: Line["colour"]) => place.print([...view.flush(), { text, colour }], "")
   const take = (rune: Rune) => {
     const lines = view.feed(rune)
-    return place.print(lines, view.partial)
+    return Effect.flatMap(whole(rune), (shown) => place.print([...shown, ...lines], view.partial))
   }
   yield* notice(`${agent.project}/${agent.agent} is ${agent.state}: ${plain(agent.detail)}`, "bold")
   if (columns !== null && interactive) yield* notice("Type to send; /help names the rest; /quit leaves.", "dim")
   yield* Effect.forEach(shown, take, { discard: true })
   const print = (lines: ReadonlyArray<Line>) => (lines.length > 0 ? place.print(lines, view.partial) : Effect.void)
-  const invocation = yield* Invocation
   const kept = yield* AttachKept.make(
-    (asked) => Effect.provideService(act(asked, agent), Invocation, invocation),
+    (asked) => Effect.provideService(act(asked, agent, seen), Invocation, invocation),
     print
   )
   const enter = (line: string) =>

@@ -95,8 +95,6 @@ export class AttachView {
   private turnId: string | null = null
   private startedAt = 0
   private readonly progress = new Map<string, number>()
-  /** Arguments that were cut: whoever is asked is shown more of them. */
-  private readonly long = new Map<string, string>()
 
   /** The lines that a rune completes. */
   feed(any: Rune): ReadonlyArray<Line> {
@@ -141,7 +139,6 @@ export class AttachView {
       }
       case "tool.call": {
         const args = plain(text(rune.payload.arguments).slice(0, LONG))
-        if (args.length > SHORT) this.long.set(callId, args)
         return [line(`⚙ ${plain(text(rune.payload.tool_name))} ${cut(args, SHORT)}`, "cyan")]
       }
       case "tool.approval_requested": {
@@ -154,7 +151,6 @@ export class AttachView {
             line(`  type ${questions.map(() => "1").join("; ")}   or   /answer ${plain(callId)} a text`, "yellow")
           ]
         return [
-          ...(this.long.has(callId) ? [line(`  ${this.long.get(callId)}`, "cyan")] : []),
           line(`? it asks: ${plain(text(reason))}`, "yellow"),
           line(`  /approve ${plain(callId)}   or   /deny ${plain(callId)} why`, "yellow")
         ]
@@ -198,7 +194,6 @@ export class AttachView {
 
   private result(callId: string, { error, output, reason, status }: PayloadOf<"tool.result">): ReadonlyArray<Line> {
     this.progress.delete(callId)
-    this.long.delete(callId)
     const said = text(output ?? error ?? reason)
     const colour = status === "success" ? "dim" : "yellow"
     return [line(`  → ${plain(status)}`, colour), ...block(said, RESULT_LINES, "    ", "dim")]

@@ -4,7 +4,8 @@
  */
 import { Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { commandsOf } from "./DeclaredCommand.ts"
+import { approve } from "./Answer.ts"
+import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { off, verb } from "./Verb.ts"
 
@@ -122,4 +123,12 @@ export const hook = Command.make(
   ])
 )
 
-export const daily = commandsOf(Declared.sessions, [run, watch, focus])
+/** Without a hash a call is shown first. */
+const approving = commandOf(approve, {
+  program: ({ call, hash }) =>
+    call === undefined || hash !== undefined
+      ? undefined
+      : () => import("./Approve.ts").then(({ run }) => ({ run: () => run({ call }) }))
+})
+
+export const daily = commandsOf(Declared.sessions, [run, watch, approving, focus])

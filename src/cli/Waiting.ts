@@ -3,13 +3,14 @@
  * channels that only a person sets going again. Pure; `waiting` shows it all, `approve`,
  * `deny` and `answer` what takes an answer, when no call is named.
  *
- * Guarantees: arguments are shown as they are, made harmless and bounded, and a
- * cut says how much it left out: nobody approves what they were not shown. A session
+ * Guarantees: this is a glance: arguments are bounded, what does not show as itself is marked,
+ * and a cut says how much it left out; a call is approved where all of it is shown. A session
  * that asks in its own terminal only is listed with where that is.
  */
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
 import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
 import type { Question } from "../backends/Question.ts"
+import { visible } from "../domain/Visible.ts"
 import type { World } from "./DeclaredVerb.ts"
 import { inWorld } from "./Hint.ts"
 import { age, paint, plain } from "./Output.ts"
@@ -42,7 +43,7 @@ export const waitingOf = (
   }
 }
 
-/** So much of a call's arguments is shown: all that the daemon gives, which says itself what it left out. */
+/** So much of a call's arguments is shown at a glance: all that the daemon gives, which says itself what it left out. */
 const ARGUMENTS = 2400
 /** Shorter beginnings of ids are hardly ever unique. */
 const SHORTEST = 12
@@ -56,10 +57,8 @@ export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) =>
 }
 
 export const argumentsOf = (text: string): string => {
-  const shown = plain(text.slice(0, ARGUMENTS))
-  return text.length <= ARGUMENTS
-    ? shown
-    : `${shown} … and ${text.length - ARGUMENTS} more characters, which are in the log`
+  const shown = visible(text.slice(0, ARGUMENTS)).replaceAll("\n", "\\u{a}")
+  return text.length <= ARGUMENTS ? shown : `${shown} … and ${text.length - ARGUMENTS} more characters`
 }
 
 /** Each question with its options, as they are answered by number. */

@@ -138,6 +138,31 @@ export const CallInfo = Schema.Struct({
 })
 export type CallInfo = typeof CallInfo.Type
 
+/** The matter that a person decides, whole: a call of an agent, or what a session asks leave for. */
+export const AskedCall = Schema.Struct({
+  /** The name that `approve` takes. */
+  id: Schema.String,
+  /** `project/agent`, or the session's plate. */
+  agent: Schema.String,
+  run: Schema.String,
+  tool: Schema.String,
+  /** Where it would run. */
+  folder: Schema.String,
+  /** As JSON: all of it, but for registered secrets, which are masked. */
+  input: Schema.String,
+  /** Of the call as it would run: an approval names it. */
+  hash: Schema.String,
+  /** Why it asks; null where that is not said. */
+  reason: Schema.NullOr(Schema.String),
+  /** Not there: it asks for leave. */
+  questions: Schema.optionalKey(Schema.Array(Question)),
+  /** When it began to ask, ms since the epoch. */
+  since: Schema.Finite,
+  /** When it asks no more, ms since the epoch; null where that is not known. */
+  until: Schema.NullOr(Schema.Finite)
+})
+export type AskedCall = typeof AskedCall.Type
+
 /** Spending, or its limit; null: not limited, or not known. */
 export const Spending = Schema.Struct({
   tokens: Schema.NullOr(Schema.Finite),

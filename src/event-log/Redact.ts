@@ -485,6 +485,8 @@ export class Redact extends Context.Service<
     readonly known: (text: string) => string
     /** JSON text in, the same JSON without known secrets out. */
     readonly json: (text: string) => string
+    /** The same of the strings of JSON text. */
+    readonly values: (text: string) => string
     /** Redacts a text that comes in chunks. */
     readonly chunks: () => RedactedChunks
   }
@@ -494,6 +496,7 @@ export class Redact extends Context.Service<
     let forms = new Forms([])
     const spansOf = (text: string) => merge(forms.find(text), new Shapes(text, false).read().spans)
     const text = (text: string): string => without(text, spansOf(text))
+    const known = (text: string): string => without(text, forms.find(text))
     return Redact.of({
       register: (values) =>
         Effect.sync(() => {
@@ -504,7 +507,8 @@ export class Redact extends Context.Service<
           forms = new Forms(secrets)
         }),
       text,
-      known: (text) => without(text, forms.find(text)),
+      known,
+      values: (json) => (FOREIGN_ESCAPE.test(json) || forms.find(json).length > 0 ? eachString(json, known) : json),
       // Replacing inside JSON text could cut an escape in two: the text only tells whether it is worth a walk.
       json: (json) => (FOREIGN_ESCAPE.test(json) || spansOf(json).length > 0 ? eachString(json, text) : json),
       chunks: () => new Chunks(() => forms)

@@ -4,14 +4,16 @@
  * Guarantees: the dialog in the terminal stays open meanwhile, and the first answer
  * wins; an answer is a rune before it is given; a request ends by itself: when it
  * is settled elsewhere, when nobody answers in time, when the daemon stops. What it
- * would do is kept as long as it waits, bounded and without known secrets, and in no log.
+ * would do is kept whole as long as it waits, and what was decided is in the log, redacted, with
+ * its hash. Leave is given to what was seen: an answer names its hash.
  */
 import { Clock, Deferred, Duration, Effect, Stream } from "effect"
-import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
+import { hashOf, MAX_INPUT, refusalOf } from "../domain/CallHash.ts"
+import { type AskedCall, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { chosen, type Question } from "../backends/Question.ts"
 import * as PlateMachine from "./PlateMachine.ts"
 import type { Prompt } from "./PlateState.ts"
-import { shownInput } from "./ToolInput.ts"
+import { askedInput, loggedInput } from "./ToolInput.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { EventLog } from "../event-log/EventLog.ts"
 import type { Heard } from "./HookEvent.ts"
@@ -21,16 +23,23 @@ import { causeOf } from "../event-log/Rune.ts"
 
 /** An answer to a permission request; `answers` to what it asks a person to choose. */
 export type Decision =
-  | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> | undefined }
+  | {
+      readonly behavior: "allow"
+      readonly answers?: ReadonlyArray<string> | undefined
+      /** Of what the person saw; leave is given to nothing without it. */
+      readonly hash?: string | undefined
+    }
   | { readonly behavior: "deny"; readonly message: string }
 
 /** Requests that wait at the same time. */
 const MAX_OPEN = 1_000
+/** Characters of their inputs. */
+const MAX_BYTES = 64 * MAX_INPUT
 
 /** A request that can be answered. */
 export interface Request {
   readonly id: string
-  /** The tool's arguments as JSON, bounded. */
+  /** The tool's arguments as JSON, bounded: for a glance. */
   readonly arguments: string
   /** The request's questions; none where it asks for leave. */
   readonly questions: ReadonlyArray<Question>
@@ -39,6 +48,12 @@ export interface Request {
 interface Open extends Request {
   readonly plate: PlateActor
   readonly prompt: Prompt
+  /** As JSON, whole and unredacted. */
+  readonly input: string
+  readonly hash: string
+  readonly run: string
+  readonly folder: string
+  readonly since: number
   readonly answer: Deferred.Deferred<Decision | undefined>
   /** Somebody's answer is being written down. */
   taken: boolean
@@ -60,6 +75,11 @@ export class Approvals {
     this.log = log
     this.redact = redact
     this.timeout = timeout
+  }
+
+  /** Characters of all inputs that wait. */
+  private get bytes(): number {
+    return [...this.open.values()].reduce((sum, { input }) => sum + input.length, 0)
   }
 
   /** The oldest request of a plate that can be answered. */
@@ -92,18 +112,28 @@ export class Approvals {
       plate: PlateActor,
       at: { readonly eventId: number; readonly stand: Stand },
       event: PermissionRequest,
-      { input = "null", questions = [] }: Pick<Heard, "input" | "questions">
+      { cwd = "", input = "null", questions = [], sessionId }: Pick<Heard, "cwd" | "input" | "questions" | "sessionId">
     ) {
       const prompt = this.promptOf(plate, at.stand, event)
-      if (prompt === undefined || this.open.size >= MAX_OPEN) return undefined
+      if (prompt === undefined || this.open.size >= MAX_OPEN || this.bytes + input.length > MAX_BYTES) return undefined
       // A question that cannot be told is answered where its dialog is.
       if (prompt.kind === "question" && questions.length === 0) return undefined
+      const id = yield* PlateId.fresh
+      const { tool } = prompt
+      const of = { agent: plate.plateId, run: sessionId, call: id, tool, folder: cwd }
+      const hash = hashOf({ ...of, input: JSON.parse(input) as unknown })
+      // what cannot be named cannot be decided here
+      if (hash === undefined) return undefined
       const request: Open = {
-        id: yield* PlateId.fresh,
+        id,
         plate,
         prompt,
-        // what is cut in two is no secret any more that anybody knows
-        arguments: shownInput(this.redact, input),
+        input,
+        hash,
+        run: sessionId,
+        folder: cwd,
+        since: yield* Clock.currentTimeMillis,
+        arguments: askedInput(this.redact, input),
         questions,
         answer: yield* Deferred.make<Decision | undefined>(),
         taken: false
@@ -144,6 +174,26 @@ export class Approvals {
         })
   }
 
+  /** A request, whole. */
+  asked(id: string, plate: PlateActor | undefined): AskedCall | CommandRefused {
+    const request = this.find(id, plate)
+    if (request instanceof CommandRefused) return request
+    const { folder, hash, input, prompt, questions, run, since } = request
+    return {
+      id: request.id,
+      agent: request.plate.plateId,
+      run,
+      tool: prompt.tool,
+      folder,
+      input: this.redact.values(input),
+      hash,
+      reason: null,
+      ...(questions.length > 0 ? { questions } : {}),
+      since,
+      until: since + Duration.toMillis(this.timeout)
+    }
+  }
+
   readonly answer = Effect.fnUntraced(
     { self: this },
     function* (this: Approvals, id: string, plate: PlateActor | undefined, given: Decision, caller: Caller) {
@@ -161,7 +211,15 @@ export class Approvals {
             kind: "plate.answered",
             actor: actorName(request.plate.plateId),
             trigger: decision.behavior,
-            payload: { approval: request.id, agentId, tool, by: caller.by, ...decision }
+            payload: {
+              approval: request.id,
+              agentId,
+              tool,
+              by: caller.by,
+              arguments: loggedInput(this.redact, request.input),
+              hash: request.hash,
+              ...decision
+            }
           }
         ])
         .pipe(
@@ -224,10 +282,13 @@ const told = (tool: string, decision: Decision): string => {
 }
 
 /** A choice wants to be made, a request for leave allowed; either can be denied. */
-const decided = ({ id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
+const decided = ({ hash, id, prompt, questions }: Open, given: Decision): Decision | CommandRefused => {
   if (given.behavior === "deny") return given
   const answers = chosen({ id, questions, tool: prompt.tool }, given.answers)
-  if (answers === undefined) return { behavior: "allow" }
+  if (answers === undefined) {
+    const unseen = refusalOf(id, given.hash, hash)
+    return unseen === undefined ? { behavior: "allow" } : new CommandRefused(unseen)
+  }
   return "message" in answers ? new CommandRefused(answers) : { behavior: "allow", answers }
 }
 

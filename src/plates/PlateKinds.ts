@@ -13,7 +13,15 @@ export const moveKinds = machineKinds(PlateMachine, {})
 export const plateKinds = {
   ...moveKinds,
   "plate.answered": kind(
-    Schema.Struct({ approval: text, tool: text, behavior: Schema.Literals(["allow", "deny"]), by: text })
+    Schema.Struct({
+      approval: text,
+      tool: text,
+      behavior: Schema.Literals(["allow", "deny"]),
+      by: text,
+      /** The decided input, redacted, and the hash of the whole. */
+      arguments: Schema.optional(text),
+      hash: Schema.optional(text)
+    })
   ),
   "hook.refused": kind(Schema.Struct({ field: text, message: text }), { visibility: "internal", lazy: true })
 }

@@ -15,7 +15,7 @@
  */
 import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Result } from "effect"
 import { Lookup } from "../backends/process/ProcessTable.ts"
-import { type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
+import { type AskedCall, type Caller, CommandRefused, type Done, type PlateInfo } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import type { ActorStopped, MailboxFull } from "../event-actor/ActorError.ts"
 import { Refused } from "../event-actor/Refused.ts"
@@ -74,6 +74,8 @@ export class Plates extends Context.Service<
     readonly find: (name: string) => Effect.Effect<PlateInfo, CommandRefused>
     /** A PermissionRequest hook that may be answered here: waits for a person; undefined when it was settled elsewhere or nobody answered in time. */
     readonly permission: (body: unknown, origin: Origin) => Effect.Effect<Decision | undefined, EventRefused>
+    /** An open permission request, whole, by its id or its plate's. */
+    readonly asked: (id: string) => Effect.Effect<AskedCall, CommandRefused>
     /** Answers an open permission request, by its id or its plate's. */
     readonly answer: (
       id: string,
@@ -141,7 +143,7 @@ class Board {
    * Asks the plate; the answer is durable. `refused`: the plate does not take the event as it stands. A failing disk,
    * and an actor that is ending, fail the effect.
    */
-  private readonly asked = (plate: PlateActor, event: PlateMachine.Event) =>
+  private readonly put = (plate: PlateActor, event: PlateMachine.Event) =>
     plate.actor.ask(event).pipe(
       Effect.map((committed) => ({ refused: undefined, committed })),
       Effect.catchIf(
@@ -188,7 +190,7 @@ class Board {
     }
     const plate = yield* this.roster.claim(plateId)
     const process = pid === undefined ? undefined : this.roster.processes.identify(pid)
-    const { refused } = yield* this.asked(plate, {
+    const { refused } = yield* this.put(plate, {
       _tag: "Registered",
       at: yield* Clock.currentTimeMillis,
       plateId: plate.plateId,
@@ -217,7 +219,7 @@ class Board {
     }
     const at = yield* Clock.currentTimeMillis
     // Refused: it is closed already, or that was another process.
-    yield* this.asked(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })
+    yield* this.put(plate, { _tag: "ProcessExited", at, ...(pid === undefined ? {} : { pid }) })
   })
 
   readonly forget = Effect.fnUntraced({ self: this }, function* (this: Board, name: string, by: string) {
@@ -226,7 +228,7 @@ class Board {
     const shelved = found instanceof PlateActor ? undefined : this.roster.shelvedAs(name)
     const plate = shelved === undefined ? found : yield* this.roster.enter(shelved)
     if (!(plate instanceof PlateActor)) return yield* plate
-    const { committed, refused } = yield* this.asked(plate, {
+    const { committed, refused } = yield* this.put(plate, {
       _tag: "Forgotten",
       at: yield* Clock.currentTimeMillis,
       by
@@ -247,7 +249,7 @@ class Board {
     yield* Effect.ignore(Deferred.await(this.ready))
     const admitted = yield* this.reception.admit(heard, origin)
     const { plate } = admitted
-    const { committed } = yield* Effect.orElseSucceed(this.asked(plate, admitted.event ?? event), () => ({
+    const { committed } = yield* Effect.orElseSucceed(this.put(plate, admitted.event ?? event), () => ({
       committed: undefined
     }))
     if (committed === undefined) return undefined
@@ -293,6 +295,13 @@ class Board {
       if (found instanceof PlateActor) return Effect.succeed(this.info(found, now))
       const shelved = this.roster.shelvedAs(name)
       return shelved === undefined ? Effect.fail(found) : Effect.succeed(row(still(shelved), null, now))
+    })
+
+  readonly asked = (id: string): Effect.Effect<AskedCall, CommandRefused> =>
+    Effect.suspend(() => {
+      const found = this.findPlate(id)
+      const asked = this.approvals.asked(id, found instanceof CommandRefused ? undefined : found)
+      return asked instanceof CommandRefused ? Effect.fail(asked) : Effect.succeed(asked)
     })
 
   readonly answer: Plates["Service"]["answer"] = (id, decision: Decision, caller) => {
@@ -342,6 +351,7 @@ const service = (live: Board): Plates["Service"] =>
     list: ({ closed }) => live.list(closed),
     find: live.find,
     permission: live.permission,
+    asked: live.asked,
     answer: live.answer,
     run: (report) =>
       Effect.catch(live.reception.report(report), (error) =>

@@ -4,13 +4,21 @@
  */
 import type { Redact } from "../event-log/Redact.ts"
 
-/** Characters that are shown. */
+/** Characters that are shown at a glance. */
 const MAX_INPUT = 2_000
+/** Characters of an input in the log, which has the hash of the whole beside it. */
+const MAX_LOGGED = 128 * 1024
+
+const bounded = (clean: string, most: number): string => {
+  if (clean.length <= most) return clean
+  const half = most / 2
+  return `${clean.slice(0, half)}\n… ${clean.length - most} characters are left out …\n${clean.slice(-half)}`
+}
 
 /** Scrubbed before it is cut: half a secret would be known no more. */
-export const shownInput = (redact: Redact["Service"], json: string): string => {
-  const clean = redact.json(json)
-  if (clean.length <= MAX_INPUT) return clean
-  const half = MAX_INPUT / 2
-  return `${clean.slice(0, half)}\n… ${clean.length - MAX_INPUT} characters are left out …\n${clean.slice(-half)}`
-}
+export const shownInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_INPUT)
+
+/** The same of what asks for leave: of what a person decides, only registered secrets are masked. */
+export const askedInput = (redact: Redact["Service"], json: string): string => bounded(redact.values(json), MAX_INPUT)
+
+export const loggedInput = (redact: Redact["Service"], json: string): string => bounded(redact.json(json), MAX_LOGGED)

@@ -68,7 +68,7 @@ const readAsked = reader(ASKED)
 const TELLING = 8
 
 /** Calls that have asked, whatever became of them: the one of that very id, or the newest that begins so. */
-const asked = Effect.fnUntraced(function* (log: EventLog["Service"], name: string) {
+const asks = Effect.fnUntraced(function* (log: EventLog["Service"], name: string) {
   const runes = yield* log.tail({ kinds: Object.keys(ASKED) }, SETTLED)
   const ids = runes.flatMap((rune) => readAsked(rune)?.payload.call_id ?? [])
   return {
@@ -80,32 +80,49 @@ const asked = Effect.fnUntraced(function* (log: EventLog["Service"], name: strin
 /** A session that is refused something is told something. */
 const told = (reason: string): string => reason.trim() || "Refused by the user."
 
-export const answer = Effect.fnUntraced(function* (
-  { agents, log, plates }: { agents: Agents["Service"]; log: EventLog["Service"]; plates: Plates["Service"] },
-  name: string,
-  { answers, behavior, reason }: Answer,
-  caller: Caller
-) {
+interface Deciders {
+  readonly agents: Agents["Service"]
+  readonly log: EventLog["Service"]
+  readonly plates: Plates["Service"]
+}
+
+/** The one matter that a name means; what asks nowhere goes to the sessions, which say so. */
+const found = Effect.fnUntraced(function* ({ agents, log, plates }: Deciders, name: string) {
   if (name.trim() === "") {
     return yield* new CommandRefused({ message: "No call is named.", remedy: "See what waits: agentd approve" })
   }
-  const toCall = (callId: string) => agents.answerCall(callId, { behavior, reason, answers }, caller)
-  const known = yield* asked(log, name)
+  const known = yield* asks(log, name)
   // One id may be the beginning of another: a call that is over must not stand for one that asks.
-  if (known.exact) return yield* toCall(name)
-  const found = meant(name, yield* agents.calls, yield* plates.list({ closed: false }))
-  switch (found._tag) {
-    case "Call":
-      return yield* toCall(found.callId)
-    case "Several":
-      return yield* new CommandRefused({
-        message: `"${name}" fits ${found.which.length} that wait for an answer.`,
-        remedy: `Say which, by its id: ${found.which.slice(0, 5).join(", ")}${found.which.length > 5 ? ", …" : ""}`
-      })
-    case "None":
-      // The agents says what became of it.
-      if (known.begins !== undefined) return yield* toCall(known.begins)
+  if (known.exact) return { _tag: "Call", callId: name } as const
+  const which = meant(name, yield* agents.calls, yield* plates.list({ closed: false }))
+  if (which._tag === "Several")
+    return yield* new CommandRefused({
+      message: `"${name}" fits ${which.which.length} that wait for an answer.`,
+      remedy: `Say which, by its id: ${which.which.slice(0, 5).join(", ")}${which.which.length > 5 ? ", …" : ""}`
+    })
+  if (which._tag !== "None") return which
+  // The agents say what became of it.
+  return known.begins === undefined
+    ? ({ _tag: "Session", name } as const)
+    : ({ _tag: "Call", callId: known.begins } as const)
+})
+
+/** The matter that an answer would decide, whole. */
+export const asked = Effect.fnUntraced(function* (of: Deciders, name: string) {
+  const which = yield* found(of, name)
+  return which._tag === "Call" ? yield* of.agents.askedCall(which.callId) : yield* of.plates.asked(which.name)
+})
+
+export const answer = Effect.fnUntraced(function* (
+  of: Deciders,
+  name: string,
+  { answers, behavior, hash, reason }: Answer,
+  caller: Caller
+) {
+  const which = yield* found(of, name)
+  if (which._tag === "Call") {
+    return yield* of.agents.answerCall(which.callId, { behavior, reason, answers, hash }, caller)
   }
-  const decision: Decision = behavior === "allow" ? { behavior, answers } : { behavior, message: told(reason) }
-  return yield* plates.answer(found._tag === "Session" ? found.name : name, decision, caller)
+  const decision: Decision = behavior === "allow" ? { behavior, answers, hash } : { behavior, message: told(reason) }
+  return yield* of.plates.answer(which.name, decision, caller)
 })

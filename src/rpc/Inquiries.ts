@@ -124,6 +124,7 @@ export const make = (
   status: reporting(daemon, agents),
   register: (config: string, caller: Caller) =>
     Effect.tap(agents.register(config, caller), (project) => furnished(channels, project)),
+  asked: (name: string) => Answers.asked({ agents, log, plates }, name),
   answer: (name: string, answer: Answer, caller: Caller) =>
     Answers.answer({ agents, log, plates }, name, answer, caller),
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),

@@ -9,7 +9,7 @@
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
-import { AgentInfo, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import { AgentInfo, AskedCall, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { channels } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
@@ -120,13 +120,19 @@ export const daemon = [
         /** To what the call asks to choose: the number of an option, its label, or a text. */
         answers: Schema.optionalKey(
           Bounds.list(Bounds.line(Limits.answers.length), Limits.answers.count, "Put the answer in quotes.")
-        )
+        ),
+        /** Of what was seen: leave is given to a call that is still this one, and to none without it. */
+        hash: Schema.optionalKey(Bounds.name)
       }),
       success: Done,
       error
     }).annotate(Speaks, "decides"),
     ({ inquiries }, { caller, name, ...input }) =>
       inquiries.answer(name, { ...input, behavior: input.decision }, caller)
+  ),
+  /** The matter that an answer of that name would decide, whole. */
+  procedure(Rpc.make("Asked", { payload: input(Bounds.named), success: AskedCall, error }), ({ inquiries }, { name }) =>
+    inquiries.asked(name)
   ),
   /** Every kind of rune that this daemon writes. */
   procedure(Rpc.make("Kinds", { success: Schema.Array(Schema.String) }).annotate(AtOnce, true), ({ daemon }) =>

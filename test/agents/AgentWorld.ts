@@ -8,6 +8,7 @@ import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { freshAgent } from "../../src/agents/AgentRecovery.ts"
 import { AgentScope } from "../../src/agents/AgentScope.ts"
 import { AgentSetting, type Watched } from "../../src/agents/AgentSetting.ts"
+import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
 import type { ConversationPort } from "../../src/agents/ConversationPort.ts"
 import * as Recovery from "../../src/agents/Recovery.ts"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
@@ -42,6 +43,7 @@ export class AgentWorld {
   puppet: Backend | undefined = undefined
   barred: string | undefined = undefined
   /** Where the agent works, each time when its worker asks. */
+  readonly waiting = WaitingInputs.memory()
   place: AgentSetting["Service"]["place"] = Effect.succeed({ cwd: "/tmp", branch: undefined })
   private live: AgentScope | undefined = undefined
   private scope: Scope.Closeable | undefined = undefined
@@ -90,6 +92,7 @@ export class AgentWorld {
       backend: Effect.sync(() => this.puppet ?? this.backend),
       place: Effect.suspend(() => this.place),
       recoveredTo: yield* this.log.head,
+      waiting: this.waiting,
       home: this.home,
       hearer: () => undefined,
       answered: () => Effect.void,

@@ -1,6 +1,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, HashMap } from "effect"
 import type { ScriptedCall } from "../../src/backends/ScriptedTurns.ts"
+import { leave } from "./Leave.ts"
 import { type AgentWorld, caller, make } from "./AgentWorld.ts"
 import { until } from "./World.ts"
 
@@ -49,7 +50,7 @@ describe("tool calls", () => {
       const [call] = yield* asked(world)
       assert.strictEqual(call!.arguments, '{"command":"rm -rf build"}')
       assert.strictEqual(call!.reason, "shell may have side effects")
-      const done = yield* world.tree.answer(call!.callId, yes, caller)
+      const done = yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
       assert.isAbove(done.eventId, 0)
       yield* world.kind("turn.completed")
       assert.deepStrictEqual(yield* statuses(world), ["success"])
@@ -83,7 +84,10 @@ describe("tool calls", () => {
       yield* world.tree.send("go", "queue", caller)
       const [call] = yield* asked(world)
       assert.deepStrictEqual(call!.questions, questions)
-      assert.match((yield* Effect.flip(world.tree.answer(call!.callId, yes, caller))).message, /asks you to choose/)
+      assert.match(
+        (yield* Effect.flip(world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller))).message,
+        /asks you to choose/
+      )
       const done = yield* world.tree.answer(call!.callId, { ...yes, answers: ["2"] }, caller)
       assert.include(done.message, "answered: Blue")
       yield* world.kind("turn.completed")
@@ -110,14 +114,17 @@ describe("tool calls", () => {
       const world = yield* make([one({ asks: true, takes: "30 millis" })])
       yield* world.tree.send("go", "queue", caller)
       const [call] = yield* asked(world)
-      yield* world.tree.answer(call!.callId, yes, caller)
+      yield* world.tree.answer(call!.callId, leave(world.tree, call!.callId), caller)
       assert.match((yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message, /runs already/)
       yield* world.kind("turn.completed")
       assert.match(
         (yield* Effect.flip(world.tree.answer(call!.callId, no, caller))).message,
         /asks no more: shell ended/
       )
-      assert.match((yield* Effect.flip(world.tree.answer("none", yes, caller))).message, /asks nothing/)
+      assert.match(
+        (yield* Effect.flip(world.tree.answer("none", leave(world.tree, "none"), caller))).message,
+        /asks nothing/
+      )
     }).pipe(Effect.scoped)
   )
 
@@ -215,7 +222,7 @@ describe("tool calls", () => {
       yield* world.open
       const [open] = yield* asked(world)
       assert.strictEqual(open!.callId, before!.callId)
-      const done = yield* world.tree.answer(open!.callId, yes, caller)
+      const done = yield* world.tree.answer(open!.callId, leave(world.tree, open!.callId), caller)
       assert.match(done.message, /holds when the agent asks the same again/)
       yield* world.kind("turn.completed")
       assert.deepStrictEqual(yield* statuses(world), ["unknown", "success"])
@@ -252,7 +259,7 @@ describe("tool calls", () => {
       const world = yield* make([one({ asks: true })])
       yield* world.tree.send("go", "queue", caller)
       const [asking] = yield* asked(world)
-      yield* world.tree.answer(asking!.callId, yes, caller)
+      yield* world.tree.answer(asking!.callId, leave(world.tree, asking!.callId), caller)
       yield* world.kind("turn.completed")
       const { counts, open } = world.tree.actors.tools.state
       assert.deepStrictEqual([HashMap.size(open), HashMap.size(counts)], [0, 0])

@@ -4,6 +4,7 @@ import { Effect, Fiber } from "effect"
 import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
+import { leave } from "./Leave.ts"
 import { AgentWorld, caller, make as makeWorld, memoryLog } from "./AgentWorld.ts"
 import type { TestLog } from "./TestLog.ts"
 import * as Puppet from "./Puppet.ts"
@@ -26,7 +27,6 @@ const result = (callId: string, output: unknown = null): RunEvent => ({
 })
 const completed = (turnId: string, output = "done"): RunEvent => ({ _tag: "TurnCompleted", turnId, output })
 const exited: RunEvent = { _tag: "Exited", outcome: { _tag: "Success" } }
-const yes = { behavior: "allow", reason: "" } as const
 
 const make = Effect.fnUntraced(function* (config: object = {}, options: Parameters<typeof Puppet.make>[0] = {}) {
   const puppet = Puppet.make(options)
@@ -606,7 +606,7 @@ describe("a question, at the worst moment", () => {
       const { callId } = yield* asked(world)
       gate.hold(({ trigger }) => trigger === "approval_timeout")
       yield* gate.caught
-      const answer = yield* Effect.forkChild(Effect.exit(world.tree.answer(callId, yes, caller)))
+      const answer = yield* Effect.forkChild(Effect.exit(world.tree.answer(callId, leave(world.tree, callId), caller)))
       yield* Effect.sleep(10)
       yield* gate.free
       assert.strictEqual((yield* Fiber.join(answer))._tag, "Failure")
@@ -623,7 +623,7 @@ describe("a question, at the worst moment", () => {
       yield* run.say(call("a"), asks("a"), call("b"))
       const { callId } = yield* asked(world)
       gate.hold(({ actor }) => actor.startsWith("tool/"))
-      const answer = yield* Effect.forkChild(world.tree.answer(callId, yes, caller))
+      const answer = yield* Effect.forkChild(world.tree.answer(callId, leave(world.tree, callId), caller))
       yield* gate.caught
       yield* Fiber.interrupt(answer)
       yield* gate.free
@@ -638,7 +638,7 @@ describe("a question, at the worst moment", () => {
       const { puppet, run, world } = yield* working({ backoff: { base: "1ms" } })
       yield* run.say(call("a", { arguments: { command: "pay 100" } }), asks("a"))
       const { callId } = yield* asked(world)
-      yield* world.tree.answer(callId, yes, caller)
+      yield* world.tree.answer(callId, leave(world.tree, callId), caller)
       yield* until(
         Effect.sync(() => run.answers.length),
         (answers) => answers === 1
@@ -663,7 +663,7 @@ describe("a question, at the worst moment", () => {
       const { callId } = yield* asked(world)
       yield* world.lose
       yield* world.open
-      yield* world.tree.answer(callId, yes, caller)
+      yield* world.tree.answer(callId, leave(world.tree, callId), caller)
       yield* world.kind("tool.result")
       yield* puppet.run(1)
       yield* state(world, "streaming")

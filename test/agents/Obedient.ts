@@ -10,6 +10,7 @@ import type { Backend, Run, RunEvent, RunSpec } from "../../src/backends/Backend
 import type { Fate } from "../../src/domain/AgentPort.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
 import { EventLog } from "../../src/event-log/EventLog.ts"
+import { leave } from "./Leave.ts"
 import { type AgentWorld, caller, STREAM } from "./AgentWorld.ts"
 import { until } from "./World.ts"
 
@@ -88,7 +89,7 @@ export const drive = Effect.fnUntraced(function* (world: AgentWorld, outside: Ou
           tree.calls().filter(({ state }) => state === "awaiting_approval"),
           ({ callId }) =>
             Effect.ignore(
-              Effect.tap(tree.answer(callId, { behavior: "allow", reason: "" }, caller), () =>
+              Effect.tap(tree.answer(callId, leave(tree, callId), caller), () =>
                 Effect.sync(() => void outside.approvals++)
               )
             )

@@ -53,7 +53,10 @@ const settles = (recording: Recording, after: number) =>
     const look = Effect.gen(function* () {
       for (const { callId } of yield* fleet.calls) {
         outside.approvals++
-        yield* Effect.ignore(fleet.answerCall(callId, { behavior: "allow", reason: "" }, caller))
+        yield* fleet.askedCall(callId).pipe(
+          Effect.flatMap(({ hash }) => fleet.answerCall(callId, { behavior: "allow", reason: "", hash }, caller)),
+          Effect.ignore
+        )
       }
       const runes = yield* log.tail({ stream: recording.runes[1]!.stream }, 10_000)
       const open = Laws.turnsOf(runes).find(({ ends }) => ends.length === 0)

@@ -7,6 +7,7 @@ import { WorktreeError } from "../../src/agents/Worktree.ts"
 import type { RunEvent } from "../../src/backends/Backend.ts"
 import type { Outcome } from "../../src/backends/Outcome.ts"
 import { AgentConfig } from "../../src/config/AgentConfig.ts"
+import { leave } from "./Leave.ts"
 import { type AgentWorld, caller } from "./AgentWorld.ts"
 import type * as Puppet from "./Puppet.ts"
 import * as World from "./World.ts"
@@ -380,7 +381,7 @@ export const lives: ReadonlyArray<Life> = [
       yield* one.say(0, result("a", "success"), runs("b"), result("b", "error"), result("e", "cancelled"))
       yield* one.say(0, asks("c"), asks("d"), asks("f"), runs("g"))
       const [c, d] = yield* one.calls(3, "awaiting_approval")
-      yield* tree.answer(c!.callId, { behavior: "allow", reason: "" }, caller)
+      yield* tree.answer(c!.callId, leave(tree, c!.callId), caller)
       yield* tree.answer(d!.callId, { behavior: "deny", reason: "no" }, caller)
       yield* one.say(0, result("c", "success"), result("f", "cancelled"), result("g", "cancelled"))
       yield* one.world.kind("turn.tools_finished")

@@ -74,6 +74,7 @@ export class World {
     const layer = AgentCommands.layer({
       worktrees: join(this.folder, "worktrees"),
       stores: join(this.folder, "store"),
+      waiting: join(this.folder, "waiting"),
       nest,
       sweep: Effect.void,
       mcp: () => ({}),

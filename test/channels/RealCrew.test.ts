@@ -41,6 +41,7 @@ const open = Effect.fnUntraced(function* (world: AgentsWorld.World) {
   const fleetLayer = AgentCommands.layer({
     worktrees: `${world.folder}/worktrees`,
     stores: `${world.folder}/store`,
+    waiting: `${world.folder}/waiting`,
     nest: conversations,
     sweep: Effect.void,
     mcp: () => ({})

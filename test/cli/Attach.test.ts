@@ -119,13 +119,14 @@ describe("the view", () => {
     }
   })
 
-  it("a call is shown with its arguments; whoever is asked is shown more of them", () => {
+  it("a call is shown with the beginning of its arguments", () => {
     const view = new AttachView()
     const command = `rm ${"a".repeat(500)} end`
     const [called] = feed(view, tool("c1", "call", {}, { tool_name: "shell", arguments: { command } }))
     expect(called).toMatch(/^⚙ shell \{"command":"rm a+…$/)
     const asked = feed(view, tool("c1", "approval_requested", {}, { policy_reason: "effects" }))
-    expect(asked).toEqual([`  {"command":"${command}"}`, "? it asks: effects", "  /approve c1   or   /deny c1 why"])
+    // the whole call comes before it
+    expect(asked).toEqual(["? it asks: effects", "  /approve c1   or   /deny c1 why"])
   })
 
   it("a question is shown with its options, and what was chosen", () => {

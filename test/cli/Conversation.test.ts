@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { spending } from "../../src/cli/Conversation.ts"
 import { argumentsOf, shorten } from "../../src/cli/Waiting.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
-import { callInfo, conversationInfo, makeWorld, serve, type World } from "../rpc/World.ts"
+import { askedOf, callInfo, conversationInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"
 
 const withWorld = Effect.fnUntraced(function* (over: Partial<World> = {}) {
@@ -130,8 +130,8 @@ it.live("approve without a call lists what waits, with harmless arguments and ho
     const { run, state } = yield* withWorld({ calls: [evil, done], board })
     const { out } = yield* run("approve")
     expect(out).toContain("01call000000  web/builder wants to use shell")
-    expect(out).toContain('    {"command":"echo ··[2J safe"}\n    effects more\n')
-    expect(out).toMatch(/01plateplate  the session in \/home\/ada\/shop.*\n    \{"command":"rm ·\[2J x"\}\n/)
+    expect(out).toContain('    {"command":"echo \\u{202e}\\u{1b}[2J safe"}\n    effects more\n')
+    expect(out).toMatch(/01plateplate  the session in \/home\/ada\/shop.*\n    \{"command":"rm \\u\{1b\}\[2J x"\}\n/)
     expect(out).toMatch(/02terminal  the session .*asks a question/)
     expect(out).toContain(`    in its terminal: agentd --state ${state} focus 02terminal\n`)
     expect(out).not.toContain("03own")
@@ -144,9 +144,13 @@ it.live("approve without a call lists what waits, with harmless arguments and ho
 it.live("approve and deny answer the call that a beginning names", () =>
   Effect.gen(function* () {
     const { run, world } = yield* withWorld({ calls: [callInfo(), callInfo({ callId: "02call" })] })
-    expect(yield* run("approve", "01")).toMatchObject({ code: 0, out: "shell: allow\n" })
+    const { hash } = askedOf(world.calls[0]!)
+    expect(yield* run("approve", "01", hash)).toMatchObject({ code: 0, out: "shell: allow\n" })
     expect(yield* run("deny", "02", "--reason", "no")).toMatchObject({ code: 0 })
-    expect(yield* run("approve", "01")).toMatchObject({ code: 1, err: expect.stringContaining("approved already") })
+    expect(yield* run("approve", "01call000000000000000000aa", hash)).toMatchObject({
+      code: 1,
+      err: expect.stringContaining("approved already")
+    })
     expect(world.commands).toMatchObject([
       ["answerCall", "01call000000000000000000aa", { behavior: "allow" }],
       ["answerCall", "02call", { behavior: "deny", reason: "no" }]

@@ -13,7 +13,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   "alert test": ["alert test"],
   plates: ["plates", "plates --all"],
   waiting: ["waiting"],
-  approve: ["approve", "approve 01call", "approve nothing"],
+  approve: ["approve", `approve 01call ${"0".repeat(64)}`, `approve nothing ${"0".repeat(64)}`],
   deny: ["deny", "deny 01call --reason no"],
   answer: ["answer", "answer 01call 2 other"],
   forget: ["forget nothing"],

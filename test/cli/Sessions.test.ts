@@ -399,12 +399,12 @@ describe("the board", () => {
       for (const answer of ["approve", "deny"] as const) {
         const waiting = yield* Deferred.make<{ readonly behavior: string } | undefined>()
         board.waiting.push(waiting as (typeof board.waiting)[number])
-        expect((yield* at(answer, "r1", ...(answer === "deny" ? ["--reason", "no"] : []))).code).toBe(0)
+        expect((yield* at(answer, "r1", ...(answer === "deny" ? ["--reason", "no"] : ["0".repeat(64)]))).code).toBe(0)
         expect(yield* Deferred.await(waiting)).toEqual(
-          answer === "approve" ? { behavior: "allow" } : { behavior: "deny", message: "no" }
+          answer === "approve" ? { behavior: "allow", hash: "0".repeat(64) } : { behavior: "deny", message: "no" }
         )
       }
-      const nothing = yield* at("approve", "r1")
+      const nothing = yield* at("approve", "r1", "0".repeat(64))
       expect([nothing.code, nothing.err]).toEqual([1, expect.stringContaining("→")])
       expect((yield* at("forget", "01plate")).out).toContain("forgotten")
       expect(board.plates.map(({ plateId }) => plateId)).toEqual(["02asking", "03"])

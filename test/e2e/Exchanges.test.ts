@@ -136,6 +136,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["VoiceSpawn", voice({ request: { name: "helper", task: "help" } })],
   ["Spawn", of("sleeper", { request: { name: "scout", task: "look" } })],
   ["Calls"],
+  ["Asked", of("none")],
   ["Answer", of("none", { decision: "allow", reason: "" })],
   ["Interrupt", of("sleeper")],
   ["Stop", of("third")],

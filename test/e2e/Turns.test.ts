@@ -47,7 +47,11 @@ layer(shop, { excludeTestServices: true })("a turn under the daemon", (it) => {
           const agent = `call-${on}`
           yield* shop.tell(agent, { ask: `echo 1 >> ${agent}.made` }, { say: "made" })
           const call = yield* shop.asked(agent)
-          const approved = on === "model" ? undefined : yield* shop.cli("approve", call.callId)
+          // nobody is there to be asked: it is shown, with its hash
+          const seen = yield* shop.cli("approve", call.callId)
+          assert.strictEqual(seen.code, 5)
+          const [, hash = ""] = /└ ([0-9a-f]{32})$/m.exec(seen.stdout) ?? []
+          const approved = on === "model" ? undefined : yield* shop.cli("approve", call.callId, hash)
           assert.strictEqual(approved?.code ?? 0, 0, approved?.stderr)
           if (on === "model") yield* shop.answer(call.callId, "allow")
           yield* shop.answers(agent, 1)

@@ -99,6 +99,8 @@ export const make = (board: Board): Plates["Service"] => {
         board.waiting.push(answer)
         return yield* Effect.onInterrupt(Deferred.await(answer), () => Effect.sync(() => void board.abandoned++))
       }),
+    asked: (id) =>
+      Effect.fail(new CommandRefused({ message: `Nothing waits under ${id}.`, remedy: "See what does: agentd ps" })),
     answer: (id, decision) =>
       Effect.gen(function* () {
         const waiting = board.waiting.shift()

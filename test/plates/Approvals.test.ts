@@ -34,6 +34,10 @@ const settledBy = (name: string, settle: (board: Board, row: PlateInfo) => Effec
     )
   )
 
+/** Leave by somebody who has seen the request whole. */
+const approve = (board: Board, name: string) =>
+  Effect.flatMap(board.plates.asked(name), ({ hash }) => board.plates.answer(name, { ...allow, hash }, caller))
+
 const answers = (world: World) => world.log.tail({ kinds: ["plate.answered"] }, 10)
 
 describe("a permission request", () => {
@@ -61,7 +65,7 @@ describe("a permission request", () => {
     run(({ board }) =>
       Effect.gen(function* () {
         const { answer, row } = yield* asking(board)
-        yield* board.plates.answer(row.plateId, allow, caller)
+        yield* approve(board, row.plateId)
         assert.deepStrictEqual(yield* Fiber.join(answer), allow)
         assert.strictEqual((yield* board.settled("s1")).status, "Running")
       })
@@ -86,13 +90,13 @@ describe("a permission request", () => {
         // The terminal answers the second: only its own ends.
         yield* board.hook("PostToolUse", "s1", { ...bash, ...other })
         assert.strictEqual(yield* Fiber.join(second), undefined)
-        yield* board.plates.answer(plateId, allow, caller)
+        yield* approve(board, plateId)
         assert.strictEqual((yield* Effect.flip(board.plates.answer("nobody", allow, caller)))._tag, "CommandRefused")
       })
     )
   )
 
-  it.effect("shows what it would do, bounded and without secrets, and leaves none of it in the log", () =>
+  it.effect("shows what it would do, bounded at a glance, and leaves none of it in the log before it is decided", () =>
     run((world) =>
       Effect.gen(function* () {
         const { board } = world
@@ -100,10 +104,7 @@ describe("a permission request", () => {
         const input = { tool_input: { command: `curl -H "x: ${key}" ${"b".repeat(3_000)} end` } }
         const { row } = yield* asking(board, input)
         const shown = row.arguments ?? ""
-        assert.match(
-          shown,
-          /^\{"command":"curl -H \\"x: \[redacted\]\\" b+\n… \d+ characters are left out …\nb+ end"\}$/
-        )
+        assert.match(shown, /^\{"command":"curl -H \\"x: sk-a+\n… \d+ characters are left out …\nb+ end"\}$/)
         assert.isBelow(shown.length, 2_100)
         const runes = yield* world.log.tail({}, 1_000)
         assert.notInclude(JSON.stringify(runes), "curl")
@@ -208,7 +209,7 @@ describe("a permission request", () => {
         const answer = yield* Effect.forkChild(board.plates.permission(request(), nobody))
         const row = yield* board.until("s1", "it can be answered", ({ approval }) => approval !== null)
         assert.strictEqual(row.detail, "asks to use Bash")
-        yield* board.plates.answer(row.approval!, allow, caller)
+        yield* approve(board, row.approval!)
         assert.deepStrictEqual(yield* Fiber.join(answer), allow)
         assert.strictEqual((yield* board.settled("s1")).status, "Running")
       })

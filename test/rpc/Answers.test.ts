@@ -45,7 +45,14 @@ it("an agent's name means its one call that asks; where several do, their ids ar
 })
 
 const answer = (socket: string, name: string, decision: "allow" | "deny" = "allow") =>
-  call(socket, (client) => client.Answer({ name, decision, reason: "because", caller: me }))
+  call(socket, (client) =>
+    Effect.gen(function* () {
+      // whoever approves has looked; what cannot be seen is answered all the same
+      const seen = decision === "deny" ? undefined : yield* Effect.option(client.Asked({ name, caller: me }))
+      const hash = seen === undefined || seen._tag === "None" ? {} : { hash: seen.value.hash }
+      return yield* client.Answer({ name, decision, reason: "because", caller: me, ...hash })
+    })
+  )
 
 const withWorld = Effect.fnUntraced(function* (over: Partial<World>) {
   const world = makeWorld(over)

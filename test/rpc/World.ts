@@ -11,12 +11,14 @@ import { Channels } from "../../src/channels/Channels.ts"
 import * as ControlServer from "../../src/rpc/ControlServer.ts"
 import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
 import {
+  type AskedCall,
   type AgentInfo,
   type CallInfo,
   CommandRefused,
   type ConversationInfo,
   type ProjectInfo
 } from "../../src/domain/Messages.ts"
+import { hashOf, refusalOf } from "../../src/domain/CallHash.ts"
 import type { RuneDraft } from "../../src/event-log/Rune.ts"
 import type * as WorkerMachine from "../../src/agents/WorkerMachine.ts"
 import { treeOf } from "../../src/rpc/TreeMessages.ts"
@@ -183,11 +185,33 @@ const onAgents = (world: World) => {
   } satisfies Partial<Agents["Service"]>
 }
 
+/** A call, whole. */
+export const askedOf = ({
+  agent,
+  arguments: input,
+  callId,
+  project,
+  reason,
+  since,
+  tool,
+  until
+}: CallInfo): AskedCall => {
+  const whole = { agent: `${project}/${agent}`, run: "r1", tool, folder: "/p", input }
+  const hash = hashOf({ ...whole, call: callId, input: JSON.parse(input) })!
+  return { ...whole, id: callId, hash, reason, since, until }
+}
+
 /** A call is answered once; whoever comes later is told so. */
 const onCalls = (world: World) =>
   ({
     calls: Effect.sync(() => world.calls),
-    answerCall: (callId, { answers, behavior, reason }, caller) =>
+    askedCall: (name) => {
+      const found = world.calls.find(({ callId, state }) => callId.startsWith(name) && state === "awaiting_approval")
+      return found === undefined
+        ? refused(`${name} asks no more.`, "See what waits: agentd approve")
+        : Effect.succeed(askedOf(found))
+    },
+    answerCall: (callId, { answers, behavior, hash, reason }, caller) =>
       Effect.suspend(() => {
         const index = world.calls.findIndex((call) => call.callId === callId)
         const found = world.calls[index]
@@ -195,6 +219,8 @@ const onCalls = (world: World) =>
         if (found.state !== "awaiting_approval") {
           return refused(`${callId} was approved already.`, "See what waits: agentd approve")
         }
+        const unseen = behavior === "allow" && !answers ? refusalOf(callId, hash, askedOf(found).hash) : undefined
+        if (unseen !== undefined) return refused(unseen.message, unseen.remedy)
         world.calls[index] = { ...found, state: "executing" }
         world.commands.push(["answerCall", callId, { behavior, reason, by: caller.by, ...(answers && { answers }) }])
         return Effect.succeed({ eventId: 9, message: `${found.tool}: ${behavior}` })

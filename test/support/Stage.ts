@@ -92,8 +92,14 @@ export class Project {
     return this.stage.rpc((client) => client.Why({ name, caller: this.caller }))
   }
 
+  /** An answer to what was seen. */
   answer(name: string, decision: "allow" | "deny", reason = "") {
-    return this.stage.rpc((client) => client.Answer({ name, decision, reason, caller: this.caller }))
+    const { caller } = this
+    return this.stage.rpc((client) =>
+      Effect.flatMap(client.Asked({ name, caller }), ({ hash, id }) =>
+        client.Answer({ name: id, decision, reason, hash, caller })
+      )
+    )
   }
 
   readonly conversation = Effect.suspend(() =>

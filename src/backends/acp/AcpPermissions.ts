@@ -3,7 +3,8 @@
  *
  * Guarantees: each is answered once: as decided, or `cancelled` when its turn is to end; of
  * the options offered, one that holds for ever is chosen only where there is none else;
- * outside a turn nothing is permitted, since nobody is there to be asked.
+ * outside a turn nothing is permitted, since nobody is there to be asked; a call that the agent
+ * tells otherwise than it asked is not permitted.
  */
 import type { RequestPermissionResponse } from "@agentclientprotocol/sdk"
 import { Deferred, Effect } from "effect"
@@ -61,7 +62,10 @@ export class AcpPermissions {
     }
     const { callId, decision } = reply
     if (decision === undefined) return CANCELLED
-    const allowed = decision.behavior === "allow"
+    const isOther = updates.changed(callId)
+    if (isOther && decision.behavior === "allow")
+      yield* notice("the agent has changed this call since it asked: it was not permitted")
+    const allowed = decision.behavior === "allow" && !isOther
     const optionId = choose(request.options, allowed)
     // a call that is cancelled for want of an option does not begin
     yield* tell(() => updates.answered(callId, allowed && optionId !== undefined))

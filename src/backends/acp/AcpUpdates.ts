@@ -15,6 +15,7 @@
  * Nor is a kind: what the agent calls `read` has side effects, unless the config trusts that kind.
  */
 import type { RunEvent, ToolStatus } from "../Backend.ts"
+import { isSame } from "../CanonicalJson.ts"
 import * as Messages from "./AcpMessages.ts"
 
 type Call = Messages.ToolCall
@@ -29,6 +30,8 @@ interface Open {
   /** The number of the last change. */
   changed: number
   told: boolean
+  /** The arguments as they were told last. */
+  shown: unknown
   asked: boolean
   denied: boolean
   started: boolean
@@ -96,6 +99,14 @@ const merge = (known: Call, news: Call): Call => {
   return { ...known, ...Object.fromEntries(told) }
 }
 
+/** Whether all that is said now was said before, beside other things. */
+const repeats = (before: unknown, now: unknown): boolean =>
+  typeof before === "object" &&
+  before !== null &&
+  typeof now === "object" &&
+  now !== null &&
+  Object.entries(now).every(([name, value]) => isSame((before as { readonly [name: string]: unknown })[name], value))
+
 const isEmpty = (value: unknown): boolean =>
   value === undefined || value === null || (typeof value === "object" && Object.keys(value).length === 0)
 
@@ -116,13 +127,14 @@ const toolOf = ({ kind, name }: Call, title: Call["title"]): string => {
   return typeof title === "string" && /^[\w.:/-]{1,64}$/.test(title) ? title : "other"
 }
 
+/** Whole: a person may decide them. */
 const argumentsOf = ({ content, locations, rawInput, title }: Call): unknown => {
-  if (!isEmpty(rawInput)) return bounded(rawInput)
-  return bounded({
+  if (!isEmpty(rawInput)) return rawInput
+  return {
     ...(title === undefined ? {} : { title }),
     ...(isEmpty(locations) ? {} : { locations: locations!.map(({ path }) => path) }),
     ...(isEmpty(content) ? {} : { content })
-  })
+  }
 }
 
 const outputOf = ({ content, rawOutput }: Call): unknown => {
@@ -266,6 +278,7 @@ export class AcpUpdates {
       known: call,
       changed: 0,
       told: false,
+      shown: undefined,
       asked: false,
       denied: false,
       started: false,
@@ -286,9 +299,11 @@ export class AcpUpdates {
     return count === 1 ? id : `${id}#${count}`
   }
 
-  private callEvent(id: string, { known, title }: Open): RunEvent {
+  private callEvent(id: string, open: Open): RunEvent {
+    const { known, title } = open
+    open.shown = argumentsOf(known)
     const readOnly = typeof known.kind === "string" && this.trusted.has(known.kind)
-    return { _tag: "ToolCall", callId: id, tool: toolOf(known, title), arguments: argumentsOf(known), readOnly }
+    return { _tag: "ToolCall", callId: id, tool: toolOf(known, title), arguments: open.shown, readOnly }
   }
 
   private tell(open: Open): ReadonlyArray<RunEvent> {
@@ -336,10 +351,12 @@ export class AcpUpdates {
     const events = [...this.sign()]
     const open = turn.open.get(call.toolCallId) ?? this.open(turn, call)
     // what the question does not repeat is known from before
-    open.known = merge(open.known, isEmpty(call.rawInput) ? { ...call, rawInput: undefined } : call)
+    const isRepeated = isEmpty(call.rawInput) || repeats(open.known.rawInput, call.rawInput)
+    open.known = merge(open.known, isRepeated ? { ...call, rawInput: undefined } : call)
     open.changed = ++this.changes
     events.push(...this.tell(open))
-    if (open.asked) {
+    // each call asks once, and for what was told of it
+    if (open.asked || !isSame(open.shown, argumentsOf(open.known))) {
       open.ids.push(this.unique(call.toolCallId))
       open.started = false
       events.push(this.callEvent(open.ids.at(-1)!, open))
@@ -349,6 +366,12 @@ export class AcpUpdates {
     const title = open.known.title ?? toolOf(open.known, open.title)
     events.push({ _tag: "ApprovalRequested", callId, reason: title.slice(0, MAX_REASON) })
     return { callId, events }
+  }
+
+  /** Whether the agent told other arguments of the call than those that it asked for. */
+  changed(callId: string): boolean {
+    const open = [...(this.turn?.open.values() ?? [])].find(({ ids }) => ids.includes(callId))
+    return open !== undefined && !isSame(open.shown, argumentsOf(open.known))
   }
 
   /** The question of this call has its answer. */

@@ -6,6 +6,7 @@
  * at most; an answer goes to a question that waits, once.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
+import { isSame } from "../CanonicalJson.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
 import { answered, isReadOnly, outputOf, questionsOf, reasonOf, statusOf } from "./ClaudeTools.ts"
 
@@ -20,6 +21,8 @@ interface Question {
 interface Open {
   /** Ours. More than one where the CLI asks again for the same call. */
   readonly ids: Array<string>
+  /** The input as it was told last. */
+  input: unknown
   /** True once the call is known to run. */
   runs: boolean
   asked: boolean
@@ -61,7 +64,7 @@ export class ClaudeCalls {
   /** A name is used once: what comes again of a call that is over is no other call. */
   called(toolUse: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
     if (toolUse === "" || this.used.has(toolUse)) return []
-    const open: Open = { ids: [], runs: false, asked: false }
+    const open: Open = { ids: [], input, runs: false, asked: false }
     this.open.set(toolUse, open)
     return [this.named(open, toolUse, tool, input)]
   }
@@ -85,17 +88,21 @@ export class ClaudeCalls {
     return [{ _tag: "ToolStarted", callId: open.ids.at(-1)! }]
   }
 
-  /** A `can_use_tool`. Each call asks once: a further question is that of a further call. */
+  /**
+   * A `can_use_tool`. Each call asks once: a further question is that of a further call, and so is one whose input
+   * is another than was told. The input that is told here is the one that is handed back.
+   */
   asked(requestId: string, request: ClaudeRecord): ReadonlyArray<RunEvent> {
     const toolUse = text(request, "tool_use_id") || requestId
     const tool = text(request, "tool_name")
     const input = inner(request, "input")
     const known = this.open.get(toolUse)
-    const open: Open = known ?? { ids: [], runs: false, asked: false }
+    const open: Open = known ?? { ids: [], input, runs: false, asked: false }
     this.open.set(toolUse, open)
-    const isNew = known === undefined || known.asked
-    const call = isNew ? [this.named(open, toolUse, tool, request["input"])] : []
+    const isNew = known === undefined || known.asked || !isSame(known.input, input)
+    const call = isNew ? [this.named(open, toolUse, tool, input)] : []
     if (isNew) open.runs = false
+    open.input = input
     open.asked = true
     const callId = open.ids.at(-1)!
     this.questions.set(callId, { requestId, input, toolUse })

@@ -6,6 +6,7 @@ import { Clock, Effect, Latch, Schema } from "effect"
 import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
 import * as AgentActor from "../../../src/agents/AgentActor.ts"
 import { AgentSetting } from "../../../src/agents/AgentSetting.ts"
+import * as WaitingInputs from "../../../src/agents/WaitingInputs.ts"
 import { inboxName, lifeName, toolsName, turnName, workerName } from "../../../src/agents/AgentStates.ts"
 import * as InboxActor from "../../../src/agents/InboxActor.ts"
 import { LiveRun } from "../../../src/agents/LiveRun.ts"
@@ -75,6 +76,8 @@ export class AgentPlace {
       backend: Effect.succeed(backend),
       place: Effect.succeed({ cwd: "/web", branch: undefined }),
       recoveredTo,
+      // what is kept beside the state would make one state two
+      waiting: Object.assign(WaitingInputs.memory(), { keep: nothing }),
       home: {
         barred: () => undefined,
         newTurn: () => Effect.succeed(true),

@@ -439,7 +439,7 @@ const invariant = (state: State): string | undefined => {
 
 /** Ids, times and counts that decide nothing here. */
 const DROPPED = new Set(
-  "entered seq at eventId countedTo startedAt lastRunAt recentRuns began sessionSeq initial ended spent wallTime sent eventId ref env mcp due".split(
+  "entered seq at eventId countedTo startedAt lastRunAt recentRuns began sessionSeq initial ended spent wallTime sent eventId ref env mcp due hash".split(
     " "
   )
 )
@@ -527,7 +527,8 @@ const personMoves = function* (state: State, options: Options): Generator<Act_> 
   const by = "ada"
   for (const { callId, ...call } of openCalls(toolsOf(state))) {
     if (call.snapshot.state !== "awaiting_approval") continue
-    const answers = { allows: { behavior: "allow" }, denies: { behavior: "deny", reason: "" } } as const
+    const { hash } = call
+    const answers = { allows: { behavior: "allow", hash }, denies: { behavior: "deny", reason: "" } } as const
     for (const [name, said] of Object.entries(answers)) {
       yield [`ada ${name} ${callId}`, (step) => step.deliver(NAMES.tools, { _tag: "Answer", callId, said, by }, true)]
     }

@@ -70,7 +70,14 @@ export const onAgents = {
           ({ callId }) => {
             world.calls.add(callId)
             const decision = people.is(0.7) ? "allow" : "deny"
-            return Effect.exit(client.Answer({ name: callId, decision, reason: "", caller }))
+            const answer = (seen: { readonly hash?: string }) =>
+              client.Answer({ name: callId, decision, reason: "", caller, ...seen })
+            // whoever approves has seen it whole
+            return Effect.exit(
+              decision === "deny"
+                ? answer({})
+                : Effect.flatMap(client.Asked({ name: callId, caller }), ({ hash }) => answer({ hash }))
+            )
           }
         )
         for (const answer of answers) if (Exit.isFailure(answer)) return yield* answer
@@ -84,5 +91,12 @@ export const onCalls = {
   answerAgain: ({ client, people, run, then, world }) =>
     world.calls.size === 0
       ? then(false)
-      : run(client.Answer({ name: people.pick([...world.calls]), decision: "allow", reason: "", caller }))
+      : run(
+          Effect.suspend(() => {
+            const name = people.pick([...world.calls])
+            return Effect.flatMap(client.Asked({ name, caller }), ({ hash }) =>
+              client.Answer({ name, decision: "allow", reason: "", hash, caller })
+            )
+          })
+        )
 } satisfies Orders

@@ -56,13 +56,19 @@ export const onPlates = {
         ({ approval }) => approval !== null,
         (row) => {
           const isAllowed = people.is(0.6)
-          return client.Answer({
-            name: people.is(0.7) ? row.approval! : row.plateId,
-            decision: isAllowed ? "allow" : "deny",
-            reason: isAllowed || row.arguments === undefined ? "" : `not ${row.arguments}`,
-            caller,
-            ...(isAllowed && row.questions !== undefined ? { answers: row.questions.map(() => "1") } : {})
-          })
+          const name = people.is(0.7) ? row.approval! : row.plateId
+          const answer = (more: { readonly hash?: string; readonly answers?: ReadonlyArray<string> }) =>
+            client.Answer({
+              name,
+              decision: isAllowed ? "allow" : "deny",
+              reason: isAllowed || row.arguments === undefined ? "" : `not ${row.arguments}`,
+              caller,
+              ...more
+            })
+          if (!isAllowed) return answer({})
+          return row.questions === undefined
+            ? Effect.flatMap(client.Asked({ name, caller }), ({ hash }) => answer({ hash }))
+            : answer({ answers: row.questions.map(() => "1") })
         }
       )
     )

@@ -1,0 +1,25 @@
+/**
+ * CanonicalJson: one JSON text for values that are the same: names sorted, no spaces. Pure.
+ * Names such as `__proto__` are names like others.
+ */
+
+/** Throws for what is no JSON: a number that is not finite, or a value that is nested too deeply. */
+export const canonical = (value: unknown): string => {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(",")}]`
+  if (typeof value === "object" && value !== null) {
+    const fields = Object.entries(value).filter(([, field]) => field !== undefined)
+    const sorted = fields.toSorted(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0))
+    return `{${sorted.map(([name, field]) => `${JSON.stringify(name)}:${canonical(field)}`).join(",")}}`
+  }
+  if (typeof value === "number" && !Number.isFinite(value)) throw new Error("a number of JSON is finite")
+  return JSON.stringify(value) ?? "null"
+}
+
+/** Whether two values are the same as JSON; what cannot be told is not the same. */
+export const isSame = (a: unknown, b: unknown): boolean => {
+  try {
+    return canonical(a) === canonical(b)
+  } catch {
+    return false
+  }
+}
