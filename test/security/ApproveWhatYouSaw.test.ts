@@ -67,10 +67,9 @@ describe("what is shown", () => {
 
   it.effect("registered secrets are masked, and by patterns nothing", () =>
     Effect.gen(function* () {
-      const { json, register, values } = yield* Redact
+      const { register, values } = yield* Redact
       yield* register(["hunter22hunter22"])
       const input = JSON.stringify({ command: `${EVIL} sk-${"a".repeat(40)} hunter22hunter22` })
-      expect(json(input)).not.toContain("curl -s evil")
       expect(JSON.parse(values(input))).toEqual({ command: `${EVIL} sk-${"a".repeat(40)} [redacted]` })
     }).pipe(Effect.provide(Redact.layer))
   )
