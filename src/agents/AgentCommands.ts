@@ -113,16 +113,19 @@ export const make = (projects: Projects, ready: Ready) =>
         bus.configs,
         Stream.suspend(() => Stream.fromIterable([...projects.living.values()].map((project) => project.news)))
       ),
-      register: (config, caller) => Effect.andThen(recovered, projects.register(config, caller)),
+      register: (config, caller, agreed = "as it stands") =>
+        Effect.andThen(recovered, projects.register(config, caller, agreed)),
+      configChange: (name, caller) =>
+        spoken(
+          onFound(
+            ready,
+            (): Finder.Entry | CommandRefused => Finder.conversation(projects.entries, name, caller),
+            projects.configChange
+          )
+        ),
       projects: Effect.sync(() => [
         ...[...projects.living.values()].map((project) => project.info),
-        ...[...projects.lost.values()].map(({ problems, record: { agents, config, conversation, name } }) => ({
-          conversation,
-          name,
-          config,
-          agents: [...agents.keys()],
-          problems
-        }))
+        ...[...projects.lost.values()].map((lost) => lost.info)
       ]),
       all: Effect.map(Clock.currentTimeMillis, rows),
       agent: (name, caller) =>
@@ -158,6 +161,8 @@ export interface Options {
   readonly stores: string
   /** Where the inputs of calls are kept that wait for a person. */
   readonly waiting: string
+  /** Where the configs are kept that a person has agreed to. */
+  readonly configs: string
   /** Where the conversations belong in the supervision tree. */
   readonly nest: DynamicSupervisor.DynamicSupervisor
   /** Before any agent comes to life: what an earlier daemon left running is ended. */
@@ -169,7 +174,7 @@ export interface Options {
 }
 
 const takeUp = (projects: Projects, project: string): Effect.Effect<void, StorageError> =>
-  projects.register(project, { by: "agentd up", config: project }).pipe(
+  projects.register(project, { by: "agentd up", config: project }, "nothing").pipe(
     Effect.asVoid,
     Effect.catchTag("CommandRefused", () => Effect.void)
   )
@@ -222,9 +227,9 @@ export const layer = (options: Options) =>
         AgentsPlace,
         Effect.gen(function* () {
           const log = yield* EventLog
-          const { mcp, stores, worktrees } = options
+          const { configs, mcp, stores, worktrees } = options
           const waiting = yield* WaitingInputs.make(options.waiting)
-          return { worktrees, stores, recoveredTo: yield* log.head, waiting, mcp }
+          return { worktrees, stores, configs, recoveredTo: yield* log.head, waiting, mcp }
         })
       )
     ),

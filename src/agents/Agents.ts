@@ -14,6 +14,7 @@ import type {
   CallInfo,
   Caller,
   CommandRefused,
+  ConfigChangeInfo,
   ConversationInfo,
   Done,
   ProjectInfo,
@@ -23,6 +24,7 @@ import type {
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { ConfigNews, RunNews } from "./Bus.ts"
 import type { Answer } from "./CallRow.ts"
+import type { Agreed } from "./ConfigTrust.ts"
 
 /** An agent that speaks for itself. */
 export interface VoiceOf {
@@ -46,8 +48,13 @@ type Command<A> = Effect.Effect<A, CommandRefused | StorageError>
 export class Agents extends Context.Service<
   Agents,
   {
-    /** Reads the file and keeps its agents running from now on; again for a known project reloads it. */
-    readonly register: (config: string, caller: Caller) => Command<ProjectInfo>
+    /**
+     * Reads the file and keeps its agents running from now on; again for a known project reloads it. A text that
+     * nobody has agreed to yet takes effect as far as the caller agrees; where nothing is said, as it stands.
+     */
+    readonly register: (config: string, caller: Caller, agreed?: Agreed) => Command<ProjectInfo>
+    /** How a project's file differs from the config in force. */
+    readonly configChange: (name: string, caller: Caller) => Effect.Effect<ConfigChangeInfo, CommandRefused>
     readonly projects: Effect.Effect<ReadonlyArray<ProjectInfo>>
     /** Lists the agents that are alive. */
     readonly all: Effect.Effect<ReadonlyArray<AgentInfo>>

@@ -20,6 +20,8 @@ export class AgentsPlace extends Context.Service<
     readonly worktrees: string
     /** Where the daemon's own git folders lie. */
     readonly stores: string
+    /** Where the configs lie that a person has agreed to: `<state>/configs`. */
+    readonly configs: string
     /** The end of the log when this daemon took it over: what is older, an earlier daemon did. */
     readonly recoveredTo: number
     /** Inputs of calls that wait for a person. */

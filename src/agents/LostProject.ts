@@ -1,5 +1,5 @@
 /**
- * LostProject: a project whose file cannot be read now: known, and not running.
+ * LostProject: a project of which no config is there that a person has agreed to: known, and not running.
  *
  * Guarantees: its conversation can be closed all the same: without a file there are
  * no agents, and what an earlier daemon left of them was ended when this one began.
@@ -7,8 +7,9 @@
 import { Deferred, Effect, Schema, type Scope } from "effect"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { ConversationConfig } from "../config/Config.ts"
-import type { CommandRefused } from "../domain/Messages.ts"
+import type { CommandRefused, ProjectInfo } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
+import { waiting } from "./ConfigTrust.ts"
 import { ConversationActor } from "./ConversationActor.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import { AgentsPlace } from "./AgentsPlace.ts"
@@ -25,6 +26,12 @@ export class LostProject {
   constructor(record: ProjectRecord, { message }: CommandRefused) {
     this.record = record
     this.problems = message.split("\n")
+  }
+
+  get info(): ProjectInfo {
+    const { agents, config, conversation, name, trust } = this.record
+    const { problems } = this
+    return { conversation, name, config, agents: [...agents.keys()], problems, ...waiting(trust) }
   }
 
   /** Answers when it is closed. Carried out even if whoever asked goes away; a second one waits for the first. */

@@ -1,20 +1,21 @@
 /**
  * Project: one `agentd.jsonc`, its open conversation, and the agents in it.
  *
- * Guarantees: the last good file is in force; what is wrong with a newer one is
- * kept for whoever asks; a reload touches only what changed: a new agent is
+ * Guarantees: the last file that a person has agreed to is in force; what is wrong with a newer
+ * one, or that it waits for a person, is kept for whoever asks and is in the log; a reload touches only what changed: a new agent is
  * started, one that is gone is stopped (its inbox and log stay), a changed one
  * takes its new settings with its next run, its limits with its next start.
  */
 import { Context, Deferred, Effect, FileSystem, Scope, Semaphore, Stream } from "effect"
 import { basename, dirname } from "node:path"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
-import { EventLog } from "../event-log/EventLog.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
-import type { CommandRefused, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
+import type { CommandRefused, ConfigChangeInfo, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
 import * as Budget from "./Budget.ts"
 import { ConversationActor, type Failure } from "./ConversationActor.ts"
+import * as ConfigNotice from "./ConfigNotice.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import { Bus, type ConfigNews } from "./Bus.ts"
 import * as Secrets from "./Secrets.ts"
@@ -42,6 +43,7 @@ export class Project {
   /** Completed when it is closed, and nothing of it lives any more. */
   readonly retired = Deferred.makeUnsafe<void>()
   private readonly reading = Semaphore.makeUnsafe(1)
+  private readonly notices: ConfigNotice.ConfigNotice
 
   private constructor(
     services: Context.Context<Services>,
@@ -71,6 +73,7 @@ export class Project {
       record.life,
       scope
     )
+    this.notices = new ConfigNotice.ConfigNotice(services, record, scope)
     this.household = new AgentRegistry({
       services,
       record,
@@ -96,7 +99,8 @@ export class Project {
       name: this.name,
       config: this.path,
       agents: [...this.members.keys()],
-      problems: this.problems
+      problems: this.problems,
+      ...ConfigTrust.waiting(this.record.trust)
     }
   }
 
@@ -175,40 +179,72 @@ export class Project {
     Effect.andThen(this.life.tellAgain(this.failures), this.household.mend)
   )
 
-  /** Reads the file again, one reader at a time. A bad one changes nothing but `problems`. */
+  /**
+   * Reads the file again, one reader at a time. What nobody has agreed to changes nothing but `waits`, and a bad one
+   * nothing but `problems`. Fails where the caller agreed to a text that is no longer there.
+   */
   readonly reload = Effect.fnUntraced(
     { self: this },
-    function* (this: Project) {
+    function* (this: Project, agreed: ConfigTrust.Agreed, by: string) {
       if (this.household.family.isClosing) return
-      const read = yield* Effect.result(Effect.provide(ConfigFile.load(this.path), this.services))
+      const read = yield* Effect.result(Effect.provide(ConfigTrust.look(this.path), this.services))
+      const isHeld = typeof agreed === "object" && !(read._tag === "Success" && read.success.hash === agreed.hash)
       if (read._tag === "Failure") {
         this.problems = read.failure.message.split("\n")
         yield* Effect.logWarning(`not taken over: ${read.failure.message}`)
-        return
+        yield* this.notices.notice(ConfigNotice.troubleOf(read.failure))
+      } else {
+        this.problems = []
+        yield* this.weigh(read.success, agreed, by)
       }
-      this.problems = []
-      if (JSON.stringify(read.success) !== JSON.stringify(this.config)) yield* this.takeOver(read.success)
       // the same file, too: it may not have been settled to the end
       yield* this.settle
+      if (isHeld) return yield* ConfigTrust.changedSince(this.record)
     },
     (effect) => this.reading.withPermit(effect)
   )
 
-  private readonly takeOver = Effect.fnUntraced(
+  private readonly weigh = Effect.fnUntraced(
     { self: this },
-    function* (this: Project, config: ConfigFile.Project) {
-      yield* Effect.provide(Secrets.register(config), this.services)
-      yield* Context.get(this.services, EventLog).append([
-        {
-          stream: this.conversation,
-          kind: "project.config_changed",
-          actor: "project",
-          trigger: "reload",
-          payload: { config: this.path, name: config.name, agents: Object.keys(config.agents) }
-        }
+    function* (this: Project, seen: ConfigTrust.Seen, agreed: ConfigTrust.Agreed, by: string) {
+      const isTrusted = seen.hash === this.record.trust.hash
+      if (!isTrusted && ConfigTrust.agrees(agreed, seen.hash)) return yield* this.agree(seen, agreed, by)
+      const isInForce = isTrusted || this.says(seen.config)
+      yield* this.notices.notice(isInForce ? null : { state: "untrusted", hash: seen.hash, problem: null })
+    }
+  )
+
+  /** Whether a config says what is in force already. */
+  private says(config: ConfigFile.Project): boolean {
+    return JSON.stringify(config) === JSON.stringify(this.config)
+  }
+
+  private readonly agree = Effect.fnUntraced(
+    { self: this },
+    function* (this: Project, seen: ConfigTrust.Seen, agreed: ConfigTrust.Agreed, by: string) {
+      const { config } = seen
+      const { hash: before } = this.record.trust
+      const isNew = !this.says(config)
+      yield* Effect.provide(Effect.andThen(Secrets.register(config), ConfigTrust.keep(seen)), this.services)
+      yield* this.notices.append([
+        ConfigTrust.trusted(this.conversation, seen, by, typeof agreed === "object" ? "trust" : "start"),
+        ...(isNew
+          ? [
+              {
+                stream: this.conversation,
+                kind: "project.config_changed",
+                actor: "project",
+                trigger: "reload",
+                payload: { config: this.path, name: config.name, agents: Object.keys(config.agents) }
+              }
+            ]
+          : [])
       ])
+      yield* Effect.provide(ConfigTrust.drop(before), this.services)
+      if (!isNew) return
       this.config = config
       this.name = config.name
+      this.record.name = config.name
       yield* this.household.look
       yield* this.life.enforce
       yield* Context.get(this.services, Bus).configured(this.news)
@@ -216,12 +252,17 @@ export class Project {
     Effect.uninterruptible
   )
 
+  /** How the file differs from what is in force. */
+  get change(): Effect.Effect<ConfigChangeInfo> {
+    return Effect.provide(ConfigTrust.changeOf(this.record, this.config), this.services)
+  }
+
   /** Reloads now, since it may have changed unseen, and whenever the file changes, for as long as the scope is open. */
   readonly watch = Effect.suspend(() =>
     Stream.merge(Stream.succeed(undefined), this.changes).pipe(
       // editors write a file in several steps
       Stream.debounce("200 millis"),
-      Stream.runForEach(() => this.reload())
+      Stream.runForEach(() => this.reload("nothing", "agentd"))
     )
   ).pipe(
     Effect.catchDefect((defect) => Effect.fail(defect)),

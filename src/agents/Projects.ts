@@ -2,8 +2,9 @@
  * Projects: every project of the log, by its conversation: comes to life as its log says
  * it stands, enters the log, is found by those who ask.
  *
- * Each project is recovered by its own stream, and lives as soon as that is read: one
- * whose config is gone or broken is named with its problems, and neither that nor a
+ * Each project is recovered by its own stream, and lives as soon as that is read, by the last
+ * config that a person has agreed to, whatever its file says by now: one
+ * of which that is gone is named with its problems, and neither that nor a
  * stream that cannot be read holds up another. A
  * project has one open conversation at a time; those that are closed are known.
  */
@@ -17,12 +18,16 @@ import {
   type AgentInfo,
   type Caller,
   CommandRefused,
+  type ConfigChangeInfo,
   type ConversationInfo,
   type ProjectInfo
 } from "../domain/Messages.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
+import type { RuneDraft } from "../event-log/Rune.ts"
 import type { Services } from "./AgentsPlace.ts"
 import * as AgentView from "./AgentView.ts"
+import { ConfigNotice, type Trouble, troubleOf } from "./ConfigNotice.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import * as Finder from "./Finder.ts"
 import { LostProject } from "./LostProject.ts"
@@ -109,6 +114,8 @@ export class Projects {
       yield* Effect.forkIn(project.watch, scope)
       // what cannot be settled now is tried again by whoever reloads it
       yield* Effect.ensuring(project.settle, project.mend)
+      // its file may be another by now: whoever finds the project finds that, too
+      yield* project.reload("nothing", "agentd").pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
       return project
     }
   )
@@ -125,20 +132,50 @@ export class Projects {
       yield* Deferred.succeed(project.retired, undefined)
     }).pipe(Effect.uninterruptible, this.lock.withPermit)
 
-  private load(path: string) {
-    return ConfigFile.load(path).pipe(
-      Effect.tap(Secrets.register),
-      Effect.provide(this.services),
-      Effect.mapError(({ message, remedy }) => new CommandRefused({ message, remedy }))
+  /** The file as it stands. */
+  private look(path: string) {
+    return Effect.mapError(
+      Effect.provide(ConfigTrust.look(path), this.services),
+      ({ message, remedy }) => new CommandRefused({ message, remedy })
     )
   }
 
-  /** A project's file enters the log with the conversation that it now has, and comes to life. */
+  /** The config of the text that was agreed to; undefined where that is gone. */
+  private inForce(path: string, hash: string) {
+    return Effect.mapError(
+      Effect.provide(ConfigTrust.inForce(path, hash), this.services),
+      ({ message, remedy }) => new CommandRefused({ message, remedy })
+    )
+  }
+
+  /** Secrets of the config are known, and its text is kept: the log may say that it is trusted. */
+  private ready(seen: ConfigTrust.Seen) {
+    return Effect.provide(Effect.andThen(Secrets.register(seen.config), ConfigTrust.keep(seen)), this.services)
+  }
+
+  private append(record: ProjectRecord, drafts: ReadonlyArray<RuneDraft>) {
+    const { append } = new ConfigNotice(this.services, record, this.scope)
+    return append(drafts).pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+  }
+
+  /** A project's file enters the log with the conversation that it now has, and comes to life as far as a person has agreed to it. */
   private readonly enter = Effect.fnUntraced(
     { self: this },
-    function* (this: Projects, path: string, conversation: string, caller: Caller) {
-      const config = yield* this.load(path)
-      const { name } = config
+    function* (
+      this: Projects,
+      path: string,
+      conversation: string,
+      caller: Caller,
+      agreed: ConfigTrust.Agreed,
+      before: string | null
+    ) {
+      const found = yield* this.look(path)
+      const record = this.lost.get(conversation)?.record ?? freshProject(conversation, path, found.config.name)
+      if (typeof agreed === "object" && agreed.hash !== found.hash) return yield* ConfigTrust.changedSince(record)
+      const isAgreed = before === null || before === found.hash || ConfigTrust.agrees(agreed, found.hash)
+      const seen = isAgreed ? found : yield* this.inForce(path, before)
+      if (seen === undefined) return yield* untrusted(record)
+      const { name } = seen.config
       const { unreadable } = yield* this.log.reading
       const unread = unreadable.find(({ stream }) => stream === conversation)
       if (unread !== undefined) {
@@ -147,18 +184,19 @@ export class Projects {
           remedy: "See what is wrong with the log: agentd verify"
         })
       }
-      yield* this.log
-        .append([
-          {
-            stream: conversation,
-            kind: "project.registered",
-            actor: "project",
-            trigger: "register",
-            payload: { config: path, name, by: caller.by, agents: Object.keys(config.agents) }
-          }
-        ])
-        .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
-      return yield* this.open(this.lost.get(conversation)?.record ?? freshProject(conversation, path, name), config)
+      yield* this.ready(seen)
+      const how = before === null || !isAgreed ? "first" : typeof agreed === "object" ? "trust" : "start"
+      yield* this.append(record, [
+        {
+          stream: conversation,
+          kind: "project.registered",
+          actor: "project",
+          trigger: "register",
+          payload: { config: path, name, by: caller.by, agents: Object.keys(seen.config.agents) }
+        },
+        ConfigTrust.trusted(conversation, seen, caller.by, how)
+      ])
+      return yield* this.open(record, seen.config)
     }
   )
 
@@ -169,18 +207,24 @@ export class Projects {
       : Effect.fail(new CommandRefused({ message: `config: ${path} is not absolute.`, remedy: "Give the whole path." }))
   }
 
-  readonly register = (path: string, caller: Caller): Effect.Effect<ProjectInfo, CommandRefused | StorageError> =>
+  readonly register = (
+    path: string,
+    caller: Caller,
+    agreed: ConfigTrust.Agreed
+  ): Effect.Effect<ProjectInfo, CommandRefused | StorageError> =>
     this.alone(
       path,
       Effect.gen({ self: this }, function* () {
         const known = Finder.ofConfig(this.entries, path)
         if (known?._tag === "Open") {
-          yield* known.project.reload().pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+          yield* known.project
+            .reload(agreed, caller.by)
+            .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
           return known.project.info
         }
         if (known?._tag === "Closed") return overInfo(known.record)
         const conversation = known?.record.conversation ?? ProjectName.conversationId(path)
-        return (yield* this.enter(path, conversation, caller)).info
+        return (yield* this.enter(path, conversation, caller, agreed, known?.record.trust.hash ?? null)).info
       })
     )
 
@@ -200,15 +244,34 @@ export class Projects {
           })
         }
         const conversation = known === undefined ? ProjectName.conversationId(path) : Finder.successor(known.record)
-        return (yield* this.enter(path, conversation, caller)).row
+        // what waits for a person still does
+        return (yield* this.enter(path, conversation, caller, "nothing", known?.record.trust.hash ?? null)).row
       })
     )
 
-  /** A project whose file could not be read comes to life as soon as it can, unless somebody was first. */
+  /**
+   * The config with which a project of the log comes to life: of the text that was agreed to. An older agentd asked
+   * nobody: the file as it stands then counts, from now on as agreed to.
+   */
+  private readonly recovered = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
+    const { config: path, conversation, trust } = record
+    if (trust.hash !== null) {
+      const seen = yield* this.inForce(path, trust.hash)
+      if (seen === undefined) return yield* untrusted(record)
+      yield* Effect.provide(Secrets.register(seen.config), this.services)
+      return seen.config
+    }
+    const seen = yield* this.look(path)
+    yield* this.ready(seen)
+    yield* this.append(record, [ConfigTrust.trusted(conversation, seen, "agentd", "first")])
+    return seen.config
+  })
+
+  /** A project whose config is gone comes to life as soon as it is there, unless somebody was first. */
   private readonly await = (lost: LostProject) => {
-    const { conversation, config, name } = lost.record
+    const { conversation, name } = lost.record
     const isWaiting = () => this.lost.get(conversation) === lost && !lost.isEnding
-    return this.load(config).pipe(
+    return this.recovered(lost.record).pipe(
       Effect.retry({ schedule: Backoff.waits(READ_AGAIN), while: isWaiting }),
       Effect.flatMap((file) =>
         this.lock.withPermit(
@@ -221,15 +284,32 @@ export class Projects {
 
   /** Revives a project of the log. Its trouble is its own. */
   readonly revive = Effect.fnUntraced({ self: this }, function* (this: Projects, record: ProjectRecord) {
-    const { conversation, life } = record
+    const { config, conversation, life } = record
     const { state } = life.snapshot
     if (state === "closed" || state === "archived") return void this.closed.set(conversation, record)
-    const loaded = yield* Effect.result(this.load(record.config))
-    if (loaded._tag === "Success") return yield* Effect.asVoid(this.open(record, loaded.success))
-    const lost = new LostProject(record, loaded.failure)
+    const recovered = yield* Effect.result(this.recovered(record))
+    if (recovered._tag === "Success") return yield* Effect.asVoid(this.open(record, recovered.success))
+    if (recovered.failure._tag === "StorageError") return yield* recovered.failure
+    const lost = new LostProject(record, recovered.failure)
     this.lost.set(conversation, lost)
-    yield* Effect.forkIn(state === "closing" ? this.closeLost(lost) : this.await(lost), this.scope)
+    if (state === "closing") return yield* Effect.asVoid(Effect.forkIn(this.closeLost(lost), this.scope))
+    const file = yield* Effect.result(Effect.provide(ConfigTrust.look(config), this.services))
+    const trouble: Trouble =
+      file._tag === "Failure" ? troubleOf(file.failure) : { state: "untrusted", hash: file.success.hash, problem: null }
+    yield* new ConfigNotice(this.services, record, this.scope)
+      .notice(trouble)
+      .pipe(Effect.catchTag("RuneRefused", (error) => Effect.die(error)))
+    yield* Effect.forkIn(this.await(lost), this.scope)
   })
+
+  /** How a project's file differs from what is in force. */
+  readonly configChange = (entry: Finder.Entry): Effect.Effect<ConfigChangeInfo, CommandRefused> => {
+    if (entry._tag === "Open") return entry.project.change
+    const { record } = entry
+    return entry._tag === "Lost"
+      ? Effect.provide(ConfigTrust.changeOf(record, undefined), this.services)
+      : ConversationRow.over({ conversation: record.conversation, project: record.name })
+  }
 
   readonly closeLost = (lost: LostProject, why?: { readonly by: string; readonly reason: string }) =>
     Effect.andThen(
@@ -265,6 +345,13 @@ export class Projects {
     return next?._tag === "Open" ? next.project.config : undefined
   }
 }
+
+/** Nobody has agreed to the file, and what was agreed to is not there any more. */
+const untrusted = ({ config, name }: ProjectRecord): CommandRefused =>
+  new CommandRefused({
+    message: `${config} is not the text that was agreed to, and that one is not kept any more.`,
+    remedy: `Look at it, and agree: agentd trust ${name}`
+  })
 
 /** A file whose last conversation is closed says nothing more: a new one has to be asked for. */
 const overInfo = ({ config, conversation, name }: ProjectRecord): ProjectInfo => {

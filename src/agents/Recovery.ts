@@ -11,10 +11,12 @@ import * as ConversationId from "../domain/ConversationId.ts"
 import { DAEMON_STREAM, type Rune } from "../event-log/Rune.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
 import { reader } from "../event-log/EventKinds.ts"
 import * as AgentRecovery from "./AgentRecovery.ts"
 import { type AgentRecord, freshAgent } from "./AgentRecovery.ts"
+import * as ConfigTrust from "./ConfigTrust.ts"
 import * as ChildNews from "./ChildNews.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 
@@ -24,6 +26,8 @@ export interface ProjectRecord {
   name: string
   readonly agents: Map<string, AgentRecord>
   readonly life: ConversationRecovery.Life
+  /** The part of its file that a person has agreed to. */
+  readonly trust: ConfigTrust.Trust
 }
 
 export type Records = Map<string, ProjectRecord>
@@ -31,6 +35,9 @@ export type Records = Map<string, ProjectRecord>
 export const kinds = [
   "project.registered",
   "project.config_changed",
+  "config.trusted",
+  "config.changed",
+  "config.waits",
   "agent.reported",
   "agent.answered",
   ...AgentRecovery.kinds,
@@ -50,7 +57,8 @@ export const freshProject = (conversation: string, config: string, name: string)
   config,
   name,
   agents: new Map(),
-  life: ConversationRecovery.fresh()
+  life: ConversationRecovery.fresh(),
+  trust: ConfigTrust.fresh()
 })
 
 /** A conversation of which only the archive's rune is left to read. */
@@ -59,7 +67,7 @@ const archive = (records: Records, rune: Rune): void => {
   if (found === undefined) return
   const { agents, config, conversation, life, project } = found
   const all = new Map(agents.map((agent) => [agent, freshAgent(agent)] as const))
-  records.set(conversation, { conversation, config, name: project, agents: all, life })
+  records.set(conversation, { conversation, config, name: project, agents: all, life, trust: ConfigTrust.fresh() })
 }
 
 /** To the agent's machine that wrote the rune, or joined it. */
@@ -75,6 +83,7 @@ const hand = (project: ProjectRecord, actor: string, rune: Rune, isJoined: boole
 }
 
 const readProject = reader(projectKinds)
+const readConfig = reader(configKinds)
 
 /** Folds a rune in. */
 export const apply = (records: Records, rune: Rune): void => {
@@ -95,6 +104,8 @@ export const apply = (records: Records, rune: Rune): void => {
     project.name = about?.payload.name ?? project.name
     return
   }
+  const ofConfig = readConfig(rune)
+  if (ofConfig !== undefined) return void ConfigTrust.apply(project.trust, ofConfig)
   const [, name = ""] = rune.actor.split("/")
   if (ConversationRecovery.apply(project.life, rune)) return
   hand(project, rune.actor, rune, false)
@@ -117,7 +128,7 @@ const known: ReadonlySet<string> = new Set(kinds)
 /** A conversation, by its stream; null while its stream names no project. The record is the reader's alone. */
 export const project: StreamFold<ProjectRecord | null> = {
   name: "agents",
-  version: 1,
+  version: 2,
   initial: null,
   of: ConversationId.mayBe,
   apply: (record, rune) => {

@@ -158,6 +158,7 @@ const services = (
         worktrees,
         stores: join(options.state, "store"),
         waiting: join(options.state, "waiting"),
+        configs: join(options.state, "configs"),
         nest: conversations,
         sweep: sweep(store),
         mcp: voiceOf(options),

@@ -6,6 +6,7 @@ import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { alertKinds } from "../alerts/AlertKinds.ts"
 import { channelKinds } from "../channels/ChannelKinds.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
 import { kind, make } from "../event-log/EventKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
@@ -20,6 +21,7 @@ export const kinds = make({
   ...goalKinds,
   ...plateKinds,
   ...projectKinds,
+  ...configKinds,
   ...alertKinds,
   ...ownKinds,
 

@@ -79,7 +79,7 @@ const unreadable = (path: string, message: string, remedy: string): ConfigError 
 const TOO_LARGE = `is larger than ${MAX_BYTES / 1024} KiB`
 const TOO_LARGE_REMEDY = "Move long texts into files of the project and name them in the prompt."
 
-const read = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
+const decode = <T>(schema: Schema.ConstraintDecoder<T>, text: string, path: string): Result.Result<T, ConfigError> => {
   if (text.length > MAX_BYTES) return Result.fail(unreadable(path, TOO_LARGE, TOO_LARGE_REMEDY))
   const { root, problems } = Jsonc.read(text)
   const syntax = problems.map(({ offset, message, remedy }) => ({
@@ -116,7 +116,7 @@ const placedAgent = (agent: AgentConfig, root: string): AgentConfig =>
 
 /** `path` is absolute: it names the conversation. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
-  Effect.map(Effect.fromResult(read(Config, text, path)), (config) => {
+  Effect.map(Effect.fromResult(decode(Config, text, path)), (config) => {
     const root = dirname(path)
     return {
       ...config,
@@ -132,7 +132,7 @@ export const parse = (text: string, path: string): Effect.Effect<Project, Config
   })
 
 export const parseUser = (text: string, path: string): Effect.Effect<UserConfig, ConfigError> =>
-  Effect.map(Effect.fromResult(read(UserConfig, text, path)), (config) =>
+  Effect.map(Effect.fromResult(decode(UserConfig, text, path)), (config) =>
     config.mail === undefined ? config : { ...config, mail: placedMail(config.mail, dirname(path)) }
   )
 
@@ -160,9 +160,13 @@ const readError =
 const textOf = (path: string) => Effect.mapError(OwnFile.readText(path, MAX_BYTES), readError(path))
 
 /** A project's file, by its path as the daemon keeps it. */
-export const load = Effect.fn("ConfigFile.load")(function* (path: string) {
+export const load = (path: string) => Effect.map(read(path), ({ config }) => config)
+
+/** The same with its text. */
+export const read = Effect.fn("ConfigFile.read")(function* (path: string) {
   if (!isAbsolute(path)) return yield* unreadable(path, "is not an absolute path", "Name it from the root: /home/….")
-  return yield* parse(yield* textOf(path), path)
+  const text = yield* textOf(path)
+  return { text, config: yield* parse(text, path) }
 })
 
 /** The user's own file; one that is not there says nothing. */

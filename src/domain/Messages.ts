@@ -4,6 +4,7 @@
  */
 import { Schema } from "effect"
 import { Question } from "../backends/Question.ts"
+import { Consequence } from "../config/ConfigChange.ts"
 
 /** A project that the daemon keeps: one `agentd.jsonc`, one conversation. */
 export const ProjectInfo = Schema.Struct({
@@ -14,9 +15,28 @@ export const ProjectInfo = Schema.Struct({
   config: Schema.String,
   agents: Schema.Array(Schema.String),
   /** Problems of the file as it is now; the last good one is in force. */
-  problems: Schema.Array(Schema.String)
+  problems: Schema.Array(Schema.String),
+  /** The file has a text that nobody has agreed to, by its hash, since then (ms since the epoch); the last one agreed to is in force. */
+  waits: Schema.optionalKey(Schema.Struct({ hash: Schema.String, since: Schema.Finite }))
 })
 export type ProjectInfo = typeof ProjectInfo.Type
+
+/** How a project's file differs from the config in force. */
+export const ConfigChangeInfo = Schema.Struct({
+  conversation: Schema.String,
+  project: Schema.String,
+  config: Schema.String,
+  /** Of the file's text as it stands: what a person agrees to. Null: it cannot be used, see the problems. */
+  hash: Schema.NullOr(Schema.String),
+  problems: Schema.Array(Schema.String),
+  /** False: it is in force already, or says the same in other words. */
+  waits: Schema.Boolean,
+  /** Consequences of the change, the dangerous first. */
+  consequences: Schema.Array(Consequence),
+  /** Lines with `-`, `+` or a blank before them; `@ N`: what follows begins at line N. */
+  diff: Schema.Array(Schema.String)
+})
+export type ConfigChangeInfo = typeof ConfigChangeInfo.Type
 
 /** An agent's row on the board. */
 export const AgentInfo = Schema.Struct({

@@ -6,6 +6,7 @@
  */
 import { Clock, Effect, Stream } from "effect"
 import { Agents } from "../agents/Agents.ts"
+import type { Agreed } from "../agents/ConfigTrust.ts"
 import { explain } from "../agents/Explain.ts"
 import type { Answer } from "../agents/CallRow.ts"
 import type { Channels } from "../channels/Channels.ts"
@@ -122,8 +123,8 @@ export const make = (
 ) => ({
   greeting,
   status: reporting(daemon, agents),
-  register: (config: string, caller: Caller) =>
-    Effect.tap(agents.register(config, caller), (project) => furnished(channels, project)),
+  register: (config: string, caller: Caller, agreed: Agreed) =>
+    Effect.tap(agents.register(config, caller, agreed), (project) => furnished(channels, project)),
   asked: (name: string) => Answers.asked({ agents, log, plates }, name),
   answer: (name: string, answer: Answer, caller: Caller) =>
     Answers.answer({ agents, log, plates }, name, answer, caller),

@@ -9,7 +9,7 @@
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
-import { AgentInfo, AskedCall, CommandRefused, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import { AgentInfo, AskedCall, CommandRefused, ConfigChangeInfo, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { channels } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
@@ -35,11 +35,30 @@ export const daemon = [
   procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
   procedure(
     Rpc.make("Register", {
-      payload: input({ config: Bounds.path, caller: Bounds.caller }),
+      payload: input({
+        config: Bounds.path,
+        caller: Bounds.caller,
+        /** The hash of the text that the caller agrees to; null: none. Not there, as an older agentd has it: the file as it stands. */
+        trust: Schema.optionalKey(Schema.NullOr(Bounds.name))
+      }),
       success: ProjectInfo,
       error
-    }).annotate(Speaks, "acts"),
-    ({ inquiries }, { caller, config }) => inquiries.register(config, caller)
+    }).annotate(Speaks, "decides"),
+    ({ inquiries }, { caller, config, trust }) =>
+      inquiries.register(
+        config,
+        caller,
+        trust === undefined ? "as it stands" : trust === null ? "nothing" : { hash: trust }
+      )
+  ),
+  /** `name`: of the project or its conversation; empty: the caller's own. */
+  procedure(
+    Rpc.make("ConfigChange", {
+      payload: input(Bounds.named),
+      success: ConfigChangeInfo,
+      error: CommandRefused
+    }).annotate(About, "conversation"),
+    ({ agents }, { caller, name }) => agents.configChange(name, caller)
   ),
   procedure(
     Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),

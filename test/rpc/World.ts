@@ -15,6 +15,7 @@ import {
   type AgentInfo,
   type CallInfo,
   CommandRefused,
+  type ConfigChangeInfo,
   type ConversationInfo,
   type ProjectInfo
 } from "../../src/domain/Messages.ts"
@@ -110,6 +111,8 @@ export const draft = (over: Partial<RuneDraft> = {}): RuneDraft => moved({ _tag:
 export interface World {
   readonly agents: Array<AgentInfo>
   readonly projects: Array<ProjectInfo>
+  /** By the project's name. */
+  readonly changes: Map<string, ConfigChangeInfo>
   readonly calls: Array<CallInfo>
   readonly conversations: Array<ConversationInfo>
   /** Live runs, and whose they are. */
@@ -136,6 +139,7 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
       problems: []
     }
   ],
+  changes: new Map(),
   calls: [],
   conversations: [conversationInfo()],
   voices: new Map([
@@ -289,6 +293,11 @@ const fleet = (world: World): Agents["Service"] => ({
     Effect.sync(() => {
       world.commands.push(["register", config, null])
       return world.projects[0]!
+    }),
+  configChange: (name) =>
+    Effect.suspend(() => {
+      const change = world.changes.get(name)
+      return change === undefined ? refused(`There is no conversation "${name}".`, "…") : Effect.succeed(change)
     }),
   projects: Effect.sync(() => world.projects),
   configOf: () => Effect.sync(() => undefined),

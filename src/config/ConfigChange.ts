@@ -1,0 +1,217 @@
+/**
+ * ConfigChange: what a changed `agentd.jsonc` would do, and how its text differs. Pure.
+ *
+ * Guarantees: every field that differs is named, the dangerous ones first. A field counts as
+ * dangerous unless it is known to be harmless, or is known to be tightened: one that a later
+ * agentd adds is never passed over. Of the text nothing is left out but unchanged lines.
+ */
+import { Schema } from "effect"
+import type { AgentConfig } from "./AgentConfig.ts"
+import type { Project } from "./ConfigFile.ts"
+
+/** A difference in what the config says, in plain words. */
+export const Consequence = Schema.Struct({
+  /** True where it gives somebody more than before: a program to run, a place for keys, fewer questions. */
+  dangerous: Schema.Boolean,
+  text: Schema.String
+})
+export type Consequence = typeof Consequence.Type
+
+type Path = ReadonlyArray<string>
+
+/** Fields of which no value does harm; `*` stands for any name, `**` for all that is below. */
+const HARMLESS = [
+  "name",
+  "channels.**",
+  "conversation.**",
+  "agents.*.{role,instructions,prompt,mode,autostart,worktree.**,maxConsecutiveErrors,maxTotalErrors,backoff.**}",
+  "agents.*.{runTimeout,interruptGrace,minRunInterval,maxRunsPerHour,idleTimeout,toolTimeout,maxToolTimeout}",
+  "agents.*.{budget.**,can,parent,output.**,approvals.timeout}",
+  "agents.*.backend.{model,resume,silence,startTimeout,killGrace,readyAfter,retries,price.**,maxRounds,maxOutputTokens}",
+  "goals.{planner,critic,workers,checkTimeout,rounds,target,planTries,maxTaskErrors,maxErrors,backoff.**}",
+  "goals.{taskTimeout,blockedTimeout}",
+  "mail.{digestWindow,maxPerHour}"
+]
+
+/** Values from the tightest to the loosest. */
+const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unknown>]> = [
+  ["agents.*.approvals.mode", ["read_only", "auto", "full_access"]],
+  ["agents.*.backend.permissionMode", ["plan", "default", "acceptEdits", "bypassPermissions"]],
+  ["agents.*.backend.sandbox", ["required", "ask"]],
+  ["agents.*.backend.network", [false, true]],
+  ["goals.autoStart", [false, true]],
+  ["mail.smtp.rejectUnauthorized", [true, false]]
+]
+
+/** Lists whose further entries loosen, and the one whose fewer do. */
+const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
+const SHRINKING = ["agents.*.approvals.always"]
+
+/** `a.{b,c}` as its two patterns, then as regular expressions over a path's JSON. */
+const matcher = (patterns: ReadonlyArray<string>): ((path: Path) => boolean) => {
+  const all = patterns.flatMap((pattern) => {
+    const [, before, among, after] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? ["", pattern, "", ""]
+    return among === "" ? [pattern] : among!.split(",").map((one) => before + one + after)
+  })
+  const split = all.map((pattern) => pattern.split("."))
+  return (path) =>
+    split.some((steps) => {
+      const isOpen = steps.at(-1) === "**"
+      const fixed = isOpen ? steps.slice(0, -1) : steps
+      if (isOpen ? path.length < fixed.length : path.length !== fixed.length) return false
+      return fixed.every((step, index) => step === "*" || step === path[index])
+    })
+}
+
+const isHarmless = matcher(HARMLESS)
+const isGrowing = matcher(GROWING)
+const isShrinking = matcher(SHRINKING)
+const scales = SCALES.map(([pattern, scale]) => ({ isMeant: matcher([pattern]), scale }))
+
+const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+const same = (a: unknown, b: unknown): boolean => JSON.stringify(a) === JSON.stringify(b)
+
+/** A value as it would stand in the file. */
+const shown = (value: unknown): string => (value === undefined ? "nothing" : JSON.stringify(value))
+
+const entriesOf = (value: unknown): ReadonlyArray<unknown> =>
+  Array.isArray(value) ? value : value === undefined ? [] : [value]
+
+const adds = (before: unknown, after: unknown): boolean => {
+  const known = new Set(entriesOf(before))
+  return entriesOf(after).some((entry) => !known.has(entry))
+}
+
+const isDangerous = (path: Path, before: unknown, after: unknown): boolean => {
+  if (isHarmless(path)) return false
+  if (isGrowing(path)) return adds(before, after)
+  if (isShrinking(path)) return adds(after, before)
+  const scale = scales.find(({ isMeant }) => isMeant(path))?.scale
+  if (scale === undefined) return true
+  const [from, to] = [scale.indexOf(before), scale.indexOf(after)]
+  return from === -1 || to === -1 || to > from
+}
+
+/** Fields that differ, each at its deepest place; what is there on one side only is one field. */
+const differences = (before: unknown, after: unknown, path: Path = []): ReadonlyArray<Consequence> => {
+  if (same(before, after)) return []
+  if (isObject(before) && isObject(after)) {
+    const names = new Set([...Object.keys(before), ...Object.keys(after)])
+    return [...names].flatMap((name) => differences(before[name], after[name], [...path, name]))
+  }
+  const text = `${path.join(".")}: ${shown(before)} → ${shown(after)}`
+  return [{ dangerous: isDangerous(path, before, after), text }]
+}
+
+/** A run of an agent: the program, or the model. */
+const runs = ({ backend }: AgentConfig): string => {
+  switch (backend.type) {
+    case "command":
+      return `runs ${backend.shell === undefined ? shown(backend.argv) : `sh -c ${shown(backend.shell)}`}`
+    case "acp":
+      return `runs ${shown(backend.argv)}`
+    case "claude":
+      return `runs ${shown([backend.binary, ...backend.args])}, permissionMode ${backend.permissionMode}`
+    case "model": {
+      const servers = Object.entries(backend.mcp).map(([name, { argv }]) => `, MCP server ${name} ${shown(argv)}`)
+      const key = backend.keyFile ?? backend.keyEnv
+      const to = backend.baseUrl === undefined ? "" : `, sent to ${backend.baseUrl}`
+      return `asks ${backend.model}${to}${key === undefined ? "" : ` with the key of ${key}`}, tools ${shown(backend.tools)}${servers.join("")}`
+    }
+  }
+}
+
+const born = (name: string, agent: AgentConfig): Consequence => {
+  const variables = Object.keys(agent.backend.env)
+  const set = variables.length === 0 ? "" : `, sets ${variables.join(", ")}`
+  const never = agent.approvals.never.length === 0 ? "" : `, never asks for ${shown(agent.approvals.never)}`
+  return {
+    dangerous: true,
+    text: `a new agent, ${name}: ${runs(agent)}${set}; approvals ${agent.approvals.mode}${never}, may ${shown(agent.may)}`
+  }
+}
+
+/** The part of a project that its file says. */
+const said = ({ agents: _, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
+
+/** All that would be different, the dangerous first; where nothing was in force, all agents are new. */
+export const consequencesOf = (before: Project | undefined, after: Project): ReadonlyArray<Consequence> => {
+  const known = before?.agents ?? {}
+  const names = new Set([...Object.keys(known), ...Object.keys(after.agents)])
+  const ofAgents = [...names].flatMap((name): ReadonlyArray<Consequence> => {
+    const old = Object.hasOwn(known, name) ? known[name] : undefined
+    const next = Object.hasOwn(after.agents, name) ? after.agents[name] : undefined
+    if (old === undefined) return [born(name, next!)]
+    if (next === undefined) return [{ dangerous: false, text: `the agent ${name} goes: it is stopped` }]
+    return differences(old, next, ["agents", name])
+  })
+  const all = [...ofAgents, ...(before === undefined ? [] : differences(said(before), said(after)))]
+  return [...all.filter(({ dangerous }) => dangerous), ...all.filter(({ dangerous }) => !dangerous)]
+}
+
+/** Unchanged lines around a change. */
+const CONTEXT = 3
+/** Cells of the table that compares lines: texts of some 2,000 changed lines each; longer ones are told as taken out and put in whole. */
+const MAX_CELLS = 4_000_000
+
+type Line = readonly [sign: "-" | "+" | " ", text: string]
+
+/** The longest common subsequence of lines, by its table. */
+const compared = (old: ReadonlyArray<string>, next: ReadonlyArray<string>): ReadonlyArray<Line> => {
+  if (old.length * next.length > MAX_CELLS) {
+    return [...old.map((text): Line => ["-", text]), ...next.map((text): Line => ["+", text])]
+  }
+  const width = next.length + 1
+  const longest = new Uint32Array((old.length + 1) * width)
+  for (let i = old.length - 1; i >= 0; i--) {
+    for (let j = next.length - 1; j >= 0; j--) {
+      longest[i * width + j] =
+        old[i] === next[j]
+          ? longest[(i + 1) * width + j + 1]! + 1
+          : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!)
+    }
+  }
+  const lines: Array<Line> = []
+  let [i, j] = [0, 0]
+  while (i < old.length || j < next.length) {
+    if (i < old.length && j < next.length && old[i] === next[j]) {
+      lines.push([" ", old[i]!])
+      i += 1
+      j += 1
+    } else if (j >= next.length || (i < old.length && longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!)) {
+      lines.push(["-", old[i]!])
+      i += 1
+    } else {
+      lines.push(["+", next[j]!])
+      j += 1
+    }
+  }
+  return lines
+}
+
+/** The lines taken out (`-`), put in (`+`), and some around them; `@ N`: what follows begins at line N of the new text. */
+export const diffOf = (before: string, after: string): ReadonlyArray<string> => {
+  const [old, next] = [before.split("\n"), after.split("\n")]
+  let [from, end] = [0, 0]
+  while (from < old.length && from < next.length && old[from] === next[from]) from += 1
+  while (end < old.length - from && end < next.length - from && old.at(-1 - end) === next.at(-1 - end)) end += 1
+  const kept = (text: string): Line => [" ", text]
+  const lines = [
+    ...old.slice(0, from).map(kept),
+    ...compared(old.slice(from, old.length - end), next.slice(from, next.length - end)),
+    ...old.slice(old.length - end).map(kept)
+  ]
+  const near = new Set<number>()
+  lines.forEach(([sign], index) => {
+    if (sign === " ") return
+    for (let at = index - CONTEXT; at <= index + CONTEXT; at++) near.add(at)
+  })
+  let number = 1
+  return lines.flatMap(([sign, text], index) => {
+    const head = near.has(index) && !near.has(index - 1) ? [`@ ${number}`] : []
+    if (sign !== "-") number += 1
+    return near.has(index) ? [...head, `${sign}${text}`] : []
+  })
+}
