@@ -8,6 +8,7 @@ import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
 import { warning, warnsAt } from "../domain/ErrorLimit.ts"
+import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
@@ -58,6 +59,7 @@ const told = {
   "agent.asked": agentKinds["agent.asked"],
   "plan.stopped": moveKinds["plan.stopped"],
   "plan.blocked": moveKinds["plan.blocked"],
+  "config.waits": configKinds["config.waits"],
   "invariant.violated": ownKinds["invariant.violated"]
 } satisfies Table
 
@@ -161,6 +163,32 @@ const asked = ({ actor, eventId, kind, payload, stream }: ToldOf<"agent.asked">)
   }
 }
 
+/** A project's file is not the config in force, and nobody has seen to it. */
+const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
+  const { config, name, problem, state } = payload
+  const before = "What was in force before stays in force."
+  switch (state) {
+    case "untrusted":
+      return {
+        headline: `${name}: agentd.jsonc has changed and waits for you`,
+        reason: `${config} has a text that nobody has agreed to. ${before}`,
+        remedy: `See what the change does, and put it into force: agentd trust ${stream}`
+      }
+    case "broken":
+      return {
+        headline: `${name}: agentd.jsonc cannot be used`,
+        reason: `${problem ?? config}\n${before}`,
+        remedy: `Mend ${config}, then: agentd trust ${stream}`
+      }
+    case "missing":
+      return {
+        headline: `${name}: agentd.jsonc is gone`,
+        reason: `${config} is not there. ${before}`,
+        remedy: `Put it back, or close the project: agentd close ${stream}`
+      }
+  }
+}
+
 const wordsOf = (rune: Told): Words | undefined => {
   switch (rune.kind) {
     case "worker.moved":
@@ -175,6 +203,8 @@ const wordsOf = (rune: Told): Words | undefined => {
       return suspended(rune)
     case "agent.asked":
       return asked(rune)
+    case "config.waits":
+      return configWaits(rune)
   }
 }
 

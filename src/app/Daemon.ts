@@ -201,11 +201,24 @@ const alive = Effect.gen(function* () {
  * and ends. A project that the log knows, or cannot tell of, stops no other: a daemon that was killed while somebody
  * edited the file comes back.
  */
-const takeUp = Effect.fnUntraced(function* (config: string) {
+const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agrees"]) {
   const agents = yield* Agents
   const log = yield* EventLog
+  const caller = { by: "agentd up", config }
+  const taken = Effect.gen(function* () {
+    const { conversation, name, waits } = yield* agents.register(config, caller, "nothing")
+    if (waits === undefined) return
+    const change = yield* agents.configChange(conversation, caller)
+    if (change.hash === null || !change.waits) return
+    if (agrees !== undefined && (yield* agrees(change))) {
+      return yield* Effect.asVoid(agents.register(config, caller, { hash: change.hash }))
+    }
+    yield* Effect.logWarning(
+      `${config} has changed and waits; what was in force before stays in force. Look at it: agentd trust ${name}`
+    )
+  })
   yield* Effect.catchTag(
-    agents.register(config, { by: "agentd up", config }),
+    taken,
     "CommandRefused",
     Effect.fnUntraced(function* (refused) {
       const { unreadable } = yield* log.reading
@@ -261,7 +274,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
       ]
     })
     top = root
-    if (options.config !== undefined) yield* takeUp(options.config)
+    if (options.config !== undefined) yield* takeUp(options.config, options.agrees)
     yield* Fiber.interrupt(starting)
     yield* notify.ready
     const reason = yield* Effect.raceAllFirst([

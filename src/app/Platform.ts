@@ -16,6 +16,7 @@ import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
+import type { ConfigChangeInfo } from "../domain/Messages.ts"
 import * as EventLoop from "../event-actor/EventLoop.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Log } from "../event-log/Log.ts"
@@ -44,6 +45,8 @@ export interface Options {
   readonly socket: string
   /** The project to register at once. */
   readonly config?: string
+  /** Whether a person agrees to a change of its file, which they are shown; not there: nobody is there to be asked. */
+  readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
   /** The user's own config file, which need not be there. */
   readonly userConfig: string
   /** How this program is called: a run's voice is another of it. */

@@ -3,7 +3,8 @@
  * first. Pure; `ps` prints it once, `watch` again and again.
  */
 import { isNear, warning } from "../domain/ErrorLimit.ts"
-import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo } from "../domain/Messages.ts"
+import type { AgentInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import * as ConfigRows from "./ConfigRows.ts"
 import { inWorld } from "./Hint.ts"
 import { age, type Cell, cut, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
 import * as SessionTable from "./SessionTable.ts"
@@ -44,6 +45,8 @@ export interface Board {
   readonly calls: ReadonlyArray<CallInfo>
   /** Conversations that are paused, suspended or in trouble. */
   readonly conversations: ReadonlyArray<ConversationInfo>
+  /** Projects whose file is not the config in force. */
+  readonly projects: ReadonlyArray<ProjectInfo>
 }
 
 /** A conversation in one of these needs no word. */
@@ -60,6 +63,7 @@ export const boardOf = (found: Board): Board => ({
   plates: found.plates,
   agents: found.agents.toSorted((a, b) => inOrder(a.project, b.project) || inOrder(a.agent, b.agent)),
   calls: found.calls.filter(({ state }) => state === "awaiting_approval"),
+  projects: ConfigRows.troubled(found.projects),
   conversations: found.conversations.filter(
     ({ config, state }) =>
       !QUIET.has(state) &&
@@ -78,7 +82,7 @@ export const sessionsOf = ({ calls, plates }: Board): ReadonlyArray<PlateInfo> =
 
 /** How many matters wait for a person. */
 export const waitingIn = (board: Board): number =>
-  sessionsOf(board).filter(SessionTable.waits).length + board.calls.length
+  sessionsOf(board).filter(SessionTable.waits).length + board.calls.length + ConfigRows.troubled(board.projects).length
 
 const asking = (calls: ReadonlyArray<CallInfo>, now: number, options: TableOptions): ReadonlyArray<string> => {
   const short = shorten(calls.map(({ callId }) => callId))
@@ -108,10 +112,11 @@ const standing = (all: ReadonlyArray<ConversationInfo>, now: number, options: Ta
   })
 
 export const render = (board: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
-  const { agents, calls, conversations } = board
+  const { agents, calls, conversations, projects } = board
   const plates = sessionsOf(board)
   const parts = [
     calls.length === 0 ? [] : asking(calls, now, options),
+    ConfigRows.rows(projects, now, options.colour).map((line) => inWorld(line, options.world ?? null)),
     standing(conversations, now, options),
     plates.length === 0 ? [] : SessionTable.brief(plates, now, options),
     agents.length === 0

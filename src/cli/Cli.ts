@@ -51,6 +51,29 @@ const lives = commandsOf(Declared.daemon, [
   })
 ])
 
+const trust = Command.make(
+  "trust",
+  {
+    what: Argument.String("what").pipe(
+      Argument.withDescription(
+        "A project's name, or the hash of the text that was shown; none: the project of this folder"
+      ),
+      Argument.optional,
+      Argument.map(Option.getOrUndefined)
+    )
+  },
+  verb(() => import("./Trust.ts"))
+).pipe(
+  Command.withDescription("Show what a changed agentd.jsonc would do, and put it into force"),
+  Command.withExamples([
+    {
+      command: "agentd trust",
+      description: "What the change does, the dangerous first, and how the text differs; then it asks"
+    },
+    { command: "agentd trust --json", description: "The change with its hash, for scripts; nothing is put into force" }
+  ])
+)
+
 const verify = Command.make(
   "verify",
   {},
@@ -117,7 +140,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, ...lives, doctor, verify]
+      commands: [up, ...lives, trust, doctor, verify]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },

@@ -5,7 +5,7 @@
 import { Console, Context, Effect, Option, Schema, Stdio, Terminal } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import { userInfo } from "node:os"
-import type { Caller } from "../domain/Messages.ts"
+import type { Caller, ConfigChangeInfo } from "../domain/Messages.ts"
 import * as Hint from "./Hint.ts"
 import * as Paths from "./Paths.ts"
 import { worldOf } from "./Places.ts"
@@ -30,6 +30,8 @@ export interface DaemonOptions {
   readonly socket: string
   /** The project to register at once. */
   readonly config?: string
+  /** Whether a person agrees to a change of its file, which they are shown; not there: nobody is there to be asked. */
+  readonly agrees?: (change: ConfigChangeInfo) => Effect.Effect<boolean>
   /** The user's own config file, which need not be there. */
   readonly userConfig: string
   /** The daemon's own environment: agents inherit it. */

@@ -8,7 +8,8 @@ export const boardAsk = map(
     plates: read("Plates", { all: false }),
     agents: read("Agents", null),
     calls: read("Calls", null),
-    conversations: read("Conversations", null)
+    conversations: read("Conversations", null),
+    projects: read("Projects", null)
   }),
   boardOf
 )

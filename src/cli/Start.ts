@@ -1,13 +1,16 @@
 /** `agentd start`: the daemon in the background, and the current project with it. */
 import { Effect } from "effect"
+import { Prompt } from "effect/cli"
 import { call } from "../rpc/ControlClient.ts"
 import type { ProjectInfo } from "../domain/Messages.ts"
 import { load } from "../config/ConfigFile.ts"
+import * as ConfigRows from "./ConfigRows.ts"
 import * as DaemonLife from "./DaemonLife.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
-import { hint, Invocation, print } from "./Invocation.ts"
+import { hint, Invocation, print, printLines } from "./Invocation.ts"
 import { plainLines } from "./Output.ts"
+import * as Trust from "./Trust.ts"
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
@@ -22,13 +25,44 @@ const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
 /** The daemon refuses a file that it cannot read; why is read off the file itself, with the exit code of its kind. */
 const register = Effect.fnUntraced(function* (config: string) {
   const { caller, paths } = yield* Invocation
-  return yield* call(paths.socket, (client) => client.Register({ config, caller })).pipe(
+  return yield* call(paths.socket, (client) => client.Register({ config, trust: null, caller })).pipe(
     Effect.catchTag("CommandRefused", (refused) =>
       Effect.flatMap(Effect.result(load(config)), (read) =>
         Effect.fail(read._tag === "Failure" ? read.failure : refused)
       )
     )
   )
+})
+
+/** A run of an agent begins no project: its file would be in force without a person's word. */
+const checkBegun = Effect.fnUntraced(function* (config: string) {
+  const { paths } = yield* Invocation
+  if (!(yield* Trust.isRun)) return
+  const known = yield* call(paths.socket, (client) => client.Projects())
+  if (known.some((project) => project.config === config)) return
+  return yield* new VerbFailed({
+    message: `This is a run of an agent (AGENTD_RUN is set): it begins no project with ${config}.`,
+    remedy: "A person runs, in a terminal of their own: agentd start",
+    exitCode: ExitCode.failed
+  })
+})
+
+/**
+ * The project of this folder as a person starts it: a file that has changed is shown, and then in force. Where the
+ * change is dangerous and somebody is there to be asked, they are. A run of an agent leaves it waiting.
+ */
+const begin = Effect.fnUntraced(function* (config: string) {
+  const { colour, interactive, json } = yield* Invocation
+  yield* checkBegun(config)
+  const project = yield* register(config)
+  const { waits } = project
+  if (waits === undefined || (yield* Trust.isRun)) return project
+  const change = yield* Trust.pending(project.conversation)
+  if (change.hash === null || !change.waits) return project
+  if (!json) yield* printLines(ConfigRows.change(change, colour))
+  const asks = interactive && !json && change.consequences.some(({ dangerous }) => dangerous)
+  if (asks && !(yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false })))) return project
+  return yield* Trust.agree(config, change.hash)
 })
 
 /** True where the project's last conversation is closed: the file counts for nothing until a new one begins, and nothing is wrong with it. */
@@ -45,7 +79,7 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   const { launched, status } = yield* DaemonLife.start
   const { pid, version } = status.daemon
   const { config } = caller
-  const project = config === null ? null : yield* register(config)
+  const project = config === null ? null : yield* begin(config)
   const over = project !== null && (yield* isOver(project))
   const lines = [
     launched ? `The daemon is ${verb} (pid ${pid}).` : `The daemon runs already (pid ${pid}).`,
@@ -57,6 +91,13 @@ export const startDaemon = Effect.fnUntraced(function* (verb: "started" | "resta
   ]
   const told = yield* Effect.forEach(lines, hint)
   yield* print({ launched, pid, version, socket: paths.socket, project }, () => told)
+  if (project !== null && project.waits !== undefined) {
+    return yield* new VerbFailed({
+      message: `${project.config} has changed and waits: what was in force before stays in force.`,
+      remedy: `Look at the change, and put it into force: agentd trust ${project.name}`,
+      exitCode: ExitCode.config
+    })
+  }
   if (project === null || project.problems.length === 0) return
   if (over) {
     return yield* new VerbFailed({

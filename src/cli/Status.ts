@@ -1,6 +1,7 @@
 /** `agentd status`: the daemon itself, and what each answer rests on. */
 import type { DaemonStatus, StatusReply } from "../rpc/DaemonMessages.ts"
 import { VERSION } from "../rpc/Version.ts"
+import * as ConfigRows from "./ConfigRows.ts"
 import { declare, read, type World } from "./DeclaredVerb.ts"
 import { age, bytes, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
 
@@ -77,6 +78,9 @@ export const view = (status: StatusReply, { colour, now }: World): ReadonlyArray
     line("agents", agents.length === 0 ? "none" : agents.join(", ")),
     ...projects.map((project) =>
       line("project", `${plain(project.name)} (${count(project.agents.length, "agent")}) ${plain(project.config)}`)
+    ),
+    ...projects.flatMap((project) =>
+      project.waits === undefined ? [] : ConfigRows.rows([project], now, colour).map((row) => line("", row))
     ),
     ...projects.flatMap(({ problems }) =>
       problems.length === 0

@@ -1,21 +1,40 @@
-/** `agentd up`: the daemon in the foreground, until it is stopped. */
+/**
+ * `agentd up`: the daemon in the foreground, until it is stopped.
+ *
+ * On a terminal a config that has changed is shown, and a person is asked where that is dangerous. Elsewhere it
+ * waits: a service manager may have started this anew, with nobody there.
+ */
 import { Console, Effect } from "effect"
+import { Prompt } from "effect/cli"
 import { checkLength } from "../rpc/Endpoint.ts"
-import { Entry, hint, Invocation } from "./Invocation.ts"
+import type { ConfigChangeInfo } from "../domain/Messages.ts"
+import * as ConfigRows from "./ConfigRows.ts"
+import { Entry, hint, Invocation, printLines } from "./Invocation.ts"
 
 export const run = Effect.fnUntraced(function* () {
-  const { caller, columns, paths } = yield* Invocation
+  const { caller, colour, columns, interactive, paths } = yield* Invocation
   const { daemon, env } = yield* Entry
   yield* checkLength(paths.socket)
   // Whoever sees it start is told what to do beside it; a service manager keeps what goes wrong only.
   if (columns !== null) {
     yield* Console.log(yield* hint("agentd runs here until Ctrl-C. In another terminal: agentd ps, agentd watch"))
   }
+  const context = yield* Effect.context<Invocation | Prompt.Environment>()
+  const agrees = (change: ConfigChangeInfo) =>
+    Effect.gen(function* () {
+      yield* printLines(ConfigRows.change(change, colour))
+      if (!change.consequences.some(({ dangerous }) => dangerous)) return true
+      return yield* Prompt.run(Prompt.Confirm({ message: "Put it into force?", initial: false }))
+    }).pipe(
+      Effect.provide(context),
+      Effect.orElseSucceed(() => false)
+    )
   yield* daemon({
     state: paths.state,
     socket: paths.socket,
     userConfig: paths.userConfig,
     environment: env,
-    ...(caller.config === null ? {} : { config: caller.config })
+    ...(caller.config === null ? {} : { config: caller.config }),
+    ...(interactive ? { agrees } : {})
   })
 })

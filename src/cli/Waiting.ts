@@ -8,10 +8,11 @@
  * that asks in its own terminal only is listed with where that is.
  */
 import type { ChannelInfo } from "../domain/ChannelMessages.ts"
-import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
+import type { CallInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
 import type { Question } from "../backends/Question.ts"
 import { visible } from "../domain/Visible.ts"
 import type { World } from "./DeclaredVerb.ts"
+import * as ConfigRows from "./ConfigRows.ts"
 import { inWorld } from "./Hint.ts"
 import { age, paint, plain } from "./Output.ts"
 import { waits } from "./SessionTable.ts"
@@ -23,17 +24,21 @@ export interface Waiting {
   readonly elsewhere: ReadonlyArray<PlateInfo>
   /** Channels that rest, or in which a post reaches no agent. */
   readonly channels: ReadonlyArray<ChannelInfo>
+  /** Projects whose file is not the config in force. */
+  readonly projects: ReadonlyArray<ProjectInfo>
 }
 
 export const waitingOf = (
   all: ReadonlyArray<CallInfo>,
   plates: ReadonlyArray<PlateInfo>,
-  channels: ReadonlyArray<ChannelInfo> = []
+  channels: ReadonlyArray<ChannelInfo> = [],
+  projects: ReadonlyArray<ProjectInfo> = []
 ): Waiting => {
   const calls = all.filter(({ state }) => state === "awaiting_approval")
   const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
   return {
     calls,
+    projects: ConfigRows.troubled(projects),
     channels: channels.filter(({ waits }) => waits !== null),
     sessions: plates.filter(({ approval }) => approval !== null),
     // a run of ours waits for the call that is listed already
@@ -81,8 +86,9 @@ const whereOf = ({ agent }: PlateInfo, id: string): string =>
   agent === null ? `in its terminal: agentd focus ${plain(id)}` : `see what it does: agentd attach ${plain(agent)}`
 
 export const render = (waiting: Waiting, now: number, colour: boolean): ReadonlyArray<string> => {
-  const { calls, channels, elsewhere, sessions } = waiting
-  if (calls.length + sessions.length + elsewhere.length + channels.length === 0) return ["Nothing waits for an answer."]
+  const { calls, channels, elsewhere, projects, sessions } = waiting
+  if (calls.length + sessions.length + elsewhere.length + channels.length + projects.length === 0)
+    return ["Nothing waits for an answer."]
   const short = shortener(waiting)
   const session = (plate: PlateInfo) =>
     `${paint(colour, "bold", short(plate.plateId))}  the session in ${plain(plate.cwd ?? "an unknown folder")}: ${plain(plate.detail)} (asks for ${age(now - plate.since)})`
@@ -107,6 +113,7 @@ export const render = (waiting: Waiting, now: number, colour: boolean): Readonly
       ...(plate.arguments === undefined ? [] : [`    ${argumentsOf(plate.arguments)}`])
     ]),
     ...elsewhere.flatMap((plate) => [session(plate), `    ${whereOf(plate, short(plate.plateId))}`]),
+    ...ConfigRows.rows(projects, now, colour),
     ...channels.map(
       ({ name, project, waits }) =>
         `${paint(colour, "bold", `#${plain(name)}`)} of ${plain(project)} ${plain(waits ?? "")}`

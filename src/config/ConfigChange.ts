@@ -19,18 +19,22 @@ export type Consequence = typeof Consequence.Type
 
 type Path = ReadonlyArray<string>
 
+const below = (place: string, names: string): ReadonlyArray<string> =>
+  names.split(" ").map((name) => `${place}.${name}`)
+
 /** Fields of which no value does harm; `*` stands for any name, `**` for all that is below. */
 const HARMLESS = [
   "name",
   "channels.**",
   "conversation.**",
-  "agents.*.{role,instructions,prompt,mode,autostart,worktree.**,maxConsecutiveErrors,maxTotalErrors,backoff.**}",
-  "agents.*.{runTimeout,interruptGrace,minRunInterval,maxRunsPerHour,idleTimeout,toolTimeout,maxToolTimeout}",
-  "agents.*.{budget.**,can,parent,output.**,approvals.timeout}",
-  "agents.*.backend.{model,resume,silence,startTimeout,killGrace,readyAfter,retries,price.**,maxRounds,maxOutputTokens}",
-  "goals.{planner,critic,workers,checkTimeout,rounds,target,planTries,maxTaskErrors,maxErrors,backoff.**}",
-  "goals.{taskTimeout,blockedTimeout}",
-  "mail.{digestWindow,maxPerHour}"
+  ...below("agents.*", "role instructions prompt mode autostart worktree.** maxConsecutiveErrors maxTotalErrors"),
+  ...below("agents.*", "backoff.** runTimeout interruptGrace minRunInterval maxRunsPerHour idleTimeout toolTimeout"),
+  ...below("agents.*", "maxToolTimeout budget.** can parent output.** approvals.timeout"),
+  ...below("agents.*.backend", "model resume silence startTimeout killGrace readyAfter retries price.** maxRounds"),
+  "agents.*.backend.maxOutputTokens",
+  ...below("goals", "planner critic workers checkTimeout rounds target planTries maxTaskErrors maxErrors backoff.**"),
+  ...below("goals", "taskTimeout blockedTimeout"),
+  ...below("mail", "digestWindow maxPerHour")
 ]
 
 /** Values from the tightest to the loosest. */
@@ -47,13 +51,8 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
 const SHRINKING = ["agents.*.approvals.always"]
 
-/** `a.{b,c}` as its two patterns, then as regular expressions over a path's JSON. */
 const matcher = (patterns: ReadonlyArray<string>): ((path: Path) => boolean) => {
-  const all = patterns.flatMap((pattern) => {
-    const [, before, among, after] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? ["", pattern, "", ""]
-    return among === "" ? [pattern] : among!.split(",").map((one) => before + one + after)
-  })
-  const split = all.map((pattern) => pattern.split("."))
+  const split = patterns.map((pattern) => pattern.split("."))
   return (path) =>
     split.some((steps) => {
       const isOpen = steps.at(-1) === "**"

@@ -8,7 +8,14 @@ import { plateInfo } from "../http/PlatesDouble.ts"
 const call = callInfo()
 const { agent, project } = call
 const own = plateInfo({ status: "AwaitingApproval", agent: `${project}/${agent}`, approval: null })
-const board = (over: Partial<Board>): Board => ({ plates: [], agents: [], calls: [], conversations: [], ...over })
+const board = (over: Partial<Board>): Board => ({
+  plates: [],
+  agents: [],
+  calls: [],
+  conversations: [],
+  projects: [],
+  ...over
+})
 const shown = (over: Partial<Board>, world: string | null = null): string =>
   render(board(over), T0 + 1000, { colour: false, columns: null, world }).join("\n")
 

@@ -422,7 +422,7 @@ describe("the board", () => {
   it("a frame never exceeds the screen, and says what does not fit", () => {
     const plates = Array.from({ length: 50 }, (_, n) => plateInfo({ plateId: `${n}`, title: "x".repeat(300) }))
     const lines = frame(
-      { board: { plates, agents: [agentInfo()], calls: [], conversations: [] }, problem: "gone" },
+      { board: { plates, agents: [agentInfo()], calls: [], conversations: [], projects: [] }, problem: "gone" },
       T0,
       { columns: 60, rows: 12 },
       false

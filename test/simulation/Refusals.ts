@@ -38,6 +38,11 @@ export const refusals: { readonly [name: string]: Refusal } = {
   "the project is not known yet": { says: /is not known yet\.$/ },
   "the project's file is not there": { says: /there is no such file/ },
   "the project's file is no config": { says: /agentd\.jsonc:\d*/ },
+  "a config that has changed since it was shown": { says: /is not what was shown: it has changed since/ },
+  "a config that nobody has agreed to, and none that somebody has": {
+    says: /is not the text that was agreed to, and that one is not kept any more/,
+    never: "files of the state folder are not lost"
+  },
   "the conversation is closed": { says: /^The conversation .* is closed\.$/ },
   "the conversation is paused": { says: /^The conversation \S+ is paused/ },
   "the conversation is suspended": { says: /^The conversation \S+ is suspended/ },

@@ -5,9 +5,15 @@ import type { Orders } from "./Order.ts"
 
 export const onProjects = {
   reload: ({ client, run }) => run(client.Register({ config: CONFIG, caller })),
-  edit: ({ people, then, world }) => {
+  /** Who edits the file mostly agrees to it, as they were shown it; what an agent has written may wait for long. */
+  edit: ({ client, people, run, then, world }) => {
     world.edit(people)
-    then(true)
+    if (people.is(0.2)) return then(true)
+    run(
+      Effect.flatMap(client.ConfigChange({ name: "", caller }), ({ hash, waits }) =>
+        hash === null || !waits ? Effect.void : Effect.asVoid(client.Register({ config: CONFIG, trust: hash, caller }))
+      )
+    )
   },
   close: ({ client, people, run }) => run(client.Close({ name: "", reason: "enough", force: people.is(0.3), caller })),
   begin: ({ client, run }) => run(client.NewConversation({ config: CONFIG, caller })),
