@@ -133,7 +133,7 @@ const born = (name: string, agent: AgentConfig): Consequence => {
 }
 
 /** The part of a project that its file says. */
-const said = ({ agents: _, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
+const said = ({ agents: _agents, id: _id, path: _path, root: _root, $schema: _schema, ...rest }: Project) => rest
 
 /** All that would be different, the dangerous first; where nothing was in force, all agents are new. */
 export const consequencesOf = (before: Project | undefined, after: Project): ReadonlyArray<Consequence> => {

@@ -270,7 +270,7 @@ describe("WorkerActor", () => {
     })
   )
 
-  it.effect("a project whose file is mended comes to life by itself", () =>
+  it.effect("a project whose file is broken at a restart lives by its last good one", () =>
     Effect.gen(function* () {
       const world = yield* World.make(ScriptedBackend.make([stays]))
       const good = { agents: { a: World.command({ mode: "loop", prompt: "x" }) } }
@@ -283,11 +283,13 @@ describe("WorkerActor", () => {
       )
       world.configure("{ broken")
       const fleet = yield* world.open
-      assert.deepStrictEqual(yield* fleet.all, [])
+      yield* World.until(fleet.all, (rows) => rows.length === 1)
+      const [project] = yield* fleet.projects
+      assert.notDeepEqual(project!.problems, [])
       world.configure(good)
       yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 50)))
       yield* TestClock.adjust("5 seconds")
-      yield* World.until(fleet.all, (rows) => rows.length === 1)
+      yield* World.until(fleet.projects, ([mended]) => mended!.problems.length === 0)
     })
   )
 })

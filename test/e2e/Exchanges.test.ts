@@ -119,6 +119,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Hello", { protocol: PROTOCOL, version: VERSION }],
   ["Status"],
   ["Register", { config: me.config, caller: me }],
+  ["ConfigChange", of("")],
   ["Projects"],
   ["Agents"],
   ["Agent", of("worker")],

@@ -5,7 +5,7 @@ import type { Orders } from "./Order.ts"
 
 export const onProjects = {
   reload: ({ client, run }) => run(client.Register({ config: CONFIG, caller })),
-  /** Who edits the file mostly agrees to it, as they were shown it; what an agent has written may wait for long. */
+  /** People who edit the file mostly agree to it, as they were shown it; what an agent has written may wait for long. */
   edit: ({ client, people, run, then, world }) => {
     world.edit(people)
     if (people.is(0.2)) return then(true)
