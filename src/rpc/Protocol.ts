@@ -9,7 +9,15 @@
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"
-import { AgentInfo, AskedCall, CommandRefused, ConfigChangeInfo, Done, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import {
+  AgentInfo,
+  AskedCall,
+  CommandRefused,
+  ConfigChangeInfo,
+  Done,
+  PlateInfo,
+  ProjectInfo
+} from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
 import { channels } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"

@@ -24,7 +24,7 @@ describe("the daemon", () => {
       box.configure({
         agents: {
           worker: shell(
-            `cat >> ${runs}; echo -- >> ${runs}; setsid sleep 300 & [ "$(grep -c -- -- ${runs})" -gt 1 ] || sleep 300`
+            `cat >> ${runs}; echo RUN >> ${runs}; setsid sleep 300 & [ "$(grep -c ^RUN ${runs})" -gt 1 ] || sleep 300`
           )
         }
       })
@@ -46,23 +46,38 @@ describe("the daemon", () => {
     })
   )
 
-  it.live("killed while somebody edits its project's file it comes back, and goes on when the file is mended", () =>
-    Effect.gen(function* () {
-      const box = yield* Sandbox.make()
-      const file = { agents: { worker: shell("cat > done") } }
-      box.configure(file)
-      yield* box.up()
-      // its sockets answer before the project is in its log; only one that is known may come back without its file
-      yield* box.untilAgent("worker", "is there", ({ state }) => state === "BuildingPrompt")
-      yield* box.kill9
-      writeFileSync(box.file("agentd.jsonc"), "{ half of")
-      yield* box.up()
-      const refused = yield* box.cli("send", "worker", "precious")
-      assert.notStrictEqual(refused.code, 0, "the file says nothing of a worker")
-      box.configure(file)
-      yield* box.untilAgent("worker", "is back", ({ state }) => state === "BuildingPrompt")
-      assert.strictEqual((yield* box.cli("send", "worker", "precious")).code, 0)
-    })
+  it.live(
+    "killed while somebody edits its project's file it comes back, by the last good one, and says so until it is mended",
+    () =>
+      Effect.gen(function* () {
+        const box = yield* Sandbox.make()
+        const file = { agents: { worker: shell("cat > done") } }
+        box.configure(file)
+        yield* box.up()
+        // its sockets answer before the project is in its log; only one that is known may come back without its file
+        yield* box.untilAgent("worker", "is there", ({ state }) => state === "BuildingPrompt")
+        yield* box.kill9
+        writeFileSync(box.file("agentd.jsonc"), "{ half of")
+        yield* box.up()
+        yield* box.untilAgent("worker", "is back", ({ state }) => state === "BuildingPrompt")
+        assert.match((yield* box.cli("status")).stdout, /agentd\.jsonc/, "what is wrong with the file")
+        assert.strictEqual((yield* box.cli("send", "worker", "precious")).code, 0)
+        yield* box.until(
+          "it was done",
+          Effect.sync(() => existsSync(box.file("done"))),
+          (done) => done
+        )
+        const projects = box
+          .cli("--json", "status")
+          .pipe(
+            Effect.map(
+              ({ stdout }) => JSON.parse(stdout).projects as ReadonlyArray<{ problems: ReadonlyArray<string> }>
+            )
+          )
+        assert.isNotEmpty((yield* projects)[0]!.problems)
+        box.configure(file)
+        yield* box.until("the file is sound", projects, ([shop]) => shop!.problems.length === 0)
+      })
   )
 
   it.live("killed at any moment it loses nothing that it acknowledged", () =>
@@ -185,7 +200,7 @@ describe("the daemon", () => {
   )
 
   it.live(
-    "a config that breaks leaves the last good one in force, and says what is wrong; a mended one is taken over",
+    "a config that breaks leaves the last good one in force, and says what is wrong; another one is taken over when a person starts it",
     () =>
       Effect.gen(function* () {
         const box = yield* Sandbox.make()
@@ -197,12 +212,17 @@ describe("the daemon", () => {
         yield* box.until("the problem shows", box.cli("status"), ({ stdout }) => /agents\.a\.mode/.test(stdout))
         assert.strictEqual((yield* box.agents)[0]?.pid, before.pid)
         box.configure({ agents: { a, b: shell("cat") } })
+        yield* box.until("it waits", box.cli("status"), ({ stdout }) => /agentd .*trust/.test(stdout))
+        assert.strictEqual((yield* box.agents).length, 1)
+        assert.strictEqual((yield* box.cli("start")).code, 0)
         yield* box.untilAgent("b", "is there", ({ state }) => state === "BuildingPrompt")
         assert.strictEqual((yield* box.agents).find(({ agent }) => agent === "a")?.pid, before.pid)
         box.configure({ agents: { b: shell("cat") } })
+        yield* box.cli("start")
         yield* box.until("a is gone", box.rows, (rows) => rows.length === 1)
         yield* box.until("and its processes", box.processes, (pids) => pids.length === 0)
         box.configure({ agents: { a, b: shell("cat") } })
+        yield* box.cli("start")
         yield* box.untilAgent("a", "is back", ({ state }) => state === "Running")
       })
   )

@@ -7,7 +7,15 @@ import { kinds } from "./recorded/Folded.ts"
 import { foldedAt } from "./recorded/Replayed.ts"
 
 /** Kinds that came after the recording; each is recorded by the next one. */
-const LATER: ReadonlyArray<string> = ["channel.stirred", "http.port_taken", "stream.checkpoint"]
+const LATER: ReadonlyArray<string> = [
+  "caller.refused",
+  "channel.stirred",
+  "config.changed",
+  "config.trusted",
+  "config.waits",
+  "http.port_taken",
+  "stream.checkpoint"
+]
 
 /**
  * A turn that ended was finalized by a rune of its own, where its last rune does that today:
