@@ -38,6 +38,13 @@ const isOpen = (shop: Stage.Project, callId: string) =>
     (calls) => calls.some((call) => call.callId === callId && call.state === "awaiting_approval")
   )
 
+/** The hash by which a call is approved, as whoever looks at it is shown. */
+const hashOf = (shop: Stage.Project, callId: string) =>
+  Effect.map(
+    shop.stage.rpc((client) => client.Asked({ name: callId, caller: { by: "ada", config: null } })),
+    ({ hash }) => hash
+  )
+
 const refusals = (shop: Stage.Project, count: number) =>
   shop.until(`${count} refusals`, shop.log("caller.refused"), (runes) => runes.length >= count)
 
@@ -48,14 +55,15 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
       const shop = yield* Shop
       yield* shop.tell("victim", { ask: "echo > made" })
       const call = yield* shop.asked("victim")
-      const approve = agentd(shop, "approve", call.callId)
+      const hash = yield* hashOf(shop, call.callId)
+      const approve = agentd(shop, "approve", call.callId, hash)
       yield* shop.tell("boss", { run: approve }, { run: `env -u AGENTD_RUN -u AGENTD_STORE sh -c '${approve}; true'` })
       yield* shop.answers("boss", 1)
       assert.isTrue(yield* isOpen(shop, call.callId), "it waits on")
       const [refused] = yield* refusals(shop, 1)
       assert.deepInclude(refused?.payload, { by: "agent:boss", what: "Answer" })
       assert.isFalse(existsSync(join(shop.root, "victim", "made")))
-      const person = yield* shop.cli("approve", call.callId)
+      const person = yield* shop.cli("approve", call.callId, hash)
       assert.strictEqual(person.code, 0, person.stderr)
       yield* shop.answers("victim", 1)
       assert.isTrue(existsSync(join(shop.root, "victim", "made")))
@@ -67,14 +75,14 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
       if (!SS) return context.skip(MISSING)
       const shop = yield* Shop
       const go = join(shop.root, "go")
-      const wait = `until test -e ${go}; do sleep 0.1; done`
+      const wait = `until test -s ${go}; do sleep 0.1; done`
       yield* shop.tell(
         "sly",
-        { run: `setsid sh -c '${wait}; ${agentd(shop, "approve", "sly")}' >/dev/null 2>&1 & true` },
+        { run: `setsid sh -c '${wait}; ${agentd(shop, "approve", "sly", `$(cat ${go})`)}' >/dev/null 2>&1 & true` },
         { ask: "echo > made" }
       )
       const call = yield* shop.asked("sly")
-      writeFileSync(go, "")
+      writeFileSync(go, yield* hashOf(shop, call.callId))
       yield* shop.until("sly is refused", shop.log("caller.refused"), (runes) =>
         runes.some(({ payload }) => payload["by"] === "agent:sly")
       )
