@@ -2,7 +2,7 @@
  * BackendConfig: the ways to run an agent that a config can name, by `type`.
  */
 import { Schema } from "effect"
-import { described, Environment, FilePath, matching, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
+import { described, Environment, FilePath, matching, Name, optional, Text, VariableName, whole, withDefault, Word } from "./Fields.ts"
 import { Span } from "./Span.ts"
 
 const Argv = Schema.Array(Text).check(
@@ -11,15 +11,23 @@ const Argv = Schema.Array(Text).check(
   })
 )
 
+const passEnv = optional(
+  Schema.Array(VariableName).check(
+    Schema.makeFilter((names: ReadonlyArray<string>) => names.length <= 100, { message: "must hold at most 100 names" })
+  ),
+  'Variables of the daemon that are handed on, by name: ["GITHUB_TOKEN"]. Without it a program sees only what any needs, and a coding agent its own settings and key.'
+)
+
 /** A place in the project and what is set there: what all backends with a process share. */
 const process = {
   cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
   env: Environment.pipe(
     withDefault(
       {},
-      "Variables that are set besides the daemon's own. Names: letters, digits and _; AGENTD_… are set by agentd itself."
+      "Variables that are set. Names: letters, digits and _; AGENTD_… are set by agentd itself."
     )
   ),
+  passEnv,
   killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))
 }
 
@@ -158,7 +166,8 @@ export type AcpBackend = typeof AcpBackend.Type
 /** A server of the Model Context Protocol, started with each run. */
 export const McpServerConfig = Schema.Struct({
   argv: described(Argv, "The server and its arguments; it speaks over its standard input and output."),
-  env: Environment.pipe(withDefault({}, "Variables that are set besides the daemon's own.")),
+  env: Environment.pipe(withDefault({}, "Variables that are set.")),
+  passEnv,
   trustHints: Schema.Boolean.pipe(
     withDefault(
       false,
@@ -205,7 +214,8 @@ export const ModelBackend = Schema.Struct({
   sandbox: Schema.Literals(["required", "ask"]).pipe(
     withDefault("ask", "Without a sandbox on this machine: ask before every shell command, or (required) run none.")
   ),
-  env: Environment.pipe(withDefault({}, "Variables that its shell commands see besides the daemon's own.")),
+  env: Environment.pipe(withDefault({}, "Variables that are set for its shell commands.")),
+  passEnv,
   ...turns,
   silence: Span.pipe(
     withDefault("2 minutes", "A request whose answer is silent for this long is broken off and repeated.")

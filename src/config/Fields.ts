@@ -55,7 +55,8 @@ export const whole = (least: number, most: number) => {
 
 export const Name = Schema.String.check(matching(NAME, `must be ${NAME_FORM}`))
 
-export const Environment = Schema.Record(
-  Schema.String.check(matching(/^(?!AGENTD_)[A-Za-z_][A-Za-z0-9_]*$/u, "must be the name of an environment variable")),
-  Text
+export const VariableName = Schema.String.check(
+  matching(/^(?!AGENTD_)[A-Za-z_][A-Za-z0-9_]*$/u, "must be the name of an environment variable")
 )
+
+export const Environment = Schema.Record(VariableName, Text)

@@ -5,7 +5,7 @@
  * Guarantees: the command is code of agents', and is held in its folder like a tool of theirs
  * where the machine has a sandbox; where it has none, it runs only if the project does not
  * require one, and the outcome says so. The command sees no variable of the daemon's but those
- * listed here: no key. The command has a limit of time, and no process of it is left, whatever
+ * that any program needs: no key. The command has a limit of time, and no process of it is left, whatever
  * becomes of the daemon; what it prints is kept to its end, up to a limit.
  */
 import { Context, Duration, Effect, type FileSystem } from "effect"
@@ -13,6 +13,7 @@ import { BackendError } from "../backends/Backend.ts"
 import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment, ExitStatus } from "../backends/process/ChildProcess.ts"
+import * as ChildEnvironment from "../backends/process/ChildEnvironment.ts"
 import * as RunProcess from "../backends/process/RunProcess.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
 import { Confine } from "../git/Store.ts"
@@ -63,12 +64,9 @@ const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"])
   return kept
 })
 
-/** The variables of the daemon's that programs need to be found and to speak: none of them holds a secret. */
-const HANDED_ON =
-  /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_[A-Z]+|TZ|TERM|TMPDIR|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES|SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS)$/
-
-export const environmentOf = (environment: Environment, { env }: Manner): Environment => ({
-  ...Object.fromEntries(Object.entries(environment).filter(([name]) => HANDED_ON.test(name))),
+/** Of the daemon's variables those that any program needs. */
+export const environmentOf = (environment: Environment, { env, network }: Manner): Environment => ({
+  ...ChildEnvironment.given(environment, { offline: !network }),
   GIT_TERMINAL_PROMPT: "0",
   ...env
 })

@@ -6,7 +6,7 @@ import type { RunEvent } from "../../src/backends/Backend.ts"
 import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
 import * as LineSplitter from "../../src/backends/process/LineSplitter.ts"
 import { isAlive } from "../../src/backends/process/ProcessTable.ts"
-import { inheritable } from "../../src/backends/process/RunProcess.ts"
+import { given } from "../../src/backends/process/ChildEnvironment.ts"
 import * as Support from "../support/backend-run.ts"
 
 const { command, events, lines, start, tags, world } = Support
@@ -47,10 +47,10 @@ describe("outcomeOf", () => {
   })
 })
 
-describe("inheritable", () => {
+describe("the environment", () => {
   it("nothing that a service manager told the daemon, and no mark of an outer run, is passed on", () => {
     const env = { PATH: "/bin", NOTIFY_SOCKET: "/x", LISTEN_FDS: "1", WATCHDOG_USEC: "1", AGENTD_RUN: "outer" }
-    assert.deepStrictEqual(inheritable(env), { PATH: "/bin" })
+    assert.deepStrictEqual(given(env), { PATH: "/bin" })
   })
 })
 

@@ -19,6 +19,7 @@ import { objection } from "../sandbox/Confinement.ts"
 import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
 import * as ToolEnvironment from "../model/ToolEnvironment.ts"
 import { hiddenIn, hiddenOf } from "../model/Tools.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Workspace from "../model/Workspace.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
@@ -58,13 +59,13 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
     provider: config.provider,
     host,
     spec,
-    inherited: RunProcess.inheritable(host.environment),
+    inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
     own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
   })
   const { env } = enclosure
   const shown = enclosure.confined
     ? env
-    : ToolEnvironment.visible({ ...host.environment, ...config.env, ...spec.env }, [])
+    : ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, [])
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const started = yield* enclosure.start([binary, ...args], cwd)

@@ -10,7 +10,8 @@ import * as path from "node:path"
 import type { ClaudeBackend } from "../../config/BackendConfig.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import type { Host } from "../Host.ts"
-import * as RunProcess from "../process/RunProcess.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
+import type * as RunProcess from "../process/RunProcess.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
 
 /** The session in which the run works. */
@@ -18,10 +19,6 @@ export type Session =
   | { readonly _tag: "New"; readonly id: string }
   | { readonly _tag: "Resumed"; readonly id: string }
   | { readonly _tag: "Forked"; readonly id: string; readonly from: string }
-
-/** Variables by which Claude Code tells its own children about itself. */
-const THEIRS =
-  /^(CLAUDECODE|CLAUDE_PID|AI_AGENT|CLAUDE_CODE_(CHILD_\w+|SESSION_ID|ENTRYPOINT|MESSAGING_SOCKET|SSE_PORT))$/
 
 const sessionArgs = (session: Session): ReadonlyArray<string> => {
   switch (session._tag) {
@@ -93,13 +90,13 @@ const CONFINED = {
 /** Without the session, which a run may have to choose twice. */
 export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
   const servers = Object.keys(spec.mcp).length === 0 ? undefined : yield* serversFile(spec.mcp)
-  const inherited = Object.entries(RunProcess.inheritable(host.environment)).filter(([name]) => !THEIRS.test(name))
+  const inherited = ChildEnvironment.given(host.environment, { program: "claude", passEnv: config.passEnv })
   const enclosure = yield* Enclosure.make({
     config,
     provider: { api: "anthropic", login: true, ...config.provider },
     host,
     spec,
-    inherited: Object.fromEntries(inherited),
+    inherited,
     own: {
       ...(config.sandbox === "off" ? {} : CONFINED),
       ...config.env,

@@ -19,6 +19,7 @@ import type { Argv, Host } from "../Host.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
@@ -80,7 +81,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
     provider: command.provider,
     host,
     spec,
-    inherited: RunProcess.inheritable(host.environment),
+    inherited: ChildEnvironment.given(host.environment, { program: argv[0], passEnv: command.passEnv }),
     own: {
       ...command.env,
       ...spec.env,

@@ -17,6 +17,7 @@ import * as HeadTail from "../HeadTail.ts"
 import * as McpConnection from "./McpConnection.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 
@@ -192,7 +193,7 @@ const serve = Effect.fnUntraced(function* (
     runId: `${spec.runId}+mcp-${name}`,
     argv,
     cwd,
-    env: { ...RunProcess.inheritable(host.environment), ...config.env },
+    env: { ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }), ...config.env },
     keepInput: true,
     grace: GRACE
   }).pipe(Effect.mapError(({ message, remedy }) => failed(name, argv, `${message} (${remedy})`)))

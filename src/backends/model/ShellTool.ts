@@ -17,6 +17,7 @@ import { ProcessTree } from "../process/ProcessTree.ts"
 import { Reaper } from "../process/Reaper.ts"
 import type { Pipe } from "../process/ChildProcess.ts"
 import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import type { MountRefused } from "../sandbox/Confinement.ts"
 import type { Mechanism } from "../sandbox/Sandbox.ts"
@@ -60,7 +61,7 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
 const environmentOf = ({ config, spec, host, mechanism }: ShellOptions): Environment => ({
-  ...ToolEnvironment.visible({ ...host.environment, ...spec.env }, [config.keyEnv]),
+  ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }), ...spec.env }, [config.keyEnv]),
   ...(mechanism.kind === "none" ? {} : { TMPDIR: "/tmp" }),
   ...UNATTENDED,
   ...config.env

@@ -6,7 +6,6 @@
  * config sets itself is set as it stands: that is the way to hand a secret over.
  */
 import type { Environment } from "../process/ChildProcess.ts"
-import * as RunProcess from "../process/RunProcess.ts"
 
 const SECRET_NAME = /key|token|secret|passw|passphrase|credential|auth|cookie|bearer|private|signature/i
 /** Ways to what the user has unlocked: agents for keys, buses, containers, clusters. */
@@ -17,7 +16,7 @@ const PASSWORD = /\/\/[^/\s:@]*:[^/\s@]+@/
 
 export const visible = (environment: Environment, secrets: ReadonlyArray<string | undefined>): Environment =>
   Object.fromEntries(
-    Object.entries(RunProcess.inheritable(environment)).filter(
+    Object.entries(environment).filter(
       ([name, value]) =>
         value !== undefined &&
         !SECRET_NAME.test(name) &&

@@ -2,14 +2,14 @@
  * RunProcess: one marked process of a run, with all that it starts.
  *
  * Guarantees: it leads a session and a process group of its own; its environment
- * carries the run's mark and none of the daemon's own service variables; the reaper
+ * carries the run's mark; the reaper
  * knows the run before it is spawned; what it writes is read always, kept or not, so that
  * a full pipe never stops it; `ended` comes only when every process of the run
  * is gone; closing the scope ends them all and waits for it, and cannot fail to.
  */
 import { Deferred, type Duration, Effect, Fiber, type Scope } from "effect"
 import type { BackendError } from "../Backend.ts"
-import { type Environment, type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
+import { type ExitStatus, type Pipe, type Program, Spawn } from "./ChildProcess.ts"
 import * as LineSplitter from "./LineSplitter.ts"
 import { environmentOf, type Mark, type ProcessesSurvived, ProcessTree, type Quarry } from "./ProcessTree.ts"
 import { Reaper } from "./Reaper.ts"
@@ -45,14 +45,6 @@ export interface RunProcess {
   /** SIGKILL to all, now. */
   readonly kill: Effect.Effect<void>
 }
-
-/** Variables by which a service manager tells the daemon about itself: a child that took them for its own would speak in our name. */
-const OURS =
-  /^(NOTIFY_SOCKET|WATCHDOG_(PID|USEC)|LISTEN_(PID|FDS|FDNAMES)|INVOCATION_ID|JOURNAL_STREAM|SYSTEMD_EXEC_PID|MAINPID|AGENTD_.*)$/
-
-/** The part of the daemon's own environment that a child may have. */
-export const inheritable = (env: Environment): Environment =>
-  Object.fromEntries(Object.entries(env).filter(([name]) => !OURS.test(name)))
 
 /** How long an open pipe may be silent when all known processes of a run are gone. */
 const HELD_LIMIT = "1 second"
