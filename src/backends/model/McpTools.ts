@@ -24,6 +24,7 @@ import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 /** Of a config, or of agentd. */
 export interface Server extends GivenServer {
   readonly trustHints?: boolean
+  readonly passEnv?: ReadonlyArray<string>
 }
 
 export interface McpOptions {
