@@ -2,7 +2,19 @@
  * BackendConfig: the ways to run an agent that a config can name, by `type`.
  */
 import { Schema } from "effect"
-import { described, Environment, FilePath, matching, Name, optional, Text, VariableName, whole, withDefault, Word } from "./Fields.ts"
+import {
+  described,
+  Environment,
+  FilePath,
+  matching,
+  Name,
+  optional,
+  Text,
+  VariableName,
+  whole,
+  withDefault,
+  Word
+} from "./Fields.ts"
 import { Span } from "./Span.ts"
 
 const Argv = Schema.Array(Text).check(
@@ -22,10 +34,7 @@ const passEnv = optional(
 const process = {
   cwd: optional(FilePath, "Where it runs, relative to the project's root or the agent's worktree. Default: there."),
   env: Environment.pipe(
-    withDefault(
-      {},
-      "Variables that are set. Names: letters, digits and _; AGENTD_… are set by agentd itself."
-    )
+    withDefault({}, "Variables that are set. Names: letters, digits and _; AGENTD_… are set by agentd itself.")
   ),
   passEnv,
   killGrace: Span.pipe(withDefault("5 seconds", "The time from SIGTERM to SIGKILL."))

@@ -10,6 +10,7 @@ import { join } from "node:path"
 import { Effect, Schema } from "effect"
 import type { AgentInfo } from "../../src/domain/Messages.ts"
 import type { Rune } from "../../src/event-log/Rune.ts"
+import { storeId } from "../../src/app/Platform.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import { call } from "../../src/rpc/ControlClient.ts"
 import { PATIENCE } from "./Patience.ts"
@@ -57,7 +58,6 @@ export class Sandbox {
       cwd,
       env: {
         ...process.env,
-        SANDBOX: this.folder,
         NO_COLOR: "1",
         XDG_CONFIG_HOME: join(this.folder, "config"),
         CLAUDE_CONFIG_DIR: join(this.folder, "claude"),
@@ -171,7 +171,7 @@ export class Sandbox {
     })
   }
 
-  /** Every live process that was started with this sandbox's folder in its command line or environment. */
+  /** Every live process of this sandbox's runs. */
   readonly processes = Effect.gen({ self: this }, function* () {
     const found: Array<number> = []
     for (const { pid } of yield* ProcessTable.snapshot) {
@@ -179,7 +179,7 @@ export class Sandbox {
       const environment = yield* ProcessTable.environment(pid)
       if (
         environment.some((entry) => entry.startsWith("AGENTD_RUN=")) &&
-        environment.includes(`SANDBOX=${this.folder}`)
+        environment.includes(`AGENTD_STORE=${storeId(this.state)}`)
       ) {
         found.push(pid)
       }

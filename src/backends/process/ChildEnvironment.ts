@@ -47,7 +47,10 @@ export interface Wants {
 }
 
 /** The part of the daemon's environment that a program is given. */
-export const given = (environment: Environment, { offline = false, passEnv = [], program }: Wants = {}): Environment => {
+export const given = (
+  environment: Environment,
+  { offline = false, passEnv = [], program }: Wants = {}
+): Environment => {
   const own = program === undefined ? undefined : OWN.get(basename(program))
   return Object.fromEntries(
     Object.entries(environment).filter(
