@@ -64,7 +64,7 @@ const tail = Effect.fnUntraced(function* (pipe: RunProcess.RunProcess["stdout"])
   return kept
 })
 
-/** Of the daemon's variables those that any program needs. */
+/** The daemon's variables that any program needs, and those of the config. */
 export const environmentOf = (environment: Environment, { env, network }: Manner): Environment => ({
   ...ChildEnvironment.given(environment, { offline: !network }),
   GIT_TERMINAL_PROMPT: "0",

@@ -10,7 +10,7 @@
 import { basename } from "node:path"
 import type { Environment } from "./ChildProcess.ts"
 
-/** What programs need to be found, to speak, and to find the tool chains of a person. */
+/** Variables that programs need to be found, to speak, and to find the tool chains of a person. */
 const NEEDED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|LOCALE_ARCHIVE|TZ|TZDIR|TERM|COLORTERM|NO_COLOR|TMPDIR|XDG_(CONFIG|CACHE|DATA|STATE|RUNTIME)_(HOME|DIRS?)|(NIX_)?SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES)$/
 /** The way to the network: an address may hold a password. */
