@@ -20,7 +20,7 @@ import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
-import { globalFlags, verb } from "./Verb.ts"
+import { globalFlags, verb, yes } from "./Verb.ts"
 
 const up = Command.make(
   "up",
@@ -83,6 +83,21 @@ const verify = Command.make(
   Command.withExamples([{ command: "agentd verify", description: "Exit code 4: there are problems" }])
 )
 
+const erase = Command.make(
+  "erase",
+  {
+    rune: Argument.Int("rune").pipe(Argument.withDescription("Its number, as agentd log --json says it (eventId)")),
+    yes
+  },
+  verb(() => import("./Erase.ts"))
+).pipe(
+  Command.withDescription("Erase the texts of one rune for good: from the log, its snapshots and its archive"),
+  Command.withExamples([
+    { command: "agentd erase 1207", description: "Says what would go, and asks; agentd verify stays green" },
+    { command: "agentd erase 1207 --yes", description: "In a script: without --yes it exits 2" }
+  ])
+)
+
 const doctor = Command.make(
   "doctor",
   {},
@@ -140,7 +155,7 @@ const agentd = Command.make("agentd").pipe(
   Command.withSubcommands([
     {
       group: "The daemon",
-      commands: [up, ...lives, trust, doctor, verify]
+      commands: [up, ...lives, trust, doctor, verify, erase]
     },
     { group: "Agents", commands: AgentVerbs.daily },
     { group: "Channels", commands: ChannelVerbs.daily },

@@ -46,8 +46,9 @@ export const run = Effect.fnUntraced(function* () {
   const { colour, columns, json, paths } = yield* Invocation
   const running = (yield* probe(paths.socket)) === "live"
   const verdict = running ? yield* byDaemon(paths.socket, !json && columns !== null) : yield* byHand(paths.store)
-  const { problems, runes, streams } = verdict ?? { runes: 0, streams: 0, problems: [] }
-  yield* print({ runes, streams, problems }, () => [
+  const { erased, problems, runes, streams } = verdict ?? { runes: 0, streams: 0, erased: [], problems: [] }
+  yield* print({ runes, streams, erased, problems }, () => [
+    ...erased.map(({ eventId, stream }) => `rune ${eventId} of ${plain(stream)}: its texts were erased`),
     ...problems.map(
       ({ eventId, message, rule, stream }) =>
         `${paint(colour, "red", rule)} rune ${eventId} of ${plain(stream)}: ${plain(message)}`

@@ -13,6 +13,7 @@
 import { Effect, Stream } from "effect"
 import { join } from "node:path"
 import { ArchiveFile, type ArchiveIo } from "./ArchiveFile.ts"
+import { type Erasing, without } from "./Erasure.ts"
 import { type InvariantGuard, type States } from "./InvariantGuard.ts"
 import { hashPayload } from "./HashChain.ts"
 import { type Archived, type Problem, StorageError } from "./EventLog.ts"
@@ -28,6 +29,8 @@ export interface Volume {
   readonly stream: string
   /** No rune of the stream lies beyond it. */
   readonly head: number
+  /** The hash of what is left of a payload, by the rune whose texts were erased. */
+  readonly erased: ReadonlyMap<number, string>
 }
 
 /** Beside the store. */
@@ -92,8 +95,14 @@ class Pages {
   )
 }
 
-const lineOf = (rune: StoredRune): Effect.Effect<string, StorageError> =>
-  rune.payload !== null && hashPayload(rune.payload) === rune.payloadHash
+/** Whether it is the payload that was appended, or what an erasure has left of it. */
+const isOf = ({ eventId, payloadHash }: StoredRune, payload: string, erased: Volume["erased"]): boolean => {
+  const hash = hashPayload(payload)
+  return hash === payloadHash || hash === erased.get(eventId)
+}
+
+const lineOf = (rune: StoredRune, erased: Volume["erased"]): Effect.Effect<string, StorageError> =>
+  rune.payload !== null && isOf(rune, rune.payload, erased)
     ? Effect.succeed(`${prefixOf(rune)}${rune.payload}}`)
     : Effect.fail(
         new StorageError({
@@ -111,12 +120,51 @@ export const write = Effect.fnUntraced(function* (of: Volume): Effect.fn.Return<
     Stream.concat(
       Stream.unfold(pages, () =>
         Effect.flatMap(pages.take, (rune) =>
-          rune === undefined ? Effect.succeed(undefined) : Effect.map(lineOf(rune), (line) => [line, pages] as const)
+          rune === undefined
+            ? Effect.succeed(undefined)
+            : Effect.map(lineOf(rune, of.erased), (line) => [line, pages] as const)
         )
       )
     )
   )
   const file = yield* ArchiveFile
+  yield* file.write(path, lines).pipe(Effect.catchTag("ArchiveIo", (error) => Effect.fail(ioError(path, error))))
+})
+
+/** The payload's text and the rest of its line; undefined for another rune's line. */
+const payloadIn = (line: string, eventId: number): readonly [prefix: string, payload: string] | undefined => {
+  const start = `{"eventId":${eventId},"payloadHash":"`
+  if (!line.startsWith(start)) return undefined
+  const from = line.indexOf('"payload":', start.length) + '"payload":'.length
+  return [line.slice(0, from), line.slice(from, -1)]
+}
+
+/** The payload of one rune, as its archive holds it. */
+export const payloadOf = Effect.fnUntraced(function* (folder: string, stream: string, eventId: number) {
+  const path = join(folder, nameOf(stream))
+  const content = yield* (yield* ArchiveFile).read(path)
+  if (content === undefined) return undefined
+  return yield* Stream.runFold(
+    content.lines,
+    (): string | undefined => undefined,
+    (found, line) => found ?? payloadIn(line, eventId)?.[1]
+  ).pipe(Effect.catchTag("ArchiveIo", (error) => Effect.fail(ioError(path, error))))
+})
+
+/** Writes the archive anew without the erased texts: the old file is there until the new one is whole. */
+export const rewrite = Effect.fnUntraced(function* (
+  folder: string,
+  { eventId, fields, left, stream }: Erasing
+): Effect.fn.Return<void, StorageError> {
+  const path = join(folder, nameOf(stream))
+  const file = yield* ArchiveFile
+  const content = yield* file.read(path)
+  if (content === undefined) return
+  const lines = Stream.map(content.lines, (line) => {
+    const found = payloadIn(line, eventId)
+    if (found === undefined || hashPayload(found[1]) === left) return line
+    return `${found[0]}${without(found[1], fields)}}`
+  })
   yield* file.write(path, lines).pipe(Effect.catchTag("ArchiveIo", (error) => Effect.fail(ioError(path, error))))
 })
 
@@ -164,7 +212,7 @@ class Comparison {
     this.last = rune
     const prefix = prefixOf(rune)
     const payload = line.slice(prefix.length, -1)
-    if (!line.startsWith(prefix) || !line.endsWith("}") || hashPayload(payload) !== rune.payloadHash) {
+    if (!line.startsWith(prefix) || !line.endsWith("}") || !isOf(rune, payload, this.of.erased)) {
       return this.report(rune.eventId, "INV-HASH-VALID", "the payload in its archive is not the one that was appended")
     }
     const { guard } = this.of

@@ -5,7 +5,7 @@
  * load this file.
  */
 import { GENESIS, hashPayload, hashRune } from "./HashChain.ts"
-import type { Problem } from "./EventLog.ts"
+import type { Erased, Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 /** A store that is wrong all over is wrong; nobody reads more of it than this. */
@@ -18,6 +18,9 @@ export interface Link {
   readonly hash: string
 }
 
+/** The kind of the rune that tells of an erasure. */
+const ERASING = "rune.erasing"
+
 const START: Link = { eventId: 0, seq: 0, hash: GENESIS }
 
 export class ChainWalk {
@@ -25,6 +28,9 @@ export class ChainWalk {
   /** Of a stream that the walk meets in its middle. */
   private readonly before: (rune: StoredRune) => Link | undefined
   readonly problems: Array<Problem> = []
+  private readonly changed = new Map<number, { readonly stream: string; readonly hash: string }>()
+  /** The hash of what is left, by the rune whose texts were erased. */
+  readonly erasures = new Map<number, string>()
   runes = 0
   head: number
 
@@ -53,12 +59,29 @@ export class ChainWalk {
     } else if (rune.format !== 1 && rune.causeId !== null) {
       this.report(rune, "INV-HASH-VALID", "its cause was changed: only runes of format 1 have one by its position")
     }
-    if (rune.payload !== null && hashPayload(rune.payload) !== rune.payloadHash) {
-      this.report(rune, "INV-HASH-VALID", "its payload is not the one that was appended")
-    }
+    if (rune.payload !== null) this.payload(rune, rune.payload)
     this.links.set(rune.stream, { eventId: rune.eventId, seq: rune.seq, hash: rune.hash })
     this.head = rune.eventId
     this.runes += 1
+  }
+
+  /** Of another payload than was appended a later rune may say that it is what an erasure has left. */
+  private payload(rune: StoredRune, payload: string): void {
+    const hash = hashPayload(payload)
+    if (hash !== rune.payloadHash) this.changed.set(rune.eventId, { stream: rune.stream, hash })
+    if (rune.kind !== ERASING) return
+    const { eventId, left } = JSON.parse(payload) as { readonly eventId: number; readonly left: string }
+    this.erasures.set(eventId, left)
+  }
+
+  /** After the last rune: the payloads that were erased; any other that has changed is a problem. */
+  end(): ReadonlyArray<Erased> {
+    const erased: Array<Erased> = []
+    for (const [eventId, { hash, stream }] of this.changed) {
+      if (this.erasures.get(eventId) === hash) erased.push({ eventId, stream })
+      else this.report({ eventId, stream }, "INV-HASH-VALID", "its payload is not the one that was appended")
+    }
+    return erased
   }
 
   report(rune: { readonly eventId: number; readonly stream: string }, rule: string, message: string): void {

@@ -65,6 +65,21 @@ export interface Problem {
   readonly message: string
 }
 
+/** A rune whose texts were erased. */
+export interface Erased {
+  readonly eventId: number
+  readonly stream: string
+}
+
+/** The part of a rune that an erasure would take, or has taken. */
+export interface Erasable extends Erased {
+  readonly kind: string
+  /** Names of the fields, with dots between. */
+  readonly fields: ReadonlyArray<string>
+  /** Characters in all. */
+  readonly size: number
+}
+
 /** How far the streams of the start are read. */
 export interface Reading {
   /** Streams that features of the program fold. */
@@ -78,6 +93,8 @@ export interface Reading {
 export interface Verdict {
   readonly runes: number
   readonly streams: number
+  /** Runes whose texts were erased, as later runes say. */
+  readonly erased: ReadonlyArray<Erased>
   /** Empty when all is well. */
   readonly problems: ReadonlyArray<Problem>
 }
@@ -121,6 +138,13 @@ export class EventLog extends Context.Service<
       stream: string,
       draft: (archived: Archived) => RuneDraft
     ) => Effect.Effect<{ readonly archived: Archived; readonly rune: Rune | undefined }, StorageError | RuneRefused>
+    /** Says what an erasure of the rune would take; refuses a rune that holds no text that can be erased. */
+    readonly erasable: (eventId: number) => Effect.Effect<Erasable, StorageError | RuneRefused>
+    /**
+     * Erases the texts of a rune in the store, its snapshots and its archive. A rune says so before, with who asked
+     * for it, and another one after: what was begun is finished by the next start. The chain stays whole.
+     */
+    readonly erase: (eventId: number, by: string) => Effect.Effect<Erasable, StorageError | RuneRefused>
     /** Completes when the store has given up (a full disk that stayed full, a file that is damaged): nothing is appended any more. */
     readonly failed: Effect.Effect<StorageError>
     /**

@@ -2,6 +2,7 @@
  * LogStore: the store and the file beside it, as the one that owns them uses both: the
  * log's thread, or the fiber that stands in for the thread. All calls are synchronous.
  */
+import type { Erasing } from "./Erasure.ts"
 import type { Problem } from "./EventLog.ts"
 import * as GroupCommit from "./GroupCommit.ts"
 import type { Row } from "./Ring.ts"
@@ -31,6 +32,8 @@ export type Order =
       readonly after: number
       readonly upTo: number
     }
+  /** Texts of a payload, and the snapshots that may hold them. */
+  | { readonly _tag: "Rewrite"; readonly id: number; readonly erasing: Erasing }
 
 export class LogStore {
   private readonly store: SqliteStore
@@ -88,7 +91,11 @@ export class LogStore {
   carryOut(order: Order): void {
     if (order._tag === "Snapshot") this.index.keep(this.store, order.order)
     else if (order._tag === "Position") this.index.keepPosition(this.store, order.name, order.eventId)
-    else this.store.erase(order.stream, order.after, order.upTo)
+    else if (order._tag === "Erase") this.store.erase(order.stream, order.after, order.upTo)
+    else {
+      this.store.rewrite(order.erasing)
+      this.index.forget(order.erasing.stream)
+    }
   }
 
   close(): void {

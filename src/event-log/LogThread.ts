@@ -156,7 +156,7 @@ class LogThread {
     } catch (error) {
       failure = failureOf(error)
     }
-    if (order._tag === "Erase") this.say({ _tag: "Carried", id: order.id, failure })
+    if (order._tag === "Erase" || order._tag === "Rewrite") this.say({ _tag: "Carried", id: order.id, failure })
   }
 }
 

@@ -103,6 +103,8 @@ const make = Effect.gen(function* () {
       positions: positionsOf(log),
       // without a file to move them to, no payload is ever erased
       erase: () => Effect.void,
+      rewrite: () => Effect.void,
+      unfinished: new Map(),
       settled: Effect.void
     },
     rules

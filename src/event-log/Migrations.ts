@@ -85,9 +85,28 @@ const streams = Effect.gen(function* () {
     BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune never changes'); END`
 })
 
+/** Texts of a payload may be erased, where the row of the erasure says so: the hash of the payload stays. */
+const erasures = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  // filled and emptied within the transaction that erases: a guard against accidents, and no record
+  yield* sql`CREATE TABLE erasing (event_id INTEGER PRIMARY KEY) STRICT`
+  yield* sql`DROP TRIGGER runes_are_immutable`
+  yield* sql`
+    CREATE TRIGGER runes_are_immutable BEFORE UPDATE ON runes
+    WHEN (NEW.payload IS NOT NULL AND NOT EXISTS (SELECT 1 FROM erasing WHERE event_id = NEW.event_id))
+      OR (NEW.event_id, NEW.stream, NEW.at, NEW.kind, NEW.actor, NEW.visibility, NEW.payload_hash, NEW.hash)
+        IS NOT (OLD.event_id, OLD.stream, OLD.at, OLD.kind, OLD.actor, OLD.visibility, OLD.payload_hash, OLD.hash)
+      OR (NEW.from_state, NEW.to_state, NEW.trigger_name, NEW.cause)
+        IS NOT (OLD.from_state, OLD.to_state, OLD.trigger_name, OLD.cause)
+      OR (NEW.format, NEW.seq, NEW.prev, NEW.cause_stream, NEW.cause_seq, NEW.moves)
+        IS NOT (OLD.format, OLD.seq, OLD.prev, OLD.cause_stream, OLD.cause_seq, OLD.moves)
+    BEGIN SELECT RAISE(ABORT, 'INV-RUNE-IMMUTABLE: an appended rune never changes'); END`
+})
+
 const migrations: ReadonlyArray<Migrator.ResolvedMigration> = [
   [1, "runes", Effect.succeed(runes)],
-  [2, "streams", Effect.succeed(streams)]
+  [2, "streams", Effect.succeed(streams)],
+  [3, "erasures", Effect.succeed(erasures)]
 ]
 
 /** The newest version that this agentd knows. */

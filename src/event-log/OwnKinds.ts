@@ -18,6 +18,18 @@ export const ownKinds = {
     })
   ),
   "runes.dropped": kind(Schema.Struct({ count: Schema.Int }), { visibility: "internal" }),
+  /** Texts of a rune are about to go, by whom; where they were, the hash of what is left, never what they were. */
+  "rune.erasing": kind(
+    Schema.Struct({
+      eventId: Schema.Int,
+      stream: Schema.String,
+      fields: Schema.Array(Schema.Array(Schema.String)),
+      left: Schema.String,
+      by: Schema.String
+    })
+  ),
+  /** Texts of a rune are gone: from the log, its snapshots and its archive. */
+  "rune.erased": kind(Schema.Struct({ eventId: Schema.Int, stream: Schema.String, by: Schema.String })),
   /** The stream's whole state, in its chain: from here on it is the truth. */
   "stream.checkpoint": kind(
     Schema.Struct({

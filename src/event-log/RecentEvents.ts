@@ -5,7 +5,7 @@
  */
 import { Deferred, Effect } from "effect"
 import type { Unit } from "./Log.ts"
-import type { Rune } from "./Rune.ts"
+import type { Payload, Rune } from "./Rune.ts"
 
 /** Limits of the kept runes: whichever is reached first. */
 const MAX_RUNES = 4096
@@ -54,6 +54,13 @@ export class RecentEvents {
   since(after: number): ReadonlyArray<Rune> | undefined {
     const start = this.recent.length - (this.head - after)
     return start < this.first ? undefined : this.recent.slice(start)
+  }
+
+  /** Puts what is left of a payload in its place, where the rune is still kept. */
+  replace(eventId: number, payload: Payload): void {
+    const index = this.recent.length - 1 - (this.head - eventId)
+    const rune = this.recent[index]
+    if (index >= 0 && rune?.eventId === eventId) this.recent[index] = { ...rune, payload }
   }
 
   /** Waits until there is a rune after the cursor; false when there will be none. */

@@ -14,6 +14,7 @@ import { dirname, join } from "node:path"
 import { AdmissionState, type StreamState, UnreadGuard } from "./AdmissionState.ts"
 import { FOLDER } from "./Archive.ts"
 import { defaultLimits, EventDraft, type Limits } from "./EventDraft.ts"
+import type { Erasing } from "./Erasure.ts"
 import { EventLog, StorageError } from "./EventLog.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import { Log } from "./Log.ts"
@@ -21,6 +22,7 @@ import type { LogReader } from "./LogReader.ts"
 import { LogRules, type Rules } from "./LogRules.ts"
 import type { Opened } from "./LogStore.ts"
 import * as Migrations from "./Migrations.ts"
+import { readOwn } from "./OwnKinds.ts"
 import * as NodeSqlite from "./NodeSqlite.ts"
 import { Redact } from "./Redact.ts"
 import { Soon } from "./Soon.ts"
@@ -95,18 +97,32 @@ const positionsIn =
       Effect.orElseSucceed(() => undefined)
     )
 
-/** The archived streams, as a fold of the home stream. */
-const archivesFold = ({ archives }: Rules): StreamFold<ReadonlyArray<string>> => ({
+/** The archived streams, and the erasures that have not come to their end, as a fold of the home stream. */
+interface Moved {
+  readonly archived: ReadonlyArray<string>
+  readonly unfinished: ReadonlyArray<Erasing>
+}
+
+const movedFold = ({ archives }: Rules): StreamFold<Moved> => ({
   name: "archives",
-  version: 1,
-  initial: [],
-  apply: (streams, rune) => (rune.kind === archives.kind ? [...streams, archives.streamOf(rune)] : streams)
+  version: 2,
+  initial: { archived: [], unfinished: [] },
+  apply: (moved, rune) => {
+    if (rune.kind === archives.kind) return { ...moved, archived: [...moved.archived, archives.streamOf(rune)] }
+    const own = readOwn(rune)
+    if (own?.kind === "rune.erasing") return { ...moved, unfinished: [...moved.unfinished, own.payload] }
+    if (own?.kind !== "rune.erased") return moved
+    const { eventId } = own.payload
+    return { ...moved, unfinished: moved.unfinished.filter((erasing) => erasing.eventId !== eventId) }
+  }
 })
 
 interface Restored {
   readonly admission: AdmissionState
   readonly newest: Map<string, number>
   readonly archived: Set<string>
+  /** Erasures by their runes: kept up to date. */
+  readonly unfinished: Map<number, Erasing>
   /** Folds that took long to read: kept, so that the next opening reads only later runes. */
   readonly worth: ReadonlyArray<SnapshotOrder>
 }
@@ -118,14 +134,14 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
   const streams = new Map<string, StreamState>()
   const newest = new Map<string, number>()
   const worth: Array<SnapshotOrder> = []
-  let archived: ReadonlyArray<string> = []
+  let moved: Moved = { archived: [], unfinished: [] }
   for (const [stream, head] of opened.heads) {
     newest.set(stream, head.eventId)
     if (stream === home) {
-      const fold = archivesFold(rules)
+      const fold = movedFold(rules)
       const found = (yield* recover(source, { stream, newest: head.eventId }, { fold })).fold
-      archived = found.state
-      if (found.read >= WORTH_KEEPING) worth.push(snapshotOf(stream, fold, archived, found.eventId))
+      moved = found.state
+      if (found.read >= WORTH_KEEPING) worth.push(snapshotOf(stream, fold, moved, found.eventId))
     }
     const { guarded, isSealed, seq } = head
     streams.set(stream, { seq, isSealed, guard: isSealed || guarded === 0 ? guard.initial : new UnreadGuard() })
@@ -139,14 +155,20 @@ const restore = Effect.fnUntraced(function* (rules: Rules, opened: Opened, reade
       message: `its chain is broken at rune ${eventId}: ${message}; \`agentd verify\` says more`
     })
   }
-  return { admission, newest, archived: new Set(archived), worth } satisfies Restored
+  const unfinished = new Map(moved.unfinished.map((erasing) => [erasing.eventId, erasing]))
+  return { admission, newest, archived: new Set(moved.archived), unfinished, worth } satisfies Restored
 })
 
 /** Guarded runes of a stream after which its guard's state is kept anew. */
 const KEEP_EVERY = 512
 
 /** Keeps what a start would else read: at times, and at the end. Only a state at a durable rune is kept. */
-const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored, soon: Soon): Effect.Effect<void> => {
+const keepStates = (
+  log: SqliteLog,
+  rules: Rules,
+  { archived, newest, unfinished }: Restored,
+  soon: Soon
+): Effect.Effect<void> => {
   const { archives, home } = rules
   const guardedKinds = new Set(rules.guard.kinds)
   /** Guarded runes since the guard was kept, and the newest of them. */
@@ -162,8 +184,14 @@ const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored
   log.watch({
     landed: (units) => {
       for (const { runes } of units) {
-        for (const { actor, eventId, kind, stream } of runes) {
-          if (stream === home) isHomeChanged = true
+        for (const rune of runes) {
+          const { actor, eventId, kind, stream } = rune
+          if (stream === home) {
+            isHomeChanged = true
+            const own = readOwn(rune)
+            if (own?.kind === "rune.erasing") unfinished.set(own.payload.eventId, own.payload)
+            else if (own?.kind === "rune.erased") unfinished.delete(own.payload.eventId)
+          }
           if (stream === home && kind === archives.kind) archived.add(archives.streamOf({ actor }))
           if (!guardedKinds.has(kind)) continue
           const count = (changed.get(stream)?.count ?? 0) + 1
@@ -181,7 +209,8 @@ const keepStates = (log: SqliteLog, rules: Rules, { archived, newest }: Restored
     if (log.failure !== undefined) return
     for (const [stream, { eventId }] of changed) keep(stream, eventId)
     if (!isHomeChanged) return
-    log.keep(snapshotOf(home, archivesFold(rules), [...archived], newest.get(home)!))
+    const moved = { archived: [...archived], unfinished: [...unfinished.values()] }
+    log.keep(snapshotOf(home, movedFold(rules), moved, newest.get(home)!))
   })
 }
 
@@ -240,6 +269,8 @@ const writable = (open: Open, walk: (file: string, reader: LogReader) => Walk) =
         keep: (order) => log.keep(order),
         positions: { get: positionsIn(index), keep: (name, eventId) => log.keepPosition(name, eventId) },
         erase: (stream, after, upTo) => untilItPasses(giveUpAfter)(log.erase(stream, after, upTo)),
+        rewrite: (erasing) => untilItPasses(giveUpAfter)(log.rewrite(erasing)),
+        unfinished: restored.unfinished,
         settled: log.settled
       },
       rules

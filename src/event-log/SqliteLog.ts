@@ -10,6 +10,7 @@ import { Deferred, Effect, Exit, Latch, type Scope } from "effect"
 import { Worker } from "node:worker_threads"
 import type { AdmissionState } from "./AdmissionState.ts"
 import { AdmittingLog } from "./AdmittingLog.ts"
+import type { Erasing } from "./Erasure.ts"
 import type { EventDraft } from "./EventDraft.ts"
 import { StorageError } from "./EventLog.ts"
 import { errorOf, type Failure, MAX_GROUP, type Outcome } from "./GroupCommit.ts"
@@ -93,6 +94,9 @@ export abstract class SqliteLog extends AdmittingLog {
 
   /** Payloads of a stream with `after` < eventId ≤ `upTo` are gone when it returns; the rest of the runes stays. */
   abstract erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError>
+
+  /** Texts of a payload are gone from the store and from what lies beside it when it returns. */
+  abstract rewrite(erasing: Erasing): Effect.Effect<void, StorageError>
 
   /** Completes when the storage has given up. */
   readonly failed: Effect.Effect<StorageError> = Effect.suspend(() => Deferred.await(this.gaveUp))
@@ -237,11 +241,19 @@ class ThreadedLog extends SqliteLog {
   })
 
   erase(stream: string, after: number, upTo: number): Effect.Effect<void, StorageError> {
+    return this.carry((id) => ({ _tag: "Erase", id, stream, after, upTo }))
+  }
+
+  rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
+    return this.carry((id) => ({ _tag: "Rewrite", id, erasing }))
+  }
+
+  private carry(order: (id: number) => Order): Effect.Effect<void, StorageError> {
     return Effect.callback<void, StorageError>((resume) => {
       if (this.failure !== undefined) return resume(Effect.fail(this.failure))
       const id = ++this.orders
       this.carried.set(id, resume)
-      this.carryOut({ _tag: "Erase", id, stream, after, upTo })
+      this.carryOut(order(id))
     })
   }
 
@@ -378,6 +390,13 @@ class InlineLog extends SqliteLog {
     return Effect.try({
       try: () => this.store.carryOut({ _tag: "Erase", id: 0, stream, after, upTo }),
       catch: (cause) => storageError(stream, cause)
+    })
+  }
+
+  rewrite(erasing: Erasing): Effect.Effect<void, StorageError> {
+    return Effect.try({
+      try: () => this.store.carryOut({ _tag: "Rewrite", id: 0, erasing }),
+      catch: (cause) => storageError(erasing.stream, cause)
     })
   }
 

@@ -7,6 +7,7 @@
  * and the chains are as before. Each row names the row before it in its stream, so that
  * a stream is read backwards from its newest rune without an index.
  */
+import { type Erasing, without } from "./Erasure.ts"
 import { chain, GENESIS, hashPayload } from "./HashChain.ts"
 import type { Row } from "./Ring.ts"
 import { type Database, nodeSqlite, type Statement, type Value } from "./Sqlite.ts"
@@ -64,6 +65,13 @@ export const MUCH_BYTES = 1_000_000
 const ROW_BYTES = 350
 const COMMIT_BYTES = 3 * PAGE_BYTES
 
+/** Folds the write-ahead log into the file and leaves nothing in it: it holds pages as they were. */
+export const emptyWal = (database: Database): void => {
+  const { busy } = database.prepare("PRAGMA wal_checkpoint(TRUNCATE)").get() as { readonly busy: number }
+  // SQLITE_BUSY: a reader holds on to it for a moment
+  if (busy !== 0) throw Object.assign(new Error("the database is locked"), { errcode: 5 })
+}
+
 const empty: Head = { eventId: 0, seq: 0, hash: GENESIS, isSealed: false, guarded: 0 }
 
 export class SqliteStore {
@@ -90,7 +98,7 @@ export class SqliteStore {
     this.database = sqlite.open(file)
     try {
       this.database.exec(
-        `PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0;` +
+        `PRAGMA busy_timeout=0; PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA wal_autocheckpoint=0; PRAGMA secure_delete=ON;` +
           (maxBytes === undefined ? "" : `PRAGMA max_page_count=${Math.ceil(maxBytes / PAGE_BYTES)}`)
       )
       const insert = (rows: number) =>
@@ -154,6 +162,29 @@ export class SqliteStore {
       )
       .run(after, upTo, stream)
     this.bytes += SOME_BYTES
+  }
+
+  /** Texts of a payload are gone from the file; the rest of the payload stays. Done twice it changes nothing more. */
+  rewrite({ eventId, fields, left }: Erasing): void {
+    const row = this.database.prepare("SELECT payload FROM runes WHERE event_id = ?").get(eventId) as
+      | { readonly payload: string | null }
+      | undefined
+    const payload = row?.payload ?? null
+    if (payload !== null && hashPayload(payload) !== left) {
+      const text = without(payload, fields)
+      if (hashPayload(text) !== left) throw new Error(`rune ${eventId} is not what was to be erased`)
+      this.database.exec("BEGIN IMMEDIATE")
+      try {
+        this.database.prepare("INSERT OR IGNORE INTO erasing VALUES (?)").run(eventId)
+        this.database.prepare("UPDATE runes SET payload = ? WHERE event_id = ?").run(text, eventId)
+        this.database.exec("DELETE FROM erasing; COMMIT")
+      } catch (error) {
+        if (this.database.isTransaction) this.database.exec("ROLLBACK")
+        throw error
+      }
+    }
+    emptyWal(this.database)
+    this.bytes = 0
   }
 
   /** Folds the write-ahead log into the file. What stands in its way is met by the next commit too, and said there. */

@@ -7,14 +7,18 @@ import type { AdmissionState } from "./AdmissionState.ts"
 import type { AdmittingLog } from "./AdmittingLog.ts"
 import { Appender, defaultOptions, type Options } from "./Appender.ts"
 import * as Archive from "./Archive.ts"
-import { EventLog, RuneRefused, type Selection, StorageError, type StreamHead } from "./EventLog.ts"
+import { type Erasing, MAX_FIELDS, sizeOf, textsIn, without } from "./Erasure.ts"
+import { type Erasable, EventLog, RuneRefused, type Selection, StorageError, type StreamHead } from "./EventLog.ts"
+import { hashPayload } from "./HashChain.ts"
 import { foldOf } from "./InvariantGuard.ts"
 import { type Archives, LogQueries } from "./LogQueries.ts"
 import type { LogReader } from "./LogReader.ts"
 import type { Rules } from "./LogRules.ts"
 import { RecentEvents } from "./RecentEvents.ts"
-import type { Rune } from "./Rune.ts"
+import { readOwn } from "./OwnKinds.ts"
+import type { Payload, Rune } from "./Rune.ts"
 import type { SnapshotOrder } from "./Snapshot.ts"
+import { parsePayload } from "./StoredRune.ts"
 import { Soon } from "./Soon.ts"
 import { SnapshotKeeper } from "./SnapshotKeeper.ts"
 import { type Folds, type RecoveredAll, snapshotOf, type StreamFold } from "./StreamFold.ts"
@@ -36,6 +40,10 @@ export interface Writable {
   readonly keep: (order: SnapshotOrder) => void
   readonly positions: Positions
   readonly erase: Archive.Erase
+  /** Texts of a payload are gone from the store and its snapshots when it returns. */
+  readonly rewrite: (erasing: Erasing) => Effect.Effect<void, StorageError>
+  /** Erasures that were begun, by their runes. */
+  readonly unfinished: ReadonlyMap<number, Erasing>
   /** Until nothing is on its way. */
   readonly settled: Effect.Effect<void>
 }
@@ -50,9 +58,10 @@ const nowhere = new StorageError({
 const archiving = (
   { archives: { folder, streams }, erase, log, reader }: Writable,
   append: Appender["append"],
-  head: Effect.Effect<number>
+  head: Effect.Effect<number>,
+  erasures: Effect.Effect<ReadonlyMap<number, string>, StorageError>,
+  lock: Semaphore.Semaphore
 ): EventLog["Service"]["archive"] => {
-  const lock = Semaphore.makeUnsafe(1)
   return (stream, draft) =>
     Effect.gen(function* () {
       if (folder === undefined) return yield* nowhere
@@ -60,7 +69,8 @@ const archiving = (
         const message = `${stream} is no closed conversation with a whole log`
         return yield* new RuneRefused({ kind: "session.archived", rule: "unsealed", message })
       }
-      const volume = { reader, guard: log.admission.guard, folder, stream, head: yield* head }
+      const erased = yield* erasures
+      const volume = { reader, guard: log.admission.guard, folder, stream, head: yield* head, erased }
       const isKnown = streams.has(stream)
       if (!isKnown) yield* Archive.write(volume)
       const archived = yield* Archive.intact(volume)
@@ -69,6 +79,101 @@ const archiving = (
       yield* Archive.erase(stream, archived, erase)
       return { archived, rune }
     }).pipe(Effect.uninterruptible, lock.withPermit)
+}
+
+/** The hash of what is left, by the rune whose texts were erased. */
+const erasuresIn = (queries: LogQueries, home: string): Effect.Effect<ReadonlyMap<number, string>, StorageError> =>
+  Stream.runFold(
+    queries.reads.read({ stream: home, kinds: ["rune.erasing"] }),
+    () => new Map<number, string>(),
+    (all, rune) => {
+      const own = readOwn(rune)
+      return own?.kind === "rune.erasing" ? all.set(own.payload.eventId, own.payload.left) : all
+    }
+  )
+
+/** Kinds whose texts are states of their own: they stay. */
+const KEPT = new Set(["stream.checkpoint", "session.archived", "rune.erasing", "rune.erased", "invariant.violated"])
+
+const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
+
+/** Erases the texts of one rune at a time; each step is durable before the next. */
+const erasing = (
+  of: Writable,
+  rules: Rules,
+  parts: {
+    readonly recent: RecentEvents
+    readonly append: Appender["append"]
+    readonly lock: Semaphore.Semaphore
+  }
+) => {
+  const { archives, reader, rewrite, unfinished } = of
+  const { append, lock, recent } = parts
+  const { folder } = archives
+
+  const look = Effect.fnUntraced(function* (eventId: number) {
+    const [stored] = eventId < 1 ? [] : yield* reader.at([eventId])
+    if (stored === undefined) return yield* unerasable("", `there is no rune ${eventId}`)
+    const { kind, stream } = stored
+    const payload =
+      stored.payload ?? (folder === undefined ? undefined : yield* Archive.payloadOf(folder, stream, eventId))
+    const parsed = payload === undefined ? undefined : parsePayload({ ...stored, payload })
+    if (payload === undefined || parsed === undefined) {
+      return yield* unerasable(kind, `the payload of rune ${eventId} cannot be read: \`agentd verify\` says more`)
+    }
+    const paths = KEPT.has(kind) ? [] : textsIn(parsed)
+    if (paths.length === 0 || paths.length > MAX_FIELDS) {
+      const message = `rune ${eventId} (${kind}) holds no text that can be erased: ids, names and figures stay, since states are made of them`
+      return yield* unerasable(kind, message)
+    }
+    const left = without(payload, paths)
+    if (!rules.kinds.accepts(kind, JSON.parse(left))) {
+      return yield* unerasable(kind, `rune ${eventId} (${kind}) would not be one of its kind without its texts`)
+    }
+    const fields = paths.map((path) => path.join("."))
+    const found: Erasable = { eventId, stream, kind, fields, size: sizeOf(parsed, paths) }
+    return { found, paths, left: { text: left, hash: hashPayload(left) } }
+  })
+
+  /** Steps that were done already are done again, and change nothing. */
+  const finish = (begun: Erasing) =>
+    Effect.gen(function* () {
+      const { by, eventId, stream } = begun
+      yield* rewrite(begun)
+      if (folder !== undefined && archives.streams.has(stream)) yield* Archive.rewrite(folder, begun)
+      const [stored] = yield* reader.at([eventId])
+      if (stored !== undefined && stored.payload !== null) recent.replace(eventId, parsePayload(stored) ?? {})
+      yield* append([
+        { stream: rules.home, kind: "rune.erased", actor: "log/eraser", payload: { eventId, stream, by } }
+      ])
+    })
+
+  return {
+    erasable: (eventId: number) => Effect.map(look(eventId), ({ found }) => found),
+    erase: (eventId: number, by: string) =>
+      Effect.gen(function* () {
+        const { found, left, paths } = yield* look(eventId)
+        const begun: Erasing = { eventId, stream: found.stream, fields: paths, left: left.hash, by }
+        yield* append([
+          { stream: rules.home, kind: "rune.erasing", actor: "log/eraser", payload: begun as unknown as Payload }
+        ])
+        yield* finish(begun)
+        return found
+      }).pipe(Effect.uninterruptible, lock.withPermit),
+    /** Finishes what a daemon that was killed has begun. */
+    resume: Effect.suspend(() =>
+      Effect.forEach(
+        [...unfinished.values()],
+        (begun) =>
+          Effect.catch(finish(begun), ({ message }) =>
+            Effect.logWarning(
+              `the erasure of rune ${begun.eventId} is not finished, the next start goes on: ${message}`
+            )
+          ),
+        { discard: true }
+      )
+    ).pipe(Effect.uninterruptible, lock.withPermit)
+  }
 }
 
 /** Follows what becomes durable: the newest runes in memory, the newest rune of each stream, and what a snapshot lacks. */
@@ -149,6 +254,9 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     recent,
     page: (selection, after, upTo) => queries.page(selection, after, upTo)
   })
+  const lock = Semaphore.makeUnsafe(1)
+  const eraser = erasing(of, rules, { recent, append: appender.append, lock })
+  if (of.unfinished.size > 0) yield* Effect.forkScoped(eraser.resume)
   const subscribe = (selection: Selection) => queries.subscribe(selection, recent)
   // what waits is still written, and told, before the end
   yield* Effect.addFinalizer(() =>
@@ -167,7 +275,9 @@ export const make = Effect.fnUntraced(function* (of: Writable, rules: Rules, opt
     subscribe,
     follow: subscribed,
     head,
-    archive: archiving({ ...of, reader }, appender.append, head),
+    archive: archiving({ ...of, reader }, appender.append, head, erasuresIn(queries, rules.home), lock),
+    erasable: eraser.erasable,
+    erase: eraser.erase,
     failed,
     streams,
     keep: <S>(stream: string, fold: StreamFold<S>, state: S, eventId: number) =>
@@ -202,6 +312,8 @@ export const makeReadOnly = (
     append: () => Effect.fail(refused),
     appendLazy: () => Effect.void,
     archive: () => Effect.fail(refused),
+    erasable: () => Effect.fail(refused),
+    erase: () => Effect.fail(refused),
     subscribe: queries.reads.read,
     follow: () => Effect.fail(refused),
     head: Effect.orDie(reader.lastCommitted),

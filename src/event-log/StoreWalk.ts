@@ -4,7 +4,7 @@
  * thread that verifies loads this file.
  */
 import { ChainWalk } from "./ChainWalk.ts"
-import type { Problem } from "./EventLog.ts"
+import type { Erased, Problem } from "./EventLog.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 /** A rune that the guard is to see, or that tells of an archive. */
@@ -26,6 +26,9 @@ export interface Walked {
   readonly runes: number
   readonly streams: number
   readonly problems: ReadonlyArray<Problem>
+  readonly erased: ReadonlyArray<Erased>
+  /** The hash of what is left, by the rune whose texts were erased, also where they lie in an archive. */
+  readonly erasures: ReadonlyMap<number, string>
 }
 
 export class StoreWalk {
@@ -57,7 +60,8 @@ export class StoreWalk {
   }
 
   get end(): Walked {
-    const { head, problems, runes, streams } = this.chain
-    return { head, runes, streams, problems }
+    const erased = this.chain.end()
+    const { erasures, head, problems, runes, streams } = this.chain
+    return { head, runes, streams, problems, erased, erasures }
   }
 }

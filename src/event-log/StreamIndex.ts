@@ -13,7 +13,7 @@ import { GENESIS } from "./HashChain.ts"
 import { fromRow, HEADER_COLUMNS, type RuneRow } from "./RuneRow.ts"
 import { sealOf, type SnapshotOrder } from "./Snapshot.ts"
 import { type Database, nodeSqlite, type Sqlite, type Statement } from "./Sqlite.ts"
-import type { Head, SqliteStore } from "./SqliteStore.ts"
+import { emptyWal, type Head, type SqliteStore } from "./SqliteStore.ts"
 import type { StoredRune } from "./StoredRune.ts"
 
 export const indexFileOf = (file: string): string => `${file}.index`
@@ -163,6 +163,14 @@ export class StreamIndex {
       | { readonly hash: string }
       | undefined
     if (rune !== undefined) this.attempt(() => this.opened.setPosition.run(name, eventId, rune.hash))
+  }
+
+  /** No snapshot of the stream, nor any page that once held one, is left. */
+  forget(stream: string): void {
+    if (this.isBroken) return this.discard()
+    this.database.prepare("DELETE FROM snapshots WHERE stream = ?").run(stream)
+    this.database.exec("VACUUM")
+    emptyWal(this.database)
   }
 
   close(): void {

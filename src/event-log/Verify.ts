@@ -114,11 +114,11 @@ export const verify = ({
     const before = yield* reader.lastCommitted
     const look = new Look(rules)
     const walked = yield* walk(relevantOf(guard, rules), (looked) => looked.forEach((one) => look.each(one)))
-    const { head, runes, streams } = walked
+    const { erased, erasures, head, runes, streams } = walked
     const found = [...walked.problems, ...look.problems].toSorted((a, b) => a.eventId - b.eventId)
     const rest = new Look(rules)
     for (const stream of folder === undefined ? [] : look.archived) {
-      const { problems } = yield* Archive.check({ reader, guard, folder: folder!, stream, head })
+      const { problems } = yield* Archive.check({ reader, guard, folder: folder!, stream, head, erased: erasures })
       for (const { eventId, message, rule } of problems) rest.report({ eventId, stream }, rule, message)
     }
     // A daemon may have gone on writing meanwhile: the end lies between the two.
@@ -130,5 +130,10 @@ export const verify = ({
         `the last commit ended with rune ${after}, and the store ends with ${head}`
       )
     }
-    return { runes, streams, problems: [...found, ...rest.problems].slice(0, MAX_PROBLEMS) }
+    return {
+      runes,
+      streams,
+      erased: erased.slice(0, MAX_PROBLEMS),
+      problems: [...found, ...rest.problems].slice(0, MAX_PROBLEMS)
+    }
   })

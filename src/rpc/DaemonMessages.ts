@@ -6,6 +6,15 @@ import { AgentInfo, ProjectInfo, WhyLine } from "../domain/Messages.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 
+/** The part of a rune that an erasure takes: names of fields and a size, never the texts. */
+export const Erasable = Schema.Struct({
+  eventId: Schema.Int,
+  stream: Schema.String,
+  kind: Schema.String,
+  fields: Schema.Array(Schema.String),
+  size: Schema.Int
+})
+
 /** A finding of `doctor`. */
 export const Check = Schema.Struct({
   name: Schema.String,
@@ -119,6 +128,7 @@ export const VerifyEvent = Schema.Union([
   Schema.TaggedStruct("Verdict", {
     runes: Schema.Int,
     streams: Schema.Int,
+    erased: Schema.Array(Schema.Struct({ eventId: Schema.Int, stream: Schema.String })),
     problems: Schema.Array(
       Schema.Struct({
         eventId: Schema.Int,

@@ -12,7 +12,7 @@ import type { Answer } from "../agents/CallRow.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
 import type { Plates } from "../plates/Plates.ts"
-import { EventLog, type StorageError } from "../event-log/EventLog.ts"
+import { EventLog, type RuneRefused, type StorageError } from "../event-log/EventLog.ts"
 import * as Answers from "./Answers.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "./LogReader.ts"
@@ -114,6 +114,16 @@ const ending = Effect.fnUntraced(function* (daemon: DaemonControl["Service"], re
   return { pid }
 })
 
+const refusing = <A>(effect: Effect.Effect<A, StorageError | RuneRefused>) =>
+  Effect.catchTag(effect, "RuneRefused", ({ message }) =>
+    Effect.fail(
+      new CommandRefused({
+        message: `Nothing was erased: ${message}.`,
+        remedy: "See the runes and what they hold: agentd log --json"
+      })
+    )
+  )
+
 export const make = (
   agents: Agents["Service"],
   channels: Channels["Service"],
@@ -131,6 +141,8 @@ export const make = (
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
   why: explaining(log, agents),
   verify: verifying(log),
+  erasable: (eventId: number) => refusing(log.erasable(eventId)),
+  erase: (eventId: number, { by }: Caller) => refusing(log.erase(eventId, by)),
   shutdown: (reason: string, by: string) => ending(daemon, reason, by),
   tree: (name: string | null) => partsNamed(daemon, name)
 })

@@ -21,7 +21,7 @@ import {
 import { Rune } from "../event-log/Rune.ts"
 import { channels } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
-import { Check, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
+import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
 import { goals } from "./GoalProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
@@ -174,6 +174,19 @@ export const daemon = [
     ({ inquiries }, { caller, name }) => inquiries.why(name, caller)
   ),
   procedure(Rpc.make("Verify", { success: VerifyEvent, error, stream: true }), ({ inquiries }) => inquiries.verify),
+  /** Says what an erasure of the rune would take; nothing is changed. */
+  procedure(
+    Rpc.make("Erasable", { payload: input({ eventId: Schema.Int }), success: Erasable, error }),
+    ({ inquiries }, { eventId }) => inquiries.erasable(eventId)
+  ),
+  procedure(
+    Rpc.make("Erase", {
+      payload: input({ eventId: Schema.Int, caller: Bounds.caller }),
+      success: Erasable,
+      error
+    }).annotate(Speaks, "decides"),
+    ({ inquiries }, { caller, eventId }) => inquiries.erase(eventId, caller)
+  ),
   procedure(
     Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),
     ({ daemon }) => daemon.alertTest

@@ -14,6 +14,8 @@ const LATER: ReadonlyArray<string> = [
   "config.trusted",
   "config.waits",
   "http.port_taken",
+  "rune.erased",
+  "rune.erasing",
   "stream.checkpoint"
 ]
 

@@ -24,7 +24,7 @@ describe("SqlRuneLog", () => {
       const second = yield* withLog({ file }, (log) => log.append([note("a", 3)]))
       expect(second[0]!.eventId).toBe(3)
       expect(yield* readAll(file)).toEqual([...first, ...second])
-      expect(yield* withLog({ file }, (log) => log.verify)).toEqual({ runes: 3, streams: 2, problems: [] })
+      expect(yield* withLog({ file }, (log) => log.verify)).toEqual({ runes: 3, streams: 2, erased: [], problems: [] })
     })
   )
 
@@ -156,7 +156,7 @@ describe("SqlRuneLog, for reading alone", () => {
             Effect.gen(function* () {
               expect(yield* reader.head).toBe(1)
               yield* log.append([note("a", 2)])
-              expect(yield* reader.verify).toEqual({ runes: 2, streams: 1, problems: [] })
+              expect(yield* reader.verify).toEqual({ runes: 2, streams: 1, erased: [], problems: [] })
               expect(yield* reader.tail({}, 9)).toEqual(yield* log.tail({}, 9))
               expect(yield* Effect.flip(reader.append([note("a", 3)]))).toMatchObject({ reason: "read-only" })
             })

@@ -91,6 +91,25 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
     })
   )
 
+  it.effect("to erase what it was told: refused, and nothing is gone", (context) =>
+    Effect.gen(function* () {
+      if (!SS) return context.skip(MISSING)
+      const shop = yield* Shop
+      const earlier = (yield* shop.of("boss", 0, "turn.completed")).length
+      yield* shop.tell("boss", { run: "true" })
+      yield* shop.answers("boss", earlier + 1)
+      const [told] = yield* shop.log("inbox.received")
+      yield* shop.tell("boss", { run: agentd(shop, "erase", String(told!.eventId), "--yes") })
+      yield* shop.answers("boss", earlier + 2)
+      yield* shop.until("boss is refused", shop.log("caller.refused"), (runes) =>
+        runes.some(({ payload }) => payload["by"] === "agent:boss" && payload["what"] === "Erase")
+      )
+      const [now] = yield* shop.log("inbox.received")
+      assert.deepStrictEqual(now?.payload, told!.payload)
+      assert.deepStrictEqual(yield* shop.log("rune.erasing"), [])
+    })
+  )
+
   it.effect("to send and to stop: the log names the agent, and so does the message", (context) =>
     Effect.gen(function* () {
       if (!SS) return context.skip(MISSING)

@@ -80,7 +80,9 @@ class Store extends LogStore {
 
   override carryOut(order: Order): void {
     const { touch } = this.disk
-    const name = ({ Snapshot: "snapshot", Position: "position", Erase: "erasure" } as const)[order._tag]
+    const name = ({ Snapshot: "snapshot", Position: "position", Erase: "erasure", Rewrite: "erasure" } as const)[
+      order._tag
+    ]
     if (!touch(`${name}: before`)) return
     super.carryOut(order)
     if (order._tag === "Snapshot") this.disk.kept(order.order)

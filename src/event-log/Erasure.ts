@@ -1,0 +1,76 @@
+/**
+ * Erasure: which texts of a payload can be erased, and what is left of the payload. Pure, and
+ * free of imports at run time: the log's thread loads this file.
+ *
+ * A payload is never erased as a whole: ids, times, amounts and the names of a machine's events
+ * are what states are folds of. Only texts go, those of the fields that are named here; each
+ * becomes `[erased]`. A payload of other fields alone cannot be erased.
+ *
+ * The payload's own hash stays in the chain. The rune `rune.erasing` of the home stream holds
+ * the hash of what is left, so that the rest of the payload is as safe from edits as before.
+ */
+
+export const ERASED = "[erased]"
+
+/** A way from the payload to a text. */
+export type Path = ReadonlyArray<string>
+
+/** An erasure, as its rune tells of it: where the texts were and never what they were. */
+export interface Erasing {
+  readonly eventId: number
+  readonly stream: string
+  readonly fields: ReadonlyArray<Path>
+  /** The hash of what is left of the payload. */
+  readonly left: string
+  /** The name of the person who asked for it. */
+  readonly by: string
+}
+
+/** Fields whose texts people, agents and tools have written. */
+const TEXTS = new Set(
+  "text prompt input content finalOutput final_output partialOutput partial_output message output chunk question answer summary reason error detail description instructions title task_text body subject excerpt".split(
+    " "
+  )
+)
+/** Fields that hold what tools are called with and answer, of any shape: all of it goes. */
+const ANYTHING = new Set(["arguments", "output"])
+
+/** A payload that holds more texts than this has none of the shapes that the program writes. */
+export const MAX_FIELDS = 1_000
+/** Levels that are searched. */
+const MAX_DEPTH = 12
+
+const isText = (value: unknown): boolean => typeof value === "string" && value !== "" && value !== ERASED
+
+/** Where the texts are. */
+export const textsIn = (payload: unknown, path: Path = []): ReadonlyArray<Path> => {
+  if (typeof payload !== "object" || payload === null || path.length > MAX_DEPTH) return []
+  return Object.entries(payload).flatMap(([name, value]) => {
+    const here = [...path, name]
+    if (ANYTHING.has(name) && value !== null && value !== ERASED && value !== "") return [here]
+    if (typeof value === "string") return TEXTS.has(name) && isText(value) ? [here] : []
+    return textsIn(value, here)
+  })
+}
+
+/** The payload's text without the texts at these places. */
+export const without = (payload: string, fields: ReadonlyArray<Path>): string => {
+  const left = JSON.parse(payload) as unknown
+  for (const path of fields) {
+    let at = left as { [name: string]: unknown } | undefined
+    for (const name of path.slice(0, -1)) at = at?.[name] as typeof at
+    const name = path.at(-1)
+    if (at !== undefined && name !== undefined && Object.hasOwn(at, name)) at[name] = ERASED
+  }
+  return JSON.stringify(left)
+}
+
+/** Characters that go, for the person who is asked. */
+export const sizeOf = (payload: unknown, fields: ReadonlyArray<Path>): number =>
+  fields.reduce((size, path) => {
+    const value = path.reduce<unknown>(
+      (at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name],
+      payload
+    )
+    return size + (typeof value === "string" ? value.length : JSON.stringify(value ?? null).length)
+  }, 0)
