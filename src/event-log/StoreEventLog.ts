@@ -97,21 +97,9 @@ const KEPT = new Set(["stream.checkpoint", "session.archived", "rune.erasing", "
 
 const unerasable = (kind: string, message: string): RuneRefused => new RuneRefused({ kind, rule: "erase", message })
 
-/** Erases the texts of one rune at a time; each step is durable before the next. */
-const erasing = (
-  of: Writable,
-  rules: Rules,
-  parts: {
-    readonly recent: RecentEvents
-    readonly append: Appender["append"]
-    readonly lock: Semaphore.Semaphore
-  }
-) => {
-  const { archives, reader, rewrite, unfinished } = of
-  const { append, lock, recent } = parts
-  const { folder } = archives
-
-  const look = Effect.fnUntraced(function* (eventId: number) {
+/** Finds the texts of a rune that can go, and what is left without them. */
+const looking = ({ archives: { folder }, reader }: Writable, rules: Rules) =>
+  Effect.fnUntraced(function* (eventId: number) {
     const [stored] = eventId < 1 ? [] : yield* reader.at([eventId])
     if (stored === undefined) return yield* unerasable("", `there is no rune ${eventId}`)
     const { kind, stream } = stored
@@ -134,6 +122,22 @@ const erasing = (
     const found: Erasable = { eventId, stream, kind, fields, size: sizeOf(parsed, paths) }
     return { found, paths, left: { text: left, hash: hashPayload(left) } }
   })
+
+/** Erases the texts of one rune at a time; each step is durable before the next. */
+const erasing = (
+  of: Writable,
+  rules: Rules,
+  parts: {
+    readonly recent: RecentEvents
+    readonly append: Appender["append"]
+    readonly lock: Semaphore.Semaphore
+  }
+) => {
+  const { archives, reader, rewrite, unfinished } = of
+  const { append, lock, recent } = parts
+  const { folder } = archives
+
+  const look = looking(of, rules)
 
   /** Steps that were done already are done again, and change nothing. */
   const finish = (begun: Erasing) =>
