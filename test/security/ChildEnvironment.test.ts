@@ -6,7 +6,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, readFileSync } from "node:fs"
 import * as Sandbox from "../support/Sandbox.ts"
-import { given } from "../../src/backends/process/ChildEnvironment.ts"
+import { given, named } from "../../src/backends/process/ChildEnvironment.ts"
 
 const daemon = {
   PATH: "/bin",
@@ -52,6 +52,7 @@ describe("the environment of a program", () => {
   it("holds what passEnv names, and never a variable of agentd's own", () => {
     const passEnv = ["GITHUB_TOKEN", "AGENTD_RUN"]
     assert.deepStrictEqual(given(daemon, { passEnv }), { ...base, GITHUB_TOKEN: "planted-github" })
+    assert.deepStrictEqual(named(daemon, passEnv), { GITHUB_TOKEN: "planted-github" })
   })
 })
 

@@ -65,7 +65,10 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const { env } = enclosure
   const shown = enclosure.confined
     ? env
-    : ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, [])
+    : {
+        ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, []),
+        ...ChildEnvironment.named(host.environment, config.passEnv)
+      }
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const started = yield* enclosure.start([binary, ...args], cwd)

@@ -61,10 +61,8 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
 const environmentOf = ({ config, spec, host, mechanism }: ShellOptions): Environment => ({
-  ...ToolEnvironment.visible(
-    { ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }), ...spec.env },
-    [config.keyEnv]
-  ),
+  ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...spec.env }, [config.keyEnv]),
+  ...ChildEnvironment.named(host.environment, config.passEnv),
   ...(mechanism.kind === "none" ? {} : { TMPDIR: "/tmp" }),
   ...UNATTENDED,
   ...config.env
