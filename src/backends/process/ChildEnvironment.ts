@@ -66,7 +66,7 @@ export const given = (
 }
 
 /** The variables that the config hands over by name: they are meant for whoever the config is about, secrets too. */
-export const named = (environment: Environment, passEnv: ReadonlyArray<string>): Environment =>
+export const named = (environment: Environment, passEnv: ReadonlyArray<string> = []): Environment =>
   Object.fromEntries(
     Object.entries(environment).filter(([name]) => passEnv.includes(name) && !name.startsWith("AGENTD_"))
   )
