@@ -380,13 +380,13 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a plate is registered before it is in the log": {
     file: "src/plates/Plates.ts",
-    from: 'const { refused } = yield* this.asked(plate, {\n      _tag: "Registered",',
+    from: 'const { refused } = yield* this.put(plate, {\n      _tag: "Registered",',
     to: 'const refused = undefined as any\n    plate.tell({\n      _tag: "Registered",',
     seed: 10_004
   },
   "a stop is answered before it is in the log": {
     file: "src/plates/Plates.ts",
-    from: 'yield* this.asked(plate, { _tag: "ProcessExited", at,',
+    from: 'yield* this.put(plate, { _tag: "ProcessExited", at,',
     to: 'plate.tell({ _tag: "ProcessExited", at,',
     seed: 10_004
   },
