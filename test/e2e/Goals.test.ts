@@ -17,7 +17,7 @@ const long = process.env["LONG"] !== undefined
 const seed = Number(process.env["SEED"] ?? Date.now() % 1_000_000)
 
 const shell = (script: string, more: object = {}) => ({
-  backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second" },
+  backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second", passEnv: ["SANDBOX"] },
   backoff: { base: "200ms", cap: "1 second" },
   minRunInterval: "0ms",
   ...more

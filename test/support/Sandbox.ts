@@ -58,6 +58,7 @@ export class Sandbox {
       cwd,
       env: {
         ...process.env,
+        SANDBOX: this.folder,
         NO_COLOR: "1",
         XDG_CONFIG_HOME: join(this.folder, "config"),
         CLAUDE_CONFIG_DIR: join(this.folder, "claude"),

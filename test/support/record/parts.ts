@@ -6,7 +6,14 @@ import { execFileSync } from "node:child_process"
 import type * as Stage from "../Stage.ts"
 
 export const shell = (script: string, { backend = {}, ...more }: Stage.More = {}) => ({
-  backend: { type: "command", shell: script, readyAfter: "50ms", killGrace: "1 second", ...backend },
+  backend: {
+    type: "command",
+    shell: script,
+    readyAfter: "50ms",
+    killGrace: "1 second",
+    passEnv: ["SANDBOX"],
+    ...backend
+  },
   backoff: { base: "100ms", cap: "200ms" },
   minRunInterval: "0ms",
   ...more
