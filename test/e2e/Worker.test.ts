@@ -49,6 +49,7 @@ describe("an agent under the daemon", () => {
       assert.isFalse(existsSync(box.file("notes.txt")), "the person's own checkout is left alone")
       const folder = (yield* box.agents)[0]!.cwd!
       box.configure({ agents: {} })
+      assert.strictEqual((yield* box.cli("start")).code, 0)
       const [kept] = yield* box.until(
         "the log says what became of it",
         box.runes("worktree.kept"),
