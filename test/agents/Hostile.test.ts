@@ -602,9 +602,10 @@ describe("a question, at the worst moment", () => {
   it.live("its answer comes as its time runs out: the agent is told, whoever was first", () =>
     Effect.gen(function* () {
       const { gate, run, world } = yield* working({ approvals: { timeout: "60ms" } })
+      // before it asks: on a slow machine its time may be over before anybody looks
+      gate.hold(({ trigger }) => trigger === "approval_timeout")
       yield* run.say(call("a"), asks("a"))
       const { callId } = yield* asked(world)
-      gate.hold(({ trigger }) => trigger === "approval_timeout")
       yield* gate.caught
       const answer = yield* Effect.forkChild(Effect.exit(world.tree.answer(callId, leave(world.tree, callId), caller)))
       yield* Effect.sleep(10)
