@@ -8,6 +8,7 @@ import * as AcpBackend from "./acp/AcpBackend.ts"
 import type { Backend } from "./Backend.ts"
 import * as ClaudeBackend from "./claude/ClaudeBackend.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
+import type { Host } from "./Host.ts"
 import * as ModelBackend from "./model/ModelBackend.ts"
 import type { ProcessTree } from "./process/ProcessTree.ts"
 import type { Reaper } from "./process/Reaper.ts"
@@ -19,9 +20,7 @@ export class Backends extends Context.Service<
   Backends,
   { readonly make: (config: BackendConfig) => Effect.Effect<Backend> }
 >()("agentd/backends/Backends") {
-  static readonly layer = (
-    host: CommandBackend.Host
-  ): Layer.Layer<Backends, never, ProcessTree | Reaper | FileSystem.FileSystem> =>
+  static readonly layer = (host: Host): Layer.Layer<Backends, never, ProcessTree | Reaper | FileSystem.FileSystem> =>
     Layer.effect(
       Backends,
       Effect.gen(function* () {

@@ -3,6 +3,7 @@ import { Duration, Effect, Exit, Fiber, Scope, Stream } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import type { RunEvent } from "../../src/backends/Backend.ts"
+import type { Argv } from "../../src/backends/Host.ts"
 import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
 import * as LineSplitter from "../../src/backends/process/LineSplitter.ts"
 import { isAlive } from "../../src/backends/process/ProcessTable.ts"
@@ -155,7 +156,7 @@ layer(Support.layer, { excludeTestServices: true })("CommandBackend", (it) => {
 
   it.effect("it can be wrapped into something of its own", () =>
     Effect.gen(function* () {
-      const wrap = (argv: CommandBackend.Argv): CommandBackend.Argv => ["env", "WRAPPED=yes", ...argv]
+      const wrap = (argv: Argv): Argv => ["env", "WRAPPED=yes", ...argv]
       const all = yield* whole(command({ shell: "echo $WRAPPED", wrap, readyAfter: never }))
       assert.deepStrictEqual(lines(all), ["yes"])
     })

@@ -4,7 +4,7 @@
 import { Effect } from "effect"
 import { spawn } from "node:child_process"
 import { type Environment, hand } from "../../src/backends/process/ChildProcess.ts"
-import type { Argv } from "../../src/backends/command/CommandBackend.ts"
+import type { Argv } from "../../src/backends/Host.ts"
 import type { Rules } from "../../src/backends/sandbox/Confinement.ts"
 import type { Confined, Mechanism } from "../../src/backends/sandbox/Sandbox.ts"
 

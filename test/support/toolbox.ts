@@ -13,7 +13,7 @@ import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { type Mechanism, probe, Sandbox } from "../../src/backends/sandbox/Sandbox.ts"
 import type { Tool, ToolOutcome } from "../../src/backends/model/Tool.ts"
-import type { Host } from "../../src/backends/command/CommandBackend.ts"
+import type { Host } from "../../src/backends/Host.ts"
 import { ModelBackend } from "../../src/config/BackendConfig.ts"
 import { world } from "./backend-run.ts"
 

@@ -36,8 +36,6 @@ export interface CommandConfig extends Config.CommandBackend {
   readonly wrap?: ((argv: Argv) => Argv) | undefined
 }
 
-export type { Argv, Host }
-
 /** Events that wait for a reader; then the program's pipe fills up, then it waits. */
 const CAPACITY = 256
 const MAX_LINE = 16_384

@@ -7,7 +7,7 @@ import type { Backend, Run, RunEvent, RunSpec, TurnInput } from "../../../src/ba
 import * as ModelBackend from "../../../src/backends/model/ModelBackend.ts"
 import { ModelHttp } from "../../../src/backends/model/ModelHttp.ts"
 import { define, type Tool, type ToolContext, type ToolOutcome } from "../../../src/backends/model/Tool.ts"
-import type { Host } from "../../../src/backends/command/CommandBackend.ts"
+import type { Host } from "../../../src/backends/Host.ts"
 import type { ModelBackend as ModelConfig } from "../../../src/config/BackendConfig.ts"
 import { Chance } from "../Chance.ts"
 import type { Life, Universe } from "../Universe.ts"
