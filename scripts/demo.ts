@@ -39,7 +39,8 @@ const indented = (text: string) => text.trimEnd().replaceAll(/^/gm, "         �
 // ── The agents: small shell scripts ──────────────────────────────────────────
 
 const script = (text: string, more: object) => ({
-  backend: { type: "command", shell: text, readyAfter: "100ms", killGrace: "1 second" },
+  // the folder is also by what the processes of the demo are found again
+  backend: { type: "command", shell: text, readyAfter: "100ms", killGrace: "1 second", passEnv: ["DEMO_FOLDER"] },
   // scaled down by 10, so that the demo ends within a minute: 0.2, 0.4, 0.8 … seconds
   backoff: { base: "200ms", cap: "6 seconds" },
   minRunInterval: "0ms",

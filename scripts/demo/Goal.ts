@@ -16,13 +16,13 @@ const TASKS = [
 
 /** Writes a file named after its task and commits it; the till fails at the first try. */
 const WORKER = `p=$(cat); id=$(printf '%s\\n' "$p" | sed -n 's/.*Task \\([a-z0-9-]*\\): .*/\\1/p' | head -n 1)
-if [ "$id" = till ] && mkdir "$DEMO_FOLDER/tried" 2>/dev/null; then sleep 0.3; echo "the drawer is stuck" >&2; exit 3; fi
+if [ "$id" = till ] && mkdir "\${DEMO_FOLDER:?}/tried" 2>/dev/null; then sleep 0.3; echo "the drawer is stuck" >&2; exit 3; fi
 echo "$id" > "$id.txt"; git add "$id.txt"
 git -c user.name=worker -c user.email=worker@example.org commit -qm "$id" && echo "made $id.txt"; sleep 0.3`
 
 /** Finds fault with the sign, once. */
 const CRITIC = `cat > /dev/null; sleep 0.3
-if mkdir "$DEMO_FOLDER/judged" 2>/dev/null
+if mkdir "\${DEMO_FOLDER:?}/judged" 2>/dev/null
 then echo '{"findings":[{"severity":"error","task":"sign","message":"the sign is crooked","fix":"hang the sign straight"}]}'
 else echo '{"findings":[{"severity":"info","message":"a fine shop"}]}'; fi`
 
