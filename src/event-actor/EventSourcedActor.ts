@@ -89,7 +89,7 @@ export interface Joined<S, A> extends Following<A> {
 
 /** The facts that `decide` may read. Valid during the call only. */
 export interface Context {
-  /** The time of this macrostep, ms since the epoch: the `at` of all its runes. */
+  /** The time of this macrostep, ms since the epoch: the `at` of all its runes. For a timer, not before its deadline. */
   readonly now: number
   /** The eventId that the first rune of this decision gets. In `join`: that of the rune. */
   readonly nextId: number

@@ -14,7 +14,7 @@ import { Act } from "./ActionQueue.ts"
 import { actorStopped } from "./ActorError.ts"
 import type { Ref } from "./ActorHandle.ts"
 import { type Context, type Decision, type Draft, type Following, LATER, Refuse } from "./EventSourcedActor.ts"
-import { Ask, Mail } from "./Mail.ts"
+import { Ask, Due, Mail } from "./Mail.ts"
 import type { Member } from "./Member.ts"
 import { compare, freeze } from "./PlainState.ts"
 import { plainRefusal, type Refused } from "./Refused.ts"
@@ -92,7 +92,9 @@ export class Macrostep implements Context {
     this.scope = scope
     this.unit = unit
     this.steps = 1
-    this.now = this.system.clock.currentTimeMillisUnsafe()
+    const now = this.system.clock.currentTimeMillisUnsafe()
+    // the clock that timers count on may be ahead of the wall's: what is due is not too early for its actor
+    this.now = item instanceof Due ? Math.max(now, item.since + item.after) : now
     this.firstId = log.head + 1
     this.firstSeq = log.seqOf(scope.stream) + 1
     this.asked = item instanceof Ask ? item : undefined

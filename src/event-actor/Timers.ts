@@ -5,7 +5,8 @@
  * over a restart of the scope, so that no change of the wall clock touches it; after a
  * restart of the process, as far as the wall clock can be believed: never longer than the
  * whole. A timer fires once for a deadline; its message is void once the state, as
- * stepped, no longer has that timer. A timer costs a fiber while it waits, none else.
+ * stepped, no longer has that timer. Whoever decides on it reads a time that is not before
+ * the deadline, whatever the wall clock says. A timer costs a fiber while it waits, none else.
  */
 import type { Timer } from "./EventSourcedActor.ts"
 import { Due } from "./Mail.ts"
@@ -90,7 +91,8 @@ export class Timers {
     if (entry.after === Number.POSITIVE_INFINITY) return
     const wait = entry.began + entry.after - this.time.monotonic()
     if (wait <= 0) return this.fire(timer, entry)
-    entry.cancel = this.time.after(Math.ceil(wait), () => this.fire(timer, entry))
+    // Node's timers are early where its loop was busy as they were set: what is not due is waited for again
+    entry.cancel = this.time.after(Math.ceil(wait), () => this.arm(timer, entry))
   }
 
   private fire({ after, key, message, seq, since }: Timer<unknown>, entry: Entry): void {

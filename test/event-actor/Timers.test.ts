@@ -1,8 +1,10 @@
 /** Timers: the timeouts of a table, by the names of OTP's gen_statem cases. */
 import { assert, describe, it } from "@effect/vitest"
-import { Clock, Effect, type Scope } from "effect"
+import { Clock, Context, Effect, type Scope } from "effect"
 import { TestClock } from "effect/testing"
 import { actor } from "../../src/event-actor/EventSourcedActor.ts"
+import type { Due } from "../../src/event-actor/Mail.ts"
+import { Timers } from "../../src/event-actor/Timers.ts"
 import { dark, make, makeHeld, run, settled, until } from "./Lantern.ts"
 import { lab, MemoryLog, Restarter, scopeIn } from "./Lab.ts"
 
@@ -218,4 +220,62 @@ test("a timer whose message breaks its step is tried three times, dead-lettered,
     yield* TestClock.adjust(10_000)
     yield* settled
     assert.deepStrictEqual([supervisor.restarts, letters.map(({ reason }) => reason)], [3, ["poison"]])
+  }))
+
+/** As a clock that was set back by a minute, and as one whose milliseconds lag behind the monotonic one's. */
+for (const behind of [1, 60_000]) {
+  test(`whoever decides on a timer reads a time that is not before its deadline, on a clock ${behind} ms behind`, () =>
+    Effect.gen(function* () {
+      yield* TestClock.setTime(1_000_000)
+      const real = yield* Clock.Clock
+      let lag = 0
+      const lagging: Clock.Clock = { ...real, currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() - lag }
+      const log = new MemoryLog()
+      const { system } = lab(log, {}, Context.make(Clock.Clock, lagging))
+      const scope = scopeIn(system, "deadlines")
+      const seen: Array<number> = []
+      scope.add(
+        "deadlines",
+        actor<number, string>({
+          initial: 0,
+          decide: (_, __, { now }) => {
+            seen.push(now)
+            return { runes: [{ kind: "seen", payload: {} }], tells: [] }
+          },
+          apply: (n) => n + 1,
+          timers: (n, began) => (n === 0 ? [{ key: "fuse", since: began, after: 100, message: "tick" }] : [])
+        })
+      )
+      new Restarter().startChild(scope)
+      lag = behind
+      yield* TestClock.adjust(100)
+      yield* settled
+      assert.deepStrictEqual(seen, [1_000_100])
+      assert.strictEqual(log.kept.at(-1)?.at, 1_000_100)
+    }))
+}
+
+test("what the loop's timer tells too early is waited for again", () =>
+  Effect.gen(function* () {
+    let now = 0
+    const waits: Array<readonly [ms: number, task: () => void]> = []
+    const told: Array<Due> = []
+    const timers = new Timers(
+      { stream: "p", push: (due) => void told.push(due) },
+      {
+        clock: { currentTimeMillisUnsafe: () => now },
+        monotonic: () => now,
+        after: (ms, task) => {
+          waits.push([ms, task])
+          return () => {}
+        }
+      }
+    )
+    timers.set([{ key: "fuse", since: 0, after: 60, message: "tick" }])
+    now = 41.5
+    waits[0]![1]()
+    assert.deepStrictEqual([waits.map(([ms]) => ms), told.length], [[60, 19], 0])
+    now = 60
+    waits[1]![1]()
+    assert.lengthOf(told, 1)
   }))
