@@ -22,7 +22,7 @@ import { configsFrom, placesOf, worldOf } from "../cli/Places.ts"
 import { type Line, parse } from "../cli/QuickArgs.ts"
 import { through } from "../cli/TerminalDoor.ts"
 import { lostAnswer } from "../rpc/LostAnswer.ts"
-import { ourselves } from "../rpc/Version.ts"
+import { introduction } from "../rpc/Version.ts"
 
 /** The bundler writes the whole program's file in place of it. */
 declare const WHOLE: string
@@ -158,7 +158,7 @@ const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome
   })
   connection.on("error", () => {})
   connection.on("close", lost)
-  connection.on("connect", () => connection.write(request(calls.length, { tag: "Hello", payload: ourselves })))
+  connection.on("connect", () => connection.write(request(calls.length, { tag: "Hello", payload: introduction() })))
   connection.on("data", (text: string) => {
     silent = 0
     const lines = (rest + text).split("\n")

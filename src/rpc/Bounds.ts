@@ -32,6 +32,7 @@ export const line = (limit: number) =>
     )
   )
 
+export const pid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
 export const name = line(Limits.nameLength)
 export const path = line(Limits.pathLength)
 export const reason = line(Limits.reasonLength)

@@ -5,7 +5,8 @@
  * Guarantees: a command of a marked caller is that agent's in the log, whoever it says it is; what
  * decides for a person (approve, deny, answer) is refused to a marked caller and to one that
  * cannot be found, and each agent that tried is in the log; nobody speaks as another run; a connection is looked at once, and for
- * what only reads never. Honest, and no boundary (PeerProcess).
+ * what only reads never. For what decides nothing a caller is believed which process it is, and searched for where it
+ * does not say. Honest, and no boundary (PeerProcess).
  */
 import * as NodeSocket from "@effect/platform-node/NodeSocket"
 import { Context, Effect, Option } from "effect"
@@ -17,9 +18,18 @@ import type { EventLog } from "../event-log/EventLog.ts"
 import { DAEMON_STREAM } from "../event-log/Rune.ts"
 import type { Voice } from "./Procedure.ts"
 
-/** Looks at a connection's other end. Without a socket, or in a world that has none, nobody is looked at. */
-export const Look = Context.Reference<(socket: Socket) => Effect.Effect<Peer>>("agentd/rpc/Look", {
-  defaultValue: () => () => Effect.succeed({ _tag: "Untold" })
+interface Looking {
+  /** Searches for a connection's other end. */
+  readonly search: (socket: Socket) => Effect.Effect<Peer>
+  /** Looks at the process that the other end says it is. */
+  readonly believe: (pid: number) => Effect.Effect<Peer>
+}
+
+const untold = Effect.succeed<Peer>({ _tag: "Untold" })
+
+/** Without a socket, or in a world that has none, nobody is looked at. */
+export const Look = Context.Reference<Looking>("agentd/rpc/Look", {
+  defaultValue: () => ({ search: () => untold, believe: () => untold })
 })
 
 /** Agents that tried to decide: so many are remembered, so that each is in the log once. */
@@ -38,17 +48,27 @@ const refusal = (who: string) =>
 
 export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log: EventLog["Service"]) {
   const look = yield* Look
-  const peers = new WeakMap<Socket, Peer>()
+  const introduced = new WeakMap<Socket, number>()
+  const believed = new WeakMap<Socket, Peer>()
+  const searched = new WeakMap<Socket, Peer>()
   const tried = new Set<string>()
 
+  const connection = Effect.map(Effect.serviceOption(NodeSocket.NetSocket), Option.getOrUndefined)
+
   /** A connection that is unknown now may be found the next time. */
-  const peer = Effect.gen(function* () {
-    const socket = Option.getOrUndefined(yield* Effect.serviceOption(NodeSocket.NetSocket))
-    if (socket === undefined) return { _tag: "Untold" } as Peer
-    const known = peers.get(socket)
+  const peer = Effect.fnUntraced(function* (isBelieved: boolean): Effect.fn.Return<Peer> {
+    const socket = yield* connection
+    if (socket === undefined) return { _tag: "Untold" }
+    const known = searched.get(socket) ?? (isBelieved ? believed.get(socket) : undefined)
     if (known !== undefined) return known
-    const found = yield* look(socket)
-    if (found._tag !== "Unknown") peers.set(socket, found)
+    const pid = isBelieved ? introduced.get(socket) : undefined
+    const said = pid === undefined ? undefined : yield* look.believe(pid)
+    if (said !== undefined && said._tag !== "Unknown") {
+      believed.set(socket, said)
+      return said
+    }
+    const found = yield* look.search(socket)
+    if (found._tag !== "Unknown") searched.set(socket, found)
     return found
   })
 
@@ -69,9 +89,15 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
     return yield* refusal(by)
   })
 
+  /** Notes which process the connection's other end says it is. */
+  const introduce = (pid: number) =>
+    Effect.map(connection, (socket) => {
+      if (socket !== undefined) introduced.set(socket, pid)
+    })
+
   /** The name under which the command is carried out and logged; `said`: what the caller calls itself, or its run. */
-  return Effect.fnUntraced(function* (how: Voice, what: string, said: string) {
-    const found = yield* peer
+  const sign = Effect.fnUntraced(function* (how: Voice, what: string, said: string) {
+    const found = yield* peer(how === "acts")
     switch (found._tag) {
       case "Run":
         if (how === "speaks") return found.runId === said ? said : yield* another
@@ -82,4 +108,6 @@ export const make = Effect.fnUntraced(function* (agents: Agents["Service"], log:
         return said
     }
   })
+
+  return { introduce, sign }
 })

@@ -14,7 +14,7 @@ import { codeOf } from "./Endpoint.ts"
 import { Limits } from "./Limits.ts"
 import { lostAnswer } from "./LostAnswer.ts"
 import { Control } from "./Protocol.ts"
-import { ourselves } from "./Version.ts"
+import { introduction } from "./Version.ts"
 
 /** No daemon answers at the socket. */
 export class DaemonUnreachable extends Schema.TaggedError<DaemonUnreachable>()("DaemonUnreachable", {
@@ -70,7 +70,7 @@ const greeted = Effect.tap(
   Effect.flatMap(Exported, (isTraced) => RpcClient.make(Control, { disableTracing: !isTraced, spanPrefix: "agentd" })),
   (client) =>
     Effect.catchTag(
-      client.Hello(ourselves),
+      client.Hello(introduction()),
       "CommandRefused",
       ({ message, remedy }) => new DaemonUnreachable({ reason: "protocol", message, remedy })
     )

@@ -32,13 +32,20 @@ const features = Effect.gen(function* (): Effect.fn.Return<
 type Procedures = RpcGroup.Rpcs<typeof Control>
 type Handlers = { readonly [R in Procedures as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
 
-type Sign = Effect.Success<ReturnType<typeof Callers.make>>
+type Signing = Effect.Success<ReturnType<typeof Callers.make>>
 type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
+type Introduction = { readonly pid?: number }
 
 /** The procedure under its caller's name, once that is known. */
-const spoken = (given: Features, sign: Sign, { rpc, run }: AnyProcedure) => {
+const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: AnyProcedure) => {
   const how = Context.get((rpc as Rpc.AnyWithProps).annotations, Speaks)
   if (how === undefined) return (payload: unknown) => run(given, payload as never)
+  if (how === "introduces")
+    return (payload: Introduction) =>
+      Effect.andThen(
+        payload.pid === undefined ? Effect.void : introduce(payload.pid),
+        Effect.suspend(() => run(given, payload as never) as Effect.Effect<unknown>)
+      )
   return (payload: Spoken) =>
     Effect.suspend(() => {
       if ("runId" in payload)
@@ -57,9 +64,9 @@ const spoken = (given: Features, sign: Sign, { rpc, run }: AnyProcedure) => {
 /** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
 const handlers = Effect.gen(function* () {
   const given = yield* features
-  const sign = yield* Callers.make(given.agents, yield* EventLog)
+  const signing = yield* Callers.make(given.agents, yield* EventLog)
   return Object.fromEntries(
-    procedures.map((procedure: AnyProcedure) => [procedure.rpc._tag, spoken(given, sign, procedure)])
+    procedures.map((procedure: AnyProcedure) => [procedure.rpc._tag, spoken(given, signing, procedure)])
   ) as unknown as Handlers
 })
 

@@ -146,7 +146,11 @@ const listen = Effect.fnUntraced(function* (path: string) {
   return yield* limited(server)
 })
 
-const lookAt = (store: string) => Layer.succeed(Look, (socket) => PeerProcess.look(socket, store))
+const lookAt = (store: string) =>
+  Layer.succeed(Look, {
+    search: (socket) => PeerProcess.look(socket, store),
+    believe: (pid) => PeerProcess.believe(pid, store)
+  })
 
 /** Answers on the socket from now on; needs what the handlers need. */
 export const layer = (options: Options) =>

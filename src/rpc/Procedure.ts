@@ -70,8 +70,10 @@ export const About = Context.Reference<"agent" | "conversation" | "nothing">("ag
 /** How a command speaks for its caller: `decides` what waits for a person, `acts` in its name, `speaks` as a run. */
 export type Voice = "decides" | "acts" | "speaks"
 
-/** Left out where a procedure only reads. */
-export const Speaks = Context.Reference<Voice | undefined>("agentd/rpc/Speaks", { defaultValue: () => undefined })
+/** Left out where a procedure only reads; `introduces`: it tells which process the caller is. */
+export const Speaks = Context.Reference<Voice | "introduces" | undefined>("agentd/rpc/Speaks", {
+  defaultValue: () => undefined
+})
 
 /** The middleware that every call passes before its procedure. */
 export class Gate extends RpcMiddleware.Service<Gate>()("agentd/rpc/Gate", { error: CommandRefused }) {}

@@ -34,10 +34,17 @@ export const daemon = [
   /** The first frame of a connection: refused where the two cannot understand each other. */
   procedure(
     Rpc.make("Hello", {
-      payload: input({ protocol: Schema.Int, version: Bounds.name }),
+      payload: input({
+        protocol: Schema.Int,
+        version: Bounds.name,
+        /** The caller's process; an older agentd does not say. */
+        pid: Schema.optionalKey(Bounds.pid)
+      }),
       success: Greeting,
       error: CommandRefused
-    }).annotate(AtOnce, true),
+    })
+      .annotate(AtOnce, true)
+      .annotate(Speaks, "introduces"),
     ({ inquiries }, peer) => inquiries.greeting(peer)
   ),
   procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),

@@ -7,6 +7,7 @@ import { createServer, type Socket } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import * as PeerProcess from "../../src/backends/process/PeerProcess.ts"
+import { PROTOCOL, VERSION } from "../../src/rpc/Version.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Stage from "../support/Stage.ts"
 
@@ -126,6 +127,39 @@ layer(shop, { excludeTestServices: true })("an unconfined agent calls agentd", (
       assert.isNotEmpty(ended)
     })
   )
+
+  for (const [how, hello] of [
+    ["says nothing of itself", undefined],
+    ["says that it is a process that is not", { protocol: PROTOCOL, version: VERSION, pid: 2 ** 31 - 1 }]
+  ] as const) {
+    it.effect(`to send by a program that ${how}: it is searched for, and the log names the agent`, (context) =>
+      Effect.gen(function* () {
+        if (!SS) return context.skip(MISSING)
+        const shop = yield* Shop
+        const text = `by a program that ${how}`
+        const frame = (id: number, tag: string, payload: object) =>
+          `${JSON.stringify({ _tag: "Request", id: String(id), tag, payload, headers: [] })}\n`
+        const caller = { by: "ada", config: shop.config }
+        const script = join(shop.root, `raw-${hello === undefined ? 1 : 2}.cjs`)
+        const frames = [
+          ...(hello === undefined ? [] : [frame(0, "Hello", hello)]),
+          frame(1, "Send", { name: "victim", text, how: "queue", caller })
+        ]
+        writeFileSync(
+          script,
+          `const s=require("net").connect(${JSON.stringify(join(shop.stage.box.state, "control.sock"))});
+           s.write(${JSON.stringify(frames.join(""))});
+           s.on("data",(d)=>{if(String(d).includes('"1"'))process.exit()})`
+        )
+        yield* shop.tell("boss", { run: `${process.execPath} ${script}` })
+        const received = yield* shop.until("it is received", shop.log("inbox.received"), (runes) =>
+          runes.some(({ payload }) => JSON.stringify(payload).includes(text))
+        )
+        const { payload } = received.find((rune) => JSON.stringify(rune.payload).includes(text))!
+        assert.strictEqual((payload["event"] as { message: { from: string } }).message.from, "agent:boss")
+      })
+    )
+  }
 
   it.effect("to speak as another's run: refused", (context) =>
     Effect.gen(function* () {

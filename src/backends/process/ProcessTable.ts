@@ -68,6 +68,12 @@ const read = (pid: number): Stat | undefined => {
   }
 }
 
+/** The process of a pid; undefined where it has ended. */
+export const find = (pid: number): Process | undefined => {
+  const found = read(pid)
+  return found === undefined || found.ended ? undefined : found
+}
+
 /** Identifies a pid, even if its process has ended and waits to be reaped; start 0 where that cannot be known. */
 export const identify = (pid: number): ProcessId => ({ pid, start: read(pid)?.start ?? 0 })
 
