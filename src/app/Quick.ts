@@ -14,7 +14,7 @@
 import { existsSync, writeSync } from "node:fs"
 import { homedir, userInfo } from "node:os"
 import { join } from "node:path"
-import { type Call, linesOf } from "../cli/DeclaredVerb.ts"
+import { type Ask, type Call, linesOf } from "../cli/DeclaredVerb.ts"
 import { declared } from "../cli/DeclaredVerbs.ts"
 import { explain, told } from "../cli/Explanation.ts"
 import { inWorld } from "../cli/Hint.ts"
@@ -24,8 +24,10 @@ import { through } from "../cli/TerminalDoor.ts"
 import { lostAnswer } from "../rpc/LostAnswer.ts"
 import { introduction } from "../rpc/Version.ts"
 
-/** The bundler writes the whole program's file in place of it. */
-declare const WHOLE: string
+/** The whole program's file, beside the entry's. */
+const WHOLE = "./agentd.mjs"
+/** Imports a file beside the entry's, which hands it to this script: a script that is compiled ahead has no import. */
+declare const load: (file: string) => Promise<unknown>
 
 /** Loaded when they are needed: a verb that the whole program answers does not wait for them. */
 const net = () => process.getBuiltinModule("node:net")
@@ -43,7 +45,7 @@ const variable = (name: string): string | undefined => (env[name] === "" ? undef
 /** The whole program, as if it had been started itself. */
 const whole = (): void => {
   process.argv[1] = join(import.meta.dirname, WHOLE)
-  void import(WHOLE)
+  void load(WHOLE)
 }
 
 /** The rules of effect/cli's TerminalCapabilities. */
@@ -108,29 +110,35 @@ const line = (frame: unknown): string => `${JSON.stringify(frame)}\n`
 const request = (id: number, { payload, tag }: Pick<Call, "payload" | "tag">): string =>
   line({ _tag: "Request", id: String(id), tag, payload, headers: [] })
 
-/** After the first exchange all calls in one write; `done` is called once. */
-const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome) => void): void => {
+/**
+ * All calls in one write: what only reads with the introduction, what acts once the daemon has answered that.
+ * `done` is called once.
+ */
+const ask = (socket: string, { calls, repeatable }: Ask<unknown>, done: (outcome: Outcome) => void): void => {
   const replies: Array<unknown> = calls.map(({ stream }) => (stream ? [] : undefined))
+  const introduced = String(calls.length)
   const connection = net().connect(socket)
-  let [open, silent, sent, rest] = [calls.length, 0, false, ""]
+  let [open, silent, greeted, sent, rest] = [calls.length + 1, 0, false, false, ""]
   const end = (outcome: Outcome): void => {
     connection.removeAllListeners("close").removeAllListeners("data").destroy()
     done(outcome)
   }
-  const greeted = (): void => {
+  const send = (): string => {
     sent = true
-    connection.write(calls.map((call, id) => request(id, call)).join(""))
+    return calls.map((call, id) => request(id, call)).join("")
   }
   const lost = (): void => end(sent ? { _tag: "Lost" } : { _tag: "Unsent" })
   const take = (frame: Frame): boolean => {
     if (frame._tag === "Pong") return true
-    if (!sent) {
-      // the whole program says what is wrong with a daemon that speaks another protocol
-      const isUnderstood = frame._tag === "Exit" && frame.exit._tag === "Success"
-      if (isUnderstood) greeted()
-      else end({ _tag: "Unsent" })
-      return isUnderstood
+    const isGreeting = frame._tag === "Exit" && frame.requestId === introduced
+    const hasFailed = frame._tag === "Exit" ? frame.exit._tag !== "Success" : frame._tag === "Defect"
+    // the whole program says what is wrong with a daemon that speaks another protocol
+    if ((isGreeting || !greeted) && hasFailed) {
+      end({ _tag: "Unsent" })
+      return false
     }
+    if (isGreeting) greeted = true
+    if (!sent) connection.write(send())
     if (frame._tag === "Chunk") {
       const values = replies[Number(frame.requestId)] as Array<unknown>
       for (const value of frame.values) values.push(value)
@@ -153,12 +161,15 @@ const ask = (socket: string, calls: ReadonlyArray<Call>, done: (outcome: Outcome
   }
   connection.setEncoding("utf8").setTimeout(PING, () => {
     silent += PING
-    if (silent >= SILENCE || !sent) return lost()
+    if (silent >= SILENCE || !greeted) return lost()
     connection.write(line({ _tag: "Ping" }))
   })
   connection.on("error", () => {})
   connection.on("close", lost)
-  connection.on("connect", () => connection.write(request(calls.length, { tag: "Hello", payload: introduction() })))
+  connection.on("connect", () => {
+    const hello = request(calls.length, { tag: "Hello", payload: introduction() })
+    connection.write(repeatable ? hello + send() : hello)
+  })
   connection.on("data", (text: string) => {
     silent = 0
     const lines = (rest + text).split("\n")
@@ -191,8 +202,9 @@ const quick = (given: Line): void => {
   const caller = { by: userInfo().username, config: configsFrom(".").find((file) => existsSync(file)) ?? null }
   if (verb.wrong?.(input as never, caller) !== undefined) return whole()
   const world = worldOf(places)
-  const { calls, repeatable, value } = verb.rpc(input as never, caller, { now: Date.now() })
-  ask(places.socket, calls, (outcome) => {
+  const asked: Ask<unknown> = verb.rpc(input as never, caller, { now: Date.now() })
+  const { repeatable, value } = asked
+  ask(places.socket, asked, (outcome) => {
     if (outcome._tag === "Refused") return fail(outcome.error, given, world)
     if (outcome._tag === "Unsent" || (repeatable && outcome._tag !== "Answered")) return whole()
     if (outcome._tag === "Broken") return fail(outcome.error, given, world)

@@ -242,17 +242,27 @@ describe("scripts/bundle.ts", () => {
     assert.include(run(process.execPath, [entry, "throw"]).stderr, "at namedInTraces")
   })
 
-  it("makes one file of the quick entry, and refuses one that holds a package", () => {
+  it("compiles the quick entry ahead, runs it without that, too, and refuses one that holds a package", () => {
     const project = build(MAIN)
     const entry = join(project, "src", "app", "Quick.ts")
     write(
       entry,
-      "declare const WHOLE: string\nif (process.argv[2] === 'q') console.log('quick')\nelse void import(WHOLE)\n"
+      `declare const load: (file: string) => Promise<unknown>
+       if (process.argv[2] === 'q') console.log('quick')
+       else void load("./agentd.mjs")`
     )
     assert.strictEqual(bundle(project).stderr, "")
     const quick = join(project, "dist", "quick.cjs")
     assert.strictEqual(run(process.execPath, [quick, "q"]).stdout, "quick")
     assert.strictEqual(run(process.execPath, [quick]).stdout, "ok")
+    for (const name of readdirSync(join(project, "dist", "chunks")).filter((name) => name.endsWith(".cache"))) {
+      // what was compiled for another Node, or is torn, or is gone
+      for (const spoil of [() => write(join(project, "dist", "chunks", name), "torn"), rmSync] as const) {
+        spoil(join(project, "dist", "chunks", name))
+        assert.strictEqual(run(process.execPath, [quick, "q"]).stdout, "quick")
+      }
+    }
+    assert.strictEqual(run(process.execPath, ["--no-opt", quick, "q"]).stdout, "quick")
     write(entry, 'import { Effect } from "effect"\nconsole.log(Effect.runSync(Effect.succeed("heavy")))\n')
     const { status, stderr } = bundle(project)
     assert.notStrictEqual(status, 0)

@@ -67,16 +67,26 @@ export const holdersIn = (lines: string, inode: string): ReadonlyArray<number> =
     .flatMap((line) => [...line.matchAll(/pid=(\d+)/g)].map(([, pid]) => Number(pid)))
 }
 
+/** The process and those above it, up to the daemon's own or the machine's first. */
+const lineOf = (pid: number): ReadonlyArray<number> => {
+  const line: Array<number> = []
+  let at = ProcessTable.find(pid)
+  while (at !== undefined && at.pid > 1 && at.pid !== process.pid && line.length < MAX_DEPTH) {
+    line.push(at.pid)
+    at = ProcessTable.find(at.parent)
+  }
+  return line
+}
+
 /** The run's mark of this store that the process, or one above it, was started with; undefined: none has one. */
 const markOf = Effect.fnUntraced(function* (pid: number, store: string) {
-  let at = ProcessTable.find(pid)
-  if (at === undefined) return "gone"
-  for (let depth = 0; at !== undefined && at.pid > 1 && at.pid !== process.pid && depth < MAX_DEPTH; depth++) {
-    const env = yield* ProcessTable.environment(at.pid)
+  const line = lineOf(pid)
+  if (line.length === 0) return "gone"
+  const environments = yield* Effect.forEach(line, ProcessTable.environment, { concurrency: "unbounded" })
+  for (const env of environments) {
     const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
     // what a run starts has a mark of its own, after a plus
     if (runId !== undefined && env.includes(`AGENTD_STORE=${store}`)) return { runId: runId.split("+")[0]! }
-    at = ProcessTable.find(at.parent)
   }
   return undefined
 })
