@@ -18,7 +18,7 @@ export interface Peer {
 
 export const ourselves: Peer = { protocol: PROTOCOL, version: VERSION }
 
-/** What a client says of itself: its process, too, so that the daemon need not search for who acts. */
+/** A client introduces itself with its process, too, so that the daemon need not search for who acts. */
 export const introduction = (): Peer & { readonly pid: number } => ({ ...ourselves, pid: process.pid })
 
 /** Why the daemon does not speak with a client of these versions; undefined where it does. */
