@@ -60,6 +60,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
     host,
     spec,
     inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
+    passEnv: config.passEnv,
     own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
   })
   const { env } = enclosure

@@ -97,6 +97,7 @@ export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host:
     host,
     spec,
     inherited,
+    passEnv: config.passEnv,
     own: {
       ...(config.sandbox === "off" ? {} : CONFINED),
       ...config.env,

@@ -80,6 +80,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
     host,
     spec,
     inherited: ChildEnvironment.given(host.environment, { program: argv[0], passEnv: command.passEnv }),
+    passEnv: command.passEnv,
     own: {
       ...command.env,
       ...spec.env,

@@ -4,7 +4,7 @@
  *
  * Confined, a run has its workspace, a home of its own that is kept for the agent, the files of the
  * user's home that its config shares, and of the daemon's variables only those that name no secret
- * and no socket. Its way out is the machine's network, or the gateway to its model, or none.
+ * and no socket, and those that its config names. Its way out is the machine's network, or the gateway to its model, or none.
  *
  * Guarantees: where a sandbox is required and none works, nothing starts; a provider's key is in
  * no variable, argument or file that the run sees: it has a word that stands for it; the route of
@@ -21,6 +21,7 @@ import { prefixOf } from "../../gateway/Gateway.ts"
 import { Gateway } from "../../gateway/GatewayClient.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as ProviderKey from "../ProviderKey.ts"
 import { homeOf, objection, type Rules } from "./Confinement.ts"
@@ -43,6 +44,8 @@ export interface EnclosureOptions {
   readonly spec: RunSpec
   /** The variables that it has when it is not confined. */
   readonly inherited: Environment
+  /** The names of those that it is handed in any case, as far as the gateway does not hold them. */
+  readonly passEnv: ReadonlyArray<string> | undefined
   /** The variables that it has in any case. */
   readonly own: Environment
   /** Files that agentd has made for it. */
@@ -132,7 +135,8 @@ const headersOf = (api: Provider["api"], key: string): { readonly [name: string]
 interface Exit {
   readonly sockets: string
   readonly variables: Environment
-  readonly hasKey: boolean
+  /** Held by the gateway. */
+  readonly key: string | undefined
   readonly forwarder: ReadonlyArray<string>
 }
 
@@ -173,7 +177,7 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
   const exit: Exit = {
     sockets,
     variables: variablesOf(api, url, key !== undefined),
-    hasKey: key !== undefined,
+    key,
     forwarder: [...node, `${SOCKETS}/${SOCKET}`, String(PORT)]
   }
   return exit
@@ -225,16 +229,29 @@ const sharedOf = ({ exit, home, options: { config, host } }: Quarters, part: boo
   const person = homeOf(host.environment)
   return config.share.flatMap((name) => {
     const isOfHome = !path.isAbsolute(name)
-    if (isOfHome && (part || person === undefined || exit?.hasKey === true)) return []
+    if (isOfHome && (part || person === undefined || exit?.key !== undefined)) return []
     const source = real(isOfHome ? path.join(person ?? "/", name) : name)
     return source === undefined ? [] : [{ source, target: isOfHome ? path.join(home, name) : path.normalize(name) }]
   })
 }
 
-const environmentOf = ({ host, own }: EnclosureOptions, home: string, exit: Exit | undefined): Environment => ({
-  ...Object.fromEntries(Object.entries(host.environment).filter(([name]) => VISIBLE.test(name))),
+/** A shorter key stands for none, and may be part of any text. */
+const LEAST_KEY = 12
+
+/** The variables that the config names. One that holds the key that the gateway has is left out, whatever its name. */
+const handedOver = ({ host, passEnv }: EnclosureOptions, exit: Exit | undefined): Environment => {
+  const { key = "" } = exit ?? {}
+  const isHeld = (value = "") => key !== "" && (key.length < LEAST_KEY ? value.trim() === key : value.includes(key))
+  return Object.fromEntries(
+    Object.entries(ChildEnvironment.named(host.environment, passEnv)).filter(([, value]) => !isHeld(value))
+  )
+}
+
+const environmentOf = (options: EnclosureOptions, home: string, exit: Exit | undefined): Environment => ({
+  ...Object.fromEntries(Object.entries(options.host.environment).filter(([name]) => VISIBLE.test(name))),
+  ...handedOver(options, exit),
   SHELL: "/bin/sh",
-  ...own,
+  ...options.own,
   ...exit?.variables,
   HOME: home,
   USER: "agent",
