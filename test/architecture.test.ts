@@ -185,6 +185,31 @@ const exceptions: ReadonlyArray<{ readonly path: string; readonly rule: string; 
     because: "it stands between a shell and a program: effect/process tells only in words which signal ended it"
   },
   {
+    path: "src/systemd/Notify.ts",
+    rule: "environment",
+    because: "systemd-notify is systemd's own program, found by the daemon's PATH; it starts nothing"
+  },
+  {
+    path: "src/git/PersonGit.ts",
+    rule: "environment",
+    because: "it is the person's own git, in their terminal: their settings and their helpers are what is wanted"
+  },
+  {
+    path: "src/cli/DaemonLife.ts",
+    rule: "environment",
+    because: "the daemon has the environment of whoever starts it, of which it hands parts on"
+  },
+  {
+    path: "src/cli/Watch.ts",
+    rule: "environment",
+    because: "notify-send finds the person's desktop by their variables"
+  },
+  {
+    path: "src/cli/Run.ts",
+    rule: "environment",
+    because: "it runs a person's program in their terminal, as their shell would"
+  },
+  {
     path: "src/supervision/Backoff.ts",
     rule: "Schedule.exponential",
     because: "it is the one value that all others are made of"
@@ -299,6 +324,11 @@ const codeProblems = (file: SourceFile): ReadonlyArray<Problem> => {
       file.startsGit && !path.startsWith("src/git/"),
       "git",
       "starts git: a repository that an agent writes can make git run anything. Instead: git/Git.ts, in a verb git/PersonGit.ts"
+    ],
+    [
+      file.inheritsEnvironment && path !== "src/backends/process/ChildEnvironment.ts",
+      "environment",
+      "hands all variables of its own on, keys too. Instead: what ChildEnvironment.given allows"
     ],
     [file.castsToAny, "as any", "casts to any: the compiler then checks nothing from here on"],
     [file.assumesField, "assumed field", "has a field that is not set by the constructor: make what it needs first"],
@@ -441,6 +471,19 @@ describe("the rules see a break", () => {
     ["a start of git", "src/agents/A.ts", 'spawn("git", ["status"])', ["git"]],
     ["git as a command's first word", "src/cli/A.ts", 'export const a = ["git", "status"]', ["git"]],
     ["git where it is run", "src/git/A.ts", 'export const a = ["git", "status"]', []],
+    [
+      "an environment that is extended",
+      "src/agents/A.ts",
+      "make(a, [], { env: {}, extendEnv: true })",
+      ["environment"]
+    ],
+    ["an environment that is not", "src/agents/A.ts", "make(a, [], { env: {}, extendEnv: false })", []],
+    ["a whole environment", "src/goals/A.ts", "export const a = { env: options.environment }", ["environment"]],
+    ["a spread of it", "src/goals/A.ts", "export const a = { ...host.environment, B: c }", ["environment"]],
+    ["a spread of a process's own", "src/main.ts", "export const a = { ...process.env }", ["environment"]],
+    ["a start that does not say which", "src/backends/A.ts", 'spawn("ss", [], { timeout: 1 })', ["environment"]],
+    ["a part of it", "src/goals/A.ts", "export const a = { env: { ...ChildEnvironment.given(environment) } }", []],
+    ["the whole where the parts are picked", "src/backends/process/ChildEnvironment.ts", "a({ ...environment })", []],
     ["a cast to any", "src/agents/A.ts", "export const a = (b: unknown) => b as any", ["as any"]],
     ["a field that is set later", "src/agents/A.ts", "export class A { b!: string }", ["assumed field"]],
     ["a silenced compiler", "src/agents/A.ts", "// @ts-ignore\nexport const a = 1", ["ts-ignore"]],

@@ -220,22 +220,24 @@ for (const mechanism of held) {
       })
     )
 
-    live("is handed the variables that its config names, but no key that the gateway holds, whatever its name", (here) =>
-      Effect.gen(function* () {
-        const { url } = yield* provider
-        const environment = { ...here.host.environment, HANDED: "over", COPY: `Bearer ${KEY}`, OTHER: SECRET }
-        const given = {
-          shell: "env",
-          passEnv: ["HANDED", "COPY", "OPENAI_API_KEY", "HOME"],
-          provider: { api: "openai", baseUrl: url }
-        } as const
-        const said = yield* runOf({ ...here, host: { ...here.host, environment } }, given)
-        assert.include(said, "HANDED=over")
-        assert.include(said, "OPENAI_API_KEY=held-by-agentd")
-        assert.notInclude(said, `HOME=${here.home}`)
-        assert.notInclude(said.join("\n"), KEY)
-        assert.notInclude(said.join("\n"), SECRET)
-      })
+    live(
+      "is handed the variables that its config names, but no key that the gateway holds, whatever its name",
+      (here) =>
+        Effect.gen(function* () {
+          const { url } = yield* provider
+          const environment = { ...here.host.environment, HANDED: "over", COPY: `Bearer ${KEY}`, OTHER: SECRET }
+          const given = {
+            shell: "env",
+            passEnv: ["HANDED", "COPY", "OPENAI_API_KEY", "HOME"],
+            provider: { api: "openai", baseUrl: url }
+          } as const
+          const said = yield* runOf({ ...here, host: { ...here.host, environment } }, given)
+          assert.include(said, "HANDED=over")
+          assert.include(said, "OPENAI_API_KEY=held-by-agentd")
+          assert.notInclude(said, `HOME=${here.home}`)
+          assert.notInclude(said.join("\n"), KEY)
+          assert.notInclude(said.join("\n"), SECRET)
+        })
     )
 
     live("keeps exit code, signals and arguments through the forwarder", (here) =>

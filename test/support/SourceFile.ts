@@ -22,6 +22,8 @@ export interface SourceFile {
   readonly indexesPayload: boolean
   /** Names git as a program: the first argument of a call, or the first word of a command. */
   readonly startsGit: boolean
+  /** Hands a process's whole environment on: `extendEnv`, a spread or a field of it, or a start that says nothing of it. */
+  readonly inheritsEnvironment: boolean
   /** `let` and `var` outside every function. */
   readonly moduleVariables: ReadonlyArray<string>
   /** Regular expressions, as written. */
@@ -56,6 +58,7 @@ export const parse = (path: string, text: string): SourceFile => {
   let assumesField = false
   let indexesPayload = false
   let startsGit = false
+  let inheritsEnvironment = false
   let composes = 0
   const visit = (node: Node): void => {
     const name = nameOf(node)
@@ -71,6 +74,7 @@ export const parse = (path: string, text: string): SourceFile => {
     assumesField ||= node.type === "PropertyDefinition" && node["definite"] === true
     indexesPayload ||= isIndexedPayload(node)
     startsGit ||= isGit(node)
+    inheritsEnvironment ||= isInherited(node)
     for (const child of childrenOf(node)) visit(child)
   }
   const body = (program.body as ReadonlyArray<unknown>).filter(isNode)
@@ -95,6 +99,7 @@ export const parse = (path: string, text: string): SourceFile => {
     assumesField,
     indexesPayload,
     startsGit,
+    inheritsEnvironment,
     moduleVariables: body.flatMap(variablesOf),
     patterns,
     composes
@@ -103,11 +108,39 @@ export const parse = (path: string, text: string): SourceFile => {
 
 const STARTS = /^(make|spawn|spawnSync|exec|execSync|execFile|execFileSync|fork)$/
 
-const isGit = (node: Node): boolean => {
+/** A call by which a program is started, as far as names tell. */
+const isStart = (node: Node): boolean => {
   const callee = node["callee"]
   const name = !isNode(callee) ? undefined : isNode(callee["property"]) ? callee["property"]["name"] : callee["name"]
-  const starts = node.type === "CallExpression" && STARTS.test(String(name))
-  const of = starts ? node["arguments"] : node["elements"]
+  return node.type === "CallExpression" && STARTS.test(String(name))
+}
+
+const nodesOf = (value: unknown): ReadonlyArray<Node> => (Array.isArray(value) ? value.filter(isNode) : [])
+
+/** A name under which all variables of a process stand: `process.env`, `entry.env`, `environment`, `host.environment`. */
+const isWhole = (node: Node): boolean =>
+  node.type === "MemberExpression"
+    ? isNode(node["property"]) &&
+      (node["property"]["name"] === "environment" || /^(process|entry)\.env$/.test(nameOf(node) ?? ""))
+    : node.type === "Identifier" && node["name"] === "environment"
+
+const keyOf = (node: Node): unknown => (isNode(node["key"]) ? node["key"]["name"] : undefined)
+
+const isInherited = (node: Node): boolean => {
+  const { argument, value } = node
+  if (node.type === "SpreadElement") return isNode(argument) && isWhole(argument)
+  if (node.type === "Property" && isNode(value))
+    return keyOf(node) === "extendEnv" ? value["value"] === true : keyOf(node) === "env" && isWhole(value)
+  const { callee } = node
+  const isOther = isNode(callee) && STARTS.test(String(callee["name"])) ? callee["name"] === "make" : true
+  const isTheirs = isNode(callee) && nameOf(callee) === "ChildProcess.make"
+  const options = isStart(node) && (isTheirs || !isOther) ? nodesOf(node["arguments"])[2] : undefined
+  if (options?.type !== "ObjectExpression") return false
+  return !nodesOf(options["properties"]).some((field) => field.type === "SpreadElement" || keyOf(field) === "env")
+}
+
+const isGit = (node: Node): boolean => {
+  const of = isStart(node) ? node["arguments"] : node["elements"]
   const first: unknown = Array.isArray(of) ? of[0] : undefined
   return isNode(first) && typeof first["value"] === "string" && /^(.*\/)?git(-| |$)/.test(first["value"])
 }

@@ -13,6 +13,8 @@ import type { Environment } from "./ChildProcess.ts"
 /** Variables that programs need to be found, to speak, and to find the tool chains of a person. */
 const NEEDED =
   /^(PATH|HOME|USER|LOGNAME|SHELL|LANG|LANGUAGE|LC_\w+|LOCALE_ARCHIVE|TZ|TZDIR|TERM|COLORTERM|NO_COLOR|TMPDIR|XDG_(CONFIG|CACHE|DATA|STATE|RUNTIME)_(HOME|DIRS?)|(NIX_)?SSL_CERT_(FILE|DIR)|NODE_EXTRA_CA_CERTS|(JAVA|CARGO|RUSTUP|GRADLE_USER|MAVEN|M2|PNPM|NVM|BUN|DENO|PYENV|RBENV|ASDF_DATA|SDKMAN)_(HOME|DIR|ROOT|INSTALL)|GO(PATH|ROOT|CACHE|MODCACHE)|VIRTUAL_ENV|CONDA_PREFIX|NIX_PROFILES)$/
+/** Variables that tell of the machine, and of nobody's files. */
+const PLAIN = /^(?:PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR)$/
 /** The way to the network: an address may hold a password. */
 const PROXIES = /^(https?|all|no)_proxy$/i
 
@@ -64,6 +66,10 @@ export const given = (
     )
   )
 }
+
+/** What a confined program is given: how to find programs, and how to speak. */
+export const plain = (environment: Environment): Environment =>
+  Object.fromEntries(Object.entries(environment).filter(([name]) => PLAIN.test(name)))
 
 /** The variables that the config hands over by name: they are meant for whoever the config is about, secrets too. */
 export const named = (environment: Environment, passEnv: ReadonlyArray<string> = []): Environment =>

@@ -77,8 +77,6 @@ export interface Enclosure {
 const refused = (message: string, remedy: string, fatal = true): BackendError =>
   new BackendError({ message, remedy, fatal })
 
-/** Variables that tell of the machine and of the person's habits. */
-const VISIBLE = /^(?:PATH|LANG|LANGUAGE|LC_\w+|TZ|TERM|COLORTERM|NO_COLOR)$/
 /** Stands where an agent insists on a key. */
 const NO_KEY = "held-by-agentd"
 /** On the loopback of the run's own network. */
@@ -248,7 +246,7 @@ const handedOver = ({ host, passEnv }: EnclosureOptions, exit: Exit | undefined)
 }
 
 const environmentOf = (options: EnclosureOptions, home: string, exit: Exit | undefined): Environment => ({
-  ...Object.fromEntries(Object.entries(options.host.environment).filter(([name]) => VISIBLE.test(name))),
+  ...ChildEnvironment.plain(options.host.environment),
   ...handedOver(options, exit),
   SHELL: "/bin/sh",
   ...options.own,
