@@ -9,6 +9,7 @@ import { resolve } from "node:path"
 import { run } from "../cli/Cli.ts"
 import { Entry } from "../cli/Invocation.ts"
 import { collectorOf } from "../telemetry/Collector.ts"
+import * as InheritedDescriptors from "./InheritedDescriptors.ts"
 
 /** A verb that is interrupted did not do its work; a daemon that is told to end has done it. */
 let interrupted = 130
@@ -27,6 +28,7 @@ const entry = Layer.succeed(Entry)({
     Effect.flatMap(
       Effect.promise(() => {
         interrupted = 0
+        InheritedDescriptors.close()
         return import("./Daemon.ts")
       }),
       (daemon) => daemon.run({ ...options, command })
