@@ -19,7 +19,7 @@ const open = (pid: number): ReadonlyArray<readonly [fd: number, target: string]>
     }
   })
 
-/** What whoever starts the daemon has open: low and high, a file, a folder, a pipe of which it has one end. */
+/** Opens, for whoever starts the daemon, low numbers and high ones: a file, a folder, a pipe of which it has one end. */
 const OPENED = 'exec 3</etc/hostname 4</etc 7> >(cat > /dev/null) 90<"$0" 200</etc 201</dev/zero; exec "$@"'
 
 describe.skipIf(process.platform !== "linux")("descriptors", () => {

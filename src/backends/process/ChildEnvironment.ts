@@ -67,7 +67,7 @@ export const given = (
   )
 }
 
-/** What a confined program is given: how to find programs, and how to speak. */
+/** The variables of a confined program: how to find programs, and how to speak. */
 export const plain = (environment: Environment): Environment =>
   Object.fromEntries(Object.entries(environment).filter(([name]) => PLAIN.test(name)))
 
