@@ -2,6 +2,7 @@
  * Daemon: every layer of agentd, in start order. The one-minute read.
  *
  *     lock ─ log ─ processes ─ agents ─┬─ control socket   answers while the streams are still being read
+ *                                     ├─ runs' sockets    what a run asks for itself
  *                                     ├─ conversations    agents, each in a tree of its own
  *                                     ├─ alerter          reads the log, mails a person
  *                                     └─ notifier         tells systemd
@@ -11,7 +12,7 @@
  * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
  * again at the next start.
  */
-import { join } from "node:path"
+import { dirname, join } from "node:path"
 import { Clock, Context, Deferred, Effect, Fiber, Layer, Ref, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
@@ -81,13 +82,27 @@ interface Nests {
 const nestOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
 
+/** The files and folders of this program, as it is called: Node, and what lies beside the script, which may be its sources. */
+const filesOf = ([node, script]: Options["command"]): ReadonlyArray<string> => {
+  if (script === undefined) return [node]
+  const root = dirname(dirname(script))
+  return [node, dirname(script), join(root, "node_modules"), join(root, "package.json")]
+}
+
 /** The servers of agentd's own that a run is given: its voice. */
 const voiceOf =
   ({ command, socket, state }: Options): AgentCommands.Options["mcp"] =>
   (runId, { may }) =>
     may.length === 0
       ? {}
-      : { agentd: { argv: [...command, "--state", state, "mcp"], env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket } } }
+      : {
+          agentd: {
+            argv: [...command, "--state", state, "mcp"],
+            // in place of the control socket a run is told of its own one, where it has one
+            env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket },
+            files: filesOf(command)
+          }
+        }
 
 /** The board, told by the agents which session is a run of which agent. */
 const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>

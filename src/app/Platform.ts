@@ -14,6 +14,7 @@ import { Backends } from "../backends/Backends.ts"
 import * as Holding from "../backends/Holding.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
+import { RunSockets } from "../backends/RunSockets.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
 import type { ConfigChangeInfo } from "../domain/Messages.ts"
@@ -35,6 +36,7 @@ import type { Plates } from "../plates/Plates.ts"
 import * as ControlServer from "../rpc/ControlServer.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import * as Endpoint from "../rpc/Endpoint.ts"
+import * as RunServer from "../rpc/RunServer.ts"
 import type { ChildSpec } from "../supervision/Child.ts"
 import { Notify } from "../systemd/Notify.ts"
 import * as DaemonLog from "./DaemonLog.ts"
@@ -67,6 +69,7 @@ export type Needs =
   | LiveOutbox
   | Plates
   | Redact
+  | RunSockets
 
 /** The children of the daemon's root through which the outside reaches it. */
 export interface Edges {
@@ -87,7 +90,7 @@ export interface Platform {
   readonly lock: Effect.Effect<void, StoreLock.StoreInUse | StorageError | StateFolderRefused, Scope.Scope>
   readonly machine: Layer.Layer<Machine, Config.ConfigError>
   readonly log: (options: DaemonLog.Options) => Layer.Layer<EventLog | Log, StorageError, Redact>
-  readonly backends: Layer.Layer<Backends | Reaper, never, ProcessTree | FileSystem.FileSystem>
+  readonly backends: Layer.Layer<Backends | Reaper | RunSockets, never, ProcessTree | FileSystem.FileSystem>
   readonly edges: (daemon: DaemonControl["Service"], user: UserConfig) => Edges
   /** Of this process. */
   readonly pid: number
@@ -130,7 +133,9 @@ export const node = ({ environment, socket, state }: Options): Platform => {
       gateway: join(state, "gateway"),
       hidden: [state, dirname(socket)]
     }).pipe(
-      Layer.provideMerge(Reaper.layer({ store, grace: ORPHAN_GRACE })),
+      Layer.provideMerge(
+        Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(join(state, "sockets")))
+      ),
       Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
     ),
     edges: (control, { http, telemetry }) => ({
@@ -142,7 +147,8 @@ export const node = ({ environment, socket, state }: Options): Platform => {
               ControlServer.layer({ socket, store, tracing })
             )
           ).pipe(Layer.provide(Layer.succeed(DaemonControl, control)))
-        )
+        ),
+        service("runs' sockets", Layer.provide(RunServer.layer, Layer.succeed(DaemonControl, control)))
       ],
       hooks: [
         service(

@@ -82,6 +82,15 @@ export type RunEvent =
 export interface GivenServer {
   readonly argv: ReadonlyArray<string>
   readonly env: { readonly [name: string]: string }
+  /** Files and folders that it is made of: a confined run sees them, too. */
+  readonly files?: ReadonlyArray<string>
+}
+
+/** A run's own way to the daemon: what comes by it is from that run. */
+export interface RunSocket {
+  /** Holds the socket and nothing else: a confined run sees this folder. */
+  readonly folder: string
+  readonly path: string
 }
 
 /** The specification of a run. */
@@ -100,6 +109,8 @@ export interface RunSpec {
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
   /** Servers that the agent is given besides its own, by name: agentd's voice among them. */
   readonly mcp: { readonly [name: string]: GivenServer }
+  /** Not there: the daemon is reached as anybody reaches it. */
+  readonly socket?: RunSocket
 }
 
 /** The run could not be started, or does not take this now. `fatal`: trying again will not help. */

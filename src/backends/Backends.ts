@@ -12,6 +12,7 @@ import type { Host } from "./Host.ts"
 import * as ModelBackend from "./model/ModelBackend.ts"
 import type { ProcessTree } from "./process/ProcessTree.ts"
 import type { Reaper } from "./process/Reaper.ts"
+import { giving, RunSockets } from "./RunSockets.ts"
 import { Sandbox } from "./sandbox/Sandbox.ts"
 import * as Tools from "./model/Tools.ts"
 import { services } from "./Services.ts"
@@ -20,24 +21,29 @@ export class Backends extends Context.Service<
   Backends,
   { readonly make: (config: BackendConfig) => Effect.Effect<Backend> }
 >()("agentd/backends/Backends") {
-  static readonly layer = (host: Host): Layer.Layer<Backends, never, ProcessTree | Reaper | FileSystem.FileSystem> =>
+  static readonly layer = (
+    host: Host
+  ): Layer.Layer<Backends, never, ProcessTree | Reaper | RunSockets | FileSystem.FileSystem> =>
     Layer.effect(
       Backends,
       Effect.gen(function* () {
         const context = yield* services<ProcessTree | Reaper | FileSystem.FileSystem | Sandbox | Gateway>()
-        return {
-          make: (config: BackendConfig) => {
-            switch (config.type) {
-              case "command":
-                return CommandBackend.make(config, host).pipe(Effect.provideContext(context))
-              case "acp":
-                return AcpBackend.make(config, host).pipe(Effect.provideContext(context))
-              case "claude":
-                return ClaudeBackend.make(config, host).pipe(Effect.provideContext(context))
-              case "model":
-                return ModelBackend.make(config, host, Tools.make).pipe(Effect.provideContext(context))
-            }
+        const sockets = yield* RunSockets
+        const backendOf = (config: BackendConfig) => {
+          switch (config.type) {
+            case "command":
+              return CommandBackend.make(config, host)
+            case "acp":
+              return AcpBackend.make(config, host)
+            case "claude":
+              return ClaudeBackend.make(config, host)
+            case "model":
+              return ModelBackend.make(config, host, Tools.make)
           }
+        }
+        return {
+          make: (config: BackendConfig) =>
+            Effect.map(Effect.provideContext(backendOf(config), context), (backend) => giving(sockets, backend))
         }
       })
     ).pipe(

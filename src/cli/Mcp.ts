@@ -1,6 +1,7 @@
 /**
  * `agentd mcp`: the server of the Model Context Protocol that each run of a managed
- * agent is given: by it the agent reads its inbox, messages others, reports, asks.
+ * agent is given: by it the agent reads its inbox, messages others, reports, asks. It calls the
+ * daemon on the socket that AGENTD_SOCKET names: the run's own, or the control socket where a run has none.
  *
  * Guarantees: it offers what the agent's config allows; the daemon decides each
  * call anew; a daemon that is away is an answer, not an end: it may be back for the

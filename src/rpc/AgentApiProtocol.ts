@@ -1,11 +1,11 @@
 /**
  * AgentApiProtocol: what a managed agent may ask of the daemon for itself, through
- * `agentd mcp`. It names itself by its run's id.
+ * `agentd mcp`. It names itself by its run's id; on its run's own socket it can name no other.
  *
  * Guarantees: each asks the agents first whose run it is, and whether it is under way;
  * a run that is over is refused; so is what the agent's `may` does not name, with that field's name; nothing reaches beyond the agent's own
- * conversation. It tells agents apart; it does not lock out a process of the same
- * user, which can reach this socket anyway.
+ * conversation. On the control socket it tells agents apart; it does not lock out a process of
+ * the same user, which can reach that socket anyway.
  */
 import { Effect, Schema } from "effect"
 import { Rpc } from "effect/rpc"

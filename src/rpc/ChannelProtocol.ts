@@ -65,6 +65,19 @@ const withAbsent = Effect.fnUntraced(function* (
   return { ...done, message: `${done.message} ${who}: the seat stays empty until there is one.` }
 })
 
+/** An agent in its own turn; `channel` may be empty where it has one floor only. */
+export const voiceChannel = procedure(
+  Rpc.make("VoiceChannel", {
+    payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),
+    success: Done,
+    error
+  }).annotate(Speaks, "speaks"),
+  ({ agents, channels }, { channel, runId, utterance }) =>
+    Effect.flatMap(speaking(agents, runId, "post"), ({ of: { agent, conversation } }) =>
+      channels.voice({ conversation, agent }, utterance, channel === "" ? {} : { channel })
+    )
+)
+
 export const channels = [
   /** Lists channels without the closed ones. */
   procedure(
@@ -162,16 +175,5 @@ export const channels = [
     (features, { paused, ...input }) =>
       orOver(features, input, features.channels.pause(input.name, paused, input.caller))
   ),
-  /** An agent in its own turn; `channel` may be empty where it has one floor only. */
-  procedure(
-    Rpc.make("VoiceChannel", {
-      payload: input({ runId: Bounds.name, channel: Bounds.name, utterance }),
-      success: Done,
-      error
-    }).annotate(Speaks, "speaks"),
-    ({ agents, channels }, { channel, runId, utterance }) =>
-      Effect.flatMap(speaking(agents, runId, "post"), ({ of: { agent, conversation } }) =>
-        channels.voice({ conversation, agent }, utterance, channel === "" ? {} : { channel })
-      )
-  )
+  voiceChannel
 ] as const

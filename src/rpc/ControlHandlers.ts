@@ -1,6 +1,7 @@
 /**
  * ControlHandlers: the procedures of the protocol, over the daemon's features, behind the gate; a
- * command that speaks for its caller is under the name that its connection tells (Callers).
+ * command that speaks for its caller is under the name that its connection tells (Callers). On a run's own socket
+ * there are those by which an agent speaks, and no others.
  */
 import { Context, Effect, Layer } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
@@ -9,12 +10,13 @@ import { Channels } from "../channels/Channels.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { Goals } from "../goals/Goals.ts"
 import { Plates } from "../plates/Plates.ts"
+import * as Admission from "./Admission.ts"
 import * as Callers from "./Callers.ts"
 import { DaemonControl } from "./DaemonControl.ts"
 import * as Inquiries from "./Inquiries.ts"
 import * as LiveGate from "./LiveGate.ts"
 import { type AnyProcedure, type Features, Speaks } from "./Procedure.ts"
-import { Control, procedures } from "./Protocol.ts"
+import { agentApi, AgentApi, Control, procedures } from "./Protocol.ts"
 
 const features = Effect.gen(function* (): Effect.fn.Return<
   Features,
@@ -29,8 +31,7 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   return { agents, channels, goals: yield* Goals, plates, daemon, inquiries }
 })
 
-type Procedures = RpcGroup.Rpcs<typeof Control>
-type Handlers = { readonly [R in Procedures as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
+type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }
 
 type Signing = Effect.Success<ReturnType<typeof Callers.make>>
 type Spoken = { readonly by: string } | { readonly caller: { readonly by: string } } | { readonly runId: string }
@@ -62,12 +63,19 @@ const spoken = (given: Features, { introduce, sign }: Signing, { rpc, run }: Any
 }
 
 /** Each procedure's own `run`; a declaration holds the two together, so that the types of all need not be told again. */
-const handlers = Effect.gen(function* () {
-  const given = yield* features
-  const signing = yield* Callers.make(given.agents, yield* EventLog)
-  return Object.fromEntries(
-    procedures.map((procedure: AnyProcedure) => [procedure.rpc._tag, spoken(given, signing, procedure)])
-  ) as unknown as Handlers
-})
+const handlersOf = <Group>(all: ReadonlyArray<AnyProcedure>) =>
+  Effect.gen(function* () {
+    const given = yield* features
+    const signing = yield* Callers.make(given.agents, yield* EventLog)
+    return Object.fromEntries(
+      all.map((procedure) => [procedure.rpc._tag, spoken(given, signing, procedure)])
+    ) as unknown as Handlers<Group>
+  })
 
-export const layer = Control.toLayer(handlers).pipe(Layer.provideMerge(LiveGate.layer))
+export const layer = Control.toLayer(handlersOf<typeof Control>(procedures)).pipe(Layer.provideMerge(LiveGate.layer()))
+
+/** `run`: whose socket the call came by. */
+export const ofRuns = (run: Effect.Effect<string>) =>
+  AgentApi.toLayer(handlersOf<typeof AgentApi>(agentApi)).pipe(
+    Layer.provideMerge(LiveGate.layer(Admission.ofRuns(run)))
+  )

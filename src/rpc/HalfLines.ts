@@ -27,6 +27,11 @@ export class HalfLines<A> {
     return this.bytes
   }
 
+  /** Bytes of the half line that it has begun. */
+  of(one: A): number {
+    return this.halves.get(one)?.bytes ?? 0
+  }
+
   /** A part of what a connection sends; answers whether it ends a line. */
   take(one: A, part: Uint8Array | string, now: number): boolean {
     const end = typeof part === "string" ? part.lastIndexOf("\n") : part.lastIndexOf(NEWLINE)

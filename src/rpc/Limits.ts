@@ -23,5 +23,13 @@ export const Limits = {
   /** Bytes of lines that are not whole, of all connections together. */
   halfLines: 16 * 1024 * 1024,
   /** Calls under way at one time, followers of the log among them. */
-  calls: 512
+  calls: 512,
+  /** Of the runs' own sockets, besides those: what one run has, and what all have together. */
+  runs: {
+    connections: { each: 16, all: 512 },
+    halfLines: { each: 4 * 1024 * 1024, all: 32 * 1024 * 1024 },
+    calls: { each: 8, all: 256 },
+    /** Lines of one run that are read in a second, once it has sent that many. */
+    lines: { perSecond: 50, burst: 500 }
+  }
 } as const

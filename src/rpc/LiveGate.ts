@@ -2,7 +2,7 @@
  * LiveGate: what every call goes through, before its procedure: its payload is checked, a call
  * beyond the limit is refused, and a name that nobody has comes back with the one that was meant.
  */
-import { Context, Effect, Layer, Result, Schema } from "effect"
+import { Context, Effect, Layer, Result, Schema, type Scope } from "effect"
 import { type Rpc, RpcSchema } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
 import { type Caller, CommandRefused } from "../domain/Messages.ts"
@@ -40,48 +40,50 @@ interface Named {
   readonly caller: Caller
 }
 
-export const layer = Layer.effect(Gate)(
-  Effect.gen(function* () {
-    const agents = yield* Agents
-    const admission = yield* Admission.make
-    const tracing = yield* Traces
-    const checks = new Map<string, Check>()
+/** `admit`: which calls are let in at one time. */
+export const layer = (admit: Effect.Effect<Admission.Admission, never, Scope.Scope> = Admission.make) =>
+  Layer.effect(Gate)(
+    Effect.gen(function* () {
+      const agents = yield* Agents
+      const admission = yield* admit
+      const tracing = yield* Traces
+      const checks = new Map<string, Check>()
 
-    const check = (rpc: Rpc.AnyWithProps, payload: unknown): CommandRefused | undefined => {
-      const known = checks.get(rpc._tag) ?? checkOf(rpc)
-      checks.set(rpc._tag, known)
-      return known(payload)
-    }
+      const check = (rpc: Rpc.AnyWithProps, payload: unknown): CommandRefused | undefined => {
+        const known = checks.get(rpc._tag) ?? checkOf(rpc)
+        checks.set(rpc._tag, known)
+        return known(payload)
+      }
 
-    /** Adds the name that was meant. */
-    const meant = <A, E, R>(
-      effect: Effect.Effect<A, E, R>,
-      about: "agent" | "conversation" | "nothing",
-      payload: unknown
-    ): Effect.Effect<A, E, R> => {
-      if (about === "nothing") return effect
-      const { caller, name } = payload as Named
-      const suggest = about === "agent" ? Suggestion.ofAgent : Suggestion.ofConversation
-      return Effect.catch(effect, (error) =>
-        error instanceof CommandRefused
-          ? Effect.flatMap(suggest(agents, name, caller, error), (said) => Effect.fail(said as E))
-          : Effect.fail(error)
-      )
-    }
+      /** Adds the name that was meant. */
+      const meant = <A, E, R>(
+        effect: Effect.Effect<A, E, R>,
+        about: "agent" | "conversation" | "nothing",
+        payload: unknown
+      ): Effect.Effect<A, E, R> => {
+        if (about === "nothing") return effect
+        const { caller, name } = payload as Named
+        const suggest = about === "agent" ? Suggestion.ofAgent : Suggestion.ofConversation
+        return Effect.catch(effect, (error) =>
+          error instanceof CommandRefused
+            ? Effect.flatMap(suggest(agents, name, caller, error), (said) => Effect.fail(said as E))
+            : Effect.fail(error)
+        )
+      }
 
-    return (effect, { payload, rpc }) => {
-      const checked = Effect.suspend(() => {
-        const refused = check(rpc, payload)
-        return refused === undefined
-          ? meant(
-              tracing === undefined ? effect : followed(tracing)(effect),
-              Context.get(rpc.annotations, About),
-              payload
-            )
-          : Effect.fail(refused)
-      })
-      if (Context.get(rpc.annotations, AtOnce)) return checked
-      return RpcSchema.isStreamSchema(rpc.successSchema) ? admission.held(checked) : admission.call(checked)
-    }
-  })
-)
+      return (effect, { payload, rpc }) => {
+        const checked = Effect.suspend(() => {
+          const refused = check(rpc, payload)
+          return refused === undefined
+            ? meant(
+                tracing === undefined ? effect : followed(tracing)(effect),
+                Context.get(rpc.annotations, About),
+                payload
+              )
+            : Effect.fail(refused)
+        })
+        if (Context.get(rpc.annotations, AtOnce)) return checked
+        return RpcSchema.isStreamSchema(rpc.successSchema) ? admission.held(checked) : admission.call(checked)
+      }
+    })
+  )

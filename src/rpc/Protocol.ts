@@ -19,7 +19,7 @@ import {
   ProjectInfo
 } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
-import { channels } from "./ChannelProtocol.ts"
+import { channels, voiceChannel } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
 import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
 import { goals } from "./GoalProtocol.ts"
@@ -29,24 +29,26 @@ import { About, AtOnce, error, Gate, groupOf, input, procedure, Speaks } from ".
 import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
 
+/** The first frame of a connection: refused where the two cannot understand each other. */
+const hello = procedure(
+  Rpc.make("Hello", {
+    payload: input({
+      protocol: Schema.Int,
+      version: Bounds.name,
+      /** The caller's process; an older agentd does not say. */
+      pid: Schema.optionalKey(Bounds.pid)
+    }),
+    success: Greeting,
+    error: CommandRefused
+  })
+    .annotate(AtOnce, true)
+    .annotate(Speaks, "introduces"),
+  ({ inquiries }, peer) => inquiries.greeting(peer)
+)
+
 /** The daemon, its agents one by one, the sessions, the log. */
 export const daemon = [
-  /** The first frame of a connection: refused where the two cannot understand each other. */
-  procedure(
-    Rpc.make("Hello", {
-      payload: input({
-        protocol: Schema.Int,
-        version: Bounds.name,
-        /** The caller's process; an older agentd does not say. */
-        pid: Schema.optionalKey(Bounds.pid)
-      }),
-      success: Greeting,
-      error: CommandRefused
-    })
-      .annotate(AtOnce, true)
-      .annotate(Speaks, "introduces"),
-    ({ inquiries }, peer) => inquiries.greeting(peer)
-  ),
+  hello,
   procedure(Rpc.make("Status", { success: StatusReply }).annotate(AtOnce, true), ({ inquiries }) => inquiries.status),
   procedure(
     Rpc.make("Register", {
@@ -231,3 +233,8 @@ export const procedures = [
 ] as const
 
 export const Control = groupOf(procedures).middleware(Gate)
+
+/** The procedures of a run's own socket: by them it is greeted, and speaks as itself. None reads or acts as anybody. */
+export const agentApi = [hello, voiceChannel, ...voices] as const
+
+export const AgentApi = groupOf(agentApi).middleware(Gate)

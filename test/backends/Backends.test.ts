@@ -3,6 +3,7 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { Context, Effect, Exit, Layer, Schema, Scope, Stream } from "effect"
 import { Backends } from "../../src/backends/Backends.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
+import { RunSockets } from "../../src/backends/RunSockets.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { BackendConfig } from "../../src/config/BackendConfig.ts"
 
@@ -20,7 +21,7 @@ describe("Backends", () => {
     Effect.gen(function* () {
       const store = "backends-test"
       const layer = Backends.layer({ store, environment: { ...process.env } }).pipe(
-        Layer.provide(Reaper.layer({ store, grace: "1 second" })),
+        Layer.provide(Layer.mergeAll(Reaper.layer({ store, grace: "1 second" }), RunSockets.layerNone)),
         Layer.provide(ProcessTree.layer),
         Layer.provide(NodeFileSystem.layer)
       )

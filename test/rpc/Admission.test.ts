@@ -56,3 +56,27 @@ describe("a call", () => {
     })
   )
 })
+
+describe("a call of a run", () => {
+  it.effect("is refused where its run has too many, and let in where others have", () =>
+    Effect.gen(function* () {
+      const { all, each } = Limits.runs.calls
+      let run = ""
+      const admit = yield* Admission.ofRuns(Effect.sync(() => run))
+      const hold = Effect.fnUntraced(function* (name: string, count: number) {
+        run = name
+        const calls = yield* Effect.forEach(Array.from({ length: count }), () =>
+          Effect.forkChild(Effect.result(admit.call(Effect.never)), { startImmediately: true })
+        )
+        return calls.filter((fiber) => fiber.pollUnsafe() === undefined)
+      })
+      const first = yield* hold("first", 2 * each)
+      assert.lengthOf(first, each)
+      for (let n = 1; n < all / each; n++) assert.lengthOf(yield* hold(`run ${n}`, each), each)
+      assert.lengthOf(yield* hold("last", 3), 1, "all is full: one that has none under way is let in once")
+      run = "another"
+      yield* admit.call(Effect.void)
+      yield* admit.call(Effect.void)
+    })
+  )
+})

@@ -380,16 +380,18 @@ const noChannels = {
   furnished: () => Effect.void
 } as unknown as Channels["Service"]
 
-/** Everything behind the socket; `world` is what the test looks at. */
-export const layer = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
-  ControlServer.layer({ socket }).pipe(
-    Layer.provide(Layer.mergeAll(Layer.succeed(Goals)(goals), Layer.succeed(Channels)(channels))),
-    Layer.provide(Layer.succeed(Agents)(fleet(world))),
-    Layer.provide(PlatesDouble.layer(world.board)),
-    Layer.provide(Layer.effect(DaemonControl)(Effect.map(EventLog, (log) => control(world, socket, log)))),
-    Layer.provideMerge(log(world)),
-    Layer.provideMerge(NodeServices.layer)
-  )
+/** Everything behind the sockets; `world` is what the test looks at. */
+export const inside = (world: World, socket: string, { channels = noChannels, goals = noGoals }: Siblings = {}) =>
+  Layer.mergeAll(
+    Layer.succeed(Goals)(goals),
+    Layer.succeed(Channels)(channels),
+    Layer.succeed(Agents)(fleet(world)),
+    PlatesDouble.layer(world.board),
+    Layer.effect(DaemonControl)(Effect.map(EventLog, (log) => control(world, socket, log)))
+  ).pipe(Layer.provideMerge(log(world)), Layer.provideMerge(NodeServices.layer))
+
+export const layer = (world: World, socket: string, siblings?: Siblings) =>
+  ControlServer.layer({ socket }).pipe(Layer.provideMerge(inside(world, socket, siblings)))
 
 /** A folder of its own, gone with the scope. */
 export const folder = Effect.flatMap(FileSystem.FileSystem, (fs) =>

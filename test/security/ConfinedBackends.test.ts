@@ -3,7 +3,7 @@
  * another, and reaches its model by the gateway alone; where no sandbox works, none is pretended.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Layer, type Scope } from "effect"
+import { Duration, Effect, Fiber, Layer, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as http from "node:http"
 import * as net from "node:net"
@@ -238,6 +238,25 @@ for (const mechanism of held) {
           assert.notInclude(said.join("\n"), KEY)
           assert.notInclude(said.join("\n"), SECRET)
         })
+    )
+
+    live("speaks on the socket of its own, which it sees though it is bound anew, and cannot take away", (here) =>
+      Effect.gen(function* () {
+        const folder = here.at("state/sockets/run-1")
+        fs.mkdirSync(folder, { recursive: true })
+        const socket = { folder, path: path.join(folder, "api") }
+        const own = { ...here, spec: { ...here.spec, socket } }
+        const speak = `"${process.execPath}" -e 'require("net").connect("${socket.path}").on("data",d=>console.log(String(d).trim())).on("error",e=>console.log("no "+e.code))'`
+        const shell = `echo > ready; until test -e begin; do sleep 0.02; done; ${speak}; rm -f ${socket.path}; echo > ${folder}/x; ls ${here.at("state/sockets")}; true`
+        const run = yield* Effect.forkChild(runOf(own, { shell, share: [process.execPath] }))
+        while (!fs.existsSync(path.join(here.root, "ready"))) yield* Effect.sleep(20)
+        yield* control(socket.path)
+        fs.writeFileSync(path.join(here.root, "begin"), "")
+        const said = yield* Fiber.join(run)
+        assert.include(said, `${SECRET}-control`)
+        assert.include(said, "run-1")
+        assert.deepStrictEqual(fs.readdirSync(folder), ["api"])
+      })
     )
 
     live("keeps exit code, signals and arguments through the forwarder", (here) =>

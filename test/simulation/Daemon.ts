@@ -20,6 +20,7 @@ import { FileFailed } from "../../src/backends/sandbox/PathContainment.ts"
 import { Spawn } from "../../src/backends/process/ChildProcess.ts"
 import { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
 import { Reaper } from "../../src/backends/process/Reaper.ts"
+import { RunSockets } from "../../src/backends/RunSockets.ts"
 import { OwnFile } from "../../src/config/OwnFile.ts"
 import { EventLoop } from "../../src/event-actor/EventLoop.ts"
 import { ArchiveFile } from "../../src/event-log/ArchiveFile.ts"
@@ -172,7 +173,7 @@ const backendsOf = ({ models, processes, programs }: World, life: Life): Platfor
             make: (config) => (config.type === "model" ? models.backend(life, config) : make(config))
           }))
         ).pipe(Layer.provide(others))
-  return Layer.provideMerge(all, Reaper.layerNone)
+  return Layer.provideMerge(all, Layer.mergeAll(Reaper.layerNone, RunSockets.layerNone))
 }
 
 const platformOf = (world: World, life: Life, up: (daemon: Up) => void): Platform => {

@@ -3,8 +3,10 @@
  * `sandbox` says. An ACP agent's terminals are in the same one.
  *
  * Confined, a run has its workspace, a home of its own that is kept for the agent, the files of the
- * user's home that its config shares, and of the daemon's variables only those that name no secret
- * and no socket, and those that its config names. Its way out is the machine's network, or the gateway to its model, or none.
+ * user's home that its config shares, the socket by which it speaks to the daemon and the program
+ * that does so (agentd mcp), and of the daemon's variables only those that name no secret and no
+ * socket, and those that its config names. Its way out is the machine's network, or the gateway to
+ * its model, or none.
  *
  * Guarantees: where a sandbox is required and none works, nothing starts; a provider's key is in
  * no variable, argument or file that the run sees: it has a word that stands for it; the route of
@@ -257,10 +259,18 @@ const environmentOf = (options: EnclosureOptions, home: string, exit: Exit | und
   TMPDIR: "/tmp"
 })
 
+/** Files of the servers that it is given, where they lie apart from what it writes. */
+const serversOf = ({ home, options: { spec }, workspace }: Quarters): ReadonlyArray<string> =>
+  Object.values(spec.mcp)
+    .flatMap(({ files = [] }) => files.flatMap((file) => real(file) ?? []))
+    .map(programOf)
+    .filter((source) => !within(source, workspace) && !within(source, home))
+
 const rulesOf = (quarters: Quarters, program: string, part: boolean): Rules => {
   const { exit, home, options, workspace } = quarters
-  const { config, files = [], host } = options
-  const own = [programOf(real(program) ?? program), ...(exit === undefined ? [] : [process.execPath]), ...files]
+  const { config, files = [], host, spec } = options
+  const needed = [programOf(real(program) ?? program), ...(exit === undefined ? [] : [process.execPath]), ...files]
+  const own = [...new Set([...needed, ...serversOf(quarters)])]
   return {
     workspace,
     network: config.network,
@@ -269,6 +279,7 @@ const rulesOf = (quarters: Quarters, program: string, part: boolean): Rules => {
     home,
     shared: [
       ...own.filter((source) => !within(workspace, source) && !within(home, source)).map(same),
+      ...(spec.socket === undefined ? [] : [same(spec.socket.folder)]),
       ...(exit === undefined ? [] : [{ source: exit.sockets, target: SOCKETS }]),
       ...sharedOf(quarters, part)
     ]

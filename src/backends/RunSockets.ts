@@ -1,0 +1,143 @@
+/**
+ * RunSockets: for each live run a unix socket in a folder of its own, which tells the daemon who calls.
+ *
+ * A run owns its socket: it opens with the run's scope, before any process of the run is there, and goes
+ * with it, when none is left. Whoever answers on the sockets (`answer`) may come and go: they stay.
+ *
+ * Guarantees: the folder is 0700, the socket 0600; a connection that comes while nobody answers is hung
+ * up on; none outlives its socket; what an earlier daemon left is cleared before the first one opens.
+ */
+import { Context, Effect, Layer, type Scope } from "effect"
+import { createHash } from "node:crypto"
+import * as fs from "node:fs"
+import * as net from "node:net"
+import * as path from "node:path"
+import { type Backend, BackendError, type RunSocket, type RunSpec } from "./Backend.ts"
+
+/** Takes a connection that came on a run's socket. It is paused. */
+export type Take = (conn: net.Socket, runId: string) => void
+
+export class RunSockets extends Context.Service<
+  RunSockets,
+  {
+    /** The run's socket, for the length of the scope; undefined where there can be none. */
+    readonly open: (runId: string) => Effect.Effect<RunSocket | undefined, BackendError, Scope.Scope>
+    /** Hands over each connection that comes from now on, for the length of the scope. */
+    readonly answer: (take: Take) => Effect.Effect<void, never, Scope.Scope>
+  }
+>()("agentd/backends/RunSockets") {
+  /** `folder`: that of all the sockets, and of nothing else. */
+  static readonly layer = (folder: string): Layer.Layer<RunSockets> => Layer.effect(RunSockets, make(folder))
+
+  /** As in a world without sockets. */
+  static readonly layerNone = Layer.succeed(RunSockets, {
+    open: () => Effect.succeed(undefined),
+    answer: () => Effect.void
+  })
+}
+
+/** The length of `sun_path` without its closing zero. */
+const MAX_PATH_BYTES = 107
+const NAME = "api"
+/** The variable by which a run and its servers are told. */
+const VARIABLE = "AGENTD_SOCKET"
+
+const pathOf = (folder: string, runId: string): RunSocket => {
+  const own = path.join(folder, createHash("sha256").update(runId).digest("hex").slice(0, 12))
+  return { folder: own, path: path.join(own, NAME) }
+}
+
+const remove = (folder: string) => Effect.sync(() => fs.rmSync(folder, { recursive: true, force: true }))
+
+const failed = (socket: string, error: unknown): BackendError =>
+  new BackendError({
+    message: `the run's socket ${socket} could not be opened: ${error instanceof Error ? error.message : String(error)}`,
+    remedy: "make room, and see that the state folder can be written",
+    fatal: false
+  })
+
+const makeFolder = (folder: string) =>
+  Effect.sync(() => {
+    fs.rmSync(folder, { recursive: true, force: true })
+    fs.mkdirSync(folder, { recursive: true, mode: 0o700 })
+  })
+
+const listen = (socket: string, connected: (conn: net.Socket) => void) =>
+  Effect.callback<net.Server, unknown>((resume) => {
+    const server = net.createServer(connected)
+    server.on("error", (error) => resume(Effect.fail(error)))
+    server.listen(socket, () => resume(Effect.succeed(server)))
+  })
+
+const make = Effect.fnUntraced(function* (place: string) {
+  const folder = yield* Effect.map(makeFolder(place), () => fs.realpathSync(place))
+  const { path: longest } = pathOf(folder, "")
+  const isTooLong = Buffer.byteLength(longest) > MAX_PATH_BYTES
+  if (isTooLong)
+    yield* Effect.logWarning(
+      `Runs have no sockets of their own: ${longest} has ${Buffer.byteLength(longest)} bytes and may have ${MAX_PATH_BYTES}. Choose a shorter state folder with --state DIR.`
+    )
+  let answering: Take | undefined
+
+  const open = Effect.fnUntraced(function* (runId: string) {
+    if (isTooLong) return undefined
+    const socket = pathOf(folder, runId)
+    const conns = new Set<net.Socket>()
+    const connected = (conn: net.Socket) => {
+      // nothing of it is lost before its reader is there
+      conn.pause()
+      conns.add(conn)
+      conn.on("error", () => {})
+      conn.once("close", () => conns.delete(conn))
+      if (answering === undefined) conn.destroy()
+      else answering(conn, runId)
+    }
+    const close = (server: net.Server) =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        for (const conn of conns) conn.destroy()
+      })
+    yield* Effect.acquireRelease(makeFolder(socket.folder), () => remove(socket.folder))
+    yield* Effect.acquireRelease(listen(socket.path, connected), close)
+    fs.chmodSync(socket.path, 0o600)
+    return socket
+  })
+
+  return RunSockets.of({
+    open: (runId) =>
+      open(runId).pipe(
+        Effect.catchDefect(Effect.fail),
+        Effect.mapError((error) => failed(pathOf(folder, runId).path, error))
+      ),
+    answer: (take) =>
+      Effect.acquireRelease(
+        Effect.sync(() => void (answering = take)),
+        () =>
+          Effect.sync(() => {
+            if (answering === take) answering = undefined
+          })
+      )
+  })
+})
+
+/** The run is told of its socket, and so are the servers of agentd's that it is given. */
+const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
+  ...spec,
+  socket,
+  env: { ...spec.env, [VARIABLE]: socket.path },
+  mcp: Object.fromEntries(
+    Object.entries(spec.mcp).map(([name, server]) => [
+      name,
+      VARIABLE in server.env ? { ...server, env: { ...server.env, [VARIABLE]: socket.path } } : server
+    ])
+  )
+})
+
+/** Each run of the backend has a socket. */
+export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({
+  ...backend,
+  start: (spec) =>
+    Effect.flatMap(sockets.open(spec.runId), (socket) =>
+      backend.start(socket === undefined ? spec : told(spec, socket))
+    )
+})

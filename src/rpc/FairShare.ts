@@ -1,0 +1,65 @@
+/**
+ * FairShare: how much of something bounded each of several owners holds, in pieces. Pure.
+ *
+ * Guarantees: what an owner holds has a bound, and what all hold together has one. Where there is too much,
+ * what goes is of the owner that holds too much, or holds most, and of that what it took last: an owner
+ * that holds little keeps it, however much others take.
+ */
+interface Held<A> {
+  readonly pieces: Map<A, number>
+  sum: number
+}
+
+export class FairShare<Owner, A> {
+  private readonly each: number
+  private readonly all: number
+  private readonly owners = new Map<Owner, Held<A>>()
+  private total = 0
+
+  constructor({ all, each }: { readonly each: number; readonly all: number }) {
+    this.each = each
+    this.all = all
+  }
+
+  get size(): number {
+    return this.total
+  }
+
+  /** The piece has that size now; answers the pieces that have to go, which are forgotten. */
+  hold(owner: Owner, piece: A, size: number): ReadonlyArray<A> {
+    const held = this.owners.get(owner) ?? { pieces: new Map<A, number>(), sum: 0 }
+    const before = held.pieces.get(piece) ?? 0
+    this.owners.set(owner, held)
+    held.pieces.set(piece, size)
+    held.sum += size - before
+    this.total += size - before
+    const gone: Array<A> = []
+    while (held.sum > this.each) gone.push(this.dropLast(owner, held))
+    while (this.total > this.all) gone.push(this.dropLast(...this.fullest()))
+    return gone
+  }
+
+  /** The piece is held no more. */
+  drop(owner: Owner, piece: A): void {
+    const held = this.owners.get(owner)
+    const size = held?.pieces.get(piece)
+    if (held === undefined || size === undefined) return
+    held.pieces.delete(piece)
+    held.sum -= size
+    this.total -= size
+    if (held.pieces.size === 0) this.owners.delete(owner)
+  }
+
+  private dropLast(owner: Owner, { pieces }: Held<A>): A {
+    const [last] = [...pieces.keys()].slice(-1) as [A]
+    this.drop(owner, last)
+    return last
+  }
+
+  /** Of several that hold most, the one that came last. */
+  private fullest(): [Owner, Held<A>] {
+    let found: [Owner, Held<A>] | undefined
+    for (const entry of this.owners) if (found === undefined || entry[1].sum >= found[1].sum) found = entry
+    return found!
+  }
+}
