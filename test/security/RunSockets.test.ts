@@ -6,12 +6,14 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from "node:fs"
+import { Socket } from "node:net"
 import { join, resolve } from "node:path"
 import { call } from "../../src/rpc/ControlClient.ts"
 import { FairShare } from "../../src/rpc/FairShare.ts"
 import { Limits } from "../../src/rpc/Limits.ts"
 import { agentApi, procedures } from "../../src/rpc/Protocol.ts"
 import { Speaks } from "../../src/rpc/Procedure.ts"
+import { RunRooms } from "../../src/rpc/RunRooms.ts"
 import { PROGRAM } from "../support/Program.ts"
 import * as Stage from "../support/Stage.ts"
 import { toldTo } from "../support/Told.ts"
@@ -348,5 +350,44 @@ describe("what a run is answered", () => {
     assert.deepStrictEqual([share.hold("a", 8, 1), share.size], [[], 5])
     assert.deepStrictEqual([share.hold("b", 5, 4), share.size], [[5], 4])
     assert.isAtLeast(Limits.runs.halfLines.each, Limits.lineBytes)
+  })
+
+  it("is as much as its rooms hold: connections, half lines, lines in a time; each run has its own", () => {
+    const { connections, halfLines, lines } = Limits.runs
+    const runs = new Map<Socket, string>()
+    const rooms = new RunRooms((conn) => runs.get(conn)!)
+    const comes = (run: string, now: number) => {
+      const conn = new Socket()
+      runs.set(conn, run)
+      rooms.enter(conn, now)
+      return conn
+    }
+    const flooding = Array.from({ length: 2 * connections.each }, () => comes("one", 0))
+    assert.lengthOf(
+      flooding.filter((conn) => !conn.destroyed),
+      connections.each
+    )
+    const other = comes("other", 0)
+    const part = Buffer.alloc(halfLines.each / 2, 0x78)
+    for (const conn of flooding.slice(0, 3)) rooms.take(conn, part, 1)
+    assert.deepStrictEqual(
+      flooding.slice(0, 3).map((conn) => conn.destroyed),
+      [false, false, true]
+    )
+    rooms.take(other, "{}\n", 1)
+    const [talking] = flooding as [Socket]
+    rooms.take(talking, "{}\n".repeat(lines.burst), 1)
+    assert.isAtMost(rooms.wait(talking, 1), 0)
+    rooms.take(talking, "{}\n".repeat(lines.perSecond), 1)
+    assert.strictEqual(rooms.wait(flooding[1]!, 1), 1_000, "it waits on each of its connections")
+    assert.isAtMost(rooms.wait(other, 1), 0)
+    rooms.sweep(60_000)
+    assert.deepStrictEqual(
+      flooding.slice(0, 2).map((conn) => conn.destroyed),
+      [false, true],
+      "one that has said a line stays"
+    )
+    assert.isAtMost(rooms.wait(talking, 60_000), 0)
+    assert.isFalse(other.destroyed)
   })
 })
