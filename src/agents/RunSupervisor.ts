@@ -3,12 +3,14 @@
  *
  * Guarantees: at most one run of an agent is alive; the next starts only when
  * every process of the one before is gone; the slot outlives the worker's
- * incarnations, so a crash of ours loses no run; closing its scope ends the run.
+ * incarnations, so a crash of ours loses no run; closing its scope ends the run; one that
+ * passes a limit is over, and says which.
  * It reports facts and decides nothing.
  */
 import { Cause, Deferred, Duration, Effect, Fiber, type Scope, Stream } from "effect"
 import type { Backend, BackendError, Run, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
+import * as RunLimits from "../backends/process/RunLimits.ts"
 
 /** Where a run's facts go, in their order. */
 export interface RunSink {
@@ -56,6 +58,7 @@ const outcomeOf = (error: BackendError): Outcome =>
 
 export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Return<RunSupervisor, never, Scope.Scope> {
   const scope = yield* Effect.scope
+  const limits = yield* RunLimits.RunLimits
   let live: Live | undefined
   let newest: string | undefined
 
@@ -79,6 +82,7 @@ export const make = Effect.fnUntraced(function* (sink: RunSink): Effect.fn.Retur
     watch(request, { enough, handle }).pipe(
       Effect.scoped,
       Effect.raceFirst(Deferred.await(enough)),
+      Effect.raceFirst(Effect.map(limits.passed(request.spec), RunLimits.outcomeOf)),
       Effect.timeoutOrElse({
         duration: request.timeout ?? Duration.infinity,
         orElse: () => Effect.succeed<Outcome>({ _tag: "Timeout" })

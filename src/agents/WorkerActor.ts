@@ -337,6 +337,7 @@ export const make = Effect.gen(function* () {
         resumable(config()) && data.sessionId !== null
           ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
           : undefined,
+      limits: config().limits,
       mcp: mcp(runId)
     }
     const made = yield* backend

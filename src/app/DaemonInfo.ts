@@ -10,6 +10,7 @@ import { AlertContext } from "../alerts/AlertContext.ts"
 import * as Outbox from "../alerts/Outbox.ts"
 import * as EmailAlerter from "../alerts/EmailAlerter.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
+import { RunLimits } from "../backends/process/RunLimits.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../rpc/DaemonMessages.ts"
 import * as Readiness from "../rpc/Readiness.ts"
@@ -120,8 +121,15 @@ const outboxOf = <E, R>(letters: LiveOutbox["Service"], mails: Effect.Effect<Rea
     }
   })
 
+/** How the limits of runs are held on this machine. */
+const limitsCheck = Effect.map(RunLimits, ({ held, how }): ReadonlyArray<Check> => [
+  held
+    ? { name: "limits", level: "ok", detail: how, remedy: null }
+    : { name: "limits", level: "warn", detail: how, remedy: "Limit the daemon as a whole, or run it on Linux." }
+])
+
 const fleetChecks = (environment: Facts["environment"]) =>
-  Effect.map(Effect.all([projectChecks, readiness(environment), agentChecks]), (lists) => lists.flat())
+  Effect.map(Effect.all([projectChecks, readiness(environment), limitsCheck, agentChecks]), (lists) => lists.flat())
 
 /** The channels that the projects' files name are there. */
 const isFurnished = Effect.gen(function* () {

@@ -15,6 +15,8 @@ import * as Holding from "../backends/Holding.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
 import { RunSockets } from "../backends/RunSockets.ts"
+import * as RunWatch from "../backends/process/RunWatch.ts"
+import * as Enclosure from "../backends/sandbox/Enclosure.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
 import type { ConfigChangeInfo } from "../domain/Messages.ts"
@@ -135,6 +137,9 @@ export const node = ({ environment, socket, state }: Options): Platform => {
     }).pipe(
       Layer.provideMerge(
         Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(join(state, "sockets")))
+      ),
+      Layer.provideMerge(
+        RunWatch.layer({ store, homeOf: ({ agent, cwd }) => Enclosure.homeIn(join(state, "homes"), agent, cwd) })
       ),
       Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
     ),

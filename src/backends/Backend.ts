@@ -10,6 +10,7 @@
  * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
+import type { LimitsConfig } from "../config/AgentConfig.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 
@@ -107,6 +108,8 @@ export interface RunSpec {
   readonly env: { readonly [name: string]: string }
   /** Go on with this session of the backend's own; `fork`: as a copy, since it is open elsewhere. */
   readonly resume: { readonly sessionId: string; readonly fork: boolean } | undefined
+  /** The part of the machine that it may take; left out, nothing holds it. */
+  readonly limits?: LimitsConfig | undefined
   /** Servers that the agent is given besides its own, by name: agentd's voice among them. */
   readonly mcp: { readonly [name: string]: GivenServer }
   /** Not there: the daemon is reached as anybody reaches it. */

@@ -8,10 +8,11 @@ import * as NodePath from "node:path"
 import { checkLength, probe } from "../rpc/Endpoint.ts"
 import type { Check } from "../rpc/DaemonMessages.ts"
 import * as PersonGit from "../git/PersonGit.ts"
+import { shown as bytes } from "../config/ByteCount.ts"
 import { load, loadUser } from "../config/ConfigFile.ts"
 import * as StoreLock from "../event-log/StoreLock.ts"
 import * as Unit from "../systemd/Unit.ts"
-import { bytes, count } from "./Output.ts"
+import { count } from "./Output.ts"
 import type { Paths } from "./Paths.ts"
 
 const ok = (name: string, detail: string): Check => ({ name, level: "ok", detail, remedy: null })

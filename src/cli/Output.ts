@@ -121,14 +121,6 @@ export const clock = (at: number, now: number): string => {
     : `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time}`
 }
 
-/** 4.2 MB and the like. */
-export const bytes = (count: number): string => {
-  const units = ["B", "kB", "MB", "GB", "TB"]
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3))
-  const value = count / 1000 ** power
-  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
-}
-
 const stateColours: { readonly [state: string]: Colour } = {
   Running: "green",
   Initializing: "cyan",

@@ -3,7 +3,8 @@ import type { DaemonStatus, StatusReply } from "../rpc/DaemonMessages.ts"
 import { VERSION } from "../rpc/Version.ts"
 import * as ConfigRows from "./ConfigRows.ts"
 import { declare, read, type World } from "./DeclaredVerb.ts"
-import { age, bytes, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
+import { shown as bytes } from "../config/ByteCount.ts"
+import { age, clock, type Colour, count, paint, plain, plainLines, stateColour } from "./Output.ts"
 
 const phases: { readonly [phase in DaemonStatus["phase"]]: readonly [text: string, colour: Colour] } = {
   recovering: ["recovering: it reads its log, and answers meanwhile", "yellow"],

@@ -49,6 +49,8 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
 
 /** Lists whose further entries loosen, and the one whose fewer do. */
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
+/** Numbers of which a greater one loosens. */
+const RISING = below("agents.*.limits", "memory tasks cpuWeight disk")
 const SHRINKING = ["agents.*.approvals.always"]
 
 const matcher = (patterns: ReadonlyArray<string>): ((path: Path) => boolean) => {
@@ -65,6 +67,7 @@ const matcher = (patterns: ReadonlyArray<string>): ((path: Path) => boolean) => 
 const isHarmless = matcher(HARMLESS)
 const isGrowing = matcher(GROWING)
 const isShrinking = matcher(SHRINKING)
+const isRising = matcher(RISING)
 const scales = SCALES.map(([pattern, scale]) => ({ isMeant: matcher([pattern]), scale }))
 
 const isObject = (value: unknown): value is { readonly [name: string]: unknown } =>
@@ -87,6 +90,7 @@ const isDangerous = (path: Path, before: unknown, after: unknown): boolean => {
   if (isHarmless(path)) return false
   if (isGrowing(path)) return adds(before, after)
   if (isShrinking(path)) return adds(after, before)
+  if (isRising(path)) return !(typeof before === "number" && typeof after === "number" && after < before)
   const scale = scales.find(({ isMeant }) => isMeant(path))?.scale
   if (scale === undefined) return true
   const [from, to] = [scale.indexOf(before), scale.indexOf(after)]

@@ -1,5 +1,6 @@
 import { expect, it } from "@effect/vitest"
-import { age, bytes, cut, paint, plain, table } from "../../src/cli/Output.ts"
+import { shown as bytes } from "../../src/config/ByteCount.ts"
+import { age, cut, paint, plain, table } from "../../src/cli/Output.ts"
 import { parse } from "../../src/cli/Moment.ts"
 import { node } from "../../src/cli/Checks.ts"
 

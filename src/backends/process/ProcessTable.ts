@@ -119,6 +119,10 @@ const environ = (pid: number): Effect.Effect<string | undefined> =>
     Effect.orElseSucceed(() => undefined)
   )
 
+/** The same without a second look, where one that is within `exec` is asked again later. */
+export const environmentNow = (pid: number): Effect.Effect<ReadonlyArray<string>> =>
+  Effect.map(environ(pid), (text = "") => text.split("\0"))
+
 /**
  * The environment that a process of ours was started with, as `NAME=value` entries.
  * None for those of others and of processes that hide it. One that is empty is looked at

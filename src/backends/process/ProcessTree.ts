@@ -264,6 +264,12 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) =
   }
 }
 
+/** The run of this store whose mark an environment bears. */
+export const runIn = (environment: ReadonlyArray<string>, store: string): string | undefined =>
+  environment.includes(`AGENTD_STORE=${store}`)
+    ? environment.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
+    : undefined
+
 const entries = (mark: Mark) => Object.entries(environmentOf(mark)).map(([name, value]) => `${name}=${value}`)
 
 /** At once: each is a few short waits on the thread pool. */
@@ -274,16 +280,17 @@ const over = ({ environment, isAlive, self, signal, snapshot }: Machine): Proces
   const find = Effect.fnUntraced(function* (quarry: Quarry) {
     const table = yield* snapshot
     const marks = entries(quarry)
+    const { root, seen } = quarry
+    const known = table.filter(({ pid, start }) => seen?.get(pid) === start).map(({ pid }) => pid)
+    const kin = membersOf(table, known, self, root)
+    const isKin = new Set(kin.members.map(({ pid }) => pid))
     const marked = yield* Effect.filter(
-      // what is older than the run's first process is not of the run
-      table.filter(({ start }) => quarry.root === undefined || start >= quarry.root.start),
+      // what is older than the run's first process is not of the run; of its kin none is asked: that takes its time
+      table.filter(({ pid, start }) => !isKin.has(pid) && (root === undefined || start >= root.start)),
       ({ pid }) => Effect.map(environment(pid), (env) => marks.every((mark) => env.includes(mark))),
       { concurrency: READERS }
     )
-    const { root, seen } = quarry
-    const known = table.filter(({ pid, start }) => seen?.get(pid) === start)
-    const seeds = [...marked, ...known].map(({ pid }) => pid)
-    const found = membersOf(table, seeds, self, root)
+    const found = marked.length === 0 ? kin : membersOf(table, [...known, ...marked.map(({ pid }) => pid)], self, root)
     seen?.clear()
     for (const { pid, start } of found.members) seen?.set(pid, start)
     return found
@@ -293,9 +300,8 @@ const over = ({ environment, isAlive, self, signal, snapshot }: Machine): Proces
     const table = yield* snapshot
     const seeds = new Map<string, Array<number>>()
     const look = Effect.fnUntraced(function* ({ pid }: Process) {
-      const env = yield* environment(pid)
-      const runId = env.find((entry) => entry.startsWith("AGENTD_RUN="))?.slice("AGENTD_RUN=".length)
-      if (runId === undefined || alive.has(runId) || !env.includes(`AGENTD_STORE=${store}`)) return
+      const runId = runIn(yield* environment(pid), store)
+      if (runId === undefined || alive.has(runId)) return
       seeds.set(runId, [...(seeds.get(runId) ?? []), pid])
     })
     yield* Effect.forEach(table, look, { concurrency: READERS, discard: true })

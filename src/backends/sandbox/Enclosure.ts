@@ -306,11 +306,14 @@ const startIn = (quarters: Quarters): Enclosure["start"] =>
     return { ...confined, cwd: place }
   })
 
-/** The home that is kept for the agent. */
+/** The home that is kept for an agent that is confined. */
+export const homeIn = (homes: string, agent: string, workspace: string): string =>
+  path.join(homes, `${agent}-${short(real(workspace) ?? workspace)}`)
+
 const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
   host.homes === undefined
     ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
-    : folder(path.join(host.homes, `${spec.agent}-${short(workspace)}`))
+    : folder(homeIn(host.homes, spec.agent, workspace))
 
 export const make = Effect.fnUntraced(function* (
   options: EnclosureOptions

@@ -1,0 +1,11 @@
+/**
+ * ByteCount: a number of bytes as a person reads it. Pure, and light: the quick entry loads it.
+ */
+
+/** 4.2 MB and the like. */
+export const shown = (count: number): string => {
+  const units = ["B", "kB", "MB", "GB", "TB"]
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, count)) / 3))
+  const value = count / 1000 ** power
+  return `${power === 0 || value >= 100 ? Math.round(value) : value.toFixed(1)} ${units[power]}`
+}
