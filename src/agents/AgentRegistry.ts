@@ -11,6 +11,7 @@ import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
+import type { AgentReport } from "../domain/AgentPort.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
@@ -105,9 +106,9 @@ export class AgentRegistry {
     return { agent, config, project: this.of.file(), stores, worktrees }
   }
 
-  /** With the files that worktrees are made in. */
+  /** With the files that worktrees are made in, and what holds the git that sends from them. */
   private filing<A, E>(effect: Effect.Effect<A, E, FileSystem.FileSystem>): Effect.Effect<A, E> {
-    return Effect.provideService(effect, FileSystem.FileSystem, Context.get(this.of.services, FileSystem.FileSystem))
+    return Effect.provide(effect, this.of.services)
   }
 
   private clear(agent: string, config: AgentConfig): Effect.Effect<void, StorageError> {
@@ -147,6 +148,14 @@ export class AgentRegistry {
       agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
       const project = () => this.of.file().name
+      /** Hands over what a turn has committed, while nobody waits for it. */
+      const handedOver = ({ _tag }: AgentReport) =>
+        _tag === "TurnEnded"
+          ? Effect.forkIn(
+              this.filing(Effect.suspend(() => Workplace.handOver(this.workplace(agent, settings())))),
+              scope
+            )
+          : Effect.void
       const setting = AgentSetting.of({
         agent,
         conversation: this.conversation,
@@ -161,7 +170,7 @@ export class AgentRegistry {
         waiting,
         hearer: (turnId, asked) => this.family.hearer(agent, turnId, asked),
         answered: (eventId) => this.family.answered(agent, eventId),
-        report: bus.report,
+        report: (report) => Effect.andThen(handedOver(report), bus.report(report)),
         watched: (runId, event) => bus.watched({ agent: `${project()}/${agent}`, runId }, event),
         mcp: (runId) => mcp(runId, settings())
       })

@@ -46,6 +46,12 @@ export const prepare = (
   return spec === undefined ? Effect.succeed({ cwd: of.project.root, branch: undefined }) : Worktree.prepare(spec)
 }
 
+/** Hands over what the agent has committed in a worktree of its own. */
+export const handOver = (of: Workplace): Effect.Effect<void, never, FileSystem.FileSystem> => {
+  const spec = specOf(of)
+  return spec === undefined ? Effect.void : Effect.ignore(Worktree.handOver(spec))
+}
+
 /** When the agent has gone. */
 export const clear = Effect.fnUntraced(function* (
   of: Workplace,

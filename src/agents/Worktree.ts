@@ -1,22 +1,25 @@
 /**
- * Worktree: a checkout of its own for each agent, on the branch `agentd/<agent>`.
+ * Worktree: a checkout of its own for each agent, with a repository of its own, on the branch
+ * `agentd/<agent>`.
  *
- * Guarantees: git runs on the person's git folder, which no agent that is held can write, and
- * on the daemon's own store beside it; in the worktree itself no git runs. `prepare` makes it
- * or finds it, any number of times, and changes nothing in one that is there; it never touches the user's own checkout, nor a folder or
- * branch that it did not make; `remove` keeps whatever could hold work and says why.
+ * Guarantees: in a worktree that is there no git runs unless a sandbox holds it; what the agent has
+ * committed comes to the person's repository by the daemon's store. `prepare` makes it
+ * or finds it, any number of times, and changes no file in one that is there; it never touches the user's own checkout, nor a
+ * folder or branch that it did not make; a linked worktree, as agents had them before, becomes a
+ * repository with all that is in it; `remove` keeps whatever could hold work and says why.
  *
  * What counts as work: changed and untracked files, commits that the base branch
- * does not have, a rebase or merge under way, a process in the folder. Files that
+ * does not have, a stash, other branches and tags with commits that no branch of the person's has,
+ * a rebase or merge under way, a process in the folder. Files that
  * `.gitignore` names do not: they go with the worktree.
  */
 import { Effect, FileSystem, Option, Schema } from "effect"
 import * as path from "node:path"
 import * as ProcessTable from "../backends/process/ProcessTable.ts"
-import type { Answer, Call } from "../git/Git.ts"
+import * as LargeFiles from "../git/LargeFiles.ts"
+import * as OwnRepository from "../git/OwnRepository.ts"
 import * as Repository from "../git/Repository.ts"
 import * as Store from "../git/Store.ts"
-import * as Backoff from "../supervision/Backoff.ts"
 
 /** The reason for which an agent cannot have its worktree. */
 export class WorktreeError extends Schema.TaggedError<WorktreeError>()("WorktreeError", {
@@ -30,6 +33,7 @@ export class WorktreeError extends Schema.TaggedError<WorktreeError>()("Worktree
     "FolderTaken",
     "FolderDenied",
     "Locked",
+    "Submodules",
     "GitFailed"
   ]),
   message: Schema.String,
@@ -68,80 +72,11 @@ const explained = <A, R>(effect: Effect.Effect<A, Store.Trouble, R>) =>
     GitFailed: ({ message, remedy }) => fail("GitFailed", message, remedy)
   })
 
-/** git trips over a worktree that another git is making beside it: that is over in a moment. */
-const RACE = /failed to read \S*commondir/
-const RACE_ENDS = Backoff.constant("50 millis")
-const ask = Effect.fnUntraced(function* (store: Store.Store, call: Omit<Call, "gitDir">) {
-  for (let tries = 0; ; tries++) {
-    const answer = yield* explained(Store.ask({ ...call, gitDir: store.person.commonDir }, "person"))
-    if (answer.code === 0 || tries >= 5 || !RACE.test(answer.stderr)) return answer
-    yield* Effect.sleep(Backoff.wait(RACE_ENDS, tries + 1))
-  }
-})
-
-/** Runs a command in the person's repository that must succeed. */
-const must = Effect.fnUntraced(function* (store: Store.Store, call: Omit<Call, "gitDir">) {
-  const answer = yield* ask(store, call)
-  if (answer.code === 0) return answer.stdout
-  const words = [call.command, ...(call.options ?? []), ...(call.names ?? [])]
-  return yield* fail(
-    "GitFailed",
-    `git ${words.slice(0, 2).join(" ")} failed: ${answer.stderr}`,
-    `see what "git -C ${store.person.top} ${words.join(" ")}" says`
-  )
-})
-
-const worktree = (options: ReadonlyArray<string>, names?: ReadonlyArray<string>): Omit<Call, "gitDir"> => ({
-  command: "worktree",
-  options,
-  names
-})
-
-const succeeded = ({ code }: Answer) => code === 0
-const hasRef = (store: Store.Store, branch: string) =>
-  Effect.map(
-    ask(store, { command: "show-ref", options: ["--verify", "--quiet"], paths: [`refs/heads/${branch}`] }),
-    succeeded
-  )
-
 /** The commit that a name of the person's stands for, or none. */
 const commitOf = (store: Store.Store, name: string) => explained(Store.commitOf(store, name))
 
-/** An entry of git's list of worktrees. */
-interface Entry {
-  readonly folder: string
-  readonly branch: string | undefined
-  /** Why it is locked; empty when nobody said. */
-  readonly locked: string | undefined
-  /** True where the entry's folder is gone. */
-  readonly prunable: boolean
-}
-
 const exists = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (files) => Effect.orElseSucceed(files.exists(file), () => false))
-
-const parseEntry = Effect.fnUntraced(function* (block: string) {
-  // no -z: git has it since 2.36 only
-  const fields = new Map(
-    block.split("\n").map((line) => {
-      const space = line.indexOf(" ")
-      return space < 0 ? [line, ""] : [line.slice(0, space), line.slice(space + 1)]
-    })
-  )
-  const folder = fields.get("worktree") ?? ""
-  const entry: Entry = {
-    folder,
-    branch: fields.get("branch")?.replace("refs/heads/", ""),
-    locked: fields.get("locked"),
-    prunable: fields.has("prunable") || !(yield* exists(path.join(folder, ".git")))
-  }
-  return entry
-})
-
-const entries = (store: Store.Store) =>
-  Effect.flatMap(must(store, worktree(["list", "--porcelain"])), (list) =>
-    Effect.forEach(list.trim().split("\n\n"), parseEntry)
-  )
 
 /** As git writes it: without symbolic links, though it need not exist yet. */
 const realFolder = Effect.fnUntraced(function* (folder: string) {
@@ -186,9 +121,10 @@ const storeOf = Effect.fnUntraced(function* ({ repository, stores }: WorktreeSpe
 })
 
 /** Nothing but the branch `agentd` itself forbids all `agentd/…`: git keeps branches as files. */
-const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, all: ReadonlyArray<Entry>) {
+const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
   const branch = branchOf(spec.agent)
-  const other = all.find((entry) => entry.branch === branch && !entry.prunable)
+  const all = yield* Repository.checkouts(store.person)
+  const other = all.find((one) => one.branch === branch && one.folder !== folder)
   if (other !== undefined) {
     return yield* fail(
       "BranchInUse",
@@ -196,7 +132,7 @@ const checkBranch = Effect.fnUntraced(function* (store: Store.Store, spec: Workt
       `switch that checkout to another branch (git -C ${other.folder} switch …), or rename the agent`
     )
   }
-  if (yield* hasRef(store, "agentd")) {
+  if ((yield* commitOf(store, "refs/heads/agentd")) !== undefined) {
     return yield* fail(
       "BranchBlocked",
       `a branch named "agentd" keeps git from making ${branch}`,
@@ -213,67 +149,99 @@ const baseOf = Effect.fnUntraced(function* (store: Store.Store, { base, reposito
     : yield* fail("NoSuchBase", `there is no commit or branch "${base}"`, "correct worktree.base in agentd.jsonc")
 })
 
-const create = Effect.fnUntraced(function* (
-  store: Store.Store,
-  spec: WorktreeSpec,
-  folder: string,
-  all: ReadonlyArray<Entry>
-) {
-  const branch = branchOf(spec.agent)
-  const stale = all.find((entry) => entry.folder === folder)
-  if (stale?.locked !== undefined) {
-    return yield* fail(
-      "Locked",
-      `the worktree ${folder} is gone but locked${stale.locked === "" ? "" : ` (${stale.locked})`}: its disk may only be absent`,
-      `bring it back, or give it up: git -C ${spec.repository} worktree unlock ${folder}`
-    )
-  }
-  if (!(yield* isEmpty(folder))) {
+/** The person's git folder of a linked worktree of that folder, as agents had them before. */
+const linkedOf = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
+  const linked = (yield* Repository.linked(store.person)).find((one) => one.folder === folder)
+  if (linked === undefined) return undefined
+  const locked = yield* exists(path.join(linked.gitDir, "locked"))
+  return { ...linked, isLocked: locked, isThere: yield* exists(path.join(folder, ".git")) }
+})
+
+const create = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+  const half = yield* explained(OwnRepository.isHalfMade(store, folder))
+  if (!half && !(yield* isEmpty(folder))) {
     return yield* fail(
       "FolderTaken",
-      `${folder} is in the way: it is not empty, and no worktree of ${spec.repository}`,
+      `${folder} is in the way: it is not empty, and its git folder is none that agentd has made`,
       "look at what it holds, then move it away; agentd never deletes what it does not know"
     )
   }
-  yield* checkBranch(store, spec, all)
+  yield* checkBranch(store, spec, folder)
   yield* makeFolder(path.dirname(folder))
-  // --force only lets it take the place of its own entry, whose folder is gone: the rest is checked above
-  const add = ["add", "--quiet", ...(stale === undefined ? [] : ["--force"])]
-  // the person's filters make the files: those of their home, too
-  const made = (options: ReadonlyArray<string>, from: string) =>
-    must(store, { ...worktree([...add, ...options], [folder, from]), asPerson: true })
-  if (yield* hasRef(store, branch)) yield* made([], branch)
-  else yield* made(["--no-track", "-b", branch], yield* baseOf(store, spec))
-  return branch
+  const branch = branchOf(spec.agent)
+  const commit = (yield* commitOf(store, `refs/heads/${branch}`)) ?? (yield* baseOf(store, spec))
+  yield* explained(OwnRepository.make(store, spec.stores, folder, { branch, commit }))
 })
 
-/** Git locks a worktree while it makes it: one that was cut off there has never been worked in. */
-const discardHalfMade = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
-  const half = (yield* entries(store)).find((entry) => entry.folder === folder)
-  if (half?.locked !== "initializing") return
-  yield* must(store, worktree(["remove", "--force", "--force"], [folder]))
+/** A linked worktree, as agents had them before: it becomes a repository of the agent's own, with all that is in it. */
+const remake = Effect.fnUntraced(function* (store: Store.Store, spec: WorktreeSpec, folder: string) {
+  const linked = yield* linkedOf(store, folder)
+  if (linked === undefined) return
+  if (linked.isLocked) {
+    return yield* fail(
+      "Locked",
+      linked.isThere
+        ? `the worktree ${folder} is locked`
+        : `the worktree ${folder} is gone but locked: its disk may only be absent`,
+      `bring it back, or give it up: git -C ${spec.repository} worktree unlock ${folder}`
+    )
+  }
+  if (linked.isThere) {
+    const { commonDir, gitDir } = (yield* Repository.find(folder)) ?? {}
+    const isOurs = commonDir === store.person.commonDir && gitDir === linked.gitDir
+    if (isOurs && (yield* exists(path.join(gitDir, "modules")))) {
+      return yield* fail(
+        "Submodules",
+        `${folder} is a worktree of ${spec.repository} with submodules in it, from before agents had a repository of their own`,
+        `commit what is in it, then: git -C ${spec.repository} worktree remove --force ${folder}; the agent goes on from its branch`
+      )
+    }
+    if (!isOurs && (yield* OwnRepository.read(spec.stores, folder)) === undefined) return
+    if (isOurs) yield* explained(OwnRepository.remake(store, spec.stores, folder, gitDir, branchOf(spec.agent)))
+  }
+  const files = yield* FileSystem.FileSystem
+  yield* Effect.ignore(files.remove(linked.gitDir, { recursive: true }))
 })
 
-/** A repository that was moved leaves links behind that point nowhere: git mends them, and nothing else. */
-const mendLinks = Effect.fnUntraced(function* (store: Store.Store, folder: string) {
+/** The record of the agent's repository, where it is whole. */
+const wholeOf = Effect.fnUntraced(function* (store: Store.Store, { stores }: WorktreeSpec, folder: string) {
+  yield* explained(OwnRepository.endRemake(stores, folder))
+  const own = yield* OwnRepository.read(stores, folder)
+  if (own === undefined || (yield* explained(OwnRepository.isHalfMade(store, folder)))) return undefined
   const found = yield* Repository.find(folder)
-  if (found?.top === folder && found.commonDir === store.person.commonDir) return
-  yield* must(store, worktree(["repair"], [folder]))
+  // the agent may have put a link or a file in its place
+  return found?.top === folder && found.gitDir === path.join(folder, ".git") ? own : undefined
 })
 
 /** The agent's worktree, made if it is not there. */
 export const prepare = Effect.fn("Worktree.prepare")(function* (spec: WorktreeSpec) {
   const store = yield* storeOf(spec)
   const folder = yield* realFolder(spec.folder)
-  yield* discardHalfMade(store, folder)
-  const all = yield* entries(store)
-  const there = all.find((entry) => entry.folder === folder && !entry.prunable)
-  if (there !== undefined) yield* mendLinks(store, folder)
-  const branch = there === undefined ? yield* create(store, spec, folder, all) : there.branch
+  yield* remake(store, spec, folder)
+  const own = yield* wholeOf(store, spec, folder)
+  if (own === undefined) yield* create(store, spec, folder)
+  else if (own.lender !== store.person.commonDir)
+    yield* explained(OwnRepository.lendFrom(store, spec.stores, folder, own.branch))
+  yield* gives(store, spec, folder)
+  if (own !== undefined) yield* explained(OwnRepository.refresh(store, folder))
   const real = yield* realFolder(spec.folder)
   const cwd = path.resolve(real, store.person.prefix)
+  const branch = (yield* Repository.headOf(path.join(folder, ".git")))?.branch
   const prepared: Prepared = { branch, folder: real, cwd: (yield* exists(cwd)) ? cwd : real }
   return prepared
+})
+
+/** Commits that cannot be handed over stay in the agent's repository, and are tried again. */
+const gives = (store: Store.Store, { agent, stores }: WorktreeSpec, folder: string) =>
+  Effect.catch(Effect.asVoid(OwnRepository.handOver(store, stores, folder)), ({ message }) =>
+    Effect.logWarning(`the commits of ${agent} in ${folder} could not be taken over: ${message}`)
+  )
+
+/** Hands over what the agent has committed, where it has a repository of its own. */
+export const handOver = Effect.fn("Worktree.handOver")(function* (spec: WorktreeSpec) {
+  const folder = yield* realFolder(spec.folder)
+  if ((yield* OwnRepository.read(spec.stores, folder)) === undefined) return
+  yield* gives(yield* storeOf(spec), spec, folder)
 })
 
 /** The fate of a worktree that nobody needs any more. */
@@ -297,7 +265,7 @@ const UNFINISHED = ["rebase-merge", "rebase-apply", "MERGE_HEAD", "CHERRY_PICK_H
 /** Most names of files that are told. */
 const MOST_NAMED = 5
 
-/** Work in the folder that would be lost with it. */
+/** The work in the folder that would be lost with it. */
 const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, commit: string | undefined) {
   const changes = yield* explained(Store.changes(store, folder, "all", commit))
   if (changes.length > 0) return kept("Uncommitted", `not committed: ${changes.slice(0, MOST_NAMED).join(", ")}`)
@@ -305,7 +273,9 @@ const workIn = Effect.fnUntraced(function* (store: Store.Store, folder: string, 
   for (const file of yield* explained(Store.embedded(store, folder)))
     if (yield* exists(path.join(folder, file, ".git")))
       return kept("Uncommitted", `${file} is a repository of its own, which may hold work`)
-  const gitDir = (yield* Repository.find(folder))?.gitDir ?? folder
+  const gitDir = path.join(folder, ".git")
+  const left = yield* LargeFiles.carry(gitDir, store.person.commonDir)
+  if (left > 0) return kept("Unmerged", `${left} files of Git LFS in it are not in your repository`)
   const [begun] = yield* Effect.filter(UNFINISHED, (name) => exists(path.join(gitDir, name)))
   return begun === undefined ? undefined : kept("Unfinished", `${begun} is under way`)
 })
@@ -316,30 +286,32 @@ const baseBranchOf = Effect.fnUntraced(function* (store: Store.Store, base = "HE
   return /^refs\/person\/(heads|remotes)\//.test(ref) ? ref : undefined
 })
 
-/** The first commit that the base branch does not have. */
+/** The first of these commits that the base branch does not have. */
 const unmerged = Effect.fnUntraced(function* (
   store: Store.Store,
   spec: WorktreeSpec,
-  head: string | undefined,
-  tip: string | undefined
+  commits: ReadonlyArray<string | undefined>
 ) {
   const base = yield* baseBranchOf(store, spec.base)
   if (base === undefined || base === `refs/person/heads/${branchOf(spec.agent)}`)
     return kept("NoBaseBranch", `"${spec.base ?? "HEAD"}" is no branch that the work could be merged into`)
-  for (const commit of [head, tip]) {
+  for (const commit of commits) {
     if (commit === undefined || (yield* explained(Store.isAncestor(store, commit, base)))) continue
     const name = base.replace(/^refs\/person\/(heads|remotes)\//, "")
     return kept("Unmerged", `${commit.slice(0, 12)} is not merged into ${name}`)
   }
-  return undefined
+  const elsewhere = yield* explained(OwnRepository.stranded(store, spec.folder))
+  if (elsewhere === undefined) return undefined
+  return kept("Unmerged", `${elsewhere.slice(0, 12)}, of another branch, a tag or the stash, is in no branch of yours`)
 })
 
 /** Deletes the branch, only where it was found merged, and from under no other checkout. */
 const deleteBranch = Effect.fnUntraced(function* (store: Store.Store, agent: string, tip: string | undefined) {
   const branch = branchOf(agent)
-  const elsewhere = (yield* entries(store)).some((entry) => entry.branch === branch)
-  if (tip !== undefined && !elsewhere)
-    yield* ask(store, { command: "update-ref", options: ["-d"], names: [`refs/heads/${branch}`, tip] })
+  const elsewhere = (yield* Repository.checkouts(store.person)).some((one) => one.branch === branch)
+  if (tip === undefined || elsewhere) return
+  const call = { gitDir: store.person.commonDir, command: "update-ref", options: ["-d"] } as const
+  yield* explained(Store.ask({ ...call, names: [`refs/heads/${branch}`, tip] }, "person"))
 })
 
 /** Takes the worktree and its branch away, if no work can be lost by it. */
@@ -347,28 +319,28 @@ export const remove = Effect.fn("Worktree.remove")(function* (
   spec: WorktreeSpec
 ): Effect.fn.Return<Removal, WorktreeError, FileSystem.FileSystem> {
   const store = yield* storeOf(spec)
-  const all = yield* entries(store)
   const folder = yield* realFolder(spec.folder)
-  const entry = all.find((entry) => entry.folder === folder)
-  if (entry === undefined) {
+  yield* remake(store, spec, folder)
+  const own = yield* wholeOf(store, spec, folder)
+  const half = yield* explained(OwnRepository.isHalfMade(store, folder))
+  if (own === undefined && !half) {
     return (yield* isEmpty(folder))
       ? { _tag: "Removed" }
-      : kept("Unknown", `${folder} is no worktree of ${spec.repository}`)
+      : kept("Unknown", `${folder} holds no repository that agentd has made`)
   }
-  if (entry.locked !== undefined) return kept("Locked", `it is locked: ${entry.locked}`)
   const users = yield* (yield* ProcessTable.WorkingIn)(folder)
   if (users === undefined) return kept("InUse", "this system does not tell whether a process works in it")
   if (users.length > 0) return kept("InUse", `process ${users[0]!.pid} works in it`)
   // read before the look at what is merged: what comes after it is not deleted
-  const tip = yield* commitOf(store, `refs/heads/${branchOf(spec.agent)}`)
-  const head = entry.prunable ? undefined : yield* explained(Store.takeOver(store, folder))
-  const work = entry.prunable ? undefined : yield* workIn(store, folder, head)
-  const lost = work ?? (yield* unmerged(store, spec, head, tip))
+  const branch = branchOf(spec.agent)
+  const tip = yield* commitOf(store, `refs/heads/${branch}`)
+  const head = half ? undefined : yield* explained(OwnRepository.take(store, folder, true))
+  const mine = yield* explained(Store.commitAt(store, `${Store.refsOf(folder)}/heads/${branch}`))
+  const work = half ? undefined : yield* workIn(store, folder, head)
+  const lost = work ?? (yield* unmerged(store, { ...spec, folder }, [head, mine, tip]))
   if (lost !== undefined) return lost
 
-  // by force: git's own look would enter repositories in it, and run their filters
-  const removed = yield* ask(store, worktree(["remove", "--force"], [folder]))
-  if (removed.code !== 0) return kept("Unknown", removed.stderr)
+  yield* explained(OwnRepository.clear(store, spec.stores, folder, branch))
   yield* deleteBranch(store, spec.agent, tip)
   return { _tag: "Removed" }
 })

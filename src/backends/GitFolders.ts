@@ -1,17 +1,19 @@
 /**
- * GitFolders: which folders outside a workspace its git needs, and which of their files
- * nobody may change from within.
+ * GitFolders: which folders outside a workspace its git needs, and what of them can be written
+ * from within.
  *
- * The person's git folder is read-only: a git that finds `commondir`, `config` or a hook in it
+ * A git folder is read-only: a git that finds `commondir`, `config` or a hook in it
  * obeys, the daemon's and the person's, and a name that does not exist yet cannot be guarded
- * in a folder that can be written. A commit in a worktree of the agent's own needs no more
- * than the objects, the branches, their logs, and the worktree's own folder.
+ * in a folder that can be written. The one that an agent has for itself is its own to write: no
+ * git but the agent's runs there.
  *
- * Guarantees: nothing that git obeys can be changed, or made, from within; a `.git` file, which an agent may have written, is believed only when what it
+ * Guarantees: an agent writes no git folder but its own, and that is its own only when agentd has
+ * recorded it; a `.git` file, which an agent may have written, is believed only when what it
  * names is a repository that names it back. Reads the file system, changes nothing.
  */
 import * as fs from "node:fs"
 import * as path from "node:path"
+import * as OwnRecord from "../git/OwnRecord.ts"
 
 export interface GitFolders {
   /** The checkout that the workspace is a folder of, where it is not its root. */
@@ -48,25 +50,34 @@ const linked = (file: string): Omit<GitFolders, "around"> | undefined => {
   const isRepository = existing(common, "HEAD", "objects", "refs", "config").length === 4
   if (!isRepository || back === undefined || path.resolve(folder, back) !== file) return undefined
   return {
-    parts: [
-      readOnly(common),
-      ...existing(common, "objects", "refs", "logs").map(writable),
-      // which objects there are besides
-      ...existing(common, "objects/info").map(readOnly),
-      writable(folder),
-      ...existing(folder, "commondir", "gitdir", "config.worktree").map(readOnly),
-      readOnly(file)
-    ]
+    parts: [readOnly(common), readOnly(file)]
   }
 }
 
-/** `workspace` is a real path; the search upwards ends below each of `stop`. */
-export const find = (workspace: string, stop: ReadonlyArray<string>): GitFolders | undefined => {
-  for (let folder = workspace; folder !== "/" && !stop.includes(folder); folder = path.dirname(folder)) {
+/** The repository that agentd has recorded a folder to borrow from. */
+const lenderOf = (states: ReadonlyArray<string>, folder: string): string | undefined =>
+  states
+    .map((state) => first(OwnRecord.recordOf(path.join(state, OwnRecord.STORES), folder)))
+    .find((lender) => lender !== undefined && path.isAbsolute(lender))
+
+/**
+ * `workspace` is a real path; the search upwards ends below each of `stop`, and of `states`: folders of agentd's own
+ * that the workspace lies in.
+ */
+export const find = (
+  workspace: string,
+  { states, stop }: { readonly states: ReadonlyArray<string>; readonly stop: ReadonlyArray<string> }
+): GitFolders | undefined => {
+  const ends = [...stop, ...states]
+  for (let folder = workspace; folder !== "/" && !ends.includes(folder); folder = path.dirname(folder)) {
     const git = path.join(folder, ".git")
     const stat = attempt(() => fs.lstatSync(git))
     if (stat === undefined) continue
     const around = folder === workspace ? undefined : folder
+    const lender = lenderOf(states, folder)
+    // a link in its place would lead to another's
+    if (lender !== undefined && stat.isDirectory())
+      return { around, parts: [readOnly(lender), ...(around === undefined ? [] : [writable(git)])] }
     if (stat.isDirectory()) return { around, parts: [readOnly(git)] }
     const found = stat.isFile() ? linked(git) : undefined
     return found === undefined ? undefined : { around, ...found }

@@ -24,7 +24,7 @@ export const SAMPLE = `// What agentd keeps running in this project.
       "approvals": { "mode": "auto" },
       // "inbox": it runs when there is a message. "loop" (with a "prompt"): again and again.
       "mode": "inbox",
-      // A git worktree and branch of its own, so that agents do not step on each other.
+      // A repository and branch of its own (agentd/NAME), so that agents do not step on each other.
       "worktree": false,
       // After an error it waits 2 s, 4 s … up to 60 s; after so many it stops for good and mails.
       "maxConsecutiveErrors": 5,

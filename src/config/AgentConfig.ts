@@ -85,7 +85,9 @@ export const AgentConfig = Schema.Struct({
     withDefault("inbox", "inbox: runs when there is a message. loop: starts the next run as soon as one has ended.")
   ),
   autostart: Schema.Boolean.pipe(withDefault(true, "Whether it starts with the project.")),
-  worktree: Worktree.pipe(withDefault(false, "Whether it works in a git worktree of its own.")),
+  worktree: Worktree.pipe(
+    withDefault(false, "Whether it works in a git repository of its own, which borrows the project's objects.")
+  ),
   maxConsecutiveErrors: whole(1, 10_000).pipe(withDefault(5, "So many errors in a row stop it for good.")),
   maxTotalErrors: whole(1, 1_000_000).pipe(withDefault(20, "So many errors in all stop it for good.")),
   backoff: BackoffConfig.pipe(withDefault({}, "How long it waits after an error.")),

@@ -5,7 +5,7 @@
  * no agent can write; what settings could make git execute is switched off by name besides;
  * the environment is a list of its own, of the daemon's there is nothing in it but PATH; only
  * the listed commands are run, with flags that keep them out of submodules, drivers and hooks;
- * no protocol is allowed but `file`, and that only for a fetch; a name can be no option.
+ * no protocol is allowed but `file`, and that only for a fetch or push; a name can be no option.
  * What git prints is kept up to a limit, and it ends within a limit.
  */
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -85,19 +85,20 @@ const COMMANDS = {
   "commit-tree": [],
   config: [],
   fetch: ["--quiet", "--no-recurse-submodules", "--no-auto-maintenance", "--no-write-fetch-head", "--no-tags"],
+  "for-each-ref": [],
   log: [...QUIET, "--no-show-signature"],
   "ls-files": [],
   "merge-base": [],
   "merge-tree": [],
+  // from the store into an agent's repository, by a receiver that is held there
+  push: ["--quiet", "--no-verify", "--no-recurse-submodules"],
   "read-tree": [],
   // it writes files: only in a tree of the daemon's own, whose git folder was made anew for that
   reset: ["--quiet", "--hard"],
   "rev-parse": [],
-  "show-ref": [],
   status: ["--ignore-submodules=all"],
   "update-index": [],
-  "update-ref": [],
-  worktree: []
+  "update-ref": []
 } satisfies { readonly [command: string]: ReadonlyArray<string> }
 
 export type Command = keyof typeof COMMANDS
@@ -152,7 +153,7 @@ export const environmentOf = (
   { asPerson = false, command, gitDir, workTree }: Call,
   daemon: { readonly path: string; readonly home: string | undefined }
 ): { readonly [name: string]: string } => {
-  const isFetch = command === "fetch"
+  const isFetch = command === "fetch" || command === "push"
   const settings = [
     ...SETTINGS.filter(([name]) => !asPerson || !OF_FILES.has(name)),
     ...(isFetch ? [["protocol.file.allow", "always"] as const] : [])

@@ -101,23 +101,29 @@ export interface Checkout {
   readonly branch: string | undefined
 }
 
-/** The repository's own checkout and its worktrees, as far as their folders are there. */
-export const checkouts = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
-  const found: Array<Checkout> = []
-  const add = Effect.fnUntraced(function* (folder: string, gitDir: string) {
-    const head = yield* headOf(gitDir)
-    if ((yield* typeOf(path.join(folder, ".git"))) === undefined) return
-    found.push({ folder, gitDir, branch: head?.branch })
-  })
-  if (path.basename(commonDir) === ".git") yield* add(path.dirname(commonDir), commonDir)
+/** The folders of linked worktrees, and what git keeps of each. */
+export const linked = Effect.fnUntraced(function* ({ commonDir }: Pick<Repository, "commonDir">) {
   const worktrees = path.join(commonDir, "worktrees")
   const names = yield* Effect.flatMap(files, (files) =>
     Effect.orElseSucceed(files.readDirectory(worktrees), () => [] as ReadonlyArray<string>)
   )
+  const found: Array<{ readonly folder: string; readonly gitDir: string }> = []
   for (const name of names) {
-    const named = yield* firstLine(path.join(worktrees, name, "gitdir"))
-    if (named === undefined) continue
-    yield* add(path.dirname(path.resolve(path.join(worktrees, name), named)), path.join(worktrees, name))
+    const gitDir = path.join(worktrees, name)
+    const named = yield* firstLine(path.join(gitDir, "gitdir"))
+    if (named !== undefined) found.push({ folder: path.dirname(path.resolve(gitDir, named)), gitDir })
+  }
+  return found
+})
+
+/** The repository's own checkout and its worktrees, as far as their folders are there. */
+export const checkouts = Effect.fnUntraced(function* (of: Pick<Repository, "commonDir">) {
+  const { commonDir } = of
+  const own = path.basename(commonDir) === ".git" ? [{ folder: path.dirname(commonDir), gitDir: commonDir }] : []
+  const found: Array<Checkout> = []
+  for (const { folder, gitDir } of [...own, ...(yield* linked(of))]) {
+    if ((yield* typeOf(path.join(folder, ".git"))) === undefined) continue
+    found.push({ folder, gitDir, branch: (yield* headOf(gitDir))?.branch })
   }
   return found
 })

@@ -4,7 +4,7 @@
  *
  *     STORE/objects/info/alternates   the person's objects, which the store borrows
  *     STORE/refs/person/…             the person's branches, remotes and tags, at the last look
- *     STORE/refs/agents/KEY/head      the commit at which an agent's tree stood, at the last look
+ *     STORE/refs/agents/KEY/…         what an agent's tree stood at, and the branches that it has, at the last look
  *     STORE/trees/KEY                 HEAD and index by which the daemon looks at that tree
  *
  * Guarantees: no agent can write a git folder in which git is run here; commits come by a fetch
@@ -17,6 +17,7 @@ import { createHash } from "node:crypto"
 import * as path from "node:path"
 import * as Backoff from "../supervision/Backoff.ts"
 import { type Answer, type Call, git, type GitUnavailable } from "./Git.ts"
+import { keyOf } from "./OwnRecord.ts"
 import * as Repository from "./Repository.ts"
 
 /** Git was run and refused. */
@@ -82,14 +83,8 @@ const settings = (of: {
     ""
   ].join("\n")
 
-/** A name for a folder by which its refs are found: readable, and no other folder's. */
-export const keyOf = (folder: string): string => {
-  const name = path.basename(folder).replaceAll(/[^A-Za-z0-9_-]/g, "_")
-  return `${name}-${createHash("sha256").update(folder).digest("hex").slice(0, 12)}`
-}
-
 /** Writes a file that does not have that content yet. */
-const put = Effect.fnUntraced(function* (file: string, content: string) {
+export const put = Effect.fnUntraced(function* (file: string, content: string) {
   const files = yield* FileSystem.FileSystem
   const now = yield* Effect.option(files.readFileString(file))
   if (Option.isSome(now) && now.value === content) return
@@ -126,6 +121,8 @@ export const makeFolder = Effect.fnUntraced(
       readonly bare: boolean
       readonly borrows: Pick<Repository.Repository, "commonDir">
       readonly head: string
+      /** Settings besides, as git writes them. */
+      readonly more?: string
     }
   ) {
     const files = yield* FileSystem.FileSystem
@@ -135,7 +132,7 @@ export const makeFolder = Effect.fnUntraced(
     const config = yield* Effect.orElseSucceed(files.readFileString(path.join(commonDir, "config")), () => "")
     const format = /^[ \t]*objectformat *= *(sha256)\b/im.exec(config)?.[1]?.toLowerCase()
     const looks = yield* filesOf(commonDir)
-    yield* put(path.join(gitDir, "config"), settings({ bare: of.bare, format, files: looks }))
+    yield* put(path.join(gitDir, "config"), settings({ bare: of.bare, format, files: looks }) + (of.more ?? ""))
     const excluded = yield* Effect.option(files.readFileString(path.join(commonDir, "info/exclude")))
     if (Option.isSome(excluded)) {
       yield* files.makeDirectory(path.join(gitDir, "info"), { recursive: true, mode: 0o700 })
@@ -243,12 +240,15 @@ export const isAncestor = Effect.fnUntraced(function* ({ gitDir }: Store, older:
 /** A word of a shell's. */
 const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`
 
-/** The sender of a fetch from a folder that an agent writes: git's own, held in the folder where that can be done. */
-const senderOf = Effect.fnUntraced(
-  function* (store: Store, folder: string) {
+/**
+ * The program at the other end, in a folder that an agent writes, as a line for a shell: git's own, held in the folder;
+ * undefined where this machine holds nothing.
+ */
+export const heldIn = Effect.fnUntraced(
+  function* (store: Store, folder: string, program: "git-upload-pack" | "git-receive-pack") {
     const hold = yield* (yield* Confine)(folder)
-    if (hold === undefined) return []
-    const { argv, handed } = yield* hold(["git-upload-pack"])
+    if (hold === undefined) return undefined
+    const { argv, handed } = yield* hold([program])
     const files = yield* FileSystem.FileSystem
     const senders = path.join(store.gitDir, "senders")
     yield* files.makeDirectory(senders, { recursive: true, mode: 0o700 })
@@ -259,7 +259,7 @@ const senderOf = Effect.fnUntraced(
       yield* files.writeFile(file, bytes)
       redirects.push(`${n + 3}<${quoted(file)}`)
     }
-    return [`--upload-pack=${[...redirects, ...argv.map(quoted)].join(" ")}`]
+    return [...redirects, ...argv.map(quoted)].join(" ")
   },
   (making, { gitDir }) => Effect.catchTag(making, "PlatformError", unwritable(gitDir))
 )
@@ -267,17 +267,25 @@ const senderOf = Effect.fnUntraced(
 /** Git's words for a repository without a commit. */
 const UNBORN = /couldn't find remote ref HEAD/
 
-/** Takes the commit over at which the checkout of that folder stands; undefined where there is none. */
-export const takeOver = Effect.fnUntraced(function* (store: Store, folder: string) {
+/** The refs of the store that are of a folder. */
+export const refsOf = (folder: string): string => `refs/agents/${keyOf(folder)}`
+
+/** Takes the commit over at which the checkout of that folder stands, `besides` more; undefined where there is none. */
+export const takeOver = Effect.fnUntraced(function* (
+  store: Store,
+  folder: string,
+  besides: ReadonlyArray<string> = []
+) {
   const found = yield* Repository.find(folder)
   if (found === undefined) return undefined
   const { top } = found
-  const ref = `refs/agents/${keyOf(top)}/head`
+  const ref = `${refsOf(top)}/head`
+  const sender = yield* heldIn(store, top, "git-upload-pack")
   const call: Call = {
     gitDir: store.gitDir,
     command: "fetch",
-    options: yield* senderOf(store, top),
-    names: [top, `+HEAD:${ref}`]
+    options: ["--prune", ...(sender === undefined ? [] : [`--upload-pack=${sender}`])],
+    names: [top, `+HEAD:${ref}`, ...besides.map((kind) => `+refs/${kind}*:${refsOf(top)}/${kind}*`)]
   }
   const answer = yield* ask(call)
   if (answer.code === 0) return yield* commitAt(store, ref)

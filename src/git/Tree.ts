@@ -9,8 +9,9 @@
  */
 import { Effect, FileSystem } from "effect"
 import * as path from "node:path"
+import { keyOf } from "./OwnRecord.ts"
 import * as Repository from "./Repository.ts"
-import { commitAt, keyOf, makeFolder, must, type Store, unwritable } from "./Store.ts"
+import { commitAt, makeFolder, must, type Store, unwritable } from "./Store.ts"
 
 /** The commits in the store that the files of a tree are of, and shall be of: with the second, the tree was cut off. */
 const refsOf = (folder: string) => ({

@@ -8,6 +8,7 @@
  * not remembered: nothing that was told while nobody listened is lost.
  */
 import { Effect } from "effect"
+import * as OwnRepository from "../git/OwnRepository.ts"
 import * as Store from "../git/Store.ts"
 import type { Address, Fate, Member } from "../domain/AgentPort.ts"
 import type { Evidence } from "../domain/GoalMessages.ts"
@@ -122,17 +123,19 @@ export class TaskRunner {
   )
 
   /**
-   * The commit that an agent's folder stands at, taken over into the daemon's store; null outside git. In a tree of
-   * the agent's own git has to answer: work of which it cannot be told where it stands would be left out of what is merged.
+   * The commit that an agent's folder stands at, taken over into the daemon's store and handed over to the person's
+   * repository, where other agents find it; null outside git. In a tree of the agent's own git has to answer: work of which it cannot be told where it stands would be left out of what is merged.
    */
   private readonly headOf = Effect.fnUntraced(
     { self: this },
     function* (this: TaskRunner, member: Pick<Member, "branch" | "cwd"> | undefined) {
       const { branch = null, cwd = null } = member ?? {}
       if (cwd === null) return null
-      const taken = Effect.flatMap(Store.open(this.goal.around.stores, cwd), (store) =>
-        store === undefined ? Effect.succeed(undefined) : Store.takeOver(store, cwd)
-      )
+      const taken = Effect.gen({ self: this }, function* () {
+        const { project, stores } = this.goal.around
+        const store = yield* Store.open(stores, (yield* project)?.root ?? cwd)
+        return store === undefined ? undefined : yield* OwnRepository.handOver(store, stores, cwd)
+      })
       return (yield* branch === null ? quietly(taken, undefined) : taken) ?? null
     }
   )
@@ -244,13 +247,13 @@ export class TaskRunner {
       // its folder is made again for its next run: without it, what was done there would be left out of what is merged
       if (cwd === null && base !== null) return void this.placeless.set(node.agent!, unseen.folder(node.agent!))
       const head = yield* this.headOf(member)
-      const changed = cwd !== null && base !== null && head !== null && head !== base
+      const changed = base !== null && head !== null && head !== base
       const evidence: Evidence = {
         cwd,
         branch: member?.branch ?? null,
         base,
         head,
-        commits: changed ? yield* quietly(this.commits(cwd, base, head), []) : [],
+        commits: changed ? yield* quietly(this.commits(base, head), []) : [],
         reported: said
           .flatMap((report) => report.evidence)
           .slice(-MAX_PIECES)
@@ -262,10 +265,13 @@ export class TaskRunner {
     }
   )
 
-  private commits(cwd: string, base: string, head: string) {
-    return Effect.flatMap(GitMerge.storeOf(this.goal.around.stores, cwd), (store) =>
-      GitMerge.commitsBetween(store, base, head, MAX_COMMITS)
-    )
+  private commits(base: string, head: string) {
+    return Effect.gen({ self: this }, function* () {
+      const { project, stores } = this.goal.around
+      const root = (yield* project)?.root
+      if (root === undefined) return []
+      return yield* GitMerge.commitsBetween(yield* GitMerge.storeOf(stores, root), base, head, MAX_COMMITS)
+    })
   }
 
   /** The agent's reports on the turn: as heard, else as the log has them. */

@@ -2,10 +2,13 @@ import * as NodeFileSystem from "@effect/platform-node/NodeFileSystem"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
+import { createHash } from "node:crypto"
 import * as fs from "node:fs"
 import * as os from "node:os"
 import * as path from "node:path"
 import * as Worktree from "../../src/agents/Worktree.ts"
+import * as Store from "../../src/git/Store.ts"
+import * as OwnRecord from "../../src/git/OwnRecord.ts"
 
 /** A real repository with one commit, a folder for worktrees beside it, both gone at the end. */
 const world = Effect.acquireRelease(
@@ -43,7 +46,14 @@ const commit = (folder: string, message: string) => {
 }
 
 const prepare = (spec: Worktree.WorktreeSpec) => Effect.provide(Worktree.prepare(spec), NodeFileSystem.layer)
+const handOver = (spec: Worktree.WorktreeSpec) => Effect.provide(Worktree.handOver(spec), NodeFileSystem.layer)
 const remove = (spec: Worktree.WorktreeSpec) => Effect.provide(Worktree.remove(spec), NodeFileSystem.layer)
+
+/** A linked worktree of the person's repository, as agents had them before. */
+const linked = ({ folder, repository }: Worktree.WorktreeSpec) => {
+  fs.mkdirSync(path.dirname(folder), { recursive: true })
+  git(repository, "worktree", "add", "--quiet", "-b", "agentd/builder", folder)
+}
 
 const refused = (spec: Worktree.WorktreeSpec) =>
   Effect.map(Effect.flip(prepare(spec)), (error) => {
@@ -97,39 +107,42 @@ describe("Worktree.prepare", () => {
   it.live("an existing branch of the agent is used with the commits it has", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
-      yield* prepare(spec)
-      write(folder, "work.txt", "work\n")
-      const tip = commit(folder, "work")
-      git(repository, "worktree", "remove", folder)
+      git(repository, "switch", "--quiet", "--create", "agentd/builder")
+      write(repository, "work.txt", "work\n")
+      const tip = commit(repository, "work")
+      git(repository, "switch", "--quiet", "main")
       yield* prepare(spec)
       assert.strictEqual(git(folder, "rev-parse", "HEAD"), tip)
     })
   )
 
-  it.live("a worktree whose folder was deleted is made again on its branch", () =>
+  it.live("a worktree whose folder was deleted is made again with all that was handed over", () =>
     Effect.gen(function* () {
       const { folder, spec } = yield* world
       yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       const tip = commit(folder, "work")
+      yield* handOver(spec)
       fs.rmSync(folder, { recursive: true })
       yield* prepare(spec)
       assert.strictEqual(git(folder, "rev-parse", "HEAD"), tip)
     })
   )
 
-  it.live("a worktree that was cut off while git made it is made anew", () =>
+  it.live("a worktree that was cut off while it was made is made anew", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
       yield* prepare(spec)
-      fs.writeFileSync(path.join(repository, ".git/worktrees/builder/locked"), "initializing\n")
+      const store = (yield* Effect.provide(Store.open(spec.stores, repository), NodeFileSystem.layer))!
+      const making = `refs/making/${OwnRecord.keyOf(folder)}`
+      git(repository, "--git-dir", store.gitDir, "update-ref", making, "refs/person/heads/main")
       fs.rmSync(path.join(folder, "a.txt"))
       yield* prepare(spec)
       assert.strictEqual(git(folder, "status", "--porcelain"), "")
     })
   )
 
-  it.live("the links of a repository that was moved are mended", () =>
+  it.live("a repository that was moved lends from where it is now", () =>
     Effect.gen(function* () {
       const { folder, home, repository, spec } = yield* world
       yield* prepare(spec)
@@ -163,6 +176,44 @@ describe("Worktree.prepare", () => {
     })
   )
 
+  it.live("names of the person's that exclude each other keep nobody from working", () =>
+    Effect.gen(function* () {
+      const { folder, repository, spec } = yield* world
+      git(repository, "branch", "origin")
+      git(repository, "update-ref", "refs/remotes/origin/main", "main")
+      git(repository, "tag", "v1")
+      yield* prepare(spec)
+      write(repository, "later.txt", "later\n")
+      const later = commit(repository, "later")
+      yield* prepare(spec)
+      assert.strictEqual(git(folder, "rev-parse", "v1"), git(folder, "rev-parse", "HEAD"))
+      git(folder, "fetch", "--quiet", "person", "refs/heads/main:refs/remotes/main")
+      assert.strictEqual(git(folder, "rev-parse", "main"), later)
+    })
+  )
+
+  it.live(
+    "settings, hooks and remotes of the person's repository are the agent's, too; those of its place are not",
+    () =>
+      Effect.gen(function* () {
+        const { folder, home, repository, spec } = yield* world
+        git(repository, "config", "alias.say", '!echo "it is \\"so\\""; #')
+        git(repository, "config", "remote.origin.url", "https://git.example/x y.git")
+        git(repository, "config", "filter.a b.clean", "cat")
+        git(repository, "config", "core.worktree", "..")
+        git(repository, "config", "core.bare", "false")
+        write(repository, ".git/hooks/pre-commit", `#!/bin/sh\ntouch ${home}/hook-ran\n`)
+        fs.chmodSync(path.join(repository, ".git/hooks/pre-commit"), 0o755)
+        yield* prepare(spec)
+        for (const name of ["user.name", "alias.say", "remote.origin.url", "filter.a b.clean"])
+          assert.strictEqual(git(folder, "config", name), git(repository, "config", name))
+        assert.throws(() => git(folder, "config", "core.worktree"))
+        write(folder, "work.txt", "work\n")
+        commit(folder, "work")
+        assert.isTrue(fs.existsSync(path.join(home, "hook-ran")))
+      })
+  )
+
   it.live("no hook of the repository runs", () =>
     Effect.gen(function* () {
       const { home, repository, spec } = yield* world
@@ -189,8 +240,9 @@ describe("Worktree.prepare", () => {
             delete process.env["GIT_INDEX_FILE"]
           })
       )
-      assert.include(git(spec.repository, "worktree", "list"), folder)
-      assert.notInclude(git(other.repository, "worktree", "list"), folder)
+      assert.strictEqual(git(folder, "branch", "--show-current"), "agentd/builder")
+      assert.include(git(spec.repository, "branch", "--list"), "agentd/builder")
+      assert.notInclude(git(other.repository, "branch", "--list"), "agentd/builder")
     })
   )
 
@@ -255,24 +307,197 @@ describe("Worktree.prepare", () => {
     })
   )
 
-  it.live("a worktree whose entry git has pruned keeps its files", () =>
+  it.live("a worktree that has lost its git folder keeps its files", () =>
     Effect.gen(function* () {
-      const { folder, repository, spec } = yield* world
+      const { folder, spec } = yield* world
       yield* prepare(spec)
       write(folder, "new.txt", "precious\n")
-      fs.rmSync(path.join(repository, ".git/worktrees/builder"), { recursive: true })
+      fs.rmSync(path.join(folder, ".git"), { recursive: true })
       assert.strictEqual(yield* refused(spec), "FolderTaken")
       assert.isTrue(fs.existsSync(path.join(folder, "new.txt")))
     })
   )
+})
 
-  it.live("a locked worktree whose disk is absent is not made a second time", () =>
+describe("a linked worktree of before", () => {
+  it.live("becomes a repository of the agent's own with all that is in it, under way or not committed", () =>
+    Effect.gen(function* () {
+      const { folder, repository, spec } = yield* world
+      linked(spec)
+      write(folder, "work.txt", "work\n")
+      const tip = commit(folder, "work")
+      write(folder, "a.txt", "theirs\n")
+      const theirs = commit(folder, "theirs")
+      git(folder, "reset", "--quiet", "--hard", tip)
+      write(folder, "a.txt", "mine\n")
+      commit(folder, "mine")
+      assert.throws(() => git(folder, "merge", theirs))
+      write(folder, "staged.txt", "staged\n")
+      git(folder, "add", "staged.txt")
+      write(folder, "new.txt", "untracked\n")
+      write(folder, "ignored/cache", "cached\n")
+      const before = git(folder, "status", "--porcelain")
+      assert.deepStrictEqual(yield* prepare(spec), { branch: "agentd/builder", folder, cwd: folder })
+      assert.strictEqual(git(folder, "status", "--porcelain"), before)
+      assert.isTrue(fs.existsSync(path.join(folder, "ignored/cache")))
+      assert.isTrue(fs.statSync(path.join(folder, ".git")).isDirectory())
+      assert.notInclude(git(repository, "worktree", "list"), folder)
+      assert.include(git(folder, "reflog"), "theirs")
+      git(folder, "checkout", "--quiet", "--ours", "a.txt")
+      const merged = commit(folder, "merged")
+      yield* handOver(spec)
+      assert.strictEqual(git(repository, "rev-parse", "agentd/builder"), merged)
+    })
+  )
+
+  it.live("that was cut off between its two git folders is ended", () =>
+    Effect.gen(function* () {
+      const { folder, spec } = yield* world
+      linked(spec)
+      write(folder, "new.txt", "untracked\n")
+      yield* prepare(spec)
+      fs.renameSync(path.join(folder, ".git"), `${OwnRecord.recordOf(spec.stores, folder)}.git`)
+      yield* prepare(spec)
+      assert.strictEqual(git(folder, "status", "--porcelain"), "?? new.txt")
+    })
+  )
+
+  it.live("that is on no branch, or on another, stays where it stands", () =>
+    Effect.gen(function* () {
+      const { folder, repository, spec } = yield* world
+      linked(spec)
+      git(folder, "switch", "--quiet", "--create", "feature")
+      write(folder, "work.txt", "work\n")
+      const tip = commit(folder, "work")
+      assert.strictEqual((yield* prepare(spec)).branch, "feature")
+      assert.strictEqual(git(folder, "rev-parse", "HEAD"), tip)
+      const other = { ...spec, agent: "other", folder: path.join(path.dirname(folder), "other") }
+      git(repository, "worktree", "add", "--quiet", "--detach", other.folder, "feature")
+      write(other.folder, "more.txt", "more\n")
+      const detached = commit(other.folder, "more")
+      assert.isUndefined((yield* prepare(other)).branch)
+      assert.strictEqual(git(other.folder, "rev-parse", "HEAD"), detached)
+      git(repository, "branch", "--quiet", "-D", "feature")
+      git(repository, "reflog", "expire", "--expire=now", "--all")
+      git(repository, "gc", "--quiet", "--prune=now")
+      assert.strictEqual(git(other.folder, "log", "-1", "--format=%s"), "more")
+      git(folder, "fsck")
+    })
+  )
+
+  it.live("that is locked, or has submodules, is left as it is, with what to do", () =>
+    Effect.gen(function* () {
+      const { folder, repository, spec } = yield* world
+      linked(spec)
+      const gitDir = path.join(repository, ".git/worktrees/builder")
+      fs.mkdirSync(path.join(gitDir, "modules"))
+      assert.strictEqual(yield* refused(spec), "Submodules")
+      git(repository, "worktree", "lock", folder)
+      assert.strictEqual(yield* refused(spec), "Locked")
+      fs.renameSync(folder, `${folder}-away`)
+      assert.strictEqual(yield* refused(spec), "Locked")
+      fs.renameSync(`${folder}-away`, folder)
+      assert.strictEqual(git(folder, "status", "--porcelain"), "")
+    })
+  )
+})
+
+describe("what the person's repository gets", () => {
+  it.live("the agent's branch, moved by amends and rebases; what a person has moved stays", () =>
     Effect.gen(function* () {
       const { folder, repository, spec } = yield* world
       yield* prepare(spec)
-      git(repository, "worktree", "lock", "--reason", "on a stick", folder)
-      fs.renameSync(folder, `${folder}-away`)
-      assert.strictEqual(yield* refused(spec), "Locked")
+      const tip = () => git(repository, "rev-parse", "--verify", "--quiet", "agentd/builder")
+      for (const work of ["one", "two"]) {
+        write(folder, "work.txt", `${work}\n`)
+        commit(folder, work)
+        yield* handOver(spec)
+        assert.strictEqual(tip(), git(folder, "rev-parse", "HEAD"))
+      }
+      git(folder, "commit", "--quiet", "--amend", "-m", "better")
+      yield* handOver(spec)
+      assert.strictEqual(tip(), git(folder, "rev-parse", "HEAD"))
+      assert.include(git(repository, "reflog", "agentd/builder"), "agentd/builder@{1}")
+      const theirs = git(repository, "commit-tree", "-p", tip(), "-m", "a person's", `${tip()}^{tree}`)
+      git(repository, "branch", "--force", "agentd/builder", theirs)
+      write(folder, "work.txt", "three\n")
+      const three = commit(folder, "three")
+      yield* handOver(spec)
+      assert.strictEqual(tip(), theirs)
+      assert.strictEqual(git(repository, "rev-parse", `refs/agentd/trees/${OwnRecord.keyOf(folder)}/head`), three)
+      git(folder, "fetch", "--quiet", "person")
+      git(folder, "merge", "--quiet", "--no-edit", "person/agentd/builder".replace("person/", "refs/remotes/"))
+      yield* handOver(spec)
+      assert.strictEqual(tip(), git(folder, "rev-parse", "HEAD"))
+    })
+  )
+
+  it.live("a branch that a person has deleted comes back with more work, one that is checked out stays", () =>
+    Effect.gen(function* () {
+      const { folder, repository, spec } = yield* world
+      yield* prepare(spec)
+      git(repository, "branch", "--quiet", "-D", "agentd/builder")
+      yield* handOver(spec)
+      assert.strictEqual(git(repository, "branch", "--list", "agentd/*"), "")
+      write(folder, "work.txt", "one\n")
+      const one = commit(folder, "one")
+      yield* handOver(spec)
+      git(repository, "switch", "--quiet", "agentd/builder")
+      write(folder, "work.txt", "two\n")
+      commit(folder, "two")
+      yield* handOver(spec)
+      assert.strictEqual(git(repository, "rev-parse", "HEAD"), one)
+      assert.strictEqual(git(repository, "status", "--porcelain"), "")
+    })
+  )
+
+  it.live("the content of files of Git LFS, under the hash that it has, and by no link", () =>
+    Effect.gen(function* () {
+      const { folder, home, repository, spec } = yield* world
+      yield* prepare(spec)
+      write(home, "secret", "secret")
+      const put = (text: string, name = text) => {
+        const oid = createHash("sha256").update(name).digest("hex")
+        const file = `lfs/objects/${oid.slice(0, 2)}/${oid.slice(2, 4)}/${oid}`
+        write(folder, `.git/${file}`, text)
+        return file
+      }
+      const [right, wrong, link] = [put("content"), put("other", "what it is not"), put("secret")]
+      fs.rmSync(path.join(folder, ".git", link))
+      fs.symlinkSync(path.join(home, "secret"), path.join(folder, ".git", link))
+      yield* handOver(spec)
+      assert.strictEqual(fs.readFileSync(path.join(repository, ".git", right), "utf8"), "content")
+      assert.isFalse(fs.existsSync(path.join(repository, ".git", wrong)))
+      assert.isFalse(fs.existsSync(path.join(repository, ".git", link)))
+      assert.strictEqual(yield* keptBecause(spec), "Unmerged")
+    })
+  )
+
+  it.live("nothing that a git gc of the person's could take away from the agent", () =>
+    Effect.gen(function* () {
+      const { folder, repository, spec } = yield* world
+      git(repository, "switch", "--quiet", "--create", "feature")
+      write(repository, "b.txt", "b\n")
+      commit(repository, "feature")
+      git(repository, "switch", "--quiet", "main")
+      yield* prepare({ ...spec, base: "feature" })
+      write(folder, "work.txt", "work\n")
+      commit(folder, "work")
+      write(folder, "a.txt", "stashed\n")
+      git(folder, "stash", "--quiet")
+      git(folder, "switch", "--quiet", "--create", "aside")
+      write(folder, "aside.txt", "aside\n")
+      commit(folder, "aside")
+      yield* handOver(spec)
+      // the agent's own gc drops what the person has; then the person drops it
+      git(folder, "gc", "--quiet", "--prune=now")
+      git(repository, "branch", "--quiet", "-D", "feature", "agentd/builder")
+      git(repository, "reflog", "expire", "--expire=now", "--all")
+      git(repository, "gc", "--quiet", "--prune=now")
+      git(folder, "fsck", "--full")
+      git(folder, "stash", "pop", "--quiet")
+      assert.strictEqual(git(folder, "status", "--porcelain"), "M a.txt")
+      assert.strictEqual(git(folder, "log", "--format=%s", "agentd/builder"), "work\nfeature\nfirst")
     })
   )
 })
@@ -285,10 +510,12 @@ describe("Worktree.remove: cleanup destroys work", () => {
       write(folder, "work.txt", "work\n")
       commit(folder, "work")
       write(folder, "ignored/cache", "regrown\n")
+      yield* handOver(spec)
       git(repository, "merge", "--quiet", "agentd/builder")
       assert.deepStrictEqual(yield* remove(spec), { _tag: "Removed" })
       assert.isFalse(fs.existsSync(folder))
       assert.strictEqual(git(repository, "branch", "--list", "agentd/*"), "")
+      assert.strictEqual(git(repository, "for-each-ref", "refs/agentd"), "")
       assert.deepStrictEqual(yield* remove(spec), { _tag: "Removed" })
     })
   )
@@ -338,7 +565,35 @@ describe("Worktree.remove: cleanup destroys work", () => {
       }
     ],
     ["a bisection under way", "Unfinished", (folder: string) => git(folder, "bisect", "start")],
-    ["a lock", "Locked", (folder: string) => git(folder, "worktree", "lock", folder)]
+    [
+      "a stash",
+      "Unmerged",
+      (folder: string) => {
+        write(folder, "a.txt", "stashed\n")
+        git(folder, "stash", "--quiet")
+      }
+    ],
+    [
+      "a commit on another branch",
+      "Unmerged",
+      (folder: string) => {
+        git(folder, "switch", "--quiet", "--create", "aside")
+        write(folder, "work.txt", "work\n")
+        commit(folder, "work")
+        git(folder, "switch", "--quiet", "agentd/builder")
+      }
+    ],
+    [
+      "a commit that only a tag holds",
+      "Unmerged",
+      (folder: string) => {
+        git(folder, "switch", "--quiet", "--detach")
+        write(folder, "work.txt", "work\n")
+        commit(folder, "work")
+        git(folder, "tag", "aside")
+        git(folder, "switch", "--quiet", "agentd/builder")
+      }
+    ]
   ] as const) {
     it.live(`${what} keeps it`, () =>
       Effect.gen(function* () {
@@ -357,6 +612,7 @@ describe("Worktree.remove: cleanup destroys work", () => {
       write(folder, "work.txt", "work\n")
       commit(folder, "work")
       git(folder, "switch", "--quiet", "--detach", "main")
+      yield* handOver(spec)
       assert.strictEqual(yield* keptBecause(spec), "Unmerged")
     })
   )
@@ -367,6 +623,7 @@ describe("Worktree.remove: cleanup destroys work", () => {
       yield* prepare(spec)
       write(folder, "work.txt", "work\n")
       commit(folder, "work")
+      yield* handOver(spec)
       git(repository, "switch", "--quiet", "--detach", "agentd/builder")
       assert.strictEqual(yield* keptBecause(spec), "NoBaseBranch")
     })

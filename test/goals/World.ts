@@ -110,7 +110,7 @@ export class World {
 
   /** The daemon's own git folder beside the repository. */
   get gitStore() {
-    return Effect.provide(Store.open(join(this.folder, "store"), this.root), NodeServices.layer)
+    return Effect.provide(Store.open(join(this.folder, "state/store"), this.root), NodeServices.layer)
   }
 
   /** A worktree as agents have them. */
@@ -128,7 +128,7 @@ export class World {
       Goals.layer({
         nest,
         scratch: join(this.folder, "scratch"),
-        stores: join(this.folder, "store"),
+        stores: join(this.folder, "state/store"),
         store: "test-plans",
         environment: { PATH: process.env["PATH"], HOME: this.folder, ...this.setting.environment },
         projects: {
@@ -144,7 +144,10 @@ export class World {
         Layer.provide(Layer.succeed(Conversations, this.crew.conversations)),
         Layer.provide(
           this.setting.isHeld === true
-            ? Holding.layer({ environment: { PATH: process.env["PATH"] }, hidden: [] })
+            ? Holding.layer({
+                environment: { PATH: process.env["PATH"] },
+                hidden: [join(this.folder, "state")]
+              })
             : Layer.empty
         ),
         Layer.provide(Reaper.layer({ store: "test-plans", grace: "1 second" })),

@@ -14,6 +14,7 @@ import * as os from "node:os"
 import * as path from "node:path"
 import { afterAll, beforeAll } from "vitest"
 import * as Git from "../../src/git/Git.ts"
+import { keyOf } from "../../src/git/OwnRecord.ts"
 import * as Store from "../../src/git/Store.ts"
 import * as Tree from "../../src/git/Tree.ts"
 import * as GitMerge from "../../src/goals/GitMerge.ts"
@@ -135,7 +136,7 @@ const callsOf = (gitDir: string, workTree: string, head: string): ReadonlyArray<
   const of = { gitDir, workTree }
   return [
     { ...of, command: "rev-parse", options: ["--verify", "--quiet"], names: ["HEAD^{commit}"] },
-    { ...of, command: "show-ref", options: ["--verify", "--quiet"], paths: ["refs/person/heads/main"] },
+    { ...of, command: "for-each-ref", options: ["--format=%(refname)"], names: ["refs/person/heads/"] },
     { ...of, command: "ls-files", options: ["-v"] },
     { ...of, command: "read-tree", names: [head] },
     { ...of, command: "update-index", options: ["-q", "--refresh"] },
@@ -172,7 +173,7 @@ const byDaemon = (of: Planted) =>
     const person = (yield* step("the person's", files(Store.commitOf(store, "HEAD"))))!
     const head = taken ?? person
     yield* step("status", files(Store.changes(store, of.tree, "all", head)))
-    const gitDir = path.join(store.gitDir, "trees", Store.keyOf(of.tree))
+    const gitDir = path.join(store.gitDir, "trees", keyOf(of.tree))
     for (const call of callsOf(gitDir, of.tree, head)) yield* step(call.command, Git.git(call))
     const works = [{ branch: "agentd/x", head, tasks: ["t"], spans: [] }]
     yield* step("foreign", files(GitMerge.foreign(store, person, works[0]!)))

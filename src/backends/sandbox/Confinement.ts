@@ -4,7 +4,7 @@
  * An allow-list: the root is empty, and what is put into it is named. Read-only: programs and
  * libraries of the system, what they look up in /etc, folders of programs and tool chains, git's
  * settings. Private and forgotten with the command: /tmp, /run, and the home, unless it is given
- * one that is kept. Writable: the workspace, that home, and git's folder with its guards
+ * one that is kept. Writable: the workspace, that home, and a git folder of the agent's own
  * (GitFolders). What else a command needs is shared by name.
  *
  * Guarantees: whatever is not named is not there, sockets and other users' names included;
@@ -223,7 +223,10 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   const person = homeOf(environment)
   const home = rules.home ?? person ?? "/tmp"
   const covers = hidden.filter((secret) => within(secret, workspace))
-  const git = GitFolders.find(workspace, [...PRIVATE, ...(person === undefined ? [] : [person]), ...covers])
+  const git = GitFolders.find(workspace, {
+    states: covers,
+    stop: [...PRIVATE, ...(person === undefined ? [] : [person])]
+  })
   const guarded = [...PROTECTED].filter((name) => name !== ".git").map((name) => path.join(workspace, name))
   const open = [
     ...programsOf(rules, person),

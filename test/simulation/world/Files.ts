@@ -106,7 +106,11 @@ export class Files {
     this.write(path, `${this.text(path) ?? ""}${content}`, mtime)
   }
 
+  /** Hears of what is removed before it is. */
+  removes: (path: string) => void = () => {}
+
   remove(path: string): void {
+    this.removes(path)
     for (const name of this.entries.keys()) if (name === path || name.startsWith(`${path}/`)) this.entries.delete(name)
     this.tell(path, "Remove")
   }

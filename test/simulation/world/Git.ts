@@ -1,11 +1,12 @@
 /**
- * Git: one repository, and the checkouts of it that lie in the world's files: what git's
+ * Git: a person's repository with its checkout, and the repositories of agents that borrow from
+ * it, in the world's files: what git's
  * commands answer and change, as far as the daemon, its agents and people use them.
  *
  * Guarantees: a commit is a tree of files and never changes; a checkout is a folder whose
  * files anybody may change; a command takes its time, and what it does happens at one moment
  * of that time, whether or not the daemon that ran it still lives. A command that is cut off
- * leaves behind what git leaves: an `index.lock`, half of the files, a worktree that is locked.
+ * leaves behind what git leaves: an `index.lock`, half of the files.
  */
 import { Effect } from "effect"
 import { createHash } from "node:crypto"
@@ -30,13 +31,12 @@ export interface Commit {
 /** A folder with the files of a commit. */
 export interface Checkout {
   readonly folder: string
-  /** The branch that it is on; undefined where it is on a commit. */
-  branch: string | undefined
-  detached: string
+  /** The branch that it is on. */
+  branch: string
+  /** The commit of that branch in a repository of an agent's own; undefined where the branch is the person's. */
+  own: string | undefined
   /** The files as git last saw them. */
   index: Tree
-  /** Why the worktree is locked; undefined where it is not. */
-  locked: string | undefined
   /** Another git is at its index, or was cut off there. */
   hasIndexLock: boolean
 }
@@ -60,7 +60,7 @@ export interface GitWitness {
   readonly removed: (folder: string, work: ReadonlyArray<string>) => void
 }
 
-const MUTATES = /^(update-ref|fetch|read-tree|reset|worktree (add|remove|repair)|commit-tree)/
+const MUTATES = /^(update-ref|fetch|read-tree|reset|commit-tree)/
 /** Commands that write the index of the tree in which they run. */
 const INDEXES = /^(read-tree|reset)/
 const well = (stdout = ""): Answer => ({ code: 0, stdout, stderr: "" })
@@ -109,7 +109,11 @@ export class Git {
     this.files = of.files
     this.faults = of.faults
     this.branches.set("main", this.record(first, [], "first"))
-    this.place(this.root, first).branch = "main"
+    for (const [path, text] of first) this.files.write(`${this.root}/${path}`, text)
+    this.files.write(`${this.root}/.git/HEAD`, "ref: refs/heads/main\n")
+    this.files.write(`${this.root}/.git/config`, "[core]\n")
+    this.place({ folder: this.root, branch: "main", own: undefined, index: first })
+    this.files.removes = (path) => this.goes(path)
   }
 
   // Commits.
@@ -126,7 +130,7 @@ export class Git {
   }
 
   headOf(checkout: Checkout): string {
-    return checkout.branch === undefined ? checkout.detached : this.branches.get(checkout.branch)!
+    return checkout.own ?? this.branches.get(checkout.branch)!
   }
 
   /** A commit and all before it. */
@@ -184,19 +188,21 @@ export class Git {
 
   // Checkouts.
 
-  private place(folder: string, tree: Tree): Checkout {
-    const checkout = {
-      folder,
-      branch: undefined,
-      detached: "",
-      index: tree,
-      locked: undefined,
-      hasIndexLock: false
-    } as Checkout
-    this.checkouts.set(folder, checkout)
-    this.link(folder)
-    for (const [path, text] of tree) this.files.write(`${folder}/${path}`, text)
-    return checkout
+  private place(of: Omit<Checkout, "hasIndexLock">): void {
+    this.checkouts.set(of.folder, { ...of, hasIndexLock: false })
+  }
+
+  /** The daemon removes a folder: with it goes an agent's repository. */
+  private goes(folder: string): void {
+    const checkout = this.checkouts.get(folder)
+    if (checkout?.own === undefined) return
+    const before = this.reachable
+    const { changed, unknown } = this.dirt(checkout)
+    this.witness.removed(folder, [...changed, ...unknown])
+    this.checkouts.delete(folder)
+    this.folders.delete(`${folder}/.git`)
+    this.universe.note(`${folder} is removed`)
+    this.witness.changed(`removed ${folder}`, before)
   }
 
   /** The checkout that a folder lies in. */
@@ -205,20 +211,6 @@ export class Git {
       (one) => (folder === one.folder || folder.startsWith(`${one.folder}/`)) && this.files.has(`${one.folder}/.git`)
     )
     return found.toSorted((a, b) => b.folder.length - a.folder.length)[0]
-  }
-
-  /** Makes the files that git keeps of a checkout beside its files. */
-  private link(folder: string): void {
-    const { files, root } = this
-    if (folder === root) {
-      files.write(`${root}/.git/HEAD`, "ref: refs/heads/main\n")
-      return files.write(`${root}/.git/config`, "[core]\n")
-    }
-    const gitDir = `${root}/.git/worktrees/${sha(folder).slice(0, 8)}`
-    files.write(`${folder}/.git`, `gitdir: ${gitDir}\n`)
-    files.write(`${gitDir}/HEAD`, `ref: refs/heads/${folder.slice(folder.lastIndexOf("/") + 1)}\n`)
-    files.write(`${gitDir}/gitdir`, `${folder}/.git\n`)
-    files.write(`${gitDir}/commondir`, "../..\n")
   }
 
   /** The files of a checkout as they lie there. */
@@ -252,8 +244,8 @@ export class Git {
   }
 
   private moveTo(checkout: Checkout, commit: string): void {
-    if (checkout.branch === undefined) checkout.detached = commit
-    else this.branches.set(checkout.branch, commit)
+    if (checkout.own === undefined) this.branches.set(checkout.branch, commit)
+    else checkout.own = commit
   }
 
   // What agents and people do by themselves.
@@ -409,10 +401,12 @@ export class Git {
       case "commit-tree":
         return this.commitsTree(names[0]!, options)
       case "log":
-        return this.logged(folder, names, options[1]!)
+        return this.logged(folder, names, options)
       case "read-tree":
         folder.index = this.treeOf(first)
         return well()
+      case "for-each-ref":
+        return well([...folder.refs.keys()].filter((name) => name.startsWith(names[0]!)).join("\n"))
       case "update-index":
       case "ls-files":
       case "check-attr":
@@ -438,7 +432,15 @@ export class Git {
     return well(`${this.record(this.trees.get(tree)!, parents, options.at(-1)!)}\n`)
   }
 
-  private logged(folder: Folder, names: ReadonlyArray<string>, shape: string): Answer {
+  private logged(folder: Folder, given: ReadonlyArray<string>, options: ReadonlyArray<string>): Answer {
+    const shape = options[1]!
+    const not = options.indexOf("--not")
+    const globbed = options.flatMap((option, at) => {
+      const start = /^--glob=(.*)\*$/.exec(option)?.[1]
+      const refs = [...folder.refs.keys()].filter((name) => start !== undefined && name.startsWith(start))
+      return refs.map((name) => (not !== -1 && at > not ? `^${name}` : name))
+    })
+    const names = [...given, ...globbed]
     const found = names.map((name) => ({ not: name.startsWith("^"), id: this.commitIn(folder, name) }))
     if (found.some(({ id }) => id === undefined)) return bad(128, `fatal: bad revision '${names.join(" ")}'`)
     const without = this.history(...found.flatMap(({ id, not }) => (not ? [id] : [])))
@@ -455,14 +457,17 @@ export class Git {
     if (gitDir === `${this.root}/.git`) return this.given(this.folderOf(from!), specs)
     for (const spec of specs) {
       const [source, target] = spec.replace("+", "").split(":") as [string, string]
-      if (source === "refs/heads/*") {
+      if (source === "refs/heads/*" && target.startsWith("refs/agents/")) {
+        const checkout = this.checkoutOf(from!)
+        if (checkout !== undefined) into.refs.set(target.replace("*", checkout.branch), this.headOf(checkout))
+      } else if (source === "refs/heads/*") {
         for (const name of into.refs.keys()) if (name.startsWith("refs/person/heads/")) into.refs.delete(name)
         for (const [branch, commit] of this.branches) into.refs.set(`refs/person/heads/${branch}`, commit)
       } else if (source === "HEAD") {
         const checkout = this.checkoutOf(from!)
         if (checkout === undefined) return bad(128, `fatal: '${from}' does not appear to be a git repository`)
         into.refs.set(target, this.headOf(checkout))
-      } else if (!source.endsWith("/*")) {
+      } else if (!source.endsWith("*")) {
         const commit = this.folderOf(from!).refs.get(source)
         if (commit === undefined) return bad(128, `fatal: couldn't find remote ref ${source}`)
         into.refs.set(target, commit)
@@ -476,15 +481,22 @@ export class Git {
     const before = this.reachable
     for (const spec of specs) {
       const [source, target] = spec.replace("+", "").split(":") as [string, string]
+      const { refs } = this.folderOf(`${this.root}/.git`)
+      if (source.endsWith("*")) {
+        const [of, to] = [source.slice(0, -1), target.slice(0, -1)]
+        for (const name of refs.keys()) if (name.startsWith(to)) refs.delete(name)
+        for (const [name, commit] of from.refs) if (name.startsWith(of)) refs.set(name.replace(of, to), commit)
+        continue
+      }
       const commit = from.refs.get(source)
       if (commit === undefined) return bad(128, `fatal: couldn't find remote ref ${source}`)
       if (!target.startsWith("refs/heads/")) {
-        this.folderOf(`${this.root}/.git`).refs.set(target, commit)
+        refs.set(target, commit)
         continue
       }
       const branch = target.slice("refs/heads/".length)
       const now = this.branches.get(branch)
-      if ([...this.checkouts.values()].some((one) => one.branch === branch))
+      if ([...this.checkouts.values()].some((one) => one.own === undefined && one.branch === branch))
         return bad(128, `fatal: refusing to fetch into branch '${target}' checked out`)
       if (now !== undefined && !spec.startsWith("+") && !this.isAncestor(now, commit))
         return bad(1, `! [rejected] ${source} -> ${branch} (non-fast-forward)`)
@@ -513,6 +525,8 @@ export class Git {
     }
     if (half) return bad(137, "Killed")
     of.index = tree
+    const branch = /^ref: refs\/heads\/(agentd\/.+)\n$/.exec(this.files.text(`${folder}/.git/HEAD`) ?? "")?.[1]
+    if (branch !== undefined) this.place({ folder, branch, own: commit, index: tree })
     return well()
   }
 
@@ -523,25 +537,15 @@ export class Git {
     return this.forwards(checkout, this.find(to, checkout), false).code === 0
   }
 
-  /** In the person's repository: its worktrees, and its branches. */
-  private inRepository({ command, names = [], options = [], paths = [] }: Call, half: boolean): Answer {
+  /** In the person's repository: its branches. */
+  private inRepository({ command, names = [], options = [] }: Call, half: boolean): Answer {
     const before = this.reachable
-    const all = [...options, ...names]
     switch (command) {
       case "config":
         return bad(1)
-      case "show-ref":
-        return this.branches.has(paths[0]!.replace("refs/heads/", "")) ? well() : bad(1)
       case "update-ref": {
-        const answer = half ? bad(137, "Killed") : this.deletes(names)
+        const answer = half ? bad(137, "Killed") : this.moves(names, options[0] === "-d")
         this.witness.changed("update-ref", before)
-        return answer
-      }
-      case "worktree": {
-        if (options[0] === "list") return well([...this.checkouts.values()].map((one) => this.entry(one)).join("\n"))
-        const answer = options[0] === "add" ? this.adds(all, half) : this.removes(options, names[0]!, half)
-        this.universe.note(`git worktree ${options[0]} ${half ? "cut off" : answer.code}`)
-        this.witness.changed(`worktree ${options[0]}`, before)
         return answer
       }
       default:
@@ -549,22 +553,14 @@ export class Git {
     }
   }
 
-  private entry(checkout: Checkout): string {
-    const { branch, folder, locked } = checkout
-    return [
-      `worktree ${folder}`,
-      `HEAD ${this.headOf(checkout)}`,
-      branch === undefined ? "detached" : `branch refs/heads/${branch}`,
-      ...(locked === undefined ? [] : [`locked ${locked}`.trim()]),
-      ...(this.files.has(`${folder}/.git`) ? [] : ["prunable gitdir file points to non-existent location"]),
-      ""
-    ].join("\n")
-  }
-
-  private deletes([ref, from]: ReadonlyArray<string>): Answer {
-    const branch = ref!.replace("refs/heads/", "")
-    if (this.branches.get(branch) !== from) return bad(128, `fatal: cannot lock ref '${ref}': is at another commit`)
-    this.branches.delete(branch)
+  /** A branch is moved, or deleted, from where it is known to be. */
+  private moves(names: ReadonlyArray<string>, deletes: boolean): Answer {
+    const branch = names[0]!.replace("refs/heads/", "")
+    const from = deletes ? names[1] : names[2]
+    if ((this.branches.get(branch) ?? "") !== from)
+      return bad(128, `fatal: cannot lock ref '${names[0]}': is at another commit`)
+    if (deletes) this.branches.delete(branch)
+    else this.branches.set(branch, names[1]!)
     return well()
   }
 
@@ -582,44 +578,6 @@ export class Git {
     this.take(checkout, then, half)
     if (half) return bad(137, "Killed")
     this.moveTo(checkout, to)
-    return well()
-  }
-
-  private adds(args: ReadonlyArray<string>, half: boolean): Answer {
-    const [folder, name] = args.slice(-2) as [string, string]
-    const at = args.indexOf("-b")
-    const known = this.checkouts.get(folder)
-    if (known !== undefined && (this.files.has(`${folder}/.git`) || !args.includes("--force")))
-      return bad(128, `fatal: '${folder}' already exists`)
-    const commit = this.find(name, undefined)
-    if (commit === undefined) return bad(128, `fatal: invalid reference: ${name}`)
-    const branch = at > -1 ? args[at + 1] : args.includes("--detach") ? undefined : name
-    if (at > -1 && this.branches.has(branch!)) return bad(255, `fatal: a branch named '${branch}' already exists`)
-    const user = [...this.checkouts.values()].find((one) => one.branch === branch && branch !== undefined)
-    if (user !== undefined && user.folder !== folder)
-      return bad(128, `fatal: '${branch}' is already used by worktree at '${user.folder}'`)
-    if (branch !== undefined) this.branches.set(branch, commit)
-    const checkout = this.place(folder, half ? nothing : this.treeOf(commit))
-    checkout.branch = branch
-    checkout.detached = commit
-    if (half) checkout.locked = "initializing"
-    return half ? bad(137, "Killed") : well()
-  }
-
-  private removes(args: ReadonlyArray<string>, folder: string, half: boolean): Answer {
-    const checkout = this.checkouts.get(folder)
-    if (args[0] === "repair") return well()
-    if (checkout === undefined) return bad(128, `fatal: '${folder}' is not a working tree`)
-    const { changed, unknown } = this.dirt(checkout)
-    const isForced = args.includes("--force")
-    if (!isForced && changed.length + unknown.length > 0)
-      return bad(128, `fatal: '${folder}' contains modified or untracked files, use --force to delete it`)
-    if (!isForced && checkout.locked !== undefined) return bad(128, `fatal: cannot remove a locked working tree`)
-    if (half) return bad(137, "Killed")
-    this.witness.removed(folder, checkout.locked === "initializing" ? [] : [...changed, ...unknown])
-    this.files.remove(folder)
-    this.files.remove(`${this.root}/.git/worktrees/${sha(folder).slice(0, 8)}`)
-    this.checkouts.delete(folder)
     return well()
   }
 }
