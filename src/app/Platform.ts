@@ -16,7 +16,6 @@ import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
 import { RunSockets } from "../backends/RunSockets.ts"
 import * as RunWatch from "../backends/process/RunWatch.ts"
-import * as Enclosure from "../backends/sandbox/Enclosure.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { portOf, type UserConfig } from "../config/Config.ts"
 import type { ConfigChangeInfo } from "../domain/Messages.ts"
@@ -138,9 +137,7 @@ export const node = ({ environment, socket, state }: Options): Platform => {
       Layer.provideMerge(
         Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(join(state, "sockets")))
       ),
-      Layer.provideMerge(
-        RunWatch.layer({ store, homeOf: ({ agent, cwd }) => Enclosure.homeIn(join(state, "homes"), agent, cwd) })
-      ),
+      Layer.provideMerge(RunWatch.layer({ store, homes: join(state, "homes") })),
       Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
     ),
     edges: (control, { http, telemetry }) => ({

@@ -10,7 +10,7 @@
  * the whole run is one turn, and the events of turns and tools do not come.
  */
 import { type Effect, Schema, type Scope, type Stream } from "effect"
-import type { LimitsConfig } from "../config/AgentConfig.ts"
+import type { LimitsConfig } from "../config/LimitsConfig.ts"
 import type { Outcome } from "./Outcome.ts"
 import type { Question } from "./Question.ts"
 

@@ -4,7 +4,7 @@
 import { Schema } from "effect"
 import { BackendConfig } from "./BackendConfig.ts"
 import { described, Name, optional, Text, whole, withDefault, Word } from "./Fields.ts"
-import { Size } from "./Size.ts"
+import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span } from "./Span.ts"
 
 export const BackoffConfig = Schema.Struct({
@@ -37,21 +37,6 @@ export const BudgetConfig = Schema.Struct({
   )
 })
 export type BudgetConfig = typeof BudgetConfig.Type
-
-/** The part of the machine that one run may take: its program, and all that it starts. */
-export const LimitsConfig = Schema.Struct({
-  memory: Size.pipe(withDefault("4 GB", "The memory of all its processes together. A run that takes more is ended.")),
-  tasks: whole(10, 100_000).pipe(
-    withDefault(1000, "How many processes and threads it may have. A run that has more is ended.")
-  ),
-  cpuWeight: whole(1, 100).pipe(
-    withDefault(100, "Its share of the processor where others want it, too: 100 is an equal one, 50 half of that.")
-  ),
-  disk: Size.pipe(
-    withDefault("10 GB", "How much it may add to its folder and, confined, to its home. A run that adds more is ended.")
-  )
-})
-export type LimitsConfig = typeof LimitsConfig.Type
 
 /** The rules by which tool calls wait for a person. */
 export const ApprovalPolicy = Schema.Struct({

@@ -50,7 +50,7 @@ const SCALES: ReadonlyArray<readonly [pattern: string, scale: ReadonlyArray<unkn
 /** Lists whose further entries loosen, and the one whose fewer do. */
 const GROWING = ["agents.*.approvals.never", "agents.*.may", "agents.*.backend.tools"]
 /** Numbers of which a greater one loosens. */
-const RISING = below("agents.*.limits", "memory tasks cpuWeight disk")
+const RISING = ["agents.*.limits", "goals.limits"].flatMap((place) => below(place, "memory tasks cpuWeight disk"))
 const SHRINKING = ["agents.*.approvals.always"]
 
 const matcher = (patterns: ReadonlyArray<string>): ((path: Path) => boolean) => {

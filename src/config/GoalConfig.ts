@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { BackoffConfig } from "./AgentConfig.ts"
 import { Environment, Name, optional, whole, withDefault, Word } from "./Fields.ts"
+import { LimitsConfig } from "./LimitsConfig.ts"
 import { Span } from "./Span.ts"
 
 /** More commands than this are a script. */
@@ -35,6 +36,7 @@ export const GoalConfig = Schema.Struct({
   sandbox: Schema.Literals(["required", "preferred"]).pipe(
     withDefault("preferred", "Without a sandbox on this machine: run the checks all the same, or (required) run none.")
   ),
+  limits: LimitsConfig.pipe(withDefault({}, "What a check may take of the machine; one that takes more has failed.")),
   network: Schema.Boolean.pipe(withDefault(false, "Whether the checks reach the network, where a sandbox holds them.")),
   env: Environment.pipe(
     withDefault(

@@ -5,8 +5,8 @@
  * Guarantees: the command is code of agents', and is held in its folder like a tool of theirs
  * where the machine has a sandbox; where it has none, it runs only if the project does not
  * require one, and the outcome says so. The command sees no variable of the daemon's but those
- * that any program needs: no key. The command has a limit of time, and no process of it is left, whatever
- * becomes of the daemon; what it prints is kept to its end, up to a limit.
+ * that any program needs: no key. The command has a limit of time, of memory, of processes and of what it
+ * writes, and no process of it is left, whatever becomes of the daemon; what it prints is kept to its end, up to a limit.
  */
 import { Context, Duration, Effect, type FileSystem } from "effect"
 import { BackendError } from "../backends/Backend.ts"
@@ -14,6 +14,7 @@ import type { ProcessTree } from "../backends/process/ProcessTree.ts"
 import type { Reaper } from "../backends/process/Reaper.ts"
 import type { Environment, ExitStatus } from "../backends/process/ChildProcess.ts"
 import * as ChildEnvironment from "../backends/process/ChildEnvironment.ts"
+import * as RunLimits from "../backends/process/RunLimits.ts"
 import * as RunProcess from "../backends/process/RunProcess.ts"
 import type { GoalConfig } from "../config/GoalConfig.ts"
 import { Confine } from "../git/Store.ts"
@@ -35,7 +36,7 @@ export interface Command {
 }
 
 /** The project's settings for checks. */
-export type Manner = Pick<GoalConfig, "env" | "network" | "sandbox">
+export type Manner = Pick<GoalConfig, "env" | "limits" | "network" | "sandbox">
 
 export interface Ended {
   readonly status: ExitStatus
@@ -90,9 +91,10 @@ const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manne
           confine(line, cwd),
           ({ message, remedy }) => new BackendError({ message, remedy, fatal: false })
         )
+  const runId = yield* Ids.runId
   const child = yield* RunProcess.make({
     store,
-    runId: yield* Ids.runId,
+    runId,
     ...held,
     cwd,
     env: environmentOf(environment, manner),
@@ -109,7 +111,13 @@ const run: Run = Effect.fnUntraced(function* ({ command, cwd, environment, manne
     }),
     { concurrent: true }
   )
-  const ended = yield* Effect.timeoutOption(done, timeout)
+  const { passed } = yield* RunLimits.RunLimits
+  const over = Effect.map(passed({ runId, cwd: top, limits: manner.limits }), (passed): Ended => ({
+    status: { code: null, signal: "SIGKILL" },
+    printed: RunLimits.sentence(passed, "of the project's goals"),
+    held: confine !== undefined
+  }))
+  const ended = yield* Effect.timeoutOption(Effect.raceFirst(done, over), timeout)
   return ended._tag === "Some" ? ended.value : undefined
 }, Effect.scoped)
 

@@ -6,6 +6,10 @@ import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer } from "effect"
 import * as fs from "node:fs"
 import * as os from "node:os"
+import * as path from "node:path"
+import * as NodeServices from "@effect/platform-node/NodeServices"
+import { CheckCommand } from "../../src/goals/CheckCommand.ts"
+import { Reaper } from "../../src/backends/process/Reaper.ts"
 import { sentence } from "../../src/backends/process/RunLimits.ts"
 import { RunLimits } from "../../src/backends/process/RunLimits.ts"
 import * as ProcessTree from "../../src/backends/process/ProcessTree.ts"
@@ -174,6 +178,36 @@ describe.skipIf(process.platform !== "linux")("a run that takes more than its li
   )
 })
 
+it.live.skipIf(process.platform !== "linux")(
+  "a check of a goal that takes more than its limits has failed, and says why",
+  () =>
+    Effect.gen(function* () {
+      const check = yield* CheckCommand
+      const cwd = fs.mkdtempSync(path.join(os.tmpdir(), "agentd-test-check-"))
+      yield* Effect.addFinalizer(() => Effect.sync(() => fs.rmSync(cwd, { recursive: true })))
+      const limits = { memory: 100e6, tasks: 50, cpuWeight: 100, disk: 10e6 }
+      const manner = { env: {}, network: false, sandbox: "preferred", limits } as const
+      const of = { cwd, timeout: 600_000, store: "none", environment: process.env, manner, shared: [] }
+      for (const [command, told] of [
+        ["for i in $(seq 300); do sleep 641.5 & done; wait", /raise limits\.tasks of the project's goals/],
+        [HOG, /raise limits\.memory of the project's goals/],
+        [fill("big"), /raise limits\.disk of the project's goals/]
+      ] as const) {
+        const ended = yield* check({ ...of, command })
+        assert.match(ended?.printed ?? "", told)
+        assert.notStrictEqual(ended?.status.code, 0)
+      }
+      assert.deepStrictEqual(pidsOf("sleep 641.5"), [])
+    }).pipe(
+      Effect.scoped,
+      Effect.provide(
+        Layer.mergeAll(RunWatch.layer({ store: "none", homes: "/nowhere" }), Reaper.layerNone, NodeServices.layer).pipe(
+          Layer.provideMerge(ProcessTree.ProcessTree.layer)
+        )
+      )
+    )
+)
+
 describe("the watch", () => {
   it.live("sets no timer while there is no run", () =>
     Effect.gen(function* () {
@@ -201,7 +235,7 @@ describe("the watch", () => {
         assert.strictEqual(sleeps, before)
       }).pipe(
         Effect.provide(
-          RunWatch.layer({ store: "none", homeOf: () => undefined }).pipe(Layer.provide(ProcessTree.ProcessTree.layer))
+          RunWatch.layer({ store: "none", homes: "/nowhere" }).pipe(Layer.provide(ProcessTree.ProcessTree.layer))
         ),
         Effect.provideService(Clock.Clock, counting)
       )

@@ -5,14 +5,15 @@
  * started is ended at once, and nothing else. By default nothing is held: `RunWatch` does.
  */
 import { Context, Effect } from "effect"
-import type { LimitsConfig } from "../../config/AgentConfig.ts"
+import type { LimitsConfig } from "../../config/LimitsConfig.ts"
 import { shown } from "../../config/ByteCount.ts"
 import type { Outcome } from "../Outcome.ts"
 
 /** A run, as far as its limits are concerned. */
 export interface Limited {
   readonly runId: string
-  readonly agent: string
+  /** None for a check of a goal, which has no home. */
+  readonly agent?: string
   /** The workspace. */
   readonly cwd: string
   readonly limits?: LimitsConfig | undefined
@@ -25,23 +26,23 @@ export interface Passed {
   readonly most: number
 }
 
-/** Pure: what a person is told, in one line. */
-export const sentence = ({ limit, most, used }: Passed): string => {
+/** Pure: what a person is told, in one line; `whose` limits they are. */
+export const sentence = ({ limit, most, used }: Passed, whose = "of the agent"): string => {
   switch (limit) {
     case "memory":
       return (
         `its processes used ${shown(used)} of memory, ${shown(used - most)} above the limit of ${shown(most)}, and were ended: ` +
-        "raise limits.memory of the agent in agentd.jsonc, or give it less to do at once"
+        `raise limits.memory ${whose} in agentd.jsonc, or give it less to do at once`
       )
     case "tasks":
       return (
         `it had ${used} processes and threads, ${used - most} above the limit of ${most}, and they were ended: ` +
-        "raise limits.tasks of the agent in agentd.jsonc, or see what starts so many"
+        `raise limits.tasks ${whose} in agentd.jsonc, or see what starts so many`
       )
     case "disk":
       return (
         `it wrote ${shown(used)} to its folder, ${shown(used - most)} above the limit of ${shown(most)}, and was ended: ` +
-        "remove what it wrote there, or raise limits.disk of the agent in agentd.jsonc"
+        `remove what it wrote there, or raise limits.disk ${whose} in agentd.jsonc`
       )
   }
 }

@@ -16,7 +16,8 @@
 import { Clock, Deferred, Effect, Fiber, Latch, Layer, type Scope } from "effect"
 import * as os from "node:os"
 import * as path from "node:path"
-import type { LimitsConfig } from "../../config/AgentConfig.ts"
+import type { LimitsConfig } from "../../config/LimitsConfig.ts"
+import { homeIn } from "../sandbox/Enclosure.ts"
 import * as ProcessTable from "./ProcessTable.ts"
 import type { Process } from "./ProcessTable.ts"
 import { membersOf, ProcessTree, runIn } from "./ProcessTree.ts"
@@ -81,13 +82,13 @@ class Watch {
   private machine = ProcessUse.machine()
   private lookedAt = Number.NEGATIVE_INFINITY
   private readonly store: string
-  private readonly homeOf: (run: Limited) => string | undefined
+  private readonly homes: string
   private readonly tree: ProcessTree["Service"]
   private readonly awake = Latch.makeUnsafe(false)
 
   constructor(options: Options, tree: ProcessTree["Service"]) {
     this.store = options.store
-    this.homeOf = options.homeOf
+    this.homes = options.homes
     this.tree = tree
   }
 
@@ -118,7 +119,7 @@ class Watch {
       }),
       (watched) =>
         // before it has written anything
-        Effect.map(disksOf([run.cwd, this.homeOf(run)]), (disks) => (watched.disks = disks)).pipe(
+        Effect.map(this.disksOf(run), (disks) => (watched.disks = disks)).pipe(
           Effect.andThen(Deferred.await(watched.passed))
         ),
       (watched) =>
@@ -129,6 +130,10 @@ class Watch {
           this.strangers.clear()
         })
     )
+  }
+
+  private disksOf({ agent, cwd }: Limited): Effect.Effect<ReadonlyArray<Disk>> {
+    return disksOf(agent === undefined ? [cwd] : [cwd, homeIn(this.homes, agent, cwd)])
   }
 
   /** Goes on for ever; a look that fails is the next one's affair. */
@@ -280,7 +285,7 @@ class Watch {
   private readonly beginAnew = Effect.fnUntraced({ self: this }, function* (this: Watch, watched: Watched) {
     watched.began = yield* Clock.currentTimeMillis
     watched.disk = 0
-    watched.disks = yield* disksOf([watched.run.cwd, this.homeOf(watched.run)])
+    watched.disks = yield* this.disksOf(watched.run)
   })
 
   /** Tells first: what its processes say of their end is then no news. */
@@ -317,8 +322,7 @@ const diskUnder = (folder: string): ReturnType<typeof ProcessUse.diskOf> =>
   )
 
 /** The disks that those folders are on, or will be; of nested ones the outer. */
-const disksOf = Effect.fnUntraced(function* (named: ReadonlyArray<string | undefined>) {
-  const folders = named.filter((folder) => folder !== undefined)
+const disksOf = Effect.fnUntraced(function* (folders: ReadonlyArray<string>) {
   const outer = folders.filter((one) => !folders.some((other) => other !== one && isWithin(other, one)))
   const disks = new Map<number, Disk>()
   for (const folder of outer) {
@@ -334,8 +338,8 @@ const disksOf = Effect.fnUntraced(function* (named: ReadonlyArray<string | undef
 export interface Options {
   /** The store whose runs these are: `AGENTD_STORE` in their environment. */
   readonly store: string
-  /** A further folder that a run writes in: its home, where it is confined. */
-  readonly homeOf: (run: Limited) => string | undefined
+  /** The folder of the homes that confined agents have: a run writes there, too. */
+  readonly homes: string
 }
 
 const HOW =
