@@ -23,12 +23,22 @@ export interface Workplace {
   readonly stores: string
 }
 
+/** Where worktrees are made, in a state folder. */
+export const worktreesIn = (state: string): string => join(state, "worktrees")
+
+const worktreeOf = (worktrees: string, project: ConfigFile.Project, agent: string): string =>
+  join(worktrees, ProjectName.conversationId(project.path), agent)
+
+/** The folder that the agent works in, whether it is made yet or not. */
+export const folderOf = (state: string, project: ConfigFile.Project, agent: string, config: AgentConfig): string =>
+  config.worktree === false ? project.root : worktreeOf(worktreesIn(state), project, agent)
+
 const specOf = ({ agent, config, project, stores, worktrees }: Workplace): Worktree.WorktreeSpec | undefined => {
   if (config.worktree === false) return undefined
   return {
     repository: project.root,
     stores,
-    folder: join(worktrees, ProjectName.conversationId(project.path), agent),
+    folder: worktreeOf(worktrees, project, agent),
     agent,
     base: config.worktree === true ? undefined : config.worktree.base
   }

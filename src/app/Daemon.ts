@@ -23,6 +23,7 @@ import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
 import { Agents } from "../agents/Agents.ts"
 import * as AgentCommands from "../agents/AgentCommands.ts"
+import * as Workplace from "../agents/Workplace.ts"
 import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import * as Listening from "../http/Listening.ts"
@@ -158,7 +159,7 @@ const services = (
   { channels, conversations, plans, plates }: Nests
 ) => {
   const store = Platform.storeId(options.state)
-  const worktrees = join(options.state, "worktrees")
+  const worktrees = Workplace.worktreesIn(options.state)
   return Layer.mergeAll(ProjectAlerts.layer(options.userConfig), LiveOutbox.layer, Listening.layer).pipe(
     Layer.provideMerge(Layer.mergeAll(goalsOf(options, store, plans), Channels.layer({ nest: channels }))),
     Layer.provideMerge(

@@ -13,6 +13,7 @@ import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { RunLimits } from "../backends/process/RunLimits.ts"
 import { DaemonControl } from "../rpc/DaemonControl.ts"
 import type { Check, DaemonStatus } from "../rpc/DaemonMessages.ts"
+import * as Reaches from "../rpc/Reaches.ts"
 import * as Readiness from "../rpc/Readiness.ts"
 import { treeOf, type TreeRow } from "../rpc/TreeMessages.ts"
 import type { Supervisor } from "../supervision/Supervisor.ts"
@@ -80,12 +81,16 @@ const projectChecks = Effect.map(
     )
 )
 
-/** Whether the agents' programs and keys are there, where the daemon looks for them. */
-const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
+/** The configs in force. */
+const configs = Effect.gen(function* () {
   const agents = yield* Agents
   const found = yield* Effect.forEach(yield* agents.projects, ({ conversation }) => agents.configOf(conversation))
-  const projects = found.filter((project) => project !== undefined)
-  const lists = yield* Effect.forEach(projects, ({ agents, root }) =>
+  return found.filter((project) => project !== undefined)
+})
+
+/** Whether the agents' programs and keys are there, where the daemon looks for them. */
+const readiness = Effect.fnUntraced(function* (environment: Facts["environment"]) {
+  const lists = yield* Effect.forEach(yield* configs, ({ agents, root }) =>
     Readiness.checks(agents, { root, environment, whose: "the daemon's" })
   )
   // Two projects may want the same.
@@ -220,6 +225,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)
     ),
+    reach: Effect.flatMap(configs, (projects) => Reaches.of(projects, facts)).pipe(Effect.provideContext(context)),
     tree: Effect.sync(() => partsOf(facts.root(), redact)),
     kinds: kinds.names
   })

@@ -11,6 +11,7 @@ import type { Agents } from "../agents/Agents.ts"
 import type { AlertContext } from "../alerts/AlertContext.ts"
 import type { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import { Backends } from "../backends/Backends.ts"
+import { hostOf } from "../backends/Host.ts"
 import * as Holding from "../backends/Holding.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import { Reaper } from "../backends/process/Reaper.ts"
@@ -126,14 +127,7 @@ export const node = ({ environment, socket, state }: Options): Platform => {
       Layer.provideMerge(NodeServices.layer)
     ),
     log: DaemonLog.layer,
-    backends: Backends.layer({
-      store,
-      environment,
-      sessions: join(state, "sessions"),
-      homes: join(state, "homes"),
-      gateway: join(state, "gateway"),
-      hidden: [state, dirname(socket)]
-    }).pipe(
+    backends: Backends.layer(hostOf({ store, environment, state, socket })).pipe(
       Layer.provideMerge(
         Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(join(state, "sockets")))
       ),

@@ -2,6 +2,7 @@
  * Host: the daemon, as far as a backend knows it: its environment, its folders, and what no agent
  * may see of them.
  */
+import * as path from "node:path"
 import type { Environment } from "./process/ChildProcess.ts"
 
 export type Argv = readonly [string, ...ReadonlyArray<string>]
@@ -21,3 +22,19 @@ export interface Host {
   /** The folder of the gateway to the models. */
   readonly gateway?: string | undefined
 }
+
+/** The host that a daemon with this state folder and this control socket is. */
+export const hostOf = (of: {
+  readonly store: string
+  readonly environment: Environment
+  readonly state: string
+  readonly socket: string
+}) =>
+  ({
+    store: of.store,
+    environment: of.environment,
+    sessions: path.join(of.state, "sessions"),
+    homes: path.join(of.state, "homes"),
+    gateway: path.join(of.state, "gateway"),
+    hidden: [of.state, path.dirname(of.socket)]
+  }) satisfies Host

@@ -100,11 +100,23 @@ const erase = Command.make(
 
 const doctor = Command.make(
   "doctor",
-  {},
+  {
+    security: Flag.Boolean("security").pipe(
+      Flag.withDescription("Show what each agent could reach instead, without starting any"),
+      Flag.withDefault(false)
+    )
+  },
   verb(() => import("./Doctor.ts"))
 ).pipe(
   Command.withDescription("Check everything that agentd needs, and say what to do about what is missing"),
-  Command.withExamples([{ command: "agentd doctor", description: "Exit code 4: something has to be done" }])
+  Command.withExamples([
+    { command: "agentd doctor", description: "Exit code 4: something has to be done" },
+    {
+      command: "agentd doctor --security",
+      description:
+        "What holds each agent, what it reads, writes and connects to, which keys it has; 4: one would not run"
+    }
+  ])
 )
 
 const alert = Command.make("alert").pipe(

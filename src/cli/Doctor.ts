@@ -12,6 +12,7 @@ import { VerbFailed } from "./Failure.ts"
 import * as Hint from "./Hint.ts"
 import { Entry, Invocation, print } from "./Invocation.ts"
 import { worldOf } from "./Places.ts"
+import * as Security from "./Security.ts"
 import { type Colour, paint, plainLines } from "./Output.ts"
 
 const colours: { readonly [level in Check["level"]]: Colour } = { ok: "green", warn: "yellow", fail: "red" }
@@ -66,7 +67,7 @@ const linesOf = ({ detail, level, name, remedy }: Check, width: number, colour: 
   ]
 }
 
-export const run = Effect.fnUntraced(function* () {
+const checked = Effect.gen(function* () {
   const { caller, colour, paths } = yield* Invocation
   const ours = [...(yield* Checks.all(paths, caller.config, caller.by)), ...(yield* Hooks.checks)]
   const found = apart(ours, yield* fromDaemon(paths.socket))
@@ -83,4 +84,8 @@ export const run = Effect.fnUntraced(function* () {
     remedy: "Do what the arrows say, then run agentd doctor again.",
     exitCode: ExitCode.problems
   })
+})
+
+export const run = Effect.fnUntraced(function* ({ security }: { readonly security: boolean }) {
+  yield* security ? Security.told : checked
 })

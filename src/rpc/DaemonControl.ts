@@ -8,6 +8,7 @@ import { Context, type Effect } from "effect"
 import type { CommandRefused } from "../domain/Messages.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { Check, DaemonStatus } from "./DaemonMessages.ts"
+import type { AgentReach } from "./ReachMessages.ts"
 import type { TreeRow } from "./TreeMessages.ts"
 
 export class DaemonControl extends Context.Service<
@@ -20,6 +21,8 @@ export class DaemonControl extends Context.Service<
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
+    /** What each agent of the configs in force could reach. */
+    readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
     /** The parts of the daemon as they run now; none before all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
     /** Every kind of rune that this daemon writes. */

@@ -26,6 +26,7 @@ import { goals } from "./GoalProtocol.ts"
 import * as Bounds from "./Bounds.ts"
 import { Limits } from "./Limits.ts"
 import { About, AtOnce, error, Gate, groupOf, input, procedure, Speaks } from "./Procedure.ts"
+import { AgentReach } from "./ReachMessages.ts"
 import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
 
@@ -212,6 +213,11 @@ export const daemon = [
     ({ inquiries }, { by, reason }) => inquiries.shutdown(reason, by)
   ),
   procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),
+  /** What each agent could reach, by the configs in force. */
+  procedure(
+    Rpc.make("Reach", { success: Schema.Array(AgentReach) }).annotate(AtOnce, true),
+    ({ daemon }) => daemon.reach
+  ),
   /** The supervision tree; or the parts of a name, with the newest messages of their actors. */
   procedure(
     Rpc.make("Tree", {

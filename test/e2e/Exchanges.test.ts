@@ -153,6 +153,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Verify"],
   ["AlertTest"],
   ["Doctor"],
+  ["Reach"],
   ["Tree", { name: null }],
   ["Tree", { name: "worker" }],
   ["Tree", { name: "nobody" }],

@@ -49,12 +49,10 @@ const confineBy =
       return yield* mechanism.wrap(rules, cwd, argv)
     })
 
-const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
-  const [binary, ...args] = config.argv
-  if (binary === undefined)
-    return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
-  const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
-  const enclosure = yield* Enclosure.make({
+/** A run of it as it would be. */
+export const outlined = (config: Config.AcpBackend, host: Host, spec: RunSpec) => {
+  const [binary = "", ...args] = config.argv
+  const options: Enclosure.EnclosureOptions = {
     config,
     provider: config.provider,
     host,
@@ -62,7 +60,16 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
     inherited: ChildEnvironment.given(host.environment, { program: binary, passEnv: config.passEnv }),
     passEnv: config.passEnv,
     own: { ...config.env, ...spec.env, AGENTD_AGENT: spec.agent }
-  })
+  }
+  return { argv: [binary, ...args], options } as const
+}
+
+const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host, spec: RunSpec) {
+  const [binary, ...args] = config.argv
+  if (binary === undefined)
+    return yield* new BackendError({ message: "argv is empty", remedy: "name a program in argv", fatal: true })
+  const cwd = path.resolve(spec.cwd, config.cwd ?? ".")
+  const enclosure = yield* Enclosure.make(outlined(config, host, spec).options)
   const { env } = enclosure
   const shown = enclosure.confined
     ? env

@@ -87,25 +87,30 @@ const CONFINED = {
   CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1"
 }
 
-/** Without the session, which a run may have to choose twice. */
-export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
-  const servers = Object.keys(spec.mcp).length === 0 ? undefined : yield* serversFile(spec.mcp)
-  const inherited = ChildEnvironment.given(host.environment, { program: "claude", passEnv: config.passEnv })
-  const enclosure = yield* Enclosure.make({
+/** A run of it as it would be. */
+export const outlined = (config: ClaudeBackend, host: Host, spec: RunSpec) => {
+  const options: Enclosure.EnclosureOptions = {
     config,
     provider: { api: "anthropic", login: true, ...config.provider },
     host,
     spec,
-    inherited,
+    inherited: ChildEnvironment.given(host.environment, { program: "claude", passEnv: config.passEnv }),
     passEnv: config.passEnv,
     own: {
       ...(config.sandbox === "off" ? {} : CONFINED),
       ...config.env,
       ...spec.env,
       AGENTD_AGENT: spec.agent
-    },
-    files: servers === undefined ? [] : [servers]
-  })
+    }
+  }
+  return { argv: [config.binary], options } as const
+}
+
+/** Without the session, which a run may have to choose twice. */
+export const prepare = Effect.fnUntraced(function* (config: ClaudeBackend, host: Host, spec: RunSpec) {
+  const servers = Object.keys(spec.mcp).length === 0 ? undefined : yield* serversFile(spec.mcp)
+  const { options } = outlined(config, host, spec)
+  const enclosure = yield* Enclosure.make({ ...options, files: servers === undefined ? [] : [servers] })
   const { env } = enclosure
   const command = (session: Session): Effect.Effect<RunProcess.RunProcessSpec, BackendError> =>
     Effect.map(

@@ -67,6 +67,35 @@ const promptFile = Effect.fnUntraced(
   )
 )
 
+const enclosed = (
+  command: CommandConfig,
+  host: Host,
+  spec: RunSpec,
+  argv: Argv,
+  file: string | undefined
+): Enclosure.EnclosureOptions => ({
+  config: command,
+  provider: command.provider,
+  host,
+  spec,
+  inherited: ChildEnvironment.given(host.environment, { program: argv[0], passEnv: command.passEnv }),
+  passEnv: command.passEnv,
+  own: {
+    ...command.env,
+    ...spec.env,
+    AGENTD_AGENT: spec.agent,
+    ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file })
+  },
+  files: file === undefined ? [] : [file]
+})
+
+/** A run of it as it would be, without its prompt. */
+export const outlined = (command: CommandConfig, host: Host, spec: RunSpec) => {
+  const argv = argvOf(command, []) ?? [""]
+  const file = command.promptBy === "file" ? "" : undefined
+  return { argv, options: { ...enclosed(command, host, spec, argv, file), files: [] } } as const
+}
+
 const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, spec: RunSpec) {
   if (!/^\S+$/.test(spec.runId))
     return yield* config(`the run id "${spec.runId}" is empty or holds a blank`, "this is a bug of agentd: report it")
@@ -74,21 +103,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   const last = file !== undefined ? [file] : command.promptBy === "argument" ? [spec.prompt] : []
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
-  const enclosure = yield* Enclosure.make({
-    config: command,
-    provider: command.provider,
-    host,
-    spec,
-    inherited: ChildEnvironment.given(host.environment, { program: argv[0], passEnv: command.passEnv }),
-    passEnv: command.passEnv,
-    own: {
-      ...command.env,
-      ...spec.env,
-      AGENTD_AGENT: spec.agent,
-      ...(file === undefined ? {} : { AGENTD_PROMPT_FILE: file })
-    },
-    files: file === undefined ? [] : [file]
-  })
+  const enclosure = yield* Enclosure.make(enclosed(command, host, spec, argv, file))
   return yield* RunProcess.make({
     store: host.store,
     runId: spec.runId,

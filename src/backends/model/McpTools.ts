@@ -13,6 +13,7 @@
 import { Duration, Effect, Schema, type Scope } from "effect"
 import { BackendError, type GivenServer, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
+import type { Environment } from "../process/ChildProcess.ts"
 import * as HeadTail from "../HeadTail.ts"
 import * as McpConnection from "./McpConnection.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
@@ -181,6 +182,12 @@ const failed = (name: string, argv: ReadonlyArray<string>, why: string) =>
     fatal: false
   })
 
+/** The variables of a server. */
+export const environmentOf = (config: Pick<Server, "env" | "passEnv">, host: Host): Environment => ({
+  ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }),
+  ...config.env
+})
+
 const serve = Effect.fnUntraced(function* (
   name: string,
   config: Server,
@@ -194,7 +201,7 @@ const serve = Effect.fnUntraced(function* (
     runId: `${spec.runId}+mcp-${name}`,
     argv,
     cwd,
-    env: { ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }), ...config.env },
+    env: environmentOf(config, host),
     keepInput: true,
     grace: GRACE
   }).pipe(Effect.mapError(({ message, remedy }) => failed(name, argv, `${message} (${remedy})`)))

@@ -19,7 +19,7 @@ import type { Pipe } from "../process/ChildProcess.ts"
 import type { Environment, ExitStatus } from "../process/ChildProcess.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
-import type { MountRefused } from "../sandbox/Confinement.ts"
+import type { MountRefused, Rules } from "../sandbox/Confinement.ts"
 import type { Mechanism } from "../sandbox/Sandbox.ts"
 import { define, failure, MAX_HEAD, MAX_TAIL, type Tool, type ToolContext, type ToolOutcome } from "./Tool.ts"
 import * as ToolEnvironment from "./ToolEnvironment.ts"
@@ -60,7 +60,13 @@ const descriptionOf = ({ config, mechanism }: ShellOptions) =>
 /** Nobody is there to answer, to leaf or to edit. */
 const UNATTENDED = { TERM: "dumb", PAGER: "cat", GIT_PAGER: "cat", GIT_TERMINAL_PROMPT: "0", GIT_EDITOR: "true" }
 
-const environmentOf = ({ config, spec, host, mechanism }: ShellOptions): Environment => ({
+/** The variables of its commands. */
+export const environmentOf = ({
+  config,
+  spec,
+  host,
+  mechanism
+}: Pick<ShellOptions, "config" | "spec" | "host" | "mechanism">): Environment => ({
   ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...spec.env }, [config.keyEnv]),
   ...ChildEnvironment.named(host.environment, config.passEnv),
   ...(mechanism.kind === "none" ? {} : { TMPDIR: "/tmp" }),
@@ -98,6 +104,14 @@ const outcomeOf = (status: ExitStatus, output: string, confined: boolean, networ
     : { status: "sandbox_violation", output: `${text}[${ending}; ${hint}]` }
 }
 
+/** What holds its commands. */
+export const rulesOf = (config: ModelBackend, host: Host, workspace: string, hidden: ReadonlyArray<string>): Rules => ({
+  workspace,
+  network: config.network,
+  hidden,
+  environment: host.environment
+})
+
 /** Runs the command to its end, or to its own time limit. */
 const execute = Effect.fnUntraced(function* (
   options: ShellOptions,
@@ -108,7 +122,7 @@ const execute = Effect.fnUntraced(function* (
   const { config, host, mechanism, workspace, hidden } = options
   const cwd = yield* workspace.folder(input.cwd ?? "")
   const argv: Argv = ["/bin/sh", "-c", input.command]
-  const rules = { workspace: workspace.root, network: config.network, hidden, environment: host.environment }
+  const rules = rulesOf(config, host, workspace.root, hidden)
   const confined: Effect.Effect<Pick<RunProcess.RunProcessSpec, "argv" | "handed">, MountRefused> = mechanism.kind ===
   "none"
     ? Effect.succeed({ argv })

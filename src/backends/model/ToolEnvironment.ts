@@ -14,14 +14,12 @@ const DOOR =
 /** `https://name:password@host`. */
 const PASSWORD = /\/\/[^/\s:@]*:[^/\s@]+@/
 
+/** Whether the variable is a secret, by its name or by a password in its address. */
+export const isSecret = (name: string, value: string): boolean => SECRET_NAME.test(name) || PASSWORD.test(value)
+
 export const visible = (environment: Environment, secrets: ReadonlyArray<string | undefined>): Environment =>
   Object.fromEntries(
     Object.entries(environment).filter(
-      ([name, value]) =>
-        value !== undefined &&
-        !SECRET_NAME.test(name) &&
-        !DOOR.test(name) &&
-        !PASSWORD.test(value) &&
-        !secrets.includes(name)
+      ([name, value]) => value !== undefined && !isSecret(name, value) && !DOOR.test(name) && !secrets.includes(name)
     )
   )

@@ -64,6 +64,10 @@ export const hiddenOf = (host: Host, ...more: ReadonlyArray<string>): ReadonlyAr
 export const hiddenIn = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
   hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
 
+/** The paths that no tool of this model may see, its key's among them. */
+export const hiddenFrom = ({ keyFile }: ModelBackend, host: Host, workspace: string): ReadonlyArray<string> =>
+  hiddenOf(host, ...(keyFile === undefined ? [] : [path.resolve(workspace, keyFile)]))
+
 const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
 /** The tools live as long as the scope, and the MCP servers with them. */
@@ -77,9 +81,7 @@ export const make = Effect.fnUntraced(function* (
       `${options.workspace} cannot be an agent's workspace: ${why}`,
       "put the project into a folder of its own, or give the agent a worktree"
     )
-  // the key of the model, too
-  const keys = config.keyFile === undefined ? [] : [path.resolve(options.workspace, config.keyFile)]
-  const hidden = hiddenOf(host, ...keys)
+  const hidden = hiddenFrom(config, host, options.workspace)
   const open = yield* Workspace.Opener
   const workspace = yield* Effect.mapError(
     open(options.workspace, { hidden: hiddenIn(options.workspace, hidden) }),

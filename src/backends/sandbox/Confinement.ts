@@ -132,11 +132,15 @@ const toolsOf = (home: string, target: string): ReadonlyArray<Mount> =>
     }
   )
 
-/** Beside it lie libraries that its programs load, unless it is a folder of the home, where everything lies. */
+/**
+ * Beside it lie libraries that its programs load, unless it is the home, where everything lies, or a dotted folder of
+ * it: ~/.cargo has a registry's token beside its programs, ~/.local keyrings; what tools need of those is in TOOLS.
+ */
 const programFolder = (folder: string, home: string | undefined): string => {
   const above = path.dirname(folder)
   const alone = path.basename(folder) !== "bin" || above.split("/").length < 3
-  return alone || (home !== undefined && within(above, home)) ? folder : above
+  const isSetting = path.dirname(above) === home && path.basename(above).startsWith(".")
+  return alone || isSetting || (home !== undefined && within(above, home)) ? folder : above
 }
 
 /** Folders of programs that the system's do not hold; none in which a secret or the home would lie open. */
@@ -257,4 +261,11 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
     ...parts,
     ...others.map((target): Mount => ({ kind: isFolder(target) ? "empty" : "blank", target }))
   ]
+}
+
+/** What these mounts show of the path of the machine; undefined: it is not there. */
+export const shows = (mounts: ReadonlyArray<Mount>, file: string): "readOnly" | "writable" | undefined => {
+  const top = mounts.findLast(({ target }) => within(target, file))
+  if (top === undefined || !("source" in top) || top.kind === "link" || top.kind === "text") return undefined
+  return path.join(top.source, path.relative(top.target, file)) === file ? top.kind : undefined
 }

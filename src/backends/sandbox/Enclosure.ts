@@ -10,7 +10,8 @@
  *
  * Guarantees: where a sandbox is required and none works, nothing starts; a provider's key is in
  * no variable, argument or file that the run sees: it has a word that stands for it; the route of
- * the gateway lives as long as the scope, and so does the folder of its socket.
+ * the gateway lives as long as the scope, and so does the folder of its socket. `look` tells what a
+ * run would be held by, by the same decisions, and makes nothing.
  */
 import { Effect, type FileSystem, Option, type Scope } from "effect"
 import { createHash } from "node:crypto"
@@ -26,7 +27,7 @@ import type { Argv, Host } from "../Host.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import type { Environment } from "../process/ChildProcess.ts"
 import * as ProviderKey from "../ProviderKey.ts"
-import { homeOf, objection, type Rules } from "./Confinement.ts"
+import { homeOf, type Mount, mountsOf, objection, refusalOf, type Rules } from "./Confinement.ts"
 import { within } from "./PathContainment.ts"
 import { locate, type Mechanism, Sandbox } from "./Sandbox.ts"
 
@@ -80,7 +81,7 @@ const refused = (message: string, remedy: string, fatal = true): BackendError =>
   new BackendError({ message, remedy, fatal })
 
 /** Stands where an agent insists on a key. */
-const NO_KEY = "held-by-agentd"
+export const NO_KEY = "held-by-agentd"
 /** On the loopback of the run's own network. */
 const PORT = 3128
 /** Within the sandbox; the folder is mounted and not the socket, so that one that is bound anew is seen. */
@@ -147,15 +148,34 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
   return login && !isSet ? Effect.succeed(undefined) : Effect.map(ProviderKey.read(place), ({ key }) => key)
 }
 
+/** The way out through a gateway whose sockets for the run lie in this folder. */
+const exitBy = ({ api, baseUrl = APIS[api].url }: Provider, sockets: string, key: string | undefined): Exit => ({
+  sockets,
+  variables: variablesOf(api, `http://127.0.0.1:${PORT}${prefixOf(baseUrl)}`, key !== undefined),
+  key,
+  forwarder: [
+    process.execPath,
+    "--max-old-space-size=24",
+    "-e",
+    FORWARDER_SCRIPT,
+    "--",
+    `${SOCKETS}/${SOCKET}`,
+    `${PORT}`
+  ]
+})
+
+const noGateway = refused("there is no gateway to the model here", 'set "network" in agentd.jsonc')
+
+const socketsOf = (gateway: string, { runId }: RunSpec) => path.join(gateway, short(runId))
+
 const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions) {
   const { host, spec } = options
   const { api, baseUrl = APIS[api].url } = provider
   const found = yield* Effect.serviceOption(Gateway)
-  if (host.gateway === undefined || Option.isNone(found))
-    return yield* refused("there is no gateway to the model here", 'set "network" in agentd.jsonc')
+  if (host.gateway === undefined || Option.isNone(found)) return yield* noGateway
   const gateway = found.value
   const key = yield* keyOf(provider, options)
-  const sockets = yield* passingFolder(path.join(host.gateway, short(spec.runId)))
+  const sockets = yield* passingFolder(socketsOf(host.gateway, spec))
   const route = {
     socket: path.join(sockets, SOCKET),
     baseUrl,
@@ -172,15 +192,7 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
       Effect.ignore
     )
   )
-  const url = `http://127.0.0.1:${PORT}${prefixOf(baseUrl)}`
-  const node = [process.execPath, "--max-old-space-size=24", "-e", FORWARDER_SCRIPT, "--"]
-  const exit: Exit = {
-    sockets,
-    variables: variablesOf(api, url, key !== undefined),
-    key,
-    forwarder: [...node, `${SOCKETS}/${SOCKET}`, String(PORT)]
-  }
-  return exit
+  return exitBy(provider, sockets, key)
 })
 
 /** Files of the program that lie where nothing else is shared: those beside it, where a package manager put it. */
@@ -204,6 +216,9 @@ const same = (file: string) => ({ source: file, target: file })
 /** Where the program is, as a shell finds it. */
 const find = (argv: Argv, cwd: string, env: Environment): string | undefined =>
   argv[0].includes("/") ? real(path.resolve(cwd, argv[0])) : locate(argv[0], env)
+
+const noProgram = (argv: Argv) =>
+  refused(`there is no program "${argv[0]}"`, "install it, or correct agentd.jsonc or the daemon's PATH")
 
 const unconfined = ({ inherited, own }: EnclosureOptions): Enclosure => ({
   confined: false,
@@ -293,11 +308,7 @@ const startIn = (quarters: Quarters): Enclosure["start"] =>
     if (place === undefined || !within(workspace, place))
       return yield* refused(`${cwd} is no folder of the workspace ${workspace}`, "correct cwd in agentd.jsonc")
     const program = find(argv, place, env)
-    if (program === undefined)
-      return yield* refused(
-        `there is no program "${argv[0]}"`,
-        "install it, or correct agentd.jsonc or the daemon's PATH"
-      )
+    if (program === undefined) return yield* noProgram(argv)
     const [first, ...rest] = argv
     const named: Argv = [first.includes("/") ? program : first, ...rest]
     const [head = named[0], ...tail] = [...(exit?.forwarder ?? []), ...named]
@@ -306,45 +317,139 @@ const startIn = (quarters: Quarters): Enclosure["start"] =>
     return { ...confined, cwd: place }
   })
 
+/** The way out of a run that is held: the machine's network, the gateway to one model, or none. */
+type Way = "host" | Provider | "none"
+
+/** How a run is to be held, before anything is made of it. */
+type Plan =
+  | { readonly _tag: "Free"; readonly why: string | undefined }
+  | {
+      readonly _tag: "Held"
+      readonly mechanism: Exclude<Mechanism, { kind: "none" }>
+      readonly workspace: string
+      /** Undefined: one that ends with the run. */
+      readonly home: string | undefined
+      readonly way: Way
+    }
+
 /** The home that is kept for an agent that is confined. */
 export const homeIn = (homes: string, agent: string, workspace: string): string =>
   path.join(homes, `${agent}-${short(real(workspace) ?? workspace)}`)
 
 const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
   host.homes === undefined
-    ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
-    : folder(homeIn(host.homes, spec.agent, workspace))
+    ? undefined
+    : homeIn(real(host.homes) ?? path.resolve(host.homes), spec.agent, workspace)
 
-export const make = Effect.fnUntraced(function* (
-  options: EnclosureOptions
-): Effect.fn.Return<Enclosure, BackendError, Scope.Scope | FileSystem.FileSystem> {
-  const { config, host, provider, spec } = options
-  if (config.sandbox === "off") return unconfined(options)
-  const mechanism = yield* Effect.flatMap(Effect.serviceOption(Sandbox), (sandbox) =>
-    Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed<Mechanism>(NONE)
-  )
+const wayOf = ({ config, provider }: EnclosureOptions): Way => (config.network ? "host" : (provider ?? "none"))
+
+/** Decides by what the config asks for and the machine has. */
+const plan = (options: EnclosureOptions, mechanism: Mechanism): Effect.Effect<Plan, BackendError> => {
+  const { config, host, spec } = options
+  if (config.sandbox === "off") return Effect.succeed<Plan>({ _tag: "Free", why: undefined })
   if (mechanism.kind === "none") {
     const why = `no sandbox works on this machine: ${mechanism.note}`
-    if (config.sandbox === "required")
-      return yield* refused(why, 'install bubblewrap, or set "sandbox" to "on" or "off" in agentd.jsonc')
-    yield* Effect.logWarning(`${spec.agent} runs unconfined: ${why}`)
-    return unconfined(options)
+    return config.sandbox === "on"
+      ? Effect.succeed<Plan>({ _tag: "Free", why })
+      : Effect.fail(refused(why, 'install bubblewrap, or set "sandbox" to "on" or "off" in agentd.jsonc'))
   }
   const workspace = real(spec.cwd) ?? spec.cwd
   const why = objection(workspace, host.environment)
   if (why !== undefined)
-    return yield* refused(
-      `${workspace} cannot be an agent's workspace: ${why}`,
-      "put the project into a folder of its own, or give the agent a worktree"
+    return Effect.fail(
+      refused(
+        `${workspace} cannot be an agent's workspace: ${why}`,
+        "put the project into a folder of its own, or give the agent a worktree"
+      )
     )
-  const home = yield* homeFor(options, workspace)
-  if (within(workspace, home))
-    return yield* refused(
-      `the agent's home would lie in its workspace: ${home}`,
-      "put agentd's state folder (--state) out of the project"
-    )
-  const exit = config.network || provider === undefined ? undefined : yield* exitOf(provider, options)
+  const home = homeFor(options, workspace)
+  return home !== undefined && within(workspace, home)
+    ? Effect.fail(
+        refused(
+          `the agent's home would lie in its workspace: ${home}`,
+          "put agentd's state folder (--state) out of the project"
+        )
+      )
+    : Effect.succeed<Plan>({ _tag: "Held", mechanism, workspace, home, way: wayOf(options) })
+}
+
+const mechanismOf = (config: Confinement) =>
+  config.sandbox === "off"
+    ? Effect.succeed(NONE)
+    : Effect.flatMap(Effect.serviceOption(Sandbox), (sandbox) =>
+        Option.isSome(sandbox) ? sandbox.value.mechanism : Effect.succeed(NONE)
+      )
+
+export const make = Effect.fnUntraced(function* (
+  options: EnclosureOptions
+): Effect.fn.Return<Enclosure, BackendError, Scope.Scope | FileSystem.FileSystem> {
+  const { config, spec } = options
+  const planned = yield* plan(options, yield* mechanismOf(config))
+  if (planned._tag === "Free") {
+    if (planned.why !== undefined) yield* Effect.logWarning(`${spec.agent} runs unconfined: ${planned.why}`)
+    return unconfined(options)
+  }
+  const { mechanism, way, workspace } = planned
+  const home = yield* planned.home === undefined
+    ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
+    : folder(planned.home)
+  const exit = typeof way === "string" ? undefined : yield* exitOf(way, options)
   const env = environmentOf(options, home, exit)
-  const { wrap } = mechanism
-  return { confined: true, env, start: startIn({ options, wrap, workspace, home, exit, env }) }
+  return { confined: true, env, start: startIn({ options, wrap: mechanism.wrap, workspace, home, exit, env }) }
+})
+
+/** The view of a run from outside, before it is started. */
+export interface View {
+  /** Null: nothing holds it. */
+  readonly held: {
+    readonly by: "bubblewrap" | "namespaces"
+    /** For a person: the program, and what it lacks. */
+    readonly note: string
+    readonly mounts: ReadonlyArray<Mount>
+    readonly network: "host" | "gateway" | "none"
+    /** The address behind the gateway. */
+    readonly provider: string | null
+    /** Whether the gateway puts a key in. */
+    readonly keyed: boolean
+  } | null
+  /** Why nothing holds it although it was asked for. */
+  readonly why: string | undefined
+  /** The variables of its programs. */
+  readonly env: Environment
+}
+
+/** Tells how the run would be started; fails where it would not. Makes nothing, and asks no gateway. */
+export const look = Effect.fnUntraced(function* (
+  options: EnclosureOptions,
+  mechanism: Mechanism,
+  argv: Argv
+): Effect.fn.Return<View, BackendError, FileSystem.FileSystem> {
+  const planned = yield* plan(options, mechanism)
+  if (planned._tag === "Free") return { held: null, why: planned.why, env: unconfined(options).env }
+  const { mechanism: by, way, workspace } = planned
+  const { host, spec } = options
+  const home = planned.home ?? path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`)
+  const provider = typeof way === "string" ? undefined : way
+  if (provider !== undefined && host.gateway === undefined) return yield* noGateway
+  const key = provider === undefined ? undefined : yield* keyOf(provider, options)
+  const exit = provider === undefined ? undefined : exitBy(provider, socketsOf(host.gateway ?? "", spec), key)
+  const env = environmentOf(options, home, exit)
+  const program = find(argv, workspace, env)
+  if (program === undefined) return yield* noProgram(argv)
+  const rules = rulesOf({ options, wrap: by.wrap, workspace, home, exit, env }, program, false)
+  const mounts = mountsOf(rules)
+  const no = refusalOf(rules, mounts)
+  if (no !== undefined) return yield* refused(no.message, no.remedy)
+  return {
+    held: {
+      by: by.kind,
+      note: by.note,
+      mounts,
+      network: way === "host" ? "host" : way === "none" ? "none" : "gateway",
+      provider: provider === undefined ? null : (provider.baseUrl ?? APIS[provider.api].url),
+      keyed: key !== undefined
+    },
+    why: undefined,
+    env
+  }
 })

@@ -1,0 +1,230 @@
+/**
+ * Reach: what a run of a backend could reach, told before there is one: by the code that starts and
+ * confines runs, never by a list of its own.
+ *
+ * Guarantees: it starts nothing, makes nothing and shows no value of a variable and no key; for a run
+ * that nothing holds it says so, and lists nothing, since there is no list.
+ */
+import { Effect, type FileSystem } from "effect"
+import * as fs from "node:fs"
+import { APIS, type BackendConfig, KEY_ENV, type ModelBackend } from "../config/BackendConfig.ts"
+import * as AcpBackend from "./acp/AcpBackend.ts"
+import type { BackendError, RunSpec } from "./Backend.ts"
+import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
+import * as CommandBackend from "./command/CommandBackend.ts"
+import type { Argv, Host } from "./Host.ts"
+import * as McpTools from "./model/McpTools.ts"
+import * as ShellTool from "./model/ShellTool.ts"
+import * as ToolEnvironment from "./model/ToolEnvironment.ts"
+import * as Tools from "./model/Tools.ts"
+import type { Environment } from "./process/ChildProcess.ts"
+import * as ProcessTree from "./process/ProcessTree.ts"
+import * as ProviderKey from "./ProviderKey.ts"
+import { type Mount, mountsOf, objection, shows } from "./sandbox/Confinement.ts"
+import * as Enclosure from "./sandbox/Enclosure.ts"
+import type { Mechanism } from "./sandbox/Sandbox.ts"
+
+/** Everything that the user of the daemon can. */
+export const ALL = "/"
+
+export interface Reach {
+  /** False: nothing holds it, and it has the rights of the daemon's user. */
+  readonly confined: boolean
+  readonly by: "bubblewrap" | "namespaces" | null
+  /** For a person: the sandbox and what it lacks, or why there is none. */
+  readonly note: string
+  /** Why a run would not start; null: it would. */
+  readonly refused: string | null
+  /** Paths that it reads and does not write. */
+  readonly reads: ReadonlyArray<string>
+  readonly writes: ReadonlyArray<string>
+  /** Its programs, in words. */
+  readonly runs: string
+  /** `gateway`: to one model, through agentd. */
+  readonly network: "host" | "gateway" | "none"
+  /** Where the model is that it reaches without a network of its own. */
+  readonly provider: string | null
+  readonly keys: {
+    /** Variables that it has whose names or values speak of a secret. */
+    readonly held: ReadonlyArray<string>
+    /** Who puts its model's key in, where it does not have it itself. */
+    readonly putInBy: "gateway" | "daemon" | null
+  }
+  /** Names of its variables. */
+  readonly environment: ReadonlyArray<string>
+  /** Whether it can call the daemon as its user would. */
+  readonly control: boolean
+  /** Further programs of the run that nothing holds. */
+  readonly unheld: ReadonlyArray<string>
+}
+
+export interface Place {
+  readonly agent: string
+  /** Where it works. */
+  readonly cwd: string
+  readonly host: Host
+  readonly mechanism: Mechanism
+  /** The daemon's control socket. */
+  readonly socket: string
+}
+
+const ANY = "any program, with the rights of the daemon's user"
+const HELD = "the programs that it reads; no set-uid, no new namespace"
+
+const specOf = ({ agent, cwd }: Place): RunSpec => ({
+  runId: "outlined",
+  agent,
+  turnId: "",
+  prompt: "",
+  cwd,
+  env: {},
+  resume: undefined,
+  mcp: {}
+})
+
+/** Variables that every process of a run has besides. */
+const marked = (env: Environment, store: string): Environment => ({
+  ...env,
+  PWD: "",
+  ...ProcessTree.environmentOf({ store, runId: "" })
+})
+
+/** An address without a password or a query. */
+const addressOf = (url: string): string => {
+  const { origin, pathname } = new URL(url)
+  return pathname === "/" ? origin : origin + pathname
+}
+
+const namesIn = (env: Environment): ReadonlyArray<string> =>
+  Object.keys(env)
+    .filter((name) => env[name] !== undefined)
+    .toSorted()
+
+const secretsIn = (env: Environment, standIn?: string): ReadonlyArray<string> =>
+  namesIn(env).filter((name) => env[name] !== standIn && ToolEnvironment.isSecret(name, env[name] ?? ""))
+
+const pathsOf = (mounts: ReadonlyArray<Mount>, kind: Mount["kind"]) =>
+  [...new Set(mounts.flatMap((mount) => ("source" in mount && mount.kind === kind ? [mount.source] : [])))].toSorted()
+
+/** The socket's own path where it is one: what is mounted in its place may be its folder. */
+const reaches = (mounts: ReadonlyArray<Mount>, socket: string): boolean => {
+  const real = fs.existsSync(socket) ? fs.realpathSync(socket) : socket
+  return shows(mounts, real) !== undefined
+}
+
+const free = (env: Environment, { host }: Place, note: string): Reach => ({
+  confined: false,
+  by: null,
+  note,
+  refused: null,
+  reads: [ALL],
+  writes: [ALL],
+  runs: ANY,
+  network: "host",
+  provider: null,
+  keys: { held: secretsIn(env), putInBy: null },
+  environment: namesIn(marked(env, host.store)),
+  control: true,
+  unheld: []
+})
+
+const refusedBy = ({ message, remedy }: BackendError): Reach => ({
+  confined: false,
+  by: null,
+  note: "it does not run here",
+  refused: `${message}: ${remedy}`,
+  reads: [],
+  writes: [],
+  runs: "nothing",
+  network: "none",
+  provider: null,
+  keys: { held: [], putInBy: null },
+  environment: [],
+  control: false,
+  unheld: []
+})
+
+/** Of an agent that is a process. */
+const ofProcess = (
+  { argv, options }: { readonly argv: Argv; readonly options: Enclosure.EnclosureOptions },
+  place: Place
+): Effect.Effect<Reach, never, FileSystem.FileSystem> =>
+  Enclosure.look(options, place.mechanism, argv).pipe(
+    Effect.map(({ env, held, why }): Reach => {
+      if (held === null) return free(env, place, why ?? 'its sandbox is "off"')
+      const { by, keyed, mounts, network, note, provider } = held
+      return {
+        confined: true,
+        by,
+        note,
+        refused: null,
+        reads: pathsOf(mounts, "readOnly"),
+        writes: pathsOf(mounts, "writable"),
+        runs: HELD,
+        network,
+        provider: provider === null ? null : addressOf(provider),
+        keys: { held: secretsIn(env, Enclosure.NO_KEY), putInBy: keyed ? "gateway" : null },
+        environment: namesIn(marked(env, place.host.store)),
+        control: reaches(mounts, place.socket),
+        unheld: []
+      }
+    }),
+    Effect.catchTag("BackendError", (error) => Effect.succeed(refusedBy(error)))
+  )
+
+/** Of a model: what its tools do for it. */
+const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place) {
+  const { cwd, host, mechanism, socket } = place
+  const spec = specOf(place)
+  const variable = config.keyEnv ?? KEY_ENV[config.provider]
+  yield* ProviderKey.read({ keyFile: config.keyFile, variable, cwd, environment: host.environment })
+  const workspace = fs.existsSync(cwd) ? fs.realpathSync(cwd) : cwd
+  const why = objection(workspace, host.environment)
+  const servers = Object.entries(config.mcp)
+  const env = ShellTool.environmentOf({ config, host, mechanism, spec })
+  const hidden = Tools.hiddenIn(workspace, Tools.hiddenFrom(config, host, workspace))
+  const hasShell = config.tools.includes("shell") && !(mechanism.kind === "none" && config.sandbox === "required")
+  const isHeld = mechanism.kind !== "none" || !hasShell
+  const mounts = hasShell && isHeld ? mountsOf(ShellTool.rulesOf(config, host, workspace, hidden)) : []
+  const writesFiles = hasShell || config.tools.includes("write") || config.tools.includes("edit")
+  const seen = hasShell ? env : {}
+  const reach: Reach = {
+    confined: isHeld && servers.length === 0,
+    by: hasShell && mechanism.kind !== "none" ? mechanism.kind : null,
+    note: hasShell
+      ? mechanism.kind === "none"
+        ? `every command asks, and nothing holds it: ${mechanism.note}`
+        : `its commands: ${mechanism.note}`
+      : "it runs no commands; agentd's own tools keep to its workspace",
+    refused: why === undefined ? null : `${workspace} cannot be an agent's workspace: ${why}`,
+    reads: isHeld ? [...pathsOf(mounts, "readOnly"), ...(writesFiles ? [] : [workspace])] : [ALL],
+    writes: isHeld ? [...new Set([...(writesFiles ? [workspace] : []), ...pathsOf(mounts, "writable")])] : [ALL],
+    runs: hasShell ? (isHeld ? HELD : ANY) : "no commands",
+    network: hasShell && (config.network || !isHeld) ? "host" : "none",
+    provider: addressOf(config.baseUrl ?? APIS[config.provider].url),
+    keys: { held: secretsIn(seen), putInBy: "daemon" },
+    environment: namesIn(hasShell ? marked(env, host.store) : {}),
+    control: !isHeld || servers.length > 0 || reaches(mounts, socket),
+    unheld: servers.map(([name, server]) => {
+      const held = secretsIn(McpTools.environmentOf(server, host))
+      return `MCP server ${name}${held.length === 0 ? "" : ` (has ${held.join(", ")})`}`
+    })
+  }
+  return reach
+})
+
+/** Of a run of this backend. */
+export const of = (config: BackendConfig, place: Place): Effect.Effect<Reach, never, FileSystem.FileSystem> => {
+  const { host } = place
+  const spec = specOf(place)
+  switch (config.type) {
+    case "command":
+      return ofProcess(CommandBackend.outlined(config, host, spec), place)
+    case "acp":
+      return ofProcess(AcpBackend.outlined(config, host, spec), place)
+    case "claude":
+      return ofProcess(ClaudeCommand.outlined(config, host, spec), place)
+    case "model":
+      return Effect.catchTag(ofModel(config, place), "BackendError", (error) => Effect.succeed(refusedBy(error)))
+  }
+}

@@ -1,0 +1,91 @@
+/**
+ * Reaches: what the agents of a project could reach, as doctor tells it: what holds each, what it
+ * reads, writes, runs and connects to, which keys it has, which approvals and limits bind it.
+ *
+ * Guarantees: no value of a variable and no key is in it; an agent for which a run would not start
+ * says why.
+ */
+import { Duration, Effect, type FileSystem } from "effect"
+import { hostOf } from "../backends/Host.ts"
+import * as Reach from "../backends/Reach.ts"
+import type { Environment } from "../backends/process/ChildProcess.ts"
+import * as Sandbox from "../backends/sandbox/Sandbox.ts"
+import * as Workplace from "../agents/Workplace.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { Project } from "../config/ConfigFile.ts"
+import type { AgentReach } from "./ReachMessages.ts"
+
+export interface World {
+  readonly environment: Environment
+  readonly state: string
+  readonly socket: string
+}
+
+/** The calls that its approvals bind. */
+const bound = ({ backend }: AgentConfig): string => {
+  switch (backend.type) {
+    case "command":
+      return "nothing: a command asks for no leave"
+    case "claude":
+      return backend.permissionMode === "bypassPermissions" || backend.args.includes("--dangerously-skip-permissions")
+        ? "nothing: Claude Code is told to ask for nothing"
+        : `what Claude Code asks for (${backend.permissionMode})`
+    case "acp":
+      return "what it asks for, and what it has agentd do; it runs its own copy of a call"
+    case "model":
+      return "every call of its tools"
+  }
+}
+
+const millis = (span: Duration.Duration | undefined) => (span === undefined ? null : Duration.toMillis(span))
+
+const settingsOf = (config: AgentConfig) => ({
+  approvals: {
+    mode: config.approvals.mode,
+    always: config.approvals.always,
+    never: config.approvals.never,
+    timeout: Duration.toMillis(config.approvals.timeout),
+    bind: bound(config)
+  },
+  limits: {
+    run: Duration.toMillis(config.runTimeout),
+    tool: Duration.toMillis(config.toolTimeout),
+    runsPerHour: config.maxRunsPerHour ?? null,
+    tokens: config.budget.tokens ?? null,
+    toolCalls: config.budget.toolCalls ?? null,
+    usd: config.budget.usd ?? null,
+    wallTime: millis(config.budget.wallTime)
+  },
+  may: config.may
+})
+
+/** Of all agents of these projects' configs. A sub-agent reaches what its parent does. */
+export const of = Effect.fnUntraced(function* (
+  projects: ReadonlyArray<Project>,
+  { environment, socket, state }: World
+): Effect.fn.Return<ReadonlyArray<AgentReach>, never, FileSystem.FileSystem> {
+  const mechanism = yield* Sandbox.probe(environment, ["bubblewrap", "namespaces"])
+  const host = hostOf({ store: "", environment, state, socket })
+  return yield* Effect.forEach(
+    projects.flatMap((project) =>
+      Object.entries(project.agents).map(([agent, config]) => ({ project, agent, config }))
+    ),
+    ({ agent, config, project }) =>
+      Effect.map(
+        Reach.of(config.backend, {
+          agent,
+          cwd: Workplace.folderOf(state, project, agent, config),
+          host,
+          mechanism,
+          socket
+        }),
+        (reach): AgentReach => ({
+          project: project.name,
+          agent,
+          backend: config.backend.type,
+          ...reach,
+          ...settingsOf(config)
+        })
+      )
+  )
+})
