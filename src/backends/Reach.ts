@@ -38,7 +38,7 @@ export interface Reach {
   /** Paths that it reads and does not write. */
   readonly reads: ReadonlyArray<string>
   readonly writes: ReadonlyArray<string>
-  /** Its programs, in words. */
+  /** The programs that it can run, in words. */
   readonly runs: string
   /** `gateway`: to one model, through agentd. */
   readonly network: "host" | "gateway" | "none"
@@ -47,7 +47,7 @@ export interface Reach {
   readonly keys: {
     /** Variables that it has whose names or values speak of a secret. */
     readonly held: ReadonlyArray<string>
-    /** Who puts its model's key in, where it does not have it itself. */
+    /** The part of agentd that puts its model's key in, where it does not have it itself. */
     readonly putInBy: "gateway" | "daemon" | null
   }
   /** Names of its variables. */

@@ -21,7 +21,7 @@ export class DaemonControl extends Context.Service<
     readonly alertTest: Effect.Effect<{ readonly message: string }, CommandRefused | StorageError>
     /** Checks that only the daemon can make: lock, mail, config problems, agents in trouble. */
     readonly checks: Effect.Effect<ReadonlyArray<Check>>
-    /** What each agent of the configs in force could reach. */
+    /** The reach of each agent of the configs in force. */
     readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
     /** The parts of the daemon as they run now; none before all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>

@@ -213,7 +213,7 @@ export const daemon = [
     ({ inquiries }, { by, reason }) => inquiries.shutdown(reason, by)
   ),
   procedure(Rpc.make("Doctor", { success: Schema.Array(Check) }).annotate(AtOnce, true), ({ daemon }) => daemon.checks),
-  /** What each agent could reach, by the configs in force. */
+  /** The reach of each agent, by the configs in force. */
   procedure(
     Rpc.make("Reach", { success: Schema.Array(AgentReach) }).annotate(AtOnce, true),
     ({ daemon }) => daemon.reach

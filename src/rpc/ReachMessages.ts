@@ -53,7 +53,7 @@ export const AgentReach = Schema.Struct({
     /** ms */
     wallTime: Schema.NullOr(Schema.Finite)
   }),
-  /** What it may do through agentd's own tools. */
+  /** The rights that it has through agentd's own tools. */
   may: Names
 })
 export type AgentReach = typeof AgentReach.Type

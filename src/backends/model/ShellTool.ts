@@ -104,7 +104,7 @@ const outcomeOf = (status: ExitStatus, output: string, confined: boolean, networ
     : { status: "sandbox_violation", output: `${text}[${ending}; ${hint}]` }
 }
 
-/** What holds its commands. */
+/** The rules that hold its commands. */
 export const rulesOf = (config: ModelBackend, host: Host, workspace: string, hidden: ReadonlyArray<string>): Rules => ({
   workspace,
   network: config.network,

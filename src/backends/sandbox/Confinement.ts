@@ -263,7 +263,7 @@ export const mountsOf = (rules: Rules): ReadonlyArray<Mount> => {
   ]
 }
 
-/** What these mounts show of the path of the machine; undefined: it is not there. */
+/** The way in which these mounts show the path of the machine; undefined: it is not there. */
 export const shows = (mounts: ReadonlyArray<Mount>, file: string): "readOnly" | "writable" | undefined => {
   const top = mounts.findLast(({ target }) => within(target, file))
   if (top === undefined || !("source" in top) || top.kind === "link" || top.kind === "text") return undefined
