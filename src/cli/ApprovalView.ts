@@ -11,7 +11,8 @@ import { lookalikes, visible } from "../domain/Visible.ts"
 import { count } from "./Output.ts"
 import { displayWidth } from "./Width.ts"
 
-const line = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
+/** A text of others on one line. */
+export const line = (text: string): string => visible(text).replaceAll("\n", "\\u{a}")
 
 /** Pieces of a line that fit; nothing is cut away. */
 const wrapped = (text: string, columns: number | null): ReadonlyArray<string> => {
@@ -31,7 +32,8 @@ const wrapped = (text: string, columns: number | null): ReadonlyArray<string> =>
   return [...rows, row]
 }
 
-const barred = (text: string, columns: number | null): ReadonlyArray<string> =>
+/** A text of others in lines of its own, each with a bar before it. */
+export const barred = (text: string, columns: number | null): ReadonlyArray<string> =>
   visible(text)
     .split("\n")
     .flatMap((one) => wrapped(one, columns === null ? null : Math.max(20, columns - 3)))
@@ -43,6 +45,14 @@ const fieldsOf = (input: unknown): ReadonlyArray<readonly [name: string, value: 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : JSON.stringify(value, null, 2))
 
 const pointsOf = (word: string): string => [...word].map((one) => one.codePointAt(0)!.toString(16)).join(" ")
+
+/** Words of more than one alphabet, where there are any, with the numbers of their letters. */
+export const alphabets = (text: string): ReadonlyArray<string> => {
+  const hints = lookalikes(text)
+  return hints.length === 0
+    ? []
+    : [`├ letters of more than one alphabet: ${hints.map((word) => `${line(word)} (${pointsOf(word)})`).join(", ")}`]
+}
 
 /** Texts of a value: their letters are looked at, and not the escapes of its JSON. */
 const textsIn = (value: unknown): ReadonlyArray<string> =>
@@ -61,16 +71,11 @@ export const lines = (asked: AskedCall, columns: number | null): ReadonlyArray<s
   const { agent, folder, hash, input, reason, tool } = asked
   const parsed: unknown = JSON.parse(input)
   const body = fieldsOf(parsed).flatMap(([name, value]) => [`├ ${line(name)}`, ...barred(textOf(value), columns)])
-  const hints = lookalikes([tool, ...textsIn(parsed)].join("\n"))
   return [
     `┌ ${line(agent)} asks for ${line(tool)} in ${line(folder)}: ${count(body.length, "line")}`,
     ...body,
     ...(reason === null ? [] : ["├ why", ...barred(reason, columns)]),
-    ...(hints.length === 0
-      ? []
-      : [
-          `├ letters of more than one alphabet: ${hints.map((word) => `${line(word)} (${pointsOf(word)})`).join(", ")}`
-        ]),
+    ...alphabets([tool, ...textsIn(parsed)].join("\n")),
     `└ ${CallHash.short(hash)}`
   ]
 }

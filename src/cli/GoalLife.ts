@@ -9,11 +9,17 @@ const reason = option("TEXT", "Why; it is kept in the log")
 export const approve = declare({
   path: ["goal", "approve"],
   description: "Let a plan be carried out",
-  examples: [{ command: "agentd goal approve g3", description: "After agentd goal show g3" }],
-  args: { name },
-  rpc: ({ name }, caller) => send("GoalApprove", { name, caller }),
+  examples: [
+    { command: "agentd goal approve g3", description: "Shows the whole plan, and asks on a terminal" },
+    {
+      command: "agentd goal approve g3 HASH",
+      description: "What was seen; a plan that is another one by now is refused"
+    }
+  ],
+  args: { name, hash: maybeWord("The hash that was shown with the plan", "hash") },
+  rpc: ({ hash, name }, caller) => send("GoalApprove", { name, caller, ...(hash === undefined ? {} : { hash }) }),
   view: said,
-  quick: true
+  quick: ({ hash }) => hash !== undefined
 })
 
 export const reject = declare({

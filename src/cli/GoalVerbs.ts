@@ -6,6 +6,7 @@ import { Argument, Command } from "effect/cli"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { goal } from "./Goal.ts"
+import { approve } from "./GoalLife.ts"
 import { show } from "./GoalList.ts"
 import { maybe, off, verb } from "./Verb.ts"
 
@@ -50,6 +51,12 @@ export const daily = [
             ({ name }) =>
             () =>
               import("./GoalShow.ts").then(({ run }) => ({ run: () => run({ action: "show", name }) }))
+        }),
+        commandOf(approve, {
+          program: ({ hash, name }) =>
+            hash === undefined
+              ? () => import("./GoalApprove.ts").then(({ run }) => ({ run: () => run(name) }))
+              : undefined
         }),
         watch,
         merge,

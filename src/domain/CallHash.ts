@@ -43,7 +43,8 @@ export const names = (typed: string, hash: string): boolean => typed.length >= S
 export const refusalOf = (
   id: string,
   typed: string | undefined,
-  hash: string | undefined
+  hash: string | undefined,
+  how = `agentd approve ${id}`
 ): { readonly message: string; readonly remedy: string } | undefined => {
   if (hash === undefined)
     return {
@@ -53,11 +54,11 @@ export const refusalOf = (
   if (typed === undefined)
     return {
       message: `An approval names what was seen, and this one of ${id} names nothing.`,
-      remedy: `See the whole call, and approve it then: agentd approve ${id}`
+      remedy: `See the whole of it, and approve it then: ${how}`
     }
   if (names(typed, hash)) return undefined
   return {
     message: `What ${id} would do is not what was seen: the hash is another one. Nothing was approved.`,
-    remedy: `See the call as it is now: agentd approve ${id}`
+    remedy: `See it as it is now: ${how}`
   }
 }

@@ -196,6 +196,22 @@ export const GoalPage = Schema.Struct({
 })
 export type GoalPage = typeof GoalPage.Type
 
+/** The plan that waits for approval, whole: what each agent would be told. */
+export const AskedPlan = Schema.Struct({
+  goalId: Schema.String,
+  project: Schema.String,
+  goal: Schema.String,
+  options: GoalOptions,
+  /** Of all of it. */
+  hash: Schema.String,
+  total: Schema.Int,
+  /** In the order of the plan. */
+  tasks: Schema.Array(Task),
+  /** From where to ask for more; null at the end. */
+  next: Schema.NullOr(Schema.Int)
+})
+export type AskedPlan = typeof AskedPlan.Type
+
 /** A goal as it is submitted. What is left out is as the project's config says. */
 export const GoalRequest = Schema.Struct({
   goal: Schema.String,

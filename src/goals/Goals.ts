@@ -16,6 +16,8 @@ import { services } from "../backends/Services.ts"
 import { AgentPort } from "../domain/AgentPort.ts"
 import { Conversations } from "../domain/Conversations.ts"
 import {
+  type AskedPlan,
+  type Task,
   type GoalInfo,
   type GoalOptions,
   type GoalPage,
@@ -24,6 +26,7 @@ import {
   TASKS_A_PAGE,
   TASKS_NAMED
 } from "../domain/GoalMessages.ts"
+import * as CallHash from "../domain/CallHash.ts"
 import { type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import { EventLog, StorageError } from "../event-log/EventLog.ts"
@@ -35,6 +38,7 @@ import { isFinal, usedBy } from "./GoalState.ts"
 import { figuresOf, infoOf, taskOf } from "./GoalView.ts"
 import type { Node, Plan } from "./Plan.ts"
 import * as PlanFile from "./PlanFile.ts"
+import * as PlanHash from "./PlanHash.ts"
 import { checkAgents, DEFAULTS, optionsOf, workersOf } from "./Request.ts"
 import * as ReviewGate from "./ReviewGate.ts"
 import * as Store from "../git/Store.ts"
@@ -62,7 +66,10 @@ export class Goals extends Context.Service<
     readonly page: (name: string, from: number, caller: Caller) => Command<GoalPage>
     /** A plan for a goal that waits for one: the absolute path of its file. */
     readonly plan: (name: string, path: string, caller: Caller) => Command<Done>
-    readonly approve: (name: string, caller: Caller) => Command<Done>
+    /** The plan that waits for approval, with some of its tasks, each whole. */
+    readonly asked: (name: string, from: number, caller: Caller) => Command<AskedPlan>
+    /** `hash`: of the plan that was seen; refused where it is another one, or none. */
+    readonly approve: (name: string, hash: string | undefined, caller: Caller) => Command<Done>
     /** Sends the plan back to the planner, with what to change. */
     readonly reject: (name: string, reason: string, caller: Caller) => Command<Done>
     readonly cancel: (name: string, reason: string, caller: Caller) => Command<Done>
@@ -91,6 +98,19 @@ const nowhere = (name?: string): CommandRefused =>
     : refuse(
         `Which ${name}? There is no agentd.jsonc here.`,
         "Name its project too: PROJECT/GOAL. See: agentd goal ls --all"
+      )
+
+/** Characters of descriptions in one reply, unless one task has more. */
+const MAX_SHOWN = 500_000
+
+const isWhole = (goal: GoalActor): boolean => goal.isComplete && goal.state.revise === null
+
+const nothingToApprove = (goal: GoalActor): CommandRefused =>
+  goal.state.stand.state === "planning"
+    ? refuse(`The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show")
+    : refuse(
+        `${goal.goalId} is ${goal.state.stand.state}: there is nothing to approve.`,
+        `See where it stands: agentd goal show ${goal.goalId}`
       )
 
 interface Explained {
@@ -274,15 +294,51 @@ class Commands {
     )
   }
 
-  readonly approve: Goals["Service"]["approve"] = (name, caller) =>
+  readonly asked: Goals["Service"]["asked"] = (name, from, caller) =>
+    carriedOut(
+      Effect.gen({ self: this }, function* () {
+        const goal = yield* this.findOpen(name, caller)
+        if (goal.state.stand.state !== "planning" || !isWhole(goal)) return yield* nothingToApprove(goal)
+        const { project } = yield* this.info(yield* this.find(name, caller))
+        const { plan } = goal.state
+        const tasks: Array<Task> = []
+        let size = 0
+        for (const { task } of plan.nodes.slice(from, from + TASKS_A_PAGE)) {
+          size += task.description.length
+          if (tasks.length > 0 && size > MAX_SHOWN) break
+          tasks.push(task)
+        }
+        const next = from + tasks.length < plan.size ? from + tasks.length : null
+        const asked: AskedPlan = {
+          goalId: goal.goalId,
+          project,
+          goal: goal.state.goal,
+          options: goal.options,
+          hash: PlanHash.hashOf(goal.around.conversation, goal.goalId, goal.state),
+          total: plan.size,
+          tasks,
+          next
+        }
+        return asked
+      })
+    )
+
+  readonly approve: Goals["Service"]["approve"] = (name, hash, caller) =>
     this.move(
       "approve",
       name,
       caller,
-      (goal) =>
-        goal.isComplete && goal.state.revise === null
-          ? { _tag: "plan_approved", by: caller.by }
-          : refuse(`The plan of ${goal.goalId} is not complete yet.`, "Look again in a moment: agentd goal show"),
+      (goal) => {
+        if (!isWhole(goal)) return nothingToApprove(goal)
+        const own = PlanHash.hashOf(goal.around.conversation, goal.goalId, goal.state)
+        const refused = CallHash.refusalOf(
+          `the plan of ${goal.goalId}`,
+          hash,
+          own,
+          `agentd goal approve ${goal.goalId}`
+        )
+        return refused === undefined ? { _tag: "plan_approved", by: caller.by } : new CommandRefused(refused)
+      },
       "is approved: its tasks are given out."
     )
 
@@ -503,6 +559,7 @@ const make = Effect.fnUntraced(function* (options: Options) {
     list: commands.list,
     page: commands.page,
     plan: commands.plan,
+    asked: commands.asked,
     approve: commands.approve,
     reject: commands.reject,
     cancel: commands.cancel,

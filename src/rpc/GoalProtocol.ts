@@ -3,7 +3,7 @@
  */
 import { Schema } from "effect"
 import { Rpc } from "effect/rpc"
-import { GoalInfo, GoalPage, GoalRequest, MergeReply } from "../domain/GoalMessages.ts"
+import { AskedPlan, GoalInfo, GoalPage, GoalRequest, MergeReply } from "../domain/GoalMessages.ts"
 import { Done } from "../domain/Messages.ts"
 import { MAX_CHECKS } from "../config/GoalConfig.ts"
 import * as Bounds from "./Bounds.ts"
@@ -54,9 +54,22 @@ export const goals = [
     ),
     ({ goals }, { caller, name, path }) => goals.plan(name, path, caller)
   ),
+  /** The plan that an approval would let be carried out, whole, from that task on. */
   procedure(
-    Rpc.make("GoalApprove", { payload: input(Bounds.named), success: Done, error }).annotate(Speaks, "decides"),
-    ({ goals }, { caller, name }) => goals.approve(name, caller)
+    Rpc.make("GoalAsked", { payload: input({ ...Bounds.named, from: Schema.Int }), success: AskedPlan, error }),
+    ({ goals }, { caller, from, name }) => goals.asked(name, Math.max(0, from), caller)
+  ),
+  procedure(
+    Rpc.make("GoalApprove", {
+      payload: input({
+        ...Bounds.named,
+        /** Of what was seen: leave is given to a plan that is still this one, and to none without it. */
+        hash: Schema.optionalKey(Bounds.name)
+      }),
+      success: Done,
+      error
+    }).annotate(Speaks, "decides"),
+    ({ goals }, { caller, hash, name }) => goals.approve(name, hash, caller)
   ),
   procedure(
     Rpc.make("GoalReject", {

@@ -176,6 +176,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Goal", of("g1", { from: 0 })],
   ["GoalPlan", of("g1", { path: "{folder}/shop/plan.json" })],
   ["GoalReject", of("g1", { reason: "other words" })],
+  ["GoalAsked", of("g2", { from: 0 })],
   ["GoalApprove", of("g2")],
   ["GoalRetry", of("g1", { task: null })],
   ["GoalMerge", of("g1", { into: null, unreviewed: false, all: false })],

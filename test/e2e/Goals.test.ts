@@ -196,7 +196,11 @@ const killedAt = Effect.fnUntraced(function* (moments: ReadonlyArray<Moment>) {
       yield* Effect.sleep(400)
       const seen = yield* page
       if (seen?.goal.detail.includes("goal approve") === true)
-        yield* ask((client) => client.GoalApprove({ name: "g1", caller }))
+        yield* ask((client) =>
+          Effect.flatMap(client.GoalAsked({ name: "g1", from: 0, caller }), ({ hash }) =>
+            client.GoalApprove({ name: "g1", hash, caller })
+          )
+        )
     }
   })
   const approving = yield* Effect.forkChild(person)

@@ -31,7 +31,7 @@ describe("GoalState", () => {
           yield* world.until("g1", "another plan", ({ tasks }) => tasks.pending === 1)
           yield* world.state("g1", "planning")
           while ((yield* world.goals.page("g1", 0, caller)).goal.state !== "goal_met") {
-            yield* Effect.ignore(world.goals.approve("g1", caller))
+            yield* Effect.ignore(world.approve("g1", caller))
             yield* Effect.sleep("3 millis")
           }
           let live = initial

@@ -53,7 +53,7 @@ describe("Goals", () => {
           yield* world.goals.reject("g1", "too small", caller)
           yield* world.until("g1", "it is asked again", ({ state }) => state === "planning")
           assert.match(asked.at(-1)!, /sent back:\n> too small/)
-          yield* world.goals.approve("g1", caller)
+          yield* world.approve("g1", caller)
           yield* world.state("g1", "goal_met")
         }),
       { goals: { planner: "pm", autoStart: false } }

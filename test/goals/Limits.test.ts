@@ -29,7 +29,7 @@ describe("a goal", () => {
           yield* world.restart
           const { goal, next, tasks: page } = yield* world.goals.page("g1", 2_000, caller)
           assert.deepStrictEqual([goal.total, goal.tasks.pending, page.length, next], [2_300, 2_300, 300, null])
-          yield* world.goals.approve("g1", caller)
+          yield* world.approve("g1", caller)
           yield* world.until("g1", "some are done", ({ tasks }) => tasks.completed > 10)
           yield* world.goals.cancel("g1", "enough", caller)
           assert.notInclude(world.crew.carried, "plan/g1/t0/1")
@@ -159,7 +159,7 @@ describe("a goal", () => {
         yield* world.submit({ plan: world.file({ id: "a", title: "x" }), autoStart: false })
         yield* world.state("g1", "planning")
         broken = true
-        yield* world.goals.approve("g1", caller)
+        yield* world.approve("g1", caller)
         yield* world.until("g1", "it says so", ({ detail }) => detail === "it cannot go on: no members")
         broken = false
         yield* world.submit({ plan: world.file({ id: "a", title: "x" }), autoStart: true })

@@ -246,7 +246,7 @@ describe("Recovery", () => {
         yield* world.start
         const { goalId } = yield* world.submit({ plan: world.file({ id: "z", title: "z" }) })
         assert.strictEqual(goalId, "g4")
-        yield* world.goals.approve("g2", caller)
+        yield* world.approve("g2", caller)
         yield* world.state("g2", "goal_met")
       })
     )

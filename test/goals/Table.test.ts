@@ -36,7 +36,7 @@ const lives: ReadonlyArray<Life> = [
       world.crew.add("bob", never)
       const tasks = Array.from({ length: 1_001 }, (_, n) => ({ id: `t${n}`, title: "x" }))
       yield* world.submit({ plan: world.file(...tasks) })
-      yield* world.goals.approve("g1", caller)
+      yield* world.approve("g1", caller)
       yield* world.until("g1", "it runs", (goal) => goal.tasks.running === 1)
       yield* world.goals.cancel("g1", "", caller)
       yield* world.until("g1", "CancelTasks: bob is free", () => !world.crew.agents.get("bob")!.member.busy)

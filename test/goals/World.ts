@@ -21,6 +21,7 @@ import { AgentPort } from "../../src/domain/AgentPort.ts"
 import { Conversations } from "../../src/domain/Conversations.ts"
 import { GoalConfig } from "../../src/config/GoalConfig.ts"
 import type { GoalInfo, GoalRequest } from "../../src/domain/GoalMessages.ts"
+import type { Caller } from "../../src/domain/Messages.ts"
 import * as Store from "../../src/git/Store.ts"
 import * as Goals from "../../src/goals/Goals.ts"
 import * as MemoryEventLog from "../../src/app/DaemonLog.ts"
@@ -180,6 +181,11 @@ export class World {
     const path = join(this.folder, "plan.json")
     writeFileSync(path, JSON.stringify({ tasks }))
     return path
+  }
+
+  /** As a person does: what was shown is what is approved. */
+  approve(name: string, by: Caller) {
+    return Effect.flatMap(this.goals.asked(name, 0, by), ({ hash }) => this.goals.approve(name, hash, by))
   }
 
   submit(request: Partial<GoalRequest>) {

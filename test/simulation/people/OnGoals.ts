@@ -1,7 +1,7 @@
 /** OnGoals: what people ask of goals, and what they do beside the agents in the checkout. */
 import { Effect, Exit } from "effect"
 import type { GoalInfo } from "../../../src/domain/GoalMessages.ts"
-import { CommandRefused } from "../../../src/domain/Messages.ts"
+import { type Caller, CommandRefused } from "../../../src/domain/Messages.ts"
 import { caller } from "../Daemon.ts"
 import type { Order, Orders } from "./Order.ts"
 
@@ -54,11 +54,15 @@ const merge = (
     return { ...done, results: first.results }
   })
 
+/** Approves the plan that is shown, as the verb does. */
+const approve = ({ client }: Order, of: { readonly name: string; readonly caller: Caller }) =>
+  Effect.flatMap(client.GoalAsked({ ...of, from: 0 }), ({ hash }) => client.GoalApprove({ ...of, hash }))
+
 /** Helps a goal that waits for a person, as one does who looks after everybody. */
 const helped = (order: Order, { goalId, options, state }: GoalInfo) => {
   const { client, people, world } = order
   const of = { name: goalId, caller }
-  if (state === "planning") return Effect.ignore(client.GoalApprove(of))
+  if (state === "planning") return Effect.ignore(approve(order, of))
   if (state === "blocked") return Effect.ignore(client.GoalRetry({ ...of, task: null }))
   if (state === "goal_received" && options.planner === null && world.workshop !== undefined)
     return Effect.ignore(client.GoalPlan({ ...of, path: world.workshop.plan(people, false) }))
@@ -83,7 +87,7 @@ export const onGoals = {
       durable(order, "plan")
     )
   },
-  goalApprove: (order) => order.run(order.client.GoalApprove(goalOf(order, "planning")), durable(order, "approve")),
+  goalApprove: (order) => order.run(approve(order, goalOf(order, "planning")), durable(order, "approve")),
   goalReject: (order) =>
     order.run(
       order.client.GoalReject({ ...goalOf(order, "planning"), reason: "other words" }),

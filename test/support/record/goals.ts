@@ -129,7 +129,13 @@ export const goals = Effect.fnUntraced(function* (keep: Keep) {
     Effect.forever(
       Effect.andThen(
         Effect.sleep(300),
-        lenient(stage.rpc((client) => client.GoalApprove({ name: "g1", caller: shop.caller })))
+        lenient(
+          stage.rpc((client) =>
+            Effect.flatMap(client.GoalAsked({ name: "g1", from: 0, caller: shop.caller }), ({ hash }) =>
+              client.GoalApprove({ name: "g1", hash, caller: shop.caller })
+            )
+          )
+        )
       )
     )
   )
