@@ -121,17 +121,16 @@ const noting =
 /** The platform of this machine, by Node. */
 export const node = ({ environment, socket, state }: Options): Platform => {
   const store = storeId(state)
+  const host = hostOf({ store, environment, state, socket })
   return {
     lock: StoreLock.acquire({ folder: state, socket }),
     machine: Layer.mergeAll(ProcessTree.layer, Notify.layer, EventLoop.layer).pipe(
       Layer.provideMerge(NodeServices.layer)
     ),
     log: DaemonLog.layer,
-    backends: Backends.layer(hostOf({ store, environment, state, socket })).pipe(
-      Layer.provideMerge(
-        Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(join(state, "sockets")))
-      ),
-      Layer.provideMerge(RunWatch.layer({ store, homes: join(state, "homes") })),
+    backends: Backends.layer(host).pipe(
+      Layer.provideMerge(Layer.mergeAll(Reaper.layer({ store, grace: ORPHAN_GRACE }), RunSockets.layer(host.sockets))),
+      Layer.provideMerge(RunWatch.layer({ store, homes: host.homes })),
       Layer.provideMerge(Holding.layer({ environment, hidden: [state] }))
     ),
     edges: (control, { http, telemetry }) => ({

@@ -19,6 +19,8 @@ export interface Host {
   readonly hidden?: ReadonlyArray<string> | undefined
   /** The folder of the homes that confined agents have; without it they end with their run. */
   readonly homes?: string | undefined
+  /** The folder of the runs' own sockets. */
+  readonly sockets?: string | undefined
   /** The folder of the gateway to the models. */
   readonly gateway?: string | undefined
 }
@@ -36,5 +38,6 @@ export const hostOf = (of: {
     sessions: path.join(of.state, "sessions"),
     homes: path.join(of.state, "homes"),
     gateway: path.join(of.state, "gateway"),
+    sockets: path.join(of.state, "sockets"),
     hidden: [of.state, path.dirname(of.socket)]
   }) satisfies Host

@@ -19,6 +19,7 @@ import * as ToolEnvironment from "./model/ToolEnvironment.ts"
 import * as Tools from "./model/Tools.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 import * as ProcessTree from "./process/ProcessTree.ts"
+import * as RunSockets from "./RunSockets.ts"
 import * as ProviderKey from "./ProviderKey.ts"
 import { type Mount, mountsOf, objection, shows } from "./sandbox/Confinement.ts"
 import * as Enclosure from "./sandbox/Enclosure.ts"
@@ -71,16 +72,10 @@ export interface Place {
 const ANY = "any program, with the rights of the daemon's user"
 const HELD = "the programs that it reads; no set-uid, no new namespace"
 
-const specOf = ({ agent, cwd }: Place): RunSpec => ({
-  runId: "outlined",
-  agent,
-  turnId: "",
-  prompt: "",
-  cwd,
-  env: {},
-  resume: undefined,
-  mcp: {}
-})
+const specOf = ({ agent, cwd, host }: Place): RunSpec => {
+  const spec = { runId: "outlined", agent, turnId: "", prompt: "", cwd, env: {}, resume: undefined, mcp: {} }
+  return host.sockets === undefined ? spec : RunSockets.outlined(spec, host.sockets)
+}
 
 /** Variables that every process of a run has besides. */
 const marked = (env: Environment, store: string): Environment => ({

@@ -133,6 +133,9 @@ const told = (spec: RunSpec, socket: RunSocket): RunSpec => ({
   )
 })
 
+/** The run as it is told of the socket that it would have in this folder. */
+export const outlined = (spec: RunSpec, folder: string): RunSpec => told(spec, pathOf(folder, spec.runId))
+
 /** Each run of the backend has a socket. */
 export const giving = (sockets: RunSockets["Service"], backend: Backend): Backend => ({
   ...backend,

@@ -12,6 +12,7 @@ import type { Backend } from "../../src/backends/Backend.ts"
 import * as ClaudeBackend from "../../src/backends/claude/ClaudeBackend.ts"
 import * as CommandBackend from "../../src/backends/command/CommandBackend.ts"
 import { hostOf } from "../../src/backends/Host.ts"
+import * as RunSockets from "../../src/backends/RunSockets.ts"
 import * as Reach from "../../src/backends/Reach.ts"
 import type { Mechanism } from "../../src/backends/sandbox/Sandbox.ts"
 import type { AcpBackend as AcpConfig } from "../../src/config/BackendConfig.ts"
@@ -111,7 +112,8 @@ const saw = Effect.fnUntraced(function* (kind: keyof typeof kinds, sandbox: "off
       ? AcpBackend.make(kinds.acp(sandbox), here.host)
       : ClaudeBackend.make(kinds.claude(sandbox), here.host)
   // an agent that ends at once has failed to start: it has looked before
-  yield* Effect.exit(Effect.scoped(Effect.flatMap(backend.start(here.spec), events)))
+  const given = RunSockets.giving(yield* RunSockets.RunSockets, backend)
+  yield* Effect.exit(Effect.scoped(Effect.flatMap(given.start(here.spec), events)))
   const lines = fs.readFileSync(path.join(here.root, "seen"), "utf8").trim().split("\n")
   const of = (mark: string) =>
     lines
@@ -154,12 +156,18 @@ if (missing.length > 0) it.skip(`not tried, since this machine cannot: ${missing
 const live = (
   name: string,
   mechanism: Mechanism,
-  body: (here: Place) => Effect.Effect<void, unknown, Scope.Scope | Layer.Success<typeof layer> | Gateway>
+  body: (
+    here: Place
+  ) => Effect.Effect<void, unknown, Scope.Scope | Layer.Success<typeof layer> | Gateway | RunSockets.RunSockets>
 ) =>
   it.live(name, () =>
     Effect.gen(function* () {
       const here = yield* place
-      const services = Layer.mergeAll(sandboxOf(mechanism), Gateway.layer({ folder: here.host.gateway }))
+      const services = Layer.mergeAll(
+        sandboxOf(mechanism),
+        RunSockets.RunSockets.layer(here.host.sockets),
+        Gateway.layer({ folder: here.host.gateway })
+      )
       yield* Effect.provide(body(here), Layer.fresh(services))
     }).pipe(Effect.scoped, Effect.provide(layer))
   )
