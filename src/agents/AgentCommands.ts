@@ -93,6 +93,7 @@ export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
     const bus = yield* Bus
     const log = yield* EventLog
+    const { waiting } = yield* AgentsPlace
     const recovered = Deferred.await(ready)
     const voices = AgentApi.make({
       log,
@@ -146,6 +147,7 @@ export const make = (projects: Projects, ready: Ready) =>
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
+      forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
       configOf: (conversation) => Effect.sync(() => projects.configOf(conversation)),
       recovered,
       ready: Effect.andThen(Deferred.isDone(ready), (isDone) =>

@@ -134,7 +134,9 @@ export const Summary = Schema.Struct({
     usd: Schema.Finite
   }),
   limits: Spending,
-  file: text
+  file: text,
+  /** The hash of the config that a person agreed to; not there: an older agentd forgot it. */
+  trusted: Schema.optionalKey(textOrNull)
 })
 export type Summary = typeof Summary.Type
 

@@ -79,6 +79,8 @@ export class Agents extends Context.Service<
     readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
     /** The call that a person decides, whole; refused for one that asks no more, with what became of it. */
     readonly askedCall: (callId: string) => Effect.Effect<AskedCall, CommandRefused>
+    /** Forgets the whole inputs of these calls, in memory and on the disk; a run that lives has its own. */
+    readonly forgetInputs: (callIds: ReadonlyArray<string>) => Effect.Effect<void>
     /** By the call's id or a unique beginning of it; refused for one that asks no more, with what became of it. */
     readonly answerCall: (callId: string, decision: Answer, caller: Caller) => Command<Done>
     /** Closed and archived ones, too. */

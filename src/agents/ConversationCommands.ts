@@ -168,7 +168,7 @@ export const archive = Effect.fnUntraced(function* (
     )
   }
   const { entered, state } = life.snapshot
-  const summary = { conversation, project: name, config, agents: [...agents.keys()] }
+  const summary = { conversation, project: name, config, agents: [...agents.keys()], trusted: record.trust.hash }
   const { archived, rune } = yield* log
     .archive(conversation, (file) => ({
       stream: "daemon",

@@ -65,9 +65,10 @@ export const freshProject = (conversation: string, config: string, name: string)
 const archive = (records: Records, rune: Rune): void => {
   const found = ConversationRecovery.archived(rune)
   if (found === undefined) return
-  const { agents, config, conversation, life, project } = found
+  const { agents, config, conversation, life, project, trusted = null } = found
   const all = new Map(agents.map((agent) => [agent, freshAgent(agent)] as const))
-  records.set(conversation, { conversation, config, name: project, agents: all, life, trust: ConfigTrust.fresh() })
+  const trust = { ...ConfigTrust.fresh(), hash: trusted }
+  records.set(conversation, { conversation, config, name: project, agents: all, life, trust })
 }
 
 /** To the agent's machine that wrote the rune, or joined it. */
@@ -142,7 +143,7 @@ export const project: StreamFold<ProjectRecord | null> = {
 /** Conversations of which only the archive's rune is left to read. */
 export const archives: StreamFold<ReadonlyArray<ProjectRecord>> = {
   name: "archived conversations",
-  version: 1,
+  version: 2,
   initial: [],
   of: (stream) => stream === DAEMON_STREAM,
   apply: (all, rune) => {

@@ -20,7 +20,7 @@ import * as Hint from "./Hint.ts"
 import { worldOf } from "./Places.ts"
 import * as Paths from "./Paths.ts"
 import * as SessionVerbs from "./SessionVerbs.ts"
-import { globalFlags, verb, yes } from "./Verb.ts"
+import { globalFlags, off, verb, yes } from "./Verb.ts"
 
 const up = Command.make(
   "up",
@@ -87,6 +87,7 @@ const erase = Command.make(
   "erase",
   {
     rune: Argument.Int("rune").pipe(Argument.withDescription("Its number, as agentd log --json says it (eventId)")),
+    also: off("also", "With the runes of its conversation that repeat its texts"),
     yes
   },
   verb(() => import("./Erase.ts"))

@@ -65,12 +65,13 @@ export const without = (payload: string, fields: ReadonlyArray<Path>): string =>
   return JSON.stringify(left)
 }
 
+/** The value at a place in a payload. */
+export const valueAt = (payload: unknown, path: Path): unknown =>
+  path.reduce<unknown>((at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name], payload)
+
 /** Characters that go, for the person who is asked. */
 export const sizeOf = (payload: unknown, fields: ReadonlyArray<Path>): number =>
   fields.reduce((size, path) => {
-    const value = path.reduce<unknown>(
-      (at, name) => (at as { readonly [name: string]: unknown } | undefined)?.[name],
-      payload
-    )
+    const value = valueAt(payload, path)
     return size + (typeof value === "string" ? value.length : JSON.stringify(value ?? null).length)
   }, 0)

@@ -12,7 +12,11 @@ export const Erasable = Schema.Struct({
   stream: Schema.String,
   kind: Schema.String,
   fields: Schema.Array(Schema.String),
-  size: Schema.Int
+  size: Schema.Int,
+  /** Runes of its stream that repeat its texts; of an erasure: those that went with it. Not there: an older daemon. */
+  also: Schema.optionalKey(Schema.Array(Schema.Struct({ eventId: Schema.Int, kind: Schema.String }))),
+  /** Whether there are more of them. */
+  more: Schema.optionalKey(Schema.Boolean)
 })
 
 /** A finding of `doctor`. */

@@ -13,6 +13,7 @@ import type { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
 import type { Plates } from "../plates/Plates.ts"
 import { EventLog, type RuneRefused, type StorageError } from "../event-log/EventLog.ts"
+import { repeatsOf } from "../event-log/Repeats.ts"
 import * as Answers from "./Answers.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "./LogReader.ts"
@@ -124,6 +125,48 @@ const refusing = <A>(effect: Effect.Effect<A, StorageError | RuneRefused>) =>
     )
   )
 
+const erasable = Effect.fnUntraced(function* (log: EventLog["Service"], eventId: number) {
+  const found = yield* log.erasable(eventId)
+  const { more, runes } = yield* repeatsOf(log, eventId)
+  return { ...found, also: runes, more }
+})
+
+/** Calls that a payload tells of, at any depth. */
+const callsIn = (value: unknown): ReadonlyArray<string> =>
+  typeof value !== "object" || value === null
+    ? []
+    : Object.entries(value).flatMap(([name, inner]) =>
+        typeof inner === "string" ? (name === "call_id" || name === "callId" ? [inner] : []) : callsIn(inner)
+      )
+
+/**
+ * The whole input of a call that waits lies in a file of its own, which goes first: where this is cut off, the call
+ * can be denied, and no copy outlives the log's.
+ */
+const erasing = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  log: EventLog["Service"],
+  { also, by, eventId }: { readonly eventId: number; readonly also: boolean; readonly by: string }
+) {
+  const one = Effect.fnUntraced(function* (id: number) {
+    const { fields } = yield* log.erasable(id)
+    const rune = yield* log.get(id)
+    if (fields.some((field) => field.split(".").includes("arguments")))
+      yield* agents.forgetInputs(callsIn(rune?.payload))
+    return yield* log.erase(id, by)
+  })
+  const { runes } = also ? yield* repeatsOf(log, eventId) : { runes: [] }
+  const found = yield* one(eventId)
+  const gone = yield* Effect.forEach(runes, (rune) =>
+    one(rune.eventId).pipe(
+      Effect.as([rune]),
+      // its texts are what states are made of
+      Effect.catchTag("RuneRefused", () => Effect.succeed([]))
+    )
+  )
+  return { ...found, also: gone.flat(), more: also && (yield* repeatsOf(log, eventId)).more }
+})
+
 export const make = (
   agents: Agents["Service"],
   channels: Channels["Service"],
@@ -141,8 +184,8 @@ export const make = (
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
   why: explaining(log, agents),
   verify: verifying(log),
-  erasable: (eventId: number) => refusing(log.erasable(eventId)),
-  erase: (eventId: number, { by }: Caller) => refusing(log.erase(eventId, by)),
+  erasable: (eventId: number) => refusing(erasable(log, eventId)),
+  erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
   shutdown: (reason: string, by: string) => ending(daemon, reason, by),
   tree: (name: string | null) => partsNamed(daemon, name)
 })

@@ -191,11 +191,16 @@ export const daemon = [
   ),
   procedure(
     Rpc.make("Erase", {
-      payload: input({ eventId: Schema.Int, caller: Bounds.caller }),
+      payload: input({
+        eventId: Schema.Int,
+        caller: Bounds.caller,
+        /** Erases the runes of its stream that repeat its texts, too. */
+        also: Schema.optionalKey(Schema.Boolean)
+      }),
       success: Erasable,
       error
     }).annotate(Speaks, "decides"),
-    ({ inquiries }, { caller, eventId }) => inquiries.erase(eventId, caller)
+    ({ inquiries }, { also = false, caller, eventId }) => inquiries.erase(eventId, also, caller)
   ),
   procedure(
     Rpc.make("AlertTest", { success: Schema.Struct({ message: Schema.String }), error }),

@@ -126,6 +126,36 @@ describe("EmailAlerter", () => {
     }).pipe(Effect.scoped, withLog)
   )
 
+  it.effect("a changed config that waits is mailed, with what was said of it and the command that helps", () =>
+    Effect.gen(function* () {
+      const server = yield* served()
+      yield* alerter(desk(mailTo(server.port)).layer)
+      const waits = (state: "broken" | "missing" | "untrusted", problem: string | null): RuneDraft => ({
+        stream: "demo-00000000",
+        kind: "config.waits",
+        actor: "project",
+        payload: { config: "/shop/agentd.jsonc", name: "demo", state, hash: null, problem, since: 0 }
+      })
+      yield* append(waits("untrusted", null))
+      yield* until("a mail", recorded("alert.sent"))
+      const [mail] = server.taken
+      assert.strictEqual(header(mail, "Subject"), "[agentd] demo: agentd.jsonc has changed and waits for you")
+      for (const part of ["/shop/agentd.jsonc", "nobody has agreed to", "stays in force", "agentd trust demo-00000000"])
+        assert.include(body(mail), part)
+      yield* append(
+        { ...waits("broken", "/shop/agentd.jsonc:1:3: is no JSON"), stream: "web-00000000" },
+        waits("missing", null)
+      )
+      yield* until(
+        "the others are mailed",
+        Effect.sync(() => server.taken.length > 1)
+      )
+      const others = server.taken.slice(1).map(body).join("\n")
+      for (const part of ["agentd.jsonc:1:3: is no JSON", "agentd.jsonc is gone", "agentd close demo-00000000"])
+        assert.include(others, part)
+    }).pipe(Effect.scoped, withLog)
+  )
+
   it.effect("an operator's stop and a warning are nobody's mail", () =>
     Effect.gen(function* () {
       const server = yield* served()

@@ -41,7 +41,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   goal: ["goal Port_it,_all. --check true --auto-start --rounds 2 --plan plan.json", "goal ship_it"],
   "goal ls": ["goal ls", "goal ls --all"],
   "goal show": ["goal show g1"],
-  "goal approve": ["goal approve g1"],
+  "goal approve": [`goal approve g1 ${"0".repeat(64)}`],
   "goal reject": ["goal reject g1 --reason no"],
   "goal plan": ["goal plan g1 plan.json"],
   "goal cancel": ["goal cancel g1"],

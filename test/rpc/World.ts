@@ -209,6 +209,7 @@ export const askedOf = ({
 const onCalls = (world: World) =>
   ({
     calls: Effect.sync(() => world.calls),
+    forgetInputs: () => Effect.void,
     askedCall: (name) => {
       const found = world.calls.find(({ callId, state }) => callId.startsWith(name) && state === "awaiting_approval")
       return found === undefined

@@ -5,10 +5,11 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { execFileSync } from "node:child_process"
+import { execFileSync, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import type { ConfigChangeInfo, ProjectInfo } from "../../src/domain/Messages.ts"
+import { PROGRAM } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
 
 const a = { backend: { type: "command", shell: "cat" } }
@@ -163,6 +164,62 @@ describe("a changed agentd.jsonc", () => {
       assert.strictEqual((yield* box.cli("close", "shop", "--yes")).code, 0)
       assert.strictEqual((yield* box.cli("conversation", "new")).code, 0)
       yield* untilWaits(box)
+      assert.deepStrictEqual(yield* names(box), ["a"])
+      assert.isFalse(hasRun(box))
+    })
+  )
+})
+
+/** A command in a terminal of its own, in which this is typed. */
+const typed = (box: Sandbox.Sandbox, keys: string, ...args: ReadonlyArray<string>) =>
+  Effect.sync(() => {
+    const words = [process.execPath, PROGRAM, "--state", box.state, ...args].map((word) => `'${word}'`).join(" ")
+    const { status, stdout } = spawnSync("script", ["-qec", words, "/dev/null"], {
+      cwd: box.project,
+      input: keys,
+      encoding: "utf8",
+      timeout: 30_000,
+      env: { ...process.env, ...box.environment, XDG_CONFIG_HOME: join(box.folder, "config"), TERM: "xterm" }
+    })
+    return { code: status, stdout }
+  })
+
+const noTerminal = spawnSync("script", ["-qec", "true", "/dev/null"]).status !== 0
+if (noTerminal) process.stderr.write("SKIPPED, no `script` that makes a terminal: the question of agentd trust\n")
+
+describe.skipIf(noTerminal)("the question of `agentd trust` on a terminal", () => {
+  const cases: ReadonlyArray<readonly [what: string, keys: string, isTrusted: boolean]> = [
+    ["no", "n", false],
+    ["enter alone, which is no", "\r", false],
+    ["yes", "y", true]
+  ]
+  it.live.each(cases)("answered by %s does what was said, and nothing else", ([, keys, isTrusted]) =>
+    Effect.gen(function* () {
+      const { box } = yield* waiting
+      const { code, stdout } = yield* typed(box, keys, "trust", "shop")
+      assert.include(stdout, "a new agent, evil")
+      assert.include(stdout, "Put it into force?")
+      assert.isBelow(stdout.indexOf("a new agent, evil"), stdout.indexOf("Put it into force?"), "shown before it asks")
+      assert.strictEqual(code, isTrusted ? 0 : 1)
+      assert.deepStrictEqual(yield* names(box), isTrusted ? ["a", "evil"] : ["a"])
+      assert.strictEqual((yield* projects(box))[0]!.waits === undefined, isTrusted)
+      assert.lengthOf(yield* box.runes("config.trusted"), isTrusted ? 2 : 1)
+    })
+  )
+})
+
+describe("an archived conversation", () => {
+  it.live("does not forget what a person agreed to: a changed file waits in the next one, also after a restart", () =>
+    Effect.gen(function* () {
+      const box = yield* begun
+      assert.strictEqual((yield* box.cli("close", "shop", "--yes")).code, 0)
+      assert.strictEqual((yield* box.cli("archive", "shop", "--yes")).code, 0)
+      yield* box.kill9
+      box.configure(changed)
+      yield* box.up()
+      yield* box.cli("conversation", "new")
+      const [project] = yield* box.until("the change waits", projects(box), ([one]) => one?.waits !== undefined)
+      assert.isDefined(project?.waits)
       assert.deepStrictEqual(yield* names(box), ["a"])
       assert.isFalse(hasRun(box))
     })
