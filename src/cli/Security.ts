@@ -96,7 +96,9 @@ const limitsOf = ({ limits }: AgentReach): string =>
     ...(limits.toolCalls === null ? [] : [count(limits.toolCalls, "tool call")]),
     ...(limits.usd === null ? [] : [`${limits.usd} USD`]),
     ...(limits.wallTime === null ? [] : [`${span(limits.wallTime)} in turns`]),
-    "none of memory, processors, processes, disk"
+    `of the machine ${Object.entries(limits.machine)
+      .map(([name, most]) => `${name} ${most}`)
+      .join(", ")}`
   ].join("; ")
 
 const approvalsOf = ({ approvals: { always, bind, mode, never, timeout } }: AgentReach): string =>

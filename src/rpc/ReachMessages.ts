@@ -51,7 +51,9 @@ export const AgentReach = Schema.Struct({
     toolCalls: Schema.NullOr(Schema.Int),
     usd: Schema.NullOr(Schema.Finite),
     /** ms */
-    wallTime: Schema.NullOr(Schema.Finite)
+    wallTime: Schema.NullOr(Schema.Finite),
+    /** The share of the machine that a run may take, as the config says it. */
+    machine: Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Finite, Schema.Boolean]))
   }),
   /** The rights that it has through agentd's own tools. */
   may: Names

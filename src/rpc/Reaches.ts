@@ -54,7 +54,8 @@ const settingsOf = (config: AgentConfig) => ({
     tokens: config.budget.tokens ?? null,
     toolCalls: config.budget.toolCalls ?? null,
     usd: config.budget.usd ?? null,
-    wallTime: millis(config.budget.wallTime)
+    wallTime: millis(config.budget.wallTime),
+    machine: config.limits
   },
   may: config.may
 })

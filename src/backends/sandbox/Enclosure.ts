@@ -337,9 +337,7 @@ export const homeIn = (homes: string, agent: string, workspace: string): string 
   path.join(homes, `${agent}-${short(real(workspace) ?? workspace)}`)
 
 const homeFor = ({ host, spec }: EnclosureOptions, workspace: string) =>
-  host.homes === undefined
-    ? undefined
-    : homeIn(real(host.homes) ?? path.resolve(host.homes), spec.agent, workspace)
+  host.homes === undefined ? undefined : homeIn(real(host.homes) ?? path.resolve(host.homes), spec.agent, workspace)
 
 const wayOf = ({ config, provider }: EnclosureOptions): Way => (config.network ? "host" : (provider ?? "none"))
 
