@@ -11,6 +11,7 @@ import { chapter, type Described, markdown } from "../src/event-actor/StateDiagr
 import type { AnyMachine } from "../src/event-actor/StateMachine.ts"
 import type { Said } from "../src/event-log/EventKinds.ts"
 import * as Inbox from "../src/agents/Inbox.ts"
+import * as ProviderMachine from "../src/providers/ProviderMachine.ts"
 import * as PlateMachine from "../src/plates/PlateMachine.ts"
 import * as PlateState from "../src/plates/PlateState.ts"
 import * as SeatMachine from "../src/channels/SeatMachine.ts"
@@ -56,6 +57,7 @@ const machines = [
   ),
   described("agents/AgentMachine.ts", AgentMachine.Agent, AgentMachine.kinds, AgentMachine.initial()),
   described("goals/GoalMachine.ts", GoalMachine.Autonomy, GoalMachine.kinds, GoalMachine.initial()),
+  described("providers/ProviderMachine.ts", ProviderMachine.Provider, ProviderMachine.kinds, ProviderMachine.initial),
   described("channels/SeatMachine.ts", SeatMachine.Seat, SeatMachine.kinds, SeatMachine.initial("pm", "reviews"))
 ]
 

@@ -43,7 +43,8 @@ const workerData = {
     base: Schema.Finite,
     factor: Schema.Finite,
     cap: Schema.Finite,
-    jitter: Schema.Finite
+    jitter: Schema.Finite,
+    by: Schema.optionalKey(Schema.Literals(["failures", "streak"]))
   }),
   graceMillis: Schema.Finite,
   cwd: textOrNull,
@@ -60,6 +61,7 @@ const workerData = {
   recentRuns: Schema.Array(Schema.Finite),
   consecutiveErrors: Schema.Int,
   totalErrors: Schema.Int,
+  failures: Schema.Int,
   lastError: textOrNull,
   uncounted: Schema.Struct({ reason: Schema.NullOr(UncountedReason), count: Schema.Int }),
   uncountedUntil: Schema.NullOr(Schema.Finite),

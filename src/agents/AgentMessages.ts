@@ -28,7 +28,7 @@ export type TurnMessage =
       readonly _tag: "Over"
       readonly turnId: string
       readonly ending: Ending
-      readonly exit?: { readonly runId: string; readonly outcome: Outcome }
+      readonly exit?: { readonly runId: string; readonly outcome: Outcome; readonly worked?: boolean }
     }
   /** The time of the turn is counted: it ends. */
   | { readonly _tag: "End"; readonly event: TurnMachine.Event }
@@ -99,6 +99,8 @@ export type ToolsMessage =
       readonly _tag: "Exited"
       readonly runId: string
       readonly outcome: Outcome
+      /** A turn of it has come to its answer. */
+      readonly worked?: boolean
       readonly spent: Spent
       readonly ending: Ending
     }

@@ -18,6 +18,8 @@ import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { freshAgent } from "./AgentRecovery.ts"
 import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
+import * as AgentWeather from "./AgentWeather.ts"
+import { Weather } from "../domain/Weather.ts"
 import { AgentsPlace, type Services } from "./AgentsPlace.ts"
 import { Bus } from "./Bus.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
@@ -141,6 +143,7 @@ export class AgentRegistry {
     function* (this: AgentRegistry, agent: string, config: AgentConfig) {
       const backends = yield* Backends
       const bus = yield* Bus
+      const weather = yield* Weather
       const { mcp, recoveredTo, waiting } = yield* AgentsPlace
       const { agents } = this.of.record
       const settings = this.settings(agent, config)
@@ -163,6 +166,7 @@ export class AgentRegistry {
         parent: this.family.parentOf(agent) ?? null,
         queued: () => this.family.isQueued(agent),
         home: this.of.life.home,
+        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, () => settings().backend),
         config: settings,
         backend: Effect.suspend(() => backends.make(settings().backend)),
         place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),

@@ -145,6 +145,11 @@ export class AgentScope {
       live,
       slot: yield* RunSupervisor.make(events),
       newId: yield* RunPlace.ids,
+      look: () => {
+        const worker = actor<WorkerState, Messages.WorkerMessage>(workerName(agent))
+        if (worker.state.now?.state === "BuildingPrompt") worker.tellNow({ _tag: "Look" })
+        else actor<TurnState, Messages.TurnMessage>(turnName(agent)).tellNow({ _tag: "Look" })
+      },
       over: Latch.makeUnsafe(isOver),
       idle: Latch.makeUnsafe(true),
       now: () => ({

@@ -9,6 +9,7 @@ import type { AgentReport } from "../domain/AgentPort.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
 import type { Message } from "./Inbox.ts"
 import type { WaitingInputs } from "./WaitingInputs.ts"
+import type { AgentWeather } from "./AgentWeather.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
 /** A run's events as the board is told them. */
@@ -40,6 +41,8 @@ export class AgentSetting extends Context.Service<
     /** The end of the log when this daemon took it over: runs of before are lost. */
     readonly recoveredTo: number
     readonly home: ConversationPort
+    /** The weather of the provider that the agent asks, as its file says now. */
+    readonly weather: AgentWeather
     /** The parent that is to hear what a turn answered to these; undefined where none is. */
     readonly hearer: (turnId: string, asked: ReadonlyArray<Message>) => string | undefined
     /** The rune that says so is durable. */

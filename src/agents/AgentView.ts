@@ -3,6 +3,7 @@
  * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
  */
 import type { AgentConfig } from "../config/AgentConfig.ts"
+import { nameOf, type Standing } from "../domain/Weather.ts"
 import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
@@ -22,6 +23,8 @@ export interface Row {
   readonly inbox: Inbox.Data
   /** A sub-agent that has no place yet. */
   readonly queued?: boolean
+  /** The trouble of the provider that it asks. */
+  readonly trouble?: Standing | undefined
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
   /** ms since the epoch */
@@ -41,12 +44,13 @@ export const restsUntil = ({ config, worker }: Pick<Row, "config" | "worker">): 
 }
 
 /** When the worker goes on by itself; null when something else has to happen first. */
-const nextAt = ({ config, inbox, now, turn, worker }: Row): number | null => {
+const nextAt = (row: Row): number | null => {
+  const { config, now, trouble, worker } = row
+  if (isKept(row)) return trouble!.until > now ? trouble!.until : null
   const due = restsUntil({ config, worker })
   if (due === undefined) return null
   if (worker?.state === "CoolingDown") return due
-  const hasWork = inbox.waiting.length > 0 || turn.data.unfinished.length > 0
-  return due > now && (config.mode === "loop" || hasWork) ? due : null
+  return due > now && hasWork(row) ? due : null
 }
 
 /** Describes the run by its turn and its calls. */
@@ -74,12 +78,29 @@ const running = ({ calls, turn, worker }: Row): string => {
   }
 }
 
+const hasWork = ({ config, inbox, turn }: Row): boolean =>
+  config.mode === "loop" || inbox.waiting.length > 0 || turn.data.unfinished.length > 0
+
+/** The trouble of its provider, in words. */
+const weather = (trouble: Standing): string => {
+  const what = trouble.state === "LimitedUntil" ? "has reached its limit" : "cannot be had"
+  return `${nameOf(trouble)} ${what}: ${fewest(trouble.message)}`
+}
+
+/** Whether it would go on if its provider could be had. */
+const isKept = (row: Row): boolean => {
+  const { trouble, turn, worker } = row
+  if (trouble === undefined || !hasWork(row)) return false
+  return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
+}
+
 const detail = (row: Row): string => {
   const { broken, worker } = row
   if (broken !== undefined) return `its log does not fold: ${broken}`
   if (row.queued === true) return QUEUED
   if (worker === undefined) return "was never started"
   const { data } = worker
+  if (isKept(row)) return weather(row.trouble!)
   switch (worker.state) {
     case "Initializing":
       return "prepares where it works"

@@ -66,7 +66,17 @@ const MAX_ENDED = 20
 export const LOST = "agentd was stopped while it ran"
 
 /** Errors that say nothing of the work that they ended. */
-export const NOT_ITS_FAULT: ReadonlySet<string> = new Set(["rate_limit", "overflow", "held", "uncounted", "lost"])
+export const NOT_ITS_FAULT: ReadonlySet<string> = new Set([
+  "rate_limit",
+  "overloaded",
+  "server",
+  "connection",
+  "stream",
+  "overflow",
+  "held",
+  "uncounted",
+  "lost"
+])
 
 /** How the conversation counts a turn's end, which the rune tells of. */
 export const countedAs = (outcome: TurnOutcome, any: Said): TurnOutcome => {

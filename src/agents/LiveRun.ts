@@ -34,6 +34,8 @@ export class LiveRun {
   turns = false
   /** The turn whose input it has been given and has not ended. */
   turnId: string | undefined = undefined
+  /** A turn of it has come to its answer. */
+  worked = false
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
   /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
@@ -92,6 +94,7 @@ export class LiveRun {
     this.end()
     this.run = undefined
     this.turns = false
+    this.worked = false
     this.said = ""
     this.origins.clear()
     this.named.clear()

@@ -29,7 +29,8 @@ export const termsOf = ({ backoff, maxRunsPerHour, ...config }: AgentConfig): Wo
     base: Duration.toMillis(backoff.base),
     cap: Duration.toMillis(backoff.cap),
     factor: 2,
-    jitter: backoff.jitter
+    jitter: backoff.jitter,
+    by: backoff.by
   },
   maxRunsPerHour: maxRunsPerHour ?? null
 })
@@ -55,8 +56,8 @@ export const isDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, 
   (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, spacing, now) <= 0
 
 const nextRun = (
-  { agent, config }: AgentSetting["Service"],
-  { newId }: RunPlace["Service"],
+  { agent, config, weather }: AgentSetting["Service"],
+  { look, newId }: RunPlace["Service"],
   siblings: Siblings,
   { data }: WorkerSnapshot,
   { nextId, now }: Context
@@ -90,19 +91,20 @@ const nextRun = (
       })
     ]
   }
+  if (!weather.admits(look)) return []
   const terms = newTerms(data, config())
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms })]
 }
 
 const nextTurn = (
-  { agent, config }: AgentSetting["Service"],
-  { newId }: RunPlace["Service"],
+  { agent, config, weather }: AgentSetting["Service"],
+  { look, newId }: RunPlace["Service"],
   { inbox, toTurn, turn }: Siblings,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
   const turnId = newId(now, nextId)
   const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId)
-  if (messageIds.length === 0) return []
+  if (messageIds.length === 0 || !weather.admits(look)) return []
   const graceMillis = Duration.toMillis(config().interruptGrace)
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }

@@ -76,6 +76,24 @@ const wordsOf = (outcome: Outcome): string => {
   }
 }
 
+/** A limit of which nobody says when it ends is looked at again after this long, ms. */
+const LIMIT_UNKNOWN = 60_000
+
+/** Whether the model behind the run has answered. */
+const isAnswer = (event: RunEvent): boolean => {
+  switch (event._tag) {
+    case "Delta":
+      return event.stream === "assistant"
+    case "ToolCall":
+    case "TurnCompleted":
+      return true
+    case "Usage":
+      return event.outputTokens > 0
+    default:
+      return false
+  }
+}
+
 /** An amount that a run reports; what is no amount counts for nothing. */
 const amount = (said: number): number => (Number.isFinite(said) && said > 0 ? said : 0)
 
@@ -120,6 +138,10 @@ export class RunEvents implements RunSink {
   /** Spending that has not been told. */
   private spent: Partial<Budget.Spent> = {}
   private signedAt = Number.NEGATIVE_INFINITY
+  /** When the model was asked last, ms since the epoch: as the turn began, or with a tool's result. */
+  private askedAt = 0
+  /** The error that ended the newest turn, in words. */
+  private trouble = ""
 
   constructor({ log, redact, setting }: Surroundings, live: LiveRun, hearers: () => Hearers) {
     this.setting = setting
@@ -139,6 +161,7 @@ export class RunEvents implements RunSink {
       let deltas: Array<Event<"Delta">> = []
       let made: Array<Event<"ToolCall">> = []
       this.beat += 1
+      if (events.some(isAnswer)) yield* this.setting.weather.tell({ _tag: "answered", began: this.askedAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
           if (deltas.length > 0) yield* this.write(run, deltas.splice(0))
@@ -200,8 +223,10 @@ export class RunEvents implements RunSink {
         return this.ran(run, event.callId)
       case "ToolProgress":
         return this.progress(run, event)
+      case "TurnStarted":
+        return this.asks
       case "ToolResult":
-        return this.result(run, event)
+        return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
         return this.used(event)
       case "Notice":
@@ -226,6 +251,7 @@ export class RunEvents implements RunSink {
       }
       case "TurnError": {
         const { errorType, message, retry, turnId } = event
+        this.trouble = message
         // its run is about to end for it
         if (this.live.turnId === turnId) this.live.ending(run.runId)
         return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry })
@@ -234,6 +260,23 @@ export class RunEvents implements RunSink {
         return Effect.void
     }
   }
+
+  private readonly asks: Effect.Effect<void> = Effect.map(Clock.currentTimeMillis, (now) => {
+    this.askedAt = now
+  })
+
+  /** Tells of a provider that could not be had, or whose limit is reached. */
+  private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
+    if (outcome._tag !== "Uncounted") return
+    const { reason, until } = outcome
+    const { weather } = this.setting
+    const message = Excerpt.text(this.trouble, MAX_NAME)
+    const now = yield* Clock.currentTimeMillis
+    if (reason === "quota") yield* weather.tell({ _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN })
+    if (reason === "unavailable") {
+      yield* weather.tell({ _tag: "failed", began: this.askedAt === 0 ? now : this.askedAt, message, retryAt: until })
+    }
+  })
 
   private used(event: Event<"Usage">): Effect.Effect<void> {
     return Effect.sync(() => {
@@ -380,6 +423,7 @@ export class RunEvents implements RunSink {
       const { live } = this
       if (live.turnId !== turnId) return Effect.void
       live.end()
+      live.worked ||= ending._tag === "response_done"
       this.usage = NONE
       const reason = how === "cancelled" ? "its turn was interrupted" : "no result came"
       return this.tell({ _tag: "Close", turnId, how, reason, spent: this.takeSpent(), ending })
@@ -409,9 +453,13 @@ export class RunEvents implements RunSink {
             retry: true,
             ...(outcome._tag === "Uncounted" || live.isEnding(runId) ? {} : { died: true })
           }
+      yield* this.suffered(outcome)
+      this.trouble = ""
+      this.askedAt = 0
       // not where a run starts: what it says first comes before it counts as started
       this.lines = ""
-      const exit: ToolsMessage = { _tag: "Exited", runId, outcome, spent: this.takeSpent(), ending }
+      const worked = live.worked ? { worked: true } : {}
+      const exit: ToolsMessage = { _tag: "Exited", runId, outcome, ...worked, spent: this.takeSpent(), ending }
       // what is asked of it until then may still find the run
       yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), () => this.tell(exit))
       live.gone()

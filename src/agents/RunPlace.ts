@@ -15,6 +15,8 @@ export class RunPlace extends Context.Service<
     readonly slot: RunSupervisor
     /** An id for what begins with the rune `eventId`: never used twice, and the same for the same decision. */
     readonly newId: (at: number, eventId: number) => string
+    /** Has its actors look whether there is something to do. */
+    readonly look: () => void
     /** Open while the agent has no life, or one that has ended and whose end is told. */
     readonly over: Latch.Latch
     /** Open while no turn is under way. */

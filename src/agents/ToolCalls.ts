@@ -309,7 +309,8 @@ export const make = Effect.gen(function* () {
   }
 
   const exited = (state: ToolsState, message: Extract<ToolsMessage, { _tag: "Exited" }>, context: Context) => {
-    const { ending, outcome, runId, spent } = message
+    const { ending, outcome, runId, spent, worked } = message
+    const exit = { runId, outcome, ...(worked === true ? { worked } : {}) }
     const siblings = new Siblings(agent, context)
     const { toLife, toTurn, toWorker, turn, worker } = siblings
     const moves = new Moves(agent, state, context)
@@ -323,9 +324,9 @@ export const make = Effect.gen(function* () {
       ...(isOpen
         ? [
             tell(toLife, { _tag: "Used" as const, turnId, spent }),
-            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId }, exit: { runId, outcome } })
+            tell(toTurn, { _tag: "Over" as const, turnId, ending: { ...ending, turnId }, exit })
           ]
-        : [tell(toWorker, { _tag: "SessionExited" as const, runId, outcome })])
+        : [tell(toWorker, { _tag: "SessionExited" as const, ...exit })])
     ])
   }
 

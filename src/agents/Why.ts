@@ -83,6 +83,7 @@ const runOf = (rune: Rune): string => {
 
 const uncounted = {
   quota: "its quota is used up",
+  unavailable: "its provider could not be had",
   overflow: "its context was full",
   held: "its conversation is open elsewhere",
   lost: "agentd lost it, which is no fault of its own"

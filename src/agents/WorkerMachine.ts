@@ -28,7 +28,13 @@ export type State =
 const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
   /** ms */
-  backoff: Schema.Struct({ base: Schema.Finite, factor: Schema.Finite, cap: Schema.Finite, jitter: Schema.Finite }),
+  backoff: Schema.Struct({
+    base: Schema.Finite,
+    factor: Schema.Finite,
+    cap: Schema.Finite,
+    jitter: Schema.Finite,
+    by: Schema.optionalKey(Schema.Literals(["failures", "streak"]))
+  }),
   maxRunsPerHour: Schema.NullOr(Schema.Finite)
 })
 export type Terms = typeof Terms.Type
@@ -51,7 +57,12 @@ export const Event = Schema.Union([
     pid: Schema.optional(Schema.Int),
     sessionId: Schema.optional(Schema.String)
   }),
-  Schema.TaggedStruct("SessionExited", { runId: Schema.String, outcome: Outcome }),
+  /** `worked`: a turn of the run has come to its answer. */
+  Schema.TaggedStruct("SessionExited", {
+    runId: Schema.String,
+    outcome: Outcome,
+    worked: Schema.optionalKey(Schema.Boolean)
+  }),
   /**
    * A signal only: the text is in the inbox. Null: a person ends the run, and its work is
    * dropped. `runId`: the run that is to end; left out in runes of before alone.
@@ -98,7 +109,8 @@ export interface Data {
   /** `loop` always has work; `inbox` waits for some. */
   readonly mode: "inbox" | "loop"
   readonly limits: Backoff.Limits
-  readonly backoff: Backoff.Policy
+  /** `by`: what picks a wait, all failures since the last answer, or the errors in a row alone; left out: the first. */
+  readonly backoff: Terms["backoff"]
   /** ms that an interrupted run gets to end by itself */
   readonly graceMillis: number
   readonly cwd: string | null
@@ -123,17 +135,19 @@ export interface Data {
   readonly recentRuns: ReadonlyArray<number>
   readonly consecutiveErrors: number
   readonly totalErrors: number
+  /** Runs that failed, or found their provider unavailable, since a turn last came to its answer. A start clears it not. */
+  readonly failures: number
   readonly lastError: string | null
-  /** Runs in a row that ended uncounted, quota waits aside. */
+  /** Runs in a row that ended uncounted, quota and outages aside. */
   readonly uncounted: { readonly reason: UncountedReason | null; readonly count: number }
-  /** When an uncounted end lets the worker go on (0: not said); null after a counted one. */
+  /** When an uncounted end lets the worker go on (0: not said); null after a counted one, and where a provider that could not be had has not said when. */
   readonly uncountedUntil: number | null
   /** Why it stopped for good, and what to do; null while it has not, or when an operator stopped it. */
   readonly fatal: { readonly message: string; readonly remedy: string } | null
   readonly stoppedBy: string | null
 }
 
-/** So many uncounted ends in a row, quota aside, are an error after all. */
+/** So many uncounted ends in a row, quota and outages aside, are an error after all. */
 export const UNCOUNTED_LIMIT = 5
 
 export type Options = Partial<Pick<Data, "mode" | "limits" | "backoff" | "graceMillis" | "maxRunsPerHour">>
@@ -157,6 +171,7 @@ export const initial = (options: Options = {}): Data => ({
   recentRuns: [],
   consecutiveErrors: 0,
   totalErrors: 0,
+  failures: 0,
   lastError: null,
   uncounted: { reason: null, count: 0 },
   uncountedUntil: null,
@@ -204,6 +219,9 @@ export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHou
   return first === undefined ? spaced : Math.max(spaced, first + HOUR)
 }
 
+/** Counts a failure, which the next waits are reckoned by. */
+const stumbled = (data: Data, worked: boolean): Data => ({ ...data, failures: worked ? 1 : data.failures + 1 })
+
 const failed = (data: Data, detail: string): Data => {
   const counted = {
     ...data,
@@ -247,7 +265,7 @@ const uncount = (data: Data, reason: UncountedReason, until: number | undefined)
 }
 
 /** A run that ended from Spawning or Running: its outcome decides what is counted. */
-const counted = (before: Data, outcome: Outcome): Data => {
+const counted = (before: Data, outcome: Outcome, worked: boolean): Data => {
   const data = gone(before, reasonOf(outcome))
   switch (outcome._tag) {
     case "Success":
@@ -255,18 +273,20 @@ const counted = (before: Data, outcome: Outcome): Data => {
         ...data,
         messageIds: [],
         consecutiveErrors: 0,
+        failures: 0,
         uncounted: { reason: null, count: 0 },
         uncountedUntil: null
       }
     case "Error":
-      return failed(data, outcome.detail)
+      return failed(stumbled(data, worked), outcome.detail)
     case "Timeout":
-      return failed(data, data.cutShort ?? "")
+      return failed(stumbled(data, worked), data.cutShort ?? "")
     case "Fatal":
       return { ...data, lastError: outcome.detail, fatal: { message: outcome.detail, remedy: outcome.remedy } }
     case "Uncounted": {
       const { reason, until } = outcome
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
+      if (reason === "unavailable") return { ...stumbled(data, worked), uncountedUntil: until ?? null }
       // what is full is not gone on with
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
       return uncount(data, reason, until)
@@ -274,10 +294,13 @@ const counted = (before: Data, outcome: Outcome): Data => {
   }
 }
 
-const cooldown = (data: Data, at: number): number =>
-  data.uncountedUntil === null
-    ? (Backoff.delay(data.backoff, data.limits, data, `${data.cwd}#${data.totalErrors}`) ?? 0)
-    : Math.max(data.backoff.base, data.uncountedUntil - at)
+/** By the errors in a row, or by the failures since the last answer where those are more: a start clears the first alone. */
+const cooldown = (data: Data, at: number): number => {
+  const { backoff, cwd, limits, totalErrors, uncountedUntil } = data
+  if (uncountedUntil !== null) return Math.max(backoff.base, uncountedUntil - at)
+  const counters = backoff.by === "streak" ? { ...data, failures: 0 } : data
+  return Backoff.delay(backoff, limits, counters, `${cwd}#${totalErrors}`) ?? 0
+}
 
 const ended = (event: Event): Outcome["_tag"] | undefined =>
   event._tag === "SessionExited" ? event.outcome._tag : undefined
@@ -352,7 +375,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       sessionId: event.sessionId ?? null,
       consecutiveErrors: 0
     })),
-    count: update("SessionExited", (data, event) => counted(data, event.outcome)),
+    count: update("SessionExited", (data, event) => counted(data, event.outcome, event.worked === true)),
     clear: (data) => gone(data, data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"),
     stop: update("OperatorStop", (data, event) => ({ ...data, stoppedBy: event.by })),
     fail: update("FatalError", (data, event) => ({

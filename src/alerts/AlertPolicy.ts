@@ -12,6 +12,8 @@ import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { moveKinds } from "../goals/GoalKinds.ts"
+import { nameOf as nameOfAccount } from "../domain/Weather.ts"
+import { providerKinds } from "../providers/ProviderKinds.ts"
 
 /** Longest headline and reason, in characters: an alert is a rune and a subject line. */
 const MAX_HEADLINE = 120
@@ -60,6 +62,8 @@ const told = {
   "plan.stopped": moveKinds["plan.stopped"],
   "plan.blocked": moveKinds["plan.blocked"],
   "config.waits": configKinds["config.waits"],
+  "provider.lasting": providerKinds["provider.lasting"],
+  "provider.recovered": providerKinds["provider.recovered"],
   "invariant.violated": ownKinds["invariant.violated"]
 } satisfies Table
 
@@ -189,6 +193,21 @@ const configWaits = ({ payload, stream }: ToldOf<"config.waits">): Words => {
   }
 }
 
+/** A provider that has been away for a while; its agents wait, and go on by themselves. */
+const lasting = ({ payload: { event } }: ToldOf<"provider.lasting">): Words | undefined =>
+  event._tag === "failed"
+    ? {
+        headline: `${nameOfAccount(event)} cannot be had`,
+        reason: `${event.message}\nIts agents wait, and go on by themselves once it answers. Nothing counts against them.`,
+        remedy: "See who waits: agentd ps"
+      }
+    : undefined
+
+const recovered = ({ payload }: ToldOf<"provider.recovered">): Words => ({
+  headline: `${nameOfAccount(payload)} answers again`,
+  reason: "Its agents have gone on."
+})
+
 const wordsOf = (rune: Told): Words | undefined => {
   switch (rune.kind) {
     case "worker.moved":
@@ -205,6 +224,10 @@ const wordsOf = (rune: Told): Words | undefined => {
       return asked(rune)
     case "config.waits":
       return configWaits(rune)
+    case "provider.lasting":
+      return lasting(rune)
+    case "provider.recovered":
+      return recovered(rune)
   }
 }
 

@@ -29,6 +29,7 @@ import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import * as Listening from "../http/Listening.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
+import * as Providers from "../providers/Providers.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
@@ -78,6 +79,7 @@ interface Nests {
   readonly conversations: DynamicSupervisor.DynamicSupervisor
   readonly plans: DynamicSupervisor.DynamicSupervisor
   readonly plates: DynamicSupervisor.DynamicSupervisor
+  readonly providers: DynamicSupervisor.DynamicSupervisor
 }
 
 const nestOf = (name: string) =>
@@ -156,7 +158,7 @@ const services = (
   platform: Platform.Platform,
   machine: Layer.Layer<Platform.Machine>,
   user: UserConfig,
-  { channels, conversations, plans, plates }: Nests
+  { channels, conversations, plans, plates, providers }: Nests
 ) => {
   const store = Platform.storeId(options.state)
   const worktrees = Workplace.worktreesIn(options.state)
@@ -181,6 +183,7 @@ const services = (
         project: options.config
       })
     ),
+    Layer.provideMerge(Providers.layer({ nest: providers })),
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(platform.backends),
@@ -255,7 +258,8 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     channels: nestOf("channels"),
     conversations: nestOf("conversations"),
     plans: nestOf("plans"),
-    plates: nestOf("plates")
+    plates: nestOf("plates"),
+    providers: nestOf("providers")
   }
   const machine = yield* Layer.build(platform.machine)
   const starting = yield* Effect.forkScoped(Context.get(machine, Notify).starting)
@@ -279,6 +283,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
       children: [
         ...commands,
         nests.plates.child,
+        nests.providers.child,
         { id: "run plates", start: Effect.succeed(RunPlates.follow) },
         ...hooks,
         nests.conversations.child,

@@ -12,6 +12,7 @@ import { kind, make } from "../event-log/EventKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
 import { goalKinds } from "../goals/GoalKinds.ts"
 import { plateKinds } from "../plates/PlateKinds.ts"
+import { providerKinds } from "../providers/ProviderKinds.ts"
 
 const text = Schema.String
 
@@ -20,6 +21,7 @@ export const kinds = make({
   ...channelKinds,
   ...goalKinds,
   ...plateKinds,
+  ...providerKinds,
   ...projectKinds,
   ...configKinds,
   ...alertKinds,

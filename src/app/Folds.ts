@@ -8,6 +8,7 @@ import * as Channels from "../channels/Recovery.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as Goals from "../goals/GoalRegistry.ts"
 import * as Plates from "../plates/Recovery.ts"
+import * as Providers from "../providers/Recovery.ts"
 
 export const folds: ReadonlyArray<StreamFold<unknown>> = [
   Agents.project,
@@ -15,5 +16,6 @@ export const folds: ReadonlyArray<StreamFold<unknown>> = [
   Channels.fold,
   Goals.fold,
   Plates.fold,
+  Providers.fold,
   Outbox.fold
 ]

@@ -4,8 +4,8 @@
  */
 import { Schema } from "effect"
 
-/** Why a run ended without counting as an error; `lost` is a run that agentd itself lost. */
-export const UncountedReason = Schema.Literals(["quota", "overflow", "held", "lost"])
+/** Why a run ended without counting as an error; `lost` is a run that agentd itself lost, `unavailable` one whose provider could not be had. */
+export const UncountedReason = Schema.Literals(["quota", "unavailable", "overflow", "held", "lost"])
 export type UncountedReason = typeof UncountedReason.Type
 
 export const Outcome = Schema.Union([

@@ -243,6 +243,7 @@ const told = (rune: Known): ReadonlyArray<Line> => {
 const ENDINGS: { readonly [how: string]: string } = {
   Timeout: "it took too long",
   quota: "its quota is used up",
+  unavailable: "its provider could not be had",
   overflow: "its context is full",
   held: "its session is open elsewhere",
   lost: "agentd lost it"

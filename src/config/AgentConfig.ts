@@ -12,7 +12,13 @@ export const BackoffConfig = Schema.Struct({
   cap: Span.pipe(withDefault("60 seconds", "The longest wait.")),
   jitter: Schema.Finite.check(
     Schema.isBetween({ minimum: 0, maximum: 1 }, { message: "must be a number from 0 to 1" })
-  ).pipe(withDefault(0, "How much of a wait is left to chance: 0 is none, 0.2 up to a fifth more or less."))
+  ).pipe(withDefault(0, "How much of a wait is left to chance: 0 is none, 0.2 up to a fifth more or less.")),
+  by: Schema.Literals(["failures", "streak"]).pipe(
+    withDefault(
+      "failures",
+      "What makes a wait longer: each failure since a turn last came to its answer, or only errors in a row, which a start of a run clears."
+    )
+  )
 })
 export type BackoffConfig = typeof BackoffConfig.Type
 

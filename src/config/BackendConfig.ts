@@ -60,6 +60,7 @@ const Provider = Schema.Struct({
   api: described(Schema.Literals(["anthropic", "openai", "gemini"]), "Which API the agent speaks."),
   ...key
 })
+export type Provider = typeof Provider.Type
 
 const SharedFile = Schema.String.check(
   matching(

@@ -27,6 +27,8 @@ export interface Limits {
 export interface Counters {
   readonly consecutiveErrors: number
   readonly totalErrors: number
+  /** Where it is the larger, it picks the wait in place of the errors in a row; it ends nothing. */
+  readonly failures?: number
 }
 
 export const defaultPolicy: Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
@@ -83,8 +85,10 @@ export const resumed = <Output, Input>(
   )
 
 /** The schedule's step at a durable counter: ms to wait after the n-th error in a row, or undefined when it has ended. */
-export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined =>
-  nextOf(resumed(schedule(policy, limits, key), Math.max(0, counters.consecutiveErrors - 1)), counters)
+export const delay = (policy: Policy, limits: Limits, counters: Counters, key = ""): number | undefined => {
+  const n = Math.max(counters.consecutiveErrors, counters.failures ?? 0)
+  return nextOf(resumed(schedule(policy, limits, key), Math.max(0, n - 1)), counters)
+}
 
 /** ms that the policy waits before its n-th repetition, the first being number 1. */
 export const wait = (policy: Policy, n: number): number =>

@@ -7,6 +7,7 @@ import { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { freshAgent } from "../../src/agents/AgentRecovery.ts"
 import { AgentScope } from "../../src/agents/AgentScope.ts"
+import * as AgentWeather from "../../src/agents/AgentWeather.ts"
 import { AgentSetting, type Watched } from "../../src/agents/AgentSetting.ts"
 import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
 import type { ConversationPort } from "../../src/agents/ConversationPort.ts"
@@ -83,6 +84,7 @@ export class AgentWorld {
     const record = records.get(STREAM)?.agents.get("builder") ?? freshAgent("builder")
     const context = yield* Layer.build(Layer.fresh(actorSystem(this.log))).pipe(Scope.provide(scope))
     const setting = AgentSetting.of({
+      weather: AgentWeather.fair,
       agent: "builder",
       conversation: STREAM,
       project: () => "shop",

@@ -186,9 +186,9 @@ describe("ConversationActor", () => {
               kind: "turn.error",
               actor: "turn/a",
               payload: {
-                event: { _tag: "stream_error", turnId: "ended", errorType: "server", message: "no" },
+                event: { _tag: "stream_error", turnId: "ended", errorType: "agent", message: "no" },
                 turn_id: "ended",
-                error_type: "server",
+                error_type: "agent",
                 message: "no"
               }
             }

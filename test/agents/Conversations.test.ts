@@ -16,7 +16,7 @@ const answers = { turns: [{ output: "done" }] }
 const at = (usd: number) => ({
   turns: [{ steps: [{ usage: { inputTokens: 60, outputTokens: 40, usd } }], output: "x" }]
 })
-const fails = { turns: [{ error: { errorType: "server", message: "no", retry: false } }] }
+const fails = { turns: [{ error: { errorType: "agent", message: "no", retry: false } }] }
 
 const agent = (more: object = {}) => World.command({ interruptGrace: "200ms", ...more })
 

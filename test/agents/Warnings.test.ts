@@ -8,7 +8,7 @@ import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
 import { rowOf } from "../../src/cli/Board.ts"
 import * as World from "./World.ts"
 
-const fails = { turns: [{ error: { errorType: "server", message: "no", retry: false } }] }
+const fails = { turns: [{ error: { errorType: "agent", message: "no", retry: false } }] }
 const WARNING = "15 of 20 errors in all: at 20 it stops for good"
 
 describe("an agent with 15 of 20 errors", () => {

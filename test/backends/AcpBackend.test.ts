@@ -474,7 +474,8 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       ["401", { code: -32603, message: "Internal error: 401 invalid key" }, "auth", "Fatal"],
       ["a rate limit", { code: -32603, message: "oh", data: { details: "429 rate_limit" } }, "rate_limit", "quota"],
       ["an overflow", { code: -32603, message: "prompt is too long: 9 tokens" }, "overflow", "overflow"],
-      ["anything else", { code: -32603, message: "Internal error" }, "server", "Error"]
+      ["an outage", { code: -32603, message: "529 overloaded" }, "overloaded", "unavailable"],
+      ["anything else", { code: -32603, message: "Internal error" }, "agent", "Error"]
     ] as const) {
       it.effect(`${what}: the turn's error has its class, and so has the run's outcome`, () =>
         Effect.gen(function* () {

@@ -299,11 +299,14 @@ describe("AcpFault", () => {
     ["Request rejected (429)", -32603, { errorKind: "rate_limit" }, "rate_limit", "quota"],
     ["You have hit your usage limit", -32000, undefined, "rate_limit", "quota"],
     ["Your credit balance is too low", -32603, undefined, "billing", "Fatal"],
-    ["Overloaded", -32603, { status: 529 }, "overloaded", "Error"],
+    ["Overloaded", -32603, { status: 529 }, "overloaded", "unavailable"],
+    ["Internal error: fetch failed", -32603, undefined, "connection", "unavailable"],
+    ["connect ECONNREFUSED 127.0.0.1:443", -32603, undefined, "connection", "unavailable"],
+    ["API Error: 502 bad gateway", -32603, undefined, "server", "unavailable"],
     ["input exceeds the limit of 100000 tokens", -32603, undefined, "overflow", "overflow"],
     ["session s-1 is already open in another process", -32603, undefined, "held", "held"],
     ["Invalid params", -32602, undefined, "invalid_request", "Error"],
-    ["Internal error", -32603, {}, "server", "Error"]
+    ["Internal error", -32603, {}, "agent", "Error"]
   ]
   for (const [message, code, data, kind, expected] of cases) {
     it(`${code} ${message} ${JSON.stringify(data) ?? ""} → ${kind}, ${expected}`, () => {

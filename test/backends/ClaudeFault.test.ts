@@ -21,10 +21,10 @@ describe("endOf", () => {
 
   // error of the last message, more of the result → type, whether to ask again, outcome
   const rows: ReadonlyArray<readonly [string, object, string, boolean, string]> = [
-    ["server_error", { api_error_status: 529 }, "overloaded", true, "Error"],
-    ["server_error", { api_error_status: 500 }, "server", true, "Error"],
-    ["server_error", { result: "API Error: Connection dropped (ECONNRESET)." }, "stream", true, "Error"],
-    ["server_error", { result: "API Error: Server error mid-response." }, "server", true, "Error"],
+    ["server_error", { api_error_status: 529 }, "overloaded", true, "Uncounted"],
+    ["server_error", { api_error_status: 500 }, "server", true, "Uncounted"],
+    ["server_error", { result: "API Error: Connection dropped (ECONNRESET)." }, "stream", true, "Uncounted"],
+    ["server_error", { result: "API Error: Server error mid-response." }, "server", true, "Uncounted"],
     ["rate_limit", { api_error_status: 429 }, "rate_limit", true, "Uncounted"],
     ["authentication_failed", { api_error_status: 401 }, "auth", true, "Fatal"],
     ["authentication_failed", { result: "Not logged in · Please run /login" }, "auth", true, "Fatal"],

@@ -147,7 +147,7 @@ describe("ClaudeStream over recordings", () => {
     )
     const [error] = of(events, "TurnError")
     assert.deepStrictEqual([error?.errorType, error?.retry], ["overloaded", true])
-    assert.strictEqual(stream.fault?.outcome._tag, "Error")
+    assert.deepStrictEqual(stream.fault?.outcome, { _tag: "Uncounted", reason: "unavailable" })
     assert.deepStrictEqual(texts(events), [], "the words of the error are no answer")
   })
 

@@ -89,7 +89,7 @@ describe("ConfigFile", () => {
         worktree: false,
         maxConsecutiveErrors: 5,
         maxTotalErrors: 20,
-        backoff: { base: Duration.seconds(2), cap: Duration.seconds(60), jitter: 0 },
+        backoff: { base: Duration.seconds(2), cap: Duration.seconds(60), jitter: 0, by: "failures" },
         runTimeout: Duration.minutes(30),
         interruptGrace: Duration.seconds(10),
         minRunInterval: Duration.seconds(1),

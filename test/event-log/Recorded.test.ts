@@ -14,6 +14,9 @@ const LATER: ReadonlyArray<string> = [
   "config.trusted",
   "config.waits",
   "http.port_taken",
+  "provider.lasting",
+  "provider.moved",
+  "provider.recovered",
   "rune.erased",
   "rune.erasing",
   "stream.checkpoint"
@@ -41,8 +44,20 @@ const asking = (name: string, value: unknown): unknown => {
   return { ...plate, data: { ...data, turnAt: Math.max(data.turnAt, ...asked) } }
 }
 
+/** Undoes a newer field: the failures since the last answer were not counted then, and waits not reckoned by them. */
+const stumbling = (name: string, value: unknown): unknown => {
+  if (name.startsWith("row: agent ")) {
+    const row = value as { readonly state: string }
+    return row.state === "CoolingDown" ? { ...row, nextAt: 0 } : row
+  }
+  if (!/ worker\/[^ ]+$/.test(name) || typeof value !== "object" || value === null) return value
+  const { data, ...worker } = value as { readonly data: { readonly failures?: number } }
+  const { failures: _, ...rest } = data
+  return { ...worker, data: rest }
+}
+
 /** As far as it has to be what it was. */
-const known = (name: string, value: unknown): unknown => asking(name, finalized(name, value))
+const known = (name: string, value: unknown): unknown => stumbling(name, asking(name, finalized(name, value)))
 
 /** Compares what is there, is not, or is another. */
 const compare = (

@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
 import type { Outcome } from "../../src/backends/Outcome.ts"
+import { defaultPolicy } from "../../src/supervision/Backoff.ts"
 import { step } from "../../src/event-actor/StateMachine.ts"
 import {
   type Action,
@@ -71,7 +72,11 @@ describe("the counters", () => {
     const before = runs(19, error, { starts: true })
     assert.strictEqual(before.stand.state, "CoolingDown")
     assert.strictEqual(before.stand.data.consecutiveErrors, 1)
-    assert.isTrue(before.delays.every((delay) => delay === 2_000))
+    assert.deepStrictEqual(before.delays.slice(0, 6), [2_000, 4_000, 8_000, 16_000, 32_000, 60_000])
+    assert.isTrue(before.delays.slice(6).every((delay) => delay === 60_000))
+    const backoff = { ...defaultPolicy, by: "streak" } as const
+    const bySeed = runs(19, error, { starts: true, from: after([ready], start({ backoff })) })
+    assert.isTrue(bySeed.delays.every((delay) => delay === 2_000))
     const { actions, stand } = runs(20, error, { starts: true })
     assert.strictEqual(stand.state, "Stopped")
     assert.strictEqual(stand.data.totalErrors, 20)
@@ -80,6 +85,28 @@ describe("the counters", () => {
       ["LogFatal"]
     )
     assert.include(stand.data.fatal?.message, "20 errors in all; the last: exit code 1")
+  })
+
+  it("a turn that comes to its answer clears the failures that waits are reckoned by", () => {
+    const failed = runs(4, error, { starts: true }).stand
+    assert.strictEqual(failed.data.failures, 4)
+    const worked = { ...exited("x", error), worked: true }
+    const again = after([elapsed, prompt("x"), started("x"), worked], failed)
+    assert.strictEqual(again.data.failures, 1)
+    assert.strictEqual(Worker.timers.cooldown.after(again.data, 0), 2_000)
+    assert.strictEqual(after([elapsed, prompt("y"), started("y"), exited("y", success)], again).data.failures, 0)
+  })
+
+  it("a provider that cannot be had counts as no error, however often, and is waited for longer and longer", () => {
+    const { delays, stand } = runs(40, { _tag: "Uncounted", reason: "unavailable" }, { starts: true })
+    assert.strictEqual(stand.state, "CoolingDown")
+    assert.deepInclude(stand.data, { consecutiveErrors: 0, totalErrors: 0, failures: 40 })
+    assert.deepStrictEqual(delays.slice(0, 6), [2_000, 4_000, 8_000, 16_000, 32_000, 60_000])
+    const asked = after(
+      [elapsed, prompt("x"), started("x"), exited("x", { _tag: "Uncounted", reason: "unavailable", until: 9_000 })],
+      stand
+    )
+    assert.strictEqual(Worker.timers.cooldown.after(asked.data, 1_000), 8_000, "as it says itself")
   })
 
   it("a run that never starts stops at five in a row, after 2, 4, 8 and 16 seconds", () => {

@@ -1,5 +1,5 @@
 /**
- * The eight machines as the laws walk them: tiny limits, events aimed at the
+ * The machines as the laws walk them: tiny limits, events aimed at the
  * data, and what holds in each state.
  */
 import * as AgentMachine from "../../src/agents/AgentMachine.ts"
@@ -9,6 +9,7 @@ import * as Backoff from "../../src/supervision/Backoff.ts"
 import * as ConversationMachine from "../../src/agents/ConversationMachine.ts"
 import type { Moved } from "../../src/event-actor/StateMachine.ts"
 import * as PlateMachine from "../../src/plates/PlateMachine.ts"
+import * as ProviderMachine from "../../src/providers/ProviderMachine.ts"
 import * as PlateState from "../../src/plates/PlateState.ts"
 import * as SeatMachine from "../../src/channels/SeatMachine.ts"
 import * as ToolMachine from "../../src/agents/ToolMachine.ts"
@@ -111,6 +112,31 @@ export const plate: Subject<PlateMachine.State, PlateMachine.Event, PlateState.D
     claims({
       "the status is what the sets say": state === "Starting" ? standing(data) === "Idle" : state === standing(data),
       "the sets are bounded": data.prompts.length <= 64 && data.formerIds.length <= 8 && data.processes.length <= 4
+    })
+}
+
+export const provider: Subject<ProviderMachine.State, ProviderMachine.Event, ProviderMachine.Data> = {
+  machine: ProviderMachine.Provider,
+  events: ProviderMachine.Event.members,
+  kinds: ProviderMachine.kinds,
+  initial: ProviderMachine.initial,
+  rest: "Available",
+  aim: (data, event, pick) => {
+    const at = data.failedAt + 1 + (pick % 5) * 300_000
+    return aimed(event, {
+      at,
+      began: at - (pick % 7 === 0 ? 2_000_000 : 0),
+      until: at + (pick % 3) * 60_000,
+      retryAt: at + (pick % 4) * 8_000,
+      provider: "anthropic",
+      account: "login"
+    })
+  },
+  holds: ({ data, state }) =>
+    claims({
+      "it is asked again at some time, unless it is available": (data.until === 0) === (state === "Available"),
+      "what is told has lasted": data.toldAt === 0 || data.toldAt - data.since >= ProviderMachine.LASTS,
+      "no wait is longer than a day": data.until <= data.failedAt + 24 * 3_600_000
     })
 }
 

@@ -45,7 +45,11 @@ export const fatal = (errorType: string, message: string, remedy: string): Fault
   return { errorType, message: detail, retry: true, outcome: { _tag: "Fatal", detail, remedy } }
 }
 
-const uncounted = (errorType: string, message: string, reason: "quota" | "overflow" | "held"): Fault => ({
+const uncounted = (
+  errorType: string,
+  message: string,
+  reason: "quota" | "unavailable" | "overflow" | "held"
+): Fault => ({
   errorType,
   message: oneLine(message),
   retry: true,
@@ -61,13 +65,18 @@ const kinds: ReadonlyArray<readonly [kind: Kind, words: RegExp]> = [
     /prompt is too long|context[_ ]length|context window|maximum context|request[_ ]too[_ ]large|exceeds? .{0,40}\btokens\b|\b413\b/i
   ],
   ["overloaded", /\b(503|529)\b|overloaded/i],
+  ["server", /\b50[0234]\b|(internal|upstream) server error|bad gateway|gateway timeout|service unavailable/i],
+  [
+    "connection",
+    /\bE(CONN\w+|PIPE|TIMEDOUT|AI_AGAIN|NOTFOUND|NETUNREACH|HOSTUNREACH)\b|fetch failed|(connection|network|socket)[^.]{0,20}\b(error|refused|reset|closed|lost|dropped|hang up|unreachable|timed out)\b|(unable|failed|cannot|could not) (to )?connect|dns error|error sending request|stream (disconnected|closed|ended)/i
+  ],
   [
     "auth",
     /\b40[13]\b|unauthori[sz]ed|authenticat|(invalid|incorrect|missing|expired)[^.]{0,20}\b(api[_ -]?key|token|credential)|not logged in|log ?in (is )?required|please (log ?in|run \/login)/i
   ],
   ["held", /session[^.]{0,60}\b(in use|already (open|running|active|attached))\b/i]
 ]
-type Kind = "billing" | "rate_limit" | "overflow" | "overloaded" | "auth" | "held"
+type Kind = "billing" | "rate_limit" | "overflow" | "overloaded" | "server" | "connection" | "auth" | "held"
 
 const textOf = (value: unknown): string => {
   if (value === undefined || value === null) return ""
@@ -105,7 +114,8 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault 
   const { code, data, message } = refusal
   const details = textOf(data)
   const told = `${agent.name} refused ${doing}: ${message}${details === "" || details === "{}" ? "" : ` ${details}`}`
-  switch (kindOf(refusal)) {
+  const kind = kindOf(refusal)
+  switch (kind) {
     case "billing":
       return fatal("billing", told, `pay for the account that ${agent.name} uses, then start the agent`)
     case "auth":
@@ -117,9 +127,11 @@ export const ofRefusal = (refusal: Refusal, doing: string, agent: Agent): Fault 
     case "held":
       return uncounted("held", told, "held")
     case "overloaded":
-      return error("overloaded", told, true)
+    case "server":
+    case "connection":
+      return uncounted(kind, told, "unavailable")
     default:
-      return INVALID.includes(code) ? error("invalid_request", told, false) : error("server", told, true)
+      return INVALID.includes(code) ? error("invalid_request", told, false) : error("agent", told, true)
   }
 }
 

@@ -147,6 +147,10 @@ const faultOf = (said: Said, { now, resetsAt }: Pick<Context, "now" | "resetsAt"
         words,
         "log in with `claude` as the user that agentd runs as, or renew the key in its environment, then start the agent"
       )
+    case "overloaded":
+    case "server":
+    case "stream":
+      return uncounted(kind, words, { _tag: "Uncounted", reason: "unavailable" })
     case "model":
       return fatal(kind, words, "correct model in the agent's backend, then start the agent")
     default:

@@ -50,6 +50,13 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
       return end({ _tag: "Uncounted", reason: "quota", until: now + (retryAfter ?? LONGEST_WAIT) }, true)
     case "overflow":
       return end({ _tag: "Uncounted", reason: "overflow" }, true)
+    case "overloaded":
+    case "server":
+    case "connection":
+    case "stream": {
+      const until = retryAfter === undefined ? {} : { until: now + retryAfter }
+      return end({ _tag: "Uncounted", reason: "unavailable", ...until }, true)
+    }
     case "auth":
     case "billing":
     case "not_found":

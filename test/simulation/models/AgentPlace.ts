@@ -3,6 +3,7 @@
  * nothing: a conversation that is open, a backend whose run is played by whoever steps.
  */
 import { Clock, Effect, Latch, Schema } from "effect"
+import * as AgentWeather from "../../../src/agents/AgentWeather.ts"
 import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
 import * as AgentActor from "../../../src/agents/AgentActor.ts"
 import { AgentSetting } from "../../../src/agents/AgentSetting.ts"
@@ -72,6 +73,7 @@ export class AgentPlace {
       project: () => "web",
       parent: null,
       queued: () => false,
+      weather: AgentWeather.fair,
       config: () => config,
       backend: Effect.succeed(backend),
       place: Effect.succeed({ cwd: "/web", branch: undefined }),
@@ -105,6 +107,7 @@ export class AgentPlace {
         gone: Effect.void
       },
       newId: (_, eventId) => idOf(eventId),
+      look: () => {},
       over: Latch.makeUnsafe(true),
       idle: Latch.makeUnsafe(true),
       now: () => of().states as never

@@ -24,6 +24,7 @@ const OPTIONS = [
 
 const WORDS = {
   quota: "429 too many requests",
+  unavailable: "529 overloaded",
   overflow: "prompt is too long",
   held: "session is in use",
   lost: "gone"

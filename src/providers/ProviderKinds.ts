@@ -1,0 +1,11 @@
+/**
+ * ProviderKinds: the kinds of runes of a provider's weather.
+ */
+import { Schema } from "effect"
+import { machineKinds } from "../event-actor/MachineKinds.ts"
+import * as ProviderMachine from "./ProviderMachine.ts"
+
+/** `provider.lasting`: an outage has lasted long enough to tell a person; `provider.recovered`: it is over. */
+export const providerKinds = machineKinds(ProviderMachine, {
+  "provider.recovered": { fields: { provider: Schema.String, account: Schema.String } }
+})

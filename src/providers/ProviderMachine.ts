@@ -1,0 +1,181 @@
+/**
+ * ProviderMachine: the weather of one provider and account: whether its models can be had.
+ *
+ * One request that fails for the provider's own reasons makes it Degraded, the next one
+ * Unavailable; an answer makes it Available. A limit on use lasts until it is lifted. While it
+ * is not Available, one request at a time finds out: `until` says when, and the wait grows.
+ *
+ * Guarantees: a failure, and an answer, of a request that began before the newest failure says
+ * nothing new: a herd that fails together counts once, and a long answer ends no outage.
+ */
+import { Schema } from "effect"
+import { define, on, stale, to } from "../event-actor/StateMachine.ts"
+import * as Backoff from "../supervision/Backoff.ts"
+
+export type State = "Available" | "Degraded" | "Unavailable" | "LimitedUntil"
+
+const of = { provider: Schema.String, account: Schema.String }
+const at = Schema.Finite
+
+export const Event = Schema.Union([
+  /** `began`: when the request began, ms since the epoch, as all times here. */
+  Schema.TaggedStruct("failed", {
+    ...of,
+    at,
+    began: Schema.Finite,
+    message: Schema.String,
+    /** When it says itself that it is to be asked again. */
+    retryAt: Schema.optionalKey(Schema.Finite),
+    /** The agent whose request it was. */
+    by: Schema.String
+  }),
+  Schema.TaggedStruct("limited", { ...of, at, until: Schema.Finite, message: Schema.String, by: Schema.String }),
+  Schema.TaggedStruct("answered", { at, began: Schema.Finite, by: Schema.String }),
+  /** The wait is over: one request finds out. */
+  Schema.TaggedStruct("retry_due", {})
+])
+export type Event = typeof Event.Type
+
+/** Tells those that wait: one of them finds out, or all go on. */
+export type Action = { readonly _tag: "Wake" }
+
+export interface Data {
+  readonly provider: string
+  readonly account: string
+  /** When the trouble began. */
+  readonly since: number
+  /** The newest failure, or the word of a limit; 0 before the first. */
+  readonly failedAt: number
+  /** Requests that failed one after the other. */
+  readonly failures: number
+  /** When it is asked again; 0 while it is available. */
+  readonly until: number
+  readonly message: string
+  /** When a person was told that it lasts; 0: not yet. */
+  readonly toldAt: number
+}
+
+export const initial: Data = {
+  provider: "",
+  account: "",
+  since: 0,
+  failedAt: 0,
+  failures: 0,
+  until: 0,
+  message: "",
+  toldAt: 0
+}
+
+/** ms: an outage that lasts longer is told to a person. */
+export const LASTS = 15 * 60_000
+
+/** From one request to the next. */
+export const WAITS: Backoff.Policy = { base: 2_000, factor: 2, cap: 60_000, jitter: 0 }
+
+/** A provider that asks to be left alone for longer is asked all the same by then, ms: words can be wrong. */
+const LONGEST = 24 * 3_600_000
+
+export const kinds = ["provider.moved", "provider.lasting", "provider.recovered"] as const
+export type Kind = (typeof kinds)[number]
+
+const update = on<Event, Data>()
+
+const bounded = (until: number, now: number): number => Math.min(Math.max(until, now), now + LONGEST)
+
+/** Counts a failure: an outage begins with the first. */
+const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => {
+  const { account, at, message, provider, retryAt } = event
+  const isFirst = data.until === 0
+  const failures = data.failures + 1
+  const since = isFirst ? at : data.since
+  const toldAt = isFirst ? 0 : data.toldAt
+  return {
+    provider,
+    account,
+    since,
+    failedAt: at,
+    failures,
+    until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
+    message,
+    toldAt: toldAt === 0 && at - since >= LASTS ? at : toldAt
+  }
+}
+
+/** A failure in the midst of trouble. */
+const worse = {
+  set: "fail",
+  then: [{ to: "Unavailable", when: "lasts", rune: "provider.lasting" }, { to: "Unavailable" }]
+} as const
+
+/** An answer: all that wait go on. */
+const better = {
+  set: "clear",
+  then: [
+    { to: "Available", when: "told", rune: "provider.recovered", act: ["Wake"] },
+    { to: "Available", act: ["Wake"] }
+  ]
+} as const
+
+export const Provider = define<State, Event, Data, Action, Kind>()({
+  name: "provider",
+  initial: "Available",
+  final: [],
+  rune: "provider.moved",
+  fenced: ({ failedAt }, event) => (event._tag === "failed" || event._tag === "answered") && event.began < failedAt,
+  guards: {
+    lasts: ({ toldAt }, event) => event._tag === "failed" && event.at === toldAt,
+    told: ({ toldAt }) => toldAt !== 0
+  },
+  updates: {
+    fail: update("failed", failed),
+    limit: update("limited", (data, { account, at, message, provider, until }) => ({
+      ...data,
+      provider,
+      account,
+      since: data.until === 0 ? at : data.since,
+      failedAt: at,
+      failures: 0,
+      until: bounded(until, at),
+      message,
+      toldAt: data.until === 0 ? 0 : data.toldAt
+    })),
+    clear: (data) => ({ ...data, failures: 0, until: 0 })
+  },
+  actions: { Wake: () => ({ _tag: "Wake" }) },
+  timers: {
+    retry: { after: ({ until }, since) => Math.max(0, until - since), fires: () => ({ _tag: "retry_due" }) }
+  },
+  fields: { "provider.recovered": ({ account, provider }) => ({ provider, account }) },
+  states: {
+    Available: {},
+    Degraded: { timeout: "retry" },
+    Unavailable: { timeout: "retry" },
+    LimitedUntil: { timeout: "retry" }
+  },
+  table: {
+    Available: {
+      ...stale("answered", "retry_due"),
+      failed: to("Degraded", { set: "fail" }),
+      limited: to("LimitedUntil", { set: "limit" })
+    },
+    Degraded: {
+      failed: worse,
+      limited: to("LimitedUntil", { set: "limit" }),
+      answered: better,
+      retry_due: to("Degraded", { act: ["Wake"] })
+    },
+    Unavailable: {
+      failed: worse,
+      limited: to("LimitedUntil", { set: "limit" }),
+      answered: better,
+      retry_due: to("Unavailable", { act: ["Wake"] })
+    },
+    LimitedUntil: {
+      // who is under way may meet other trouble: the limit stands
+      ...stale("failed"),
+      limited: to("LimitedUntil", { set: "limit" }),
+      answered: better,
+      retry_due: to("Degraded")
+    }
+  }
+})

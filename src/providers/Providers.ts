@@ -1,0 +1,170 @@
+/**
+ * Providers: the weather of every provider and account, one actor each.
+ *
+ *     run ── failed, limited, answered ──► ProviderActor ── Wake ──► Queue ── wake ──► those that wait
+ *     agent with something to ask ── admits? ──► Queue
+ *
+ * Guarantees: an agent that may not ask waits and goes on by itself; while a provider is in
+ * trouble one agent at a time finds out whether that is over; fair weather costs a look-up;
+ * before the log has been read nobody asks. What asks for nothing has no actor.
+ */
+import { Effect, Layer, type Scope } from "effect"
+import { type Account, type Forecast, type News, type Standing, Weather } from "../domain/Weather.ts"
+import { ActorSystem, type System } from "../event-actor/ActorSystem.ts"
+import type { ActorHandle } from "../event-actor/ActorHandle.ts"
+import { CommitScope } from "../event-actor/CommitScope.ts"
+import { stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import * as ProviderId from "./ProviderId.ts"
+import * as ProviderMachine from "./ProviderMachine.ts"
+import { LEASE, Queue } from "./Queue.ts"
+import { fresh, recover, type Stand } from "./Recovery.ts"
+
+/** Providers with trouble to tell of; of others nothing is remembered. */
+const MAX_PROVIDERS = 1_000
+const MAX_MESSAGE = 500
+
+interface Provider {
+  readonly actor: ActorHandle<Stand, ProviderMachine.Event, never>
+  readonly queue: Queue
+}
+
+const actorName = (stream: string): string => `provider/${stream.slice(stream.indexOf(":") + 1)}`
+
+export interface Options {
+  /** Where providers belong in the supervision tree. */
+  readonly nest: DynamicSupervisor.DynamicSupervisor
+}
+
+class Board implements Forecast {
+  private readonly system: System
+  private readonly nest: DynamicSupervisor.DynamicSupervisor
+  private readonly scope: Scope.Scope
+  private readonly providers = new Map<string, Provider>()
+  private readonly streams = new WeakMap<Account, string>()
+  /** The agents that asked before the log was read. */
+  private early: Map<string, () => void> | undefined = new Map()
+
+  constructor(system: System, nest: DynamicSupervisor.DynamicSupervisor, scope: Scope.Scope) {
+    this.system = system
+    this.nest = nest
+    this.scope = scope
+  }
+
+  /** The log has been read. */
+  readonly restore = (stands: ReadonlyMap<string, Stand>): Effect.Effect<void> =>
+    Effect.gen({ self: this }, function* () {
+      for (const [stream, stand] of stands) yield* this.enter(stream, stand)
+      const early = this.early ?? new Map<string, () => void>()
+      this.early = undefined
+      for (const wake of early.values()) wake()
+    })
+
+  private readonly enter = Effect.fnUntraced({ self: this }, function* (this: Board, stream: string, stand: Stand) {
+    const queue = new Queue()
+    const commits = new CommitScope(this.system, { id: stream, stream })
+    const definition = stateMachineActor({
+      machine: ProviderMachine.Provider,
+      data: ProviderMachine.initial,
+      perform: () => queue.wake()
+    })
+    const provider: Provider = { actor: commits.add(actorName(stream), definition, stand), queue }
+    this.providers.set(stream, provider)
+    yield* Effect.forkIn(this.nest.add(commits), this.scope)
+    return provider
+  })
+
+  private streamOf(account: Account): string {
+    const known = this.streams.get(account)
+    if (known !== undefined) return known
+    const stream = ProviderId.of(account)
+    this.streams.set(account, stream)
+    return stream
+  }
+
+  readonly admits: Forecast["admits"] = (account, who, wake) => {
+    if (this.early !== undefined) {
+      this.early.set(who, wake)
+      return false
+    }
+    const provider = this.providers.get(this.streamOf(account))
+    if (provider === undefined) return true
+    const { actor, queue } = provider
+    const { data, state } = actor.state
+    if (state === "Available") return true
+    const now = this.system.clock.currentTimeMillisUnsafe()
+    if (state === "LimitedUntil" || now < data.until) {
+      queue.wait(who, wake)
+      return false
+    }
+    const isLet = queue.enter(who, wake, now)
+    if (isLet) this.system.after(LEASE, () => queue.wake())
+    return isLet
+  }
+
+  readonly tell: Forecast["tell"] = Effect.fnUntraced(
+    { self: this },
+    function* (this: Board, account: Account, who: string, news: News) {
+      const stream = this.streamOf(account)
+      const known = this.providers.get(stream)
+      if (known === undefined && (news._tag === "answered" || this.providers.size >= MAX_PROVIDERS)) return
+      if (known?.actor.state.state === "Available" && news._tag === "answered") return
+      const { actor, queue } = known ?? (yield* this.enter(stream, fresh))
+      const at = this.system.clock.currentTimeMillisUnsafe()
+      queue.release(who)
+      yield* actor.tell(eventOf(account, who, news, at))
+    }
+  )
+
+  readonly standing: Forecast["standing"] = (account) => {
+    const provider = this.providers.get(this.streamOf(account))
+    return provider === undefined ? undefined : standingOf(provider.actor.state)
+  }
+
+  readonly all: Forecast["all"] = () => [...this.providers.values()].map(({ actor }) => standingOf(actor.state))
+}
+
+const standingOf = ({ data, entered, state }: Stand): Standing => ({
+  provider: data.provider,
+  account: data.account,
+  state,
+  since: data.since,
+  until: data.until,
+  message: data.message,
+  restsOn: entered
+})
+
+const eventOf = (account: Account, by: string, news: News, at: number): ProviderMachine.Event => {
+  switch (news._tag) {
+    case "answered":
+      return { _tag: "answered", at, began: news.began, by }
+    case "limited": {
+      const message = news.message.slice(0, MAX_MESSAGE)
+      return { _tag: "limited", ...account, at, until: news.until, message, by }
+    }
+    case "failed": {
+      const { began, retryAt } = news
+      const message = news.message.slice(0, MAX_MESSAGE)
+      const said = retryAt === undefined ? {} : { retryAt }
+      return { _tag: "failed", ...account, at, began, message, ...said, by }
+    }
+  }
+}
+
+/** The weather is there at once; until the log has been read, agents wait. */
+export const layer = ({ nest }: Options) =>
+  Layer.effect(
+    Weather,
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const board = new Board(yield* ActorSystem, nest, scope)
+      yield* recover.pipe(
+        Effect.catch((error) =>
+          Effect.as(Effect.logError(`the weather of providers could not be read: ${error.message}`), new Map())
+        ),
+        Effect.flatMap(board.restore),
+        Effect.forkScoped
+      )
+      return board
+    })
+  )

@@ -1,0 +1,51 @@
+/**
+ * Recovery: what the log says of every provider. Each is a stream of its own.
+ *
+ * Guarantees: one whose runes do not fold, or whose stream cannot be read, is left out: its
+ * weather is found out anew.
+ */
+import { Effect } from "effect"
+import { start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
+import type { Snapshot } from "../event-actor/StateMachine.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import * as ProviderId from "./ProviderId.ts"
+import * as ProviderMachine from "./ProviderMachine.ts"
+
+export type Stand = Snapshot<ProviderMachine.State, ProviderMachine.Data>
+
+export const fresh: Stand = start(ProviderMachine.Provider, ProviderMachine.initial)
+
+const kinds: ReadonlySet<string> = new Set(ProviderMachine.kinds)
+const folding = stateMachineActor({ machine: ProviderMachine.Provider, data: ProviderMachine.initial })
+
+/** Null where the runes do not fold. */
+type Folded = Stand | null
+
+const apply = (before: Folded, rune: Rune): Folded => {
+  if (before === null || !kinds.has(rune.kind)) return before
+  try {
+    return folding.apply(before, rune, false)
+  } catch {
+    return null
+  }
+}
+
+export const fold: StreamFold<Folded> = { name: "provider", version: 1, initial: fresh, of: ProviderId.isValid, apply }
+
+/** By stream. */
+export const recover = Effect.gen(function* () {
+  const log = yield* EventLog
+  const stands = new Map<string, Stand>()
+  for (const { stream } of yield* log.streams) {
+    if (!ProviderId.isValid(stream)) continue
+    const { provider } = yield* Effect.catch(log.recover(stream, { provider: fold }), (error) =>
+      Effect.as(Effect.logWarning(`the weather of ${stream} cannot be read: ${error.message}`), {
+        provider: { state: null }
+      })
+    )
+    stands.set(stream, provider.state ?? fresh)
+  }
+  return stands
+})
