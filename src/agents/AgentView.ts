@@ -9,6 +9,7 @@ import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import type * as Inbox from "./Inbox.ts"
+import type { LiveRun } from "./LiveRun.ts"
 import { spacingOf } from "./NextTurn.ts"
 
 export interface Row {
@@ -23,6 +24,8 @@ export interface Row {
   readonly inbox: Inbox.Data
   /** A sub-agent that has no place yet. */
   readonly queued?: boolean
+  /** The newest thing that its run told. */
+  readonly heard?: LiveRun["heard"]
   /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
   /** Why the agent's runes do not fold. */
@@ -53,8 +56,19 @@ const nextAt = (row: Row): number | null => {
   return due > now && hasWork(row) ? due : null
 }
 
+/** A model that says nothing for longer is said to be silent, ms: its program may be trying again, and not tell. */
+const SILENT = 30_000
+
+/** The state of a run that waits for its model, as far as it tells. */
+const streaming = ({ heard, now }: Row): string => {
+  if (heard?.notice !== undefined) return `: ${fewest(heard.notice)}`
+  const silence = heard === undefined ? 0 : now - heard.at
+  return silence < SILENT ? "" : `: nothing was heard of it for ${Math.floor(silence / 1000)} s`
+}
+
 /** Describes the run by its turn and its calls. */
-const running = ({ calls, turn, worker }: Row): string => {
+const running = (row: Row): string => {
+  const { calls, turn, worker } = row
   const run = `run ${worker!.data.sessionSeq}`
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
   const [call] = asks
@@ -70,7 +84,7 @@ const running = ({ calls, turn, worker }: Row): string => {
     case "tool_executing":
       return `${run}: ${calls.map(({ tool }) => tool).join(", ") || "between tools"}`
     case "streaming":
-      return run
+      return `${run}${streaming(row)}`
     case "interrupted":
       return `${run}: ends its turn`
     default:

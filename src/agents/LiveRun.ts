@@ -36,6 +36,8 @@ export class LiveRun {
   turnId: string | undefined = undefined
   /** A turn of it has come to its answer. */
   worked = false
+  /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
+  heard: { readonly at: number; readonly notice?: string } | undefined = undefined
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
   /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
@@ -95,6 +97,7 @@ export class LiveRun {
     this.run = undefined
     this.turns = false
     this.worked = false
+    this.heard = undefined
     this.said = ""
     this.origins.clear()
     this.named.clear()

@@ -332,6 +332,7 @@ export class Projects {
       calls: tree.calls(),
       inbox: tree.inbox().data,
       queued: project.household.family.isQueued(tree.name),
+      heard: tree.live.heard,
       trouble: tree.setting.weather.trouble(),
       broken: project.recordOf(tree.name)?.broken,
       now

@@ -161,6 +161,7 @@ export class RunEvents implements RunSink {
       let deltas: Array<Event<"Delta">> = []
       let made: Array<Event<"ToolCall">> = []
       this.beat += 1
+      yield* this.hears(events.at(-1))
       if (events.some(isAnswer)) yield* this.setting.weather.tell({ _tag: "answered", began: this.askedAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
@@ -259,6 +260,13 @@ export class RunEvents implements RunSink {
       default: // the turn began when it was given to the run
         return Effect.void
     }
+  }
+
+  private hears(event: RunEvent | undefined): Effect.Effect<void> {
+    return Effect.map(Clock.currentTimeMillis, (at) => {
+      const notice = event?._tag === "Notice" ? { notice: Excerpt.text(event.text, MAX_NAME) } : {}
+      this.live.heard = { at, ...notice }
+    })
   }
 
   private readonly asks: Effect.Effect<void> = Effect.map(Clock.currentTimeMillis, (now) => {

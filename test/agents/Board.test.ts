@@ -103,6 +103,40 @@ describe("Board", () => {
     assert.strictEqual(broken.pid, null)
   })
 
+  const streaming = turn("streaming", { turnId: "r1" })
+
+  it("a run whose program tries again says so; one of which nothing is heard, that", () => {
+    const notice = "the API failed (529 overloaded); try 2 of 10 follows in 4 s"
+    const trying = row(after(running), { turn: streaming, heard: { at: 3_000, notice } })
+    assert.strictEqual(trying.detail, `run 1: ${notice}`)
+    const heard = { at: 4_000 }
+    assert.strictEqual(row(after(running), { turn: streaming, heard, now: 33_000 }).detail, "run 1")
+    const silent = row(after(running), { turn: streaming, heard, now: 49_000 })
+    assert.strictEqual(silent.detail, "run 1: nothing was heard of it for 45 s")
+  })
+
+  it("what waits for its provider says so, and until when; what has nothing to ask does not wait", () => {
+    const trouble = {
+      provider: "anthropic",
+      account: "login",
+      state: "Unavailable",
+      since: 1_000,
+      until: 9_000,
+      message: "529 overloaded",
+      restsOn: 7
+    } as const
+    const waiting = row(after([place]), { trouble, inbox: { ...Inbox.initial, waiting: [message] } })
+    assert.strictEqual(waiting.detail, "anthropic (login) cannot be had: 529 overloaded")
+    assert.strictEqual(waiting.nextAt, 9_000)
+    const limited = row(after(running), {
+      trouble: { ...trouble, state: "LimitedUntil" },
+      inbox: { ...Inbox.initial, waiting: [message] }
+    })
+    assert.include(limited.detail, "has reached its limit")
+    assert.strictEqual(row(after([place]), { trouble }).detail, "waits for a message")
+    assert.strictEqual(row(after(running), { trouble, turn: streaming }).detail, "run 1")
+  })
+
   it("a fatal stop gives its first line as the reason", () => {
     const fatal = row(after([...running, ended({ _tag: "Fatal", detail: "no key\nat all", remedy: "log in" })]))
     assert.deepStrictEqual([fatal.state, fatal.detail], ["Stopped", "no key"])
