@@ -110,6 +110,8 @@ export class Checker implements Witness {
   /** When the daemon was there again. */
   upAt = 0
   private readonly cooling = new Map<string, { readonly since: number; readonly wait: number }>()
+  /** Failures of an agent since a turn of its last came to its answer. */
+  private readonly failures = new Map<string, number>()
   private readonly runOfTurn = new Map<string, string>()
   /** Runs in which a turn was interrupted or steered away. */
   /** Runs that were begun for a goal, which may end before they have heard of it. */
@@ -258,6 +260,7 @@ export class Checker implements Witness {
         this.turns.set(event["turnId"], event["messageIds"] ?? [])
         return
       case "turn.completed":
+        this.failures.delete(agent)
         if (!this.completedByAgent.has(event["turnId"]))
           this.broken("a turn is done only if its agent said so", event["turnId"])
         return this.over(event["turnId"], "done", "its turn was completed", rune.eventId)
@@ -288,6 +291,8 @@ export class Checker implements Witness {
           return
         }
         return this.over(payload["turn_id"], "dropped", "its agent refused it", rune.eventId)
+      case "worker.started":
+        return void this.failures.delete(agent)
       case "session.created":
         // all of its agents are new
         return this.stopped.clear()
@@ -353,15 +358,18 @@ export class Checker implements Witness {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
       }
     }
-    this.cooled(agent, rune, outcome, consecutiveErrors)
+    const hasFailed = counts && (expected === 1 || event["outcome"]?.reason === "unavailable")
+    if (hasFailed) this.failures.set(agent, (this.failures.get(agent) ?? 0) + 1)
+    this.cooled(agent, rune, outcome)
     this.counted.set(agent, { total: totalErrors, consecutive: consecutiveErrors, state: rune.to ?? "" })
   }
 
-  /** After the n-th error in a row 2, 4, 8 … 60 seconds; a restart of the daemon neither shortens the wait nor begins it again. */
-  private cooled(agent: string, rune: Rune, outcome: string | undefined, consecutive: number): void {
+  /** After the n-th failure since its last answer 2, 4, 8 … 60 seconds; a restart of the daemon neither shortens the wait nor begins it again. */
+  private cooled(agent: string, rune: Rune, outcome: string | undefined): void {
     const { now } = this.universe
     if (rune.to === "CoolingDown" && (outcome === "Error" || outcome === "Timeout")) {
-      this.cooling.set(agent, { since: now, wait: Math.min(60_000, 2_000 * 2 ** Math.max(0, consecutive - 1)) })
+      const failures = this.failures.get(agent) ?? 0
+      this.cooling.set(agent, { since: now, wait: Math.min(60_000, 2_000 * 2 ** Math.max(0, failures - 1)) })
       return
     }
     const cooling = this.cooling.get(agent)

@@ -248,7 +248,7 @@ export class AgentProcess {
             this.say({
               _tag: "TurnError",
               turnId,
-              errorType: mood === "fails" ? "overloaded" : "refusal",
+              errorType: mood === "fails" ? "agent" : "refusal",
               message: mood,
               retry: mood === "fails"
             })
