@@ -15,8 +15,7 @@ import { type Swarm, swarmOf } from "./Swarm.ts"
 const MINUTES = 3
 /** Of the worlds of what is rare, those that together come to much in little time. */
 const SEEDS = [
-  60_018, 60_029, 60_075, 60_015, 60_035, 60_016, 60_008, 60_027, 60_021, 60_028, 60_023, 60_074, 60_010, 60_054,
-  60_036, 60_050
+  60_054, 60_064, 60_051, 60_015, 60_014, 60_021, 60_050, 60_063, 60_077, 60_001, 60_010, 60_035, 60_052, 60_079
 ]
 /** Of those with a board, and of those in which its hooks come at all times. */
 const BOARDS = [10_031, 15_016, 15_031, 15_060, 15_056, 15_030, 15_044, 15_032, 15_027, 15_035]
