@@ -220,7 +220,11 @@ export const dueAt = ({ lastRunAt, recentRuns }: Data, { interval, maxRunsPerHou
 }
 
 /** Counts a failure, which the next waits are reckoned by. */
-const stumbled = (data: Data, worked: boolean): Data => ({ ...data, failures: worked ? 1 : data.failures + 1 })
+const stumbled = (data: Data): Data => ({ ...data, failures: data.failures + 1 })
+
+/** Forgets the failures of before a run that has answered. */
+const worked = (data: Data, event: Event): Data =>
+  event._tag === "SessionExited" && event.worked === true ? { ...data, failures: 0 } : data
 
 const failed = (data: Data, detail: string): Data => {
   const counted = {
@@ -265,7 +269,7 @@ const uncount = (data: Data, reason: UncountedReason, until: number | undefined)
 }
 
 /** A run that ended from Spawning or Running: its outcome decides what is counted. */
-const counted = (before: Data, outcome: Outcome, worked: boolean): Data => {
+const counted = (before: Data, outcome: Outcome): Data => {
   const data = gone(before, reasonOf(outcome))
   switch (outcome._tag) {
     case "Success":
@@ -278,15 +282,15 @@ const counted = (before: Data, outcome: Outcome, worked: boolean): Data => {
         uncountedUntil: null
       }
     case "Error":
-      return failed(stumbled(data, worked), outcome.detail)
+      return failed(stumbled(data), outcome.detail)
     case "Timeout":
-      return failed(stumbled(data, worked), data.cutShort ?? "")
+      return failed(stumbled(data), data.cutShort ?? "")
     case "Fatal":
       return { ...data, lastError: outcome.detail, fatal: { message: outcome.detail, remedy: outcome.remedy } }
     case "Uncounted": {
       const { reason, until } = outcome
       if (reason === "quota") return { ...data, uncountedUntil: until ?? 0 }
-      if (reason === "unavailable") return { ...stumbled(data, worked), uncountedUntil: until ?? null }
+      if (reason === "unavailable") return { ...stumbled(data), uncountedUntil: until ?? null }
       // what is full is not gone on with
       if (reason === "overflow") return uncount({ ...data, sessionId: null }, reason, until)
       return uncount(data, reason, until)
@@ -375,8 +379,9 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
       sessionId: event.sessionId ?? null,
       consecutiveErrors: 0
     })),
-    count: update("SessionExited", (data, event) => counted(data, event.outcome, event.worked === true)),
-    clear: (data) => gone(data, data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"),
+    count: update("SessionExited", (data, event) => counted(worked(data, event), event.outcome)),
+    clear: (data, event) =>
+      gone(worked(data, event), data.messageIds.length === 0 ? null : "it was interrupted by an urgent message"),
     stop: update("OperatorStop", (data, event) => ({ ...data, stoppedBy: event.by })),
     fail: update("FatalError", (data, event) => ({
       ...data,

@@ -110,8 +110,10 @@ export class Checker implements Witness {
   /** When the daemon was there again. */
   upAt = 0
   private readonly cooling = new Map<string, { readonly since: number; readonly wait: number }>()
-  /** Failures of an agent since a turn of its last came to its answer. */
+  /** Failures of an agent since the last of its runs that has answered. */
   private readonly failures = new Map<string, number>()
+  /** Agents whose present run has answered; a run that is lost, or is not seen to end, tells nothing. */
+  private readonly haveAnswered = new Set<string>()
   private readonly runOfTurn = new Map<string, string>()
   /** Runs in which a turn was interrupted or steered away. */
   /** Runs that were begun for a goal, which may end before they have heard of it. */
@@ -260,7 +262,8 @@ export class Checker implements Witness {
         this.turns.set(event["turnId"], event["messageIds"] ?? [])
         return
       case "turn.completed":
-        this.failures.delete(agent)
+        this.haveAnswered.add(agent)
+        if (rune.moves.includes(`worker/${agent}`)) this.ran(agent, true)
         if (!this.completedByAgent.has(event["turnId"]))
           this.broken("a turn is done only if its agent said so", event["turnId"])
         return this.over(event["turnId"], "done", "its turn was completed", rune.eventId)
@@ -358,10 +361,19 @@ export class Checker implements Witness {
         this.broken("a run is dropped only if somebody interrupted it", `${agent}: run ${runId}, rune ${rune.eventId}`)
       }
     }
+    if (rune.trigger === "SessionExited" || rune.trigger === "GraceExceeded") {
+      this.ran(agent, rune.trigger === "SessionExited" && event["outcome"]?.reason !== "lost")
+    }
     const hasFailed = counts && (expected === 1 || event["outcome"]?.reason === "unavailable")
     if (hasFailed) this.failures.set(agent, (this.failures.get(agent) ?? 0) + 1)
     this.cooled(agent, rune, outcome)
     this.counted.set(agent, { total: totalErrors, consecutive: consecutiveErrors, state: rune.to ?? "" })
+  }
+
+  /** A run of the agent's has ended, and was seen to. */
+  private ran(agent: string, isSeen: boolean): void {
+    if (isSeen && this.haveAnswered.has(agent)) this.failures.delete(agent)
+    this.haveAnswered.delete(agent)
   }
 
   /** After the n-th failure since its last answer 2, 4, 8 … 60 seconds; a restart of the daemon neither shortens the wait nor begins it again. */
