@@ -109,11 +109,16 @@ export class Checker implements Witness {
   private readonly ended = new Set<string>()
   /** When the daemon was there again. */
   upAt = 0
-  private readonly cooling = new Map<string, { readonly since: number; readonly wait: number }>()
+  private readonly cooling = new Map<
+    string,
+    { readonly since: number; readonly least: number; readonly most: number }
+  >()
   /** Failures of an agent since the last of its runs that has answered. */
-  private readonly failures = new Map<string, number>()
+  private readonly failures = new Map<string, { readonly least: number; readonly most: number }>()
   /** Agents whose present run has answered; a run that is lost, or is not seen to end, tells nothing. */
   private readonly haveAnswered = new Set<string>()
+  /** Agents whose present run says so, of a turn that may be another. */
+  private readonly haveSpoken = new Set<string>()
   private readonly runOfTurn = new Map<string, string>()
   /** Runs in which a turn was interrupted or steered away. */
   /** Runs that were begun for a goal, which may end before they have heard of it. */
@@ -365,34 +370,40 @@ export class Checker implements Witness {
       this.ran(agent, rune.trigger === "SessionExited" && event["outcome"]?.reason !== "lost")
     }
     const hasFailed = counts && (expected === 1 || event["outcome"]?.reason === "unavailable")
-    if (hasFailed) this.failures.set(agent, (this.failures.get(agent) ?? 0) + 1)
+    const { least, most: greatest } = this.failures.get(agent) ?? { least: 0, most: 0 }
+    if (hasFailed) this.failures.set(agent, { least: least + 1, most: greatest + 1 })
     this.cooled(agent, rune, outcome)
     this.counted.set(agent, { total: totalErrors, consecutive: consecutiveErrors, state: rune.to ?? "" })
   }
 
   /** A run of the agent's has ended, and was seen to. */
   private ran(agent: string, isSeen: boolean): void {
+    const failures = this.failures.get(agent)
     if (isSeen && this.haveAnswered.has(agent)) this.failures.delete(agent)
+    else if (isSeen && failures !== undefined && this.haveSpoken.has(agent))
+      this.failures.set(agent, { ...failures, least: 0 })
     this.haveAnswered.delete(agent)
+    this.haveSpoken.delete(agent)
   }
 
   /** After the n-th failure since its last answer 2, 4, 8 … 60 seconds; a restart of the daemon neither shortens the wait nor begins it again. */
   private cooled(agent: string, rune: Rune, outcome: string | undefined): void {
     const { now } = this.universe
     if (rune.to === "CoolingDown" && (outcome === "Error" || outcome === "Timeout")) {
-      const failures = this.failures.get(agent) ?? 0
-      this.cooling.set(agent, { since: now, wait: Math.min(60_000, 2_000 * 2 ** Math.max(0, failures - 1)) })
+      const { least, most } = this.failures.get(agent) ?? { least: 0, most: 0 }
+      const wait = (failures: number): number => Math.min(60_000, 2_000 * 2 ** Math.max(0, failures - 1))
+      this.cooling.set(agent, { since: now, least: wait(least), most: wait(most) })
       return
     }
     const cooling = this.cooling.get(agent)
     this.cooling.delete(agent)
     if (rune.trigger !== "BackoffElapsed" || cooling === undefined || !this.keepsTime) return
     const waited = now - cooling.since
-    const late = Math.max(cooling.since + cooling.wait, this.upAt) + 1_000
-    if (waited < cooling.wait - 20 || now > late) {
+    const late = Math.max(cooling.since + cooling.most, this.upAt) + 1_000
+    if (waited < cooling.least - 20 || now > late) {
       this.broken(
         "a wait is neither shortened nor begun again",
-        `${agent}: ${cooling.wait} ms, waited ${waited.toFixed(0)}; rune ${rune.eventId}`
+        `${agent}: ${cooling.least} to ${cooling.most} ms, waited ${waited.toFixed(0)}; rune ${rune.eventId}`
       )
     }
   }
@@ -438,7 +449,10 @@ export class Checker implements Witness {
 
   readonly said = (process: Seen, event: RunEvent): void => {
     for (const check of this.checks) check.said?.(process, event)
-    if (event._tag === "TurnCompleted") this.completedByAgent.add(event.turnId)
+    if (event._tag === "TurnCompleted") {
+      this.completedByAgent.add(event.turnId)
+      this.haveSpoken.add(process.agent)
+    }
     if (event._tag === "TurnError" && !event.retry) this.refusedByAgent.add(event.turnId)
   }
 
