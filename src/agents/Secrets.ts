@@ -9,9 +9,20 @@ import { readSecret } from "../config/OwnFile.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { secretsIn } from "../event-log/SecretValues.ts"
 
+/** The file of the key: a model's own, or that of the provider which the gateway asks for a process. */
+const keyFileOf = (backend: BackendConfig): string | undefined =>
+  backend.type === "model" ? backend.keyFile : backend.provider?.keyFile
+
+/** Values that are set for what the backend starts. */
+const environmentsOf = (backend: BackendConfig) => [
+  backend.env,
+  ...(backend.type === "model" ? Object.values(backend.mcp).map(({ env }) => env) : [])
+]
+
 const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
-  if (backend.type !== "model" || backend.keyFile === undefined) return []
-  return yield* readSecret(backend.keyFile).pipe(
+  const keyFile = keyFileOf(backend)
+  if (keyFile === undefined) return []
+  return yield* readSecret(keyFile).pipe(
     Effect.map((text) => [text.split("\n")[0]!.trim()].filter((key) => key !== "")),
     // whoever needs the key says that it is not there
     Effect.catch(() => Effect.succeed([]))
@@ -22,6 +33,6 @@ const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
 export const register = Effect.fnUntraced(function* ({ agents }: Project) {
   const redact = yield* Redact
   for (const { backend } of Object.values(agents)) {
-    yield* redact.register([...(yield* keyIn(backend)), ...secretsIn(backend.env)])
+    yield* redact.register([...(yield* keyIn(backend)), ...environmentsOf(backend).flatMap(secretsIn)])
   }
 })

@@ -109,10 +109,18 @@ const placedMail = (mail: MailConfig, root: string): MailConfig => {
   }
 }
 
-const placedAgent = (agent: AgentConfig, root: string): AgentConfig =>
-  agent.backend.type === "model" && agent.backend.keyFile !== undefined
-    ? { ...agent, backend: { ...agent.backend, keyFile: resolve(root, agent.backend.keyFile) } }
-    : agent
+const placedKey = <K extends { readonly keyFile?: string }>(key: K, root: string): K =>
+  key.keyFile === undefined ? key : { ...key, keyFile: resolve(root, key.keyFile) }
+
+const placedAgent = (agent: AgentConfig, root: string): AgentConfig => {
+  const { backend } = agent
+  if (backend.type === "model") return { ...agent, backend: placedKey(backend, root) }
+  if (backend.type === "claude")
+    return { ...agent, backend: { ...backend, provider: placedKey(backend.provider, root) } }
+  return backend.provider === undefined
+    ? agent
+    : { ...agent, backend: { ...backend, provider: placedKey(backend.provider, root) } }
+}
 
 /** `path` is absolute: it names the conversation. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>
