@@ -5,6 +5,7 @@
  * Guarantees: nothing is started; every name that is asked for is told, and no value; no line is wider
  * than the terminal, or than 80 columns elsewhere.
  */
+import * as ByteCount from "../config/ByteCount.ts"
 import { Duration, Effect } from "effect"
 import { call } from "../rpc/ControlClient.ts"
 import type { AgentReach } from "../rpc/ReachMessages.ts"
@@ -88,6 +89,8 @@ const honest = ({ confined, control, refused, unheld }: AgentReach): ReadonlyArr
         ...(control ? ["it can call agentd as you would; only its marks tell that it was the agent"] : [])
       ]
 
+const isSize = (name: string): boolean => name === "memory" || name === "disk"
+
 const limitsOf = ({ limits }: AgentReach): string =>
   [
     `a run ${span(limits.run)}, a tool call ${span(limits.tool)}`,
@@ -97,7 +100,7 @@ const limitsOf = ({ limits }: AgentReach): string =>
     ...(limits.usd === null ? [] : [`${limits.usd} USD`]),
     ...(limits.wallTime === null ? [] : [`${span(limits.wallTime)} in turns`]),
     `of the machine ${Object.entries(limits.machine)
-      .map(([name, most]) => `${name} ${most}`)
+      .map(([name, most]) => `${name} ${isSize(name) && typeof most === "number" ? ByteCount.shown(most) : most}`)
       .join(", ")}`
   ].join("; ")
 
