@@ -21,6 +21,7 @@ import * as Finder from "./Finder.ts"
 import { Agents } from "./Agents.ts"
 import { Projects } from "./Projects.ts"
 import type { Project } from "./Project.ts"
+import * as Expiry from "./Expiry.ts"
 import * as AgentApi from "./AgentApi.ts"
 import * as LiveAgentPort from "./LiveAgentPort.ts"
 import * as LiveConversations from "./LiveConversations.ts"
@@ -147,6 +148,7 @@ export const make = (projects: Projects, ready: Ready) =>
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),
+      expire: Expiry.make(projects, log),
       forgetInputs: (callIds) => Effect.forEach(callIds, (callId) => waiting.drop(callId), { discard: true }),
       configOf: (conversation) => Effect.sync(() => projects.configOf(conversation)),
       recovered,

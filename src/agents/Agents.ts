@@ -5,7 +5,7 @@
  * the caller's project first, else as `project/agent`; one agent's trouble never
  * touches another.
  */
-import { Context, type Effect, type Stream } from "effect"
+import { Context, type Duration, type Effect, type Stream } from "effect"
 import type { Voice } from "../config/AgentConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type {
@@ -118,6 +118,11 @@ export class Agents extends Context.Service<
     readonly news: Stream.Stream<RunNews>
     /** Configs of each open conversation: now, and whenever the file changes. The same may come twice. */
     readonly configs: Stream.Stream<ConfigNews>
+    /**
+     * Erases texts whose time is over, a bounded number; answers how many runes lost theirs. `usual`: how long they are
+     * kept where a project says nothing; undefined: for ever.
+     */
+    readonly expire: (usual: Duration.Duration | undefined) => Effect.Effect<number, StorageError>
     /** The config in force for a conversation; undefined for one whose project cannot be read. */
     readonly configOf: (conversation: string) => Effect.Effect<Project | undefined>
     /** Waits until the log is folded at start-up; fails if it cannot be: then there are no agents. */

@@ -35,6 +35,7 @@ import * as ProjectName from "../config/ProjectName.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import { LiveOutbox } from "../alerts/LiveOutbox.ts"
 import * as EmailAlerter from "../alerts/EmailAlerter.ts"
+import * as Expiring from "./Expiring.ts"
 import * as DaemonInfo from "./DaemonInfo.ts"
 import * as Platform from "./Platform.ts"
 import type { Options } from "./Platform.ts"
@@ -290,6 +291,7 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
         nests.channels.child,
         { id: "channels' config", start: Effect.succeed(furnish) },
         nests.plans.child,
+        { id: "expiry", start: Effect.succeed(Expiring.run(user.keepPrompts)) },
         { id: "alerter", start: Effect.succeed(EmailAlerter.run()) },
         { id: "notifier", start: Effect.succeed(notify.watch(yield* alive)) }
       ]

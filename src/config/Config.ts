@@ -170,7 +170,11 @@ export const Config = Schema.Struct({
   channels: ChannelsConfig.pipe(withDefault({}, "Rooms in which agents and people take turns, by name.")),
   conversation: ConversationConfig.pipe(withDefault({}, "What holds for all agents together.")),
   goals: GoalConfig.pipe(withDefault({}, "How goals are worked off: `agentd goal`.")),
-  mail: optional(MailConfig, "Where alerts go. Default: the mail section of the user's own config.")
+  mail: optional(MailConfig, "Where alerts go. Default: the mail section of the user's own config."),
+  keepPrompts: optional(
+    Span,
+    'How long texts of prompts, messages and tools are kept: "30d". Then they are erased for good. Default: as the user\'s own config says.'
+  )
 }).check(Schema.makeFilter(unknownAgents))
 export type Config = typeof Config.Type
 
@@ -188,6 +192,10 @@ export const UserConfig = Schema.Struct({
   http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),
   approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
   telemetry: TelemetryConfig.pipe(withDefault({}, "Where figures and traces go, besides GET /metrics.")),
-  mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own.")
+  mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own."),
+  keepPrompts: optional(
+    Span,
+    'How long texts of prompts, messages and tools are kept, for projects that say nothing else: "30d". Default: for ever. After a change: agentd restart.'
+  )
 })
 export type UserConfig = typeof UserConfig.Type

@@ -339,9 +339,10 @@ describe("ConfigFile.jsonSchema", () => {
     assert.strictEqual(schema.additionalProperties, false)
   })
 
-  it("the user's file has mail, the daemon's settings, and nothing of a project", () => {
+  it("the user's file has what holds for all projects, the daemon's settings, and nothing of one project", () => {
     const user = ConfigFile.jsonSchema("user") as Shape
-    assert.deepStrictEqual(Object.keys(user.properties ?? {}), ["$schema", "http", "approvals", "telemetry", "mail"])
+    const keys = ["$schema", "http", "approvals", "telemetry", "mail", "keepPrompts"]
+    assert.deepStrictEqual(Object.keys(user.properties ?? {}), keys)
   })
 })
 

@@ -210,6 +210,7 @@ const onCalls = (world: World) =>
   ({
     calls: Effect.sync(() => world.calls),
     forgetInputs: () => Effect.void,
+    expire: () => Effect.succeed(0),
     askedCall: (name) => {
       const found = world.calls.find(({ callId, state }) => callId.startsWith(name) && state === "awaiting_approval")
       return found === undefined

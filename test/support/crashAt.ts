@@ -51,6 +51,13 @@ const listener = (self: unknown): string | undefined => {
   return (server ?? null) !== null ? "answer" : remotePort !== undefined ? "tcp" : "stdin"
 }
 
+/** The boundary around what a database is told: `rewrite` commits the erasure of one rune's texts. */
+const told = (sql: string): string | undefined => {
+  if (sql === "COMMIT") return "index"
+  if (sql === "DELETE FROM erasing; COMMIT") return "rewrite"
+  return sql.startsWith("PRAGMA wal_checkpoint") ? "checkpoint" : undefined
+}
+
 const FILES = ["rename", "renameSync", "fsync", "fsyncSync", "unlink", "unlinkSync", "rm", "rmSync", "mkdir"]
 const WRITES = ["write", "writev", "writeFile", "writeFileSync"]
 
@@ -60,9 +67,7 @@ const install = (): void => {
   around(StatementSync.prototype, "run", (self) =>
     (self as StatementSync).sourceSQL === "COMMIT" ? "commit" : undefined
   )
-  around(DatabaseSync.prototype, "exec", (_, [sql]) =>
-    sql === "COMMIT" ? "index" : String(sql).startsWith("PRAGMA wal_checkpoint") ? "checkpoint" : undefined
-  )
+  around(DatabaseSync.prototype, "exec", (_, [sql]) => told(String(sql)))
   around(require("node:child_process") as typeof childProcess, "spawn", () => "spawn")
   around(process, "kill", (_, [, signal]) => (signal === 0 ? undefined : "signal"))
   around(Socket.prototype, "write", listener)
