@@ -39,13 +39,7 @@ const moveKinds = machineKinds(WorkerMachine, {
 const workerData = {
   mode: Schema.Literals(["inbox", "loop"]),
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
-  backoff: Schema.Struct({
-    base: Schema.Finite,
-    factor: Schema.Finite,
-    cap: Schema.Finite,
-    jitter: Schema.Finite,
-    by: Schema.optionalKey(Schema.Literals(["failures", "streak"]))
-  }),
+  backoff: WorkerMachine.Terms.fields.backoff,
   graceMillis: Schema.Finite,
   cwd: textOrNull,
   branch: textOrNull,

@@ -25,7 +25,7 @@ export type State =
   | "Stopped"
 
 /** The config's limits on a run's errors, and on how runs follow one another. */
-const Terms = Schema.Struct({
+export const Terms = Schema.Struct({
   limits: Schema.Struct({ maxConsecutiveErrors: Schema.Finite, maxTotalErrors: Schema.Finite }),
   /** ms */
   backoff: Schema.Struct({
