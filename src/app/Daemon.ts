@@ -12,7 +12,7 @@
  * end in order, and it exits 74. Stopping it is no OperatorStop: what ran runs
  * again at the next start.
  */
-import { dirname, join } from "node:path"
+import { join } from "node:path"
 import { Clock, Context, Deferred, Effect, Fiber, Layer, Ref, Schema, Stream } from "effect"
 import * as Channels from "../channels/Channels.ts"
 import * as ActorSystem from "../event-actor/ActorSystem.ts"
@@ -23,6 +23,7 @@ import * as Supervisor from "../supervision/Supervisor.ts"
 import { StartFailed } from "../supervision/SupervisorError.ts"
 import { Agents } from "../agents/Agents.ts"
 import * as AgentCommands from "../agents/AgentCommands.ts"
+import * as OwnServer from "../agents/OwnServer.ts"
 import * as Workplace from "../agents/Workplace.ts"
 import * as ClaudeSessions from "../backends/claude/ClaudeSessions.ts"
 import { ProcessTree } from "../backends/process/ProcessTree.ts"
@@ -85,28 +86,6 @@ interface Nests {
 
 const nestOf = (name: string) =>
   DynamicSupervisor.make({ name, strategy: "one_for_one", intensity: 10, period: "30 seconds" })
-
-/** The files and folders of this program, as it is called: Node, and what lies beside the script, which may be its sources. */
-const filesOf = ([node, script]: Options["command"]): ReadonlyArray<string> => {
-  if (script === undefined) return [node]
-  const root = dirname(dirname(script))
-  return [node, dirname(script), join(root, "node_modules"), join(root, "package.json")]
-}
-
-/** The servers of agentd's own that a run is given: its voice. */
-const voiceOf =
-  ({ command, socket, state }: Options): AgentCommands.Options["mcp"] =>
-  (runId, { may }) =>
-    may.length === 0
-      ? {}
-      : {
-          agentd: {
-            argv: [...command, "--state", state, "mcp"],
-            // in place of the control socket a run is told of its own one, where it has one
-            env: { AGENTD_RUN: runId, AGENTD_SOCKET: socket },
-            files: filesOf(command)
-          }
-        }
 
 /** The board, told by the agents which session is a run of which agent. */
 const platesOfRuns = (options: Omit<Plates.Options, "agentOf">) =>
@@ -180,7 +159,7 @@ const services = (
         configs: join(options.state, "configs"),
         nest: conversations,
         sweep: sweep(store),
-        mcp: voiceOf(options),
+        mcp: OwnServer.given(options),
         project: options.config
       })
     ),

@@ -29,6 +29,8 @@ export interface Facts {
   readonly state: string
   readonly socket: string
   readonly userConfig: string
+  /** How this program is called. */
+  readonly command: ReadonlyArray<string>
   /** ms since the epoch */
   readonly startedAt: number
   /** The environment that runs inherit. */

@@ -67,13 +67,18 @@ export interface Place {
   readonly mechanism: Mechanism
   /** The daemon's control socket. */
   readonly socket: string
+  /** The servers that agentd gives a run. */
+  readonly mcp: RunSpec["mcp"]
 }
 
 const ANY = "any program, with the rights of the daemon's user"
 const HELD = "the programs that it reads; no set-uid, no new namespace"
 
-const specOf = ({ agent, cwd, host }: Place): RunSpec => {
-  const spec = { runId: "outlined", agent, turnId: "", prompt: "", cwd, env: {}, resume: undefined, mcp: {} }
+/** The id of the run that there is not. */
+export const RUN = "outlined"
+
+const specOf = ({ agent, cwd, host, mcp }: Place): RunSpec => {
+  const spec = { runId: RUN, agent, turnId: "", prompt: "", cwd, env: {}, resume: undefined, mcp }
   return host.sockets === undefined ? spec : RunSockets.outlined(spec, host.sockets)
 }
 

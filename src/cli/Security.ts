@@ -20,7 +20,7 @@ import { displayWidth } from "./Width.ts"
 /** Of a daemon that would be started here. */
 const fromHere = Effect.gen(function* () {
   const { caller, paths } = yield* Invocation
-  const { env } = yield* Entry
+  const { command, env } = yield* Entry
   if (caller.config === null) {
     return yield* new VerbFailed({
       message: "The daemon is not running, and there is no agentd.jsonc here or above.",
@@ -28,7 +28,8 @@ const fromHere = Effect.gen(function* () {
       exitCode: ExitCode.config
     })
   }
-  return yield* Reaches.of([yield* load(caller.config)], { environment: env, state: paths.state, socket: paths.socket })
+  const { socket, state } = paths
+  return yield* Reaches.of([yield* load(caller.config)], { command, environment: env, state, socket })
 })
 
 const found = Effect.gen(function* () {

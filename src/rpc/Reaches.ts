@@ -10,15 +10,14 @@ import { hostOf } from "../backends/Host.ts"
 import * as Reach from "../backends/Reach.ts"
 import type { Environment } from "../backends/process/ChildProcess.ts"
 import * as Sandbox from "../backends/sandbox/Sandbox.ts"
+import * as OwnServer from "../agents/OwnServer.ts"
 import * as Workplace from "../agents/Workplace.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type { AgentReach } from "./ReachMessages.ts"
 
-export interface World {
+export interface World extends OwnServer.Options {
   readonly environment: Environment
-  readonly state: string
-  readonly socket: string
 }
 
 /** The calls that its approvals bind. */
@@ -63,9 +62,10 @@ const settingsOf = (config: AgentConfig) => ({
 /** Of all agents of these projects' configs. A sub-agent reaches what its parent does. */
 export const of = Effect.fnUntraced(function* (
   projects: ReadonlyArray<Project>,
-  { environment, socket, state }: World
+  { command, environment, socket, state }: World
 ): Effect.fn.Return<ReadonlyArray<AgentReach>, never, FileSystem.FileSystem> {
   const mechanism = yield* Sandbox.probe(environment, ["bubblewrap", "namespaces"])
+  const given = OwnServer.given({ command, socket, state })
   const host = hostOf({ store: "", environment, state, socket })
   return yield* Effect.forEach(
     projects.flatMap((project) =>
@@ -78,7 +78,8 @@ export const of = Effect.fnUntraced(function* (
           cwd: Workplace.folderOf(state, project, agent, config),
           host,
           mechanism,
-          socket
+          socket,
+          mcp: given(Reach.RUN, config)
         }),
         (reach): AgentReach => ({
           project: project.name,

@@ -4,8 +4,10 @@
  */
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { existsSync } from "node:fs"
+import { existsSync, realpathSync } from "node:fs"
+import { PROGRAM } from "../support/Program.ts"
 import * as Sandbox from "../support/Sandbox.ts"
+import { held } from "../support/toolbox.ts"
 
 const SECRET = "value-that-nobody-may-see"
 
@@ -79,6 +81,21 @@ describe("doctor --security", () => {
       const [head, ...rows] = (yield* made.cli("doctor", "--security")).stdout.split("\n")
       assert.match(head ?? "", /^AGENT +HELD BY +NETWORK +CONTROL +KEYS$/)
       assert.match(rows[0] ?? "", /^shop\/an-agent-with-a-na… +nothing +host +yes +EXTRA_SECRET, SHOP_TO/)
+    })
+  )
+
+  it.live.skipIf(held.length === 0)("names agentd's own files, where a confined agent is given its server", () =>
+    Effect.gen(function* () {
+      const made = yield* Sandbox.make("shop")
+      const program = realpathSync(PROGRAM)
+      const backend = { type: "command", shell: "cat", sandbox: "required" }
+      made.configure({ agents: { speaks: { backend, may: ["message"] }, silent: { backend, may: [] } } })
+      yield* made.up()
+      const { stdout } = yield* made.cli("doctor", "--security", "--json")
+      const reaching = (JSON.parse(stdout) as ReadonlyArray<{ agent: string; reads: ReadonlyArray<string> }>)
+        .filter(({ reads }) => reads.some((one) => program.startsWith(`${one}/`)))
+        .map(({ agent }) => agent)
+      assert.deepStrictEqual(reaching, ["speaks"])
     })
   )
 })

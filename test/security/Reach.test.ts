@@ -56,9 +56,12 @@ const place = Effect.gen(function* () {
     }),
     (server) => Effect.sync(() => server.close())
   )
+  fs.mkdirSync(at("program"))
+  fs.writeFileSync(at("program/server"), "a server that agentd gives the run\n")
   const files = [
     path.join(root, "own"),
     at("outside/secret"),
+    at("program/server"),
     ...[".ssh/id_ed25519", ".cargo/credentials.toml", ".local/keyring", ".codex/auth.json"].map((one) =>
       path.join(home, one)
     ),
@@ -77,7 +80,8 @@ const place = Effect.gen(function* () {
     state,
     socket
   })
-  return { files, host, root, socket, spec: { ...spec, cwd: root } }
+  const mcp = { agentd: { argv: [at("program/server")], env: {}, files: [at("program")] } }
+  return { files, host, root, socket, spec: { ...spec, cwd: root, mcp } }
 })
 type Place = Effect.Success<typeof place>
 
@@ -178,7 +182,8 @@ const told = (kind: keyof typeof kinds, sandbox: "off" | "required", here: Place
     cwd: here.root,
     host: here.host,
     mechanism,
-    socket: here.socket
+    socket: here.socket,
+    mcp: here.spec.mcp
   })
 
 for (const kind of ["command", "acp", "claude"] as const) {
@@ -191,7 +196,11 @@ for (const kind of ["command", "acp", "claude"] as const) {
         assert.deepStrictEqual(reach.keys.held, ["SOME_TOKEN"])
         const seen = yield* saw(kind, "off", here)
         assert.deepStrictEqual(claimed(reach, here.files), seen)
-        assert.include(seen.reads, here.files[2], "the canary is within its reach, as it is said")
+        assert.include(
+          seen.reads,
+          here.files.find((file) => file.includes(".ssh/")),
+          "the canary is within its reach, as it is said"
+        )
       })
     )
 
@@ -216,6 +225,7 @@ for (const kind of ["command", "acp", "claude"] as const) {
             claimed(reach, here.files).reads.filter((file) => !login.includes(file)),
             seen.reads
           )
+          assert.include(seen.reads, here.spec.mcp.agentd.argv[0], "the server that it is given")
           assert.notInclude(
             seen.reads.join(),
             "/home/.",
@@ -230,7 +240,7 @@ describe("what is said of an agent that would not run", () => {
   live("is why: no sandbox, no program, no key", NONE, (here) =>
     Effect.gen(function* () {
       const of = (config: Parameters<typeof Reach.of>[0], mechanism: Mechanism = NONE) =>
-        Reach.of(config, { agent: "a", cwd: here.root, host: here.host, mechanism, socket: here.socket })
+        Reach.of(config, { agent: "a", cwd: here.root, host: here.host, mechanism, socket: here.socket, mcp: {} })
       assert.match((yield* told("command", "required", here, NONE)).refused ?? "", /no sandbox works.*install/)
       assert.match((yield* of(model({ keyEnv: "NOT_THERE" }))).refused ?? "", /no key/)
       for (const mechanism of held) {
@@ -255,7 +265,7 @@ describe("what is said of a model", () => {
       (here) =>
         Effect.gen(function* () {
           const of = (config: Parameters<typeof Reach.of>[0]) =>
-            Reach.of(config, { agent: "a", cwd: here.root, host: here.host, mechanism, socket: here.socket })
+            Reach.of(config, { agent: "a", cwd: here.root, host: here.host, mechanism, socket: here.socket, mcp: {} })
           const alone = yield* of(model({ provider: "openai" }))
           assert.isTrue(alone.confined)
           assert.deepStrictEqual([alone.keys.held, alone.keys.putInBy, alone.network], [[], "daemon", "none"])
