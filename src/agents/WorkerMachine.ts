@@ -254,6 +254,7 @@ const reasonOf = (outcome: Outcome): string | null => {
     case "Timeout":
       return "the run took longer than its time limit"
     case "Uncounted":
+      if (outcome.reason === "unavailable") return "its provider could not be had"
       return outcome.reason === "lost" ? "agentd was stopped while it ran" : `${outcome.reason} ended it`
     default:
       return outcome.detail
