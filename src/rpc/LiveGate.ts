@@ -14,13 +14,24 @@ import * as Suggestion from "./Suggestion.ts"
 
 type Check = (payload: unknown) => CommandRefused | undefined
 
+const tooDeep = new CommandRefused({
+  message: "What was given is nested too deeply.",
+  remedy: "Give plain values: no command takes more than a few levels."
+})
+
 const checkOf = ({ payloadSchema }: Rpc.AnyWithProps): Check => {
   const { bounds } = payloadSchema as Partial<Input>
   if (bounds === undefined) return () => undefined
   const read = Schema.decodeUnknownResult(bounds, { reportInput: true })
   return (payload) => {
-    const result = read(payload)
-    return Result.isFailure(result) ? refusalOf(result.failure.issue) : undefined
+    try {
+      const result = read(payload)
+      return Result.isFailure(result) ? refusalOf(result.failure.issue) : undefined
+    } catch (error) {
+      // who looks at a value level by level has no stack for so many
+      if (error instanceof RangeError) return tooDeep
+      throw error
+    }
   }
 }
 
