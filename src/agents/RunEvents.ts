@@ -273,11 +273,13 @@ export class RunEvents implements RunSink {
     this.askedAt = now
   })
 
-  /** Tells of a provider that could not be had, or whose limit is reached. */
+  /** Tells what the run's end says of its provider: it was there, it could not be had, or its limit is reached. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
+    const { weather } = this.setting
+    // a command's whole run is its answer
+    if (outcome._tag === "Success") return yield* weather.tell({ _tag: "answered", began: this.askedAt })
     if (outcome._tag !== "Uncounted") return
     const { reason, until } = outcome
-    const { weather } = this.setting
     const message = Excerpt.text(this.trouble, MAX_NAME)
     const now = yield* Clock.currentTimeMillis
     if (reason === "quota") yield* weather.tell({ _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN })
@@ -323,6 +325,7 @@ export class RunEvents implements RunSink {
       const { live, setting } = this
       if (live.run === run) return
       live.up(run, backend.turns, spec.turnId)
+      yield* this.asks
       this.usage = NONE
       yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
       const { worker } = this.hearers()

@@ -48,14 +48,12 @@ export interface Forecast {
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
   /** Undefined where nothing was ever amiss. */
   readonly standing: (account: Account) => Standing | undefined
-  readonly all: () => ReadonlyArray<Standing>
 }
 
 export const Weather = Context.Reference<Forecast>("agentd/domain/Weather", {
   defaultValue: () => ({
     admits: () => true,
     tell: () => Effect.void,
-    standing: () => undefined,
-    all: () => []
+    standing: () => undefined
   })
 })

@@ -50,6 +50,8 @@ export interface Data {
   readonly failures: number
   /** When it is asked again; 0 while it is available. */
   readonly until: number
+  /** Whether it is time for that, by a clock that nobody sets. */
+  readonly isDue: boolean
   readonly message: string
   /** When a person was told that it lasts; 0: not yet. */
   readonly toldAt: number
@@ -62,6 +64,7 @@ export const initial: Data = {
   failedAt: 0,
   failures: 0,
   until: 0,
+  isDue: false,
   message: "",
   toldAt: 0
 }
@@ -96,6 +99,7 @@ const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => 
     failedAt: at,
     failures,
     until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
+    isDue: false,
     message,
     toldAt: toldAt === 0 && at - since >= LASTS ? at : toldAt
   }
@@ -136,14 +140,19 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       failedAt: at,
       failures: 0,
       until: bounded(until, at),
+      isDue: false,
       message,
       toldAt: data.until === 0 ? 0 : data.toldAt
     })),
-    clear: (data) => ({ ...data, failures: 0, until: 0 })
+    clear: (data) => ({ ...data, failures: 0, until: 0, isDue: false }),
+    due: (data) => ({ ...data, isDue: true })
   },
   actions: { Wake: () => ({ _tag: "Wake" }) },
   timers: {
-    retry: { after: ({ until }, since) => Math.max(0, until - since), fires: () => ({ _tag: "retry_due" }) }
+    retry: {
+      after: ({ isDue, until }, since) => (isDue ? Number.POSITIVE_INFINITY : Math.max(0, until - since)),
+      fires: () => ({ _tag: "retry_due" })
+    }
   },
   fields: { "provider.recovered": ({ account, provider }) => ({ provider, account }) },
   states: {
@@ -162,20 +171,20 @@ export const Provider = define<State, Event, Data, Action, Kind>()({
       failed: worse,
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
-      retry_due: to("Degraded", { act: ["Wake"] })
+      retry_due: to("Degraded", { set: "due", act: ["Wake"] })
     },
     Unavailable: {
       failed: worse,
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
-      retry_due: to("Unavailable", { act: ["Wake"] })
+      retry_due: to("Unavailable", { set: "due", act: ["Wake"] })
     },
     LimitedUntil: {
       // who is under way may meet other trouble: the limit stands
       ...stale("failed"),
       limited: to("LimitedUntil", { set: "limit" }),
       answered: better,
-      retry_due: to("Degraded")
+      retry_due: to("Degraded", { set: "due", act: ["Wake"] })
     }
   }
 })

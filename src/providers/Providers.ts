@@ -18,7 +18,7 @@ import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ProviderId from "./ProviderId.ts"
 import * as ProviderMachine from "./ProviderMachine.ts"
 import { LEASE, Queue } from "./Queue.ts"
-import { fresh, recover, type Stand } from "./Recovery.ts"
+import { fresh, recover, type Stand, type Stands } from "./Recovery.ts"
 
 /** Providers with trouble to tell of; of others nothing is remembered. */
 const MAX_PROVIDERS = 1_000
@@ -42,6 +42,8 @@ class Board implements Forecast {
   private readonly scope: Scope.Scope
   private readonly providers = new Map<string, Provider>()
   private readonly streams = new WeakMap<Account, string>()
+  /** Streams that cannot be read: what they hold is unknown, and nothing is added. */
+  private readonly unreadable = new Set<string>()
   /** The agents that asked before the log was read. */
   private early: Map<string, () => void> | undefined = new Map()
 
@@ -52,15 +54,20 @@ class Board implements Forecast {
   }
 
   /** The log has been read. */
-  readonly restore = (stands: ReadonlyMap<string, Stand>): Effect.Effect<void> =>
+  readonly restore = (stands: Stands): Effect.Effect<void> =>
     Effect.gen({ self: this }, function* () {
-      for (const [stream, stand] of stands) yield* this.enter(stream, stand)
+      for (const [stream, stand] of stands)
+        if (stand === null) this.unreadable.add(stream)
+        else yield* this.enter(stream, stand)
       const early = this.early ?? new Map<string, () => void>()
       this.early = undefined
       for (const wake of early.values()) wake()
     })
 
+  /** The provider of a stream; the first one that asks makes it. */
   private readonly enter = Effect.fnUntraced({ self: this }, function* (this: Board, stream: string, stand: Stand) {
+    const known = this.providers.get(stream)
+    if (known !== undefined) return known
     const queue = new Queue()
     const commits = new CommitScope(this.system, { id: stream, stream })
     const definition = stateMachineActor({
@@ -92,12 +99,11 @@ class Board implements Forecast {
     const { actor, queue } = provider
     const { data, state } = actor.state
     if (state === "Available") return true
-    const now = this.system.clock.currentTimeMillisUnsafe()
-    if (state === "LimitedUntil" || now < data.until) {
+    if (!data.isDue) {
       queue.wait(who, wake)
       return false
     }
-    const isLet = queue.enter(who, wake, now)
+    const isLet = queue.enter(who, wake, this.system.monotonic())
     if (isLet) this.system.after(LEASE, () => queue.wake())
     return isLet
   }
@@ -107,7 +113,8 @@ class Board implements Forecast {
     function* (this: Board, account: Account, who: string, news: News) {
       const stream = this.streamOf(account)
       const known = this.providers.get(stream)
-      if (known === undefined && (news._tag === "answered" || this.providers.size >= MAX_PROVIDERS)) return
+      const isNew = news._tag !== "answered" && !this.unreadable.has(stream) && this.providers.size < MAX_PROVIDERS
+      if (known === undefined && !isNew) return
       if (known?.actor.state.state === "Available" && news._tag === "answered") return
       const { actor, queue } = known ?? (yield* this.enter(stream, fresh))
       const at = this.system.clock.currentTimeMillisUnsafe()
@@ -120,8 +127,6 @@ class Board implements Forecast {
     const provider = this.providers.get(this.streamOf(account))
     return provider === undefined ? undefined : standingOf(provider.actor.state)
   }
-
-  readonly all: Forecast["all"] = () => [...this.providers.values()].map(({ actor }) => standingOf(actor.state))
 }
 
 const standingOf = ({ data, entered, state }: Stand): Standing => ({
@@ -160,7 +165,10 @@ export const layer = ({ nest }: Options) =>
       const board = new Board(yield* ActorSystem, nest, scope)
       yield* recover.pipe(
         Effect.catch((error) =>
-          Effect.as(Effect.logError(`the weather of providers could not be read: ${error.message}`), new Map())
+          Effect.as(
+            Effect.logError(`the weather of providers could not be read: ${error.message}`),
+            new Map() as Stands
+          )
         ),
         Effect.flatMap(board.restore),
         Effect.forkScoped

@@ -18,7 +18,7 @@ export class Queue {
     this.waiting.set(who, wake)
   }
 
-  /** Lets one through, if no other is finding out just now. */
+  /** Lets one through, if no other is finding out just now; `now` in ms, by a clock that nobody sets. */
   enter(who: string, wake: () => void, now: number): boolean {
     const { probe } = this
     if (probe !== undefined && probe.who !== who && probe.until > now) {

@@ -1,13 +1,13 @@
 /**
  * Recovery: what the log says of every provider. Each is a stream of its own.
  *
- * Guarantees: one whose runes do not fold, or whose stream cannot be read, is left out: its
- * weather is found out anew.
+ * Guarantees: one whose runes do not fold is found out anew; one whose stream cannot be read is
+ * named, and left alone.
  */
 import { Effect } from "effect"
 import { start, stateMachineActor } from "../event-actor/StateMachineActor.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
-import { EventLog } from "../event-log/EventLog.ts"
+import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as ProviderId from "./ProviderId.ts"
@@ -32,20 +32,20 @@ const apply = (before: Folded, rune: Rune): Folded => {
   }
 }
 
-export const fold: StreamFold<Folded> = { name: "provider", version: 1, initial: fresh, of: ProviderId.isValid, apply }
+export const fold: StreamFold<Folded> = { name: "provider", version: 2, initial: fresh, of: ProviderId.isValid, apply }
 
-/** By stream. */
+/** By stream; null: it cannot be read. */
+export type Stands = ReadonlyMap<string, Stand | null>
+
 export const recover = Effect.gen(function* () {
   const log = yield* EventLog
-  const stands = new Map<string, Stand>()
+  const stands = new Map<string, Stand | null>()
   for (const { stream } of yield* log.streams) {
     if (!ProviderId.isValid(stream)) continue
-    const { provider } = yield* Effect.catch(log.recover(stream, { provider: fold }), (error) =>
-      Effect.as(Effect.logWarning(`the weather of ${stream} cannot be read: ${error.message}`), {
-        provider: { state: null }
-      })
-    )
-    stands.set(stream, provider.state ?? fresh)
+    const stand = Effect.map(log.recover(stream, { provider: fold }), ({ provider }) => provider.state ?? fresh)
+    const warned = (error: StorageError) =>
+      Effect.as(Effect.logWarning(`the weather of ${stream} cannot be read: ${error.message}`), null)
+    stands.set(stream, yield* Effect.catch(stand, warned))
   }
-  return stands
+  return stands as Stands
 })

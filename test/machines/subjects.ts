@@ -135,6 +135,7 @@ export const provider: Subject<ProviderMachine.State, ProviderMachine.Event, Pro
   holds: ({ data, state }) =>
     claims({
       "it is asked again at some time, unless it is available": (data.until === 0) === (state === "Available"),
+      "its time comes once": !data.isDue || data.until > 0,
       "what is told has lasted": data.toldAt === 0 || data.toldAt - data.since >= ProviderMachine.LASTS,
       "no wait is longer than a day": data.until <= data.failedAt + 24 * 3_600_000
     })

@@ -85,7 +85,9 @@ describe("the weather", () => {
     assert.strictEqual(held.data.until, 61_000)
     const over = played(limited(1_000, 61_000), due)
     assert.strictEqual(over.state, "Degraded")
-    assert.strictEqual(Provider.timers.retry.after(over.data, 61_000), 0)
+    assert.deepInclude(over, { woken: 1 })
+    assert.isTrue(over.data.isDue)
+    assert.strictEqual(Provider.timers.retry.after(over.data, 61_000), Infinity, "nothing more to wait for")
   })
 
   it("what lasts a quarter of an hour is told once, and its end, too; what does not, not at all", () => {

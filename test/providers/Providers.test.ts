@@ -1,0 +1,105 @@
+/** The weather as agents see it, over a log in memory: who may ask, and when. */
+import { assert, describe, it } from "@effect/vitest"
+import { Clock, Context, Effect, Layer, type Scope } from "effect"
+import { TestClock } from "effect/testing"
+import * as DaemonLog from "../../src/app/DaemonLog.ts"
+import { type Account, type News, Weather } from "../../src/domain/Weather.ts"
+import * as ActorSystem from "../../src/event-actor/ActorSystem.ts"
+import * as DeadLetters from "../../src/event-actor/DeadLetters.ts"
+import * as EventLoop from "../../src/event-actor/EventLoop.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import { Log } from "../../src/event-log/Log.ts"
+import * as Providers from "../../src/providers/Providers.ts"
+import * as DynamicSupervisor from "../../src/supervision/DynamicSupervisor.ts"
+import * as Supervisor from "../../src/supervision/Supervisor.ts"
+import { until } from "../channels/World.ts"
+
+const T0 = Date.parse("2026-11-20T09:00:00Z")
+const account: Account = { provider: "anthropic", account: "login" }
+
+const begin = Effect.gen(function* () {
+  const nest = DynamicSupervisor.make({ name: "providers", strategy: "one_for_one" })
+  const writes = yield* Log
+  const context = yield* Layer.build(
+    Providers.layer({ nest }).pipe(
+      Layer.provide(ActorSystem.layer({ log: writes, strict: true })),
+      Layer.provide(
+        Layer.mergeAll(DeadLetters.layerMemory(), EventLoop.layer, Layer.succeed(EventLog, yield* EventLog))
+      )
+    )
+  )
+  yield* Effect.orDie(Supervisor.make({ name: "root", children: [nest.child] }))
+  const weather = Context.get(context, Weather)
+  const woken: Array<string> = []
+  const admits = (who: string) => weather.admits(account, who, () => void woken.push(who))
+  // nobody may ask before the log is read
+  yield* until(
+    "the log is read",
+    Effect.sync(() => admits("reader")),
+    (isFair) => isFair
+  )
+  woken.length = 0
+  const failed = (who: string, began: number) => {
+    const news: News = { _tag: "failed", began, message: "529 overloaded" }
+    return weather.tell(account, who, news)
+  }
+  const state = (wanted: string) =>
+    until(
+      wanted,
+      Effect.sync(() => weather.standing(account)?.state),
+      (now) => now === wanted
+    )
+  return { admits, failed, state, weather, woken }
+})
+
+const test = (name: string, body: () => Effect.Effect<void, unknown, Scope.Scope | EventLog | Log>) =>
+  it.effect(name, () =>
+    Effect.andThen(TestClock.setTime(T0), Effect.scoped(body())).pipe(Effect.provide(DaemonLog.layerMemory))
+  )
+
+describe("who may ask", () => {
+  test("one alone once its time has come, however the wall clock was set meanwhile", () =>
+    Effect.gen(function* () {
+      const real = yield* Clock.Clock
+      let back = 0
+      const clock: Clock.Clock = { ...real, currentTimeMillisUnsafe: () => real.currentTimeMillisUnsafe() - back }
+      const { admits, failed, state, woken } = yield* Effect.provideService(begin, Clock.Clock, clock)
+      yield* failed("ann", T0)
+      yield* state("Degraded")
+      assert.deepStrictEqual([admits("bob"), admits("cy")], [false, false])
+      back = 3_600_000
+      yield* TestClock.adjust(2_000)
+      yield* until(
+        "both are woken",
+        Effect.sync(() => woken.length),
+        (count) => count === 2
+      )
+      assert.deepStrictEqual([admits("bob"), admits("cy")], [true, false])
+      // bob tells nothing for a minute
+      back = 2 * 3_600_000
+      yield* TestClock.adjust(60_000)
+      yield* until(
+        "cy is woken",
+        Effect.sync(() => woken.at(-1)),
+        (last) => last === "cy"
+      )
+      assert.isTrue(admits("cy"))
+    }))
+
+  test("failures that are told at once are one provider's, in one stream", () =>
+    Effect.gen(function* () {
+      const { failed, state } = yield* begin
+      yield* Effect.forEach(["a", "b", "c", "d"], (who) => failed(who, T0 - 5), { concurrency: "unbounded" })
+      yield* state("Degraded")
+      const log = yield* EventLog
+      assert.lengthOf(yield* log.tail({ kinds: ["provider.moved"] }, 10), 1)
+    }))
+
+  test("fair weather leaves no trace", () =>
+    Effect.gen(function* () {
+      const { admits, weather } = yield* begin
+      yield* weather.tell(account, "ann", { _tag: "answered", began: T0 })
+      assert.isTrue(admits("bob"))
+      assert.isUndefined(weather.standing(account))
+    }))
+})
