@@ -72,10 +72,21 @@ const messageIn = ({ payload }: Rune): string | undefined => {
   return event?.message?.messageId
 }
 
-/** The place in each stream before which nothing is left to erase: it saves reading, and is found anew at a start. */
-export type Places = Map<string, number>
+/** Runes that the log does not erase, as many as are remembered: beyond them a stream may be looked at in vain. */
+const MAX_KEPT = 100_000
 
-export const make = (projects: Projects, log: EventLog["Service"], places: Places = new Map()) => {
+export const make = (projects: Projects, log: EventLog["Service"]) => {
+  /** The place in each stream before which nothing is left to erase: it saves reading, and is found anew at a start. */
+  const places = new Map<string, number>()
+  /** Runes whose texts are part of a state. */
+  const kept = new Set<number>()
+
+  /** Remembers a rune that is not asked for again. */
+  const stays = (eventId: number): void => {
+    if (kept.size >= MAX_KEPT) kept.delete(kept.values().next().value!)
+    kept.add(eventId)
+  }
+
   const batch = Effect.fnUntraced(function* (
     stream: string,
     before: number,
@@ -90,44 +101,45 @@ export const make = (projects: Projects, log: EventLog["Service"], places: Place
         const id = messageIn(rune)
         const isNeeded = id !== undefined && needed.messages.has(id)
         if (isNeeded) isHeld = true
-        const goes = !isNeeded && mayGo(rune)
+        const goes = !isNeeded && !kept.has(rune.eventId) && mayGo(rune)
         if (!isHeld) last = rune.eventId
         return goes
       }),
       Stream.take(BATCH),
       Stream.runCollect
     )
-    const erased = yield* Effect.forEach(found, ({ eventId }) =>
-      log.erase(eventId, ERASER).pipe(
-        Effect.as(1),
-        // its texts are part of a state
-        Effect.catchTag("RuneRefused", () => Effect.succeed(0))
-      )
+    yield* Effect.forEach(
+      found,
+      ({ eventId }) =>
+        Effect.catchTag(Effect.asVoid(log.erase(eventId, ERASER)), "RuneRefused", () =>
+          Effect.sync(() => stays(eventId))
+        ),
+      { discard: true }
     )
     // beyond a full batch nothing was looked at for certain
     if (!isHeld) places.set(stream, found.length === BATCH ? found.at(-1)!.eventId : last)
-    return erased.reduce<number>((all, one) => all + one, 0)
+    return found.length
   })
 
-  /** Erases a batch of each conversation whose config says so, else of all for which `usual` does; answers how many runes went. */
+  /** Erases a batch of each conversation whose config says so, else of all for which `usual` does; answers how many runes were dealt with. */
   return Effect.fnUntraced(function* (usual: Duration.Duration | undefined): Effect.fn.Return<number, StorageError> {
     const now = yield* Clock.currentTimeMillis
-    let erased = 0
+    let settled = 0
     for (const [conversation, { config, isOver, members, record }] of projects.living) {
       const keep = config.keepPrompts ?? usual
       const isBroken = [...record.agents.values()].some(({ broken }) => broken !== undefined)
       if (keep === undefined || isBroken || isOver !== undefined) continue
       const needed = neededBy([...members.values()].map(({ tree }) => tree))
-      erased += yield* batch(conversation, now - Duration.toMillis(keep), needed)
+      settled += yield* batch(conversation, now - Duration.toMillis(keep), needed)
     }
     for (const conversation of projects.closed.keys()) {
       const keep = projects.configOf(conversation)?.keepPrompts ?? usual
       if (keep === undefined) continue
-      erased += yield* batch(conversation, now - Duration.toMillis(keep), {
+      settled += yield* batch(conversation, now - Duration.toMillis(keep), {
         messages: new Set(),
         since: Number.POSITIVE_INFINITY
       })
     }
-    return erased
+    return settled
   })
 }
