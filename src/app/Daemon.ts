@@ -200,12 +200,12 @@ const alive = Effect.gen(function* () {
  * and ends. A project that the log knows, or cannot tell of, stops no other: a daemon that was killed while somebody
  * edited the file comes back.
  */
-const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agrees"]) {
+const takeUp = Effect.fnUntraced(function* (config: string, agrees: Options["agrees"], done: Effect.Effect<unknown>) {
   const agents = yield* Agents
   const log = yield* EventLog
   const caller = { by: "agentd up", config }
   const taken = Effect.gen(function* () {
-    const { conversation, name, waits } = yield* agents.register(config, caller, "nothing")
+    const { conversation, name, waits } = yield* Effect.ensuring(agents.register(config, caller, "nothing"), done)
     if (waits === undefined) return
     const change = yield* agents.configChange(conversation, caller)
     if (change.hash === null || !change.waits) return
@@ -253,8 +253,9 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
     yield* note("daemon.started", { pid, version, state: options.state, socket: options.socket })
     yield* Effect.addFinalizer(() => Effect.ignore(note("daemon.stopped", { pid })))
     const asked = yield* Deferred.make<string>()
+    const taken = yield* Deferred.make<void>()
     let top: Pick<Supervisor.Supervisor, "inspect"> | undefined = undefined
-    const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked, root: () => top })
+    const info = yield* DaemonInfo.make({ ...options, pid, version, startedAt, asked, taken, root: () => top })
     const { commands, hooks } = platform.edges(info, user)
     const root = yield* Supervisor.make<Platform.Needs>({
       name: "agentd",
@@ -276,7 +277,8 @@ const live = Effect.fnUntraced(function* (options: Options, platform: Platform.P
       ]
     })
     top = root
-    if (options.config !== undefined) yield* takeUp(options.config, options.agrees)
+    const done = Deferred.succeed(taken, undefined)
+    yield* options.config === undefined ? done : takeUp(options.config, options.agrees, done)
     yield* Fiber.interrupt(starting)
     yield* notify.ready
     const reason = yield* Effect.raceAllFirst([

@@ -39,6 +39,8 @@ export interface Facts {
   readonly root: () => Pick<Supervisor, "inspect"> | undefined
   /** Completed with the reason when somebody asks for the end. */
   readonly asked: Deferred.Deferred<string>
+  /** Completed when the project that the daemon is started for is in the log, or is refused. */
+  readonly taken: Deferred.Deferred<void>
 }
 
 /** systemd gives each service an invocation id; a daemon in the background has no terminal. */
@@ -147,10 +149,19 @@ const isFurnished = Effect.gen(function* () {
   return configured.every(Boolean)
 })
 
+/** Of every agent, once all are known. */
+const reach = Effect.fnUntraced(function* (facts: Facts) {
+  yield* Deferred.await(facts.taken)
+  // a log that cannot be read on ends the daemon
+  yield* Effect.ignore((yield* Agents).recovered)
+  return yield* Reaches.of(yield* configs, facts)
+})
+
 /** The parts that are not ready yet. */
-const unready = Effect.gen(function* () {
+const unready = Effect.fnUntraced(function* ({ taken }: Facts) {
   const agents = yield* Agents
   const parts: ReadonlyArray<readonly [name: string, isReady: boolean]> = [
+    ["project", yield* Deferred.isDone(taken)],
     ["agents", yield* agents.ready],
     ["channels", yield* isFurnished],
     ["mail", (yield* (yield* LiveOutbox).seen) !== undefined]
@@ -200,7 +211,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   }).pipe(Effect.provideContext(context))
   const outbox = Effect.provideContext(outboxOf(letters, mails), context)
   const status: Effect.Effect<DaemonStatus> = Effect.gen(function* () {
-    const waiting = yield* unready
+    const waiting = yield* unready(facts)
     const isReady = waiting.every((part) => part === "mail")
     return {
       pid: facts.pid,
@@ -227,7 +238,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
       Effect.map((lists) => lists.flat()),
       Effect.provideContext(context)
     ),
-    reach: Effect.flatMap(configs, (projects) => Reaches.of(projects, facts)).pipe(Effect.provideContext(context)),
+    reach: Effect.provideContext(reach(facts), context),
     tree: Effect.sync(() => partsOf(facts.root(), redact)),
     kinds: kinds.names
   })

@@ -55,6 +55,52 @@ describe("membersOf", () => {
   })
 })
 
+/** A machine on which a run's process starts one without mark, in a session of its own, whenever it is looked at. */
+const bomb = () => {
+  const table = new Map([...machine, proc(100, SELF, 100, 100)].map((one) => [one.pid, one]))
+  let [next, isStopped] = [101, false]
+  const tree = ProcessTree.over({
+    self: SELF,
+    snapshot: Effect.sync(() => {
+      const seen = [...table.values()]
+      if (table.has(100) && !isStopped) {
+        table.set(next, proc(next, 100, next, next))
+        next += 1
+      }
+      return seen
+    }),
+    environment: () => Effect.succeed([]),
+    isAlive: ({ pid, start }) => table.get(pid)?.start === start,
+    signal: (pid, signal) => {
+      const leader = Math.abs(pid)
+      if (signal === "SIGSTOP" && leader === 100) isStopped = true
+      if (signal !== "SIGKILL") return
+      table.delete(leader)
+      for (const [child, one] of table) if (one.parent === leader) table.set(child, { ...one, parent: 1 })
+    }
+  })
+  const left = () => [...table.keys()].filter((pid) => pid >= 100)
+  return { tree, left, quarry: { store: "s", runId: "r", root: { pid: 100, start: 100 } } }
+}
+
+describe("a process that starts others while it is ended", () => {
+  it.effect("is terminated with those that it started between the search and the signal", () =>
+    Effect.gen(function* () {
+      const { left, quarry, tree } = bomb()
+      yield* tree.terminate(quarry, 0)
+      assert.deepStrictEqual(left(), [])
+    })
+  )
+
+  it.effect("is killed with them", () =>
+    Effect.gen(function* () {
+      const { left, quarry, tree } = bomb()
+      yield* tree.kill(quarry)
+      assert.deepStrictEqual(left(), [])
+    })
+  )
+})
+
 /** `sh -c` with the run's mark, in a session of its own; it notes pids in ./pids. */
 const spawnMarked = (world: { store: string; folder: string }, script: string, runId = "run-1") =>
   Effect.callback<ProcessId>((resume) => {

@@ -17,6 +17,26 @@ import * as RunWatch from "../../src/backends/process/RunWatch.ts"
 import * as Stage from "../support/Stage.ts"
 import { missing } from "../support/toolbox.ts"
 
+/**
+ * A number of seconds that no other test sleeps for, so that what one leaves is told of there alone; what bears it is
+ * ended with the test.
+ */
+let marks = 0
+const end = (pid: string) => {
+  try {
+    process.kill(Number(pid), "SIGKILL")
+  } catch {
+    // it has ended
+  }
+}
+const mark = Effect.suspend(() => {
+  const made = `641.${process.pid}${++marks}`
+  return Effect.as(
+    Effect.addFinalizer(() => Effect.sync(() => pidsOf(made).forEach(end))),
+    made
+  )
+})
+
 /** An agent that counts the first error as the last: what it does is done once. */
 const hostile = (shell: string, limits: object, backend: object = {}) => ({
   // a grace that nothing here waits for
@@ -44,44 +64,49 @@ const pidsOf = (words: string): ReadonlyArray<string> =>
 
 const NODE = `"${process.execPath}" -e`
 /** Holds 300 MB, until it is ended. */
-const HOG = `${NODE} 'globalThis.held = Buffer.alloc(300e6, 1); setInterval(() => {}, 1e6)' hog`
+const hog = (bytes: number, mark: string) =>
+  `${NODE} 'globalThis.held = Buffer.alloc(${bytes}, 1); setInterval(() => {}, 1e6)' ${mark}`
 const fill = (file: string) => `head -c 50000000 /dev/zero >> ${file}; exec sleep 600`
 
 /** Each with its limit, and what is in its folder before. */
 const attacks: ReadonlyArray<{
   readonly what: string
-  readonly shell: string
+  readonly shell: (mark: string) => string
   readonly told: RegExp
   readonly limits?: object
   readonly before?: string
 }> = [
   {
     what: "a fork bomb",
-    shell: "trap '' TERM; for i in $(seq 300); do sleep 641.5 & done; wait",
+    shell: (mark) => `trap '' TERM; for i in $(seq 300); do sleep ${mark} & done; wait`,
     told: /processes and threads, \d+ above the limit of 50.*raise limits\.tasks/
   },
   {
     what: "a fork bomb of sessions of their own, without the mark",
-    shell: "for i in $(seq 300); do env -i setsid sleep 641.5 & done; wait",
+    shell: (mark) => `for i in $(seq 300); do env -i setsid sleep ${mark} & done; wait`,
     told: /above the limit of 50/
   },
-  { what: "a memory hog", shell: HOG, told: /of memory, .* above the limit of 100 MB.*raise limits\.memory/ },
+  {
+    what: "a memory hog",
+    shell: (mark) => hog(300e6, mark),
+    told: /of memory, .* above the limit of 100 MB.*raise limits\.memory/
+  },
   {
     what: "a memory hog of many parts",
-    shell: `for i in 1 2 3 4; do ${NODE} 'globalThis.held = Buffer.alloc(60e6, 1); setInterval(() => {}, 1e6)' hog & done; wait`,
+    shell: (mark) => `for i in 1 2 3 4; do ${hog(60e6, mark)} & done; wait`,
     told: /of memory, .* above the limit of 200 MB/,
     limits: { memory: "200 MB", tasks: 1000 }
   },
-  { what: "a disk filler", shell: fill("big"), told: /wrote .* above the limit of 10\.0 MB.*raise limits\.disk/ },
+  { what: "a disk filler", shell: () => fill("big"), told: /wrote .* above the limit of 10\.0 MB.*raise limits\.disk/ },
   {
     what: "a disk filler by a file that was there",
-    shell: fill("old"),
+    shell: () => fill("old"),
     told: /above the limit of 10\.0 MB/,
     before: "old"
   },
   {
     what: "a disk filler by a file without a name",
-    shell: "exec 7> gone; rm gone; head -c 50000000 /dev/zero >&7; sleep 641.5",
+    shell: (mark) => `exec 7> gone; rm gone; head -c 50000000 /dev/zero >&7; sleep ${mark}`,
     told: /above the limit of 10\.0 MB/
   }
 ]
@@ -90,9 +115,10 @@ const attack = Effect.fnUntraced(function* (
   { before, limits = {}, shell, told }: (typeof attacks)[number],
   backend = {}
 ) {
+  const marked = yield* mark
   const stage = yield* Stage.make
   const shop = stage.home({
-    agents: { hostile: hostile(shell, { tasks: 50, ...limits }, backend), bystander }
+    agents: { hostile: hostile(shell(marked), { tasks: 50, ...limits }, backend), bystander }
   })
   if (before !== undefined) fs.writeFileSync(`${shop.root}/hostile/${before}`, "old\n")
   yield* stage.up
@@ -108,8 +134,7 @@ const attack = Effect.fnUntraced(function* (
   const [failed] = yield* shop.of("hostile", 1, "turn.error")
   assert.match(JSON.stringify(failed!.payload), told)
   assert.match((yield* shop.cli("log")).stdout, /above the limit of/)
-  assert.deepStrictEqual(pidsOf("sleep 641.5"), [], "nothing of it is left")
-  assert.deepStrictEqual(pidsOf("hog"), [], "nothing of it is left")
+  assert.deepStrictEqual(pidsOf(marked), [], "nothing of it is left")
   const [after] = (yield* shop.agents).filter(({ agent }) => agent === "bystander")
   assert.deepStrictEqual([after!.state, after!.runId], [run!.state, run!.runId], "no other run is ended")
 }, Effect.scoped)
@@ -120,11 +145,11 @@ describe.skipIf(process.platform !== "linux")("a run that takes more than its li
   if (missing.length > 0) it.skip(`not tried confined, since this machine cannot: ${missing.join("; ")}`)
   else {
     const confined = { sandbox: "required", share: [process.execPath] }
-    const [bomb, , hog] = attacks
+    const [bomb, , memory] = attacks
     it.live("a confined fork bomb does, too", () => attack(bomb!, confined))
-    it.live("a confined memory hog does, too", () => attack(hog!, confined))
+    it.live("a confined memory hog does, too", () => attack(memory!, confined))
     it.live("a confined filler of its home does, too", () =>
-      attack({ what: "", shell: fill('"$HOME/big"'), told: /above the limit of 10\.0 MB/ }, confined)
+      attack({ what: "", shell: () => fill('"$HOME/big"'), told: /above the limit of 10\.0 MB/ }, confined)
     )
   }
 
@@ -168,11 +193,12 @@ describe.skipIf(process.platform !== "linux")("a run that takes more than its li
   it.live("a lighter weight of the processor is given to all its processes", () =>
     Effect.gen(function* () {
       const stage = yield* Stage.make
-      const shell = "sleep 642.5 & exec sleep 642.5"
+      const marked = yield* mark
+      const shell = `sleep ${marked} & exec sleep ${marked}`
       const shop = stage.home({ agents: { a: hostile(shell, { cpuWeight: 10 }, { killGrace: "1ms" }) } })
       yield* stage.up
       yield* shop.send("a", "go")
-      const nice = Effect.sync(() => pidsOf("sleep 642.5").map((pid) => os.getPriority(Number(pid))))
+      const nice = Effect.sync(() => pidsOf(marked).map((pid) => os.getPriority(Number(pid))))
       yield* shop.until("it is light", nice, (all) => all.length === 2 && all.every((one) => one === 10))
     }).pipe(Effect.scoped)
   )
@@ -188,16 +214,17 @@ it.live.skipIf(process.platform !== "linux")(
       const limits = { memory: 100e6, tasks: 50, cpuWeight: 100, disk: 10e6 }
       const manner = { env: {}, network: false, sandbox: "preferred", limits } as const
       const of = { cwd, timeout: 600_000, store: "none", environment: process.env, manner, shared: [] }
+      const marked = yield* mark
       for (const [command, told] of [
-        ["for i in $(seq 300); do sleep 641.5 & done; wait", /raise limits\.tasks of the project's goals/],
-        [HOG, /raise limits\.memory of the project's goals/],
+        [`for i in $(seq 300); do sleep ${marked} & done; wait`, /raise limits\.tasks of the project's goals/],
+        [hog(300e6, marked), /raise limits\.memory of the project's goals/],
         [fill("big"), /raise limits\.disk of the project's goals/]
       ] as const) {
         const ended = yield* check({ ...of, command })
         assert.match(ended?.printed ?? "", told)
         assert.notStrictEqual(ended?.status.code, 0)
       }
-      assert.deepStrictEqual(pidsOf("sleep 641.5"), [])
+      assert.deepStrictEqual(pidsOf(marked), [])
     }).pipe(
       Effect.scoped,
       Effect.provide(

@@ -11,7 +11,8 @@
  * What was found once stays the run's until it is gone, whoever else of it ends first.
  *
  * Guarantees: a signal goes only to a process whose start time was confirmed at
- * that moment; never to this process, its ancestors, or their groups and sessions;
+ * that moment; never to this process, its ancestors, or their groups and sessions; what is killed
+ * is stopped first, so that nothing that it starts meanwhile is missed;
  * `terminate` returns only when a search finds nothing, or fails and names what is left.
  *
  * What escapes all four: a process that has its environment cleared or hidden (setuid,
@@ -157,12 +158,12 @@ interface Reach {
 const signalEach = (processes: ReadonlyArray<Process>, signal: NodeJS.Signals, { alive, send }: Reach) =>
   Effect.sync(() => processes.filter(alive).forEach(({ pid }) => send(pid, signal)))
 
-/** SIGKILL, to whole groups too: what forks at that moment cannot slip through. */
-const killAll = ({ members, groups }: Found, { alive, send }: Reach) =>
+/** To whole groups too: what forks at that moment cannot slip through. */
+const signalAll = ({ members, groups }: Found, signal: "SIGSTOP" | "SIGKILL", { alive, send }: Reach) =>
   Effect.sync(() => {
     for (const member of members.filter(alive)) {
-      if (groups.has(member.group)) send(-member.group, "SIGKILL")
-      send(member.pid, "SIGKILL")
+      if (groups.has(member.group)) send(-member.group, signal)
+      send(member.pid, signal)
     }
   })
 
@@ -184,6 +185,8 @@ const untilGone = Effect.fnUntraced(function* (processes: ReadonlyArray<ProcessI
   }
 })
 
+/** How often SIGSTOP goes round before what is found is killed; a fork bomb needs a few. */
+const STOP_ROUNDS = 10
 /** How often SIGKILL goes round before what is left is called a survivor; a fork bomb needs several. */
 const KILL_ROUNDS = 50
 const KILL_WAIT = 200
@@ -197,7 +200,7 @@ export class ProcessTree extends Context.Service<
     readonly note: GroupOnly | undefined
     /** Every live process of the run. */
     readonly find: (quarry: Quarry) => Effect.Effect<ReadonlyArray<Process>>
-    /** SIGKILL to all of it, once, now. */
+    /** SIGKILL to all of it, once, now. It is stopped before, so that none that it starts meanwhile is missed. */
     readonly kill: (quarry: Quarry) => Effect.Effect<void>
     /** SIGTERM, the grace, then SIGKILL until nothing is left. */
     readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
@@ -233,11 +236,28 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) =
     return false
   })
 
+  /**
+   * Stops all of it, until a search finds nothing new. What is stopped starts nothing and is still
+   * there as a parent: what it has started since the last search is found by it, mark or none.
+   */
+  const freeze = Effect.fnUntraced(function* (quarry: Quarry) {
+    const stopped = new Set<string>()
+    let found = yield* find(quarry)
+    for (let round = 0; round < STOP_ROUNDS; round++) {
+      const fresh = found.members.filter(({ pid, start }) => !stopped.has(`${pid}.${start}`))
+      if (fresh.length === 0) break
+      yield* signalAll({ ...found, members: fresh }, "SIGSTOP", reach)
+      for (const { pid, start } of fresh) stopped.add(`${pid}.${start}`)
+      found = yield* find(quarry)
+    }
+    return found
+  })
+
   const force = Effect.fnUntraced(function* (quarry: Quarry) {
     for (let round = 0; round < KILL_ROUNDS; round++) {
-      const found = yield* find(quarry)
+      const found = yield* freeze(quarry)
       if (found.members.length === 0) return
-      yield* killAll(found, reach)
+      yield* signalAll(found, "SIGKILL", reach)
       yield* untilGone(found.members, (yield* now) + KILL_WAIT, alive)
     }
     const { members } = yield* find(quarry)
@@ -255,7 +275,7 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) =
 
   return {
     find: (quarry: Quarry) => Effect.map(find(quarry), ({ members }) => members),
-    kill: (quarry: Quarry) => Effect.flatMap(find(quarry), (found) => killAll(found, reach)),
+    kill: (quarry: Quarry) => Effect.flatMap(freeze(quarry), (found) => signalAll(found, "SIGKILL", reach)),
     terminate: Effect.fnUntraced(function* (whom: Quarry, grace: Duration.Input) {
       const deadline = (yield* now) + Duration.toMillis(grace)
       const quarry = { seen: new Map<number, number>(), ...whom }
