@@ -27,6 +27,7 @@ import type { LifeMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import { enteredBy, isActive, isDisconnected, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
+import * as Calendar from "../domain/Calendar.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
@@ -41,7 +42,7 @@ type Act =
   | AgentMachine.Action
   | { readonly _tag: "Born" }
   | { readonly _tag: "Announce" }
-  | { readonly _tag: "CountUsage"; readonly spent: Partial<Budget.Spent>; readonly ref: RuneRef }
+  | { readonly _tag: "CountUsage"; readonly spent: Budget.Expense; readonly ref: RuneRef }
 
 /** The time of a turn is written this often, ms. */
 const TICK = 60_000
@@ -56,6 +57,16 @@ const used = (state: LifeState, usage: Usage, at: number): LifeState => {
   const spent = { tokens, toolCalls, wallTime, usd }
   return { ...state, spent: Budget.add(state.spent, spent), countedTo: wallTime > 0 ? at : state.countedTo }
 }
+
+/** As the rune says it: what is nothing is left out. */
+const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
+  model,
+  input,
+  output,
+  ...(cacheRead === 0 ? {} : { cache_read: cacheRead }),
+  ...(cacheWrite === 0 ? {} : { cache_write: cacheWrite }),
+  ...(usd === 0 ? {} : { usd })
+})
 
 /** An incarnation begins anew: with nothing spent. */
 const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
@@ -145,7 +156,7 @@ export const make = Effect.gen(function* () {
   /** Counts spending, with the turn's time up to now; where a budget is spent by that, the agent ends. */
   const use = (
     state: LifeState,
-    { spent, turnId }: { readonly turnId: string; readonly spent: Partial<Budget.Spent> },
+    { spent, turnId }: { readonly turnId: string; readonly spent: Budget.Expense },
     context: Context
   ): Decision<LifeState, Act> => {
     const { turn } = new Siblings(agent, context)
@@ -156,7 +167,16 @@ export const make = Effect.gen(function* () {
     const all = { ...spent, wallTime }
     const { tokens = 0, toolCalls = 0, usd = 0 } = all
     if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
-    const payload = { agent_id: agent, turn_id: turnId, tokens, tool_calls: toolCalls, wall_time: wallTime, usd }
+    const payload = {
+      agent_id: agent,
+      turn_id: turnId,
+      tokens,
+      tool_calls: toolCalls,
+      wall_time: wallTime,
+      usd,
+      day: Calendar.dayOf(context.now),
+      ...(spent.models === undefined ? {} : { models: spent.models.map(modelIn) })
+    }
     const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
     const counted = used(state, payload, context.now)
     const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", spent: all, ref: refOf(context, conversation) }]

@@ -44,7 +44,7 @@ export type TurnMessage =
 export type LifeMessage =
   | AgentMachine.Event
   /** Spent in the turn, besides its time. */
-  | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Partial<Budget.Spent> }
+  | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Budget.Expense }
   /** The time of the turn is looked at. */
   | { readonly _tag: "Tick"; readonly turnId: string }
   /** Watchers of the agent hear whether it is there. */
@@ -66,7 +66,7 @@ export type WorkerMessage =
   | { readonly _tag: "Rise" }
 
 export type CallRequested = Extract<ToolMachine.Event, { _tag: "call_requested" }>
-type Spent = Partial<Budget.Spent>
+type Spent = Budget.Expense
 
 export type ToolsMessage =
   /** The calls of one answer, in order. */

@@ -12,6 +12,7 @@ import { Backends } from "../backends/Backends.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
+import * as Prices from "../domain/Prices.ts"
 import * as Ids from "../domain/Ids.ts"
 import { type Caller, CommandRefused, type Done, type SpawnRequest } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
@@ -144,6 +145,7 @@ export class AgentRegistry {
       const backends = yield* Backends
       const bus = yield* Bus
       const weather = yield* Weather
+      const prices = yield* Prices.UserPrices
       const { mcp, recoveredTo, waiting } = yield* AgentsPlace
       const { agents } = this.of.record
       const settings = this.settings(agent, config)
@@ -169,6 +171,7 @@ export class AgentRegistry {
         weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, () => settings().backend),
         config: settings,
         backend: Effect.suspend(() => backends.make(settings().backend)),
+        priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),
         place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
         recoveredTo,
         waiting,

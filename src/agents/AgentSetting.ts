@@ -6,6 +6,7 @@ import { Context, type Effect } from "effect"
 import type { Backend, RunEvent, RunSpec } from "../backends/Backend.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
+import type { Price } from "../domain/Prices.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
 import type { Message } from "./Inbox.ts"
 import type { WaitingInputs } from "./WaitingInputs.ts"
@@ -36,6 +37,8 @@ export class AgentSetting extends Context.Service<
     /** As the file says now: a reload takes effect with the next use. */
     readonly config: () => AgentConfig
     readonly backend: Effect.Effect<Backend>
+    /** Undefined: the model has no price. */
+    readonly priceOf: (model: string) => Price | undefined
     /** Where the agent works, made where it is not there yet. */
     readonly place: Effect.Effect<{ readonly cwd: string; readonly branch: string | undefined }, WorktreeError>
     /** The end of the log when this daemon took it over: runs of before are lost. */

@@ -17,6 +17,30 @@ export interface Spent {
   readonly usd: number
 }
 
+/** Tokens and cost of one model; the parts of a cache are in the input. */
+export interface ModelUsage {
+  /** Empty where the run does not name it. */
+  readonly model: string
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+  readonly usd: number
+}
+
+/** Spending of one moment: sums, and by model. */
+export type Expense = Partial<Spent> & { readonly models?: ReadonlyArray<ModelUsage> }
+
+/** The sums of what models were used for. */
+export const ofModels = (models: ReadonlyArray<ModelUsage>): Expense =>
+  models.length === 0
+    ? {}
+    : {
+        tokens: models.reduce((sum, { input, output }) => sum + input + output, 0),
+        usd: models.reduce((sum, { usd }) => sum + usd, 0),
+        models
+      }
+
 export const nothing: Spent = { tokens: 0, toolCalls: 0, wallTime: 0, usd: 0 }
 
 export const add = (a: Spent, b: Partial<Spent>): Spent => ({

@@ -77,7 +77,7 @@ export class ConversationActor {
   private readonly around: Around
   private readonly life: Life
   private readonly scope: Scope.Scope
-  private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Partial<Budget.Spent> }> = []
+  private readonly recent: Array<{ readonly cause: RuneRef; readonly spent: Budget.Expense }> = []
   private readonly force = Deferred.makeUnsafe<void>()
   /** Agents that are being ended. */
   private readonly endings = new Map<string, Fiber.Fiber<void, StorageError>>()

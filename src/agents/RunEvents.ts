@@ -16,12 +16,13 @@ import type { RuneDraft } from "../event-log/Rune.ts"
 import type { AgentSetting } from "./AgentSetting.ts"
 import { turnName, type WorkerState, workerName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
-import type * as Budget from "./Budget.ts"
+import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import { Output } from "./Output.ts"
 import type { RunRequest, RunSink } from "./RunSupervisor.ts"
 import { RunText, type Written } from "./RunText.ts"
+import { UsageMeter } from "./UsageMeter.ts"
 import { toolName } from "./AgentStates.ts"
 import type { CallRequested, Ending, ToolsMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
@@ -94,17 +95,9 @@ const isAnswer = (event: RunEvent): boolean => {
   }
 }
 
-/** An amount that a run reports; what is no amount counts for nothing. */
-const amount = (said: number): number => (Number.isFinite(said) && said > 0 ? said : 0)
-
 /** The words of the turn. */
 const ANSWER = "answer"
 
-interface Usage {
-  readonly inputTokens: number
-  readonly outputTokens: number
-  readonly usd: number
-}
 /** The whole of a call, while its run lives. */
 export const inputOf = (
   { agent, conversation }: Pick<AgentSetting["Service"], "agent" | "conversation">,
@@ -116,8 +109,6 @@ export const inputOf = (
   const { folder, input = null, run, tool } = origin
   return { callId, conversation, agent, run: run.runId, tool, folder, input }
 }
-
-const NONE: Usage = { inputTokens: 0, outputTokens: 0, usd: 0 }
 
 export class RunEvents implements RunSink {
   private readonly setting: AgentSetting["Service"]
@@ -133,10 +124,7 @@ export class RunEvents implements RunSink {
   private isFlushing = false
   /** The lines of a command, from the first: its answer. */
   private lines = ""
-  /** Of the turn. */
-  private usage = NONE
-  /** Spending that has not been told. */
-  private spent: Partial<Budget.Spent> = {}
+  private readonly meter: UsageMeter
   private signedAt = Number.NEGATIVE_INFINITY
   /** When the model was asked last, ms since the epoch: as the turn began, or with a tool's result. */
   private askedAt = 0
@@ -149,6 +137,7 @@ export class RunEvents implements RunSink {
     this.live = live
     this.hearers = hearers
     this.text = new RunText(redact)
+    this.meter = new UsageMeter((model) => setting.priceOf(model))
   }
 
   private tell(message: ToolsMessage): Effect.Effect<void> {
@@ -229,12 +218,12 @@ export class RunEvents implements RunSink {
       case "ToolResult":
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
-        return this.used(event)
+        return Effect.sync(() => this.meter.take(event))
       case "Notice":
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
       case "TurnCompleted": {
         const { output, turnId } = event
-        const usage = this.usage
+        const usage = this.meter.takeTurn()
         const finalOutput = Excerpt.text(output, MAX_ANSWER)
         return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })
       }
@@ -288,35 +277,18 @@ export class RunEvents implements RunSink {
     }
   })
 
-  private used(event: Event<"Usage">): Effect.Effect<void> {
-    return Effect.sync(() => {
-      const inputTokens = amount(event.inputTokens)
-      const outputTokens = amount(event.outputTokens)
-      const usd = amount(event.usd ?? 0)
-      const { usage } = this
-      this.usage = {
-        inputTokens: usage.inputTokens + inputTokens,
-        outputTokens: usage.outputTokens + outputTokens,
-        usd: usage.usd + usd
-      }
-      const { tokens = 0, usd: before = 0 } = this.spent
-      this.spent = { tokens: tokens + inputTokens + outputTokens, usd: before + usd }
-    })
-  }
-
   /** Tells the spending with the end of the turn, or with the end of what came with it. */
   private get paid(): Effect.Effect<void> {
     return Effect.suspend(() => {
-      const { tokens = 0, usd = 0 } = this.spent
-      if (tokens + usd === 0) return Effect.void
-      return this.tell({ _tag: "Paid", turnId: this.live.turnId ?? "", spent: this.takeSpent() })
+      const spent = this.takeSpent()
+      return spent.models === undefined
+        ? Effect.void
+        : this.tell({ _tag: "Paid", turnId: this.live.turnId ?? "", spent })
     })
   }
 
-  private takeSpent(): Partial<Budget.Spent> {
-    const { spent } = this
-    this.spent = {}
-    return spent
+  private takeSpent(): Budget.Expense {
+    return Budget.ofModels(this.meter.takeUntold())
   }
 
   private readonly started = Effect.fnUntraced(
@@ -326,7 +298,7 @@ export class RunEvents implements RunSink {
       if (live.run === run) return
       live.up(run, backend.turns, spec.turnId)
       yield* this.asks
-      this.usage = NONE
+      this.meter.begin()
       yield* setting.watched(run.runId, { _tag: "Begun", cwd: spec.cwd, turns: backend.turns, pid, sessionId })
       const { worker } = this.hearers()
       const seq = Math.max(1, worker.state.now?.data.sessionSeq ?? 1)
@@ -435,7 +407,7 @@ export class RunEvents implements RunSink {
       if (live.turnId !== turnId) return Effect.void
       live.end()
       live.worked ||= ending._tag === "response_done"
-      this.usage = NONE
+      this.meter.takeTurn()
       const reason = how === "cancelled" ? "its turn was interrupted" : "no result came"
       return this.tell({ _tag: "Close", turnId, how, reason, spent: this.takeSpent(), ending })
     })
@@ -455,7 +427,12 @@ export class RunEvents implements RunSink {
       const isDone = outcome._tag === "Success" && live.run !== undefined && !live.turns
       const turnId = live.turnId ?? ""
       const ending: Ending = isDone
-        ? { _tag: "response_done", turnId, finalOutput: Excerpt.text(this.lines, MAX_ANSWER), usage: this.usage }
+        ? {
+            _tag: "response_done",
+            turnId,
+            finalOutput: Excerpt.text(this.lines, MAX_ANSWER),
+            usage: this.meter.takeTurn()
+          }
         : {
             _tag: "stream_error",
             turnId,

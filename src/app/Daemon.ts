@@ -31,6 +31,7 @@ import * as Listening from "../http/Listening.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
 import * as Providers from "../providers/Providers.ts"
+import { UserPrices } from "../domain/Prices.ts"
 import type { UserConfig } from "../config/Config.ts"
 import * as ProjectName from "../config/ProjectName.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
@@ -164,6 +165,7 @@ const services = (
       })
     ),
     Layer.provideMerge(Providers.layer({ nest: providers })),
+    Layer.provideMerge(Layer.succeed(UserPrices, user.prices)),
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),
     Layer.provideMerge(platform.backends),

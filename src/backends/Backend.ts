@@ -54,11 +54,18 @@ export type RunEvent =
     }
   /** At most one for each call. Calls without one when their turn ends are unknown, or cancelled where it was interrupted. */
   | { readonly _tag: "ToolResult"; readonly callId: string; readonly status: ToolStatus; readonly output: unknown }
-  /** Spending since the last such event: a difference, never a sum. */
+  /** Spending since the last such event: a difference, never a sum. At best one for each request to the model. */
   | {
       readonly _tag: "Usage"
+      /** With what a cache gave and took. */
       readonly inputTokens: number
       readonly outputTokens: number
+      /** The part of the input that came from a cache. */
+      readonly cacheRead?: number
+      /** The part of the input that was put into a cache. */
+      readonly cacheWrite?: number
+      readonly model?: string
+      /** Said, not estimated; 0: the cost is told by another event. Left out: nobody said it. */
       readonly usd?: number | undefined
     }
   /** A message that a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */

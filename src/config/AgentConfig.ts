@@ -44,6 +44,25 @@ export const BudgetConfig = Schema.Struct({
 })
 export type BudgetConfig = typeof BudgetConfig.Type
 
+const Dollars = Schema.Finite.check(
+  Schema.isBetween({ minimum: 0, maximum: 1_000_000 }, { message: "must be a number from 0 to 1000000" })
+)
+
+/** Costs of models' tokens, by the models' names. */
+export const PricesConfig = Schema.Record(
+  Word,
+  Schema.Struct({
+    input: described(Dollars, "USD for a million input tokens."),
+    output: described(Dollars, "USD for a million output tokens."),
+    cacheRead: optional(Dollars, "USD for a million input tokens from a cache. Default: as input."),
+    cacheWrite: optional(Dollars, "USD for a million input tokens put into a cache. Default: as input.")
+  })
+).check(
+  Schema.makeFilter((prices: object) => Object.keys(prices).length <= 1000, {
+    message: "must hold at most 1000 models"
+  })
+)
+
 /** The rules by which tool calls wait for a person. */
 export const ApprovalPolicy = Schema.Struct({
   mode: Schema.Literals(["read_only", "auto", "full_access"]).pipe(

@@ -7,7 +7,7 @@
  * messages and the documentation come from this one place.
  */
 import { Schema } from "effect"
-import { AgentConfig, BudgetConfig } from "./AgentConfig.ts"
+import { AgentConfig, BudgetConfig, PricesConfig } from "./AgentConfig.ts"
 import { ChannelsConfig } from "./ChannelConfig.ts"
 import { didYouMean } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
@@ -170,6 +170,9 @@ export const Config = Schema.Struct({
   channels: ChannelsConfig.pipe(withDefault({}, "Rooms in which agents and people take turns, by name.")),
   conversation: ConversationConfig.pipe(withDefault({}, "What holds for all agents together.")),
   goals: GoalConfig.pipe(withDefault({}, "How goals are worked off: `agentd goal`.")),
+  prices: PricesConfig.pipe(
+    withDefault({}, "What models cost, by name: before the user's own prices, and those that agentd knows.")
+  ),
   mail: optional(MailConfig, "Where alerts go. Default: the mail section of the user's own config."),
   keepPrompts: optional(
     Span,
@@ -192,6 +195,9 @@ export const UserConfig = Schema.Struct({
   http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),
   approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
   telemetry: TelemetryConfig.pipe(withDefault({}, "Where figures and traces go, besides GET /metrics.")),
+  prices: PricesConfig.pipe(
+    withDefault({}, "What models cost, by name, for all projects. After a change: agentd restart.")
+  ),
   mail: optional(MailConfig, "Where alerts go, for projects without a mail section of their own."),
   keepPrompts: optional(
     Span,

@@ -26,6 +26,7 @@ const below = (place: string, names: string): ReadonlyArray<string> =>
 const HARMLESS = [
   "name",
   "channels.**",
+  "prices.**",
   "conversation.**",
   ...below("agents.*", "role instructions prompt mode autostart worktree.** maxConsecutiveErrors maxTotalErrors"),
   ...below("agents.*", "backoff.** runTimeout interruptGrace minRunInterval maxRunsPerHour idleTimeout toolTimeout"),

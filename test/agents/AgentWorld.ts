@@ -2,6 +2,7 @@
  * AgentWorld: an agent over the log in memory, on backends that play turns. `open` begins a
  * daemon's life on that log: its end is a loss, as by kill -9.
  */
+import * as Prices from "../../src/domain/Prices.ts"
 import { Context, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
@@ -90,6 +91,7 @@ export class AgentWorld {
       project: () => "shop",
       parent: null,
       queued: () => false,
+      priceOf: (model) => Prices.priceOf(model),
       config: () => this.config,
       backend: Effect.sync(() => this.puppet ?? this.backend),
       place: Effect.suspend(() => this.place),

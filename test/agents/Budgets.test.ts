@@ -94,6 +94,25 @@ describe("a budget that is spent", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("in USD, by the price of its model, with the request that spends it and not at the turn's end", () =>
+    Effect.gen(function* () {
+      const { run, world } = yield* make({ budget: { usd: 0.01 } })
+      yield* world.kind("turn.started")
+      // 0.006 USD each: the third is never asked for
+      const request: RunEvent = { _tag: "Usage", inputTokens: 1_000, outputTokens: 40, model: "claude-opus-5" }
+      yield* run.say(request)
+      yield* world.kind("agent.usage")
+      yield* run.say(request)
+      yield* worker(world, "Stopped")
+      const used = (yield* world.runes).filter(({ kind }) => kind === "agent.usage")
+      const usd = used.reduce((sum, { payload }) => sum + Number(payload["usd"]), 0)
+      assert.closeTo(usd, 0.012, 1e-9)
+      assert.deepInclude(used[0]?.payload, {
+        models: [{ model: "claude-opus-5", input: 1_000, output: 40, usd: 0.006 }]
+      })
+    }).pipe(Effect.scoped)
+  )
+
   it.live("while tools run", () =>
     Effect.gen(function* () {
       const { run, world } = yield* make()

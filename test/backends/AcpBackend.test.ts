@@ -143,7 +143,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
         const spent = of(all, "Usage").map(({ inputTokens, outputTokens, usd }) => [inputTokens, outputTokens, usd])
         const turn = [
           [0, 0, 0.25],
-          [11, 5, undefined]
+          [11, 5, 0]
         ]
         assert.deepStrictEqual(spent, [...turn, ...turn])
       })

@@ -123,7 +123,7 @@ describe("the answer", () => {
       { type: "message_stop" }
     ])
     assert.deepStrictEqual(all.slice(0, 2), [
-      { _tag: "Usage", inputTokens: 1_110, outputTokens: 1, priced: 235 },
+      { _tag: "Usage", inputTokens: 1_110, outputTokens: 1, priced: 235, cacheRead: 1_000, cacheWrite: 100 },
       { _tag: "Usage", inputTokens: 0, outputTokens: 6, priced: 0 }
     ])
   })

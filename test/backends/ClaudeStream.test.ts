@@ -407,9 +407,9 @@ describe("ClaudeStream", () => {
     const since = { model_usage_since_last_result: { m: { inputTokens: 3, outputTokens: 1, costUSD: 2 } } }
     const { events } = heard([init, result(100, since), init, result(104), init, result(1)])
     assert.deepStrictEqual(of(events, "Usage"), [
-      { _tag: "Usage", inputTokens: 3, outputTokens: 1, usd: 2 },
-      { _tag: "Usage", inputTokens: 40, outputTokens: 0, usd: 4 },
-      { _tag: "Usage", inputTokens: 10, outputTokens: 0, usd: 1 }
+      { _tag: "Usage", inputTokens: 3, outputTokens: 1, model: "m", usd: 2 },
+      { _tag: "Usage", inputTokens: 40, outputTokens: 0, model: "m", usd: 4 },
+      { _tag: "Usage", inputTokens: 10, outputTokens: 0, model: "m", usd: 1 }
     ])
   })
 })

@@ -38,7 +38,8 @@ export type ToolCall = typeof ToolCall.Type
 export const Chunk = Schema.Struct({ content: Block, messageId: text })
 
 export const UsageUpdate = Schema.Struct({
-  cost: maybe(Schema.Struct({ amount: Schema.Finite, currency: Schema.String }))
+  cost: maybe(Schema.Struct({ amount: Schema.Finite, currency: Schema.String })),
+  _meta: maybe(Schema.Struct({ "_claude/model": text }))
 })
 
 /** Anything that one session tells of itself. */
@@ -56,6 +57,18 @@ export const PermissionRequest = Schema.Struct({
 export type PermissionOptions = (typeof PermissionRequest.Type)["options"]
 
 const count = maybe(Schema.Finite)
+
+/** How an agent tells of one request to its model; `inputTokens` holds what a cache gave. */
+const CallUsage = Schema.Struct({
+  _meta: Schema.Struct({
+    usage: Schema.Struct({
+      inputTokens: Schema.Finite,
+      outputTokens: Schema.Finite,
+      totalTokens: count,
+      cachedReadTokens: count
+    })
+  })
+})
 
 export const PromptAnswer = Schema.Struct({ stopReason: Schema.String })
 
@@ -94,6 +107,7 @@ export type InitializeAnswer = typeof InitializeAnswer.Type
 
 export const SessionAnswer = Schema.Struct({
   sessionId: text,
+  models: maybe(Schema.Struct({ currentModelId: text })),
   modes: maybe(Schema.Struct({ availableModes: Schema.Array(Schema.Struct({ id: Schema.String })) })),
   configOptions: maybe(
     Schema.Array(Schema.Struct({ id: Schema.String, category: text, options: maybe(Schema.Array(Schema.Unknown)) }))
@@ -119,10 +133,12 @@ export const NamedTerminal = Schema.Struct({ terminalId: Schema.String })
 export const read = <S extends Schema.ConstraintDecoder<unknown>>(schema: S, input: unknown): S["Type"] | undefined =>
   Option.getOrUndefined(Schema.decodeUnknownOption(schema)(input))
 
-/** Tokens. */
+/** Tokens; those of a cache are a part of the input. */
 export interface Spent {
   readonly inputTokens: number
   readonly outputTokens: number
+  readonly cacheRead?: number
+  readonly cacheWrite?: number
 }
 
 /** The spending in a prompt's answer: the agents that tell it count anew with each, whatever drafts say. */
@@ -130,9 +146,23 @@ export const usageOf = (result: unknown): Spent => {
   const { _meta, usage } = (result ?? {}) as { readonly _meta?: unknown; readonly usage?: unknown }
   const told = read(TurnUsage, usage)
   if (told !== undefined) {
-    const inputTokens = told.inputTokens + (told.cachedReadTokens ?? 0) + (told.cachedWriteTokens ?? 0)
-    return { inputTokens, outputTokens: told.outputTokens }
+    const cacheRead = told.cachedReadTokens ?? 0
+    const cacheWrite = told.cachedWriteTokens ?? 0
+    const inputTokens = told.inputTokens + cacheRead + cacheWrite
+    return { inputTokens, outputTokens: told.outputTokens, cacheRead, cacheWrite }
   }
   const tokens = read(QuotaUsage, _meta)?.quota.token_count
   return { inputTokens: tokens?.input_tokens ?? 0, outputTokens: tokens?.output_tokens ?? 0 }
+}
+
+/** The spending that a piece of an answer tells, of the request that it came with; thoughts are output. */
+export const callUsageOf = (update: unknown): Spent | undefined => {
+  const told = read(CallUsage, update)?._meta.usage
+  if (told === undefined) return undefined
+  const { inputTokens, outputTokens, totalTokens } = told
+  return {
+    inputTokens,
+    outputTokens: Math.max(outputTokens, (totalTokens ?? 0) - inputTokens),
+    cacheRead: told.cachedReadTokens ?? 0
+  }
 }

@@ -164,6 +164,7 @@ class AcpRun {
         onFailure: (fault) => this.fail(fault),
         onSuccess: (session) => {
           this.session = session
+          this.updates.uses(session.model)
           const { sessionId } = session
           return Effect.andThen(
             this.tell(() => [{ _tag: "Started", pid: program.pid, sessionId }]),

@@ -27,6 +27,8 @@ export interface AcpSession {
    * writes one: it would never make a new one. It is told of an empty file instead.
    */
   readonly missingIsEmpty: boolean
+  /** As the agent names it; empty where it does not. */
+  readonly model: string
 }
 
 export interface Options {
@@ -185,6 +187,7 @@ export const open = Effect.fnUntraced(function* (wire: Wire, options: Options) {
   const sessionId = answer.sessionId ?? ""
   if (sessionId === "") return yield* Effect.fail(AcpFault.error("protocol", `${agent.name} named no session`, true))
   if (config.mode !== undefined) yield* told(setMode(wire, agent, sessionId, answer, config.mode))
-  const session: AcpSession = { sessionId, agent, missingIsEmpty: agent.missingIsEmpty }
+  const { missingIsEmpty } = agent
+  const session: AcpSession = { sessionId, agent, missingIsEmpty, model: answer.models?.currentModelId ?? "" }
   return session
 })

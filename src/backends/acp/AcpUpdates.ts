@@ -17,6 +17,7 @@
 import type { RunEvent, ToolStatus } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
 import * as Messages from "./AcpMessages.ts"
+import { AcpUsage } from "./AcpUsage.ts"
 
 type Call = Messages.ToolCall
 
@@ -143,23 +144,11 @@ const outputOf = ({ content, rawOutput }: Call): unknown => {
   return text !== "" || isEmpty(content) ? bounded(text) : bounded(content)
 }
 
-/** The cost of a session is told as a sum. */
-const costs = () => {
-  let total = 0
-  return (update: unknown): number => {
-    const cost = Messages.read(Messages.UsageUpdate, update)?.cost
-    if (cost === undefined || cost === null || cost.currency !== "USD") return 0
-    const spent = Math.max(0, cost.amount - total)
-    total = Math.max(total, cost.amount)
-    return spent
-  }
-}
-
 export class AcpUpdates {
   private turn: Turn | undefined = undefined
   /** How often each of the agent's ids was used, the newest last. */
   private readonly used = new Map<string, number>()
-  private readonly spent = costs()
+  private readonly usages = new AcpUsage()
   private changes = 0
   private deeds = 0
   private readonly trusted: ReadonlySet<string>
@@ -185,6 +174,7 @@ export class AcpUpdates {
   }
 
   begin(turnId: string): void {
+    this.usages.begin()
     this.turn = {
       turnId,
       begun: false,
@@ -214,23 +204,25 @@ export class AcpUpdates {
   /** The `update` of a `session/update`. */
   update(update: { readonly sessionUpdate: string }): ReadonlyArray<RunEvent> {
     const kind = update.sessionUpdate
-    if (kind === "usage_update") return this.usage({ inputTokens: 0, outputTokens: 0, usd: this.spent(update) })
     const { turn } = this
+    if (kind === "usage_update") return this.usages.update(update, turn !== undefined)
     if (turn === undefined || IDLE.has(kind)) return []
     const sign = this.sign()
-    if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update)]
+    if (kind === "agent_message_chunk") return [...sign, ...this.chunk(turn, update), ...this.usages.chunk(update)]
     if (kind !== "tool_call" && kind !== "tool_call_update") return sign
     const call = Messages.read(Messages.ToolCall, update)
     if (call === undefined) return [...sign, { _tag: "Notice", text: `the agent told of a tool call without an id` }]
     return [...sign, ...this.tool(turn, call, kind === "tool_call")]
   }
 
-  /** The rest of a turn's usage, without the told part. */
-  usage(usage: { readonly inputTokens: number; readonly outputTokens: number; readonly usd?: number }) {
-    const { inputTokens, outputTokens, usd = 0 } = usage
-    if (this.turn === undefined || inputTokens + outputTokens + usd === 0) return []
-    const event: RunEvent = { _tag: "Usage", inputTokens, outputTokens, ...(usd === 0 ? {} : { usd }) }
-    return [event]
+  /** The model that the session says it uses. */
+  uses(model: string): void {
+    this.usages.model = model
+  }
+
+  /** The rest of a turn's usage, as its answer says it, without the told part. */
+  usage(usage: Messages.Spent): ReadonlyArray<RunEvent> {
+    return this.turn === undefined ? [] : this.usages.answer(usage)
   }
 
   private chunk(turn: Turn, update: unknown): ReadonlyArray<RunEvent> {

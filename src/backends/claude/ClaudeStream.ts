@@ -269,6 +269,7 @@ export class ClaudeStream {
     const { turnId } = turn
     this.turn = undefined
     this.calls.clear()
+    this.tell(...this.usage.cut())
     if (end._tag === "Failed") this.fault = end.fault
     if (!turn.started) return
     if (end._tag === "Completed") this.tell({ _tag: "TurnCompleted", turnId, output: end.output })
@@ -321,6 +322,7 @@ export class ClaudeStream {
       if (main) this.error = error
       return
     }
+    this.tell(...this.usage.message(message))
     if (main) this.heading(text(message, "id"))
     for (const block of list(message, "content")) {
       if (block["type"] === "tool_use") this.called(text(block, "id"), text(block, "name"), block["input"])

@@ -1,89 +1,193 @@
 /**
  * ClaudeUsage: what Claude Code says it has spent, as differences. Pure.
  *
- * Guarantees: no token and no cent is told of twice. Sums of a result may go back to
- * earlier processes of the session, and leave out what an interrupt cut off: what was
- * used since the last result is taken from the record that says just that, where it is.
- * Tokens are told as soon as a request to the model has ended, the cost with the result.
+ * Guarantees: no token and no cent is told of twice, however often a message's usage is repeated: it counts by the
+ * message's id, and only what is more than before. Tokens are told as soon as a request to the model has ended, those
+ * of subagents as soon as they are said; what an interrupt cut off is told with the turn's end. The cost comes with
+ * the result. Sums of a result may go back to earlier processes of the session, and leave out what was cut off: what
+ * was used since the last result is taken from the record that says just that, where it is.
  */
 import type { RunEvent } from "../Backend.ts"
-import { type ClaudeRecord, inner, number } from "./ClaudeRecord.ts"
+import { type ClaudeRecord, inner, number, text } from "./ClaudeRecord.ts"
+
+/** Tokens of each kind; `input` holds none of a cache. */
+interface Tokens {
+  readonly input: number
+  readonly read: number
+  readonly write: number
+  readonly output: number
+}
+const NONE: Tokens = { input: 0, read: 0, write: 0, output: 0 }
+const FIELDS = ["input", "read", "write", "output"] as const
+
+interface Message {
+  readonly model: string
+  seen: Tokens
+  told: Tokens
+}
+
+/** Messages whose usage is remembered, since the last result. */
+const MAX_MESSAGES = 256
+/** Models that a result may name. */
+const MAX_MODELS = 32
+
+const count = (record: ClaudeRecord, key: string) => Math.max(0, number(record, key) ?? 0)
+
+const each = (make: (field: keyof Tokens) => number): Tokens => ({
+  input: make("input"),
+  read: make("read"),
+  write: make("write"),
+  output: make("output")
+})
+
+/** As a message says it. */
+const tokensOf = (usage: ClaudeRecord): Tokens => ({
+  input: count(usage, "input_tokens"),
+  read: count(usage, "cache_read_input_tokens"),
+  write: count(usage, "cache_creation_input_tokens"),
+  output: count(usage, "output_tokens")
+})
 
 interface Spent {
-  readonly inputTokens: number
-  readonly outputTokens: number
+  readonly tokens: Tokens
   readonly usd: number
 }
-const NONE: Spent = { inputTokens: 0, outputTokens: 0, usd: 0 }
+const NOTHING: Spent = { tokens: NONE, usd: 0 }
 
-const count = (record: ClaudeRecord, ...keys: ReadonlyArray<string>) =>
-  keys.reduce((sum, key) => sum + (number(record, key) ?? 0), 0)
-
-/** As in a message: what a cache gave counts as input, too. */
-const inputOf = (usage: ClaudeRecord) =>
-  count(usage, "input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-
-/** Of all models, as in a result. */
-const sumOf = (models: ClaudeRecord): Spent =>
-  Object.keys(models).reduce<Spent>((sum, name) => {
-    const used = inner(models, name)
-    return {
-      inputTokens: sum.inputTokens + count(used, "inputTokens", "cacheCreationInputTokens", "cacheReadInputTokens"),
-      outputTokens: sum.outputTokens + count(used, "outputTokens"),
-      usd: sum.usd + count(used, "costUSD")
-    }
-  }, NONE)
+/** Of each model, as in a result. */
+const modelsOf = (models: ClaudeRecord): ReadonlyMap<string, Spent> =>
+  new Map(
+    Object.keys(models)
+      .slice(0, MAX_MODELS)
+      .map((name) => {
+        const used = inner(models, name)
+        const tokens: Tokens = {
+          input: count(used, "inputTokens"),
+          read: count(used, "cacheReadInputTokens"),
+          write: count(used, "cacheCreationInputTokens"),
+          output: count(used, "outputTokens")
+        }
+        return [name, { tokens, usd: count(used, "costUSD") }]
+      })
+  )
 
 /** A sum that became smaller has begun anew. */
 const since = (sum: number, before: number) => (sum < before ? sum : sum - before)
 
+const add = (a: Tokens, b: Tokens): Tokens => each((field) => a[field] + b[field])
+const less = (a: Tokens, b: Tokens): Tokens => each((field) => Math.max(0, a[field] - b[field]))
+const isNothing = (tokens: Tokens) => FIELDS.every((field) => tokens[field] === 0)
+
+const eventOf = (model: string, { input, output, read, write }: Tokens, usd: number): RunEvent => ({
+  _tag: "Usage",
+  inputTokens: input + read + write,
+  outputTokens: output,
+  ...(read === 0 ? {} : { cacheRead: read }),
+  ...(write === 0 ? {} : { cacheWrite: write }),
+  ...(model === "" ? {} : { model }),
+  ...(usd === 0 ? {} : { usd })
+})
+
 export class ClaudeUsage {
-  /** Of the request under way. */
-  private input = 0
-  /** Since the last result. */
-  private told = NONE
-  private sum = NONE
+  /** By id, since the last result. */
+  private readonly messages = new Map<string, Message>()
+  /** The message of the main chain that is coming. */
+  private coming = ""
+  private unnamed = 0
+  /** Since the last result, by model. */
+  private readonly told = new Map<string, Tokens>()
+  /** Of the last result. */
+  private sums: ReadonlyMap<string, Spent> = new Map()
+  private usd = 0
 
   /** A `stream_event` of the main chain. */
   streamed(event: ClaudeRecord): ReadonlyArray<RunEvent> {
-    if (event["type"] === "message_start") this.input = inputOf(inner(inner(event, "message"), "usage"))
+    if (event["type"] === "message_start") {
+      const message = inner(event, "message")
+      this.coming = text(message, "id") || `unnamed ${++this.unnamed}`
+      this.see(this.coming, text(message, "model"), inner(message, "usage"))
+    }
     if (event["type"] !== "message_delta") return []
-    const usage: Spent = {
-      inputTokens: this.input,
-      outputTokens: count(inner(event, "usage"), "output_tokens"),
-      usd: 0
-    }
-    this.input = 0
-    this.told = {
-      inputTokens: this.told.inputTokens + usage.inputTokens,
-      outputTokens: this.told.outputTokens + usage.outputTokens,
-      usd: 0
-    }
-    return this.tell(usage)
+    const id = this.coming || `unnamed ${++this.unnamed}`
+    this.see(id, "", inner(event, "usage"))
+    return this.rest(id)
+  }
+
+  /** A whole message: of a subagent, or of a CLI that does not stream. That which comes in pieces is told with them. */
+  message(message: ClaudeRecord): ReadonlyArray<RunEvent> {
+    const id = text(message, "id")
+    if (id === "" || !("usage" in message)) return []
+    this.see(id, text(message, "model"), inner(message, "usage"))
+    return id === this.coming ? [] : this.rest(id)
+  }
+
+  /** Tells what is untold: of a request that came to no end. */
+  cut(): ReadonlyArray<RunEvent> {
+    this.coming = ""
+    return [...this.messages.keys()].flatMap((id) => this.rest(id))
   }
 
   result(record: ClaudeRecord): ReadonlyArray<RunEvent> {
-    const { told } = this
-    const sum = { ...sumOf(inner(record, "modelUsage")), usd: number(record, "total_cost_usd") ?? 0 }
-    const spent: Spent =
-      "model_usage_since_last_result" in record
-        ? sumOf(inner(record, "model_usage_since_last_result"))
-        : {
-            inputTokens: since(sum.inputTokens, this.sum.inputTokens),
-            outputTokens: since(sum.outputTokens, this.sum.outputTokens),
-            usd: since(sum.usd, this.sum.usd)
-          }
-    this.sum = sum
-    this.told = NONE
-    return this.tell({
-      inputTokens: Math.max(0, spent.inputTokens - told.inputTokens),
-      outputTokens: Math.max(0, spent.outputTokens - told.outputTokens),
-      usd: spent.usd
-    })
+    const cut = this.cut()
+    const sums = modelsOf(inner(record, "modelUsage"))
+    const usd = count(record, "total_cost_usd")
+    const isSaid = "model_usage_since_last_result" in record
+    const spent = isSaid ? modelsOf(inner(record, "model_usage_since_last_result")) : this.sinceLast(sums)
+    const priced = [...spent.values()].reduce((sum, one) => sum + one.usd, 0)
+    const rest = isSaid ? 0 : Math.max(0, since(usd, this.usd) - priced)
+    const events = this.untold(spent, rest)
+    this.sums = sums
+    this.usd = usd
+    this.told.clear()
+    this.messages.clear()
+    return [...cut, ...events]
   }
 
-  private tell({ inputTokens, outputTokens, usd }: Spent): ReadonlyArray<RunEvent> {
-    if (inputTokens === 0 && outputTokens === 0 && usd === 0) return []
-    return [{ _tag: "Usage", inputTokens, outputTokens, ...(usd === 0 ? {} : { usd }) }]
+  private sinceLast(sums: ReadonlyMap<string, Spent>): ReadonlyMap<string, Spent> {
+    return new Map(
+      [...sums].map(([model, { tokens, usd }]) => {
+        const before = this.sums.get(model) ?? NOTHING
+        const now = each((field) => since(tokens[field], before.tokens[field]))
+        return [model, { tokens: now, usd: since(usd, before.usd) }]
+      })
+    )
+  }
+
+  /** The part of what was spent that no message told. A model may have another name here than in its messages. */
+  private untold(spent: ReadonlyMap<string, Spent>, unnamed: number): ReadonlyArray<RunEvent> {
+    const all = [...spent.values()].reduce((sum, { tokens }) => add(sum, tokens), NONE)
+    let left = less(all, [...this.told.values()].reduce(add, NONE))
+    const only = spent.size === 1 ? unnamed : 0
+    const events = [...spent].flatMap(([model, { tokens, usd }]) => {
+      const more = less(tokens, this.told.get(model) ?? NONE)
+      const now = each((field) => Math.min(more[field], left[field]))
+      left = less(left, now)
+      return isNothing(now) && usd + only === 0 ? [] : [eventOf(model, now, usd + only)]
+    })
+    return unnamed === only ? events : [...events, eventOf("", NONE, unnamed)]
+  }
+
+  private see(id: string, model: string, usage: ClaudeRecord): void {
+    const now = tokensOf(usage)
+    const known = this.messages.get(id)
+    if (known !== undefined) {
+      known.seen = each((field) => Math.max(known.seen[field], now[field]))
+      return
+    }
+    this.messages.set(id, { model, seen: now, told: NONE })
+    const [oldest] = this.messages.keys()
+    if (this.messages.size > MAX_MESSAGES && oldest !== undefined) this.messages.delete(oldest)
+  }
+
+  /** The part of a message that is untold. */
+  private rest(id: string): ReadonlyArray<RunEvent> {
+    const message = this.messages.get(id)
+    if (message === undefined) return []
+    const { model, seen, told } = message
+    const now = less(seen, told)
+    message.told = seen
+    if (isNothing(now)) return []
+    this.told.set(model, add(this.told.get(model) ?? NONE, now))
+    return [eventOf(model, now, 0)]
   }
 }

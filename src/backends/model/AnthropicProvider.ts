@@ -180,7 +180,9 @@ const meter = () => {
         _tag: "Usage",
         inputTokens: input + written + read,
         outputTokens: seen.output - before.output,
-        priced: input + written * CACHE_WRITE + read * CACHE_READ
+        priced: input + written * CACHE_WRITE + read * CACHE_READ,
+        ...(read === 0 ? {} : { cacheRead: read }),
+        ...(written === 0 ? {} : { cacheWrite: written })
       }
     ]
   }

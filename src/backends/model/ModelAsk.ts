@@ -27,6 +27,7 @@ export interface AskOptions {
   /** The wait before the first repetition. */
   readonly pause: Duration.Duration
   readonly price?: Config.ModelBackend["price"] | undefined
+  readonly model: string
   readonly emit: (event: RunEvent) => Effect.Effect<void>
   /** Holds what was told, for whoever interrupts. */
   readonly retelling: HistoryReplay
@@ -59,14 +60,24 @@ const schedule = ({ retries, pause, emit }: AskOptions) =>
 
 /** Asks until there is an answer. */
 export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> => {
-  const { provider, request, price, emit, retelling } = options
+  const { emit, model, price, provider, request, retelling } = options
   const once = Effect.suspend(() => {
-    const spent = { input: 0, output: 0, priced: 0 }
+    const spent = { input: 0, output: 0, priced: 0, read: 0, written: 0 }
     let answer: Said | undefined
     const usage = (): ReadonlyArray<RunEvent> => {
       if (spent.input === 0 && spent.output === 0) return []
       const usd = price === undefined ? undefined : (spent.priced * price.input + spent.output * price.output) / 1e6
-      return [{ _tag: "Usage", inputTokens: spent.input, outputTokens: spent.output, usd }]
+      return [
+        {
+          _tag: "Usage",
+          inputTokens: spent.input,
+          outputTokens: spent.output,
+          ...(spent.read === 0 ? {} : { cacheRead: spent.read }),
+          ...(spent.written === 0 ? {} : { cacheWrite: spent.written }),
+          model,
+          usd
+        }
+      ]
     }
     const tell = (all: ReadonlyArray<Told>) => Effect.forEach(all, (told) => emit(eventOf(told)), { discard: true })
     retelling.again()
@@ -78,6 +89,8 @@ export const ask = (options: AskOptions): Effect.Effect<Answer, ProviderError> =
           spent.input += event.inputTokens
           spent.output += event.outputTokens
           spent.priced += event.priced
+          spent.read += event.cacheRead ?? 0
+          spent.written += event.cacheWrite ?? 0
           return Effect.void
         case "Answer":
           answer = event

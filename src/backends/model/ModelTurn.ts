@@ -20,7 +20,7 @@ import type { Tool } from "./Tool.ts"
 
 /** The parts of a run that a turn uses. */
 export interface TurnOptions {
-  readonly config: Pick<Config.ModelBackend, "maxOutputTokens" | "maxRounds" | "price" | "retries">
+  readonly config: Pick<Config.ModelBackend, "maxOutputTokens" | "maxRounds" | "model" | "price" | "retries">
   /** The wait before the first repetition of a request. */
   readonly pause: Duration.Duration
   readonly provider: Provider
@@ -137,7 +137,7 @@ export class ModelTurn {
 
   private get request(): Effect.Effect<Answer, ProviderError> {
     const { config, session, system, tools, ...rest } = this.options
-    const { maxOutputTokens, price, retries } = config
+    const { maxOutputTokens, model, price, retries } = config
     this.retelling = new HistoryReplay()
     this.coming = true
     const definitions = [...tools.values()].map(({ name, description, inputSchema }) => ({
@@ -146,7 +146,7 @@ export class ModelTurn {
       inputSchema
     }))
     const request = { system, messages: session.history(), tools: definitions, maxOutputTokens }
-    return ask({ ...rest, price, retries, request, retelling: this.retelling })
+    return ask({ ...rest, model, price, retries, request, retelling: this.retelling })
   }
 
   /** Asks for an answer, and carries out its calls; undefined: the model is asked again. */

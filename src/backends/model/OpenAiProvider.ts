@@ -100,7 +100,13 @@ const StreamChunk = Schema.Struct({
       })
     )
   ),
-  usage: maybe(Schema.Struct({ prompt_tokens: maybe(Schema.Finite), completion_tokens: maybe(Schema.Finite) }))
+  usage: maybe(
+    Schema.Struct({
+      prompt_tokens: maybe(Schema.Finite),
+      completion_tokens: maybe(Schema.Finite),
+      prompt_tokens_details: maybe(Schema.Struct({ cached_tokens: maybe(Schema.Finite) }))
+    })
+  )
 })
 const decode = Schema.decodeUnknownOption(StreamChunk)
 
@@ -133,7 +139,7 @@ const grow = (calls: Array<Growing>, { index, id, function: piece }: CallDelta):
 /** Puts an answer together from the chunks of the stream. */
 export const assembly = (account: Account): Assembly => {
   const calls: Array<Growing> = []
-  const counted = { input: 0, output: 0 }
+  const counted = { input: 0, output: 0, read: 0 }
   let text = ""
   let refused = ""
   let reason: string | undefined
@@ -158,8 +164,11 @@ export const assembly = (account: Account): Assembly => {
       const inputTokens = Math.max(0, input - counted.input)
       const outputTokens = Math.max(0, output - counted.output)
       counted.input += inputTokens
+      const cacheRead = Math.max(0, (usage.prompt_tokens_details?.cached_tokens ?? 0) - counted.read)
       counted.output += outputTokens
-      told.push({ _tag: "Usage", inputTokens, outputTokens, priced: inputTokens })
+      counted.read += cacheRead
+      const cached = cacheRead === 0 ? {} : { cacheRead }
+      told.push({ _tag: "Usage", inputTokens, outputTokens, priced: inputTokens, ...cached })
     }
     return told
   }

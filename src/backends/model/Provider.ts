@@ -61,7 +61,15 @@ export type Stop = "end" | "length" | "refusal" | "filter" | "pause"
 export type ProviderEvent =
   | { readonly _tag: "Text"; readonly text: string }
   /** A difference. `priced`: the input tokens as the price counts them, where a cache makes some cheaper. */
-  | { readonly _tag: "Usage"; readonly inputTokens: number; readonly outputTokens: number; readonly priced: number }
+  | {
+      readonly _tag: "Usage"
+      readonly inputTokens: number
+      readonly outputTokens: number
+      readonly priced: number
+      /** Parts of the input: from a cache, and into one. */
+      readonly cacheRead?: number
+      readonly cacheWrite?: number
+    }
   | { readonly _tag: "Answer"; readonly parts: ReadonlyArray<Part>; readonly stop: Stop }
 
 /** The same request may succeed later. */

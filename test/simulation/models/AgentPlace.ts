@@ -2,6 +2,7 @@
  * AgentPlace: the actors of one agent, as the daemon makes them, over surroundings that do
  * nothing: a conversation that is open, a backend whose run is played by whoever steps.
  */
+import * as Prices from "../../../src/domain/Prices.ts"
 import { Clock, Effect, Latch, Schema } from "effect"
 import * as AgentWeather from "../../../src/agents/AgentWeather.ts"
 import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
@@ -73,6 +74,7 @@ export class AgentPlace {
       project: () => "web",
       parent: null,
       queued: () => false,
+      priceOf: (model) => Prices.priceOf(model),
       weather: AgentWeather.fair,
       config: () => config,
       backend: Effect.succeed(backend),

@@ -1,0 +1,123 @@
+/**
+ * UsageMeter: what one run has spent, by model, as its events tell it. Pure but for its own sums.
+ *
+ * A cost that is said counts as it is said. Where none is, tokens of a model that has a price are estimated, lest a
+ * budget in USD waits for the turn's end; what is said later takes the place of the estimate. A model without a price
+ * has tokens and no cost.
+ *
+ * Guarantees: nothing that a run tells makes the sums smaller, or larger than one event can truly be.
+ */
+import type { RunEvent } from "../backends/Backend.ts"
+import * as Prices from "../domain/Prices.ts"
+import type { ModelUsage } from "./Budget.ts"
+
+type Usage = Extract<RunEvent, { readonly _tag: "Usage" }>
+
+/** Of a turn, as its end says it. */
+export interface TurnUsage {
+  readonly inputTokens: number
+  readonly outputTokens: number
+  readonly usd: number
+}
+
+/** More than one event can cover: beyond belief, whatever a run says. */
+const MOST_TOKENS = 1e10
+const MOST_USD = 1e6
+/** Models that one rune names; further ones are the others. */
+const MAX_MODELS = 8
+const OTHERS = "others"
+const MAX_NAME = 100
+
+/** An amount that a run reports; what is no amount counts for nothing. */
+const amount = (said: number, most: number): number => (Number.isFinite(said) && said > 0 ? Math.min(said, most) : 0)
+
+const NONE: TurnUsage = { inputTokens: 0, outputTokens: 0, usd: 0 }
+
+/** A run's name of a model, fit for a log. */
+const named = (model: string | undefined): string =>
+  (model ?? "")
+    .replaceAll(/[\p{Cc}\p{Cf}]/gu, "")
+    .slice(0, MAX_NAME)
+    .toWellFormed()
+
+const add = (a: ModelUsage | undefined, b: ModelUsage): ModelUsage =>
+  a === undefined
+    ? b
+    : {
+        model: b.model,
+        input: a.input + b.input,
+        output: a.output + b.output,
+        cacheRead: a.cacheRead + b.cacheRead,
+        cacheWrite: a.cacheWrite + b.cacheWrite,
+        usd: a.usd + b.usd
+      }
+
+export class UsageMeter {
+  private readonly priceOf: (model: string) => Prices.Price | undefined
+  private turn = NONE
+  /** Of the run, as it was said, as it was estimated since, and as it was counted. */
+  private said = 0
+  private estimated = 0
+  private counted = 0
+  /** Spending that has not been told, by model. */
+  private untold = new Map<string, ModelUsage>()
+
+  constructor(priceOf: (model: string) => Prices.Price | undefined) {
+    this.priceOf = priceOf
+  }
+
+  /** A run begins: its sums are its own. */
+  begin(): void {
+    this.turn = NONE
+    this.said = 0
+    this.estimated = 0
+    this.counted = 0
+  }
+
+  take(event: Usage): void {
+    const input = amount(event.inputTokens, MOST_TOKENS)
+    const output = amount(event.outputTokens, MOST_TOKENS)
+    const cacheRead = Math.min(amount(event.cacheRead ?? 0, MOST_TOKENS), input)
+    const cacheWrite = Math.min(amount(event.cacheWrite ?? 0, MOST_TOKENS), input - cacheRead)
+    const name = named(event.model)
+    const tokens = { input, output, cacheRead, cacheWrite }
+    const usd = this.cost(name, tokens, event.usd)
+    this.turn = {
+      inputTokens: this.turn.inputTokens + input,
+      outputTokens: this.turn.outputTokens + output,
+      usd: this.turn.usd + usd
+    }
+    if (input + output + usd === 0) return
+    const key = this.untold.has(name) || this.untold.size < MAX_MODELS ? name : OTHERS
+    this.untold.set(key, add(this.untold.get(key), { model: key, ...tokens, usd }))
+  }
+
+  /** The part of the cost that has not been counted yet. */
+  private cost(model: string, tokens: Prices.Tokens, said: number | undefined): number {
+    if (said === undefined) {
+      const price = this.priceOf(model)
+      this.estimated += price === undefined ? 0 : Prices.costOf(price, tokens)
+    } else {
+      this.said += amount(said, MOST_USD)
+      this.estimated = said === 0 ? this.estimated : this.said
+    }
+    const now = Math.max(this.counted, this.said, this.estimated)
+    const more = now - this.counted
+    this.counted = now
+    return more
+  }
+
+  /** Answers with the untold spending, once. */
+  takeUntold(): ReadonlyArray<ModelUsage> {
+    const models = [...this.untold.values()]
+    this.untold = new Map()
+    return models
+  }
+
+  /** Answers with the sums of the turn, once. */
+  takeTurn(): TurnUsage {
+    const { turn } = this
+    this.turn = NONE
+    return turn
+  }
+}

@@ -1,0 +1,89 @@
+/**
+ * AcpUsage: what an agent says it has spent, as differences. Pure.
+ *
+ * Agents tell tokens with the answer to a prompt, some of them with each request to their model, too; and the cost of
+ * their session as a sum. Guarantees: what was told with the requests is not told again with the answer; a sum that
+ * becomes smaller gives nothing back; a turn whose cost is said says so of its tokens.
+ */
+import type { RunEvent } from "../Backend.ts"
+import * as Messages from "./AcpMessages.ts"
+
+const NONE = { inputTokens: 0, outputTokens: 0, cacheRead: 0, cacheWrite: 0 }
+
+const whole = ({ cacheRead = 0, cacheWrite = 0, inputTokens, outputTokens }: Messages.Spent) => ({
+  inputTokens: Math.max(0, inputTokens),
+  outputTokens: Math.max(0, outputTokens),
+  cacheRead: Math.max(0, cacheRead),
+  cacheWrite: Math.max(0, cacheWrite)
+})
+
+export class AcpUsage {
+  /** As the session, or its newest update, names it. */
+  model = ""
+  private cost = 0
+  /** The cost of the turn under way is said by the agent. */
+  private isPriced = false
+  /** With the requests of the turn. */
+  private told = NONE
+
+  begin(): void {
+    this.isPriced = false
+    this.told = NONE
+  }
+
+  /** A `usage_update`. */
+  update(update: unknown, inTurn: boolean): ReadonlyArray<RunEvent> {
+    const { _meta: meta, cost } = Messages.read(Messages.UsageUpdate, update) ?? {}
+    this.model = meta?.["_claude/model"] ?? this.model
+    if (cost === undefined || cost === null || cost.currency !== "USD") return []
+    const usd = Math.max(0, cost.amount - this.cost)
+    this.cost = Math.max(this.cost, cost.amount)
+    if (usd === 0 || !inTurn) return []
+    this.isPriced = true
+    return [{ _tag: "Usage", inputTokens: 0, outputTokens: 0, ...this.named, usd }]
+  }
+
+  /** A piece of an answer, which may tell of its request. */
+  chunk(update: unknown): ReadonlyArray<RunEvent> {
+    const usage = Messages.callUsageOf(update)
+    if (usage === undefined) return []
+    const now = whole(usage)
+    this.told = {
+      inputTokens: this.told.inputTokens + now.inputTokens,
+      outputTokens: this.told.outputTokens + now.outputTokens,
+      cacheRead: this.told.cacheRead + now.cacheRead,
+      cacheWrite: this.told.cacheWrite + now.cacheWrite
+    }
+    return this.tell(now)
+  }
+
+  /** The prompt's answer: all of the turn. */
+  answer(usage: Messages.Spent): ReadonlyArray<RunEvent> {
+    const { told } = this
+    const all = whole(usage)
+    return this.tell({
+      inputTokens: Math.max(0, all.inputTokens - told.inputTokens),
+      outputTokens: Math.max(0, all.outputTokens - told.outputTokens),
+      cacheRead: Math.max(0, all.cacheRead - told.cacheRead),
+      cacheWrite: Math.max(0, all.cacheWrite - told.cacheWrite)
+    })
+  }
+
+  private get named(): { readonly model?: string } {
+    return this.model === "" ? {} : { model: this.model }
+  }
+
+  private tell({ cacheRead, cacheWrite, inputTokens, outputTokens }: typeof NONE): ReadonlyArray<RunEvent> {
+    if (inputTokens + outputTokens === 0) return []
+    const event: RunEvent = {
+      _tag: "Usage",
+      inputTokens,
+      outputTokens,
+      ...(cacheRead === 0 ? {} : { cacheRead }),
+      ...(cacheWrite === 0 ? {} : { cacheWrite }),
+      ...this.named,
+      ...(this.isPriced ? { usd: 0 } : {})
+    }
+    return [event]
+  }
+}

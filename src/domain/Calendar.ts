@@ -1,0 +1,28 @@
+/**
+ * Calendar: days and months as the people of this machine count them. Pure but for the machine's time zone.
+ *
+ * Guarantees: a day begins at its own midnight, also where the clocks change.
+ */
+
+const two = (number: number) => `${number}`.padStart(2, "0")
+
+/** `at`: ms since the epoch. "2026-11-24". */
+export const dayOf = (at: number): string => {
+  const date = new Date(at)
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())}`
+}
+
+/** "2026-11". */
+export const monthOf = (day: string): string => day.slice(0, 7)
+
+/** When the next day begins, ms since the epoch. */
+export const dayAfter = (at: number): number => {
+  const date = new Date(at)
+  return new Date(date.getFullYear(), date.getMonth(), date.getDate() + 1).getTime()
+}
+
+/** When the next month begins, ms since the epoch. */
+export const monthAfter = (at: number): number => {
+  const date = new Date(at)
+  return new Date(date.getFullYear(), date.getMonth() + 1, 1).getTime()
+}
