@@ -175,6 +175,21 @@ export type Usage = typeof Usage.Type
 const usageKinds = { "agent.usage": kind(Usage) }
 export const readUsage = reader(usageKinds)
 
+/** Kinds of an agent's memory. */
+export const memoryKinds = {
+  /** A conversation was made shorter. Sizes in tokens, estimated; `summarised`: entries that a summary stands for. */
+  "agent.compacted": kind(
+    Schema.Struct({
+      run_id: text,
+      turn_id: textOrNull,
+      from: Schema.Int,
+      to: Schema.Int,
+      cut_results: Schema.Int,
+      summarised: Schema.Int
+    })
+  )
+}
+
 export const agentKinds = {
   ...workerKinds,
   ...lifeKinds,
@@ -197,6 +212,7 @@ export const agentKinds = {
   ...usageKinds,
   "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
+  ...memoryKinds,
   "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
   "run.started": kind(Schema.Struct({ runId: text })),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),

@@ -219,6 +219,8 @@ export class RunEvents implements RunSink {
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
         return Effect.sync(() => this.meter.take(event))
+      case "Compacted":
+        return this.compacted(run, event)
       case "Notice":
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
       case "TurnCompleted": {
@@ -240,7 +242,10 @@ export class RunEvents implements RunSink {
         })
       }
       case "TurnError": {
-        const { errorType, message, retry, turnId } = event
+        const { errorType, message, turnId } = event
+        // where nothing came before it there is nothing to leave out: asked again it is as long
+        const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
+        const retry = event.retry && !isAlone
         this.trouble = message
         // its run is about to end for it
         if (this.live.turnId === turnId) this.live.ending(run.runId)
@@ -276,6 +281,22 @@ export class RunEvents implements RunSink {
       yield* weather.tell({ _tag: "failed", began: this.askedAt === 0 ? now : this.askedAt, message, retryAt: until })
     }
   })
+
+  private compacted(run: Run, { cutResults, from, summarised, to }: Event<"Compacted">): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const { agent, conversation } = this.setting
+      const payload = {
+        run_id: run.runId,
+        turn_id: this.live.turnId ?? null,
+        from: Math.round(from),
+        to: Math.round(to),
+        cut_results: cutResults,
+        summarised
+      }
+      const draft = { stream: conversation, kind: "agent.compacted", actor: turnName(agent), payload }
+      return Effect.catch(Effect.asVoid(this.log.append([draft])), ({ message }) => Effect.logWarning(message))
+    })
+  }
 
   /** Tells the spending with the end of the turn, or with the end of what came with it. */
   private get paid(): Effect.Effect<void> {

@@ -7,8 +7,8 @@
  */
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
-import { checkedReader } from "../event-log/EventKinds.ts"
-import { lifeKinds } from "./AgentKinds.ts"
+import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
+import { lifeKinds, memoryKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
 
 /** The runes that it reads. */
@@ -17,6 +17,7 @@ export const kinds = [
   "turn.completed",
   "turn.interrupted",
   "turn.error",
+  "agent.compacted",
   "agent.budget_exhausted",
   "agent.terminated"
 ] as const
@@ -29,6 +30,7 @@ const cut = (words: string): string => (words.length <= LONG ? words : `${words.
 /** A rune of a newer agentd's shape is none. */
 const readTurn = checkedReader(turnKinds)
 const readLife = checkedReader(lifeKinds)
+const readMemory = checkedReader(memoryKinds)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
@@ -55,7 +57,14 @@ const ofTurn = (rune: Rune): string | undefined => {
   }
 }
 
+const ofMemory = ({ cut_results: cut, from, summarised, to }: RuneOf<typeof memoryKinds>["payload"]): string => {
+  const how = summarised > 0 ? "its older part is a summary now" : `${counted(cut, "older tool result")} were cut`
+  return `its conversation was compacted from about ${from} tokens to ${to}: ${how}`
+}
+
 const ofLife = (rune: Rune): string | undefined => {
+  const memory = readMemory(rune)
+  if (memory !== undefined) return ofMemory(memory.payload)
   const event = readLife(rune)?.payload.event
   if (rune.from === "spawning" && event?._tag === "kill_forced") return `ended before it had begun: ${event.reason}`
   return event?._tag === "budget_exhausted"

@@ -68,6 +68,16 @@ export type RunEvent =
       /** Said, not estimated; 0: the cost is told by another event. Left out: nobody said it. */
       readonly usd?: number | undefined
     }
+  /** The conversation had grown too long for its model, and was made shorter. Sizes in tokens, estimated. */
+  | {
+      readonly _tag: "Compacted"
+      readonly from: number
+      readonly to: number
+      /** Results of tools that were cut. */
+      readonly cutResults: number
+      /** Entries that a summary stands for now; 0: there is none. */
+      readonly summarised: number
+    }
   /** A message that a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
   | { readonly _tag: "Notice"; readonly text: string }
   /** Each started turn ends with exactly one of these three. `output`: its last answer, in full. */

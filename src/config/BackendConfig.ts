@@ -207,6 +207,10 @@ export const ModelBackend = Schema.Struct({
   ),
   keyFile: optional(FilePath, "A file whose first line is the key."),
   maxOutputTokens: whole(1, 1_000_000).pipe(withDefault(8192, "The longest answer to one request.")),
+  contextTokens: optional(
+    whole(1_000, 100_000_000),
+    "The tokens that the model takes at once, prompt and answer together: the conversation is compacted before it is longer. Default: what the provider says when it refuses one."
+  ),
   maxRounds: whole(1, 10_000).pipe(withDefault(200, "The most requests within one turn.")),
   retries: whole(0, 20).pipe(withDefault(4, "How often a request that may succeed later is repeated.")),
   price: optional(

@@ -156,6 +156,34 @@ describe("a run that breaks the contract", () => {
     }).pipe(Effect.scoped)
   )
 
+  it.live("calls the first message of a conversation too long: final at once, and nothing is offered again", () =>
+    Effect.gen(function* () {
+      const { puppet, run, turnId, world } = yield* working({ backoff: { base: "1ms" } })
+      const tooLong = { errorType: "overflow", message: "Prompt is too long", retry: true }
+      yield* run.say(
+        { _tag: "TurnError", turnId, ...tooLong },
+        { _tag: "Exited", outcome: { _tag: "Uncounted", reason: "overflow" } }
+      )
+      const [end] = yield* world.kind("turn.error")
+      assert.deepInclude(end!.payload["event"], { retry: false })
+      yield* world.tree.send("less", "queue", caller)
+      const next = yield* puppet.run(1)
+      assert.include(next.spec.prompt, "less")
+      assert.notInclude(next.spec.prompt, "\nwork\n")
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("says that its conversation was compacted: the log does, and the turn goes on", () =>
+    Effect.gen(function* () {
+      const { run, turnId, world } = yield* working()
+      yield* run.say({ _tag: "Compacted", from: 190_000.4, to: 60_000, cutResults: 3, summarised: 40 })
+      const [rune] = yield* world.kind("agent.compacted")
+      assert.deepInclude(rune!.payload, { from: 190_000, to: 60_000, cut_results: 3, summarised: 40, turn_id: turnId })
+      yield* run.say(completed(turnId))
+      yield* world.over()
+    }).pipe(Effect.scoped)
+  )
+
   it.live("results without calls, second results, calls outside a turn: one result a call, and the log is clean", () =>
     Effect.gen(function* () {
       const { run, turnId, world } = yield* working()

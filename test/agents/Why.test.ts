@@ -224,6 +224,19 @@ describe("the last turn", () => {
     expect(lines.at(-1)).toEqual({ eventId: 0, at: lines.at(-2)!.at, text: "now: run 7" })
   })
 
+  it("its conversation was compacted: how, and by how much", () => {
+    const compacted = (eventId: number, cut: number, summarised: number): Rune => ({
+      ...told(eventId, "agent.compacted", { _tag: "finalize" } as never),
+      payload: { run_id: "r", turn_id: "t", from: 190_000, to: 60_000, cut_results: cut, summarised }
+    })
+    expect(
+      texts([begun(1), start(2, "a"), compacted(3, 12, 0), compacted(4, 1, 30)], agent(turns)).slice(2, 4)
+    ).toEqual([
+      "its conversation was compacted from about 190000 tokens to 60000: 12 older tool results were cut",
+      "its conversation was compacted from about 190000 tokens to 60000: its older part is a summary now"
+    ])
+  })
+
   it("of an earlier start, or of a run that is one turn, is left out", () => {
     expect(texts([start(1, "a"), begun(2)], agent(turns))).toEqual(["started by ada", "now: run 7"])
     expect(texts([begun(1), start(2, "a")], agent({ ...turns, backend: "command" }))).toEqual([

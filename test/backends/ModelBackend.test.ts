@@ -321,7 +321,7 @@ describe.each(Stand.dialects)("%s", (dialect) => {
         })
     )
 
-    it.effect("a conversation that is too long ends uncounted, and is not gone on with", () =>
+    it.effect("a first message that is too long alone is final at once, and says what to do", () =>
       Effect.gen(function* () {
         const sessions = yield* Stand.folder
         const message =
@@ -333,13 +333,14 @@ describe.each(Stand.dialects)("%s", (dialect) => {
         }
         const { asked, url } = yield* Stand.provider(dialect, [{ status: 400, body: JSON.stringify({ error }) }])
         const all = yield* whole(dialect, url, { sessions })
-        assert.strictEqual(only(all, "TurnError")[0]?.errorType, "overflow")
-        assert.deepStrictEqual(exitOf(all), { _tag: "Uncounted", reason: "overflow" })
+        const [failed] = only(all, "TurnError")
+        assert.deepStrictEqual([failed?.errorType, failed?.retry], ["overflow", false])
+        assert.match(failed?.message ?? "", /send less at once/)
+        // one request: nothing is asked again
+        assert.strictEqual(asked.length, 1)
         const resume = { sessionId: "run-1", fork: false }
-        const next = yield* whole(dialect, url, { sessions, spec: { runId: "run-2", resume } })
-        assert.strictEqual(only(next, "Started")[0]?.sessionId, "run-2")
-        assert.include(only(next, "Notice")[0]?.text, "a new one begins")
-        assert.deepStrictEqual(Stand.heard(asked[1]!), ["user: do it"])
+        yield* whole(dialect, url, { sessions, spec: { runId: "run-2", prompt: "less", resume } })
+        assert.deepStrictEqual(Stand.heard(asked[1]!), ["user: less"])
       })
     )
 
@@ -728,7 +729,6 @@ layer(Stand.layer, { excludeTestServices: true })("ModelBackend", (it) => {
 describe("endOf", () => {
   const rows: ReadonlyArray<readonly [ProviderError["kind"], string, boolean]> = [
     ["rate_limit", "Uncounted", true],
-    ["overflow", "Uncounted", true],
     ["overloaded", "Uncounted", true],
     ["server", "Uncounted", true],
     ["connection", "Uncounted", true],

@@ -123,7 +123,7 @@ const eventsOf = {
     rest.push({ type: "message_stop" })
     return { begin, rest }
   },
-  openai: ({ text = [], calls = [], stop }: Reply, reason: string) => {
+  openai: ({ text = [], calls = [], stop, tokens = USAGE.input }: Reply, reason: string) => {
     const chunk = (delta: object, finish_reason: string | null = null) => ({
       object: "chat.completion.chunk",
       choices: [{ index: 0, delta, finish_reason }]
@@ -134,7 +134,7 @@ const eventsOf = {
       chunk({ tool_calls: [{ index, id, type: "function", function: { name, arguments: json } }] })
     )
     rest.push(chunk({}, reason))
-    rest.push({ choices: [], usage: { prompt_tokens: USAGE.input, completion_tokens: USAGE.output } })
+    rest.push({ choices: [], usage: { prompt_tokens: tokens, completion_tokens: USAGE.output } })
     return { begin, rest }
   }
 } as const

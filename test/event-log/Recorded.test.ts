@@ -8,6 +8,7 @@ import { foldedAt } from "./recorded/Replayed.ts"
 
 /** Kinds that came after the recording; each is recorded by the next one. */
 const LATER: ReadonlyArray<string> = [
+  "agent.compacted",
   "caller.refused",
   "channel.stirred",
   "config.changed",

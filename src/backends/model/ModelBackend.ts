@@ -15,6 +15,7 @@ import { type Backend, BackendError, type Run, type RunEvent, type RunSpec, type
 import type { Host } from "../Host.ts"
 import type { TurnEnd } from "./ModelEnd.ts"
 import { ModelHttp } from "./ModelHttp.ts"
+import { ModelMemory } from "./ModelMemory.ts"
 import * as ModelSession from "./ModelSession.ts"
 import { ModelTurn, type TurnOptions } from "./ModelTurn.ts"
 import * as OpenAiProvider from "./OpenAiProvider.ts"
@@ -69,7 +70,7 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
     const { tools } = yield* toolbox({ config, workspace: spec.cwd, spec, host })
     const resume = config.resume ? spec.resume : undefined
     const { session, notices } = yield* ModelSession.open(host.sessions, { runId: spec.runId, resume })
-    const options: TurnOptions = {
+    const shared = {
       config,
       pause: config.pause ?? PAUSE,
       provider,
@@ -78,6 +79,8 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
       session,
       emit
     }
+    const { model, price, retries } = config
+    const options: TurnOptions = { ...shared, memory: new ModelMemory({ ...shared, model, price, retries }) }
     return { options, notices }
   })
 

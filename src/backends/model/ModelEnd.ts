@@ -48,8 +48,9 @@ export const endOf = (error: ProviderError, now: number): TurnEnd => {
   switch (kind) {
     case "rate_limit":
       return end({ _tag: "Uncounted", reason: "quota", until: now + (retryAfter ?? LONGEST_WAIT) }, true)
+    // there was no room left to make: asked again it would be refused again
     case "overflow":
-      return end({ _tag: "Uncounted", reason: "overflow" }, true)
+      return failed(kind, `${message}; ${remedy}`)
     case "overloaded":
     case "server":
     case "connection":

@@ -3,14 +3,15 @@
  * the next run goes on with it.
  *
  * Guarantees: what was appended is in the file when `append` answers, so a kill of the daemon
- * loses none of it; a torn last line is left out; a history that is read is valid for a
+ * loses none of it; a torn last line is left out; a history that another replaces is there
+ * whole until the other is; a history that is read is valid for a
  * provider; a session that outgrew its model is not gone on with. Only the user can read it.
  */
 import { Clock, Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
 import * as path from "node:path"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import { repair } from "./ModelHistory.ts"
-import { Message, ProviderError } from "./Provider.ts"
+import { Message, ProviderError, TOO_LONG } from "./Provider.ts"
 import { troubleOf } from "../../config/FileTrouble.ts"
 
 export interface ModelSession {
@@ -19,8 +20,8 @@ export interface ModelSession {
   readonly append: (message: Message) => Effect.Effect<void, ProviderError>
   /** Leaves out all but the first entries. */
   readonly cut: (length: number) => Effect.Effect<void, ProviderError>
-  /** No later run goes on with it. */
-  readonly close: (reason: string) => Effect.Effect<void, ProviderError>
+  /** Another history stands in its place: in the file, too, or it is as it was. */
+  readonly replace: (history: ReadonlyArray<Message>) => Effect.Effect<void, ProviderError>
 }
 
 export interface Opened {
@@ -86,17 +87,25 @@ const tooLarge = () =>
   new ProviderError({
     kind: "overflow",
     message: `the conversation has grown to ${MAX_SIZE / 1024 / 1024} MB`,
-    remedy: "begin a new conversation, with less in it"
+    remedy: TOO_LONG
   })
 
 type Write = (text: string) => Effect.Effect<void, ProviderError>
 
-const live = (id: string, begin: ReadonlyArray<Message>, write: Write): ModelSession => {
+interface Writing {
+  readonly add: Write
+  /** Writes the whole file anew. */
+  readonly renew: Write
+}
+
+const nowhere: Writing = { add: () => Effect.void, renew: () => Effect.void }
+
+const live = (id: string, begin: ReadonlyArray<Message>, { add, renew }: Writing): ModelSession => {
   let history = begin
   let size = Buffer.byteLength(textOf(begin))
   /** Both or none, whoever is interrupted. */
-  const both = (text: string, change: () => void) =>
-    Effect.uninterruptible(Effect.andThen(write(text), Effect.sync(change)))
+  const both = (writing: Effect.Effect<void, ProviderError>, change: () => void) =>
+    Effect.uninterruptible(Effect.andThen(writing, Effect.sync(change)))
   return {
     id,
     history: () => history,
@@ -104,28 +113,40 @@ const live = (id: string, begin: ReadonlyArray<Message>, write: Write): ModelSes
       Effect.suspend(() => {
         const text = line({ message })
         size += Buffer.byteLength(text)
-        return size > MAX_SIZE ? Effect.fail(tooLarge()) : both(text, () => void (history = [...history, message]))
+        return size > MAX_SIZE ? Effect.fail(tooLarge()) : both(add(text), () => void (history = [...history, message]))
       }),
     cut: (length) =>
       Effect.suspend(() =>
         length >= history.length
           ? Effect.void
-          : both(line({ cut: length }), () => void (history = history.slice(0, length)))
+          : both(add(line({ cut: length })), () => void (history = history.slice(0, length)))
       ),
-    close: (closed) => both(line({ closed }), () => undefined)
+    replace: (other) =>
+      Effect.suspend(() => {
+        const text = textOf(other)
+        return both(renew(text), () => {
+          history = other
+          size = Buffer.byteLength(text)
+        })
+      })
   }
 }
 
 /** The file of a session, holding the history and nothing else; and how to add to it. */
 const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<Message>, before: string | undefined) {
   const files = yield* FileSystem.FileSystem
+  const renew = (text: string) =>
+    Effect.andThen(
+      files.writeFileString(`${name}.new`, text, { mode: 0o600 }),
+      Effect.uninterruptible(files.rename(`${name}.new`, name))
+    )
   const text = textOf(history)
-  if (text !== before) {
-    yield* files.writeFileString(`${name}.new`, text, { mode: 0o600 })
-    yield* files.rename(`${name}.new`, name)
+  if (text !== before) yield* renew(text)
+  const writing: Writing = {
+    add: (added) => Effect.mapError(files.writeFileString(name, added, { flag: "a", mode: 0o600 }), storage),
+    renew: (whole) => Effect.mapError(renew(whole), storage)
   }
-  const handle = yield* files.open(name, { flag: "a", mode: 0o600 })
-  return (added: string) => Effect.mapError(handle.writeAll(Buffer.from(added)), storage)
+  return writing
 })
 
 /** Sessions that nobody goes on with. What cannot be deleted is left for the next time. */
@@ -160,7 +181,7 @@ export const open = Effect.fnUntraced(function* (
 ) {
   if (folder === undefined) {
     const notices = resume === undefined ? [] : ["conversations are not kept here: a new one begins"]
-    return { session: live(runId, [], () => Effect.void), notices }
+    return { session: live(runId, [], nowhere), notices }
   }
   const files = yield* FileSystem.FileSystem
   yield* files.makeDirectory(folder, { recursive: true, mode: 0o700 })

@@ -13,10 +13,11 @@ import { type Answer, ask } from "./ModelAsk.ts"
 import { ModelCalls, plan, type Planned } from "./ModelCalls.ts"
 import { ended, endOf, failed, type TurnEnd } from "./ModelEnd.ts"
 import { callsIn, unanswered } from "./ModelHistory.ts"
+import type { ModelMemory } from "./ModelMemory.ts"
 import type { ModelSession } from "./ModelSession.ts"
-import type { CallPart, Part, Provider, ProviderError } from "./Provider.ts"
+import type { CallPart, Message, Part, Provider, ProviderError } from "./Provider.ts"
 import { HistoryReplay } from "../HistoryReplay.ts"
-import type { Tool } from "./Tool.ts"
+import { definitionsOf, type Tool } from "./Tool.ts"
 
 /** The parts of a run that a turn uses. */
 export interface TurnOptions {
@@ -27,6 +28,7 @@ export interface TurnOptions {
   readonly system: string
   readonly tools: ReadonlyMap<string, Tool>
   readonly session: ModelSession
+  readonly memory: ModelMemory
   readonly emit: (event: RunEvent) => Effect.Effect<void>
 }
 
@@ -63,13 +65,11 @@ const textOf = (parts: ReadonlyArray<Part>) =>
 export class ModelTurn {
   readonly turnId: string
   readonly calls: ModelCalls
-  private readonly text: string
+  private readonly input: Message
   private readonly options: TurnOptions
   private readonly interrupted = Deferred.makeUnsafe<void>()
   /** Ids of calls that there are. */
   private readonly taken: Set<string>
-  /** Where the turn began in the history. */
-  private readonly begin: number
   /** The answer that is coming, or came last. */
   private retelling = new HistoryReplay()
   /** Whether what there is of the answer is not in the history yet. */
@@ -83,10 +83,9 @@ export class ModelTurn {
     const history = options.session.history()
     this.options = options
     this.turnId = turnId
-    this.text = text
+    this.input = { role: "user", text }
     this.calls = new ModelCalls(options.emit, this.interrupt)
     this.taken = new Set(history.flatMap((message) => callsIn(message).map(({ id }) => id)))
-    this.begin = history.length
   }
 
   /** Ends it at the next safe boundary. */
@@ -126,7 +125,7 @@ export class ModelTurn {
   private get work(): Effect.Effect<TurnEnd, ProviderError> {
     const { session, config } = this.options
     return Effect.gen({ self: this }, function* () {
-      yield* session.append({ role: "user", text: this.text })
+      yield* session.append(this.input)
       for (let n = 0; n < config.maxRounds; n++) {
         const end = yield* this.round
         if (end !== undefined) return end
@@ -136,24 +135,36 @@ export class ModelTurn {
   }
 
   private get request(): Effect.Effect<Answer, ProviderError> {
-    const { config, session, system, tools, ...rest } = this.options
-    const { maxOutputTokens, model, price, retries } = config
-    this.retelling = new HistoryReplay()
-    this.coming = true
-    const definitions = [...tools.values()].map(({ name, description, inputSchema }) => ({
-      name,
-      description,
-      inputSchema
-    }))
-    const request = { system, messages: session.history(), tools: definitions, maxOutputTokens }
-    return ask({ ...rest, model, price, retries, request, retelling: this.retelling })
+    return Effect.suspend(() => {
+      const { config, memory, session, system, tools, ...rest } = this.options
+      const { maxOutputTokens, model, price, retries } = config
+      this.retelling = new HistoryReplay()
+      this.coming = true
+      const messages = session.history()
+      const request = { system, messages, tools: definitionsOf(tools), maxOutputTokens }
+      return ask({ ...rest, model, price, retries, request, retelling: this.retelling }).pipe(
+        Effect.tap((answer) => Effect.sync(() => memory.answered(answer, messages)))
+      )
+    })
+  }
+
+  /** Asks, with room made before where it is known to lack, and once after a refusal. */
+  private get answer(): Effect.Effect<Answer, ProviderError> {
+    const { memory } = this.options
+    const again = (error: ProviderError): Effect.Effect<Answer, ProviderError> => {
+      if (error.kind !== "overflow") return Effect.fail(error)
+      // what there was of the answer is none
+      this.coming = false
+      return Effect.flatMap(memory.after(error), (made) => (made ? this.request : Effect.fail(error)))
+    }
+    return Effect.andThen(memory.ahead, Effect.catch(this.request, again))
   }
 
   /** Asks for an answer, and carries out its calls; undefined: the model is asked again. */
   private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
     const { emit, tools } = this.options
     return Effect.gen({ self: this }, function* () {
-      const answer = yield* this.request
+      const answer = yield* this.answer
       this.owed = answer.usage
       const parts = distinct(answer.parts, this.taken)
       const held = answer.stop === "refusal" || answer.stop === "filter"
@@ -222,12 +233,11 @@ export class ModelTurn {
         if (unanswered(session.history())) yield* session.append({ role: "user", text: SILENT, note: true })
         return end
       }
-      const overflow = end.errorType === "overflow"
-      // what is closed takes no more
-      if (this.open) yield* overflow ? this.calls.settle : this.results
-      if (overflow) yield* session.close("has outgrown what its model can take")
-      else if (end.errorType === "refusal" || end.errorType === "content_filter") yield* session.cut(this.begin)
-      else if (unanswered(session.history())) yield* session.cut(session.history().length - 1)
+      if (this.open) yield* this.results
+      const begin = session.history().indexOf(this.input)
+      if (end.errorType === "refusal" || end.errorType === "content_filter") {
+        if (begin >= 0) yield* session.cut(begin)
+      } else if (unanswered(session.history())) yield* session.cut(session.history().length - 1)
       return end
     })
   }

@@ -97,6 +97,10 @@ export class ProviderError extends Schema.TaggedError<ProviderError>()("Provider
   retryAfter: Schema.optional(Schema.Finite)
 }) {}
 
+/** The remedy for a conversation that no compaction makes short enough. */
+export const TOO_LONG =
+  "send less at once, name a model that takes more, or set resume to false in the agent's backend and start it again: a new conversation begins"
+
 /** Whether the same request may succeed later. */
 export const passes = ({ kind }: ProviderError): boolean => PASSING.some((one) => one === kind)
 

@@ -4,7 +4,7 @@
  *
  * Guarantees: every refusal has a kind; the message is one bounded line without the key.
  */
-import { type FaultKind, isObject, objectIn, ProviderError } from "./Provider.ts"
+import { type FaultKind, isObject, objectIn, ProviderError, TOO_LONG } from "./Provider.ts"
 
 /** The backend's settings that remedies and redaction use. */
 export interface Account {
@@ -48,7 +48,7 @@ const remedies: { readonly [kind in FaultKind]: (account: Account) => string } =
     `pay for the account of the key in ${keySource}, or name another key by keyEnv or keyFile, then start the agent`,
   not_found: ({ baseUrl, model }) =>
     `check model ("${model}") and baseUrl (${baseUrl}) of the agent's backend, then start the agent`,
-  overflow: () => "begin a new conversation, with less in it",
+  overflow: () => TOO_LONG,
   invalid_request: ({ model }) => `check the agent's backend: does the model "${model}" take such requests?`,
   storage: () => "make room where agentd keeps its state, and see that it may write there"
 }

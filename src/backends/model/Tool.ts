@@ -9,6 +9,7 @@ import { Cause, Effect, Result, Schema, type Scope } from "effect"
 import type { WorkspaceError } from "../sandbox/PathContainment.ts"
 import type { ToolStatus } from "../Backend.ts"
 import * as HeadTail from "../HeadTail.ts"
+import type { ToolDefinition } from "./Provider.ts"
 
 /** The context of a call. */
 export interface ToolContext {
@@ -41,6 +42,10 @@ export interface Tool {
   /** Never fails: bad input, a violation, a program that dies are outcomes. Interruption ends it and all its processes. */
   readonly run: (input: unknown, context: ToolContext) => Effect.Effect<ToolOutcome, never, Scope.Scope>
 }
+
+/** The tools as a model is told of them. */
+export const definitionsOf = (tools: ReadonlyMap<string, Tool>): ReadonlyArray<ToolDefinition> =>
+  [...tools.values()].map(({ name, description, inputSchema }) => ({ name, description, inputSchema }))
 
 export interface Definition<S extends Schema.Codec<unknown, unknown>> extends Omit<
   Tool,

@@ -167,6 +167,7 @@ export class Contract implements Check {
         return
       case "Exited":
         return this.exited(book)
+      case "Compacted":
       case "Notice":
         return
       default:
