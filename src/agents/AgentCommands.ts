@@ -12,6 +12,7 @@ import { Conversations } from "../domain/Conversations.ts"
 import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import * as Backlog from "./Backlog.ts"
 import { QUEUED } from "./AgentView.ts"
 import { AgentsPlace } from "./AgentsPlace.ts"
 import * as WaitingInputs from "./WaitingInputs.ts"
@@ -89,6 +90,23 @@ const inItsPlace = <E>(
 const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
   Effect.andThen(household.family.stop(tree, caller, "restart"), tree.start(caller))
 
+type OnAgent = <A, E>(
+  name: string,
+  caller: Caller,
+  act: (found: Finder.Found) => Effect.Effect<A, E>
+) => Effect.Effect<A, E | CommandRefused | StorageError>
+
+/** The commands on work that agents were asked for and have not answered. */
+const unanswered = (
+  projects: Projects,
+  onAgent: OnAgent
+): Pick<Agents["Service"], "backlog" | "retry" | "dismiss"> => ({
+  backlog: Effect.sync(() => projects.found.flatMap(({ tree }) => Backlog.of(tree) ?? [])),
+  retry: (name, message, caller) =>
+    onAgent(name, caller, ({ project, tree }) => project.refusal ?? Backlog.retry(tree, message, caller)),
+  dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller))
+})
+
 /** The commands; those on agents wait until the log is folded. */
 export const make = (projects: Projects, ready: Ready) =>
   Effect.gen(function* () {
@@ -104,7 +122,7 @@ export const make = (projects: Projects, ready: Ready) =>
         projects.living.get(conversation)?.household.family.heard(agent, rune) ?? Effect.void,
       report: bus.report
     })
-    const onAgent = <A, E>(name: string, caller: Caller, act: (found: Finder.Found) => Effect.Effect<A, E>) =>
+    const onAgent: OnAgent = (name, caller, act) =>
       onFound(ready, () => Finder.agent(projects.entries, name, caller), act)
     const rows = (now: number): ReadonlyArray<AgentInfo> => projects.found.map((one) => projects.agentInfo(one, now))
     return Agents.of({
@@ -145,6 +163,7 @@ export const make = (projects: Projects, ready: Ready) =>
         ),
       send: (name, { text, how }, caller) =>
         onAgent(name, caller, ({ project, tree }) => project.refusal ?? tree.send(text, how, caller)),
+      ...unanswered(projects, onAgent),
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),

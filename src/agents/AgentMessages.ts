@@ -6,6 +6,7 @@ import type { Outcome } from "../backends/Outcome.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import type * as Budget from "./Budget.ts"
 import type { Answer } from "./CallRow.ts"
+import type * as Dropped from "./Dropped.ts"
 import type * as Inbox from "./Inbox.ts"
 import type * as ToolMachine from "./ToolMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
@@ -17,6 +18,12 @@ export type InboxMessage =
   /** Answers whether it is taken back. */
   /** All of them, or none. */
   | { readonly _tag: "Withdraw"; readonly messageIds: ReadonlyArray<string> }
+  /** The turn that carried them came to no answer. */
+  | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: Dropped.End }
+  /** A person has dropped work asked again: the named messages, or all. Answers `Settled`. */
+  | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
+  /** A person lets dropped work go. Answers `Settled`. */
+  | { readonly _tag: "Dismiss"; readonly which: string | undefined; readonly by: string }
 
 /** The end of a turn, as its run tells it. */
 export type Ending = Extract<TurnMachine.Event, { _tag: "response_done" | "interrupt" | "stream_error" }>

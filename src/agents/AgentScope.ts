@@ -348,7 +348,7 @@ export class AgentScope {
   // --- its messages
 
   /** Why no message is taken now. */
-  private readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
+  readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
     const { fullName } = this
     const barred = this.setting.home.barred()
     return barred === undefined
@@ -412,6 +412,10 @@ export class AgentScope {
 
   readonly steer = (message: AgentMessage): Command<void> =>
     Effect.andThen(this.takes, Effect.asVoid(this.receive(message, "steer")))
+
+  /** A person's word on work that came to no answer. */
+  readonly tellInbox = (message: Messages.InboxMessage): Command<InboxActor.Settled> =>
+    Effect.catch(this.actors.inbox.ask<InboxActor.Settled>(message), refuse)
 
   readonly withdraw = (messageIds: ReadonlyArray<string>): Command<boolean> =>
     Effect.catch(this.actors.inbox.ask<boolean>({ _tag: "Withdraw", messageIds }), refuse)

@@ -8,7 +8,7 @@ import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
-import type * as Inbox from "./Inbox.ts"
+import * as Inbox from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
 import { spacingOf } from "./NextTurn.ts"
 
@@ -88,8 +88,18 @@ const running = (row: Row): string => {
     case "interrupted":
       return `${run}: ends its turn`
     default:
-      return `${run}: waits for a message`
+      return unanswered(row) ?? `${run}: waits for a message`
   }
+}
+
+/** The work that came to no answer, while nothing else is under way. */
+const unanswered = (row: Row): string | undefined => {
+  const { dropped, more } = Inbox.droppedOf(row.inbox)
+  const last = dropped.at(-1)
+  if (last === undefined) return undefined
+  const count = dropped.length + more
+  const what = count === 1 ? "what it was asked" : `${count} messages that it was asked`
+  return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
 
 const hasWork = ({ config, inbox, turn }: Row): boolean =>
@@ -119,7 +129,7 @@ const detail = (row: Row): string => {
     case "Initializing":
       return "prepares where it works"
     case "BuildingPrompt":
-      return nextAt(row) === null ? "waits for a message" : "waits for its next run"
+      return nextAt(row) === null ? (unanswered(row) ?? "waits for a message") : "waits for its next run"
     case "Spawning":
       return `starts run ${Math.max(1, data.sessionSeq)}`
     case "Running":
@@ -133,6 +143,11 @@ const detail = (row: Row): string => {
     case "Stopped":
       return data.fatal === null ? `stopped by ${data.stoppedBy ?? "a person"}` : fewest(data.fatal.message)
   }
+}
+
+const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
+  const { dropped, more } = Inbox.droppedOf(inbox)
+  return dropped.length + more === 0 ? {} : { dropped: dropped.length + more }
 }
 
 export const row = (of: Row): AgentInfo => {
@@ -157,6 +172,7 @@ export const row = (of: Row): AgentInfo => {
     maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
     maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
     inbox: of.inbox.waiting.length,
+    ...droppedIn(of.inbox),
     cwd: data?.cwd ?? null,
     branch: data?.branch ?? null
   }

@@ -11,6 +11,7 @@ import type { Project } from "../config/ConfigFile.ts"
 import type {
   AskedCall,
   AgentInfo,
+  BacklogInfo,
   CallInfo,
   Caller,
   CommandRefused,
@@ -71,6 +72,16 @@ export class Agents extends Context.Service<
         /** queue: when the agent is free. steer: the turn in progress ends at a safe boundary, this is the next. urgent: the run ends. */
         readonly how: "queue" | "steer" | "urgent"
       },
+      caller: Caller
+    ) => Command<Done>
+    /** Messages that agents were asked and have not answered. */
+    readonly backlog: Effect.Effect<ReadonlyArray<BacklogInfo>>
+    /** Asks again what came to no answer: the message of that id, or all of the agent's. */
+    readonly retry: (name: string, message: string | undefined, caller: Caller) => Command<Done>
+    /** Lets it go; `held`: the messages that the agent holds, instead. */
+    readonly dismiss: (
+      name: string,
+      what: { readonly which: string | undefined; readonly held: boolean },
       caller: Caller
     ) => Command<Done>
     /** Ends the turn, or the run where there are no turns. */

@@ -1,6 +1,6 @@
 /**
  * ChildNews: what the parent of a sub-agent hears of it: each report; what a turn
- * answered that the parent had asked for, where no report told of it; and its end,
+ * answered that the parent had asked for, or that it came to no answer, where no report told of it; and its end,
  * where none of these has come since the parent asked last.
  *
  * Guarantees: each is one message with an id of its own, made of its rune; what the
@@ -122,8 +122,11 @@ const whyEnded = (rune: EndRune): string => {
   return by === undefined || by === "worker" || by === "agentd" ? why : `${why} by ${by}`
 }
 
-/** As its parent is told it. `answer`: what it said in the turn that the rune tells of, or in its last. */
-export const text = (any: Rune, child: string, answer: string): string => {
+/**
+ * As its parent is told it. `answer`: what it said in the turn that the rune tells of, or in its last; `trouble`: why that
+ * turn came to no answer.
+ */
+export const text = (any: Rune, child: string, answer: string, trouble?: string): string => {
   const rune = read(any)
   const bounded = excerpt(answer.trim(), MAX_ANSWER)
   switch (rune?.kind) {
@@ -139,6 +142,10 @@ export const text = (any: Rune, child: string, answer: string): string => {
       return `Your sub-agent ${child} has ended without a report: ${whyEnded(rune)}.${said}`
     }
     default:
+      if (trouble !== undefined) {
+        const why = `Your sub-agent ${child} came to no answer: ${excerpt(Frame.line(trouble), 500)}.`
+        return bounded === "" ? why : `${why}\n\nIt had said:\n${Frame.quoted(bounded)}`
+      }
       return bounded === ""
         ? `Your sub-agent ${child} has done its turn and says nothing.`
         : `Answer of your sub-agent ${child}:\n${bounded}`

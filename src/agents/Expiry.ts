@@ -2,8 +2,8 @@
  * Expiry: texts of prompts, messages and tools are kept for the time that the config says, then erased
  * by the log, one rune after the other, a bounded number at a time.
  *
- * Guarantees: what is still needed stays: a message that waits, or that a turn carries which is not
- * done, and all since such a turn began, its calls and their approvals among that; a project whose
+ * Guarantees: what is still needed stays: a message that waits, that came to no answer and waits for
+ * a person, or that a turn carries which is not done, and all since such a turn began, its calls and their approvals among that; a project whose
  * config or log cannot be read, or that is being closed, is left alone; what was begun is finished
  * by the next start (EventLog.erase).
  */
@@ -15,6 +15,7 @@ import { isActive } from "./AgentStates.ts"
 import type { AgentScope } from "./AgentScope.ts"
 import { inboxKinds, toolKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
+import { droppedOf } from "./Inbox.ts"
 import type { Projects } from "./Projects.ts"
 
 /** Most runes of one conversation in a batch. */
@@ -56,7 +57,9 @@ const neededBy = (trees: ReadonlyArray<AgentScope>): Needed => {
     const { carried, waiting } = tree.inbox().data
     const turn = tree.turn()
     const isUndone = isActive(turn) || turn.state === "interrupted" || turn.data.unfinished.length > 0
-    for (const { messageId } of [...waiting, ...(isUndone ? carried : [])]) messages.add(messageId)
+    const dropped = droppedOf(tree.inbox().data).dropped.map(({ message }) => message)
+    for (const { first, messageId } of [...waiting, ...(isUndone ? carried : []), ...dropped])
+      messages.add(first ?? messageId)
     for (const messageId of turn.data.unfinished) messages.add(messageId)
     if (isUndone) since = Math.min(since, turn.data.startedAt ?? 0)
     const worker = tree.worker()

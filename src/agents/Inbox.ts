@@ -4,36 +4,41 @@
  * A message waits until a turn that carries it has begun (`Delivered`), so a spawn
  * that fails loses none. What a turn carries is kept until the next one takes
  * over, so that work cut short can be taken up again under the same id. A message id that is known already changes nothing.
+ * What came to no answer is kept beside them, bounded, until a person asks it again or lets it go.
  */
 import { Schema } from "effect"
 import type { Said } from "../event-log/EventKinds.ts"
 import { define, to } from "../event-actor/StateMachine.ts"
+import * as Dropped from "./Dropped.ts"
 import { readTurn } from "./TurnKinds.ts"
 
 /** Most messages that wait at one agent. */
 export const MAX_WAITING = 1000
 
-export const Message = Schema.Struct({
-  messageId: Schema.String,
-  /** The sender: a person's login, or `agent:<name>`. */
-  from: Schema.String,
-  text: Schema.String,
-  urgent: Schema.Boolean,
-  /** A channel's or a plan's: a turn of its own; after an error its sender asks again, not agentd. */
-  alone: Schema.optional(Schema.Boolean),
-  /** True: the message goes before the waiting ones, and steers the present turn away. */
-  steer: Schema.optional(Schema.Boolean),
-  /** ms since the epoch */
-  at: Schema.Finite
-})
-export type Message = typeof Message.Type
+export const Message = Dropped.Message
+export type Message = Dropped.Message
 
 export const Event = Schema.Union([
   Schema.TaggedStruct("Received", { message: Message }),
   /** A turn has begun: these it carries, and nothing else. `runId` is the turn's id. */
   Schema.TaggedStruct("Delivered", { runId: Schema.String, messageIds: Schema.Array(Schema.String) }),
   /** The sender takes the message back. */
-  Schema.TaggedStruct("Withdrawn", { messageId: Schema.String })
+  Schema.TaggedStruct("Withdrawn", { messageId: Schema.String }),
+  /** The turn that carried these came to no answer, and they are not offered again. */
+  Schema.TaggedStruct("Dropped", { messageIds: Schema.Array(Schema.String), ...Dropped.End.fields }),
+  /** Dropped ones are asked again, each under a new id. */
+  Schema.TaggedStruct("AskedAgain", {
+    messages: Schema.Array(Schema.Struct({ messageId: Schema.String, as: Schema.String })),
+    by: Schema.String,
+    at: Schema.Finite
+  }),
+  /** Dropped ones are let go. */
+  Schema.TaggedStruct("Dismissed", {
+    messageIds: Schema.Array(Schema.String),
+    /** True: the older ones that were only counted, too. */
+    all: Schema.Boolean,
+    by: Schema.String
+  })
 ])
 export type Event = typeof Event.Type
 
@@ -53,6 +58,8 @@ export interface Data {
   readonly runId: string | null
   /** The last ones that were taken back: they may not come again. */
   readonly withdrawn?: ReadonlyArray<string>
+  /** Work that came to no answer. */
+  readonly dropped?: Dropped.Kept
 }
 
 export const initial: Data = { waiting: [], carried: [], runId: null, withdrawn: [] }
@@ -64,7 +71,20 @@ export const isWithdrawn = (data: Data, messageId: string): boolean => data.with
 /** Both, oldest first. */
 export const known = (data: Data): ReadonlyArray<Message> => [...data.carried, ...data.waiting]
 
-export const kinds = ["inbox.received", "inbox.delivered", "inbox.withdrawn"] as const
+/** Work that came to no answer, and waits for a person. */
+export const droppedOf = ({ dropped = Dropped.none }: Data): Dropped.Kept => dropped
+
+export const kinds = [
+  "inbox.received",
+  "inbox.delivered",
+  "inbox.withdrawn",
+  "inbox.dropped",
+  "inbox.asked_again",
+  "inbox.dismissed"
+] as const
+
+const isDropped = (data: Data, id: string): boolean =>
+  droppedOf(data).dropped.some(({ message }) => message.messageId === id)
 
 export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>()({
   name: "inbox",
@@ -81,6 +101,14 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
         return event.runId === data.runId
       case "Withdrawn":
         return !known(data).some(({ messageId }) => messageId === event.messageId)
+      case "Dropped":
+        return !data.carried.some(
+          ({ messageId }) => event.messageIds.includes(messageId) && !isDropped(data, messageId)
+        )
+      case "AskedAgain":
+        return !event.messages.every(({ messageId }) => isDropped(data, messageId))
+      case "Dismissed":
+        return !event.all && !event.messageIds.some((messageId) => isDropped(data, messageId))
     }
   },
   guards: {},
@@ -105,7 +133,32 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
             carried: data.carried.filter(({ messageId }) => messageId !== event.messageId),
             withdrawn: [...(data.withdrawn ?? []), event.messageId].slice(-MAX_WITHDRAWN)
           }
-        : data
+        : data,
+    drop: (data, event) => {
+      if (event._tag !== "Dropped") return data
+      const asked = data.carried.filter(({ messageId }) => event.messageIds.includes(messageId))
+      return { ...data, dropped: Dropped.add(droppedOf(data), asked, event) }
+    },
+    askAgain: (data, event) => {
+      if (event._tag !== "AskedAgain") return data
+      const { dropped } = droppedOf(data)
+      const again = event.messages.flatMap(({ as, messageId }) => {
+        const found = dropped.find(({ message }) => message.messageId === messageId)
+        if (found === undefined) return []
+        const { steer: _, ...message } = found.message
+        return [{ ...message, messageId: as, first: message.first ?? messageId, at: event.at }]
+      })
+      const left = Dropped.without(
+        droppedOf(data),
+        event.messages.map(({ messageId }) => messageId)
+      )
+      return { ...data, waiting: [...data.waiting, ...again], dropped: left }
+    },
+    dismiss: (data, event) => {
+      if (event._tag !== "Dismissed") return data
+      const left = Dropped.without(droppedOf(data), event.messageIds)
+      return { ...data, dropped: event.all ? { ...left, more: 0 } : left }
+    }
   },
   actions: {},
   timers: {},
@@ -115,7 +168,10 @@ export const Inbox = define<"Open", Event, Data, never, (typeof kinds)[number]>(
     Open: {
       Received: to("Open", { set: "receive" }),
       Delivered: to("Open", { set: "deliver", rune: "inbox.delivered" }),
-      Withdrawn: to("Open", { set: "withdraw", rune: "inbox.withdrawn" })
+      Withdrawn: to("Open", { set: "withdraw", rune: "inbox.withdrawn" }),
+      Dropped: to("Open", { set: "drop", rune: "inbox.dropped" }),
+      AskedAgain: to("Open", { set: "askAgain", rune: "inbox.asked_again" }),
+      Dismissed: to("Open", { set: "dismiss", rune: "inbox.dismissed" })
     }
   }
 })

@@ -34,6 +34,8 @@ type Inner =
       readonly received: Extract<InboxMessage, { _tag: "Receive" }>
       readonly eventId: number
     }
+  /** Waiting messages may be begun now. */
+  | { readonly _tag: "Begin" }
   /** An older daemon told of a turn's begin in an append of its own, which may not have come to be. */
   | { readonly _tag: "Align" }
 
@@ -74,6 +76,20 @@ export const standing = (
     : inbox.data.waiting.some((message) => message.messageId === messageId)
   return waits ? { _tag: "Waiting" } : undefined
 }
+
+/** The dropped messages that a person means: all, or those whose id has this beginning or end. */
+const meant = (data: Inbox.Data, which: string | undefined): ReadonlyArray<string> =>
+  Inbox.droppedOf(data)
+    .dropped.map(({ message }) => message.messageId)
+    .filter((id) => which === undefined || id === which)
+
+/** The outcome for dropped work: how many messages it was, and the rune; 0 and 0 where there was none. */
+export interface Settled {
+  readonly count: number
+  readonly eventId: number
+}
+
+const NOTHING: Settled = { count: 0, eventId: 0 }
 
 const full = (name: string): CommandRefused =>
   new CommandRefused({
@@ -152,6 +168,46 @@ export const make = Effect.gen(function* () {
     return { runes: drafts, state: after, reply: true }
   }
 
+  const settle = (
+    state: InboxState,
+    event: Inbox.Event,
+    count: number,
+    context: Context
+  ): Decision<InboxState, Act> => {
+    const moved = move(Inbox.Inbox, state, event, context)
+    if (typeof moved === "string") return { runes: [], reply: NOTHING }
+    return { runes: [moved.draft], state: moved.after, reply: { count, eventId: context.nextId } satisfies Settled }
+  }
+
+  /** Dropped messages wait once more, under ids of their own: what ended with the old ones has ended. */
+  const askAgain = (
+    state: InboxState,
+    { as, by, which }: Extract<InboxMessage, { _tag: "AskAgain" }>,
+    context: Context
+  ): Decision<InboxState, Act> | Refuse<CommandRefused> => {
+    const messages = meant(state.data, which).map((messageId, at) => ({ messageId, as: at === 0 ? as : `${as}-${at}` }))
+    if (messages.length === 0) return { runes: [], reply: NOTHING }
+    if (state.data.waiting.length + messages.length > Inbox.MAX_WAITING)
+      return new Refuse(full(`${project()}/${agent}`))
+    const event: Inbox.Event = { _tag: "AskedAgain", messages, by, at: context.now }
+    return {
+      ...settle(state, event, messages.length, context),
+      tells: [tell(context.self as never, { _tag: "Begin" })]
+    }
+  }
+
+  const dismiss = (
+    state: InboxState,
+    { by, which }: Extract<InboxMessage, { _tag: "Dismiss" }>,
+    context: Context
+  ): Decision<InboxState, Act> => {
+    const messageIds = meant(state.data, which)
+    const all = which === undefined
+    const count = messageIds.length + (all ? Inbox.droppedOf(state.data).more : 0)
+    if (count === 0) return { runes: [], reply: NOTHING }
+    return settle(state, { _tag: "Dismissed", messageIds, all, by }, count, context)
+  }
+
   return actor<InboxState, InboxMessage | Inner, Act, CommandRefused>({
     initial: fresh,
     decide: (state, message, context) => {
@@ -165,6 +221,17 @@ export const make = Effect.gen(function* () {
         }
         case "Withdraw":
           return withdraw(state, message.messageIds, context)
+        case "Drop": {
+          const { end, messageIds } = message
+          const moved = move(Inbox.Inbox, state, { _tag: "Dropped", messageIds, ...end }, context)
+          return typeof moved === "string" ? { runes: [] } : { runes: [moved.draft], state: moved.after }
+        }
+        case "AskAgain":
+          return askAgain(state, message, context)
+        case "Begin":
+          return { runes: [], tells: next(setting, place, context) }
+        case "Dismiss":
+          return dismiss(state, message, context)
         case "Align": {
           const { messageIds, turnId } = new Siblings(agent, context).turn.data
           if (turnId === null || state.data.runId === turnId) return { runes: [] }

@@ -28,6 +28,8 @@ import type { CallRequested, Ending, ToolsMessage, WorkerMessage } from "./Agent
 import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
+import * as HalfAnswer from "../domain/HalfAnswer.ts"
+import { BY_ITSELF } from "./Dropped.ts"
 
 type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 
@@ -236,20 +238,21 @@ export class RunEvents implements RunSink {
         return this.turnEnded(turnId, "cancelled", {
           _tag: "interrupt",
           turnId,
-          by: "the agent",
+          by: BY_ITSELF,
           reason,
           partialOutput
         })
       }
       case "TurnError": {
-        const { errorType, message, turnId } = event
+        const { errorType, goesOn = false, message, turnId } = event
         // where nothing came before it there is nothing to leave out: asked again it is as long
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone
         this.trouble = message
+        const part = !retry && HalfAnswer.isCut(errorType) ? this.live.partial : {}
         // its run is about to end for it
-        if (this.live.turnId === turnId) this.live.ending(run.runId)
-        return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry })
+        if (!goesOn && this.live.turnId === turnId) this.live.ending(run.runId)
+        return this.turnEnded(turnId, "unknown", { _tag: "stream_error", turnId, errorType, message, retry, ...part })
       }
       default: // the turn began when it was given to the run
         return Effect.void

@@ -20,7 +20,7 @@ import { MAX_WAITING, type Message } from "./Inbox.ts"
 import { inboxName } from "./AgentStates.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
-import { outputOf } from "./TurnActor.ts"
+import { outputOf, troubleOf } from "./TurnActor.ts"
 
 /** Where they live. */
 export interface House {
@@ -241,7 +241,9 @@ export class SubAgentTree {
           ? undefined
           : yield* log.find(rune.cause)
       const answer = said !== undefined && said.eventId > this.begins(child) ? outputOf(said) : ""
-      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text: ChildNews.text(rune, child, answer) })
+      const trouble = ChildNews.isEnd(rune) || said === undefined ? undefined : troubleOf(said)
+      const text = ChildNews.text(rune, child, answer, trouble)
+      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text })
     }
   )
 

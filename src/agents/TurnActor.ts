@@ -27,7 +27,7 @@ import { move } from "../event-actor/StateMachineActor.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import { endOf } from "./AgentActor.ts"
-import type { TurnMessage } from "./AgentMessages.ts"
+import type { InboxMessage, TurnMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import {
   type Ended,
@@ -39,7 +39,10 @@ import {
   type TurnState,
   workerName
 } from "./AgentStates.ts"
+import * as Dropped from "./Dropped.ts"
+import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
+import type * as Inbox from "./Inbox.ts"
 import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
@@ -104,9 +107,18 @@ export const outputOf = (any: Said | undefined): string => {
       return rune.payload.final_output ?? ""
     case "turn.interrupted":
       return rune.payload.partial_output ?? ""
+    case "turn.error":
+      return HalfAnswer.marked(rune.payload.partial_output ?? "")
     default:
       return ""
   }
+}
+
+/** Why a turn came to no answer, as its last rune says; undefined for one that did. */
+export const troubleOf = (any: Said): string | undefined => {
+  const rune = readTurn(any)
+  if (rune?.kind === "turn.error") return rune.payload.message ?? rune.payload.error_type
+  return rune?.kind === "turn.interrupted" ? rune.payload.reason : undefined
 }
 
 /** Whether a turn's last rune says that its process died in it. */
@@ -167,6 +179,20 @@ export const make = Effect.gen(function* () {
     life.entered > recoveredTo &&
     now > life.countedTo
 
+  /** Messages that come to no answer with this end. */
+  const dropped = (
+    asked: ReadonlyArray<Inbox.Message>,
+    { turnId, unfinished }: TurnMachine.Data,
+    event: TurnMachine.Event,
+    { now }: Context
+  ): ReadonlyArray<Extract<InboxMessage, { _tag: "Drop" }>> => {
+    const end = Dropped.endOf(event, turnId!, now)
+    const messageIds = asked.flatMap(({ alone, messageId }) =>
+      alone === true || unfinished.includes(messageId) ? [] : [messageId]
+    )
+    return end === undefined || messageIds.length === 0 ? [] : [{ _tag: "Drop", messageIds, end }]
+  }
+
   /** Ends a turn: one rune is its end, the agent's way back to idle, and the end of a run that ends well with it. */
   const ended = (
     before: TurnState,
@@ -176,12 +202,13 @@ export const make = Effect.gen(function* () {
     siblings: Siblings,
     context: Context
   ): Decision<TurnState, Act> => {
-    const { inbox, life, toLife, toTools, toTurn, toWorker, worker } = siblings
+    const { inbox, life, toInbox, toLife, toTools, toTurn, toWorker, worker } = siblings
     const { data, state } = after
     const turnId = data.turnId!
     const { outcome } = data.ended!
     const asked = known(inbox.data).filter(({ messageId }) => data.messageIds.includes(messageId))
-    const parent = outcome === "completed" ? setting.hearer(turnId, asked) : undefined
+    const lost = dropped(asked, data, event, context)
+    const parent = outcome === "completed" || lost.length > 0 ? setting.hearer(turnId, asked) : undefined
     const isStopping = state === "interrupted"
     const waits = isStopping && isHeld(before)
     const { run, turns } = live
@@ -194,6 +221,7 @@ export const make = Effect.gen(function* () {
       runes: [{ ...draft, moves }],
       state: after,
       tells: [
+        ...lost.map((message) => tell(toInbox, message)),
         ...(isStopping ? [tell(toTools, { _tag: "Withdraw", turnId } as const)] : []),
         ...(parent === undefined ? [] : [tell(toTurn, { _tag: "Answer", turnId, parent } as const)]),
         ...(isBack ? [] : [tell(toLife, endOf(data)!)]),

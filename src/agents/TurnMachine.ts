@@ -47,6 +47,8 @@ export const Event = Schema.Union([
     message: Schema.String,
     /** True: the turn's messages are offered again. */
     retry: Schema.optional(Schema.Boolean),
+    /** The part of the answer that came before a limit cut it off. */
+    partialOutput: Schema.optional(Schema.String),
     /** True: the run's process died in the turn, and the agent is disconnected until its worker is ready for the next run. */
     died: Schema.optional(Schema.Boolean)
   }),
@@ -317,7 +319,10 @@ export const Turn = define<State, Event, Data, Action, Kind>()({
     "turn.error": (data, event) => ({
       turn_id: data.turnId,
       error_type: event._tag === "stream_error" ? event.errorType : "tool_crash",
-      message: event._tag === "stream_error" || event._tag === "tool_crash" ? event.message : null
+      message: event._tag === "stream_error" || event._tag === "tool_crash" ? event.message : null,
+      ...(event._tag === "stream_error" && event.partialOutput !== undefined
+        ? { partial_output: event.partialOutput }
+        : {})
     }),
     "turn.finalized": (data) => ({ turn_id: data.turnId })
   },

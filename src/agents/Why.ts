@@ -202,6 +202,7 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
   }
   const present = WhyTurn.advice(now)
   if (present !== undefined) return present
+  if ((agent.dropped ?? 0) > 0) return `Ask it again: agentd retry ${name}   or let it go: agentd dismiss ${name}`
   if (agent.state === "BuildingPrompt" && agent.mode === "inbox" && agent.inbox === 0) {
     return `Give it something to do: agentd send ${name} "…"`
   }

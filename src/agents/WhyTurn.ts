@@ -48,7 +48,14 @@ const ofTurn = (rune: Rune): string | undefined => {
     case "stream_error":
     case "tool_crash": {
       const type = event._tag === "tool_crash" ? "a tool" : event.errorType
-      return `the turn failed (${type}): ${cut(event.message)}${event.retry === true ? "; its work is offered again" : ""}`
+      const half = event._tag === "stream_error" && event.partialOutput !== undefined
+      const then =
+        event.retry === true
+          ? "its work is offered again"
+          : half
+            ? "half of its answer is kept"
+            : "it came to no answer"
+      return `the turn failed (${type}): ${cut(event.message)}; ${then}`
     }
     case undefined:
       return undefined

@@ -92,6 +92,8 @@ export type RunEvent =
       readonly message: string
       /** True where the turn's input may succeed when it is asked again. */
       readonly retry: boolean
+      /** True: the run takes the next turn all the same. Else it is about to end. */
+      readonly goesOn?: boolean
     }
   /** Always the last event, and only when the process tree is gone. After a turn's error its outcome has that error's class. */
   | { readonly _tag: "Exited"; readonly outcome: Outcome }

@@ -120,7 +120,9 @@ const ended = (transaction: ChannelTransaction, input: Ended): void => {
   if (transaction.channel.floor?.answered.includes(turnId) === true) return
   carried(transaction, agent, input.messageIds)
   if (outcome === "completed") return complete(transaction, seated, turnId, answer)
-  withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
+  // what a turn that failed has to show is half an answer, and says so
+  if (outcome === "error") half(transaction, seated, turnId, answer)
+  else withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
   const floor = transaction.channel.floor!
   // It is offered again, or goes on with what a person said meanwhile: it is still its turn.
   if (input.again || (outcome === "interrupted" && floor.injected.length > 0)) return
@@ -148,17 +150,33 @@ const withhold = (transaction: ChannelTransaction, { agent, turnId }: Ended, tex
   if (text !== "") transaction.record("channel.withheld", { agent, turnId, text: bounded(text), why }, "ended")
 }
 
+/** Posts what a turn of the floor has said. */
+const post = (
+  transaction: ChannelTransaction,
+  { agent, prompt }: Seated,
+  turnId: string,
+  answer: Signal.Answer
+): void => {
+  if (answer.text === "") return
+  const messageId = `${prompt}~${turnId}`
+  transaction.record(
+    "channel.posted",
+    { messageId, by: "agent", from: agent, text: bounded(answer.text), turnId },
+    "ended"
+  )
+}
+
+/** Half an answer is news like a whole one, but its turn has failed. */
+const half = (transaction: ChannelTransaction, seated: Seated, turnId: string, answer: Signal.Answer): void => {
+  if (answer.text === "") return
+  post(transaction, seated, turnId, answer)
+  transaction.news(seated.agent, "agent", turnId)
+}
+
 const complete = (transaction: ChannelTransaction, seated: Seated, turnId: string, answer: Signal.Answer): void => {
   const { agent } = seated
   const signal = transaction.channel.floor?.signal ?? answer.signal
-  if (answer.text !== "") {
-    const messageId = `${seated.prompt}~${turnId}`
-    transaction.record(
-      "channel.posted",
-      { messageId, by: "agent", from: agent, text: bounded(answer.text), turnId },
-      "ended"
-    )
-  }
+  post(transaction, seated, turnId, answer)
   if (signal === null) {
     transaction.record("channel.unsignalled", { agent, turnId }, "ended")
     transaction.acts.push({ _tag: "Warn", agent, text: "Agent completed response without TURN_COMPLETE" })

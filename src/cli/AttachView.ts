@@ -9,6 +9,7 @@ import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { age, type Colour, cut, plain, plainLines } from "./Output.ts"
+import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { choices } from "./Waiting.ts"
 
 export interface Line {
@@ -134,8 +135,13 @@ export class AttachView {
       case "turn.interrupted":
         return [line(`■ the turn was interrupted: ${plain(rune.payload.reason)}`, "yellow")]
       case "turn.error": {
-        const { error_type: type, message } = rune.payload
-        return [line(`✗ the turn failed: ${plain(`${type}: ${text(message)}`)}`, "red")]
+        const { error_type: type, message, partial_output: part, turn_id: turnId } = rune.payload
+        const half = text(part)
+        return [
+          ...(half === "" || this.streamed === turnId ? [] : block(half, ANSWER_LINES, "")),
+          ...(half === "" ? [] : [line(HalfAnswer.MARK, "yellow")]),
+          line(`✗ the turn failed: ${plain(`${type}: ${text(message)}`)}`, "red")
+        ]
       }
       case "tool.call": {
         const args = plain(text(rune.payload.arguments).slice(0, LONG))

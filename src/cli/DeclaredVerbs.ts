@@ -18,6 +18,7 @@ import * as Interrupt from "./Interrupt.ts"
 import * as LogView from "./LogView.ts"
 import * as Plates from "./Plates.ts"
 import * as Ps from "./Ps.ts"
+import * as Retry from "./Retry.ts"
 import * as Send from "./Send.ts"
 import * as Spawn from "./Spawn.ts"
 import * as Status from "./Status.ts"
@@ -37,7 +38,7 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Send, Interrupt, Spawn, LogView)
+export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Spawn, LogView)
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)

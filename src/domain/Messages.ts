@@ -64,10 +64,42 @@ export const AgentInfo = Schema.Struct({
   maxTotalErrors: Schema.Int,
   /** Messages that no confirmed run has carried yet. */
   inbox: Schema.Int,
+  /** Messages that came to no answer, and wait for a person. */
+  dropped: Schema.optionalKey(Schema.Int),
   cwd: Schema.NullOr(Schema.String),
   branch: Schema.NullOr(Schema.String)
 })
 export type AgentInfo = typeof AgentInfo.Type
+
+/** A message that an agent was asked, and that came to no answer. */
+export const DroppedInfo = Schema.Struct({
+  messageId: Schema.String,
+  from: Schema.String,
+  /** Bounded, as the reason. */
+  text: Schema.String,
+  /** "refusal", "max_tokens", "max_turns" … */
+  errorType: Schema.String,
+  reason: Schema.String,
+  /** ms since the epoch */
+  since: Schema.Finite
+})
+export type DroppedInfo = typeof DroppedInfo.Type
+
+/** Messages that an agent was asked and has not answered. */
+export const BacklogInfo = Schema.Struct({
+  conversation: Schema.String,
+  project: Schema.String,
+  agent: Schema.String,
+  /** Oldest first. */
+  dropped: Schema.Array(DroppedInfo),
+  /** So many older ones are only counted. */
+  more: Schema.Int,
+  /** Messages that wait, or are to be taken up again. */
+  held: Schema.Int,
+  /** When the oldest of them came, ms since the epoch. */
+  heldSince: Schema.NullOr(Schema.Finite)
+})
+export type BacklogInfo = typeof BacklogInfo.Type
 
 /** A command's reply: what it reports is durable. */
 export const Done = Schema.Struct({

@@ -15,7 +15,12 @@ export const turnEnds = {
     reason: text,
     partial_output: Schema.optional(Schema.NullOr(text))
   },
-  "turn.error": { turn_id: text, error_type: text, message: Schema.NullOr(text) }
+  "turn.error": {
+    turn_id: text,
+    error_type: text,
+    message: Schema.NullOr(text),
+    partial_output: Schema.optional(Schema.NullOr(text))
+  }
 } as const
 
 export const workKinds = {

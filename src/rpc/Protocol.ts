@@ -127,6 +127,28 @@ export const daemon = [
       .annotate(About, "agent"),
     ({ agents }, { caller, how, name, text }) => agents.send(name, { text, how }, caller)
   ),
+  /** Asks again what came to no answer: the message of that id, or all of the agent's. */
+  procedure(
+    Rpc.make("Retry", {
+      payload: input({ ...Bounds.named, message: Schema.optionalKey(Bounds.name) }),
+      success: Done,
+      error
+    })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
+    ({ agents }, { caller, message, name }) => agents.retry(name, message, caller)
+  ),
+  /** Lets it go; `held`: the messages that the agent holds, instead. */
+  procedure(
+    Rpc.make("Dismiss", {
+      payload: input({ ...Bounds.named, message: Schema.optionalKey(Bounds.name), held: Schema.Boolean }),
+      success: Done,
+      error
+    })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
+    ({ agents }, { caller, held, message, name }) => agents.dismiss(name, { which: message, held }, caller)
+  ),
   /** Attention first, then the newest. */
   procedure(
     Rpc.make("Plates", {

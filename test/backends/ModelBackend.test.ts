@@ -363,16 +363,20 @@ describe.each(Stand.dialects)("%s", (dialect) => {
       })
     )
 
-    it.effect("an answer of the greatest length is one with a notice; without any text it is an error", () =>
-      Effect.gen(function* () {
-        const { url } = yield* Stand.provider(dialect, [{ text: ["Long"], stop: "length" }, { stop: "length" }])
-        const long = yield* whole(dialect, url)
-        assert.strictEqual(only(long, "TurnCompleted")[0]?.output, "Long")
-        assert.include(only(long, "Notice")[0]?.text, "maxOutputTokens")
-        const empty = yield* whole(dialect, url)
-        assert.strictEqual(only(empty, "TurnError")[0]?.errorType, "max_tokens")
-        assert.strictEqual(exitOf(empty)._tag, "Error")
-      })
+    it.effect(
+      "an answer of the greatest length is half an answer, with a notice; without any text it is an error",
+      () =>
+        Effect.gen(function* () {
+          const { url } = yield* Stand.provider(dialect, [{ text: ["Long"], stop: "length" }, { stop: "length" }])
+          const long = yield* whole(dialect, url)
+          const [half] = only(long, "TurnError")
+          assert.deepStrictEqual([half?.errorType, half?.retry, half?.goesOn], ["max_tokens", false, true])
+          assert.deepStrictEqual(exitOf(long), { _tag: "Success" })
+          assert.include(only(long, "Notice")[0]?.text, "maxOutputTokens")
+          const empty = yield* whole(dialect, url)
+          assert.strictEqual(only(empty, "TurnError")[0]?.errorType, "max_tokens")
+          assert.strictEqual(exitOf(empty)._tag, "Error")
+        })
     )
 
     it.effect("a call that the greatest length cut off is not run", () =>

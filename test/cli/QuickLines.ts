@@ -7,6 +7,8 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   why: ["why builder", "why nobody"],
   tree: ["tree", "tree builder", "tree nobody"],
   send: ["send builder hello", "send builder hello --steer", "send --urgent builder hello", "send nobody hello"],
+  retry: ["retry builder", "retry builder m1", "retry nobody"],
+  dismiss: ["dismiss builder", "dismiss builder m1", "dismiss builder --held"],
   interrupt: ["interrupt builder", "interrupt nobody"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
   log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],

@@ -140,6 +140,8 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Asked", of("none")],
   ["Answer", of("none", { decision: "allow", reason: "" })],
   ["Interrupt", of("sleeper")],
+  ["Retry", of("worker")],
+  ["Dismiss", of("worker", { held: false })],
   ["Stop", of("third")],
   ["Restart", of("third")],
   ["Plates", { all: true }],

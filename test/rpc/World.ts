@@ -13,6 +13,7 @@ import { DaemonControl } from "../../src/rpc/DaemonControl.ts"
 import {
   type AskedCall,
   type AgentInfo,
+  BacklogInfo,
   type CallInfo,
   CommandRefused,
   type ConfigChangeInfo,
@@ -118,6 +119,7 @@ export interface World {
   /** Live runs, and whose they are. */
   readonly voices: Map<string, VoiceOf>
   readonly inbox: Array<InboxMessage>
+  readonly backlog: Array<BacklogInfo>
   readonly commands: Array<readonly [verb: string, name: string, detail: unknown]>
   readonly shutdowns: Array<readonly [reason: string, by: string]>
   /** Problems that `verify` finds besides those that are really there. */
@@ -154,6 +156,7 @@ export const makeWorld = (over: Partial<World> = {}): World => ({
     ]
   ]),
   inbox: [],
+  backlog: [],
   commands: [],
   shutdowns: [],
   problems: [],
@@ -185,6 +188,9 @@ const onAgents = (world: World) => {
     restart: (name) => command("restart", name),
     send: (name, message, caller) => command("send", name, { ...message, by: caller.by }),
     interrupt: (name) => command("interrupt", name),
+    backlog: Effect.sync(() => world.backlog),
+    retry: (name, message) => command("retry", name, message),
+    dismiss: (name, what) => command("dismiss", name, what),
     spawn: (parent, request, caller) => command("spawn", parent, { ...request, by: caller.by })
   } satisfies Partial<Agents["Service"]>
 }

@@ -68,6 +68,8 @@ const reply = async ({ body }: Asked): Promise<Reply> => {
       .flatMap(results)
       .filter((_, index) => "mcp" in calls[index]! || "tool" in calls[index]!)
   ]
+  const end = steps.find((step) => "end" in step)
+  if (end !== undefined) return { text: said, tokens, stop: end.end === "refusal" ? "refusal" : "length" }
   return { text: [answerOf(input, said)], tokens }
 }
 

@@ -32,6 +32,8 @@ export type Step =
   /** To its own process. */
   | { readonly signal: NodeJS.Signals }
   | { readonly noise: ReadonlyArray<string> }
+  /** Ends the turn so, with what was said until then: a refusal, or an answer that is cut off. */
+  | { readonly end: "refusal" | "max_tokens" }
 
 export const told = (...steps: ReadonlyArray<Step>): string => `do: ${JSON.stringify(steps)}`
 

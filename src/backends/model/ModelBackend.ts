@@ -94,8 +94,8 @@ const told = (turnId: string, end: TurnEnd): RunEvent => {
     case "Interrupted":
       return { _tag: "TurnInterrupted", turnId, output: end.output }
     case "Failed": {
-      const { errorType, message, retry } = end
-      return { _tag: "TurnError", turnId, errorType, message, retry }
+      const { errorType, fatal, message, retry } = end
+      return { _tag: "TurnError", turnId, errorType, message, retry, ...(fatal ? {} : { goesOn: true }) }
     }
   }
 }

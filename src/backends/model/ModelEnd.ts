@@ -34,6 +34,9 @@ export const failed = (errorType: string, message: string): Failed => ({
   fatal: false
 })
 
+/** Only a part of the answer came: it is shown as such, and is no error of the run. */
+const half = (message: string): Failed => ({ ...failed("max_tokens", message), outcome: { _tag: "Success" } })
+
 /** Pure: what follows from an error of the provider. */
 export const endOf = (error: ProviderError, now: number): TurnEnd => {
   const { kind, message, remedy, retryAfter } = error
@@ -79,7 +82,7 @@ export const ended = ({ stop }: Answer, output: string): TurnEnd | undefined => 
     case "length":
       return output.trim() === ""
         ? failed("max_tokens", "the answer was cut off before it said anything; set a larger maxOutputTokens")
-        : { _tag: "Completed", output }
+        : half("the answer was cut off at maxOutputTokens; set a larger one")
     case "end":
       return { _tag: "Completed", output }
   }

@@ -170,8 +170,9 @@ export class ModelTurn {
       const held = answer.stop === "refusal" || answer.stop === "filter"
       const asked = held ? [] : parts.flatMap((part) => (part.type === "call" ? [part] : []))
       const end = asked.length === 0 ? ended(answer, textOf(parts)) : undefined
-      if (end?._tag === "Failed") return end
       const cut = answer.stop === "length"
+      // what was cut off is half an answer: the next turn may go on with it
+      if (end?._tag === "Failed" && !(cut && textOf(parts).trim() !== "")) return end
       const last = asked.length - 1
       yield* this.keep(
         parts,
