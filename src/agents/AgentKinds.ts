@@ -190,6 +190,9 @@ export const memoryKinds = {
   )
 }
 
+/** Kinds of what a run tells of itself. */
+export const noticeKinds = { "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }) }
+
 export const agentKinds = {
   ...workerKinds,
   ...lifeKinds,
@@ -213,7 +216,7 @@ export const agentKinds = {
   "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
   ...memoryKinds,
-  "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
+  ...noticeKinds,
   "run.started": kind(Schema.Struct({ runId: text })),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text })),

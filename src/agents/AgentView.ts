@@ -26,6 +26,8 @@ export interface Row {
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
+  /** Troubles of its run that go on. */
+  readonly lacks?: ReadonlyArray<string>
   /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
   /** Why the agent's runes do not fold. */
@@ -133,7 +135,7 @@ const detail = (row: Row): string => {
     case "Spawning":
       return `starts run ${Math.max(1, data.sessionSeq)}`
     case "Running":
-      return running(row)
+      return [running(row), ...(row.lacks ?? []).map(fewest)].join("; ")
     case "Interrupting":
       return "ends its run for what is urgent"
     case "SessionComplete":

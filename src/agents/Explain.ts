@@ -9,10 +9,13 @@ import { Effect } from "effect"
 import type { AgentInfo } from "../domain/Messages.ts"
 import { EventLog } from "../event-log/EventLog.ts"
 import { Agents } from "./Agents.ts"
+import { workerName } from "./AgentStates.ts"
 import * as Why from "./Why.ts"
 
 /** So many runes of one actor are enough to say why its agent is where it is. */
 const RUNES = 400
+/** So many words of a run, the newest, are told. */
+const NOTICES = 3
 
 export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const agents = yield* Agents
@@ -21,6 +24,8 @@ export const explain = Effect.fnUntraced(function* (agent: AgentInfo) {
   const runes = yield* Effect.forEach(Why.actorsOf(agent.agent), (actor) =>
     log.tail({ stream, actor, kinds: Why.kinds }, RUNES)
   )
+  // a run may tell much: the newest is enough
+  runes.push(yield* log.tail({ stream, actor: workerName(agent.agent), kinds: ["run.notice"] }, NOTICES))
   const open = runes.flat().filter(({ visibility }) => visibility !== "secret")
   const calls = (yield* agents.calls).filter((one) => one.agent === agent.agent && one.conversation === stream)
   const conversation = (yield* agents.conversations).find((one) => one.conversation === stream)

@@ -8,6 +8,9 @@
 import type { Decision, Run, RunEvent } from "../backends/Backend.ts"
 import * as Excerpt from "./Excerpt.ts"
 
+/** Most troubles that are known at once. */
+const MAX_LACKS = 20
+
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
 
@@ -38,6 +41,8 @@ export class LiveRun {
   worked = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
+  /** Troubles of the run that go on, by what they are about, in words. */
+  readonly lacks = new Map<string, string>()
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
   /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
@@ -78,6 +83,13 @@ export class LiveRun {
     return this.run?.runId === runId && this.turns && this.turnId === undefined && !this.isEnding(runId)
   }
 
+  /** Notes a trouble that goes on, or that it is over. */
+  lack({ lasting, text }: Extract<RunEvent, { readonly _tag: "Notice" }>): void {
+    if (lasting === undefined) return
+    if (lasting.isOver) this.lacks.delete(lasting.about)
+    else if (this.lacks.size < MAX_LACKS || this.lacks.has(lasting.about)) this.lacks.set(lasting.about, text)
+  }
+
   say(text: string): void {
     if (this.said.length < MAX_SAID) this.said += text
   }
@@ -98,6 +110,7 @@ export class LiveRun {
     this.turns = false
     this.worked = false
     this.heard = undefined
+    this.lacks.clear()
     this.said = ""
     this.origins.clear()
     this.named.clear()

@@ -333,6 +333,7 @@ export class Projects {
       inbox: tree.inbox().data,
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
+      lacks: [...tree.live.lacks.values()],
       trouble: tree.setting.weather.trouble(),
       broken: project.recordOf(tree.name)?.broken,
       now

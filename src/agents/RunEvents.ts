@@ -224,6 +224,7 @@ export class RunEvents implements RunSink {
       case "Compacted":
         return this.compacted(run, event)
       case "Notice":
+        this.live.lack({ ...event, text: Excerpt.text(event.text, MAX_NAME) })
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
       case "TurnCompleted": {
         const { output, turnId } = event

@@ -214,6 +214,7 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
   // a turn that begins or ends with its run moves the worker, too
   const moves = runes
+    .filter(({ kind }) => kind !== "run.notice")
     .filter((rune) => !isTurns(rune) || rune.moves.includes(workerName(agent.agent)))
     .toSorted((a, b) => a.eventId - b.eventId)
   const chain = moves.slice(beginning(moves))
@@ -224,6 +225,7 @@ export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.N
     const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]
     for (const text of texts) if (text !== undefined) lines.push({ eventId: rune.eventId, at: rune.at, text })
   }
+  lines.push(...WhyTurn.said(runes, agent, chain.at(0)?.eventId ?? 0))
   lines.sort((a, b) => a.eventId - b.eventId)
   const told = lines.slice(-LONGEST)
   const left = lines.length - told.length

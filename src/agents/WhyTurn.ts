@@ -8,7 +8,7 @@
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
-import { lifeKinds, memoryKinds } from "./AgentKinds.ts"
+import { lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
 
 /** The runes that it reads. */
@@ -30,6 +30,7 @@ const cut = (words: string): string => (words.length <= LONG ? words : `${words.
 /** A rune of a newer agentd's shape is none. */
 const readTurn = checkedReader(turnKinds)
 const readLife = checkedReader(lifeKinds)
+const readNotice = checkedReader(noticeKinds)
 const readMemory = checkedReader(memoryKinds)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
@@ -92,6 +93,14 @@ export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number)
     return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
   })
 }
+
+/** The newest words of a run that goes on. */
+export const said = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number): ReadonlyArray<WhyLine> =>
+  runes.flatMap((rune) => {
+    const notice = readNotice(rune)?.payload
+    if (notice === undefined || rune.eventId < from || notice.runId !== agent.runId) return []
+    return [{ eventId: rune.eventId, at: rune.at, text: `its run said: ${cut(notice.text)}` }]
+  })
 
 /** The present facts, beside the agent's own row. */
 export interface Now {

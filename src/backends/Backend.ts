@@ -79,7 +79,12 @@ export type RunEvent =
       readonly summarised: number
     }
   /** A message that a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
-  | { readonly _tag: "Notice"; readonly text: string }
+  | {
+      readonly _tag: "Notice"
+      readonly text: string
+      /** A trouble that goes on, by its name, until a notice says that it is over. */
+      readonly lasting?: { readonly about: string; readonly isOver: boolean }
+    }
   /** Each started turn ends with exactly one of these three. `output`: its last answer, in full. */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
   /** After `interruptTurn`, whoever asked for it; the run goes on. `output`: what there was of the answer. */

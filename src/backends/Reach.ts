@@ -13,7 +13,7 @@ import type { BackendError, RunSpec } from "./Backend.ts"
 import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
 import type { Argv, Host } from "./Host.ts"
-import * as McpTools from "./model/McpTools.ts"
+import * as McpServer from "./model/McpServer.ts"
 import * as ShellTool from "./model/ShellTool.ts"
 import * as ToolEnvironment from "./model/ToolEnvironment.ts"
 import * as Tools from "./model/Tools.ts"
@@ -206,7 +206,7 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
     environment: namesIn(hasShell ? marked(env, host.store) : {}),
     control: !isHeld || servers.length > 0 || reaches(mounts, socket),
     unheld: servers.map(([name, server]) => {
-      const held = secretsIn(McpTools.environmentOf(server, host))
+      const held = secretsIn(McpServer.environmentOf(server, host))
       return `MCP server ${name}${held.length === 0 ? "" : ` (has ${held.join(", ")})`}`
     })
   }

@@ -2,10 +2,10 @@
  * McpTools: a real server that behaves, and servers that do not.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Effect, Exit, Fiber, Scope } from "effect"
+import { Duration, Effect, Exit, Fiber, Scope } from "effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
-import type { BackendError } from "../../src/backends/Backend.ts"
+import type { BackendError, RunEvent } from "../../src/backends/Backend.ts"
 import * as McpTools from "../../src/backends/model/McpTools.ts"
 import * as ProcessTable from "../../src/backends/process/ProcessTable.ts"
 import type { ProcessTree } from "../../src/backends/process/ProcessTree.ts"
@@ -22,8 +22,20 @@ const setup = Effect.gen(function* () {
   fs.writeFileSync(notes, "")
   const noted = () => fs.readFileSync(notes, "utf8")
   const server = (how: string) => ({ argv: [process.execPath, SERVER, how, notes], env: { TOKEN: "given" } })
-  const make = (how: string) => McpTools.make({ servers: { records: server(how) }, spec, host, cwd: root })
-  return { noted, make }
+  const said: Array<Extract<RunEvent, { readonly _tag: "Notice" }>> = []
+  const emit = (event: RunEvent) => Effect.sync(() => void (event._tag === "Notice" && said.push(event)))
+  /** A server whose tools come and go; the second try comes at once. */
+  const keep = (how: string, pause: Duration.Input = "1 millis") =>
+    McpTools.make({
+      servers: { records: server(how) },
+      spec,
+      host,
+      cwd: root,
+      emit,
+      pause: Duration.fromInputUnsafe(pause)
+    })
+  const make = (how: string) => Effect.map(keep(how), (tools) => tools())
+  return { noted, make, keep, said, at }
 })
 type Setup = Effect.Success<typeof setup>
 
@@ -79,7 +91,7 @@ describe("MCP: a server that behaves", () => {
 
   live("all pages of its list are taken", ({ make }) =>
     Effect.gen(function* () {
-      assert.strictEqual((yield* make("pages")).length, 10)
+      assert.strictEqual((yield* make("pages")).length, 14)
     })
   )
 
@@ -141,30 +153,82 @@ describe("MCP: a server that does not behave", () => {
     )
   }
 
-  for (const [how, said] of [
+  for (const [how, words] of [
     ["dies", /has ended \(exit code 1\): no licence/],
     ["refuses", /no tools here/],
     ["garbage", /no known form/]
   ] as const) {
-    live(`${how} at its start: the run does not start, with a remedy`, ({ make }) =>
+    live(`${how} at its start: the run goes on without it, and says so once, with a remedy`, ({ keep, noted, said }) =>
       Effect.gen(function* () {
-        const error = yield* Effect.matchEffect(make(how), {
-          onFailure: Effect.succeed,
-          onSuccess: () => Effect.die(new Error("it came up"))
-        })
-        assert.match(error.message, said)
-        assert.match(error.message, /records/)
-        assert.match(error.remedy, /agentd\.jsonc/)
+        const tools = yield* keep(how)
+        assert.deepStrictEqual(tools(), [])
+        // it is tried again and again
+        yield* until(() => noted().split("pid").length > 3)
+        assert.strictEqual(said.length, 1)
+        assert.match(said[0]!.text, words)
+        assert.match(said[0]!.text, /records.*agentd\.jsonc/)
+        assert.deepStrictEqual(said[0]!.lasting, { about: "the MCP server records", isOver: false })
       })
     )
   }
 
-  it.live("a program that does not exist is named", () =>
+  live("it dies: its tools are gone, that is said, and it is back after a wait", ({ keep, noted, said }) =>
+    Effect.gen(function* () {
+      const tools = yield* keep("ok", "300 millis")
+      const before = tools()
+      yield* call(named(before, "die"), {})
+      yield* until(() => said.length > 0)
+      assert.deepStrictEqual(tools(), [])
+      assert.match(said[0]!.text, /has ended \(exit code 3\): out of memory; its 14 tools are gone/)
+      yield* until(() => tools().length > 0)
+      assert.strictEqual(noted().split("pid").length - 1, 2)
+      assert.strictEqual((yield* call(named(tools(), "echo"), { text: "back" })).output, "back given")
+      assert.deepStrictEqual(said.at(-1)!.lasting, { about: "the MCP server records", isOver: true })
+      // what was planned with the old one is a tool's error, and no end
+      assert.strictEqual((yield* call(named(before, "echo"), { text: "x" })).status, "error")
+    })
+  )
+
+  live("it hangs in a call: given up, it is asked whether it is there, and is started again where it is not", (setup) =>
+    Effect.gen(function* () {
+      const { keep, noted, said } = setup
+      const tools = yield* keep("ok")
+      const slow = yield* Effect.forkScoped(call(named(tools(), "hang"), {}))
+      yield* until(() => noted().includes("hangs"))
+      yield* Fiber.interrupt(slow)
+      yield* until(() => said.some(({ text }) => text.includes("says nothing any more")))
+      yield* until(() => tools().length > 0)
+      assert.strictEqual((yield* call(named(tools(), "echo"), { text: "on" })).status, "success")
+    })
+  )
+
+  live("it floods, asks without end, and answers twice: the call has one answer, and the next one its own", (setup) =>
+    Effect.gen(function* () {
+      const tools = (yield* setup.keep("ok"))()
+      assert.strictEqual((yield* call(named(tools, "flood"), {})).output, "flooded")
+      assert.strictEqual((yield* call(named(tools, "twice"), {})).output, "first")
+      assert.strictEqual((yield* call(named(tools, "echo"), { text: "own" })).output, "own given")
+    })
+  )
+
+  live("it answers with 50 MB: a tool's error, and the memory is its own again", ({ keep }) =>
+    Effect.gen(function* () {
+      const tools = yield* keep("ok")
+      const outcome = yield* call(named(tools(), "huge"), {})
+      assert.strictEqual(outcome.status, "error")
+      assert.match(outcome.output, /more than 4 MB at once/)
+      yield* until(() => tools().length > 0)
+    })
+  )
+
+  live("a program that does not exist is named", ({ said }) =>
     Effect.gen(function* () {
       const { host, spec, root } = yield* yard
       const servers = { none: { argv: ["/nowhere/server"], env: {} } }
-      const error = yield* Effect.flip(McpTools.make({ servers, spec, host, cwd: root }))
-      assert.match(error.message, /\/nowhere\/server/)
-    }).pipe(Effect.scoped, Effect.provide(layer))
+      const emit = (event: RunEvent) => Effect.sync(() => void (event._tag === "Notice" && said.push(event)))
+      yield* McpTools.make({ servers, spec, host, cwd: root, emit })
+      yield* until(() => said.length > 0)
+      assert.match(said[0]!.text, /\/nowhere\/server/)
+    })
   )
 })

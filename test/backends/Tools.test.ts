@@ -11,6 +11,7 @@ import { call, config, held, sandboxOf, SECRET, services, yard } from "../suppor
 
 const SERVER = join(import.meta.dirname, "../fixtures/mcp-server.mjs")
 
+const emit = () => Effect.void
 const provided = (sandbox: Layer.Layer<Sandbox>) => Layer.merge(services, sandbox)
 
 describe("toolbox", () => {
@@ -18,12 +19,14 @@ describe("toolbox", () => {
     Effect.gen(function* () {
       const { root, spec, host, at } = yield* yard
       const server = { argv: [process.execPath, SERVER, "ok", at("notes")], env: {} }
-      const { tools } = yield* Tools.make({
+      const made = yield* Tools.make({
         config: config({ tools: ["search", "read", "shell"], mcp: { records: server } }),
         workspace: root,
         spec: { ...spec, mcp: { agentd: server } },
-        host
+        host,
+        emit
       })
+      const tools = [...made.tools, ...made.given!()]
       assert.deepStrictEqual(
         tools.map(({ name }) => name).filter((name) => !name.includes("__") || name.endsWith("__echo")),
         ["shell", "read", "search", "records__echo", "agentd__echo"]
@@ -45,7 +48,7 @@ describe("toolbox", () => {
     Effect.gen(function* () {
       const { home, folder, spec, host } = yield* yard
       for (const workspace of [home, folder, "/"]) {
-        const error = yield* Effect.flip(Tools.make({ config: config(), workspace, spec, host }))
+        const error = yield* Effect.flip(Tools.make({ config: config(), workspace, spec, host, emit }))
         assert.isTrue(error.fatal)
         assert.match(error.remedy, /folder of its own/)
       }
@@ -57,7 +60,7 @@ describe("toolbox", () => {
       const { root, spec, host } = yield* yard
       fs.writeFileSync(join(root, "key.txt"), SECRET)
       fs.symlinkSync("key.txt", join(root, "link"))
-      const { tools } = yield* Tools.make({ config: config({ keyFile: "key.txt" }), workspace: root, spec, host })
+      const { tools } = yield* Tools.make({ config: config({ keyFile: "key.txt" }), workspace: root, spec, host, emit })
       const named = (name: string) => tools.find((tool) => tool.name === name)
       for (const path of ["key.txt", "link"])
         assert.strictEqual((yield* call(named("read"), { path })).status, "sandbox_violation")

@@ -1,13 +1,14 @@
 /**
- * McpConnection: JSON-RPC with one server of the Model Context Protocol over the pipes of
- * a process of ours. `effect/ai`'s client insists on one revision of the protocol, which most
+ * McpConnection: JSON-RPC with one server of the Model Context Protocol, and how it is done over
+ * the pipes of a process of ours. `effect/ai`'s client insists on one revision of the protocol, which most
  * servers do not speak, and starts its process itself, where no run would find it.
  *
  * Guarantees: every request ends: by its answer, by the server's end, by a frame that cannot
  * be read, or by the caller's interrupt, of which the server is told; what a server writes
- * besides frames is read and dropped; nothing it sends is kept beyond a limit.
+ * besides frames is read and dropped; nothing it sends is kept beyond a limit, and a second
+ * answer is none.
  */
-import { Effect, Option, Schema, type Scope } from "effect"
+import { Deferred, Effect, Option, Schema, type Scope } from "effect"
 import * as LineSplitter from "../process/LineSplitter.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 
@@ -21,15 +22,21 @@ export class McpError extends Schema.TaggedError<McpError>()("McpError", {
 export interface McpConnection {
   readonly request: (method: string, params: object) => Effect.Effect<unknown, McpError>
   readonly notify: (method: string, params: object) => Effect.Effect<void>
+  /** When the server is of no more use: why. */
+  readonly lost: Effect.Effect<McpError>
+  /** The server is of no more use, for a reason that its caller knows. */
+  readonly lose: (what: string) => Effect.Effect<void>
 }
 
 /** The longest frame, in UTF-16 units. */
 const MAX_FRAME = 4_194_304
 const METHOD_NOT_FOUND = -32601
+/** Answers to a server's own requests that it has not read yet. */
+const MAX_ANSWERS = 100
 /** How long an ended server's output, or a silent one's end, is waited for. */
 const LAST_WORDS = "200 millis"
 
-const Frame = Schema.Struct({
+export const Frame = Schema.Struct({
   id: Schema.optionalKey(Schema.NullOr(Schema.Union([Schema.String, Schema.Finite]))),
   method: Schema.optionalKey(Schema.String),
   result: Schema.optionalKey(Schema.Unknown),
@@ -53,8 +60,10 @@ const lines = Effect.fnUntraced(function* (
 /** Waiting requests by their answers' ids, until nobody can answer any more. */
 const makeInbox = (name: string) => {
   const waiting = new Map<number, (reply: Reply) => void>()
+  const over = Deferred.makeUnsafe<McpError>()
   let lost: McpError | undefined
   return {
+    lost: Deferred.await(over),
     wait: (id: number) =>
       Effect.callback<unknown, McpError>((resume) => {
         if (lost !== undefined) return resume(Effect.fail(lost))
@@ -69,6 +78,7 @@ const makeInbox = (name: string) => {
       lost ??= new McpError({ message: `the MCP server ${name} ${what}`, lost: true })
       for (const resume of waiting.values()) resume(Effect.fail(lost))
       waiting.clear()
+      Deferred.doneUnsafe(over, Effect.succeed(lost))
     }
   }
 }
@@ -90,7 +100,7 @@ export const make = Effect.fnUntraced(function* (
 ): Effect.fn.Return<McpConnection, never, Scope.Scope> {
   const inbox = makeInbox(name)
   const scope = yield* Effect.scope
-  let [next, said] = [1, ""]
+  let [next, said, answering] = [1, "", 0]
   /** Begun in order, waited for by nobody: a server that reads nothing holds up neither its reader nor an interrupt. */
   const write = (frame: object) =>
     Effect.asVoid(
@@ -99,16 +109,29 @@ export const make = Effect.fnUntraced(function* (
       })
     )
 
+  /** Answers a request of the server, unless it reads no answers. */
+  const reply = (frame: object) =>
+    Effect.suspend(() => {
+      if (answering >= MAX_ANSWERS) return Effect.void
+      answering += 1
+      const written = server.write(`${JSON.stringify({ jsonrpc: "2.0", ...frame })}\n`)
+      const done = Effect.sync(() => void (answering -= 1))
+      return Effect.asVoid(Effect.forkIn(Effect.ensuring(written, done), scope, { startImmediately: true }))
+    })
+
   const receive = (line: string): Effect.Effect<void> => {
     // what servers print besides their frames is common, and harmless
     if (!line.trimStart().startsWith("{")) return Effect.void
     const frame = decodeFrame(line)
-    if (Option.isNone(frame)) return Effect.sync(() => inbox.lose("sent what is no JSON-RPC"))
+    if (Option.isNone(frame)) {
+      const isLong = line.length >= MAX_FRAME
+      return Effect.sync(() => inbox.lose(isLong ? "sent more than 4 MB at once" : "sent what is no JSON-RPC"))
+    }
     const { id, method, result, error } = frame.value
     if (method !== undefined) {
       if (id === undefined || id === null) return Effect.void
-      if (method === "ping") return write({ id, result: {} })
-      return write({ id, error: { code: METHOD_NOT_FOUND, message: `agentd does not do ${method}` } })
+      if (method === "ping") return reply({ id, result: {} })
+      return reply({ id, error: { code: METHOD_NOT_FOUND, message: `agentd does not do ${method}` } })
     }
     if (typeof id !== "number") return Effect.void
     const refused = () => new McpError({ message: `the MCP server ${name} refused: ${error?.message}`, lost: false })
@@ -127,6 +150,8 @@ export const make = Effect.fnUntraced(function* (
   )
 
   return {
+    lost: inbox.lost,
+    lose: (what) => Effect.sync(() => inbox.lose(what)),
     notify: (method, params) => write({ method, params }),
     request: (method, params) =>
       Effect.suspend(() => {

@@ -6,59 +6,24 @@
  * have side effects: what a server itself calls read-only counts as that only where the config
  * trusts its hints, or agentd gave it.
  *
- * Guarantees: a server that does not come up, or cannot list its tools, fails the run's
- * start with a remedy; one that dies, refuses or sends garbage later gives outcomes, and
- * no call waits for it; its processes carry the run's mark and end with the scope.
+ * Guarantees: a server that is lost (McpServer) takes its tools away until it is back; a call that
+ * it had is an outcome, and no call waits for it.
  */
-import { Duration, Effect, Schema, type Scope } from "effect"
-import { BackendError, type GivenServer, type RunSpec } from "../Backend.ts"
-import type { Argv, Host } from "../Host.ts"
-import type { Environment } from "../process/ChildProcess.ts"
+import { Effect, Schema, type Scope } from "effect"
 import * as HeadTail from "../HeadTail.ts"
-import * as McpConnection from "./McpConnection.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
-import * as ChildEnvironment from "../process/ChildEnvironment.ts"
-import * as RunProcess from "../process/RunProcess.ts"
+import * as McpServer from "./McpServer.ts"
 import { MAX_HEAD, MAX_TAIL, type Tool, type ToolOutcome } from "./Tool.ts"
 
-/** Of a config, or of agentd. */
-export interface Server extends GivenServer {
-  readonly trustHints?: boolean
-  readonly passEnv?: ReadonlyArray<string>
+export interface McpOptions extends McpServer.ServerOptions {
+  readonly servers: { readonly [name: string]: McpServer.Server }
 }
 
-export interface McpOptions {
-  readonly servers: { readonly [name: string]: Server }
-  readonly spec: RunSpec
-  readonly host: Host
-  readonly cwd: string
-}
-
-/** From its start to its list of tools; a first `npx` downloads. */
-const START_LIMIT = "60 seconds"
-const GRACE = Duration.seconds(5)
-const MAX_PAGES = 20
-const MAX_TOOLS = 200
 /** Of a description; more is for nobody to read with every request. */
 const MAX_DESCRIPTION = 4_000
 /** The longest tool name that all providers take. */
 const MAX_NAME = 64
-
-const Listed = Schema.Struct({
-  tools: Schema.Array(
-    Schema.Struct({
-      name: Schema.String,
-      description: Schema.optionalKey(Schema.NullOr(Schema.String)),
-      inputSchema: Schema.Record(Schema.String, Schema.Unknown),
-      annotations: Schema.optionalKey(
-        Schema.NullOr(Schema.Struct({ readOnlyHint: Schema.optionalKey(Schema.NullOr(Schema.Boolean)) }))
-      )
-    })
-  ),
-  nextCursor: Schema.optionalKey(Schema.NullOr(Schema.String))
-})
-type Described = (typeof Listed.Type)["tools"][number]
 
 const Called = Schema.Struct({
   content: Schema.optionalKey(Schema.Array(Schema.Record(Schema.String, Schema.Unknown))),
@@ -66,7 +31,6 @@ const Called = Schema.Struct({
   isError: Schema.optionalKey(Schema.NullOr(Schema.Boolean))
 })
 
-const decodeListed = Schema.decodeUnknownEffect(Listed)
 const decodeCalled = Schema.decodeUnknownEffect(Called)
 
 const text = (value: unknown): string => (typeof value === "string" ? value : "")
@@ -88,14 +52,16 @@ const outcomeOf = (called: typeof Called.Type): ToolOutcome => {
   }
 }
 
-const call = (connection: McpConnection.McpConnection, server: string, name: string, input: unknown) =>
-  connection.request("tools/call", { name, arguments: input ?? {} }).pipe(
+const call = (live: McpServer.Live, server: string, name: string, input: unknown, scope: Scope.Scope) =>
+  live.connection.request("tools/call", { name, arguments: input ?? {} }).pipe(
+    // given up: it may hang
+    Effect.onInterrupt(() => Effect.forkIn(McpServer.check(live), scope)),
     Effect.flatMap(decodeCalled),
     Effect.map(outcomeOf),
     Effect.catch((error) => {
       const advice =
         error._tag === "McpError" && error.lost
-          ? "its tools are lost until the next run: go on without them"
+          ? "its tools are lost until it is back: go on without them, or try later"
           : "see whether the input is what the tool asks for"
       const said = error._tag === "McpError" ? error.message : `the MCP server ${server} sent a result of no known form`
       return Effect.succeed<ToolOutcome>({ status: "error", output: `${said}; ${advice}` })
@@ -112,7 +78,10 @@ const KINDS: { readonly [type: string]: (value: unknown) => boolean } = {
 }
 
 /** Of the schema as much as is plain: what it requires, and what kind each field is of. The server knows the rest. */
-export const wrongIn = ({ inputSchema }: Pick<Described, "inputSchema">, given: unknown): string | undefined => {
+export const wrongIn = (
+  { inputSchema }: Pick<McpServer.Described, "inputSchema">,
+  given: unknown
+): string | undefined => {
   const input = Object.entries(given ?? {})
   const required = Array.isArray(inputSchema["required"]) ? inputSchema["required"] : []
   const missing = required.find((name) => !input.some(([key]) => key === name))
@@ -136,9 +105,10 @@ interface Trust {
 
 const toolOf = (
   server: string,
-  connection: McpConnection.McpConnection,
-  described: Described,
-  { hints, voice }: Trust
+  live: McpServer.Live,
+  described: McpServer.Described,
+  { hints, voice }: Trust,
+  scope: Scope.Scope
 ): Tool => {
   const readOnly = hints && described.annotations?.readOnlyHint === true
   return {
@@ -149,92 +119,39 @@ const toolOf = (
     voice,
     parallel: readOnly,
     wrong: (input) => wrongIn(described, input),
-    run: (input) => call(connection, server, described.name, input)
+    run: (input) => call(live, server, described.name, input, scope)
   }
 }
-
-/** The handshake, and all pages of the list. */
-const introduce = Effect.fnUntraced(function* (connection: McpConnection.McpConnection) {
-  yield* connection.request("initialize", {
-    protocolVersion: "2025-06-18",
-    capabilities: {},
-    clientInfo: { name: "agentd", version: "0" }
-  })
-  yield* connection.notify("notifications/initialized", {})
-  const found: Array<Described> = []
-  let cursor: string | undefined
-  for (let page = 0; page < MAX_PAGES && found.length < MAX_TOOLS; page++) {
-    const listed = yield* Effect.flatMap(
-      connection.request("tools/list", cursor === undefined ? {} : { cursor }),
-      decodeListed
-    )
-    found.push(...listed.tools)
-    cursor = listed.nextCursor ?? undefined
-    if (cursor === undefined) break
-  }
-  return found.slice(0, MAX_TOOLS)
-})
-
-const failed = (name: string, argv: ReadonlyArray<string>, why: string) =>
-  new BackendError({
-    message: `the MCP server ${name} cannot be used: ${why}`,
-    remedy: `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or take it out`,
-    fatal: false
-  })
-
-/** The variables of a server. */
-export const environmentOf = (config: Pick<Server, "env" | "passEnv">, host: Host): Environment => ({
-  ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }),
-  ...config.env
-})
-
-const serve = Effect.fnUntraced(function* (
-  name: string,
-  config: Server,
-  { spec, host, cwd }: McpOptions
-): Effect.fn.Return<ReadonlyArray<Tool>, BackendError, Scope.Scope | ProcessTree | Reaper> {
-  const [program = "", ...args] = config.argv
-  const argv: Argv = [program, ...args]
-  const server = yield* RunProcess.make({
-    store: host.store,
-    // a mark of its own: a shell command's end must not end it
-    runId: `${spec.runId}+mcp-${name}`,
-    argv,
-    cwd,
-    env: environmentOf(config, host),
-    keepInput: true,
-    grace: GRACE
-  }).pipe(Effect.mapError(({ message, remedy }) => failed(name, argv, `${message} (${remedy})`)))
-  // a server ends when its input does; SIGTERM is for those that do not
-  yield* Effect.addFinalizer(() => server.closeInput)
-  const connection = yield* McpConnection.make(name, server)
-  const described = yield* introduce(connection).pipe(
-    Effect.mapError((error) =>
-      failed(name, argv, error._tag === "McpError" ? error.message : `its list of tools has no known form`)
-    ),
-    Effect.timeoutOrElse({
-      duration: START_LIMIT,
-      orElse: () => Effect.fail(failed(name, argv, `it has not come up within ${START_LIMIT}`))
-    })
-  )
-  const voice = Object.hasOwn(spec.mcp, name)
-  const hints = voice || config.trustHints === true
-  return described.map((one) => toolOf(name, connection, one, { hints, voice }))
-})
 
 /** Each name once: of two that became the same the first stays. */
 const distinct = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => [
   ...new Map(tools.toReversed().map((tool) => [tool.name, tool])).values()
 ]
 
-/** All servers at once; they live as long as the scope. */
+/** All servers at once; they live as long as the scope. Answers with the tools that there are at the moment. */
 export const make = Effect.fnUntraced(function* (
   options: McpOptions
-): Effect.fn.Return<ReadonlyArray<Tool>, BackendError, Scope.Scope | ProcessTree | Reaper> {
-  const lists = yield* Effect.forEach(
+): Effect.fn.Return<() => ReadonlyArray<Tool>, never, Scope.Scope | ProcessTree | Reaper> {
+  const scope = yield* Effect.scope
+  const seats = yield* Effect.forEach(
     Object.entries(options.servers),
-    ([name, config]) => serve(name, config, options),
+    Effect.fnUntraced(function* ([name, config]) {
+      const voice = Object.hasOwn(options.spec.mcp, name)
+      const trust: Trust = { voice, hints: voice || config.trustHints === true }
+      const live = yield* McpServer.keep(name, config, options)
+      return { live, made: (now: McpServer.Live) => now.tools.map((one) => toolOf(name, now, one, trust, scope)) }
+    }),
     { concurrency: "unbounded" }
   )
-  return distinct(lists.flat()).toReversed()
+  const known = new WeakMap<McpServer.Live, ReadonlyArray<Tool>>()
+  return () => {
+    const all = seats.flatMap(({ live, made }) => {
+      const now = live()
+      if (now === undefined) return []
+      const tools = known.get(now) ?? made(now)
+      known.set(now, tools)
+      return tools
+    })
+    return distinct(all).toReversed()
+  }
 })

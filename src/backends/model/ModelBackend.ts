@@ -6,7 +6,19 @@
  * next run can go on with; one turn at a time; each error has its class and the class its end;
  * `Exited` once, last, when nothing of the run is left; the key is in no event and no error.
  */
-import { type Cause, Duration, Effect, Exit, Fiber, type FileSystem, Layer, Queue, Scope, Stream } from "effect"
+import {
+  type Cause,
+  Deferred,
+  Duration,
+  Effect,
+  Exit,
+  Fiber,
+  type FileSystem,
+  Layer,
+  Queue,
+  Scope,
+  Stream
+} from "effect"
 import { HttpClient } from "effect/http"
 import * as Config from "../../config/BackendConfig.ts"
 import type { Outcome } from "../Outcome.ts"
@@ -67,7 +79,7 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
       account,
       silence: config.silence
     })
-    const { tools } = yield* toolbox({ config, workspace: spec.cwd, spec, host })
+    const { given = () => [], tools } = yield* toolbox({ config, workspace: spec.cwd, spec, host, emit })
     const resume = config.resume ? spec.resume : undefined
     const { session, notices } = yield* ModelSession.open(host.sessions, { runId: spec.runId, resume })
     const shared = {
@@ -75,7 +87,7 @@ const engine = <R>(config: ModelConfig, host: Host, spec: RunSpec, toolbox: Make
       pause: config.pause ?? PAUSE,
       provider,
       system: systemPrompt(spec),
-      tools: new Map(tools.map((tool) => [tool.name, tool])),
+      tools: () => new Map([...tools, ...given()].map((tool) => [tool.name, tool])),
       session,
       emit
     }
@@ -165,11 +177,16 @@ const start = Effect.fnUntraced(function* <R>(config: ModelConfig, host: Host, s
   const emitAll: EmitAll = (events) => Effect.asVoid(Queue.offerAll(queue, events))
   const emit: Emit = (event) => Effect.asVoid(Queue.offer(queue, event))
   const scope = yield* Scope.fork(yield* Effect.scope)
-  const { options, notices } = yield* Scope.provide(engine(config, host, spec, toolbox, emit), scope)
+  // what its tools tell of themselves comes after the run has said that it is up
+  const up = yield* Deferred.make<void>()
+  const emitUp: Emit = (event) => Effect.andThen(Deferred.await(up), emit(event))
+  const tools: MakeToolbox<R> = (given) => toolbox({ ...given, emit: emitUp })
+  const { options, notices } = yield* Scope.provide(engine(config, host, spec, tools, emit), scope)
   const conductor = yield* conduct(options, { turnId: spec.turnId, text: spec.prompt }, emitAll)
 
   const whole = Effect.gen(function* () {
     yield* emit({ _tag: "Started", sessionId: options.session.id })
+    yield* Deferred.succeed(up, undefined)
     yield* Effect.forEach(notices, (text) => emit({ _tag: "Notice", text }), { discard: true })
     const outcome = yield* conductor.whole
     yield* Scope.close(scope, Exit.void)

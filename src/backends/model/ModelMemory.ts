@@ -19,7 +19,7 @@ export interface MemoryOptions extends Omit<AskOptions, "request" | "retelling">
   readonly config: Pick<Config.ModelBackend, "contextTokens" | "maxOutputTokens">
   readonly session: ModelSession
   readonly system: string
-  readonly tools: ReadonlyMap<string, Tool>
+  readonly tools: () => ReadonlyMap<string, Tool>
 }
 
 /** Bytes of a token before a provider has reported any, and the bounds of what it may report. */
@@ -60,8 +60,6 @@ const unsummarised = (why: string): ProviderError =>
 
 export class ModelMemory {
   private readonly options: MemoryOptions
-  /** Bytes of what goes with each request. */
-  private readonly fixed: number
   private readonly sizes = new WeakMap<Message, number>()
   /** The limit that a refusal has shown. */
   private learned: number | undefined
@@ -69,7 +67,6 @@ export class ModelMemory {
 
   constructor(options: MemoryOptions) {
     this.options = options
-    this.fixed = bytesOf([options.system, definitionsOf(options.tools)])
   }
 
   /** Counts an answer: its request, and itself, as long as the history ends with it. */
@@ -97,6 +94,11 @@ export class ModelMemory {
       if (told !== undefined && size < told) this.reported = { tokens: told, bytes: this.bytes(this.history) }
       return this.compact
     })
+  }
+
+  /** Bytes of what goes with each request. */
+  private get fixed(): number {
+    return bytesOf([this.options.system, definitionsOf(this.options.tools())])
   }
 
   private get history(): ReadonlyArray<Message> {

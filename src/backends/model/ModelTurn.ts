@@ -26,7 +26,7 @@ export interface TurnOptions {
   readonly pause: Duration.Duration
   readonly provider: Provider
   readonly system: string
-  readonly tools: ReadonlyMap<string, Tool>
+  readonly tools: () => ReadonlyMap<string, Tool>
   readonly session: ModelSession
   readonly memory: ModelMemory
   readonly emit: (event: RunEvent) => Effect.Effect<void>
@@ -141,7 +141,7 @@ export class ModelTurn {
       this.retelling = new HistoryReplay()
       this.coming = true
       const messages = session.history()
-      const request = { system, messages, tools: definitionsOf(tools), maxOutputTokens }
+      const request = { system, messages, tools: definitionsOf(tools()), maxOutputTokens }
       return ask({ ...rest, model, price, retries, request, retelling: this.retelling }).pipe(
         Effect.tap((answer) => Effect.sync(() => memory.answered(answer, messages)))
       )
@@ -162,7 +162,7 @@ export class ModelTurn {
 
   /** Asks for an answer, and carries out its calls; undefined: the model is asked again. */
   private get round(): Effect.Effect<TurnEnd | undefined, ProviderError> {
-    const { emit, tools } = this.options
+    const { emit } = this.options
     return Effect.gen({ self: this }, function* () {
       const answer = yield* this.answer
       this.owed = answer.usage
@@ -174,6 +174,7 @@ export class ModelTurn {
       // what was cut off is half an answer: the next turn may go on with it
       if (end?._tag === "Failed" && !(cut && textOf(parts).trim() !== "")) return end
       const last = asked.length - 1
+      const tools = this.options.tools()
       yield* this.keep(
         parts,
         asked.map((part, at) => plan(part, tools, cut && at === last && unfinished(part)))

@@ -12,7 +12,7 @@ import { Effect, type FileSystem, type Scope } from "effect"
 import * as fs from "node:fs"
 import * as path from "node:path"
 import { MODEL_TOOLS, type ModelBackend } from "../../config/BackendConfig.ts"
-import { BackendError, type RunSpec } from "../Backend.ts"
+import { BackendError, type RunEvent, type RunSpec } from "../Backend.ts"
 import type { Host } from "../Host.ts"
 import { objection } from "../sandbox/Confinement.ts"
 import * as FileTools from "./FileTools.ts"
@@ -27,6 +27,8 @@ import * as Workspace from "./Workspace.ts"
 
 export interface Toolbox {
   readonly tools: ReadonlyArray<Tool>
+  /** Tools that come and go: those that there are at the moment. */
+  readonly given?: () => ReadonlyArray<Tool>
 }
 
 export interface ToolboxOptions {
@@ -35,6 +37,7 @@ export interface ToolboxOptions {
   readonly workspace: string
   readonly spec: RunSpec
   readonly host: Host
+  readonly emit: (event: RunEvent) => Effect.Effect<void>
 }
 
 const real = (file: string): string => {
@@ -74,7 +77,7 @@ const refusal = (message: string, remedy: string) => new BackendError({ message,
 export const make = Effect.fnUntraced(function* (
   options: ToolboxOptions
 ): Effect.fn.Return<Toolbox, BackendError, Scope.Scope | ProcessTree | Reaper | FileSystem.FileSystem | Sandbox> {
-  const { config, spec, host } = options
+  const { config, emit, host, spec } = options
   const why = objection(real(options.workspace), host.environment)
   if (why !== undefined)
     return yield* refusal(
@@ -104,6 +107,6 @@ export const make = Effect.fnUntraced(function* (
   )
   // what agentd gives is not replaced by a server of the same name
   const servers = { ...config.mcp, ...spec.mcp }
-  const given = yield* McpTools.make({ servers, spec, host, cwd: workspace.root })
-  return { tools: [...own, ...given] }
+  const given = yield* McpTools.make({ servers, spec, host, cwd: workspace.root, emit })
+  return { tools: own, given }
 })
