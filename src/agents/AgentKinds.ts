@@ -102,7 +102,7 @@ export const toolKinds = machineKinds(ToolMachine, {
   }
 })
 
-/** Where a conversation's machine stands. */
+/** Where a conversation's machine stands, as the summary keeps it. */
 const conversationData = Schema.Struct({
   limits: Schema.Struct({ maxFatalStops: Schema.Finite, maxTurnErrors: Schema.NullOr(Schema.Finite) }),
   conversationId: textOrNull,
@@ -113,7 +113,9 @@ const conversationData = Schema.Struct({
   fatalStops: Schema.Int,
   suspension: Schema.NullOr(Schema.Struct({ reason: text, budgetInfo: Schema.Unknown })),
   because: Schema.NullOr(Schema.Struct({ by: text, reason: text }))
-} satisfies { readonly [F in keyof ConversationMachine.Data]: Schema.Codec<ConversationMachine.Data[F], unknown> })
+} satisfies {
+  readonly [F in Exclude<keyof ConversationMachine.Data, "stopped">]: Schema.Codec<ConversationMachine.Data[F], unknown>
+})
 
 /** The summary of an archived conversation that stays in the log: enough to list it. */
 export const Summary = Schema.Struct({

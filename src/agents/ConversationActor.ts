@@ -199,7 +199,8 @@ export class ConversationActor {
     Effect.suspend(() => {
       if ((this.life.failures.get(agentId) ?? -1) >= cause.seq) return Effect.void
       this.life.failures.set(agentId, cause.seq)
-      return this.tell({ _tag: "agent_failed", agentId, error }, causeOf(cause))
+      const shared = ConversationMachine.causeOf(agentId, error)
+      return this.tell({ _tag: "agent_failed", agentId, error, cause: shared }, causeOf(cause))
     })
 
   private readonly agentEnded: ConversationPort["agentEnded"] = (agent, cause) =>

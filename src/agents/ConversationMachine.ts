@@ -28,8 +28,12 @@ export const Event = Schema.Union([
     agentId: Schema.String,
     outcome: Schema.Literals(["completed", "interrupted", "error"])
   }),
-  /** An agent has stopped for good. */
-  Schema.TaggedStruct("agent_failed", { agentId: Schema.String, error: Schema.String }),
+  /** An agent has stopped for good; `cause`: what it shares with others that stopped for the same. Older logs name none. */
+  Schema.TaggedStruct("agent_failed", {
+    agentId: Schema.String,
+    error: Schema.String,
+    cause: Schema.optionalKey(Schema.String)
+  }),
   Schema.TaggedStruct("pause_requested", {
     by,
     reason: Schema.String,
@@ -66,6 +70,11 @@ export interface Limits {
 /** Limits of logs that name none: runes of an older agentd. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
+/** What agents that stop for the same have in common: the words of it without numbers and without their own names. */
+export const causeOf = (agentId: string, error: string): string =>
+  error.slice(0, MAX_CAUSE).replaceAll(agentId, "…").replaceAll(/\d+/g, "0")
+const MAX_CAUSE = 500
+
 /** How many agents a conversation runs: above `soft` they queue, above `hard` they are refused. */
 export const AGENTS = { soft: 10, hard: 20 } as const
 
@@ -77,7 +86,10 @@ export interface Data {
   readonly turnIds: ReadonlyArray<string>
   readonly turns: number
   readonly turnErrors: number
+  /** Agents that stopped for good; those that stopped for the same cause are one, and so is one that stops again. */
   readonly fatalStops: number
+  /** The newest of them; not there while nobody has. */
+  readonly stopped?: ReadonlyArray<{ readonly agentId: string; readonly cause: string }>
   /** Why it is suspended; null unless it is. */
   readonly suspension: { readonly reason: string; readonly budgetInfo: unknown } | null
   /** The person who paused or closed it, and the reason; null unless somebody did. */
@@ -120,7 +132,9 @@ export const erringBy = (
   if (limits.maxTurnErrors !== null && turnErrors >= limits.maxTurnErrors) {
     return `${turnErrors} turns in a row ended with an error`
   }
-  return fatalStops >= limits.maxFatalStops ? `${fatalStops} agents stopped for good` : undefined
+  return fatalStops >= limits.maxFatalStops
+    ? `${fatalStops} agents stopped for good, each for a cause of its own`
+    : undefined
 }
 
 const erring = (data: Data): boolean => erringBy(data, data.limits) !== undefined
@@ -129,6 +143,20 @@ const erring = (data: Data): boolean => erringBy(data, data.limits) !== undefine
 const counted = (data: Data): Data => {
   const reason = erringBy(data, data.limits)
   return reason === undefined ? data : { ...data, suspension: { reason, budgetInfo: null } }
+}
+
+/** So many of those that stopped are told apart. */
+const MAX_STOPPED = 100
+
+const failing = (data: Data, { agentId, cause }: Extract<Event, { readonly _tag: "agent_failed" }>): Data => {
+  if (cause === undefined) return { ...data, fatalStops: data.fatalStops + 1 }
+  const { stopped = [] } = data
+  const isKnown = stopped.some((one) => one.agentId === agentId || one.cause === cause)
+  return {
+    ...data,
+    fatalStops: data.fatalStops + (isKnown ? 0 : 1),
+    stopped: [...stopped, { agentId, cause }].slice(-MAX_STOPPED)
+  }
 }
 
 const turnErrors = { completed: () => 0, interrupted: (n: number) => n, error: (n: number) => n + 1 } as const
@@ -198,8 +226,8 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
         turnErrors: turnErrors[event.outcome](data.turnErrors)
       })
     ),
-    failAgent: (data) => ({ ...data, fatalStops: data.fatalStops + 1 }),
-    countAgent: (data) => counted({ ...data, fatalStops: data.fatalStops + 1 }),
+    failAgent: update("agent_failed", failing),
+    countAgent: update("agent_failed", (data, event) => counted(failing(data, event))),
     suspend: update(["budget_exhausted", "error_threshold"], (data, event) => ({
       ...data,
       suspension:
@@ -214,7 +242,7 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
       ...data,
       because: { by, reason }
     })),
-    reset: (data, event) => ({
+    reset: ({ stopped: _, ...data }, event) => ({
       ...data,
       limits: event._tag === "budget_replenished" ? limitsIn(event.config, data) : data.limits,
       turnErrors: 0,

@@ -354,8 +354,12 @@ describe("suspend", () => {
 
   it.live("agents that stopped for good suspend it; each counts once, also over restarts", () =>
     Effect.gen(function* () {
-      const fatal: ScriptedBackend.Script = { outcome: { _tag: "Fatal", detail: "no key", remedy: "log in" } }
-      const { world: w } = yield* world(fatal, {
+      const fatal = (detail: string): ScriptedBackend.Script => ({
+        outcome: { _tag: "Fatal", detail, remedy: "log in" }
+      })
+      const backend = ScriptedBackend.make([fatal("no key"), fatal("no program"), fatal("no folder")])
+      const w = yield* World.make(backend)
+      w.configure({
         agents: { a: agent(), b: agent(), c: agent({ autostart: false }) },
         conversation: { maxFatalStops: 3 }
       })
@@ -374,6 +378,50 @@ describe("suspend", () => {
       yield* fleet.start("c", w.caller)
       assert.match((yield* inState(fleet, "suspended")).detail, /3 agents stopped for good/)
     })
+  )
+
+  it.live(
+    "the same cause counts once: what broke for many bars none of the healthy, nor does one that breaks again",
+    () =>
+      Effect.gen(function* () {
+        const broken = (detail: string): ScriptedBackend.Script => ({
+          outcome: { _tag: "Fatal", detail, remedy: "mend" }
+        })
+        const w = yield* World.make(
+          ScriptedBackend.make([
+            broken("a: no key in line 12"),
+            broken("b: no key in line 7"),
+            broken("c: no key in line 3"),
+            broken("no more"),
+            broken("nor now"),
+            answers
+          ])
+        )
+        w.configure({
+          agents: { a: agent(), b: agent(), c: agent(), healthy: agent() },
+          conversation: { maxFatalStops: 2 }
+        })
+        const fleet = yield* w.open
+        yield* fleet.register(w.config, w.caller)
+        const breaks = Effect.fnUntraced(function* (name: string, times: number) {
+          yield* say(w, fleet, name)
+          yield* World.until(
+            runesOf(w, "session.moved", "session.suspended"),
+            (all) =>
+              all.filter(({ payload }) => (payload["event"] as { _tag: string })._tag === "agent_failed").length ===
+              times
+          )
+        })
+        for (const [index, name] of ["a", "b", "c"].entries()) yield* breaks(name, index + 1)
+        for (const times of [4, 5]) {
+          yield* fleet.start("c", w.caller)
+          yield* breaks("c", times)
+        }
+        yield* say(w, fleet, "healthy")
+        yield* conversationOf(fleet, ({ turns }) => turns > 0)
+        assert.deepInclude((yield* fleet.conversations)[0], { state: "active", fatalStops: 1 })
+        yield* folds(w, fleet)
+      })
   )
 })
 

@@ -158,7 +158,10 @@ export const stories: ReadonlyArray<Story> = [
     lives: Effect.fnUntraced(function* ({ busy, moved, state }) {
       yield* (yield* busy("a")).say(fatal)
       yield* moved("active", "agent_failed")
-      yield* (yield* busy("b")).say(fatal)
+      yield* (yield* busy("b")).say({
+        _tag: "Exited",
+        outcome: { _tag: "Fatal", detail: "another cause", remedy: "mend" }
+      })
       yield* state("suspended")
     })
   },
