@@ -28,7 +28,7 @@ const entry = Layer.succeed(Entry)({
     Effect.flatMap(
       Effect.promise(() => {
         interrupted = 0
-        InheritedDescriptors.close()
+        InheritedDescriptors.close(process.env)
         return import("./Daemon.ts")
       }),
       (daemon) => daemon.run({ ...options, command })

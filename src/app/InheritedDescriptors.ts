@@ -8,8 +8,11 @@
  * Node marks what it opens close-on-exec, and on its way up also what it inherited with a low number. So what
  * lacks the mark is inherited; and of what bears it, what Node opens for itself before any module runs is told by its
  * kind: a file, a folder, a socket and one end of a pipe are none of it. Without /proc nothing is closed.
+ *
+ * Node reads certificates on a thread of its own meanwhile, by files without the mark: closing one under it would
+ * leave the daemon without them. What may be such a file is spared, whoever opened it; it holds nothing secret.
  */
-import { closeSync, readdirSync, readFileSync, readlinkSync } from "node:fs"
+import { closeSync, readdirSync, readFileSync, readlinkSync, realpathSync } from "node:fs"
 import { url } from "node:inspector"
 
 const FOLDER = "/proc/self/fd"
@@ -33,11 +36,34 @@ const look = (name: string): Descriptor | undefined => {
   }
 }
 
-/** Pure: those that were inherited. `sockets`: whether Node may have sockets of its own. */
-export const inherited = (
-  all: ReadonlyArray<Descriptor>,
-  { sockets }: { readonly sockets: boolean }
-): ReadonlyArray<Descriptor> => {
+type Environment = { readonly [name: string]: string | undefined }
+
+/** Where systems keep certificates and OpenSSL its settings. */
+const CERTIFICATES = ["/etc/ssl", "/etc/pki", "/etc/ca-certificates", "/usr/share/ca-certificates", "/usr/lib/ssl"]
+
+/** The files and folders that Node and OpenSSL may read certificates from, as the kernel names them. */
+export const certificates = (environment: Environment): ReadonlyArray<string> =>
+  ["NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR", "OPENSSL_CONF"]
+    .flatMap((name) => [environment[name] ?? "", ...(environment[name] ?? "").split(":")])
+    .concat(CERTIFICATES)
+    .flatMap((path) => {
+      try {
+        return path === "" ? [] : realpathSync(path)
+      } catch {
+        return []
+      }
+    })
+
+interface Own {
+  /** Whether Node may have sockets of its own. */
+  readonly sockets: boolean
+  /** Files and folders that are Node's to read. */
+  readonly files: ReadonlyArray<string>
+}
+
+/** Pure: those that were inherited. */
+export const inherited = (all: ReadonlyArray<Descriptor>, { files, sockets }: Own): ReadonlyArray<Descriptor> => {
+  const isSpared = ({ target }: Descriptor) => files.some((one) => target === one || target.startsWith(`${one}/`))
   const isAlone = ({ target }: Descriptor) => all.filter((other) => other.target === target).length === 1
   const isForeign = (one: Descriptor): boolean => {
     const { target } = one
@@ -46,11 +72,11 @@ export const inherited = (
     if (target.startsWith("socket:")) return !sockets
     return target.startsWith("pipe:") && isAlone(one)
   }
-  return all.filter((one) => one.fd > 2 && (!one.marked || isForeign(one)))
+  return all.filter((one) => one.fd > 2 && !isSpared(one) && (!one.marked || isForeign(one)))
 }
 
 /** Before the daemon opens anything. Returns what was closed. */
-export const close = (): ReadonlyArray<string> => {
+export const close = (environment: Environment): ReadonlyArray<string> => {
   let names: ReadonlyArray<string>
   try {
     names = readdirSync(FOLDER)
@@ -60,7 +86,7 @@ export const close = (): ReadonlyArray<string> => {
   const sockets = process.channel !== undefined || url() !== undefined
   return inherited(
     names.flatMap((name) => look(name) ?? []),
-    { sockets }
+    { sockets, files: certificates(environment) }
   ).map(({ fd, target }) => {
     closeSync(fd)
     return target

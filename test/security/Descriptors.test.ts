@@ -5,7 +5,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import * as fs from "node:fs"
-import { inherited } from "../../src/app/InheritedDescriptors.ts"
+import * as tls from "node:tls"
+import { certificates, inherited } from "../../src/app/InheritedDescriptors.ts"
 import { find, snapshot } from "../../src/backends/process/ProcessTable.ts"
 import * as Stage from "../support/Stage.ts"
 import { missing } from "../support/toolbox.ts"
@@ -91,10 +92,28 @@ describe.skipIf(process.platform !== "linux")("descriptors", () => {
     ]
     const std = [one(0, "/dev/null", false), one(1, "/log"), one(2, "pipe:[5]", false)]
     const all = [...std, ...nodes, ...theirs]
-    assert.deepStrictEqual(inherited(all, { sockets: false }), theirs)
+    assert.deepStrictEqual(inherited(all, { sockets: false, files: [] }), theirs)
     assert.deepStrictEqual(
-      inherited(all, { sockets: true }),
+      inherited(all, { sockets: true, files: [] }),
       theirs.filter(({ fd }) => fd !== 6)
     )
+    const reading = [one(204, "/ca/of-the-firm.pem", false), one(205, "/certs/1f.0", false)]
+    const files = ["/ca/of-the-firm.pem", "/certs"]
+    assert.deepStrictEqual(inherited([...all, ...reading], { sockets: false, files }), theirs)
   })
+
+  it.live("a bundle of certificates that Node reads meanwhile, on a thread of its own, is left to it", () =>
+    Effect.gen(function* () {
+      const { box } = yield* Stage.make
+      const bundle = box.file("firm.pem")
+      // that takes its time
+      fs.writeFileSync(bundle, `${tls.rootCertificates.join("\n")}\n`.repeat(20))
+      box.environment["NODE_EXTRA_CA_CERTS"] = bundle
+      assert.include(certificates(box.environment), fs.realpathSync(bundle))
+      box.configure({ agents: {} })
+      yield* box.up()
+      yield* box.terminate
+      assert.notMatch(box.output, /extra certs|bad file descriptor/i)
+    }).pipe(Effect.scoped)
+  )
 })
