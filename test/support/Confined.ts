@@ -7,6 +7,7 @@ import { type Environment, hand } from "../../src/backends/process/ChildProcess.
 import type { Argv } from "../../src/backends/Host.ts"
 import type { Rules } from "../../src/backends/sandbox/Confinement.ts"
 import type { Confined, Mechanism } from "../../src/backends/sandbox/Sandbox.ts"
+import { PATIENCE } from "./Patience.ts"
 
 export interface Answer {
   readonly code: number | null
@@ -20,7 +21,7 @@ export const command = ({ argv, handed }: Confined, cwd: string, env: Environmen
     const child = spawn(argv[0], argv.slice(1), {
       cwd,
       env: { ...env },
-      timeout: 20_000,
+      timeout: PATIENCE,
       killSignal: "SIGKILL",
       stdio: ["ignore", "pipe", "pipe", ...handed.map(() => "pipe" as const)]
     })
