@@ -5,7 +5,7 @@
  * Guarantees: no turn starts unless it is active; a turn in flight may end in any
  * state; only a person leads it out of a suspension; nothing follows the archive.
  */
-import { Schema } from "effect"
+import { Schema, Struct } from "effect"
 import { define, illegal, on, postpone, stale, to } from "../event-actor/StateMachine.ts"
 
 export type State =
@@ -70,7 +70,7 @@ export interface Limits {
 /** Limits of logs that name none: runes of an older agentd. */
 export const defaultLimits: Limits = { maxFatalStops: 3, maxTurnErrors: 5 }
 
-/** What agents that stop for the same have in common: the words of it without numbers and without their own names. */
+/** The cause that agents may share: the words of an error, without numbers and without the agent's own name. */
 export const causeOf = (agentId: string, error: string): string =>
   error.slice(0, MAX_CAUSE).replaceAll(agentId, "…").replaceAll(/\d+/g, "0")
 const MAX_CAUSE = 500
@@ -242,8 +242,8 @@ export const Conversation = define<State, Event, Data, Action, Kind>()({
       ...data,
       because: { by, reason }
     })),
-    reset: ({ stopped: _, ...data }, event) => ({
-      ...data,
+    reset: (data, event) => ({
+      ...Struct.omit(data, ["stopped"]),
       limits: event._tag === "budget_replenished" ? limitsIn(event.config, data) : data.limits,
       turnErrors: 0,
       fatalStops: 0,
