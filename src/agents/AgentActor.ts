@@ -8,7 +8,8 @@
  * that states it.
  */
 import { reader } from "../event-log/EventKinds.ts"
-import { lifeKinds, readUsage, type Usage } from "./AgentKinds.ts"
+import { readUsage, type Usage } from "../domain/UsageKinds.ts"
+import { lifeKinds } from "./AgentKinds.ts"
 import { Clock, Duration, Effect } from "effect"
 import {
   actor,
@@ -40,9 +41,9 @@ type Inner =
 
 type Act =
   | AgentMachine.Action
-  | { readonly _tag: "Born" }
+  | { readonly _tag: "Born"; readonly ref: RuneRef }
   | { readonly _tag: "Announce" }
-  | { readonly _tag: "CountUsage"; readonly spent: Budget.Expense; readonly ref: RuneRef }
+  | { readonly _tag: "CountUsage"; readonly usage: Usage; readonly ref: RuneRef }
 
 /** The time of a turn is written this often, ms. */
 const TICK = 60_000
@@ -52,11 +53,22 @@ export const fresh: LifeState = { ...unborn, spent: Budget.nothing, countedTo: 0
 
 const readLife = reader(lifeKinds)
 
+const spentIn = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Budget.Spent => ({
+  tokens,
+  toolCalls,
+  wallTime,
+  usd
+})
+
 const used = (state: LifeState, usage: Usage, at: number): LifeState => {
-  const { tokens, tool_calls: toolCalls, usd, wall_time: wallTime } = usage
-  const spent = { tokens, toolCalls, wallTime, usd }
+  const spent = spentIn(usage)
+  const { wallTime } = spent
   return { ...state, spent: Budget.add(state.spent, spent), countedTo: wallTime > 0 ? at : state.countedTo }
 }
+
+/** The goal whose task or question a turn carries: its messages say so by their names. */
+const goalOf = (messageIds: ReadonlyArray<string>): string | undefined =>
+  messageIds.flatMap((id) => /^plan\/([^/]+)\//.exec(id)?.[1] ?? [])[0]
 
 /** As the rune says it: what is nothing is left out. */
 const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.ModelUsage) => ({
@@ -105,7 +117,7 @@ export const endOf = ({ ended, turnId }: TurnMachine.Data): AgentMachine.Event |
 export const make = Effect.gen(function* () {
   const setting = yield* AgentSetting
   const place = yield* RunPlace
-  const { agent, config, conversation, home, recoveredTo, report } = setting
+  const { agent, allowance, config, conversation, home, recoveredTo, report } = setting
   const { live, slot } = place
 
   /** An end ends the worker, unless that has ended first. */
@@ -149,7 +161,7 @@ export const make = Effect.gen(function* () {
         ...ends(result, siblings),
         ...(result.state === "idle" ? [tell(context.self as never, { _tag: "Look" })] : [])
       ],
-      acts: event._tag === "spawn_requested" ? [{ _tag: "Born" }] : moved.actions
+      acts: event._tag === "spawn_requested" ? [{ _tag: "Born", ref: refOf(context, conversation) }] : moved.actions
     }
   }
 
@@ -167,7 +179,8 @@ export const make = Effect.gen(function* () {
     const all = { ...spent, wallTime }
     const { tokens = 0, toolCalls = 0, usd = 0 } = all
     if (tokens + toolCalls + usd + wallTime <= 0) return { runes: [] }
-    const payload = {
+    const goal = turn.data.turnId === turnId ? goalOf(turn.data.messageIds) : undefined
+    const payload: Usage = {
       agent_id: agent,
       turn_id: turnId,
       tokens,
@@ -175,11 +188,12 @@ export const make = Effect.gen(function* () {
       wall_time: wallTime,
       usd,
       day: Calendar.dayOf(context.now),
+      ...(goal === undefined ? {} : { goal }),
       ...(spent.models === undefined ? {} : { models: spent.models.map(modelIn) })
     }
     const usage: Draft = { kind: "agent.usage", actor: meterName(agent), payload }
     const counted = used(state, payload, context.now)
-    const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", spent: all, ref: refOf(context, conversation) }]
+    const acts: ReadonlyArray<Act> = [{ _tag: "CountUsage", usage: payload, ref: refOf(context, conversation) }]
     const exhausted = Budget.exhausted(config().budget, counted.spent)
     const decided = { runes: [usage], state: counted, acts }
     if (exhausted === undefined) return decided
@@ -225,9 +239,12 @@ export const make = Effect.gen(function* () {
       case "Announce":
         return announce(state)
       case "Born":
-        return Effect.sync(() => place.over.closeUnsafe())
-      case "CountUsage":
-        return home.used(agent, action.spent, action.ref)
+        place.over.closeUnsafe()
+        return allowance.began(action.ref)
+      case "CountUsage": {
+        const { ref, usage } = action
+        return Effect.andThen(home.used(agent, spentIn(usage), ref), allowance.used(usage, ref))
+      }
       case "ForceStopTurn":
         return live.run === undefined ? Effect.void : slot.kill(live.run.runId)
       // the turn is told in the same macrostep

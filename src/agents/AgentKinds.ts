@@ -6,6 +6,7 @@
 import { Schema, Struct } from "effect"
 import { UncountedReason } from "../backends/Outcome.ts"
 import { Spending } from "../domain/Messages.ts"
+import { usageKinds } from "../domain/UsageKinds.ts"
 import { workKinds } from "../domain/WorkKinds.ts"
 import { machineKinds } from "../event-actor/MachineKinds.ts"
 import { kind, reader } from "../event-log/EventKinds.ts"
@@ -146,36 +147,6 @@ export const conversationKinds = machineKinds(ConversationMachine, {
 })
 
 export const inboxKinds = machineKinds(Inbox, {})
-
-const ModelUsage = Schema.Struct({
-  /** Empty: its run does not name it. */
-  model: text,
-  input: Schema.Finite,
-  output: Schema.Finite,
-  /** Parts of the input. */
-  cache_read: Schema.optionalKey(Schema.Finite),
-  cache_write: Schema.optionalKey(Schema.Finite),
-  usd: Schema.optionalKey(Schema.Finite)
-})
-
-const Usage = Schema.Struct({
-  agent_id: text,
-  turn_id: text,
-  tokens: Schema.Finite,
-  tool_calls: Schema.Finite,
-  /** ms */
-  wall_time: Schema.Finite,
-  usd: Schema.Finite,
-  /** The tokens and their cost by model; older runes say only the sums. */
-  models: Schema.optionalKey(Schema.Array(ModelUsage)),
-  /** The day on which it was spent, by the calendar of the machine: "2026-11-24". */
-  day: Schema.optionalKey(text)
-})
-export type Usage = typeof Usage.Type
-
-/** Kinds of an agent's spending. */
-const usageKinds = { "agent.usage": kind(Usage) }
-export const readUsage = reader(usageKinds)
 
 /** Kinds of an agent's memory. */
 export const memoryKinds = {

@@ -19,6 +19,8 @@ import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import { freshAgent } from "./AgentRecovery.ts"
 import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
+import * as AgentAllowance from "./AgentAllowance.ts"
+import { Allowance, type Spender } from "../domain/Allowance.ts"
 import * as AgentWeather from "./AgentWeather.ts"
 import { Weather } from "../domain/Weather.ts"
 import { AgentsPlace, type Services } from "./AgentsPlace.ts"
@@ -146,6 +148,8 @@ export class AgentRegistry {
       const bus = yield* Bus
       const weather = yield* Weather
       const prices = yield* Prices.UserPrices
+      const allowances = yield* Allowance
+      const who = { conversation: this.conversation, agent }
       const { mcp, recoveredTo, waiting } = yield* AgentsPlace
       const { agents } = this.of.record
       const settings = this.settings(agent, config)
@@ -168,6 +172,7 @@ export class AgentRegistry {
         parent: this.family.parentOf(agent) ?? null,
         queued: () => this.family.isQueued(agent),
         home: this.of.life.home,
+        allowance: AgentAllowance.make(allowances, who),
         weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, () => settings().backend),
         config: settings,
         backend: Effect.suspend(() => backends.make(settings().backend)),
@@ -185,6 +190,14 @@ export class AgentRegistry {
         Effect.provideService(AgentSetting, setting),
         Scope.provide(scope)
       )
+      const spender: Spender = {
+        ...who,
+        limits: () => ({ agent: settings().budget, project: this.of.file().conversation.budget }),
+        interrupt: (reason, keep) => tree.tenant.interruptTurn("agentd", reason, keep),
+        exhaust: ({ limit, resource, spent }) =>
+          tree.actors.life.tell({ _tag: "budget_exhausted", resource, spent, limit })
+      }
+      yield* Scope.provide(allowances.join(spender), scope)
       yield* this.of.nest.add(tree.child)
       this.members.set(agent, { tree, scope })
       // never started, or stopped only because the file did not name it for a while
@@ -255,7 +268,12 @@ export class AgentRegistry {
 
   /** The file says something else now of those that are there. */
   get look(): Effect.Effect<void> {
-    return Effect.suspend(() => Effect.forEach(this.members.values(), ({ tree }) => tree.look, { discard: true }))
+    return Effect.suspend(() =>
+      Effect.andThen(
+        Effect.forEach(this.members.values(), ({ tree }) => tree.look, { discard: true }),
+        Context.get(this.of.services as Context.Context<never>, Allowance).wake
+      )
+    )
   }
 
   /** Starts the sub-agents that have a place now. */

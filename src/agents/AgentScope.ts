@@ -588,14 +588,15 @@ export class AgentScope {
     const { conversation, home, parent } = this.setting
     const life = this.life()
     const run = this.worker()
+    const { reached } = this.setting.allowance.standing()
     return {
       conversation,
       agent: this.name,
       online: (life.state === "idle" || life.state === "running_turn") && home.barred() === undefined,
       disconnected: isDisconnected(this.place.now()),
       busy: this.turn().state !== "idle" || run?.state === "Spawning" || this.live.turnId !== undefined,
-      spent: Budget.exhausted(budget, life.spent) !== undefined,
-      restsUntil: AgentView.restsUntil({ config: this.config(), worker: run }),
+      spent: Budget.exhausted(budget, life.spent) !== undefined || reached?.until === null,
+      restsUntil: reached?.until ?? AgentView.restsUntil({ config: this.config(), worker: run }),
       can,
       role: role ?? null,
       parent,

@@ -10,6 +10,7 @@ import type { Price } from "../domain/Prices.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
 import type { Message } from "./Inbox.ts"
 import type { WaitingInputs } from "./WaitingInputs.ts"
+import type { AgentAllowance } from "./AgentAllowance.ts"
 import type { AgentWeather } from "./AgentWeather.ts"
 import type { WorktreeError } from "./Worktree.ts"
 
@@ -46,6 +47,8 @@ export class AgentSetting extends Context.Service<
     readonly home: ConversationPort
     /** The weather of the provider that the agent asks, as its file says now. */
     readonly weather: AgentWeather
+    /** The rest of what the agent, its project and the machine may spend. */
+    readonly allowance: AgentAllowance
     /** The parent that is to hear what a turn answered to these; undefined where none is. */
     readonly hearer: (turnId: string, asked: ReadonlyArray<Message>) => string | undefined
     /** The rune that says so is durable. */

@@ -3,7 +3,9 @@
  * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
  */
 import type { AgentConfig } from "../config/AgentConfig.ts"
+import { nearWords, type Reach, type Standing as Allowance } from "../domain/Allowance.ts"
 import { nameOf, type Standing } from "../domain/Weather.ts"
+import { words } from "./AgentAllowance.ts"
 import type { AgentInfo, CallInfo } from "../domain/Messages.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type * as TurnMachine from "./TurnMachine.ts"
@@ -30,6 +32,8 @@ export interface Row {
   readonly lacks?: ReadonlyArray<string>
   /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
+  /** How it stands with its limits. */
+  readonly allowance?: Allowance | undefined
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
   /** ms since the epoch */
@@ -51,6 +55,8 @@ export const restsUntil = ({ config, worker }: Pick<Row, "config" | "worker">): 
 /** When the worker goes on by itself; null when something else has to happen first. */
 const nextAt = (row: Row): number | null => {
   const { config, now, trouble, worker } = row
+  const reached = reachedBy(row)
+  if (reached !== undefined) return reached.until !== null && reached.until > now ? reached.until : null
   if (isKept(row)) return trouble!.until > now ? trouble!.until : null
   const due = restsUntil({ config, worker })
   if (due === undefined) return null
@@ -113,11 +119,23 @@ const weather = (trouble: Standing): string => {
   return `${nameOf(trouble)} ${what}: ${fewest(trouble.message)}`
 }
 
-/** Whether it would go on if its provider could be had. */
-const isKept = (row: Row): boolean => {
-  const { trouble, turn, worker } = row
-  if (trouble === undefined || !hasWork(row)) return false
+/** Whether it is ready for a turn and has something to do. */
+const isReady = (row: Row): boolean => {
+  const { turn, worker } = row
+  if (!hasWork(row)) return false
   return worker?.state === "BuildingPrompt" || (worker?.state === "Running" && turn.state === "idle")
+}
+
+/** Whether it would go on if its provider could be had. */
+const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
+
+/** The limit that it waits for. */
+const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
+
+/** A limit that is near is said with whatever the agent does. */
+const nearing = ({ allowance, worker }: Row): string => {
+  const [near] = allowance?.near ?? []
+  return near === undefined || worker === undefined || worker.state === "Stopped" ? "" : ` (${nearWords(near)})`
 }
 
 const detail = (row: Row): string => {
@@ -126,6 +144,8 @@ const detail = (row: Row): string => {
   if (row.queued === true) return QUEUED
   if (worker === undefined) return "was never started"
   const { data } = worker
+  const reached = reachedBy(row)
+  if (reached !== undefined) return words(reached)
   if (isKept(row)) return weather(row.trouble!)
   switch (worker.state) {
     case "Initializing":
@@ -164,7 +184,7 @@ export const row = (of: Row): AgentInfo => {
     state: of.broken === undefined ? (of.worker?.state ?? "Stopped") : "Stopped",
     since: of.worker?.at ?? 0,
     restsOn: of.worker?.entered ?? 0,
-    detail: detail(of),
+    detail: detail(of) + nearing(of),
     nextAt: nextAt(of),
     runId: isOver ? null : (data?.runId ?? null),
     pid: isOver ? null : (data?.pid ?? null),

@@ -53,6 +53,8 @@ export interface Around {
   readonly leaving: Effect.Effect<ReadonlyArray<Resident>>
   /** An agent has ended: its sub-agents follow. */
   readonly ended: (agent: string) => Effect.Effect<void>
+  /** The budget begins anew, by this rune. */
+  readonly renewed: (ref: RuneRef) => Effect.Effect<void>
   /** The end of the log when this daemon took it over: what is older is in the life already. */
   readonly recoveredTo: number
 }
@@ -258,12 +260,18 @@ export class ConversationActor {
     switch (action._tag) {
       case "InterruptTurns":
         return this.interrupt(action.turnIds)
-      case "ResetBudget":
-        return Effect.sync(() => {
-          // a usage that became durable after the reset counts already
-          const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
-          this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
-        })
+      case "ResetBudget": {
+        const { entered, seq } = this.snapshot
+        const ref = { stream: this.around.conversation, seq, eventId: entered }
+        return Effect.andThen(
+          this.around.renewed(ref),
+          Effect.sync(() => {
+            // a usage that became durable after the reset counts already
+            const later = this.recent.filter((usage) => usage.cause.seq > (cause?.seq ?? 0))
+            this.life.spent = later.reduce((sum, { spent }) => Budget.add(sum, spent), Budget.nothing)
+          })
+        )
+      }
       case "DrainQueues":
         return Effect.andThen(Effect.forkIn(this.enforce, this.scope), this.wake)
     }

@@ -69,6 +69,7 @@ export class LostProject {
             residents: () => [],
             leaving: Effect.succeed([]),
             ended: () => Effect.void,
+            renewed: () => Effect.void,
             recoveredTo: (yield* AgentsPlace).recoveredTo
           },
           life,

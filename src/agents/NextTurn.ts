@@ -7,6 +7,7 @@
 import { Duration, Equal } from "effect"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import { type Context, tell, type Tell } from "../event-actor/EventSourcedActor.ts"
+import type { Reach } from "../domain/Allowance.ts"
 import { type AgentSetting } from "./AgentSetting.ts"
 import { Siblings, type WorkerSnapshot } from "./AgentStates.ts"
 import * as Budget from "./Budget.ts"
@@ -55,8 +56,15 @@ export const untilDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacin
 export const isDue = (data: WorkerMachine.Data, spacing: WorkerMachine.Spacing, now: number): boolean =>
   (data.lastRunAt !== null && now < data.lastRunAt) || untilDue(data, spacing, now) <= 0
 
+/** The agent waits for the next day or month, or ends, where its file says so. */
+const spentOut = (reached: Reach | "unread", { toLife }: Siblings): ReadonlyArray<Tell> => {
+  if (reached === "unread" || !reached.stops) return []
+  const { limit, resource, spent } = reached
+  return [tell(toLife, { _tag: "budget_exhausted", resource, spent, limit })]
+}
+
 const nextRun = (
-  { agent, config, weather }: AgentSetting["Service"],
+  { agent, allowance, config, weather }: AgentSetting["Service"],
   { look, newId }: RunPlace["Service"],
   siblings: Siblings,
   { data }: WorkerSnapshot,
@@ -91,20 +99,26 @@ const nextRun = (
       })
     ]
   }
+  const reached = allowance.admits(siblings.life.spent, look)
+  if (reached !== undefined) return spentOut(reached, siblings)
   if (!weather.admits(look)) return []
   const terms = newTerms(data, config())
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms })]
 }
 
 const nextTurn = (
-  { agent, config, weather }: AgentSetting["Service"],
+  { agent, allowance, config, weather }: AgentSetting["Service"],
   { look, newId }: RunPlace["Service"],
-  { inbox, toTurn, turn }: Siblings,
+  siblings: Siblings,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
+  const { inbox, life, toTurn, turn } = siblings
   const turnId = newId(now, nextId)
   const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId)
-  if (messageIds.length === 0 || !weather.admits(look)) return []
+  if (messageIds.length === 0) return []
+  const reached = allowance.admits(life.spent, look)
+  if (reached !== undefined) return spentOut(reached, siblings)
+  if (!weather.admits(look)) return []
   const graceMillis = Duration.toMillis(config().interruptGrace)
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }

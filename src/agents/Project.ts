@@ -12,6 +12,7 @@ import { ActorSystem } from "../event-actor/ActorSystem.ts"
 import * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as ConfigFile from "../config/ConfigFile.ts"
 import type { CommandRefused, ConfigChangeInfo, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
+import { Allowance } from "../domain/Allowance.ts"
 import * as Budget from "./Budget.ts"
 import { ConversationActor, type Failure } from "./ConversationActor.ts"
 import * as ConfigNotice from "./ConfigNotice.ts"
@@ -68,6 +69,7 @@ export class Project {
         residents: () => this.household.residents,
         leaving: Effect.suspend(() => this.household.leaving),
         ended: (agent) => Effect.asVoid(Effect.forkIn(this.household.bereave(agent), this.scope)),
+        renewed: (ref) => Context.get(services as Context.Context<never>, Allowance).renewed(record.conversation, ref),
         recoveredTo: Context.get(services, AgentsPlace).recoveredTo
       },
       record.life,

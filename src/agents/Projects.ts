@@ -335,6 +335,7 @@ export class Projects {
       heard: tree.live.heard,
       lacks: [...tree.live.lacks.values()],
       trouble: tree.setting.weather.trouble(),
+      allowance: tree.setting.allowance.standing(),
       broken: project.recordOf(tree.name)?.broken,
       now
     })

@@ -7,6 +7,8 @@
 import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { reader, type RuneOf, type Table } from "../event-log/EventKinds.ts"
+import { budgetKinds } from "../budgets/BudgetKinds.ts"
+import { nearWords, spentWords } from "../domain/Allowance.ts"
 import { warning, warnsAt } from "../domain/ErrorLimit.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { ownKinds } from "../event-log/OwnKinds.ts"
@@ -62,6 +64,8 @@ const told = {
   "plan.stopped": moveKinds["plan.stopped"],
   "plan.blocked": moveKinds["plan.blocked"],
   "config.waits": configKinds["config.waits"],
+  "budget.near": budgetKinds["budget.near"],
+  "budget.spent": budgetKinds["budget.spent"],
   "provider.lasting": providerKinds["provider.lasting"],
   "provider.recovered": providerKinds["provider.recovered"],
   "invariant.violated": ownKinds["invariant.violated"]
@@ -208,6 +212,28 @@ const recovered = ({ payload }: ToldOf<"provider.recovered">): Words => ({
   reason: "Its agents have gone on."
 })
 
+/** A limit of a day, a month, a turn or the machine; those of an agent's and a project's whole end them, which is told as such. */
+const ofBudget = ({ kind, payload, stream }: ToldOf<"budget.near" | "budget.spent">): Words => {
+  const { key, name, period, until, whose } = payload
+  const isSpent = kind === "budget.spent"
+  const who = whose === "machine" ? "agentd" : name
+  const words = isSpent ? spentWords(payload) : nearWords(payload)
+  const next =
+    period === "turn" ? "" : until === null ? "" : ` They go on by themselves when the next ${period} begins.`
+  const what =
+    period === "turn"
+      ? "The turn was interrupted, and its work is dropped."
+      : payload.stops
+        ? "The agents that it is of have ended."
+        : `The agents that it is of wait.${next}`
+  return {
+    key: `${stream}:${key}`,
+    headline: `${who}: ${words}`,
+    reason: isSpent ? `${words}.\n${what}` : `${words}.`,
+    remedy: `See what it was spent for: agentd cost --by agent,model\nRaise it: "budget" in ${whose === "machine" ? "agentd's own config.jsonc, then agentd restart" : "agentd.jsonc"}`
+  }
+}
+
 const wordsOf = (rune: Told): Words | undefined => {
   switch (rune.kind) {
     case "worker.moved":
@@ -224,6 +250,9 @@ const wordsOf = (rune: Told): Words | undefined => {
       return asked(rune)
     case "config.waits":
       return configWaits(rune)
+    case "budget.near":
+    case "budget.spent":
+      return ofBudget(rune)
     case "provider.lasting":
       return lasting(rune)
     case "provider.recovered":

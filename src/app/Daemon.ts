@@ -30,6 +30,7 @@ import { ProcessTree } from "../backends/process/ProcessTree.ts"
 import * as Listening from "../http/Listening.ts"
 import * as Goals from "../goals/Goals.ts"
 import * as Plates from "../plates/Plates.ts"
+import * as Budgets from "../budgets/Budgets.ts"
 import * as Providers from "../providers/Providers.ts"
 import { UserPrices } from "../domain/Prices.ts"
 import type { UserConfig } from "../config/Config.ts"
@@ -164,7 +165,7 @@ const services = (
         project: options.config
       })
     ),
-    Layer.provideMerge(Providers.layer({ nest: providers })),
+    Layer.provideMerge(Layer.merge(Providers.layer({ nest: providers }), Budgets.layer({ machine: user.budget }))),
     Layer.provideMerge(Layer.succeed(UserPrices, user.prices)),
     Layer.provideMerge(actors),
     Layer.provideMerge(DeadLetters.layer()),

@@ -5,6 +5,7 @@
 import { Schema } from "effect"
 import { agentKinds } from "../agents/AgentKinds.ts"
 import { alertKinds } from "../alerts/AlertKinds.ts"
+import { budgetKinds } from "../budgets/BudgetKinds.ts"
 import { channelKinds } from "../channels/ChannelKinds.ts"
 import { configKinds } from "../domain/ConfigKinds.ts"
 import { projectKinds } from "../domain/ProjectKinds.ts"
@@ -22,6 +23,7 @@ export const kinds = make({
   ...goalKinds,
   ...plateKinds,
   ...providerKinds,
+  ...budgetKinds,
   ...projectKinds,
   ...configKinds,
   ...alertKinds,

@@ -4,6 +4,7 @@
  */
 import * as Outbox from "../alerts/Outbox.ts"
 import * as Agents from "../agents/Recovery.ts"
+import * as Budgets from "../budgets/Recovery.ts"
 import * as Channels from "../channels/Recovery.ts"
 import type { StreamFold } from "../event-log/StreamFold.ts"
 import * as Goals from "../goals/GoalRegistry.ts"
@@ -17,5 +18,6 @@ export const folds: ReadonlyArray<StreamFold<unknown>> = [
   Goals.fold,
   Plates.fold,
   Providers.fold,
+  Budgets.fold,
   Outbox.fold
 ]

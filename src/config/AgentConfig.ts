@@ -30,19 +30,43 @@ export const OutputConfig = Schema.Struct({
 })
 export type OutputConfig = typeof OutputConfig.Type
 
+const Tokens = whole(1, 1_000_000_000_000)
+const Usd = Schema.Finite.check(
+  Schema.isBetween({ minimum: 0.0001, maximum: 1_000_000_000 }, { message: "must be a number above 0" })
+)
+
+/** Tokens and money of one period. */
+const Amounts = Schema.Struct({
+  tokens: optional(Tokens, "Input and output tokens."),
+  usd: optional(Usd, "US dollars, where they are known.")
+})
+
+const periods = {
+  perTurn: optional(Amounts, "What one turn may spend: then it is interrupted, and its work is dropped."),
+  perDay: optional(Amounts, "What may be spent in a day of the machine's calendar."),
+  perMonth: optional(Amounts, "What may be spent in a month of the machine's calendar."),
+  whenSpent: optional(
+    Schema.Literals(["wait", "stop"]),
+    "When a day's or a month's part is spent: wait until the next one begins, or stop for good. Default: wait."
+  )
+}
+
 /** The budget of an agent in one incarnation, or of a conversation between two resets; a field left out sets no limit. */
 export const BudgetConfig = Schema.Struct({
-  tokens: optional(whole(1, 1_000_000_000_000), "Input and output tokens."),
+  tokens: optional(Tokens, "Input and output tokens."),
   toolCalls: optional(whole(1, 1_000_000_000), "Tool calls."),
   wallTime: optional(Span, "Time spent in turns."),
-  usd: optional(
-    Schema.Finite.check(
-      Schema.isBetween({ minimum: 0.0001, maximum: 1_000_000_000 }, { message: "must be a number above 0" })
-    ),
-    "US dollars, where the backend or its price says what it costs."
-  )
+  usd: optional(Usd, "US dollars, where the backend says what it costs or its model has a price."),
+  ...periods
 })
 export type BudgetConfig = typeof BudgetConfig.Type
+
+/** The budget of the whole machine. */
+export const MachineBudget = Schema.Struct({
+  tokens: optional(Tokens, "Input and output tokens, of all that is in the log."),
+  usd: optional(Usd, "US dollars, of all that is in the log."),
+  ...periods
+})
 
 const Dollars = Schema.Finite.check(
   Schema.isBetween({ minimum: 0, maximum: 1_000_000 }, { message: "must be a number from 0 to 1000000" })

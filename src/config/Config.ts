@@ -7,7 +7,7 @@
  * messages and the documentation come from this one place.
  */
 import { Schema } from "effect"
-import { AgentConfig, BudgetConfig, PricesConfig } from "./AgentConfig.ts"
+import { AgentConfig, BudgetConfig, MachineBudget, PricesConfig } from "./AgentConfig.ts"
 import { ChannelsConfig } from "./ChannelConfig.ts"
 import { didYouMean } from "./ConfigProblem.ts"
 import { described, FilePath, matching, Name, NAME_FORM, optional, whole, withDefault, Word } from "./Fields.ts"
@@ -195,6 +195,9 @@ export const UserConfig = Schema.Struct({
   http: HttpConfig.pipe(withDefault({}, "Whether the daemon answers on a port, too.")),
   approvals: ApprovalsConfig.pipe(withDefault({}, "Permission requests of sessions that people run by hand.")),
   telemetry: TelemetryConfig.pipe(withDefault({}, "Where figures and traces go, besides GET /metrics.")),
+  budget: MachineBudget.pipe(
+    withDefault({}, "What all agents of all projects may spend together. After a change: agentd restart.")
+  ),
   prices: PricesConfig.pipe(
     withDefault({}, "What models cost, by name, for all projects. After a change: agentd restart.")
   ),

@@ -8,6 +8,7 @@ import { ActorSystem } from "../../src/event-actor/ActorSystem.ts"
 import * as Supervisor from "../../src/supervision/Supervisor.ts"
 import { freshAgent } from "../../src/agents/AgentRecovery.ts"
 import { AgentScope } from "../../src/agents/AgentScope.ts"
+import * as AgentAllowance from "../../src/agents/AgentAllowance.ts"
 import * as AgentWeather from "../../src/agents/AgentWeather.ts"
 import { AgentSetting, type Watched } from "../../src/agents/AgentSetting.ts"
 import * as WaitingInputs from "../../src/agents/WaitingInputs.ts"
@@ -86,6 +87,7 @@ export class AgentWorld {
     const context = yield* Layer.build(Layer.fresh(actorSystem(this.log))).pipe(Scope.provide(scope))
     const setting = AgentSetting.of({
       weather: AgentWeather.fair,
+      allowance: AgentAllowance.free,
       agent: "builder",
       conversation: STREAM,
       project: () => "shop",

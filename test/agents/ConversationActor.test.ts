@@ -89,6 +89,7 @@ class World {
         residents: () => this.agents.map(({ resident }) => resident),
         leaving: Effect.sync(() => this.agents.map(({ resident }) => resident).toReversed()),
         ended: (agent) => Effect.sync(() => void this.ended.push(agent)),
+        renewed: () => Effect.void,
         recoveredTo: yield* log.head
       },
       yield* this.life,

@@ -9,6 +9,8 @@ import { foldedAt } from "./recorded/Replayed.ts"
 /** Kinds that came after the recording; each is recorded by the next one. */
 const LATER: ReadonlyArray<string> = [
   "agent.compacted",
+  "budget.near",
+  "budget.spent",
   "caller.refused",
   "channel.stirred",
   "config.changed",

@@ -4,6 +4,7 @@
  */
 import * as Prices from "../../../src/domain/Prices.ts"
 import { Clock, Effect, Latch, Schema } from "effect"
+import * as AgentAllowance from "../../../src/agents/AgentAllowance.ts"
 import * as AgentWeather from "../../../src/agents/AgentWeather.ts"
 import type { Backend, Decision, RunSpec } from "../../../src/backends/Backend.ts"
 import * as AgentActor from "../../../src/agents/AgentActor.ts"
@@ -76,6 +77,7 @@ export class AgentPlace {
       queued: () => false,
       priceOf: (model) => Prices.priceOf(model),
       weather: AgentWeather.fair,
+      allowance: AgentAllowance.free,
       config: () => config,
       backend: Effect.succeed(backend),
       place: Effect.succeed({ cwd: "/web", branch: undefined }),

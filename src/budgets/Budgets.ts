@@ -1,0 +1,333 @@
+/**
+ * Budgets: what agents may still spend, of their own, their projects' and the machine's limits.
+ *
+ *     agent.usage ── used ──► Spending of its conversation ──► near: a rune ── alert
+ *                                                         └──► spent: a rune, the turns under way are interrupted
+ *     agent with something to ask ── admits? ── no ──► it waits for the next day or month, or a file that allows more
+ *
+ * Guarantees: a limit holds for all agents that it is of together; what waits goes on by itself when its day or month
+ * begins; a person is told once that a limit is near and once that it is spent, also over restarts; all sums are folds
+ * of the log, so that a restart loses none; before a conversation has been read its agents ask for nothing, and before
+ * all have been read nobody does where the machine has a limit.
+ */
+import { Effect, Layer, type Scope } from "effect"
+import type { BudgetConfig } from "../config/AgentConfig.ts"
+import {
+  Allowance,
+  type Allowances,
+  type Cost,
+  isNear,
+  type Reach,
+  type Spender,
+  spentWords
+} from "../domain/Allowance.ts"
+import type { Address } from "../domain/AgentPort.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import * as ConversationId from "../domain/ConversationId.ts"
+import { ActorSystem, type System } from "../event-actor/ActorSystem.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import { DAEMON_STREAM, type RuneDraft } from "../event-log/Rune.ts"
+import type { Told } from "./BudgetKinds.ts"
+import { bars, isSpent, reaches } from "./Limits.ts"
+import { type Read, recover } from "./Recovery.ts"
+import { type Account, add, began, costsOf, empty, nothing, renewed, type Sum, tell, use } from "./Spending.ts"
+
+/** Agents that wait look again at least so often, ms: clocks are set. */
+const LOOK = 60_000
+
+const keyOf = ({ agent, conversation }: Address): string => `${conversation}/${agent}`
+
+const more = (account: Account, extra: Sum, day: string): Account => {
+  const month = Calendar.monthOf(day)
+  return {
+    ...account,
+    total: add(account.total, extra),
+    day: account.day.label >= day ? { ...account.day, sum: add(account.day.sum, extra) } : { label: day, sum: extra },
+    month:
+      account.month.label >= month
+        ? { ...account.month, sum: add(account.month.sum, extra) }
+        : { label: month, sum: extra }
+  }
+}
+
+/** Names the limit for good: told once. `name`: of the agent. */
+const toldAs = ({ label, period, resource, whose }: Reach, agent: string, what: "near" | "spent"): string =>
+  `${whose === "agent" ? `agent/${agent}` : whose}/${period}/${resource}/${label}/${what}`
+
+/** Knowledge of a conversation. */
+interface Known extends Read {
+  /** An agent of it has lived since the start: its rows are at hand. */
+  isLive: boolean
+}
+
+export interface Options {
+  /** Of the whole machine. */
+  readonly machine: BudgetConfig
+}
+
+class Board implements Allowances {
+  private readonly machine: BudgetConfig
+  private readonly system: System
+  private readonly log: EventLog["Service"]
+  private readonly scope: Scope.Scope
+  private readonly known = new Map<string, Known>()
+  private readonly spenders = new Map<string, Spender>()
+  private readonly waiting = new Map<string, () => void>()
+  /** Warnings about the machine. */
+  private readonly told = new Set<string>()
+  private isRead = false
+  private isTimed = false
+
+  constructor(options: Options, system: System, log: EventLog["Service"], scope: Scope.Scope) {
+    this.machine = options.machine
+    this.system = system
+    this.log = log
+    this.scope = scope
+  }
+
+  private get now(): number {
+    return this.system.clock.currentTimeMillisUnsafe()
+  }
+
+  private get isMachineLimited(): boolean {
+    return Object.keys(this.machine).length > 0
+  }
+
+  private readonly read = Effect.fnUntraced({ self: this }, function* (this: Board, stream: string) {
+    if (this.known.has(stream)) return
+    const read = yield* Effect.provideService(recover(stream), EventLog, this.log)
+    // another may have read it meanwhile, and counted on
+    if (!this.known.has(stream)) this.known.set(stream, { ...read, isLive: false })
+  })
+
+  /** Reads what every conversation has spent, one after the other; what cannot be read counts for nothing. */
+  readonly readAll: Effect.Effect<void> = Effect.gen({ self: this }, function* () {
+    const streams = yield* Effect.catch(this.log.streams, (error) =>
+      Effect.as(Effect.logWarning(`what was spent cannot be read: ${error.message}`), [])
+    )
+    for (const { stream } of streams) {
+      if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
+      yield* Effect.catch(this.read(stream), (error) =>
+        Effect.logWarning(`what ${stream} has spent cannot be read: ${error.message}`)
+      )
+      const known = this.known.get(stream)
+      if (known?.isLive === false) known.spending.rows.clear()
+    }
+    for (const key of this.known.get(DAEMON_STREAM)?.spending.told ?? []) tell(this.told, key)
+    this.isRead = true
+    this.wakeAll()
+  })
+
+  readonly join: Allowances["join"] = Effect.fnUntraced({ self: this }, function* (this: Board, spender: Spender) {
+    const key = keyOf(spender)
+    yield* this.readAnew(spender.conversation)
+    this.spenders.set(key, spender)
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        this.spenders.delete(key)
+        this.waiting.delete(key)
+      })
+    )
+  })
+
+  /** With its rows. */
+  private readonly readAnew = Effect.fnUntraced({ self: this }, function* (this: Board, conversation: string) {
+    if (this.known.get(conversation)?.isLive === true) return
+    this.known.delete(conversation)
+    yield* Effect.catch(this.read(conversation), (error) =>
+      Effect.logWarning(`what ${conversation} has spent cannot be read: ${error.message}`)
+    )
+    const known = this.known.get(conversation)
+    if (known !== undefined) known.isLive = true
+  })
+
+  /** Of the whole machine. */
+  private machineAccount(day: string): Account {
+    const month = Calendar.monthOf(day)
+    const sums = { total: nothing, day: nothing, month: nothing }
+    for (const { spending } of this.known.values()) {
+      const { ever, project } = spending
+      sums.total = add(sums.total, ever)
+      if (project.day.label === day) sums.day = add(sums.day, project.day.sum)
+      if (project.month.label === month) sums.month = add(sums.month, project.month.sum)
+    }
+    return {
+      total: sums.total,
+      turn: empty.turn,
+      day: { label: day, sum: sums.day },
+      month: { label: month, sum: sums.month }
+    }
+  }
+
+  /** Every limit that holds for the agent; `extra`: spending that has not been told. */
+  private reachesOf(who: Address, extra: Sum = nothing): ReadonlyArray<Reach> {
+    const spender = this.spenders.get(keyOf(who))
+    const known = this.known.get(who.conversation)
+    if (spender === undefined || known === undefined) return []
+    const { now } = this
+    const day = Calendar.dayOf(now)
+    const { agent, project } = spender.limits()
+    const own = known.spending.agents.get(who.agent) ?? empty
+    const withTurn = (account: Account): Account => more({ ...account, turn: own.turn }, extra, day)
+    return [
+      ...reaches("agent", agent, withTurn(own), now),
+      ...reaches("project", project, withTurn(known.spending.project), now),
+      ...(this.isMachineLimited ? reaches("machine", this.machine, withTurn(this.machineAccount(day)), now) : [])
+    ]
+  }
+
+  readonly admits: Allowances["admits"] = (who, spent, wake) => {
+    const known = this.known.get(who.conversation)
+    if (known === undefined || (this.isMachineLimited && !this.isRead)) {
+      // an agent that has not joined, or whose conversation cannot be read, has no limits
+      if (known === undefined && this.isRead) return undefined
+      this.waiting.set(keyOf(who), wake)
+      return "unread"
+    }
+    const { total } = known.spending.agents.get(who.agent) ?? empty
+    const extra: Sum = {
+      ...nothing,
+      tokens: Math.max(0, spent.tokens - total.tokens),
+      usd: Math.max(0, spent.usd - total.usd)
+    }
+    const reached = this.reachesOf(who, extra).find((reach) => bars(reach) && isSpent(reach))
+    if (reached === undefined) return undefined
+    this.waiting.set(keyOf(who), wake)
+    if (reached.until !== null) this.look(reached.until - this.now)
+    return reached
+  }
+
+  /** Wakes those that wait, in so many ms or sooner. */
+  private look(ms: number): void {
+    if (this.isTimed) return
+    this.isTimed = true
+    this.system.after(Math.max(1, Math.min(LOOK, ms)), () => {
+      this.isTimed = false
+      this.wakeAll()
+    })
+  }
+
+  private wakeAll(): void {
+    const all = [...this.waiting.values()]
+    this.waiting.clear()
+    for (const wake of all) wake()
+  }
+
+  readonly wake: Effect.Effect<void> = Effect.sync(() => this.wakeAll())
+
+  readonly used: Allowances["used"] = (who, usage, ref) =>
+    Effect.suspend(() => {
+      const known = this.known.get(who.conversation)
+      if (known === undefined) return Effect.void
+      if (ref.eventId > known.eventId) use(known.spending, usage, this.now)
+      return this.judge(who)
+    })
+
+  /** Tells of limits that are near or spent, and ends what is under way beyond them. */
+  private judge(who: Address): Effect.Effect<void> {
+    const drafts: Array<RuneDraft> = []
+    const acts: Array<Effect.Effect<void>> = []
+    for (const reach of this.reachesOf(who)) {
+      const isTurn = reach.period === "turn"
+      if (isSpent(reach) && (isTurn || bars(reach))) {
+        drafts.push(...this.news(who, reach, "spent"))
+        acts.push(...this.ends(who, reach))
+      } else if (!isTurn && !isSpent(reach) && isNear(reach.spent, reach.limit)) {
+        drafts.push(...this.news(who, reach, "near"))
+      }
+    }
+    return Effect.andThen(
+      this.write(drafts),
+      Effect.forEach(acts, (act) => Effect.forkIn(act, this.scope), { discard: true })
+    )
+  }
+
+  private news({ agent, conversation }: Address, reach: Reach, what: "near" | "spent"): ReadonlyArray<RuneDraft> {
+    const isMachine = reach.whose === "machine"
+    const told = isMachine ? this.told : this.known.get(conversation)?.spending.told
+    const key = toldAs(reach, agent, what)
+    if (told === undefined || told.has(key)) return []
+    tell(told, key)
+    const name = isMachine ? "" : reach.whose === "project" ? conversation : agent
+    const payload: Told = { key, ...reach, name }
+    const actor = isMachine
+      ? "budget/machine"
+      : reach.whose === "project"
+        ? `budget/${conversation}`
+        : `budget/${agent}`
+    return [{ stream: isMachine ? DAEMON_STREAM : conversation, kind: `budget.${what}`, actor, payload }]
+  }
+
+  private write(drafts: ReadonlyArray<RuneDraft>): Effect.Effect<void> {
+    // one by one: a conversation that is closed takes nothing, and keeps no other from being told
+    return Effect.forEach(
+      drafts,
+      (draft) =>
+        Effect.catch(this.log.append([draft]), (error) => Effect.logWarning(`${draft.kind}: ${error.message}`)),
+      { discard: true }
+    )
+  }
+
+  private ends(who: Address, reach: Reach): ReadonlyArray<Effect.Effect<void>> {
+    const isMeant = (spender: Spender) =>
+      reach.whose === "machine" ||
+      (spender.conversation === who.conversation && (reach.whose === "project" || spender.agent === who.agent))
+    if (reach.period === "turn") {
+      const spender = this.spenders.get(keyOf(who))
+      return spender === undefined ? [] : [spender.interrupt(spentWords(reach), false)]
+    }
+    return [...this.spenders.values()]
+      .filter(isMeant)
+      .map((spender) => (reach.stops ? spender.exhaust(reach) : spender.interrupt(spentWords(reach), true)))
+  }
+
+  readonly began: Allowances["began"] = ({ agent, conversation }, ref) =>
+    Effect.sync(() => {
+      const known = this.known.get(conversation)
+      if (known !== undefined && ref.eventId > known.eventId) began(known.spending, agent)
+    })
+
+  readonly renewed: Allowances["renewed"] = (conversation, ref) =>
+    Effect.sync(() => {
+      const known = this.known.get(conversation)
+      if (known !== undefined && ref.eventId > known.eventId) renewed(known.spending)
+    })
+
+  readonly standing: Allowances["standing"] = (who) => {
+    const all = this.reachesOf(who).filter(({ period }) => period !== "turn")
+    return {
+      reached: all.find((reach) => bars(reach) && isSpent(reach)),
+      near: all.filter((reach) => !isSpent(reach) && isNear(reach.spent, reach.limit))
+    }
+  }
+
+  readonly costs: Allowances["costs"] = Effect.fnUntraced({ self: this }, function* (this: Board, since: string) {
+    const streams = yield* Effect.orElseSucceed(this.log.streams, () => [])
+    const all: Array<Cost> = []
+    for (const { stream } of streams) {
+      if (!ConversationId.mayBe(stream)) continue
+      const known = this.known.get(stream)
+      const read =
+        known?.isLive === true
+          ? known
+          : yield* Effect.orElseSucceed(
+              Effect.provideService(recover(stream), EventLog, this.log),
+              (): Read | undefined => undefined
+            )
+      if (read !== undefined) all.push(...costsOf(read.spending, stream, since))
+    }
+    return all
+  })
+}
+
+/** The allowances are there at once; a conversation's part as soon as one of its agents has joined. */
+export const layer = (options: Options) =>
+  Layer.effect(
+    Allowance,
+    Effect.gen(function* () {
+      const scope = yield* Effect.scope
+      const board = new Board(options, yield* ActorSystem, yield* EventLog, scope)
+      yield* Effect.forkScoped(board.readAll)
+      return board
+    })
+  )

@@ -1,0 +1,90 @@
+/**
+ * Limits: which limits hold for an agent, and what of each is spent. Pure.
+ */
+import { Duration } from "effect"
+import type { BudgetConfig } from "../config/AgentConfig.ts"
+import type { Period, Reach, Resource, Whose } from "../domain/Allowance.ts"
+import * as Calendar from "../domain/Calendar.ts"
+import { type Account, nothing, type Sum } from "./Spending.ts"
+
+/** A limit that holds. */
+interface Limit {
+  readonly period: Period
+  readonly label: string
+  readonly sum: Sum
+  readonly tokens?: number | undefined
+  readonly usd?: number | undefined
+  readonly tool_calls?: number | undefined
+  readonly wall_time?: number | undefined
+}
+
+const RESOURCES: ReadonlyArray<Resource> = ["tokens", "usd", "tool_calls", "wall_time"]
+
+const spentOf = (sum: Sum, resource: Resource): number => {
+  switch (resource) {
+    case "tokens":
+      return sum.tokens
+    case "usd":
+      return sum.usd
+    case "tool_calls":
+      return sum.toolCalls
+    case "wall_time":
+      return sum.wallTime
+  }
+}
+
+/** The sum of a period, where it is the present one. A clock that was set back leaves it the newest that there was. */
+const present = ({ label, sum }: Account["day"], now: string) =>
+  label >= now ? { label, sum } : { label: now, sum: nothing }
+
+const limitsIn = (budget: BudgetConfig, account: Account, now: number): ReadonlyArray<Limit> => {
+  const day = Calendar.dayOf(now)
+  const { perDay, perMonth, perTurn, tokens, toolCalls, usd, wallTime } = budget
+  return [
+    ...(perTurn === undefined ? [] : [{ period: "turn" as const, ...account.turn, ...perTurn }]),
+    ...(perDay === undefined ? [] : [{ period: "day" as const, ...present(account.day, day), ...perDay }]),
+    ...(perMonth === undefined
+      ? []
+      : [{ period: "month" as const, ...present(account.month, Calendar.monthOf(day)), ...perMonth }]),
+    {
+      period: "total" as const,
+      label: "",
+      sum: account.total,
+      tokens,
+      usd,
+      tool_calls: toolCalls,
+      wall_time: wallTime === undefined ? undefined : Duration.toMillis(wallTime)
+    }
+  ]
+}
+
+const untilOf = (period: Period, now: number): number | null =>
+  period === "day" ? Calendar.dayAfter(now) : period === "month" ? Calendar.monthAfter(now) : null
+
+/** Every limit of the budget, with what is spent of it. */
+export const reaches = (whose: Whose, budget: BudgetConfig, account: Account, now: number): ReadonlyArray<Reach> =>
+  limitsIn(budget, account, now).flatMap((limit) =>
+    RESOURCES.flatMap((resource): ReadonlyArray<Reach> => {
+      const most = limit[resource]
+      if (most === undefined) return []
+      const { label, period, sum } = limit
+      return [
+        {
+          whose,
+          period,
+          label,
+          resource,
+          spent: spentOf(sum, resource),
+          limit: most,
+          until: untilOf(period, now),
+          stops: budget.whenSpent === "stop"
+        }
+      ]
+    })
+  )
+
+export const isSpent = ({ limit, spent }: Reach): boolean => spent >= limit
+
+/** Whether the limit keeps agents from beginning turns: that of a turn ends it and no more; an agent's and a project's whole are kept elsewhere. */
+export const bars = (reach: Reach): boolean =>
+  reach.period === "day" || reach.period === "month" || (reach.period === "total" && reach.whose === "machine")

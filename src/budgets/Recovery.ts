@@ -1,0 +1,37 @@
+/**
+ * Recovery: what each conversation has spent, and which warnings were given, from the log.
+ */
+import { Effect } from "effect"
+import * as ConversationId from "../domain/ConversationId.ts"
+import { EventLog } from "../event-log/EventLog.ts"
+import { DAEMON_STREAM } from "../event-log/Rune.ts"
+import type { StreamFold } from "../event-log/StreamFold.ts"
+import { apply, fresh, kinds, type Spending } from "./Spending.ts"
+
+/** Null: nothing of it is in the stream. */
+export const fold: StreamFold<Spending | null> = {
+  name: "spending",
+  version: 1,
+  initial: null,
+  of: (stream) => stream === DAEMON_STREAM || ConversationId.mayBe(stream),
+  apply: (before, rune) => {
+    if (!kinds.has(rune.kind)) return before
+    const spending = before ?? fresh()
+    apply(spending, rune)
+    return spending
+  }
+}
+
+export interface Read {
+  readonly spending: Spending
+  /** The newest rune that is counted. */
+  readonly eventId: number
+}
+
+export const recover = (stream: string) =>
+  Effect.gen(function* () {
+    const log = yield* EventLog
+    const { spending } = yield* log.recover(stream, { spending: fold })
+    const read: Read = { spending: spending.state ?? fresh(), eventId: spending.eventId }
+    return read
+  })

@@ -1,0 +1,235 @@
+/**
+ * Spending: what one conversation has spent, as its runes say it: by agent and in all, of the turn, the day, the month
+ * and in total, and by day, agent, model and goal for who asks what it cost.
+ *
+ * Guarantees: bounded, however long the log: days that are long ago become months, then one sum; the newest agents are
+ * kept. What a person was told of once is known.
+ */
+import * as Calendar from "../domain/Calendar.ts"
+import type { Cost } from "../domain/Allowance.ts"
+import { readUsage, type Usage } from "../domain/UsageKinds.ts"
+import type { Rune } from "../event-log/Rune.ts"
+import { readBudget } from "./BudgetKinds.ts"
+
+export interface Sum {
+  readonly tokens: number
+  readonly usd: number
+  readonly toolCalls: number
+  /** ms */
+  readonly wallTime: number
+}
+
+export const nothing: Sum = { tokens: 0, usd: 0, toolCalls: 0, wallTime: 0 }
+
+/** A sum, and the turn, day or month that it is of. */
+interface Of {
+  readonly label: string
+  readonly sum: Sum
+}
+
+/** The sums of one agent, or of all. */
+export interface Account {
+  readonly total: Sum
+  readonly turn: Of
+  readonly day: Of
+  readonly month: Of
+}
+
+const none: Of = { label: "", sum: nothing }
+export const empty: Account = { total: nothing, turn: none, day: none, month: none }
+
+type Row = Omit<Cost, "conversation">
+
+/** Changed in place: a conversation's own. */
+export interface Spending {
+  /** All of it, whatever began anew. */
+  ever: Sum
+  project: Account
+  readonly agents: Map<string, Account>
+  readonly rows: Map<string, Row>
+  /** Warnings that a person was given, by their keys. */
+  readonly told: Set<string>
+}
+
+export const fresh = (): Spending => ({
+  ever: nothing,
+  project: empty,
+  agents: new Map(),
+  rows: new Map(),
+  told: new Set()
+})
+
+const MAX_AGENTS = 2_000
+const MAX_ROWS = 4_000
+const MAX_TOLD = 1_000
+/** The name of all days that are older than what is kept. */
+const EARLIER = "earlier"
+
+export const add = (a: Sum, b: Sum): Sum => ({
+  tokens: a.tokens + b.tokens,
+  usd: a.usd + b.usd,
+  toolCalls: a.toolCalls + b.toolCalls,
+  wallTime: a.wallTime + b.wallTime
+})
+
+/** A clock that was set back makes no day begin anew that has begun. */
+const into = ({ label, sum }: Of, now: string, more: Sum): Of =>
+  label === now
+    ? { label, sum: add(sum, more) }
+    : now > label
+      ? { label: now, sum: more }
+      : { label, sum: add(sum, more) }
+
+const intoTurn = ({ label, sum }: Of, turn: string, more: Sum): Of =>
+  label === turn ? { label, sum: add(sum, more) } : { label: turn, sum: more }
+
+const used = (account: Account, turn: string, day: string, more: Sum): Account => ({
+  total: add(account.total, more),
+  turn: intoTurn(account.turn, turn, more),
+  day: into(account.day, day, more),
+  month: into(account.month, Calendar.monthOf(day), more)
+})
+
+export const sumOf = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime }: Usage): Sum => ({
+  tokens,
+  usd,
+  toolCalls,
+  wallTime
+})
+
+const addRow = (rows: Map<string, Row>, row: Row): void => {
+  const key = JSON.stringify([row.day, row.agent, row.model, row.goal])
+  const known = rows.get(key)
+  rows.set(
+    key,
+    known === undefined
+      ? row
+      : {
+          ...row,
+          input: known.input + row.input,
+          output: known.output + row.output,
+          cacheRead: known.cacheRead + row.cacheRead,
+          cacheWrite: known.cacheWrite + row.cacheWrite,
+          usd: known.usd + row.usd,
+          unpriced: known.unpriced + row.unpriced
+        }
+  )
+}
+
+/** Rows of the oldest days become rows of their month without goals; of the oldest months, one for each model. */
+const shorten = (rows: Map<string, Row>): void => {
+  while (rows.size > MAX_ROWS) {
+    const all = [...rows.values()]
+    const days = all.map(({ day }) => day).filter((day) => day.length === 10)
+    const oldest = days.reduce((least, day) => (day < least ? day : least), "9")
+    const month = Calendar.monthOf(oldest)
+    const isOld = ({ day }: Row) => (days.length === 0 ? day !== EARLIER : day.length === 10 && day.startsWith(month))
+    rows.clear()
+    for (const row of all)
+      if (!isOld(row)) addRow(rows, row)
+      else if (days.length === 0) addRow(rows, { ...row, day: EARLIER, agent: "", goal: "" })
+      else addRow(rows, { ...row, day: month, goal: "" })
+    if (days.length === 0) return
+  }
+}
+
+const rowsOf = ({ agent_id: agent, goal = "", models, tokens, usd }: Usage, day: string): ReadonlyArray<Row> => {
+  const of = { day, agent, goal }
+  if (models === undefined)
+    return tokens + usd === 0
+      ? []
+      : [
+          {
+            ...of,
+            model: "",
+            input: tokens,
+            output: 0,
+            cacheRead: 0,
+            cacheWrite: 0,
+            usd,
+            unpriced: usd === 0 ? tokens : 0
+          }
+        ]
+  return models.map(
+    ({ cache_read: cacheRead = 0, cache_write: cacheWrite = 0, input, model, output, usd: cost = 0 }) => ({
+      ...of,
+      model,
+      input,
+      output,
+      cacheRead,
+      cacheWrite,
+      usd: cost,
+      unpriced: 0
+    })
+  )
+}
+
+const keep = <V>(map: Map<string, V>, key: string, value: V, most: number): void => {
+  map.delete(key)
+  map.set(key, value)
+  const [oldest] = map.keys()
+  if (map.size > most && oldest !== undefined) map.delete(oldest)
+}
+
+/** `at`: of its rune, ms since the epoch. Answers with the day that it counts for. */
+export const use = (spending: Spending, usage: Usage, at: number): string => {
+  const { agent_id: agent, turn_id: turn } = usage
+  const day = usage.day ?? Calendar.dayOf(at)
+  const more = sumOf(usage)
+  spending.ever = add(spending.ever, more)
+  spending.project = used(spending.project, turn, day, more)
+  keep(spending.agents, agent, used(spending.agents.get(agent) ?? empty, turn, day, more), MAX_AGENTS)
+  for (const row of rowsOf(usage, day)) addRow(spending.rows, row)
+  shorten(spending.rows)
+  return day
+}
+
+/** Warnings of a total that begins anew are due again. */
+const forget = (told: Set<string>, beginning: string): void => {
+  for (const key of told) if (key.startsWith(beginning)) told.delete(key)
+}
+
+export const began = (spending: Spending, agent: string): void => {
+  const account = spending.agents.get(agent)
+  if (account !== undefined) spending.agents.set(agent, { ...account, total: nothing })
+  forget(spending.told, `agent/${agent}/total/`)
+}
+
+export const renewed = (spending: Spending): void => {
+  spending.project = { ...spending.project, total: nothing }
+  forget(spending.told, "project/total/")
+}
+
+export const tell = (told: Set<string>, key: string): void => {
+  told.add(key)
+  const [oldest] = told
+  if (told.size > MAX_TOLD && oldest !== undefined) told.delete(oldest)
+}
+
+/** Kinds that it is a fold of. */
+export const kinds: ReadonlySet<string> = new Set([
+  "agent.usage",
+  "agent.spawning",
+  "session.unsuspended",
+  "budget.near",
+  "budget.spent"
+])
+
+export const apply = (spending: Spending, rune: Rune): void => {
+  const usage = readUsage(rune)
+  if (usage !== undefined) return void use(spending, usage.payload, rune.at)
+  if (rune.kind === "agent.spawning") return began(spending, rune.actor.slice(rune.actor.indexOf("/") + 1))
+  if (rune.kind === "session.unsuspended") return renewed(spending)
+  const said = readBudget(rune)
+  if (said !== undefined) tell(spending.told, said.payload.key)
+}
+
+/** Rows with what is not priced: a model's tokens that have no cost at all. */
+export const costsOf = (spending: Spending, conversation: string, since: string): ReadonlyArray<Cost> =>
+  [...spending.rows.values()]
+    .filter(({ day }) => since === "" || day.slice(0, since.length) >= since.slice(0, day.length))
+    .map((row) => ({
+      conversation,
+      ...row,
+      unpriced: row.usd === 0 ? row.input + row.output : row.unpriced
+    }))

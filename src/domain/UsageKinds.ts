@@ -1,0 +1,39 @@
+/**
+ * UsageKinds: the rune that says what an agent has spent: agents write it, budgets are a fold of it.
+ */
+import { Schema } from "effect"
+import { kind, reader } from "../event-log/EventKinds.ts"
+
+const text = Schema.String
+
+const ModelUsage = Schema.Struct({
+  /** Empty: its run does not name it. */
+  model: text,
+  input: Schema.Finite,
+  output: Schema.Finite,
+  /** Parts of the input. */
+  cache_read: Schema.optionalKey(Schema.Finite),
+  cache_write: Schema.optionalKey(Schema.Finite),
+  usd: Schema.optionalKey(Schema.Finite)
+})
+
+const Usage = Schema.Struct({
+  agent_id: text,
+  turn_id: text,
+  tokens: Schema.Finite,
+  tool_calls: Schema.Finite,
+  /** ms */
+  wall_time: Schema.Finite,
+  usd: Schema.Finite,
+  /** The tokens and their cost by model; older runes say only the sums. */
+  models: Schema.optionalKey(Schema.Array(ModelUsage)),
+  /** The goal that the turn works for. */
+  goal: Schema.optionalKey(text),
+  /** The day on which it was spent, by the calendar of the machine: "2026-11-24". */
+  day: Schema.optionalKey(text)
+})
+export type Usage = typeof Usage.Type
+
+export const usageKinds = { "agent.usage": kind(Usage) }
+
+export const readUsage = reader(usageKinds)
