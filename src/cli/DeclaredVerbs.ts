@@ -9,6 +9,7 @@ import * as Channel from "./Channel.ts"
 import * as Conversation from "./Conversation.ts"
 import * as ConversationEnd from "./ConversationEnd.ts"
 import * as ConversationPause from "./ConversationPause.ts"
+import * as Cost from "./Cost.ts"
 import type { DeclaredVerb } from "./DeclaredVerb.ts"
 import * as Forget from "./Forget.ts"
 import * as Goal from "./Goal.ts"
@@ -38,7 +39,7 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Spawn, LogView)
+export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Spawn, LogView, Cost)
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)

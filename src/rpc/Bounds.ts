@@ -34,6 +34,13 @@ export const line = (limit: number) =>
 
 export const pid = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 2 ** 31 - 1 }))
 export const name = line(Limits.nameLength)
+/** A day or a month; empty: any. */
+export const day = Schema.String.check(
+  bound<string>(
+    (value) => /^(\d{4}-\d\d(-\d\d)?)?$/u.test(value),
+    (field) => ({ message: `${field} is no day.`, remedy: "Give it as 2026-11-24 or 2026-11." })
+  )
+)
 export const path = line(Limits.pathLength)
 export const reason = line(Limits.reasonLength)
 

@@ -3,6 +3,7 @@
  * command that speaks for its caller is under the name that its connection tells (Callers). On a run's own socket
  * there are those by which an agent speaks, and no others.
  */
+import { Allowance } from "../domain/Allowance.ts"
 import { Context, Effect, Layer } from "effect"
 import type { Rpc, RpcGroup } from "effect/rpc"
 import { Agents } from "../agents/Agents.ts"
@@ -27,7 +28,7 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   const channels = yield* Channels
   const plates = yield* Plates
   const daemon = yield* DaemonControl
-  const inquiries = Inquiries.make(agents, channels, plates, yield* EventLog, daemon)
+  const inquiries = Inquiries.make(agents, channels, plates, yield* EventLog, daemon, yield* Allowance)
   return { agents, channels, goals: yield* Goals, plates, daemon, inquiries }
 })
 

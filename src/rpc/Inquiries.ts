@@ -12,8 +12,10 @@ import type { Answer } from "../agents/CallRow.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
 import type { Plates } from "../plates/Plates.ts"
+import type { Allowances } from "../domain/Allowance.ts"
 import { EventLog, type RuneRefused, type StorageError } from "../event-log/EventLog.ts"
 import { repeatsOf } from "../event-log/Repeats.ts"
+import { type CostKey, grouped } from "./CostMessages.ts"
 import * as Answers from "./Answers.ts"
 import type { DaemonControl } from "./DaemonControl.ts"
 import { actorsOf, select } from "./LogReader.ts"
@@ -131,6 +133,17 @@ const erasable = Effect.fnUntraced(function* (log: EventLog["Service"], eventId:
   return { ...found, also: runes, more }
 })
 
+const spending = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  allowances: Allowances,
+  by: ReadonlyArray<CostKey>,
+  since: string
+) {
+  const conversations = yield* agents.conversations
+  const projects = new Map(conversations.map(({ conversation, project }) => [conversation, project]))
+  return grouped(yield* allowances.costs(since), by, projects)
+})
+
 /** Calls that a payload tells of, at any depth. */
 const callsIn = (value: unknown): ReadonlyArray<string> =>
   typeof value !== "object" || value === null
@@ -172,7 +185,8 @@ export const make = (
   channels: Channels["Service"],
   plates: Plates["Service"],
   log: EventLog["Service"],
-  daemon: DaemonControl["Service"]
+  daemon: DaemonControl["Service"],
+  allowances: Allowances
 ) => ({
   greeting,
   status: reporting(daemon, agents),
@@ -187,6 +201,7 @@ export const make = (
   erasable: (eventId: number) => refusing(erasable(log, eventId)),
   erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),
   shutdown: (reason: string, by: string) => ending(daemon, reason, by),
-  tree: (name: string | null) => partsNamed(daemon, name)
+  tree: (name: string | null) => partsNamed(daemon, name),
+  costs: (by: ReadonlyArray<CostKey>, since: string) => spending(agents, allowances, by, since)
 })
 export type Inquiries = ReturnType<typeof make>

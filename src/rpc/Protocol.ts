@@ -19,6 +19,7 @@ import {
   ProjectInfo
 } from "../domain/Messages.ts"
 import { Rune } from "../event-log/Rune.ts"
+import { COST_KEYS, CostRow } from "./CostMessages.ts"
 import { channels, voiceChannel } from "./ChannelProtocol.ts"
 import { conversations } from "./ConversationProtocol.ts"
 import { Check, Erasable, Greeting, selection, StatusReply, VerifyEvent, WhyReply } from "./DaemonMessages.ts"
@@ -81,6 +82,14 @@ export const daemon = [
   procedure(
     Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.projects
+  ),
+  /** What was spent since the day, by these; `since`: a day or a month, empty for all. */
+  procedure(
+    Rpc.make("Costs", {
+      payload: input({ by: Schema.Array(Schema.Literals(COST_KEYS)), since: Bounds.day }),
+      success: Schema.Array(CostRow)
+    }),
+    ({ inquiries }, { by, since }) => inquiries.costs(by, since)
   ),
   procedure(
     Rpc.make("Agents", { success: Schema.Array(AgentInfo) }).annotate(AtOnce, true),

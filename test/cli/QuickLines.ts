@@ -11,6 +11,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   dismiss: ["dismiss builder", "dismiss builder m1", "dismiss builder --held"],
   interrupt: ["interrupt builder", "interrupt nobody"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
+  cost: ["cost", "cost --by project,day", "cost --by goal --csv"],
   log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],
   "alert test": ["alert test"],
   plates: ["plates", "plates --all"],

@@ -122,6 +122,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["ConfigChange", of("")],
   ["Projects"],
   ["Agents"],
+  ["Costs", { by: ["project", "day"], since: "" }],
   ["Agent", of("worker")],
   ["Agent", of("nobody")],
   ["Send", of("worker", { text: "hello", how: "queue" })],

@@ -1,0 +1,135 @@
+/** `agentd cost`: what was spent, by project, agent, model, day or goal; as a table, CSV or JSON. */
+import * as Calendar from "../domain/Calendar.ts"
+import type { CostKey, CostRow } from "../rpc/CostMessages.ts"
+import { declare, map, moment, off, option, read } from "./DeclaredVerb.ts"
+import { ExitCode } from "./ExitCode.ts"
+import type { Moment } from "./Moment.ts"
+import { type Cell, plain, table } from "./Output.ts"
+
+const KEYS = ["project", "agent", "model", "day", "goal"] as const satisfies ReadonlyArray<CostKey>
+const DEFAULT = "agent,model"
+
+/** Undefined: it names something else. */
+const keysOf = (by: string): ReadonlyArray<CostKey> | undefined => {
+  const names = [...new Set(by.split(",").map((name) => name.trim()))]
+  const keys = names.flatMap((name) => KEYS.filter((key) => key === name))
+  return keys.length === names.length ? keys : undefined
+}
+
+const DAY = 86_400_000
+
+/** A date without a time is that day of the machine's calendar. */
+const dayOf = (since: Moment, now: number): string => {
+  if (since._tag === "Ago") return Calendar.dayOf(now - since.millis)
+  return since.at % DAY === 0 ? new Date(since.at).toISOString().slice(0, 10) : Calendar.dayOf(since.at)
+}
+
+const named: { readonly [key in CostKey]: string } = {
+  project: "",
+  agent: "",
+  model: "(not named)",
+  day: "",
+  goal: "(none)"
+}
+
+const tokens = (count: number): string => count.toLocaleString("en-US")
+
+/** A cost that nobody knows is not nothing. */
+const money = ({ unpriced, usd }: CostRow): string => {
+  const known = `$${usd.toFixed(usd < 10 ? 4 : 2)}`
+  if (unpriced === 0) return known
+  return usd === 0 ? "unpriced" : `${known} and ${tokens(unpriced)} tokens unpriced`
+}
+
+const total = (rows: ReadonlyArray<CostRow>): CostRow =>
+  rows.reduce<CostRow>(
+    (sum, row) => ({
+      input: sum.input + row.input,
+      output: sum.output + row.output,
+      cacheRead: sum.cacheRead + row.cacheRead,
+      cacheWrite: sum.cacheWrite + row.cacheWrite,
+      usd: sum.usd + row.usd,
+      unpriced: sum.unpriced + row.unpriced
+    }),
+    { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
+  )
+
+/** The part of the input that a cache gave. */
+const hits = ({ cacheRead, input }: CostRow): string =>
+  input === 0 ? "-" : `${Math.round((100 * cacheRead) / input)} %`
+
+const NUMBERS = ["INPUT", "CACHE READ", "CACHE WRITE", "HITS", "OUTPUT", "COST"]
+
+const cells = (row: CostRow): ReadonlyArray<Cell> =>
+  [tokens(row.input), tokens(row.cacheRead), tokens(row.cacheWrite), hits(row), tokens(row.output), money(row)].map(
+    (text) => ({ text, right: true })
+  )
+
+/** As spreadsheets read it: a text that could be meant as a formula is none. */
+const field = (value: string | number): string => {
+  if (typeof value === "number") return String(value)
+  const safe = /^[=+\-@\t\r]/u.test(value) ? `'${value}` : value
+  return /[",\n\r]/u.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
+}
+
+const CSV = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
+
+const csvOf = (keys: ReadonlyArray<CostKey>, rows: ReadonlyArray<CostRow>): ReadonlyArray<string> => [
+  [...keys, ...CSV].join(","),
+  ...rows.map((row) =>
+    [...keys.map((key) => plain(row[key] ?? "")), ...CSV.map((name) => row[name])].map(field).join(",")
+  )
+]
+
+const wrongBy = {
+  message: "--by names one or more of these, with commas between: project, agent, model, day, goal.",
+  remedy: "agentd cost --by agent,day",
+  exitCode: ExitCode.usage
+}
+
+export const cost = declare({
+  path: ["cost"],
+  description: "Show what was spent: tokens, cache hits and cost",
+  examples: [
+    { command: "agentd cost --by project,day --since 7d", description: "The last week, by day" },
+    { command: "agentd cost --by goal,model --csv", description: "For a spreadsheet" }
+  ],
+  args: {
+    by: option("KEYS", `By these, with commas between: project, agent, model, day, goal (${DEFAULT})`),
+    since: moment("TIME", "Only what was spent since that day:"),
+    csv: off("As comma-separated values")
+  },
+  wrong: ({ by }) => (keysOf(by ?? DEFAULT) === undefined ? wrongBy : undefined),
+  rpc: ({ by, csv, since }, _, { now }) => {
+    const keys = keysOf(by ?? DEFAULT) ?? []
+    const day = since === undefined ? "" : dayOf(since, now)
+    return map(read("Costs", { by: keys, since: day }), (rows) => ({ by: keys, since: day, csv, rows }))
+  },
+  view: ({ by, csv, rows, since }, { colour, columns }) => {
+    if (csv) return csvOf(by, rows)
+    if (rows.length === 0) return [since === "" ? "Nothing was spent yet." : `Nothing was spent since ${since}.`]
+    const all = total(rows)
+    const head = [...by.map((key) => key.toUpperCase()), ...NUMBERS]
+    const line = (row: CostRow, names: ReadonlyArray<string>): ReadonlyArray<Cell> => [
+      ...names.map((text) => ({ text: plain(text) })),
+      ...cells(row)
+    ]
+    const body = rows.map((row) =>
+      line(
+        row,
+        by.map((key) => row[key] || named[key])
+      )
+    )
+    const sum =
+      rows.length > 1
+        ? [
+            line(
+              all,
+              by.map((_, index) => (index === 0 ? "in all" : ""))
+            )
+          ]
+        : []
+    return table(head, [...body, ...sum], { colour, columns })
+  },
+  quick: true
+})

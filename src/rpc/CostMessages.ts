@@ -1,0 +1,69 @@
+/**
+ * CostMessages: what was spent, as the daemon tells it.
+ */
+import { Schema } from "effect"
+import type { Cost } from "../domain/Allowance.ts"
+
+export const COST_KEYS = ["project", "agent", "model", "day", "goal"] as const
+export type CostKey = (typeof COST_KEYS)[number]
+
+const key = Schema.optionalKey(Schema.String)
+
+/** A sum of spending; it has the keys that were asked for. */
+export const CostRow = Schema.Struct({
+  project: key,
+  /** `project/agent`. */
+  agent: key,
+  /** Empty: the agent did not name it. */
+  model: key,
+  /** "2026-11-24"; of long ago the month. */
+  day: key,
+  /** Empty: none. */
+  goal: key,
+  /** Tokens, with those of a cache. */
+  input: Schema.Finite,
+  output: Schema.Finite,
+  cacheRead: Schema.Finite,
+  cacheWrite: Schema.Finite,
+  usd: Schema.Finite,
+  /** Tokens that have no price. */
+  unpriced: Schema.Finite
+})
+export type CostRow = typeof CostRow.Type
+
+/** Rows of one reply; the rest is one more row, without keys. */
+export const MOST = 5_000
+
+const SUMS = ["input", "output", "cacheRead", "cacheWrite", "usd", "unpriced"] as const
+const NONE = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0, usd: 0, unpriced: 0 }
+
+type Sums = Pick<CostRow, (typeof SUMS)[number]>
+
+const sum = (a: Sums, b: Sums): Sums => ({
+  input: a.input + b.input,
+  output: a.output + b.output,
+  cacheRead: a.cacheRead + b.cacheRead,
+  cacheWrite: a.cacheWrite + b.cacheWrite,
+  usd: a.usd + b.usd,
+  unpriced: a.unpriced + b.unpriced
+})
+
+/** Rows by the keys, in their order; `projects`: names of conversations. Pure. */
+export const grouped = (
+  costs: ReadonlyArray<Cost>,
+  by: ReadonlyArray<CostKey>,
+  projects: ReadonlyMap<string, string>
+): ReadonlyArray<CostRow> => {
+  const rows = new Map<string, CostRow>()
+  for (const cost of costs) {
+    const project = projects.get(cost.conversation) ?? cost.conversation
+    const { agent, day, goal, model } = cost
+    const all = { project, agent: agent === "" ? project : `${project}/${agent}`, model, day, goal }
+    const keys = Object.fromEntries(by.map((name) => [name, all[name]]))
+    const id = JSON.stringify(keys)
+    rows.set(id, { ...keys, ...sum(rows.get(id) ?? NONE, cost) })
+  }
+  const sorted = [...rows.entries()].toSorted(([a], [b]) => (a < b ? -1 : 1)).map(([, row]) => row)
+  const rest = sorted.slice(MOST)
+  return rest.length === 0 ? sorted : [...sorted.slice(0, MOST), rest.reduce<Sums>(sum, NONE)]
+}
