@@ -75,16 +75,18 @@ const conversations = (
   }
 }
 
-/** Begins it; one that waits for a place gets none beyond those there are, whoever asks. */
-const inItsPlace = <E>(
-  { household, name }: Project,
-  { name: agent }: Finder.Found["tree"],
-  begin: Effect.Effect<Done, E>
-) =>
+/** Begins it, and says which of its limits do not hold; one that waits for a place gets none beyond those there are, whoever asks. */
+const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effect.Effect<Done, E>) =>
   Effect.suspend(() => {
+    const { household, name } = project
     const { family } = household
-    if (!family.isQueued(agent)) return begin
-    return Effect.succeed<Done>({ eventId: family.begins(agent), message: `${name}/${agent} ${QUEUED}.` })
+    if (!family.isQueued(tree.name)) {
+      const gap = project.gapOf(tree.name, tree.config())
+      return Effect.map(begin, (done): Done =>
+        gap === undefined ? done : { ...done, message: `${done.message} ${gap.text}` }
+      )
+    }
+    return Effect.succeed<Done>({ eventId: family.begins(tree.name), message: `${name}/${tree.name} ${QUEUED}.` })
   })
 
 const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>

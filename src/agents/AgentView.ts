@@ -12,6 +12,7 @@ import type * as TurnMachine from "./TurnMachine.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
 import * as Inbox from "./Inbox.ts"
 import type { LiveRun } from "./LiveRun.ts"
+import type { Gap } from "./Metering.ts"
 import { spacingOf } from "./NextTurn.ts"
 
 export interface Row {
@@ -34,6 +35,8 @@ export interface Row {
   readonly trouble?: Standing | undefined
   /** How it stands with its limits. */
   readonly allowance?: Allowance | undefined
+  /** Why its limits do not hold to one request. */
+  readonly gap?: Gap | undefined
   /** Why the agent's runes do not fold. */
   readonly broken: string | undefined
   /** ms since the epoch */
@@ -133,9 +136,11 @@ const isKept = (row: Row): boolean => row.trouble !== undefined && isReady(row)
 const reachedBy = (row: Row): Reach | undefined => (isReady(row) ? row.allowance?.reached : undefined)
 
 /** A limit that is near is said with whatever the agent does. */
-const nearing = ({ allowance, worker }: Row): string => {
+const nearing = ({ allowance, gap, worker }: Row): string => {
+  if (worker === undefined || worker.state === "Stopped") return ""
   const [near] = allowance?.near ?? []
-  return near === undefined || worker === undefined || worker.state === "Stopped" ? "" : ` (${nearWords(near)})`
+  const words = [...(near === undefined ? [] : [nearWords(near)]), ...(gap === undefined ? [] : [gap.word])]
+  return words.length === 0 ? "" : ` (${words.join("; ")})`
 }
 
 const detail = (row: Row): string => {
@@ -194,6 +199,7 @@ export const row = (of: Row): AgentInfo => {
     maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
     maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
     inbox: of.inbox.waiting.length,
+    ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
     ...droppedIn(of.inbox),
     cwd: data?.cwd ?? null,
     branch: data?.branch ?? null

@@ -14,6 +14,9 @@ import * as ConfigFile from "../config/ConfigFile.ts"
 import type { CommandRefused, ConfigChangeInfo, ConversationInfo, ProjectInfo } from "../domain/Messages.ts"
 import { Allowance } from "../domain/Allowance.ts"
 import * as Budget from "./Budget.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import * as Prices from "../domain/Prices.ts"
+import * as Metering from "./Metering.ts"
 import { ConversationActor, type Failure } from "./ConversationActor.ts"
 import * as ConfigNotice from "./ConfigNotice.ts"
 import * as ConfigTrust from "./ConfigTrust.ts"
@@ -102,8 +105,23 @@ export class Project {
       config: this.path,
       agents: [...this.members.keys()],
       problems: this.problems,
+      ...this.unmetered,
       ...ConfigTrust.waiting(this.record.trust)
     }
+  }
+
+  /** Why an agent's limits do not hold to one request; undefined: they do. */
+  gapOf(agent: string, config: AgentConfig): Metering.Gap | undefined {
+    const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
+    const { conversation, prices } = this.config
+    return Metering.gapOf(agent, config, [config.budget, conversation.budget], (model) =>
+      Prices.priceOf(model, prices, user)
+    )
+  }
+
+  private get unmetered(): { readonly unmetered?: ReadonlyArray<string> } {
+    const all = [...this.members].flatMap(([agent, { tree }]) => this.gapOf(agent, tree.config())?.text ?? [])
+    return all.length === 0 ? {} : { unmetered: all }
   }
 
   get row(): ConversationInfo {

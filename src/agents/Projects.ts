@@ -336,6 +336,7 @@ export class Projects {
       lacks: [...tree.live.lacks.values()],
       trouble: tree.setting.weather.trouble(),
       allowance: tree.setting.allowance.standing(),
+      gap: project.gapOf(tree.name, tree.config()),
       broken: project.recordOf(tree.name)?.broken,
       now
     })

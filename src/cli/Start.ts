@@ -14,6 +14,7 @@ import * as Trust from "./Trust.ts"
 
 const projectLines = (project: ProjectInfo): ReadonlyArray<string> => [
   `Project ${project.name}: ${project.agents.length === 0 ? "no agents" : project.agents.join(", ")}. See them: agentd ps`,
+  ...(project.unmetered ?? []).flatMap(plainLines),
   ...(project.problems.length === 0
     ? []
     : [

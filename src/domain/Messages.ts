@@ -16,6 +16,8 @@ export const ProjectInfo = Schema.Struct({
   agents: Schema.Array(Schema.String),
   /** Problems of the file as it is now; the last good one is in force. */
   problems: Schema.Array(Schema.String),
+  /** Agents whose limits hold later than with the request that spends them, or not at all, and why. */
+  unmetered: Schema.optionalKey(Schema.Array(Schema.String)),
   /** The file has a text that nobody has agreed to, by its hash, since then (ms since the epoch); the last one agreed to is in force. */
   waits: Schema.optionalKey(Schema.Struct({ hash: Schema.String, since: Schema.Finite }))
 })
@@ -64,6 +66,8 @@ export const AgentInfo = Schema.Struct({
   maxTotalErrors: Schema.Int,
   /** Messages that no confirmed run has carried yet. */
   inbox: Schema.Int,
+  /** Why limits of its spending hold later than with the request that spends them, or not at all; not there: they hold. */
+  unmetered: Schema.optionalKey(Schema.String),
   /** Messages that came to no answer, and wait for a person. */
   dropped: Schema.optionalKey(Schema.Int),
   cwd: Schema.NullOr(Schema.String),

@@ -83,7 +83,7 @@ export const daemon = [
     Rpc.make("Projects", { success: Schema.Array(ProjectInfo) }).annotate(AtOnce, true),
     ({ agents }) => agents.projects
   ),
-  /** What was spent since the day, by these; `since`: a day or a month, empty for all. */
+  /** Spending since the day, by these keys; `since`: a day or a month, empty for all. */
   procedure(
     Rpc.make("Costs", {
       payload: input({ by: Schema.Array(Schema.Literals(COST_KEYS)), since: Bounds.day }),

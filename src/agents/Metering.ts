@@ -1,0 +1,89 @@
+/**
+ * Metering: when an agent's spending is known, by its backend: with each request to its model, at a turn's end, or
+ * never. Pure.
+ *
+ * Guarantees: where a limit holds later than with the request that spends it, or not at all, that is said before the
+ * first token, by the agent's name, with what can be done.
+ */
+import type { AgentConfig, BudgetConfig } from "../config/AgentConfig.ts"
+import type { BackendConfig } from "../config/BackendConfig.ts"
+import type { Price } from "../domain/Prices.ts"
+
+/** `request`: with each; `turn`: at its end, as far as the agent tells; `none`: nothing is told. */
+export type Metering = "request" | "turn" | "none"
+
+/** Programs that are known to tell of each request. */
+const TELLING: ReadonlySet<string> = new Set(["qwen", "qwen-code"])
+
+const programOf = (argv: ReadonlyArray<string>): string => {
+  const names = argv.map((word) => word.slice(word.lastIndexOf("/") + 1))
+  return names.find((name) => TELLING.has(name)) ?? names[0] ?? ""
+}
+
+export const of = (backend: BackendConfig): Metering => {
+  switch (backend.type) {
+    case "model":
+    case "claude":
+      return "request"
+    case "acp":
+      return TELLING.has(programOf(backend.argv)) ? "request" : "turn"
+    case "command":
+      return "none"
+  }
+}
+
+/** Whether a limit of the resource holds for the agent. */
+const isLimited = (budgets: ReadonlyArray<BudgetConfig>, resource: "tokens" | "usd"): boolean =>
+  budgets.some((budget) =>
+    [budget, budget.perTurn, budget.perDay, budget.perMonth].some((part) => part?.[resource] !== undefined)
+  )
+
+/** The model that its config names; undefined: the program chooses. */
+const modelOf = (backend: BackendConfig): string | undefined =>
+  backend.type === "model" || backend.type === "claude" ? backend.model : undefined
+
+/** The cost of a request is known when it ends. */
+const isPriced = (backend: BackendConfig, priceOf: (model: string) => Price | undefined): boolean => {
+  if (backend.type === "model" && backend.price !== undefined) return true
+  const model = modelOf(backend)
+  return model !== undefined && priceOf(model) !== undefined
+}
+
+/** How it stands with the limits of an agent: shown with it, and said where it is started. */
+export interface Gap {
+  /** A word or two, for a row. */
+  readonly word: string
+  readonly text: string
+}
+
+/** `budgets`: its own and its project's. Undefined: its limits hold to one request. */
+export const gapOf = (
+  name: string,
+  { backend }: Pick<AgentConfig, "backend">,
+  budgets: ReadonlyArray<BudgetConfig>,
+  priceOf: (model: string) => Price | undefined
+): Gap | undefined => {
+  const inUsd = isLimited(budgets, "usd")
+  if (!inUsd && !isLimited(budgets, "tokens")) return undefined
+  const how = of(backend)
+  if (how === "none") {
+    const text = `${name} is unmetered: a plain command does not say what it spends, so its limits of tokens and USD do not hold. Limit its time (wallTime) or its runs (maxRunsPerHour).`
+    return { word: "unmetered", text }
+  }
+  if (how === "turn") {
+    const text = `${name} is unmetered within a turn: its program says what it has spent when a turn has ended, if at all, so its limits hold from one turn to the next. Some programs name their last request only.`
+    return { word: "unmetered within a turn", text }
+  }
+  if (!inUsd || isPriced(backend, priceOf)) return undefined
+  const model = modelOf(backend)
+  const which = model === undefined ? "its config names no model" : `its model ${model} has no price`
+  return backend.type === "claude"
+    ? {
+        word: "USD unmetered within a turn",
+        text: `${name} says what it costs when a turn has ended, and ${which}: within a turn its limit of USD holds only where agentd knows the price of the model that it then uses. Name it in "prices", or limit tokens.`
+      }
+    : {
+        word: "USD unmetered",
+        text: `${name} is unpriced: ${which}, so its limit of USD does not hold. Name it in "prices", or limit tokens.`
+      }
+}

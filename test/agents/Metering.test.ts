@@ -1,0 +1,60 @@
+/** Agents that say too late, or never, what they spend: said where they are started, and on the board. */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import * as Metering from "../../src/agents/Metering.ts"
+import { AgentConfig, type BudgetConfig } from "../../src/config/AgentConfig.ts"
+import * as Prices from "../../src/domain/Prices.ts"
+import * as Stage from "../support/Stage.ts"
+import { Effect } from "effect"
+
+const agent = (backend: object) => Schema.decodeUnknownSync(AgentConfig)({ backend })
+const command = agent({ type: "command", argv: ["work"] })
+const opencode = agent({ type: "acp", argv: ["/opt/opencode", "acp"] })
+const qwen = agent({ type: "acp", argv: ["node", "/opt/qwen", "--acp"] })
+const claude = (model?: string) => agent({ type: "claude", ...(model === undefined ? {} : { model }) })
+const model = (more: object = {}) => agent({ type: "model", provider: "openai", model: "local", ...more })
+
+const wordOf = (config: AgentConfig, ...budgets: ReadonlyArray<BudgetConfig>) =>
+  Metering.gapOf("ann", config, budgets, (name) => Prices.priceOf(name))?.word
+
+describe("metering", () => {
+  it("is said to be missing only where a limit rests on it", () => {
+    for (const one of [command, opencode, claude(), model()]) {
+      assert.isUndefined(wordOf(one, {}))
+      assert.isUndefined(wordOf(one, { toolCalls: 5 }))
+    }
+  })
+
+  it("of a command there is none; an ACP agent tells at a turn's end, but for those that are known to tell more", () => {
+    for (const budget of [{ tokens: 5 }, { perDay: { usd: 1 } }, { perTurn: { tokens: 5 } }]) {
+      assert.strictEqual(wordOf(command, {}, budget), "unmetered")
+      assert.strictEqual(wordOf(opencode, {}, budget), "unmetered within a turn")
+    }
+    assert.isUndefined(wordOf(qwen, { tokens: 5 }))
+    assert.isUndefined(wordOf(claude(), { tokens: 5 }))
+    assert.isUndefined(wordOf(model(), { tokens: 5 }))
+  })
+
+  it("in USD needs a price", () => {
+    assert.isUndefined(wordOf(claude("claude-opus-5"), { usd: 1 }))
+    assert.strictEqual(wordOf(claude("claude-new"), { usd: 1 }), "USD unmetered within a turn")
+    assert.strictEqual(wordOf(claude(), { perMonth: { usd: 1 } }), "USD unmetered within a turn")
+    assert.strictEqual(wordOf(model(), { usd: 1 }), "USD unmetered")
+    assert.isUndefined(wordOf(model({ price: { input: 1, output: 1 } }), { usd: 1 }))
+  })
+
+  it.live("that is missing is said by start, and by ps", () =>
+    Effect.gen(function* () {
+      const stage = yield* Stage.make
+      const plain = { backend: { type: "command", argv: ["sleep", "60"] }, budget: { tokens: 5 } }
+      const project = stage.home({ agents: { ann: plain, bob: { ...plain, budget: {} } } })
+      yield* stage.up
+      const { unmetered } = yield* project.register
+      assert.lengthOf(unmetered ?? [], 1)
+      assert.match(unmetered![0]!, /^ann is unmetered: .*Limit its time/)
+      const rows = yield* project.until("both are there", project.agents, (all) => all.length === 2)
+      assert.match(rows.find((row) => row.agent === "ann")!.detail, /\(unmetered\)$/)
+      assert.notMatch(rows.find((row) => row.agent === "bob")!.detail, /unmetered/)
+    }).pipe(Effect.scoped)
+  )
+})
