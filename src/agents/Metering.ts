@@ -26,9 +26,10 @@ export const of = (backend: BackendConfig): Metering => {
     case "claude":
       return "request"
     case "acp":
+      if (backend.metering === "gateway") return "request"
       return TELLING.has(programOf(backend.argv)) ? "request" : "turn"
     case "command":
-      return "none"
+      return backend.metering === "gateway" ? "request" : "none"
   }
 }
 
@@ -67,11 +68,11 @@ export const gapOf = (
   if (!inUsd && !isLimited(budgets, "tokens")) return undefined
   const how = of(backend)
   if (how === "none") {
-    const text = `${name} is unmetered: a plain command does not say what it spends, so its limits of tokens and USD do not hold. Limit its time (wallTime) or its runs (maxRunsPerHour).`
+    const text = `${name} is unmetered: a plain command does not say what it spends, so its limits of tokens and USD do not hold. Count them at the gateway ("metering" in its backend), or limit its time (wallTime) or its runs (maxRunsPerHour).`
     return { word: "unmetered", text }
   }
   if (how === "turn") {
-    const text = `${name} is unmetered within a turn: its program says what it has spent when a turn has ended, if at all, so its limits hold from one turn to the next. Some programs name their last request only.`
+    const text = `${name} is unmetered within a turn: its program says what it has spent when a turn has ended, if at all, so its limits hold from one turn to the next. Some programs name their last request only. Count them at the gateway: "metering" in its backend.`
     return { word: "unmetered within a turn", text }
   }
   if (!inUsd || isPriced(backend, priceOf)) return undefined

@@ -75,6 +75,7 @@ export interface Confinement {
   readonly sandbox: "off" | "on" | "required"
   readonly network: boolean
   readonly share: ReadonlyArray<string>
+  readonly metering?: "agent" | "gateway"
 }
 
 const confinement = {
@@ -98,6 +99,21 @@ const confinement = {
   )
 }
 
+/** The choice of whose word on spending counts. */
+const metering = {
+  metering: optional(
+    Schema.Literals(["agent", "gateway"]),
+    "Whose word on its tokens counts: the agent's own, or (gateway) what agentd counts of the answers of its provider, which it reaches through agentd then, in a sandbox or not: at $AGENTD_GATEWAY_URL. Default: agent."
+  )
+}
+
+const needsProvider = Schema.makeFilter(
+  (backend: { readonly metering?: "agent" | "gateway"; readonly provider?: unknown }) =>
+    backend.metering === "gateway" && backend.provider === undefined
+      ? { path: ["metering"], issue: 'is "gateway", which needs a provider: add "provider" with its api' }
+      : true
+)
+
 /** Any program, run anew for each run: the prompt goes in, its lines come out, its exit code is the outcome. */
 export const CommandBackend = Schema.Struct({
   type: described(Schema.Literal("command"), "Which kind of backend."),
@@ -105,7 +121,11 @@ export const CommandBackend = Schema.Struct({
   shell: optional(Word, "A line for `sh -c`. Either this or argv."),
   ...process,
   ...confinement,
-  provider: optional(Provider, "In the sandbox: the model that it reaches. agentd puts the key in; it has none."),
+  ...metering,
+  provider: optional(
+    Provider,
+    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
+  ),
   promptBy: Schema.Literals(["stdin", "argument", "file"]).pipe(
     withDefault(
       "stdin",
@@ -116,7 +136,8 @@ export const CommandBackend = Schema.Struct({
 }).check(
   Schema.makeFilter((backend: { readonly argv?: ReadonlyArray<string>; readonly shell?: string }) =>
     (backend.argv === undefined) === (backend.shell === undefined) ? "must have exactly one of argv and shell" : true
-  )
+  ),
+  needsProvider
 )
 export type CommandBackend = typeof CommandBackend.Type
 
@@ -167,10 +188,14 @@ export const AcpBackend = Schema.Struct({
   authMethod: optional(Word, "Which of the agent's ways to log in is asked for, where it wants one."),
   ...process,
   ...confinement,
-  provider: optional(Provider, "In the sandbox: the model that it reaches. agentd puts the key in; it has none."),
+  ...metering,
+  provider: optional(
+    Provider,
+    "The model that it reaches: in the sandbox, where agentd puts the key in and it has none, or for metering."
+  ),
   ...turns,
   startTimeout: Span.pipe(withDefault("60 seconds", "How long it may take to be ready."))
-})
+}).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
 /** A server of the Model Context Protocol, started with each run. */

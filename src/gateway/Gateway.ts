@@ -15,6 +15,7 @@ import * as fs from "node:fs"
 import * as http from "node:http"
 import * as https from "node:https"
 import type * as net from "node:net"
+import { type Tokens, UsageReader } from "./UsageReader.ts"
 
 /** A run's way to its provider. */
 export interface Route {
@@ -24,6 +25,13 @@ export interface Route {
   readonly baseUrl: string
   /** The headers that hold the key; null: the agent's own are left as they are. */
   readonly key: { readonly [name: string]: string } | null
+  /** Whether the tokens of the answers are counted; then they are asked for as plain text. */
+  readonly metered?: boolean
+}
+
+/** Tokens of one model. */
+export interface ModelTokens extends Tokens {
+  readonly model: string
 }
 
 /** All that passed, since the route was opened. */
@@ -34,7 +42,12 @@ export interface Count {
   readonly sent: number
   /** Bytes of answers. */
   readonly received: number
+  /** By model, of a route that is metered. */
+  readonly tokens?: ReadonlyArray<ModelTokens>
 }
+
+/** Models that are counted apart; further ones are one. */
+const MAX_MODELS = 16
 
 /** Sees the bytes that pass a route. Tokens can be counted here. */
 export interface Meter {
@@ -53,6 +66,8 @@ export interface OpenRoute {
 /** The interfaces of Anthropic, OpenAI and Google, as coding agents use them. */
 const PATHS =
   /^(?:POST \/(?:v1\/)?(?:messages(?:\/count_tokens)?|responses|chat\/completions)|POST \/v1(?:beta)?\/models\/[\w.-]{1,80}:(?:streamGenerateContent|generateContent|countTokens)|GET \/(?:v1\/|v1beta\/)?models(?:\/[\w.-]{1,80})?|HEAD \/)$/
+
+const NO_TOKENS: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
 
 /** A request for this is answered only by the end: by it a run's forwarder holds the route open. */
 export const HOLD = "/agentd/hold"
@@ -110,14 +125,16 @@ const headersOf = (given: http.IncomingHttpHeaders, key: Route["key"]): http.Out
 
 /** Passes a request on, and its answer back, as they come. */
 const pass = (
-  { key }: Route,
+  { key, metered = false }: Route,
   origin: URL,
   meter: Meter,
+  tell: (model: string, more: Tokens) => void,
   request: http.IncomingMessage,
   response: http.ServerResponse
 ): void => {
   const { request: ask } = origin.protocol === "https:" ? https : http
-  const headers = headersOf(request.headers, key)
+  const all = headersOf(request.headers, key)
+  const headers = metered ? { ...all, "accept-encoding": "identity" } : all
   const onward = ask(
     new URL(origin.origin),
     { method: request.method ?? "GET", path: withoutKeys(request.url ?? "/"), headers },
@@ -125,6 +142,11 @@ const pass = (
       const theirs = Object.entries(answer.headers).filter(([name]) => !OWN.has(name))
       response.writeHead(answer.statusCode ?? 502, Object.fromEntries(theirs))
       answer.on("data", meter.received)
+      if (metered) {
+        const reader = new UsageReader(tell)
+        answer.on("data", (chunk: Uint8Array) => reader.take(chunk))
+        answer.on("close", () => reader.end())
+      }
       answer.on("error", () => response.destroy())
       answer.pipe(response)
     }
@@ -144,6 +166,25 @@ const pass = (
   request.pipe(onward)
 }
 
+/** Sums by model. */
+const tallied = () => {
+  const tokens = new Map<string, ModelTokens>()
+  return {
+    all: (): ReadonlyArray<ModelTokens> => [...tokens.values()],
+    tell: (named: string, more: Tokens): void => {
+      const model = tokens.has(named) || tokens.size < MAX_MODELS ? named : "others"
+      const { cacheRead, cacheWrite, input, output } = tokens.get(model) ?? NO_TOKENS
+      tokens.set(model, {
+        model,
+        input: input + more.input,
+        output: output + more.output,
+        cacheRead: cacheRead + more.cacheRead,
+        cacheWrite: cacheWrite + more.cacheWrite
+      })
+    }
+  }
+}
+
 /** Listens; rejects where the socket cannot be made. */
 export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
   const origin = new URL(route.baseUrl)
@@ -159,6 +200,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       more?.received(chunk)
     }
   }
+  const { all, tell } = tallied()
   const holders = new Set<http.ServerResponse>()
   const server = http.createServer((request, response) => {
     if (request.url === HOLD) {
@@ -172,7 +214,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
       return void response.end("agentd: only the model can be reached from here\n")
     }
     count.requests++
-    pass(route, origin, meter, request, response)
+    pass(route, origin, meter, tell, request, response)
   })
   server.maxConnections = MAX_CONNECTIONS
   const connections = new Set<net.Socket>()
@@ -196,7 +238,7 @@ export const open = async (route: Route, more?: Meter): Promise<OpenRoute> => {
     server.listen(route.socket, () => resolve())
   })
   return {
-    count: () => ({ ...count }),
+    count: () => ({ ...count, ...(route.metered === true ? { tokens: all() } : {}) }),
     held: () => holders.size > 0,
     close: () => {
       server.close()

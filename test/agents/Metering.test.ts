@@ -51,7 +51,7 @@ describe("metering", () => {
       yield* stage.up
       const { unmetered } = yield* project.register
       assert.lengthOf(unmetered ?? [], 1)
-      assert.match(unmetered![0]!, /^ann is unmetered: .*Limit its time/)
+      assert.match(unmetered![0]!, /^ann is unmetered: .*limit its time/)
       const rows = yield* project.until("both are there", project.agents, (all) => all.length === 2)
       assert.match(rows.find((row) => row.agent === "ann")!.detail, /\(unmetered\)$/)
       assert.notMatch(rows.find((row) => row.agent === "bob")!.detail, /unmetered/)

@@ -65,7 +65,10 @@ describe("a day's limit over three agents", () => {
 
   it.live("ends a turn in its midst, with the request that spends it", () =>
     Effect.gen(function* () {
-      const call = (n: number) => ({ text: ["I look."], calls: [{ id: `c${n}`, name: "list", arguments: '{"path":"."}' }] })
+      const call = (n: number) => ({
+        text: ["I look."],
+        calls: [{ id: `c${n}`, name: "list", arguments: '{"path":"."}' }]
+      })
       const { at, project } = yield* shop({ tokens: 3 * REQUEST }, (n) => call(n))
       yield* project.send("ann", "look for ever")
       yield* project.row("ann", "waits", ({ detail }) => detail.includes("the day's budget of tokens for the project"))

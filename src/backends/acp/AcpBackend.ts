@@ -12,6 +12,7 @@ import type * as Config from "../../config/BackendConfig.ts"
 import * as AcpRun from "./AcpRun.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
+import * as GatewayMeter from "../GatewayMeter.ts"
 import type { Host } from "../Host.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
@@ -94,7 +95,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const confine: AcpTerminals.Options["confine"] = enclosure.confined
     ? (folder, argv) => enclosure.start(argv, folder, { part: true })
     : confineBy(mechanism, { config, hidden, host, workspace })
-  return yield* AcpRun.make({
+  const run = yield* AcpRun.make({
     config,
     spec,
     cwd,
@@ -111,6 +112,7 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         confine
       }).pipe(Effect.provideContext(context))
   })
+  return GatewayMeter.metered(run, enclosure.tokens)
 })
 
 /** The backend of one agent. */

@@ -21,6 +21,7 @@ import type { Reaper } from "../process/Reaper.ts"
 import type { ExitStatus } from "../process/ChildProcess.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
+import * as GatewayMeter from "../GatewayMeter.ts"
 import * as Enclosure from "../sandbox/Enclosure.ts"
 import { services } from "../Services.ts"
 
@@ -104,7 +105,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
   const argv = argvOf(command, last)
   if (argv === undefined) return yield* config("argv is empty", "name a program in argv, or a line in shell")
   const enclosure = yield* Enclosure.make(enclosed(command, host, spec, argv, file))
-  return yield* RunProcess.make({
+  const program = yield* RunProcess.make({
     store: host.store,
     runId: spec.runId,
     ...(yield* enclosure.start(argv, path.resolve(spec.cwd, command.cwd ?? "."))),
@@ -112,6 +113,7 @@ const launch = Effect.fnUntraced(function* (command: CommandConfig, host: Host, 
     input: command.promptBy === "stdin" ? spec.prompt : undefined,
     grace: command.killGrace
   })
+  return { program, tokens: enclosure.tokens }
 })
 
 /** Fit for one line of a log or a mail. */
@@ -156,7 +158,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
   const queue = yield* Queue.bounded<RunEvent, Cause.Done>(CAPACITY)
   // registered first, hence the scope's last act: whoever still reads sees an end
   yield* Effect.addFinalizer(() => Queue.end(queue))
-  const program = yield* launch(command, host, spec)
+  const { program, tokens } = yield* launch(command, host, spec)
   const { drained, lastError } = yield* output(program, command.maxLine ?? MAX_LINE, queue)
 
   let silent = false
@@ -200,7 +202,7 @@ const start = Effect.fnUntraced(function* (command: CommandConfig, host: Host, s
     end,
     kill: stopping(program.kill)
   }
-  return result
+  return GatewayMeter.metered(result, tokens)
 })
 
 /** The backend of one agent. */

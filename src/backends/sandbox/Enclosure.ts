@@ -16,11 +16,12 @@
 import { Effect, type FileSystem, Option, type Scope } from "effect"
 import { createHash } from "node:crypto"
 import * as fs from "node:fs"
+import * as net from "node:net"
 import * as os from "node:os"
 import * as path from "node:path"
 import { APIS, type Confinement } from "../../config/BackendConfig.ts"
 import { FORWARDER_SCRIPT } from "../../gateway/ForwarderScript.ts"
-import { prefixOf } from "../../gateway/Gateway.ts"
+import { type ModelTokens, prefixOf } from "../../gateway/Gateway.ts"
 import { Gateway } from "../../gateway/GatewayClient.ts"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import type { Argv, Host } from "../Host.ts"
@@ -66,6 +67,8 @@ export interface Enclosure {
   readonly confined: boolean
   /** The variables of its programs. */
   readonly env: Environment
+  /** The tokens that passed the gateway, by model, where they are counted. */
+  readonly tokens?: Effect.Effect<ReadonlyArray<ModelTokens>>
   /**
    * `cwd`: a path that is absolute. `part`: a further program of a run that is at work, and could move a mount in its
    * home meanwhile: it gets none there.
@@ -87,6 +90,8 @@ const PORT = 3128
 /** Within the sandbox; the folder is mounted and not the socket, so that one that is bound anew is seen. */
 const SOCKETS = "/run/agentd"
 const SOCKET = "model.sock"
+/** Where a confined run finds its way out. */
+const CONFINED = { port: PORT, socket: `${SOCKETS}/${SOCKET}` }
 
 const short = (text: string) => createHash("sha256").update(text).digest("hex").slice(0, 12)
 
@@ -139,6 +144,7 @@ interface Exit {
   /** Held by the gateway. */
   readonly key: string | undefined
   readonly forwarder: ReadonlyArray<string>
+  readonly tokens?: Effect.Effect<ReadonlyArray<ModelTokens>>
 }
 
 const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
@@ -149,37 +155,63 @@ const keyOf = (provider: Provider, { host, spec }: EnclosureOptions) => {
 }
 
 /** The way out through a gateway whose sockets for the run lie in this folder. */
-const exitBy = ({ api, baseUrl = APIS[api].url }: Provider, sockets: string, key: string | undefined): Exit => ({
-  sockets,
-  variables: variablesOf(api, `http://127.0.0.1:${PORT}${prefixOf(baseUrl)}`, key !== undefined),
-  key,
-  forwarder: [
-    process.execPath,
-    "--max-old-space-size=24",
-    "-e",
-    FORWARDER_SCRIPT,
-    "--",
-    `${SOCKETS}/${SOCKET}`,
-    `${PORT}`
-  ]
-})
+const exitBy = (
+  { api, baseUrl = APIS[api].url }: Provider,
+  sockets: string,
+  key: string | undefined,
+  { port, socket } = CONFINED
+): Exit => {
+  const url = `http://127.0.0.1:${port}${prefixOf(baseUrl)}`
+  return {
+    sockets,
+    variables: { ...variablesOf(api, url, key !== undefined), AGENTD_GATEWAY_URL: url },
+    key,
+    forwarder: [process.execPath, "--max-old-space-size=24", "-e", FORWARDER_SCRIPT, "--", socket, `${port}`]
+  }
+}
 
 const noGateway = refused("there is no gateway to the model here", 'set "network" in agentd.jsonc')
 
 const socketsOf = (gateway: string, { runId }: RunSpec) => path.join(gateway, short(runId))
 
-const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions) {
-  const { host, spec } = options
+/** A port of the machine's loopback that nobody has now. */
+const freePort = Effect.callback<number, BackendError>((resume) => {
+  const server = net.createServer()
+  const fail = ({ message }: Error) =>
+    resume(Effect.fail(refused(`no port is free: ${message}`, "end programs that listen", false)))
+  server.on("error", fail)
+  server.listen(0, "127.0.0.1", () => {
+    const address = server.address()
+    server.close(() =>
+      typeof address === "object" && address !== null
+        ? resume(Effect.succeed(address.port))
+        : fail(new Error("it has no name"))
+    )
+  })
+})
+
+/** The tokens that passed the route of the run; a gateway that does not answer has none to tell just now. */
+const tokensOf = (gateway: Gateway["Service"], runId: string): Effect.Effect<ReadonlyArray<ModelTokens>> =>
+  gateway.count(runId).pipe(
+    Effect.map((count) => count?.tokens ?? []),
+    Effect.orElseSucceed(() => [])
+  )
+
+/** `isFree`: nothing holds the run; its agent keeps its own key, and is only counted. */
+const exitOf = Effect.fnUntraced(function* (provider: Provider, options: EnclosureOptions, isFree: boolean) {
+  const { config, host, spec } = options
   const { api, baseUrl = APIS[api].url } = provider
   const found = yield* Effect.serviceOption(Gateway)
   if (host.gateway === undefined || Option.isNone(found)) return yield* noGateway
   const gateway = found.value
-  const key = yield* keyOf(provider, options)
+  const key = isFree ? undefined : yield* keyOf(provider, options)
+  const isMetered = config.metering === "gateway"
   const sockets = yield* passingFolder(socketsOf(host.gateway, spec))
   const route = {
     socket: path.join(sockets, SOCKET),
     baseUrl,
-    key: key === undefined ? null : headersOf(api, key)
+    key: key === undefined ? null : headersOf(api, key),
+    ...(isMetered ? { metered: true } : {})
   }
   yield* Effect.mapError(gateway.open(spec.runId, route), ({ message, remedy }) => refused(message, remedy, false))
   yield* Effect.addFinalizer(() =>
@@ -192,7 +224,8 @@ const exitOf = Effect.fnUntraced(function* (provider: Provider, options: Enclosu
       Effect.ignore
     )
   )
-  return exitBy(provider, sockets, key)
+  const exit = exitBy(provider, sockets, key, isFree ? { port: yield* freePort, socket: route.socket } : CONFINED)
+  return isMetered ? { ...exit, tokens: tokensOf(gateway, spec.runId) } : exit
 })
 
 /** Files of the program that lie where nothing else is shared: those beside it, where a package manager put it. */
@@ -224,6 +257,21 @@ const unconfined = ({ inherited, own }: EnclosureOptions): Enclosure => ({
   confined: false,
   env: { ...inherited, ...own },
   start: (argv, cwd) => Effect.succeed({ argv, cwd })
+})
+
+/** Nothing holds it; its way to its model leads through the gateway, which counts. */
+const counted = Effect.fnUntraced(function* (options: EnclosureOptions, provider: Provider) {
+  const { env, start } = unconfined(options)
+  const exit = yield* exitOf(provider, options, true)
+  const [first = "", ...rest] = exit.forwarder
+  const enclosure: Enclosure = {
+    confined: false,
+    env: { ...env, ...exit.variables },
+    // what it has run besides finds the same way
+    start: (argv, cwd, more) => (more?.part === true ? start(argv, cwd) : start([first, ...rest, ...argv], cwd)),
+    ...(exit.tokens === undefined ? {} : { tokens: exit.tokens })
+  }
+  return enclosure
 })
 
 /** A confined run, once it is known where it lives and how it gets out. */
@@ -385,15 +433,23 @@ export const make = Effect.fnUntraced(function* (
   const planned = yield* plan(options, yield* mechanismOf(config))
   if (planned._tag === "Free") {
     if (planned.why !== undefined) yield* Effect.logWarning(`${spec.agent} runs unconfined: ${planned.why}`)
-    return unconfined(options)
+    return config.metering === "gateway" && options.provider !== undefined
+      ? yield* counted(options, options.provider)
+      : unconfined(options)
   }
   const { mechanism, way, workspace } = planned
+  if (way === "host" && config.metering === "gateway")
+    return yield* refused(
+      "a run that is given the machine's network cannot be held to the gateway that counts its tokens",
+      'set "network" to false, or "metering" to "agent", in agentd.jsonc'
+    )
   const home = yield* planned.home === undefined
     ? passingFolder(path.join(os.tmpdir(), `agentd-home-${short(spec.runId)}`))
     : folder(planned.home)
-  const exit = typeof way === "string" ? undefined : yield* exitOf(way, options)
+  const exit = typeof way === "string" ? undefined : yield* exitOf(way, options, false)
   const env = environmentOf(options, home, exit)
-  return { confined: true, env, start: startIn({ options, wrap: mechanism.wrap, workspace, home, exit, env }) }
+  const start = startIn({ options, wrap: mechanism.wrap, workspace, home, exit, env })
+  return { confined: true, env, start, ...(exit?.tokens === undefined ? {} : { tokens: exit.tokens }) }
 })
 
 /** The view of a run from outside, before it is started. */

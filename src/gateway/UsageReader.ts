@@ -1,0 +1,136 @@
+/**
+ * UsageReader: the tokens of one answer that passes the gateway, as the providers' interfaces tell them: Anthropic's
+ * messages, OpenAI's chat completions and responses, Google's contents; in a stream or whole.
+ *
+ * Guarantees: what is told twice, or as a sum that grows, counts once; what is no number, or too large to be one,
+ * counts for nothing; bounded: of a line or a body that is too long nothing is read. It holds nothing of Effect.
+ */
+
+/** Tokens; those of a cache are a part of the input. */
+export interface Tokens {
+  readonly input: number
+  readonly output: number
+  readonly cacheRead: number
+  readonly cacheWrite: number
+}
+
+const NONE: Tokens = { input: 0, output: 0, cacheRead: 0, cacheWrite: 0 }
+const FIELDS = ["input", "output", "cacheRead", "cacheWrite"] as const
+
+const MAX_LINE = 4 * 1024 * 1024
+/** More than one request can take. */
+const MOST = 1e9
+
+type Json = { readonly [name: string]: unknown }
+
+const object = (value: unknown): Json | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Json) : undefined
+
+const count = (of: Json | undefined, ...names: ReadonlyArray<string>): number => {
+  for (const name of names) {
+    const value = of?.[name]
+    if (typeof value === "number" && value > 0 && value <= MOST) return value
+  }
+  return 0
+}
+
+const parsed = (text: string): Json | undefined => {
+  if (!/"usage/i.test(text)) return undefined
+  try {
+    return object(JSON.parse(text))
+  } catch {
+    return undefined
+  }
+}
+
+/** In one value of an answer; undefined where it tells nothing. */
+const tokensIn = (value: Json): Tokens | undefined => {
+  const google = object(value["usageMetadata"])
+  if (google !== undefined) {
+    const output = count(google, "candidatesTokenCount") + count(google, "thoughtsTokenCount")
+    return {
+      ...NONE,
+      input: count(google, "promptTokenCount"),
+      output,
+      cacheRead: count(google, "cachedContentTokenCount")
+    }
+  }
+  const inner = object(value["message"]) ?? object(value["response"])
+  const usage = object(value["usage"]) ?? object(inner?.["usage"])
+  if (usage === undefined) return undefined
+  const output = count(usage, "output_tokens", "completion_tokens")
+  const details = object(usage["input_tokens_details"]) ?? object(usage["prompt_tokens_details"])
+  const input = count(usage, "input_tokens", "prompt_tokens")
+  if (details !== undefined || "prompt_tokens" in usage)
+    return { ...NONE, input, output, cacheRead: count(details, "cached_tokens") }
+  const cacheRead = count(usage, "cache_read_input_tokens")
+  const cacheWrite = count(usage, "cache_creation_input_tokens")
+  return { input: input + cacheRead + cacheWrite, output, cacheRead, cacheWrite }
+}
+
+const modelIn = (value: Json): string => {
+  const inner = object(value["message"]) ?? object(value["response"])
+  const model = value["model"] ?? inner?.["model"] ?? value["modelVersion"]
+  return typeof model === "string" ? model.slice(0, 100) : ""
+}
+
+export class UsageReader {
+  private readonly tell: (model: string, more: Tokens) => void
+  private readonly decoder = new TextDecoder()
+  private rest = ""
+  private isTooLong = false
+  private model = ""
+  private seen = NONE
+
+  /** `tell`: of each difference. */
+  constructor(tell: (model: string, more: Tokens) => void) {
+    this.tell = tell
+  }
+
+  take(chunk: Uint8Array): void {
+    const lines = (this.rest + this.decoder.decode(chunk, { stream: true })).split("\n")
+    this.rest = lines.pop() ?? ""
+    for (const line of lines) this.line(line)
+    if (this.rest.length <= MAX_LINE) return
+    this.rest = ""
+    this.isTooLong = true
+  }
+
+  /** The answer is over. */
+  end(): void {
+    this.line(this.rest)
+    this.rest = ""
+    if (this.whole !== "") this.value(parsed(this.whole))
+    this.whole = ""
+  }
+
+  /** Lines that belong to no stream: of a body in several lines. */
+  private whole = ""
+
+  private line(line: string): void {
+    if (this.isTooLong) {
+      this.isTooLong = false
+      return
+    }
+    if (line.startsWith("data:")) return this.value(parsed(line.slice(5)))
+    if (/^\s*(event:|id:|retry:|:|$)/u.test(line)) return
+    this.whole = this.whole.length + line.length > MAX_LINE ? "" : `${this.whole}${line}\n`
+  }
+
+  private value(value: Json | undefined): void {
+    if (value === undefined) return
+    const now = tokensIn(value)
+    this.model = modelIn(value) || this.model
+    if (now === undefined) return
+    const { seen } = this
+    const of = (make: (field: keyof Tokens) => number): Tokens => ({
+      input: make("input"),
+      output: make("output"),
+      cacheRead: make("cacheRead"),
+      cacheWrite: make("cacheWrite")
+    })
+    const more = of((field) => Math.max(0, now[field] - seen[field]))
+    this.seen = of((field) => Math.max(now[field], seen[field]))
+    if (FIELDS.some((field) => more[field] > 0)) this.tell(this.model, more)
+  }
+}
