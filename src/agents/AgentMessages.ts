@@ -45,8 +45,16 @@ export type TurnMessage =
   | { readonly _tag: "Orphaned"; readonly turnId: string }
   /** So it is, and its calls have their results. */
   | { readonly _tag: "Lost"; readonly turnId: string; readonly message: string }
+  /** The run has begun a turn of its own. Answers `Opened`. */
+  | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
   /** Something has changed that may give it work. */
   | { readonly _tag: "Look" }
+
+/** What became of a turn that a run has begun by itself: a turn of the agent, part of the one under way, or refused. */
+export type Opened =
+  | { readonly _tag: "Turn"; readonly turnId: string }
+  | { readonly _tag: "TakenIn" }
+  | { readonly _tag: "Refused"; readonly reason: string }
 
 export type LifeMessage =
   | AgentMachine.Event
@@ -85,6 +93,8 @@ export type ToolsMessage =
       /** Of the whole call; undefined where it is more than a person can be shown. */
       readonly hash: string | undefined
     }
+  /** The run has begun a turn of its own. Answers `Opened`. */
+  | { readonly _tag: "Open"; readonly runId: string; readonly why: string }
   /** Spent in the turn, which goes on. */
   | { readonly _tag: "Paid"; readonly turnId: string; readonly spent: Spent }
   /** The call runs. */

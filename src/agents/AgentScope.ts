@@ -136,6 +136,7 @@ export class AgentScope {
     const redact = yield* Redact
     const events = new RunEvents({ setting, log, redact }, live, () => ({
       tools: actor(toolsName(agent)),
+      turn: actor(turnName(agent)),
       worker: actor(workerName(agent))
     }))
     const isBroken = record.broken !== undefined

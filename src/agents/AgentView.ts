@@ -29,8 +29,13 @@ export interface Row {
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
+<<<<<<< HEAD
   /** Troubles of its run that go on. */
   readonly lacks?: ReadonlyArray<string>
+=======
+  /** What its run has at work, or scheduled, beside its turns. */
+  readonly background?: LiveRun["background"]
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
   /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
   /** How it stands with its limits. */
@@ -77,6 +82,19 @@ const streaming = ({ heard, now }: Row): string => {
   return silence < SILENT ? "" : `: nothing was heard of it for ${Math.floor(silence / 1000)} s`
 }
 
+/** A wake-up of which nothing was heard at its time counts for nothing after this, ms. */
+const OVERDUE = 60_000
+
+/** What the run has at work beside its turns; undefined for nothing. */
+const beside = ({ background = [], now }: Row): string | undefined => {
+  const works = background.filter(({ at = now }) => at >= now - OVERDUE)
+  const [first] = works
+  if (first === undefined) return undefined
+  const due = first.at === undefined ? "" : ` due ${new Date(first.at).toISOString()}`
+  const more = works.length > 1 ? ` and ${works.length - 1} more` : ""
+  return `works in the background: ${first.kind} ${JSON.stringify(fewest(first.text))}${due}${more}`
+}
+
 /** Describes the run by its turn and its calls. */
 const running = (row: Row): string => {
   const { calls, turn, worker } = row
@@ -99,7 +117,11 @@ const running = (row: Row): string => {
     case "interrupted":
       return `${run}: ends its turn`
     default:
+<<<<<<< HEAD
       return unanswered(row) ?? `${run}: waits for a message`
+=======
+      return `${run}: ${beside(row) ?? "waits for a message"}`
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
   }
 }
 

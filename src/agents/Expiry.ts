@@ -30,6 +30,7 @@ const KINDS: ReadonlyArray<string> = [
   ...Object.keys(toolKinds),
   "worker.moved",
   "run.output",
+  "run.background",
   "run.notice",
   "agent.asked",
   "agent.reported"

@@ -1,11 +1,13 @@
 /**
  * LiveRun: what is known of the run of an agent that is alive now: its handle, whether
- * it takes turns, the turn that it works on, what it has said, its names for its calls.
+ * it takes turns, the turn that it works on, what it has said, its names for its calls, what
+ * it has at work beside its turns.
  *
  * In memory only, and a hint for decisions: a turn that this does not know was lost
  * with the daemon that knew it.
  */
-import type { Decision, Run, RunEvent } from "../backends/Backend.ts"
+import { Latch } from "effect"
+import type { Decision, Run, RunEvent, Work } from "../backends/Backend.ts"
 import * as Excerpt from "./Excerpt.ts"
 
 /** Most troubles that are known at once. */
@@ -41,8 +43,17 @@ export class LiveRun {
   worked = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
+<<<<<<< HEAD
   /** Troubles of the run that go on, by what they are about, in words. */
   readonly lacks = new Map<string, string>()
+=======
+  /** What it has at work, or scheduled, beside its turns. */
+  background: ReadonlyArray<Work> = []
+  /** Open while there is nothing of that. */
+  readonly quiet = Latch.makeUnsafe(true)
+  /** The turns that it has begun by itself: our names, by its own. */
+  private readonly opened = new Map<string, string>()
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
   /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
@@ -63,6 +74,24 @@ export class LiveRun {
   give(turnId: string): void {
     this.turnId = turnId
     this.said = ""
+  }
+
+  /** The run has begun a turn by itself. */
+  open(name: string, turnId: string): void {
+    this.opened.clear()
+    this.opened.set(name, turnId)
+    this.give(turnId)
+  }
+
+  /** Our name for the turn of which the run tells. */
+  turnOf(name: string): string {
+    return this.opened.get(name) ?? name
+  }
+
+  works(background: ReadonlyArray<Work>): void {
+    this.background = background
+    if (background.length === 0) this.quiet.openUnsafe()
+    else this.quiet.closeUnsafe()
   }
 
   /** The run is done with its turn. */
@@ -110,7 +139,12 @@ export class LiveRun {
     this.turns = false
     this.worked = false
     this.heard = undefined
+<<<<<<< HEAD
     this.lacks.clear()
+=======
+    this.works([])
+    this.opened.clear()
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
     this.said = ""
     this.origins.clear()
     this.named.clear()

@@ -14,7 +14,7 @@ import type { EventLog } from "../event-log/EventLog.ts"
 import type { Redact } from "../event-log/Redact.ts"
 import type { RuneDraft } from "../event-log/Rune.ts"
 import type { AgentSetting } from "./AgentSetting.ts"
-import { turnName, type WorkerState, workerName } from "./AgentStates.ts"
+import { isActive, turnName, type TurnState, type WorkerState, workerName } from "./AgentStates.ts"
 import * as Approval from "./Approval.ts"
 import * as Budget from "./Budget.ts"
 import * as Excerpt from "./Excerpt.ts"
@@ -24,7 +24,7 @@ import type { RunRequest, RunSink } from "./RunSupervisor.ts"
 import { RunText, type Written } from "./RunText.ts"
 import { UsageMeter } from "./UsageMeter.ts"
 import { toolName } from "./AgentStates.ts"
-import type { CallRequested, Ending, ToolsMessage, WorkerMessage } from "./AgentMessages.ts"
+import type { CallRequested, Ending, Opened, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
 import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
@@ -37,6 +37,7 @@ type Event<T extends RunEvent["_tag"]> = Extract<RunEvent, { _tag: T }>
 export interface Hearers {
   readonly tools: ActorHandle<ToolsState, ToolsMessage>
   readonly worker: ActorHandle<WorkerState, WorkerMessage>
+  readonly turn: ActorHandle<TurnState, TurnMessage>
 }
 
 export interface Surroundings {
@@ -217,6 +218,10 @@ export class RunEvents implements RunSink {
         return this.progress(run, event)
       case "TurnStarted":
         return this.asks
+      case "TurnOpened":
+        return this.opened(run, event)
+      case "Background":
+        return this.background(run, event)
       case "ToolResult":
         return Effect.andThen(this.asks, this.result(run, event))
       case "Usage":
@@ -227,13 +232,15 @@ export class RunEvents implements RunSink {
         this.live.lack({ ...event, text: Excerpt.text(event.text, MAX_NAME) })
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
       case "TurnCompleted": {
-        const { output, turnId } = event
+        const { output } = event
+        const turnId = this.live.turnOf(event.turnId)
         const usage = this.meter.takeTurn()
         const finalOutput = Excerpt.text(output, MAX_ANSWER)
         return this.turnEnded(turnId, "unknown", { _tag: "response_done", turnId, finalOutput, usage })
       }
       case "TurnInterrupted": {
-        const { output, turnId } = event
+        const { output } = event
+        const turnId = this.live.turnOf(event.turnId)
         const partialOutput = Excerpt.text(output, MAX_ANSWER)
         const reason = "the agent ended the turn"
         return this.turnEnded(turnId, "cancelled", {
@@ -245,7 +252,12 @@ export class RunEvents implements RunSink {
         })
       }
       case "TurnError": {
+<<<<<<< HEAD
         const { errorType, goesOn = false, message, turnId } = event
+=======
+        const { errorType, message } = event
+        const turnId = this.live.turnOf(event.turnId)
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
         // where nothing came before it there is nothing to leave out: asked again it is as long
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone
@@ -359,6 +371,40 @@ export class RunEvents implements RunSink {
       for (let from = 0; from < calls.length; from += AT_ONCE) {
         yield* this.tell({ _tag: "Called", turnId, calls: calls.slice(from, from + AT_ONCE) })
       }
+    }
+  )
+
+  /** A turn that the run has begun by itself is the agent's before anything that it does in it is told. */
+  private readonly opened = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, { turnId: name, why }: Event<"TurnOpened">) {
+      const { live } = this
+      const { runId } = run
+      if (live.run !== run) return
+      yield* this.asks
+      const open: ToolsMessage = { _tag: "Open", runId, why: Excerpt.text(why, MAX_NAME) }
+      const { tools, turn } = this.hearers()
+      const unknown = { _tag: "Refused", reason: "it could not be told of" } as const
+      const opened = yield* Effect.catch(tools.ask<Opened>(open), () => Effect.succeed<Opened>(unknown))
+      if (opened._tag === "TakenIn") return
+      if (opened._tag === "Turn") {
+        this.meter.takeTurn()
+        live.open(name, opened.turnId)
+        // ended meanwhile: what was to stop it did not find it
+        if (!isActive(turn.state)) yield* run.interruptTurn
+        return
+      }
+      const text = `it began a turn of its own (${Excerpt.text(why, MAX_NAME)}), which is interrupted: ${opened.reason}`
+      yield* this.lazily("run.notice", { runId, text })
+      yield* run.interruptTurn
+    }
+  )
+
+  private readonly background = Effect.fnUntraced(
+    { self: this },
+    function* (this: RunEvents, run: Run, { works }: Event<"Background">) {
+      this.live.works(works)
+      yield* this.lazily("run.background", { runId: run.runId, works })
     }
   )
 

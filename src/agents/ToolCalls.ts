@@ -199,6 +199,12 @@ export const make = Effect.gen(function* () {
     ])
   }
 
+  /** Behind all that its run has told before. */
+  const open = (message: Extract<ToolsMessage, { _tag: "Open" }>, context: Context): Decision<ToolsState, Act> => ({
+    runes: [],
+    tells: [tell(new Siblings(agent, context).toTurn, message)]
+  })
+
   const asked = (
     state: ToolsState,
     { asked: event, callId, hash }: Extract<ToolsMessage, { _tag: "Asked" }>,
@@ -371,6 +377,8 @@ export const make = Effect.gen(function* () {
 
   const decide = (state: ToolsState, message: ToolsMessage, context: Context) => {
     switch (message._tag) {
+      case "Open":
+        return open(message, context)
       case "Called":
         return called(state, message, context)
       case "Asked":

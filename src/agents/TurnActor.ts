@@ -27,7 +27,11 @@ import { move } from "../event-actor/StateMachineActor.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import { endOf } from "./AgentActor.ts"
+<<<<<<< HEAD
 import type { InboxMessage, TurnMessage } from "./AgentMessages.ts"
+=======
+import type { Opened, TurnMessage } from "./AgentMessages.ts"
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
 import { AgentSetting } from "./AgentSetting.ts"
 import {
   type Ended,
@@ -42,7 +46,11 @@ import {
 import * as Dropped from "./Dropped.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
+<<<<<<< HEAD
 import type * as Inbox from "./Inbox.ts"
+=======
+import * as Budget from "./Budget.ts"
+>>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
 import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"
@@ -129,6 +137,8 @@ export const hasDied = (any: Said | undefined): boolean => {
 
 /** A run that is being ended, and has not within its grace and this, is killed. */
 const PATIENCE = Duration.minutes(1)
+/** A run without a turn is kept at most this long for what it has at work beside its turns. */
+const MAX_BACKGROUND = Duration.hours(24)
 
 // The parts of one definition, over the services that they share.
 // oxlint-disable-next-line max-lines-per-function
@@ -160,12 +170,13 @@ export const make = Effect.gen(function* () {
     const isOfRun = event._tag === "start_turn" && event.run !== undefined
     // a run begins with its first turn, and has the input of that one
     const isFirst = worker.now?.data.runId === turnId
+    const isOwn = event._tag === "start_turn" && event.source === "own"
     const moves = [inboxName(agent), lifeName(agent), ...(isOfRun ? [workerName(agent)] : [])]
     return {
       runes: [{ ...draft, moves }],
       state,
       acts: [
-        ...(isFirst ? [] : [{ _tag: "Give" as const, turnId, text: input }]),
+        ...(isFirst || isOwn ? [] : [{ _tag: "Give" as const, turnId, text: input }]),
         { _tag: "Begun", turnId, messageIds, ref: refOf(context, conversation) }
       ]
     }
@@ -321,12 +332,39 @@ export const make = Effect.gen(function* () {
     return step(state, event, context)
   }
 
+  /** A turn that the run has begun by itself is one of the agent's, if it may have one now. */
+  const open = (
+    state: TurnState,
+    { runId, why }: Extract<TurnMessage, { _tag: "Open" }>,
+    context: Context
+  ): Decision<TurnState, Act> => {
+    const answered = (reply: Opened): Decision<TurnState, Act> => ({ runes: [], reply })
+    // its work is what the turn under way, or the one that is about to begin, is charged with
+    if (state.state !== "idle" || state.data.unfinished.length > 0) return answered({ _tag: "TakenIn" })
+    const { life, worker } = new Siblings(agent, context)
+    const isOn = life.state === "idle" && worker.now?.state === "Running" && worker.now.data.runId === runId
+    const barred = home.barred() ?? (isOn && !live.isEnding(runId) ? undefined : "its run is being ended")
+    if (barred !== undefined) return answered({ _tag: "Refused", reason: barred })
+    const exhausted = Budget.exhausted(config().budget, life.spent)
+    if (exhausted !== undefined) {
+      const reason = `its budget of ${exhausted.resource} is spent`
+      return { ...answered({ _tag: "Refused", reason }), tells: next(setting, place, context) }
+    }
+    const turnId = place.newId(context.now, context.nextId)
+    const graceMillis = Duration.toMillis(config().interruptGrace)
+    const turn = { turnId, agentId: agent, input: why, messageIds: [], source: "own", graceMillis } as const
+    const decided = step(state, { _tag: "start_turn", ...turn, at: context.now }, context)
+    return typeof decided === "string" ? answered({ _tag: "TakenIn" }) : { ...decided, reply: { _tag: "Turn", turnId } }
+  }
+
   const decide = (state: TurnState, message: TurnMessage, context: Context): Decision<TurnState, Act> | Refusal => {
     switch (message._tag) {
       case "Look":
         return { runes: [], tells: next(setting, place, context) }
       case "Over":
         return over(state, message, context)
+      case "Open":
+        return open(state, message, context)
       case "End":
         return end(state, message.event, context)
       case "Answer": {
@@ -449,6 +487,7 @@ export const make = Effect.gen(function* () {
   /** A run that has long had nothing to do is ended in order. */
   const rest = Effect.fnUntraced(function* () {
     const { idleTimeout, mode } = config()
+    yield* Effect.timeoutOption(live.quiet.await, MAX_BACKGROUND)
     if (mode !== "loop") yield* Effect.sleep(idleTimeout)
     const { run, turns } = live
     if (run === undefined || !turns) return

@@ -41,6 +41,8 @@ const ofTurn = (rune: Rune): string | undefined => {
     case "start_turn":
     case "steer":
       if (rune.kind === "turn.interrupted") return "the turn was steered: another one takes its place"
+      if (event._tag === "start_turn" && event.source === "own")
+        return `the agent began a turn of its own: ${cut(event.input)}`
       return event.messageIds.length === 0
         ? "a turn began"
         : `a turn began with ${counted(event.messageIds.length, "message")}`

@@ -30,6 +30,7 @@ const eventOf = ({ event, runId }: RunNews, open: Open, at: number): Event | und
       }
     }
     case "TurnStarted":
+    case "TurnOpened":
       return { _tag: "RunTurnStarted", ...run }
     case "ToolCall":
       if (open.size < MAX_OPEN) open.set(event.callId, event.tool)
@@ -41,6 +42,8 @@ const eventOf = ({ event, runId }: RunNews, open: Open, at: number): Event | und
       open.delete(event.callId)
       return { _tag: "RunToolEnded", ...run, tool, callId: event.callId }
     }
+    case "Background":
+      return { _tag: "RunBackground", ...run, works: event.works.map(({ id }) => id) }
     case "TurnCompleted":
     case "TurnInterrupted":
       return { _tag: "RunTurnEnded", ...run }

@@ -17,11 +17,25 @@ import type { Question } from "./Question.ts"
 /** How a tool call ended, as its result says; `unknown`: nobody can tell what it did. */
 export type ToolStatus = "success" | "error" | "unknown" | "sandbox_violation" | "timeout" | "cancelled" | "denied"
 
+/** Something that a run has at work, or scheduled, beside its turns. */
+export interface Work {
+  /** Unique within the run. */
+  readonly id: string
+  readonly kind: "shell" | "sub-agent" | "wake-up" | "task"
+  readonly text: string
+  /** When it is due, ms since the epoch, where it says so. */
+  readonly at?: number
+}
+
 export type RunEvent =
   /** The agent is truly up; a process that dies before it said so has failed to start. */
   | { readonly _tag: "Started"; readonly pid?: number | undefined; readonly sessionId?: string | undefined }
   /** The run works on the input with this id: the spec's, or that of a `send`. Only then may the input be taken for delivered. */
   | { readonly _tag: "TurnStarted"; readonly turnId: string }
+  /** The run has begun a turn that nobody asked for, under a name of its own, unique within the run; a turn that it is given meanwhile takes it in. */
+  | { readonly _tag: "TurnOpened"; readonly turnId: string; readonly why: string }
+  /** The whole of what it has at work or scheduled beside its turns: it may begin a turn of its own for that. */
+  | { readonly _tag: "Background"; readonly works: ReadonlyArray<Work> }
   /** Text of the agent (a piece of it), or a line of a command's output (`stream` says which). */
   | { readonly _tag: "Delta"; readonly stream: "stdout" | "stderr" | "assistant"; readonly text: string }
   | {
@@ -86,6 +100,8 @@ export type RunEvent =
       readonly lasting?: { readonly about: string; readonly isOver: boolean }
     }
   /** Each started turn ends with exactly one of these three. `output`: its last answer, in full. */
+  | { readonly _tag: "Notice"; readonly text: string }
+  /** Each turn that was started or opened ends with exactly one of these three, but an opened one that was taken in. `output`: its last answer, in full. */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
   /** After `interruptTurn`, whoever asked for it; the run goes on. `output`: what there was of the answer. */
   | { readonly _tag: "TurnInterrupted"; readonly turnId: string; readonly output: string }

@@ -112,6 +112,8 @@ export const Event = Schema.Union([
   Schema.TaggedStruct("RunToolCalled", { ...run, ...called }),
   Schema.TaggedStruct("RunApprovalRequested", { ...run, ...called }),
   Schema.TaggedStruct("RunToolEnded", { ...run, ...called }),
+  /** The whole of what it has at work, or scheduled, beside its turns. */
+  Schema.TaggedStruct("RunBackground", { ...run, works: Schema.Array(Schema.String) }),
   Schema.TaggedStruct("RunTurnEnded", { ...run, error: Schema.optional(Schema.String) }),
   /** A person has answered a permission request through agentd. */
   Schema.TaggedStruct("PromptAnswered", {
@@ -276,6 +278,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   HookNotification: (data, event) => notified(data, event.notificationType, event.at),
   HookStop: (data, event) => turnEnded(data, event.backgroundTasks, null),
   HookStopFailure: (data, event) => ({ ...turnEnded(data, data.background, event.error), failedAt: event.at }),
+  RunBackground: (data, event) => ({ ...data, works: event.works.slice(0, MAX.background) }),
   RunTurnEnded: (data, event) => ({ ...turnEnded(data, data.background, event.error ?? null), failedAt: event.at }),
   HookSubagentStop: (data, event) => ({
     ...agentsDone(data, (agentId) => agentId === event.agentId),
@@ -320,6 +323,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   },
   Registered: (data, event) => ({
     ...withProcess(data, event),
+    works: [],
     plateId: event.plateId,
     cwd: event.cwd,
     runId: event.runId ?? data.runId,
@@ -430,6 +434,7 @@ const reports = {
   RunToolCalled: settled,
   RunApprovalRequested: settled,
   RunToolEnded: settled,
+  RunBackground: settled,
   RunTurnEnded: settled
 }
 const forget = to("Closed", { set: "apply", rune: "plate.forgotten" })
@@ -466,7 +471,7 @@ export const Plate = define<State, Event, Data, never, Kind>()({
     closed: (data) => data.closed,
     asked: (data) => data.prompts.some((prompt) => prompt.kind === "question"),
     askedApproval: (data) => data.prompts.length > 0,
-    working: (data) => data.turn || data.compacting,
+    working: (data) => data.turn || data.compacting || (data.works ?? []).length > 0,
     failed: (data) => data.failure !== null
   },
   updates: { apply: applied },

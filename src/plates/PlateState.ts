@@ -72,6 +72,8 @@ export interface Data {
   readonly calls: ReadonlyArray<Call>
   /** Announced and not ended. */
   readonly background: ReadonlyArray<string>
+  /** What a run of ours says that it has at work, or scheduled, beside its turns: it works for as long. */
+  readonly works?: ReadonlyArray<string>
   /** Why the last turn failed; null when it did not. */
   readonly failure: string | null
   /** When we heard of that, ms since the epoch. */
@@ -285,6 +287,7 @@ export const overwritten = (data: Data, at: number): Data => ({
 export const exited = (data: Data, pid: number | undefined): Data => ({
   ...data,
   ...cleared,
+  works: [],
   closed: true,
   processes: [],
   formerPids: [...data.processes.map((process) => process.pid), ...(pid === undefined ? [] : [pid])].reduce(

@@ -116,7 +116,9 @@ describe("ClaudeStream over recordings", () => {
     const { events, stream } = heard(recorded("control-protocol"))
     assert.deepStrictEqual(
       events.flatMap((event) =>
-        "turnId" in event && event._tag !== "TurnStarted" ? [[event._tag, event.turnId]] : []
+        "turnId" in event && event._tag !== "TurnStarted" && event.turnId.startsWith("t")
+          ? [[event._tag, event.turnId]]
+          : []
       ),
       [
         ["TurnCompleted", "t1"],
@@ -236,19 +238,73 @@ describe("ClaudeStream", () => {
     assert.isTrue(stream.active)
   })
 
-  it("between turns a call is told in words, and its question refused at once", () => {
+  it("a turn that nobody asked for is a turn: opened, its call asked, ended; the shell beside it is told of", () => {
     const stream = new ClaudeStream(7)
-    heard([init, done("x")], stream)
-    const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
-    const events = stream.take(called("c"), NOW).events
-    assert.deepStrictEqual(events, [{ _tag: "Notice", text: "between turns it calls Bash" }])
-    const step = stream.take({ type: "control_request", request_id: "r", request }, NOW)
+    const records = recorded("own-turn")
+    const at = records.findIndex(({ type }) => type === "control_request")
+    stream.give("t1", UUID, "go")
+    const events = records.slice(0, at + 1).flatMap((record) => stream.take(record, NOW).events)
+    const shell = { kind: "shell", text: "background job" } as const
     assert.deepStrictEqual(
-      step.events.map(({ _tag }) => _tag),
-      ["Notice"]
+      of(events, "Background").map(({ works }) => works.map(({ kind, text }) => ({ kind, text }))),
+      [[shell], []]
     )
-    const { response } = step.says[0] as { readonly response: { readonly response: { readonly behavior: string } } }
-    assert.strictEqual(response.response.behavior, "deny")
+    assert.deepStrictEqual(of(events, "TurnOpened"), [
+      {
+        _tag: "TurnOpened",
+        turnId: "own-1",
+        why: 'Background command "background job" completed (exit code 0)'
+      }
+    ])
+    const tags = events.map(({ _tag }) => _tag)
+    assert.isBelow(tags.indexOf("TurnCompleted"), tags.indexOf("TurnOpened"))
+    assert.isBelow(tags.indexOf("TurnOpened"), tags.lastIndexOf("ToolCall"))
+    const [question] = of(events, "ApprovalRequested")
+    assert.isDefined(stream.answer(question!.callId, { behavior: "allow" }), "its question waits for an answer")
+    const rest = records.slice(at + 1).flatMap((record) => stream.take(record, NOW).events)
+    assert.deepStrictEqual(of(rest, "ToolResult").length, 1)
+    const output = "It has ended, and I made the file."
+    assert.deepStrictEqual(of(rest, "TurnCompleted"), [{ _tag: "TurnCompleted", turnId: "own-1", output }])
+    assert.isFalse(stream.active)
+  })
+
+  it("a wake-up that it has scheduled is told of until its turn begins", () => {
+    const stream = new ClaudeStream(7)
+    stream.give("t1", UUID, "go")
+    const due = 1_795_535_760_000
+    const take = (now: number) => (record: ClaudeRecord) => stream.take(record, now).events
+    const records = recorded("wake-up")
+    const at = records.findLastIndex(({ subtype }) => subtype === "init")
+    const before = records.slice(0, at).flatMap(take(due - 75_000))
+    const wakeUp = { id: "wake-up", kind: "wake-up", text: "look again", at: due } as const
+    assert.deepStrictEqual(of(before, "Background"), [{ _tag: "Background", works: [wakeUp] }])
+    const after = records.slice(at).flatMap(take(due + 20))
+    assert.deepStrictEqual(of(after, "Background"), [{ _tag: "Background", works: [] }])
+    assert.deepStrictEqual(of(after, "TurnOpened")[0]?.why, "a wake-up that it had scheduled is due")
+    assert.deepStrictEqual(of(after, "TurnCompleted"), [{ _tag: "TurnCompleted", turnId: "own-1", output: "Woke up." }])
+  })
+
+  it("an input that is given while a turn of its own goes on takes that in, and ends with its own result", () => {
+    const stream = new ClaudeStream(7)
+    const lifecycle = (state: string, uuid = UUID) => ({ type: "command_lifecycle", command_uuid: uuid, state })
+    heard([lifecycle("started"), init, done("x", { user_message_uuids: [UUID] })], stream)
+    assert.deepStrictEqual(
+      stream.take(init, NOW).events.map(({ _tag }) => _tag),
+      ["TurnOpened"]
+    )
+    stream.give("t2", "2", "more")
+    const request = { subtype: "can_use_tool", tool_name: "Bash", tool_use_id: "c", input: {} }
+    const asks = stream.take({ type: "control_request", request_id: "r", request }, NOW)
+    assert.deepStrictEqual([asks.events.map(({ _tag }) => _tag), asks.says], [["ToolCall", "ApprovalRequested"], []])
+    const own = stream.take(done("its own", { origin: { kind: "task-notification" } }), NOW)
+    assert.deepStrictEqual(own.events, [])
+    const ours = [lifecycle("started", "2"), init, done("ours", { user_message_uuids: ["2"] })].flatMap(
+      (record) => stream.take(record, NOW).events
+    )
+    assert.deepStrictEqual(ours, [
+      { _tag: "TurnStarted", turnId: "t2" },
+      { _tag: "TurnCompleted", turnId: "t2", output: "ours" }
+    ])
   })
 
   it("a request that agentd does not know is refused, not left open", () => {

@@ -58,6 +58,7 @@ describe("Kinds", () => {
     expect(lazy.toSorted()).toEqual([
       "actor.dead_letter",
       "hook.refused",
+      "run.background",
       "run.notice",
       "run.output",
       "tool.progress",

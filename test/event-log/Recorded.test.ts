@@ -23,6 +23,7 @@ const LATER: ReadonlyArray<string> = [
   "provider.lasting",
   "provider.moved",
   "provider.recovered",
+  "run.background",
   "rune.erased",
   "rune.erasing",
   "stream.checkpoint"

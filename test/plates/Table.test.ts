@@ -186,6 +186,7 @@ const senders: { readonly [tag in Tag]: (session: Session, state: State) => Way 
   RunToolCalled: (session) => session.tells({ _tag: "RunToolCalled", ...called }),
   RunApprovalRequested: (session) => session.tells({ _tag: "RunApprovalRequested", ...called }),
   RunToolEnded: (session) => session.tells({ _tag: "RunToolEnded", ...called }),
+  RunBackground: (session) => session.tells({ _tag: "RunBackground", works: ["b1"] }),
   RunTurnEnded: (session) => session.tells({ _tag: "RunTurnEnded" }),
   PromptAnswered: answered,
   HealthCheckRecovery: (session, state) =>

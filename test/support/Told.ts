@@ -20,6 +20,8 @@ export type Step =
   | { readonly hold: true }
   /** ms */
   | { readonly sleep: number }
+  /** Has a command in the background until there is a file of that name; does the steps in a turn of its own then. */
+  | { readonly later: readonly [file: string, ...steps: ReadonlyArray<Step>] }
   /** Works on until there is a file of that name. */
   | { readonly until: string }
   /** A tool of the server `agentd`, and its arguments. */

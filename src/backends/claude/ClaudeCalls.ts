@@ -21,6 +21,7 @@ interface Question {
 interface Open {
   /** Ours. More than one where the CLI asks again for the same call. */
   readonly ids: Array<string>
+  readonly tool: string
   /** The input as it was told last. */
   input: unknown
   /** True once the call is known to run. */
@@ -64,7 +65,7 @@ export class ClaudeCalls {
   /** A name is used once: what comes again of a call that is over is no other call. */
   called(toolUse: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
     if (toolUse === "" || this.used.has(toolUse)) return []
-    const open: Open = { ids: [], input, runs: false, asked: false }
+    const open: Open = { ids: [], tool, input, runs: false, asked: false }
     this.open.set(toolUse, open)
     return [this.named(open, toolUse, tool, input)]
   }
@@ -97,7 +98,7 @@ export class ClaudeCalls {
     const tool = text(request, "tool_name")
     const input = inner(request, "input")
     const known = this.open.get(toolUse)
-    const open: Open = known ?? { ids: [], input, runs: false, asked: false }
+    const open: Open = known ?? { ids: [], tool, input, runs: false, asked: false }
     this.open.set(toolUse, open)
     const isNew = known === undefined || known.asked || !isSame(known.input, input)
     const call = isNew ? [this.named(open, toolUse, tool, input)] : []
@@ -151,6 +152,12 @@ export class ClaudeCalls {
       for (const callId of open.ids) this.questions.delete(callId)
       return open.ids.map((callId) => ({ _tag: "ToolResult", callId, status, output }))
     })
+  }
+
+  /** A call without a result. */
+  made(toolUse: string): { readonly tool: string; readonly input: ClaudeRecord } | undefined {
+    const open = this.open.get(toolUse)
+    return open === undefined ? undefined : { tool: open.tool, input: inner({ ...open }, "input") }
   }
 
   /** Nobody waits for this call's result any more. */

@@ -172,6 +172,7 @@ class ClaudeRun {
   private readonly turned: Effect.Effect<void> = Effect.suspend(() => {
     const { stream } = this.attempt
     if (!stream.active) Deferred.doneUnsafe(this.idle, Effect.void)
+    else if (Deferred.isDoneUnsafe(this.idle)) this.idle = Deferred.makeUnsafe<void>()
     const watch = this.watch
     if (stream.fault === undefined || this.verdict !== undefined) return watch
     this.verdict = stream.fault.outcome
@@ -285,7 +286,7 @@ class ClaudeRun {
       }
       if (this.ending || !stream.isUp)
         return Effect.fail(refusal("the run takes no turn now", "the next run carries it"))
-      if (stream.active)
+      if (stream.given)
         return Effect.fail(refusal("a turn is under way", "send it when that has ended, or interrupt it"))
       return this.give(input)
     })

@@ -3,16 +3,18 @@
  * in, events and answers out; no clock, no process.
  *
  * Guarantees: a turn is started when the CLI says that it took the input, and ends once;
- * what a turn of its own says or spends (a background command has ended) ends no turn of
- * ours; while a subagent of the turn works on, an interim answer does not end it; a text
+ * a turn of its own (a background command has ended) is opened, has its calls and questions
+ * and ends like one that was given, and ends none of ours: an input that comes while it goes
+ * on takes it in; while a subagent of the turn works on, an interim answer does not end it; a text
  * is told once, although it comes in pieces and whole; a request of the CLI is always
  * answered, one that nobody can answer with a refusal; records that are unknown or
  * malformed change nothing.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
-import { answerTo, ClaudeCalls, refusalOf } from "./ClaudeCalls.ts"
+import { ClaudeBackground } from "./ClaudeBackground.ts"
+import { ClaudeCalls, refusalOf } from "./ClaudeCalls.ts"
 import * as ClaudeFault from "./ClaudeFault.ts"
-import { type ClaudeRecord, inner, list, number, text, texts } from "./ClaudeRecord.ts"
+import { type ClaudeRecord, inner, list, number, oneLine, text, texts } from "./ClaudeRecord.ts"
 import { ClaudeUsage } from "./ClaudeUsage.ts"
 
 /** The effect of a record. */
@@ -27,7 +29,11 @@ export type Wait = "ready" | "answer" | "report"
 
 interface Turn {
   readonly turnId: string
-  /** The input's name on the wire. */
+  /** Nobody asked for it. */
+  readonly own: boolean
+  /** It waits to be taken, and the CLI is in a turn of its own: what that does is done in this one. */
+  takesIn: boolean
+  /** The input's name on the wire; "" for a turn of its own. */
   readonly uuid: string
   /** The CLI has taken the input. */
   taken: boolean
@@ -46,6 +52,16 @@ const MAX_ANSWER = 256 * 1024
 /** The latest time that a date can name, ms. */
 const LATEST = 8.64e15
 
+const NEW: Omit<Turn, "turnId" | "uuid"> = {
+  own: false,
+  takesIn: false,
+  taken: false,
+  started: false,
+  interrupted: false,
+  answer: "",
+  held: false
+}
+
 export class ClaudeStream {
   private events: Array<RunEvent> = []
   private says: Array<ClaudeRecord> = []
@@ -58,8 +74,11 @@ export class ClaudeStream {
   /** True where the CLI tells of its inputs when it takes them. */
   private lifecycle = false
   private readonly calls: ClaudeCalls
-  /** Subagents at work in the background. */
-  private agents: ReadonlySet<string> = new Set()
+  private readonly background = new ClaudeBackground()
+  /** Turns of its own. */
+  private opened = 0
+  /** What became of its newest task, in its words: why it begins a turn of its own. */
+  private news = ""
   /** The message that comes in pieces: its id, and how much of its block under way was told. */
   private message = ""
   private pieces = 0
@@ -81,7 +100,12 @@ export class ClaudeStream {
     return this.up
   }
 
-  /** An input was given and its turn has not ended. */
+  /** A turn is under way that takes no further input: one that was given. */
+  get given(): boolean {
+    return this.turn !== undefined && !this.turn.own
+  }
+
+  /** An input was given and its turn has not ended, or one of its own has begun. */
   get active(): boolean {
     return this.turn !== undefined
   }
@@ -100,20 +124,13 @@ export class ClaudeStream {
     if (!this.up) return "ready"
     const { turn } = this
     if (turn === undefined || this.calls.busy) return undefined
-    return turn.held && this.agents.size === 0 && !this.busy ? "report" : "answer"
+    return turn.held && this.background.agents === 0 && !this.busy ? "report" : "answer"
   }
 
   /** The record that gives an input. */
   give(turnId: string, uuid: string, input: string): ClaudeRecord {
-    this.turn = {
-      turnId,
-      uuid,
-      taken: false,
-      started: false,
-      interrupted: false,
-      answer: "",
-      held: false
-    }
+    const takesIn = this.turn !== undefined
+    this.turn = { ...NEW, turnId, uuid, takesIn }
     return {
       type: "user",
       uuid,
@@ -127,7 +144,7 @@ export class ClaudeStream {
     const { turn } = this
     if (turn === undefined || turn.interrupted) return undefined
     turn.interrupted = true
-    return turn.started ? this.request("interrupt") : undefined
+    return turn.started || turn.takesIn ? this.request("interrupt") : undefined
   }
 
   /** The record that answers a question; undefined: it waits no more. */
@@ -161,20 +178,20 @@ export class ClaudeStream {
     const main = typeof record["parent_tool_use_id"] !== "string"
     switch (record["type"]) {
       case "system":
-        return this.system(record)
+        return this.system(record, now)
       case "command_lifecycle":
         this.lifecycle = true
         return record["state"] === "started" ? this.taken([text(record, "command_uuid")]) : undefined
       case "stream_event":
-        return main ? this.streamed(inner(record, "event")) : undefined
+        return main ? this.streamed(inner(record, "event"), now) : undefined
       case "assistant":
-        return this.assistant(record, main)
+        return this.assistant(record, main, now)
       case "user":
         return this.user(record, main)
       case "result":
         return this.result(record, now)
       case "control_request":
-        return this.asked(text(record, "request_id"), inner(record, "request"))
+        return this.asked(text(record, "request_id"), inner(record, "request"), now)
       case "control_cancel_request":
         return this.calls.withdrawn(text(record, "request_id"))
       case "control_response":
@@ -200,7 +217,7 @@ export class ClaudeStream {
     return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype } }
   }
 
-  private system(record: ClaudeRecord): void {
+  private system(record: ClaudeRecord, now: number): void {
     switch (record["subtype"]) {
       case "init": {
         this.busy = true
@@ -209,6 +226,7 @@ export class ClaudeStream {
         if (first) this.tell({ _tag: "Started", pid: this.pid, sessionId: text(record, "session_id") })
         // one that tells of no inputs has taken what it has when it begins
         if (this.turn?.taken === true || !this.lifecycle) this.begin()
+        if (!first) this.open(now)
         return
       }
       case "api_retry":
@@ -219,11 +237,12 @@ export class ClaudeStream {
         return this.notice(text(record, "content"))
       case "permission_denied":
         return this.calls.refuse(text(record, "tool_use_id"))
-      case "background_tasks_changed": {
-        const agents = list(record, "tasks").filter((task) => task["task_type"] === "local_agent")
-        this.agents = new Set(agents.map((task) => text(task, "task_id")))
+      case "background_tasks_changed":
+        this.background.changed(record)
+        return this.works()
+      case "task_notification":
+        this.news = text(record, "summary")
         return
-      }
       case "task_started":
         return this.tell(...this.calls.runs(text(record, "tool_use_id")))
       default:
@@ -253,9 +272,34 @@ export class ClaudeStream {
     if (this.up) this.begin()
   }
 
+  private works(): void {
+    this.tell({ _tag: "Background", works: this.background.works })
+  }
+
+  /** Where no turn is under way it has begun one of its own. */
+  private open(now: number): void {
+    if (!this.up || this.turn !== undefined) return
+    const isWoken = this.background.woke(now)
+    if (isWoken) this.works()
+    const turnId = `own-${++this.opened}`
+    const why = isWoken ? "a wake-up that it had scheduled is due" : oneLine(this.news) || "it goes on by itself"
+    this.news = ""
+    this.error = ""
+    // where only a subagent is heard, no result of the main chain is due
+    this.turn = { ...NEW, turnId, uuid: "", own: true, taken: true, started: true, held: !this.busy }
+    this.tell({ _tag: "TurnOpened", turnId, why })
+  }
+
+  /** The CLI calls tools, or asks: in which turn. */
+  private acts(now: number): void {
+    this.open(now)
+    if (this.turn?.started === false) this.turn.takesIn = true
+  }
+
   private begin(): void {
     const { turn } = this
     if (turn === undefined || turn.started) return
+    turn.takesIn = false
     turn.taken = true
     turn.started = true
     this.error = ""
@@ -287,7 +331,8 @@ export class ClaudeStream {
     this.tell({ _tag: "Delta", stream: "assistant", text: piece })
   }
 
-  private streamed(event: ClaudeRecord): void {
+  private streamed(event: ClaudeRecord, now: number): void {
+    if (event["type"] === "message_start") this.open(now)
     this.tell(...this.usage.streamed(event))
     switch (event["type"]) {
       case "message_start":
@@ -314,7 +359,7 @@ export class ClaudeStream {
     if (this.turn !== undefined) this.turn.answer = ""
   }
 
-  private assistant(record: ClaudeRecord, main: boolean): void {
+  private assistant(record: ClaudeRecord, main: boolean, now: number): void {
     const message = inner(record, "message")
     const error = text(record, "error")
     // the words of an error come again with the result
@@ -325,21 +370,29 @@ export class ClaudeStream {
     this.tell(...this.usage.message(message))
     if (main) this.heading(text(message, "id"))
     for (const block of list(message, "content")) {
-      if (block["type"] === "tool_use") this.called(text(block, "id"), text(block, "name"), block["input"])
+      if (block["type"] === "tool_use") {
+        this.acts(now)
+        this.tell(...this.calls.called(text(block, "id"), text(block, "name"), block["input"]))
+      }
       if (block["type"] !== "text" || !main) continue
       this.said(text(block, "text").slice(this.pieces))
       this.pieces = 0
     }
   }
 
-  private called(callId: string, tool: string, input: unknown): void {
-    if (this.turn?.started === true) this.tell(...this.calls.called(callId, tool, input))
-    else this.notice(`between turns it calls ${tool}`)
-  }
-
   private user(record: ClaudeRecord, main: boolean): void {
     if (main && record["isReplay"] === true) return this.taken([text(record, "uuid")])
+    this.scheduled(record)
     this.tell(...this.calls.results(record, this.interrupted))
+  }
+
+  /** What its calls have scheduled. */
+  private scheduled(record: ClaudeRecord): void {
+    const changes = list(inner(record, "message"), "content").filter((block) => {
+      const call = this.calls.made(text(block, "tool_use_id"))
+      return call !== undefined && block["is_error"] !== true && this.background.called(call.tool, call.input, record)
+    })
+    if (changes.length > 0) this.works()
   }
 
   private result(record: ClaudeRecord, now: number): void {
@@ -350,11 +403,17 @@ export class ClaudeStream {
       return
     }
     const { turn } = this
-    if (turn === undefined || !this.concerns(record, turn)) return
+    if (turn === undefined) return
+    if (!this.concerns(record, turn)) {
+      // the turn of its own that it had taken in
+      if (turn.takesIn) this.calls.clear()
+      turn.takesIn = false
+      return
+    }
     this.begin()
     const { error, resetsAt } = this
     const end = ClaudeFault.endOf(record, { error, resetsAt, interrupted: turn.interrupted, now })
-    if (end._tag !== "Completed" || this.agents.size === 0) return this.finish(end)
+    if (end._tag !== "Completed" || this.background.agents === 0) return this.finish(end)
     turn.held = true
     turn.answer = end.output.slice(0, MAX_ANSWER)
   }
@@ -366,21 +425,19 @@ export class ClaudeStream {
   private concerns(record: ClaudeRecord, turn: Turn): boolean {
     const inputs = texts(record, "user_message_uuids")
     if (inputs.includes(turn.uuid) || turn.held) return true
-    if (inputs.length > 0) return false
+    if (turn.own || inputs.length > 0) return inputs.length === 0
     const origin = text(inner(record, "origin"), "kind")
     return (origin === "" || origin === "human") && (turn.started || !this.lifecycle)
   }
 
-  private asked(requestId: string, request: ClaudeRecord): void {
+  private asked(requestId: string, request: ClaudeRecord, now: number): void {
     const subtype = text(request, "subtype")
     if (subtype !== "can_use_tool") {
       this.says.push(refusalOf(requestId, `agentd does not know ${subtype}`))
       return
     }
-    if (this.turn?.started === true) return this.tell(...this.calls.asked(requestId, request))
-    const message = "No turn is under way, so nobody is asked. Ask again when you are next spoken to."
-    this.says.push(answerTo(requestId, { behavior: "deny", message }))
-    this.notice(`between turns it asked to use ${text(request, "tool_name")}, and was refused`)
+    this.acts(now)
+    this.tell(...this.calls.asked(requestId, request))
   }
 
   /** To an interrupt: where the CLI was idle and only subagents worked, nothing else comes. */

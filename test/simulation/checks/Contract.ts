@@ -167,6 +167,13 @@ export class Contract implements Check {
         return
       case "Exited":
         return this.exited(book)
+      case "TurnOpened":
+        if (book.turn !== undefined) this.broken("a turn begins once", book, `${event.turnId}, in ${book.turn}`)
+        book.turn = event.turnId
+        book.text = ""
+        book.tokens = 0
+        return
+      case "Background":
       case "Compacted":
       case "Notice":
         return

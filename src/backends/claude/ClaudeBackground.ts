@@ -1,0 +1,78 @@
+/**
+ * ClaudeBackground: what a Claude Code process has at work, or scheduled, beside its turns:
+ * background shells, sub-agents, wake-ups. Pure.
+ *
+ * Guarantees: what the CLI says of its tasks is the whole of them; a wake-up is there from the
+ * result that schedules it until a turn begins after its time, or it is deleted; every part is
+ * bounded.
+ */
+import type { Work } from "../Backend.ts"
+import { type ClaudeRecord, inner, list, number, oneLine, text } from "./ClaudeRecord.ts"
+
+const KINDS: { readonly [type: string]: Work["kind"] } = { local_bash: "shell", local_agent: "sub-agent" }
+/** Most tasks, and most wake-ups, that are told of. */
+const MAX = 64
+const MAX_WORDS = 200
+/** The one wake-up that an agent schedules for itself; the next one takes its place. */
+const WAKE_UP = "wake-up"
+/** Clocks round, ms. */
+const EARLY = 1_000
+
+export class ClaudeBackground {
+  private tasks: ReadonlyArray<Work> = []
+  private readonly wakeUps = new Map<string, Work>()
+
+  /** Its sub-agents at work. */
+  get agents(): number {
+    return this.tasks.filter(({ kind }) => kind === "sub-agent").length
+  }
+
+  get works(): ReadonlyArray<Work> {
+    return [...this.tasks, ...this.wakeUps.values()]
+  }
+
+  /** The CLI names all its tasks. */
+  changed(record: ClaudeRecord): void {
+    this.tasks = list(record, "tasks")
+      .slice(0, MAX)
+      .map((task) => ({
+        id: text(task, "task_id"),
+        kind: KINDS[text(task, "task_type")] ?? "task",
+        text: oneLine(text(task, "description")).slice(0, MAX_WORDS)
+      }))
+  }
+
+  /** The call of a tool has succeeded. True: it has changed what is scheduled. */
+  called(tool: string, input: ClaudeRecord, record: ClaudeRecord): boolean {
+    const result = inner(record, "tool_use_result")
+    switch (tool) {
+      case "ScheduleWakeup": {
+        const at = number(result, "scheduledFor")
+        return this.schedule(WAKE_UP, text(input, "reason") || text(input, "prompt"), at)
+      }
+      case "CronCreate": {
+        const id = text(result, "id")
+        const at = result["recurring"] === false ? number(result, "nextFireAt") : undefined
+        return id !== "" && this.schedule(id, text(input, "prompt") || text(result, "humanSchedule"), at)
+      }
+      case "CronDelete":
+        return this.wakeUps.delete(text(input, "id"))
+      default:
+        return false
+    }
+  }
+
+  /** A turn of its own has begun. `now`: ms since the epoch. True: what was due is over with it. */
+  woke(now: number): boolean {
+    const due = [...this.wakeUps.values()].filter(({ at = Number.POSITIVE_INFINITY }) => at <= now + EARLY)
+    for (const { id } of due) this.wakeUps.delete(id)
+    return due.length > 0
+  }
+
+  private schedule(id: string, words: string, at?: number): boolean {
+    if (this.wakeUps.size >= MAX && !this.wakeUps.has(id)) return false
+    const what = oneLine(words).slice(0, MAX_WORDS)
+    this.wakeUps.set(id, { id, kind: "wake-up", text: what, ...(at === undefined ? {} : { at }) })
+    return true
+  }
+}
