@@ -189,9 +189,7 @@ export const agentKinds = {
   "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
   ...memoryKinds,
-<<<<<<< HEAD
   ...noticeKinds,
-=======
   "run.background": kind(
     Schema.Struct({
       runId: text,
@@ -199,8 +197,6 @@ export const agentKinds = {
     }),
     { lazy: true }
   ),
-  "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }),
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
   "run.started": kind(Schema.Struct({ runId: text })),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text })),

@@ -50,7 +50,7 @@ export type TurnMessage =
   /** Something has changed that may give it work. */
   | { readonly _tag: "Look" }
 
-/** What became of a turn that a run has begun by itself: a turn of the agent, part of the one under way, or refused. */
+/** The fate of a turn that a run has begun by itself: a turn of the agent, part of the one under way, or refused. */
 export type Opened =
   | { readonly _tag: "Turn"; readonly turnId: string }
   | { readonly _tag: "TakenIn" }

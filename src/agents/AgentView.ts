@@ -29,13 +29,10 @@ export interface Row {
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
-<<<<<<< HEAD
   /** Troubles of its run that go on. */
   readonly lacks?: ReadonlyArray<string>
-=======
-  /** What its run has at work, or scheduled, beside its turns. */
+  /** Work of its run that goes on, or is scheduled, beside its turns. */
   readonly background?: LiveRun["background"]
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
   /** The trouble of the provider that it asks. */
   readonly trouble?: Standing | undefined
   /** How it stands with its limits. */
@@ -85,7 +82,7 @@ const streaming = ({ heard, now }: Row): string => {
 /** A wake-up of which nothing was heard at its time counts for nothing after this, ms. */
 const OVERDUE = 60_000
 
-/** What the run has at work beside its turns; undefined for nothing. */
+/** Describes the work beside its turns; undefined for nothing. */
 const beside = ({ background = [], now }: Row): string | undefined => {
   const works = background.filter(({ at = now }) => at >= now - OVERDUE)
   const [first] = works
@@ -117,11 +114,7 @@ const running = (row: Row): string => {
     case "interrupted":
       return `${run}: ends its turn`
     default:
-<<<<<<< HEAD
-      return unanswered(row) ?? `${run}: waits for a message`
-=======
-      return `${run}: ${beside(row) ?? "waits for a message"}`
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
+      return unanswered(row) ?? `${run}: ${beside(row) ?? "waits for a message"}`
   }
 }
 

@@ -43,17 +43,14 @@ export class LiveRun {
   worked = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
-<<<<<<< HEAD
   /** Troubles of the run that go on, by what they are about, in words. */
   readonly lacks = new Map<string, string>()
-=======
-  /** What it has at work, or scheduled, beside its turns. */
+  /** Work that goes on, or is scheduled, beside its turns. */
   background: ReadonlyArray<Work> = []
   /** Open while there is nothing of that. */
   readonly quiet = Latch.makeUnsafe(true)
   /** The turns that it has begun by itself: our names, by its own. */
   private readonly opened = new Map<string, string>()
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
   /** The run that is being ended; it takes no turn any more. */
   private endingId: string | undefined = undefined
   /** The run's words in the turn since its last tool call; words beyond the limit are left out. */
@@ -139,12 +136,9 @@ export class LiveRun {
     this.turns = false
     this.worked = false
     this.heard = undefined
-<<<<<<< HEAD
     this.lacks.clear()
-=======
     this.works([])
     this.opened.clear()
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
     this.said = ""
     this.origins.clear()
     this.named.clear()

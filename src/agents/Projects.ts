@@ -333,11 +333,8 @@ export class Projects {
       inbox: tree.inbox().data,
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
-<<<<<<< HEAD
       lacks: [...tree.live.lacks.values()],
-=======
       background: tree.live.background,
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
       trouble: tree.setting.weather.trouble(),
       allowance: tree.setting.allowance.standing(),
       gap: project.gapOf(tree.name, tree.config()),

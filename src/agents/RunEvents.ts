@@ -252,12 +252,8 @@ export class RunEvents implements RunSink {
         })
       }
       case "TurnError": {
-<<<<<<< HEAD
-        const { errorType, goesOn = false, message, turnId } = event
-=======
-        const { errorType, message } = event
+        const { errorType, goesOn = false, message } = event
         const turnId = this.live.turnOf(event.turnId)
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
         // where nothing came before it there is nothing to leave out: asked again it is as long
         const isAlone = errorType === "overflow" && request.spec.resume === undefined && turnId === request.spec.turnId
         const retry = event.retry && !isAlone

@@ -27,11 +27,7 @@ import { move } from "../event-actor/StateMachineActor.ts"
 import type { TurnOutcome } from "../domain/AgentPort.ts"
 import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import { endOf } from "./AgentActor.ts"
-<<<<<<< HEAD
-import type { InboxMessage, TurnMessage } from "./AgentMessages.ts"
-=======
-import type { Opened, TurnMessage } from "./AgentMessages.ts"
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
+import type { InboxMessage, Opened, TurnMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import {
   type Ended,
@@ -46,11 +42,8 @@ import {
 import * as Dropped from "./Dropped.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { countedAs, LOST, NOT_ITS_FAULT } from "./ConversationRecovery.ts"
-<<<<<<< HEAD
 import type * as Inbox from "./Inbox.ts"
-=======
 import * as Budget from "./Budget.ts"
->>>>>>> dd50775 (agents: a turn that nobody asked for is a turn; what works beside its turns keeps an agent working)
 import { known } from "./Inbox.ts"
 import { next } from "./NextTurn.ts"
 import { RunPlace } from "./RunPlace.ts"

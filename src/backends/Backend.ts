@@ -99,8 +99,6 @@ export type RunEvent =
       /** A trouble that goes on, by its name, until a notice says that it is over. */
       readonly lasting?: { readonly about: string; readonly isOver: boolean }
     }
-  /** Each started turn ends with exactly one of these three. `output`: its last answer, in full. */
-  | { readonly _tag: "Notice"; readonly text: string }
   /** Each turn that was started or opened ends with exactly one of these three, but an opened one that was taken in. `output`: its last answer, in full. */
   | { readonly _tag: "TurnCompleted"; readonly turnId: string; readonly output: string }
   /** After `interruptTurn`, whoever asked for it; the run goes on. `output`: what there was of the answer. */

@@ -32,7 +32,8 @@ import {
   turnEnded,
   turnStarted,
   withLast,
-  withProcess
+  withProcess,
+  workless
 } from "./PlateState.ts"
 
 export type State = "Starting" | "Running" | "Idle" | "AwaitingInput" | "AwaitingApproval" | "Error" | "Closed"
@@ -323,7 +324,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
   },
   Registered: (data, event) => ({
     ...withProcess(data, event),
-    works: [],
+    ...workless(data),
     plateId: event.plateId,
     cwd: event.cwd,
     runId: event.runId ?? data.runId,

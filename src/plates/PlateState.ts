@@ -72,7 +72,7 @@ export interface Data {
   readonly calls: ReadonlyArray<Call>
   /** Announced and not ended. */
   readonly background: ReadonlyArray<string>
-  /** What a run of ours says that it has at work, or scheduled, beside its turns: it works for as long. */
+  /** Work of a run of ours that goes on, or is scheduled, beside its turns, as it says: it works for as long. */
   readonly works?: ReadonlyArray<string>
   /** Why the last turn failed; null when it did not. */
   readonly failure: string | null
@@ -166,6 +166,9 @@ export const cleared = {
   background: [],
   failure: null
 } as const satisfies Partial<Data>
+
+/** The run is another one, or over. A plate that never was a run's has no such thing. */
+export const workless = ({ works }: Data): Partial<Data> => (works === undefined ? {} : { works: [] })
 
 /** A main agent that acts has a turn; a subagent may act in the background. */
 export const acting = (data: Data, agentId: string | null, at: number): Data =>
@@ -287,7 +290,7 @@ export const overwritten = (data: Data, at: number): Data => ({
 export const exited = (data: Data, pid: number | undefined): Data => ({
   ...data,
   ...cleared,
-  works: [],
+  ...workless(data),
   closed: true,
   processes: [],
   formerPids: [...data.processes.map((process) => process.pid), ...(pid === undefined ? [] : [pid])].reduce(

@@ -22,7 +22,7 @@ export class ClaudeBackground {
   private tasks: ReadonlyArray<Work> = []
   private readonly wakeUps = new Map<string, Work>()
 
-  /** Its sub-agents at work. */
+  /** Counts the sub-agents at work. */
   get agents(): number {
     return this.tasks.filter(({ kind }) => kind === "sub-agent").length
   }

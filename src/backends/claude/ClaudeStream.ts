@@ -31,7 +31,7 @@ interface Turn {
   readonly turnId: string
   /** Nobody asked for it. */
   readonly own: boolean
-  /** It waits to be taken, and the CLI is in a turn of its own: what that does is done in this one. */
+  /** True where it waits to be taken, and the CLI is in a turn of its own: what that does is done in this one. */
   takesIn: boolean
   /** The input's name on the wire; "" for a turn of its own. */
   readonly uuid: string
@@ -77,7 +77,7 @@ export class ClaudeStream {
   private readonly background = new ClaudeBackground()
   /** Turns of its own. */
   private opened = 0
-  /** What became of its newest task, in its words: why it begins a turn of its own. */
+  /** The newest end of a task, in its words: why it begins a turn of its own. */
   private news = ""
   /** The message that comes in pieces: its id, and how much of its block under way was told. */
   private message = ""
@@ -386,7 +386,7 @@ export class ClaudeStream {
     this.tell(...this.calls.results(record, this.interrupted))
   }
 
-  /** What its calls have scheduled. */
+  /** Takes what its calls have scheduled. */
   private scheduled(record: ClaudeRecord): void {
     const changes = list(inner(record, "message"), "content").filter((block) => {
       const call = this.calls.made(text(block, "tool_use_id"))
