@@ -6,7 +6,7 @@
 import { Schema, Struct } from "effect"
 import { UncountedReason } from "../backends/Outcome.ts"
 import { Spending } from "../domain/Messages.ts"
-import { usageKinds } from "../domain/UsageKinds.ts"
+import { ArchivedSpending, usageKinds } from "../domain/UsageKinds.ts"
 import { workKinds } from "../domain/WorkKinds.ts"
 import { machineKinds } from "../event-actor/MachineKinds.ts"
 import { kind, reader } from "../event-log/EventKinds.ts"
@@ -134,6 +134,8 @@ export const Summary = Schema.Struct({
   }),
   limits: Spending,
   file: text,
+  /** Not there: an older agentd kept only the sums. */
+  spending: Schema.optionalKey(ArchivedSpending),
   /** The hash of the config that a person agreed to; not there: an older agentd forgot it. */
   trusted: Schema.optionalKey(textOrNull)
 })

@@ -7,6 +7,7 @@
 import { Deferred, Effect } from "effect"
 import { type Caller, CommandRefused, type ConversationInfo, type Done } from "../domain/Messages.ts"
 import type { EventLog, StorageError } from "../event-log/EventLog.ts"
+import { Allowance } from "../domain/Allowance.ts"
 import * as ConversationRecovery from "./ConversationRecovery.ts"
 import * as ConversationRow from "./ConversationRow.ts"
 import type { Entry } from "./Finder.ts"
@@ -169,6 +170,7 @@ export const archive = Effect.fnUntraced(function* (
   }
   const { entered, state } = life.snapshot
   const summary = { conversation, project: name, config, agents: [...agents.keys()], trusted: record.trust.hash }
+  const spending = yield* Effect.flatMap(Allowance, (allowances) => allowances.archived(conversation))
   const { archived, rune } = yield* log
     .archive(conversation, (file) => ({
       stream: "daemon",
@@ -180,7 +182,14 @@ export const archive = Effect.fnUntraced(function* (
       payload: {
         event: { _tag: "archive_requested", by },
         conversation_id: conversation,
-        summary: { ...summary, data: life.snapshot.data, spent: life.spent, limits: life.limits, file: file.file },
+        summary: {
+          ...summary,
+          data: life.snapshot.data,
+          spent: life.spent,
+          limits: life.limits,
+          file: file.file,
+          ...(spending === undefined ? {} : { spending })
+        },
         archive: file
       }
     }))

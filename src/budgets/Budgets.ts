@@ -30,7 +30,19 @@ import { DAEMON_STREAM, type RuneDraft } from "../event-log/Rune.ts"
 import type { Told } from "./BudgetKinds.ts"
 import { bars, isSpent, reaches } from "./Limits.ts"
 import { type Read, recover } from "./Recovery.ts"
-import { type Account, add, began, costsOf, empty, nothing, renewed, type Sum, tell, use } from "./Spending.ts"
+import {
+  type Account,
+  add,
+  archivedOf,
+  began,
+  costsOf,
+  empty,
+  nothing,
+  renewed,
+  type Sum,
+  tell,
+  use
+} from "./Spending.ts"
 
 /** Agents that wait look again at least so often, ms: clocks are set. */
 const LOOK = 60_000
@@ -305,19 +317,29 @@ class Board implements Allowances {
     const streams = yield* Effect.orElseSucceed(this.log.streams, () => [])
     const all: Array<Cost> = []
     for (const { stream } of streams) {
-      if (!ConversationId.mayBe(stream)) continue
-      const known = this.known.get(stream)
-      const read =
-        known?.isLive === true
-          ? known
-          : yield* Effect.orElseSucceed(
-              Effect.provideService(recover(stream), EventLog, this.log),
-              (): Read | undefined => undefined
-            )
-      if (read !== undefined) all.push(...costsOf(read.spending, stream, since))
+      if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
+      const read = yield* this.whole(stream)
+      const costs = read === undefined ? [] : costsOf(read.spending, stream, since)
+      // of a conversation that was archived a moment ago all is at hand still
+      all.push(...costs.filter((cost) => cost.conversation === stream || !this.isLive(cost.conversation)))
     }
     return all
   })
+
+  private isLive(conversation: string): boolean {
+    return this.known.get(conversation)?.isLive === true
+  }
+
+  /** With its rows; undefined where it cannot be read. */
+  private readonly whole = (stream: string): Effect.Effect<Read | undefined> =>
+    Effect.suspend(() =>
+      this.isLive(stream)
+        ? Effect.succeed(this.known.get(stream))
+        : Effect.orElseSucceed(Effect.provideService(recover(stream), EventLog, this.log), () => undefined)
+    )
+
+  readonly archived: Allowances["archived"] = (conversation) =>
+    Effect.map(this.whole(conversation), (read) => (read === undefined ? undefined : archivedOf(read.spending)))
 }
 
 /** The allowances are there at once; a conversation's part as soon as one of its agents has joined. */

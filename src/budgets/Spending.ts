@@ -7,7 +7,8 @@
  */
 import * as Calendar from "../domain/Calendar.ts"
 import type { Cost } from "../domain/Allowance.ts"
-import { readUsage, type Usage } from "../domain/UsageKinds.ts"
+import { Option, Schema } from "effect"
+import { ArchivedSpending, readUsage, type Usage } from "../domain/UsageKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { readBudget } from "./BudgetKinds.ts"
 
@@ -38,7 +39,8 @@ export interface Account {
 const none: Of = { label: "", sum: nothing }
 export const empty: Account = { total: nothing, turn: none, day: none, month: none }
 
-type Row = Omit<Cost, "conversation">
+/** `conversation`: of one that is archived, in the daemon's stream. */
+type Row = Omit<Cost, "conversation"> & { readonly conversation?: string }
 
 /** Changed in place: a conversation's own. */
 export interface Spending {
@@ -98,7 +100,7 @@ export const sumOf = ({ tokens, tool_calls: toolCalls, usd, wall_time: wallTime 
 })
 
 const addRow = (rows: Map<string, Row>, row: Row): void => {
-  const key = JSON.stringify([row.day, row.agent, row.model, row.goal])
+  const key = JSON.stringify([row.day, row.agent, row.model, row.goal, row.conversation])
   const known = rows.get(key)
   rows.set(
     key,
@@ -206,11 +208,59 @@ export const tell = (told: Set<string>, key: string): void => {
   if (told.size > MAX_TOLD && oldest !== undefined) told.delete(oldest)
 }
 
+/** Rows that the rune of an archive may hold. */
+const MAX_ARCHIVED = 200
+
+/** All of it, as the rune of its archive says it. */
+export const archivedOf = ({ ever, project, rows }: Spending): ArchivedSpending => {
+  const all = new Map<string, Row>()
+  const isLong = rows.size > MAX_ARCHIVED
+  for (const row of rows.values()) {
+    const month = row.day.length === 10 ? Calendar.monthOf(row.day) : row.day
+    addRow(all, isLong ? { ...row, day: month, goal: "" } : row)
+  }
+  const costs = [...all.values()]
+  const kept = costs.slice(-MAX_ARCHIVED)
+  const older = new Map<string, Row>()
+  for (const row of costs.slice(0, -MAX_ARCHIVED))
+    addRow(older, { ...row, day: EARLIER, agent: "", model: "", goal: "" })
+  const period = ({ label, sum }: Of) => ({ label, tokens: sum.tokens, usd: sum.usd })
+  return {
+    tokens: ever.tokens,
+    usd: ever.usd,
+    day: period(project.day),
+    month: period(project.month),
+    costs: [...older.values(), ...kept]
+  }
+}
+
+/** Adds the part of an archive that is of the newest period. */
+const newest = (of: Of, { label, tokens, usd }: ArchivedSpending["day"]): Of => {
+  const sum: Sum = { ...nothing, tokens, usd }
+  if (label < of.label) return of
+  return { label, sum: label === of.label ? add(of.sum, sum) : sum }
+}
+
+/** A conversation was archived: its part is the daemon's. */
+const archived = (spending: Spending, conversation: string, of: ArchivedSpending): void => {
+  const { costs, day, month, tokens, usd } = of
+  spending.ever = add(spending.ever, { ...nothing, tokens, usd })
+  const { project } = spending
+  spending.project = { ...project, day: newest(project.day, day), month: newest(project.month, month) }
+  for (const row of costs) addRow(spending.rows, { ...row, conversation })
+  shorten(spending.rows)
+}
+
+const decodeArchived = Schema.decodeUnknownOption(
+  Schema.Struct({ summary: Schema.Struct({ conversation: Schema.String, spending: ArchivedSpending }) })
+)
+
 /** Kinds that it is a fold of. */
 export const kinds: ReadonlySet<string> = new Set([
   "agent.usage",
   "agent.spawning",
   "session.unsuspended",
+  "session.archived",
   "budget.near",
   "budget.spent"
 ])
@@ -220,6 +270,10 @@ export const apply = (spending: Spending, rune: Rune): void => {
   if (usage !== undefined) return void use(spending, usage.payload, rune.at)
   if (rune.kind === "agent.spawning") return began(spending, rune.actor.slice(rune.actor.indexOf("/") + 1))
   if (rune.kind === "session.unsuspended") return renewed(spending)
+  if (rune.kind === "session.archived") {
+    const found = Option.getOrUndefined(decodeArchived(rune.payload))?.summary
+    return found === undefined ? undefined : archived(spending, found.conversation, found.spending)
+  }
   const said = readBudget(rune)
   if (said !== undefined) tell(spending.told, said.payload.key)
 }

@@ -6,7 +6,7 @@ import { Context, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 import type { Address } from "./AgentPort.ts"
-import type { Usage } from "./UsageKinds.ts"
+import type { ArchivedSpending, Usage } from "./UsageKinds.ts"
 
 export type Whose = "agent" | "project" | "machine"
 export type Period = "turn" | "day" | "month" | "total"
@@ -86,6 +86,8 @@ export interface Allowances {
   readonly standing: (who: Address) => Standing
   /** A file says something else now: those that wait ask again. */
   readonly wake: Effect.Effect<void>
+  /** For the rune that archives the conversation; undefined: nothing is known. */
+  readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
   /** All that was spent since the day, by conversation, agent, model, goal and day. */
   readonly costs: (since: string) => Effect.Effect<ReadonlyArray<Cost>>
 }
@@ -98,6 +100,7 @@ export const unlimited: Allowances = {
   renewed: () => Effect.void,
   standing: () => ({ reached: undefined, near: [] }),
   wake: Effect.void,
+  archived: () => Effect.succeed(undefined),
   costs: () => Effect.succeed([])
 }
 

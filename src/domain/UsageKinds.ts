@@ -34,6 +34,33 @@ const Usage = Schema.Struct({
 })
 export type Usage = typeof Usage.Type
 
+const Period = Schema.Struct({ label: text, tokens: Schema.Finite, usd: Schema.Finite })
+
+/** The spending of a conversation when it was archived: its runes tell it no more. */
+export const ArchivedSpending = Schema.Struct({
+  tokens: Schema.Finite,
+  usd: Schema.Finite,
+  /** Of the newest day and month. */
+  day: Period,
+  month: Period,
+  /** By month or day, agent and model. */
+  costs: Schema.Array(
+    Schema.Struct({
+      day: text,
+      agent: text,
+      model: text,
+      goal: text,
+      input: Schema.Finite,
+      output: Schema.Finite,
+      cacheRead: Schema.Finite,
+      cacheWrite: Schema.Finite,
+      usd: Schema.Finite,
+      unpriced: Schema.Finite
+    })
+  )
+})
+export type ArchivedSpending = typeof ArchivedSpending.Type
+
 export const usageKinds = { "agent.usage": kind(Usage) }
 
 export const readUsage = reader(usageKinds)

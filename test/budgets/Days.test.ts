@@ -80,3 +80,24 @@ describe("a day's limit over three agents", () => {
     }).pipe(Effect.scoped)
   )
 })
+
+describe("what a conversation has spent that is archived", () => {
+  it.live("is in agentd cost, before and after a restart", () =>
+    Effect.gen(function* () {
+      const { project, stage } = yield* shop({ tokens: 1_000 }, () => ({ text: ["done"] }))
+      yield* project.send("ann", "hello")
+      yield* project.answers("ann", 1)
+      const costs = stage.rpc((client) => client.Costs({ by: ["project", "agent", "model"], since: "" }))
+      const before = yield* costs
+      assert.deepInclude(before[0], { project: "shop", agent: "shop/ann", model: "m", input: 10, output: 5 })
+      const { conversation } = yield* project.conversation
+      const { caller } = project
+      yield* stage.rpc((client) => client.Close({ name: conversation, force: false, reason: "", caller }))
+      yield* stage.rpc((client) => client.Archive({ name: conversation, caller }))
+      assert.deepStrictEqual(yield* costs, before)
+      yield* stage.box.kill9
+      yield* stage.up
+      assert.deepStrictEqual(yield* costs, before)
+    }).pipe(Effect.scoped)
+  )
+})

@@ -84,6 +84,36 @@ describe("what is spent", () => {
     assert.lengthOf(Spending.costsOf(spending, "c", "2026-11-11"), 1)
   })
 
+  it("of an archived conversation is told by its archive: the sums, the newest day and month, and rows", () => {
+    const spending = Spending.fresh()
+    for (let day = 1; day <= 400; day++)
+      for (const goal of ["g1", "g2"])
+        Spending.use(
+          spending,
+          usage("a", 3, { usd: 0.5, goal, models: [{ model: "m", input: 2, output: 1, usd: 0.5 }] }),
+          at(day)
+        )
+    const summary = { conversation: "shop-00000001", spending: Spending.archivedOf(spending) }
+    assert.isAtMost(JSON.stringify(summary).length, 64 * 1024)
+    const daemon = Spending.fresh()
+    const rune = { kind: "session.archived", actor: "conversation/x", stream: "daemon", payload: { summary } }
+    Spending.apply(daemon, rune as never)
+    assert.deepStrictEqual([daemon.ever.tokens, daemon.ever.usd], [2400, 400])
+    assert.deepStrictEqual(daemon.project.day, {
+      label: Calendar.dayOf(at(400)),
+      sum: { ...Spending.nothing, tokens: 6, usd: 1 }
+    })
+    const rows = Spending.costsOf(daemon, "daemon", "")
+    assert.isTrue(rows.every(({ conversation }) => conversation === "shop-00000001"))
+    assert.strictEqual(
+      rows.reduce((sum, { input, output }) => sum + input + output, 0),
+      2400
+    )
+    for (const payload of [{}, { summary: {} }, { summary: { conversation: "c", spending: { tokens: "x" } } }])
+      Spending.apply(daemon, { ...rune, payload } as never)
+    assert.strictEqual(daemon.ever.tokens, 2400, "an archive of an older agentd, or of another shape, changes nothing")
+  })
+
   it("over many years is bounded, and loses no token", () => {
     const spending = Spending.fresh()
     let all = 0
