@@ -17,6 +17,8 @@ export interface Host {
   readonly sessions?: string | undefined
   /** Paths that no tool of agentd's own may see: the state folder, the folder of the socket. */
   readonly hidden?: ReadonlyArray<string> | undefined
+  /** The folder of what logins at remote MCP servers gave; without it there are none. */
+  readonly logins?: string | undefined
   /** The folder of the homes that confined agents have; without it they end with their run. */
   readonly homes?: string | undefined
   /** The folder of the runs' own sockets. */
@@ -36,6 +38,7 @@ export const hostOf = (of: {
     store: of.store,
     environment: of.environment,
     sessions: path.join(of.state, "sessions"),
+    logins: path.join(of.state, "logins"),
     homes: path.join(of.state, "homes"),
     gateway: path.join(of.state, "gateway"),
     sockets: path.join(of.state, "sockets"),

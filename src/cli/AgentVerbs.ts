@@ -2,7 +2,7 @@
  * AgentVerbs: the part of the command line that is about agents: what they do, and
  * what a person says to them; and `mcp`, by which an agent speaks itself.
  */
-import { Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { commandOf, commandsOf } from "./DeclaredCommand.ts"
 import * as Declared from "./DeclaredVerbs.ts"
 import { log } from "./LogView.ts"
@@ -45,6 +45,31 @@ export const mcp = Command.make(
   Command.withExamples([
     { command: "agentd mcp", description: "The daemon gives it to each run; by hand it says so and ends" }
   ])
+)
+
+const server = Argument.String("server").pipe(
+  Argument.withDescription("Its name under mcp of a model backend in agentd.jsonc")
+)
+
+export const login = Command.make(
+  "login",
+  { server, browser: off("browser", "Log in on a page of this machine's browser, even where a code would do") },
+  verb(() => import("./Login.ts"))
+).pipe(
+  Command.withDescription("Log in at a remote MCP server of this project's model agents"),
+  Command.withExamples([
+    { command: "agentd login tracker", description: "Shows an address and a code, and waits until you typed it in" },
+    { command: "agentd login tracker --browser", description: "Shows an address for the browser of this machine" }
+  ])
+)
+
+export const logout = Command.make(
+  "logout",
+  { server },
+  verb(() => import("./Logout.ts"))
+).pipe(
+  Command.withDescription("Forget the login at a remote MCP server"),
+  Command.withExamples([{ command: "agentd logout tracker", description: "Its tokens are deleted here" }])
 )
 
 export const daily = commandsOf(Declared.agents, [

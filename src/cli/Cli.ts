@@ -177,7 +177,17 @@ const agentd = Command.make("agentd").pipe(
     { group: "Sessions", commands: SessionVerbs.daily },
     {
       group: "Setting up",
-      commands: [init, schema, SessionVerbs.hooks, SessionVerbs.hook, AgentVerbs.mcp, alert, completions]
+      commands: [
+        init,
+        schema,
+        SessionVerbs.hooks,
+        SessionVerbs.hook,
+        AgentVerbs.mcp,
+        AgentVerbs.login,
+        AgentVerbs.logout,
+        alert,
+        completions
+      ]
     }
   ]),
   Command.withGlobalFlags(globalFlags)

@@ -198,9 +198,18 @@ export const AcpBackend = Schema.Struct({
 }).check(needsProvider)
 export type AcpBackend = typeof AcpBackend.Type
 
-/** A server of the Model Context Protocol, started with each run. */
+/** A server of the Model Context Protocol: a program that is started with each run, or one that is reached by HTTP. */
 export const McpServerConfig = Schema.Struct({
-  argv: described(Argv, "The server and its arguments; it speaks over its standard input and output."),
+  argv: optional(
+    Argv,
+    "The server and its arguments; it speaks over its standard input and output. Either this or url."
+  ),
+  url: optional(BaseUrl, "Where a remote server is: it speaks streamable HTTP. Either this or argv."),
+  bearerEnv: optional(
+    VariableName,
+    "The variable of the daemon whose value a remote server is sent as its token. Without it: what `agentd login` was given, where it was."
+  ),
+  clientId: optional(Word, "Our name at the login of a remote server, where it takes no new clients."),
   env: Environment.pipe(withDefault({}, "Variables that are set.")),
   passEnv,
   trustHints: Schema.Boolean.pipe(
@@ -209,7 +218,11 @@ export const McpServerConfig = Schema.Struct({
       "Whether its word is taken for which of its tools have no side effects (readOnlyHint). Without it all have some."
     )
   )
-})
+}).check(
+  Schema.makeFilter((server: { readonly argv?: ReadonlyArray<string>; readonly url?: string }) =>
+    (server.argv === undefined) === (server.url === undefined) ? "must have exactly one of argv and url" : true
+  )
+)
 export type McpServerConfig = typeof McpServerConfig.Type
 
 export const MODEL_TOOLS = ["shell", "read", "write", "edit", "list", "search"] as const

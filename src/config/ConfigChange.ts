@@ -119,7 +119,9 @@ const runs = ({ backend }: AgentConfig): string => {
     case "claude":
       return `runs ${shown([backend.binary, ...backend.args])}, permissionMode ${backend.permissionMode}`
     case "model": {
-      const servers = Object.entries(backend.mcp).map(([name, { argv }]) => `, MCP server ${name} ${shown(argv)}`)
+      const servers = Object.entries(backend.mcp).map(
+        ([name, { argv, url }]) => `, MCP server ${name} ${shown(argv ?? url)}`
+      )
       const key = backend.keyFile ?? backend.keyEnv
       const to = backend.baseUrl === undefined ? "" : `, sent to ${backend.baseUrl}`
       return `asks ${backend.model}${to}${key === undefined ? "" : ` with the key of ${key}`}, tools ${shown(backend.tools)}${servers.join("")}`

@@ -2,7 +2,7 @@
  * McpTools: a real server that behaves, and servers that do not.
  */
 import { assert, describe, it } from "@effect/vitest"
-import { Duration, Effect, Exit, Fiber, Scope } from "effect"
+import { Duration, Effect, Exit, Fiber, type FileSystem, Scope } from "effect"
 import * as fs from "node:fs"
 import { join } from "node:path"
 import type { BackendError, RunEvent } from "../../src/backends/Backend.ts"
@@ -41,7 +41,7 @@ type Setup = Effect.Success<typeof setup>
 
 const live = (
   name: string,
-  body: (setup: Setup) => Effect.Effect<void, BackendError, Scope.Scope | ProcessTree | Reaper>
+  body: (setup: Setup) => Effect.Effect<void, BackendError, FileSystem.FileSystem | Scope.Scope | ProcessTree | Reaper>
 ) => it.live(name, () => Effect.scoped(Effect.flatMap(setup, body)).pipe(Effect.provide(layer)))
 
 const named = (tools: ReadonlyArray<Tool>, name: string) => tools.find((tool) => tool.name === `records__${name}`)

@@ -8,7 +8,8 @@
  * answer after a call was given up is taken for lost; its processes carry the run's mark and end
  * with the scope.
  */
-import { Clock, Deferred, Duration, Effect, Schema, type Scope } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, FileSystem, Layer, Schema, type Scope } from "effect"
+import { HttpClient } from "effect/http"
 import * as Backoff from "../../supervision/Backoff.ts"
 import type { Argv, Host } from "../Host.ts"
 import type { RunEvent, RunSpec } from "../Backend.ts"
@@ -18,10 +19,16 @@ import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as McpConnection from "./McpConnection.ts"
+import * as McpGrant from "./McpGrant.ts"
+import * as McpHttp from "./McpHttp.ts"
+import { ModelHttp } from "./ModelHttp.ts"
 
 /** A server of a config, or one that agentd gave the run. */
 export interface Server {
-  readonly argv: ReadonlyArray<string>
+  /** The program, or, for a remote one, `url`. */
+  readonly argv?: ReadonlyArray<string>
+  readonly url?: string
+  readonly bearerEnv?: string
   readonly env: { readonly [name: string]: string }
   readonly trustHints?: boolean
   readonly passEnv?: ReadonlyArray<string>
@@ -107,7 +114,7 @@ const introduce = Effect.fnUntraced(function* (connection: McpConnection.McpConn
 })
 
 const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd, host, spec }: ServerOptions) {
-  const [program = "", ...args] = config.argv
+  const [program = "", ...args] = config.argv ?? []
   const argv: Argv = [program, ...args]
   const server = yield* RunProcess.make({
     store: host.store,
@@ -124,12 +131,35 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
   return yield* McpConnection.make(name, server)
 })
 
+/** Of a remote server: its tokens are read anew with each request. */
+const byHttp = Effect.fnUntraced(function* (name: string, url: string, config: Server, { host }: ServerOptions) {
+  const context = yield* Layer.build(yield* ModelHttp)
+  const client = Context.get(context, HttpClient.HttpClient)
+  const files = yield* FileSystem.FileSystem
+  const login = `agentd login ${name}`
+  const given = config.bearerEnv === undefined ? undefined : host.environment[config.bearerEnv]
+  if (config.bearerEnv !== undefined && (given === undefined || given === ""))
+    return yield* unusable(name, `there is no variable ${config.bearerEnv} where the daemon was started`)
+  const token = (refused: string | undefined) => {
+    if (given !== undefined) return Effect.succeed(given)
+    if (host.logins === undefined) return Effect.undefined
+    return McpGrant.token(client, host.logins, url, refused).pipe(
+      Effect.provideService(FileSystem.FileSystem, files),
+      Effect.mapError((error) => unusable(name, `its login could not be renewed: ${error.message}: ${login}`))
+    )
+  }
+  return yield* McpHttp.make(name, { client, url, token, login })
+})
+
 /** The remedy where a server does not come up. */
-const advice = ({ argv }: Server): string =>
-  `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or take it out`
+const advice = ({ argv, url }: Server): string =>
+  argv === undefined
+    ? `see that ${url ?? "its url"} is right under mcp in agentd.jsonc, or take it out`
+    : `try its command by hand ("${argv.join(" ").slice(0, 200)}"), then correct it under mcp in agentd.jsonc, or take it out`
 
 const connect = Effect.fnUntraced(function* (name: string, config: Server, options: ServerOptions) {
-  const connection = yield* byPipes(name, config, options)
+  const connection =
+    config.url === undefined ? yield* byPipes(name, config, options) : yield* byHttp(name, config.url, config, options)
   const tools = yield* introduce(connection).pipe(
     Effect.mapError((error) =>
       error._tag === "McpError" ? error : unusable(name, "its list of tools has no known form")
@@ -159,7 +189,7 @@ export const keep = Effect.fnUntraced(function* (
   name: string,
   config: Server,
   options: ServerOptions
-): Effect.fn.Return<() => Live | undefined, never, Scope.Scope | ProcessTree | Reaper> {
+): Effect.fn.Return<() => Live | undefined, never, FileSystem.FileSystem | Scope.Scope | ProcessTree | Reaper> {
   const policy: Backoff.Policy = {
     base: Duration.toMillis(options.pause ?? PAUSE),
     factor: 2,

@@ -2,14 +2,14 @@
  * McpTools: the tools of MCP servers, as `server__tool`.
  *
  * The servers are programs that a config chose: each runs with its run, in no sandbox, with
- * the daemon's environment and its own. Its calls are subject to the agent's approvals, and
+ * the daemon's environment and its own; or they are reached by HTTP. Its calls are subject to the agent's approvals, and
  * have side effects: what a server itself calls read-only counts as that only where the config
  * trusts its hints, or agentd gave it.
  *
  * Guarantees: a server that is lost (McpServer) takes its tools away until it is back; a call that
  * it had is an outcome, and no call waits for it.
  */
-import { Effect, Schema, type Scope } from "effect"
+import { Effect, type FileSystem, Schema, type Scope } from "effect"
 import * as HeadTail from "../HeadTail.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
@@ -131,7 +131,7 @@ const distinct = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => [
 /** All servers at once; they live as long as the scope. Answers with the tools that there are at the moment. */
 export const make = Effect.fnUntraced(function* (
   options: McpOptions
-): Effect.fn.Return<() => ReadonlyArray<Tool>, never, Scope.Scope | ProcessTree | Reaper> {
+): Effect.fn.Return<() => ReadonlyArray<Tool>, never, FileSystem.FileSystem | Scope.Scope | ProcessTree | Reaper> {
   const scope = yield* Effect.scope
   const seats = yield* Effect.forEach(
     Object.entries(options.servers),

@@ -1,0 +1,229 @@
+/**
+ * OAuth: how a login at a remote MCP server is found and asked for: who gives it, who we are to
+ * them, and the exchange for tokens. No step of it waits for a person.
+ *
+ * Guarantees: what is asked is bounded in size and time, and no redirect is followed; an address is
+ * HTTPS, or this machine's own; what a server says of itself holds for its own address alone; no
+ * error shows a token.
+ */
+import { Effect, Schema, Stream } from "effect"
+import { type HttpClient, HttpClientRequest } from "effect/http"
+import { objectIn } from "./Provider.ts"
+
+export class OAuthError extends Schema.TaggedError<OAuthError>()("OAuthError", {
+  message: Schema.String,
+  remedy: Schema.String,
+  /** The word of the protocol: "authorization_pending", "invalid_grant" … */
+  code: Schema.optional(Schema.String)
+}) {}
+
+const MAX_BODY = 256 * 1024
+const LIMIT = "30 seconds"
+
+const text = Schema.String
+const maybe = <S extends Schema.Top>(schema: S) => Schema.optionalKey(Schema.UndefinedOr(schema))
+
+const Resource = Schema.Struct({
+  resource: text,
+  authorization_servers: maybe(Schema.Array(text)),
+  scopes_supported: maybe(Schema.Array(text))
+})
+
+const Issuer = Schema.Struct({
+  issuer: text,
+  token_endpoint: text,
+  authorization_endpoint: maybe(text),
+  device_authorization_endpoint: maybe(text),
+  registration_endpoint: maybe(text),
+  code_challenge_methods_supported: maybe(Schema.Array(text))
+})
+export type Issuer = typeof Issuer.Type
+
+export const Tokens = Schema.Struct({
+  access_token: text,
+  token_type: maybe(text),
+  refresh_token: maybe(text),
+  expires_in: maybe(Schema.Finite)
+})
+export type Tokens = typeof Tokens.Type
+
+const Device = Schema.Struct({
+  device_code: text,
+  user_code: text,
+  verification_uri: text,
+  verification_uri_complete: maybe(text),
+  expires_in: Schema.Finite,
+  interval: maybe(Schema.Finite)
+})
+export type Device = typeof Device.Type
+
+const Client = Schema.Struct({ client_id: text })
+
+const refused = (message: string, remedy: string, code?: string) => new OAuthError({ message, remedy, code })
+
+const ASK = "ask whoever runs the server; or give it a token of its own by bearerEnv under mcp in agentd.jsonc"
+
+/** An address that may be asked: HTTPS, or of this machine. */
+export const safe = (address: string) =>
+  Effect.suspend(() => {
+    const url = URL.canParse(address) ? new URL(address) : undefined
+    const isOwn = url?.protocol === "http:" && ["127.0.0.1", "[::1]", "localhost"].includes(url.hostname)
+    return url !== undefined && (url.protocol === "https:" || isOwn)
+      ? Effect.succeed(url)
+      : Effect.fail(refused(`${address.slice(0, 200)} is no HTTPS address`, ASK))
+  })
+
+interface Said {
+  readonly status: number
+  readonly body: string
+  readonly headers: { readonly [name: string]: string | undefined }
+}
+
+const asked = (client: HttpClient.HttpClient, request: HttpClientRequest.HttpClientRequest) =>
+  Effect.gen(function* () {
+    yield* safe(request.url)
+    const response = yield* client.execute(
+      HttpClientRequest.setHeaders(request, { accept: "application/json", "user-agent": "agentd" })
+    )
+    let size = 0
+    const body = yield* response.stream.pipe(
+      Stream.takeWhile((bytes) => (size += bytes.length) <= MAX_BODY),
+      Stream.decodeText(),
+      Stream.mkString
+    )
+    const said: Said = { status: response.status, body, headers: response.headers }
+    return said
+  }).pipe(
+    Effect.timeout(LIMIT),
+    Effect.catchTag(["HttpClientError", "TimeoutError"], () =>
+      Effect.fail(refused(`${new URL(request.url).origin} cannot be reached`, "check the network, then try again"))
+    )
+  )
+
+const decoded = <A>(schema: Schema.Codec<A, unknown>, { body }: Said, what: string) =>
+  Effect.mapError(Schema.decodeUnknownEffect(schema)(objectIn(body)), () => refused(`${what} has no known form`, ASK))
+
+const got = (client: HttpClient.HttpClient, url: string) => asked(client, HttpClientRequest.get(url))
+
+/** Where a path of a server has its metadata. */
+const wellKnown = (url: URL, name: string): ReadonlyArray<string> => {
+  const path = url.pathname === "/" ? "" : url.pathname.replace(/\/$/, "")
+  const at = (rest: string) => `${url.origin}/.well-known/${name}${rest}`
+  return path === "" ? [at("")] : [at(path), at("")]
+}
+
+const first = <A>(
+  client: HttpClient.HttpClient,
+  urls: ReadonlyArray<string>,
+  schema: Schema.Codec<A, unknown>,
+  what: string
+) =>
+  Effect.gen(function* () {
+    for (const url of urls) {
+      const said = yield* got(client, url)
+      if (said.status === 200) return yield* decoded(schema, said, `${what} at ${url}`)
+    }
+    return undefined
+  })
+
+/** The issuer whose login a server takes, and the scopes that it names. */
+export const discover = Effect.fnUntraced(function* (client: HttpClient.HttpClient, address: string) {
+  const server = yield* safe(address)
+  const greeting = yield* asked(
+    client,
+    HttpClientRequest.bodyText(HttpClientRequest.post(address), "{}", "application/json")
+  )
+  const named = /resource_metadata="([^"]{1,2000})"/.exec(greeting.headers["www-authenticate"] ?? "")?.[1]
+  // a server speaks for itself, and for no other
+  const own = named !== undefined && URL.canParse(named) && new URL(named).origin === server.origin ? [named] : []
+  const urls = [...own, ...wellKnown(server, "oauth-protected-resource")]
+  const resource = yield* first(client, urls, Resource, "what the server says of its login")
+  if (
+    resource !== undefined &&
+    !(URL.canParse(resource.resource) && new URL(resource.resource).origin === server.origin)
+  )
+    return yield* refused(`${address} says that its login is for ${resource.resource.slice(0, 200)}`, ASK)
+  const issuerUrl = yield* safe(resource?.authorization_servers?.[0] ?? server.origin)
+  const issuer = yield* first(
+    client,
+    [...wellKnown(issuerUrl, "oauth-authorization-server"), ...wellKnown(issuerUrl, "openid-configuration")],
+    Issuer,
+    "what the issuer says of itself"
+  )
+  if (issuer === undefined) return yield* refused(`${issuerUrl.origin} does not say how to log in`, ASK)
+  if (!URL.canParse(issuer.issuer) || new URL(issuer.issuer).href !== issuerUrl.href)
+    return yield* refused(`${issuerUrl.href} gives itself out for ${issuer.issuer.slice(0, 200)}`, ASK)
+  yield* safe(issuer.token_endpoint)
+  return { issuer, scopes: resource?.scopes_supported ?? [] }
+})
+
+const posted = (client: HttpClient.HttpClient, url: string, form: { readonly [name: string]: string }) =>
+  asked(
+    client,
+    HttpClientRequest.bodyText(
+      HttpClientRequest.post(url),
+      new URLSearchParams(form).toString(),
+      "application/x-www-form-urlencoded"
+    )
+  )
+
+/** The refusal of an endpoint, in its own words where it has some. */
+const refusal = ({ body, status }: Said, what: string) => {
+  const said = objectIn(body)
+  const code = typeof said?.["error"] === "string" ? said["error"] : undefined
+  const words = typeof said?.["error_description"] === "string" ? said["error_description"] : code
+  return refused(
+    `${what} was refused (${status}): ${(words ?? "no reason was given").slice(0, 300)}`,
+    "log in again",
+    code
+  )
+}
+
+/** Makes agentd known to an issuer; answers with its name there. */
+export const register = Effect.fnUntraced(function* (
+  client: HttpClient.HttpClient,
+  { registration_endpoint: url }: Issuer,
+  redirectUri: string | undefined
+) {
+  if (url === undefined)
+    return yield* refused(
+      "the issuer takes no new clients",
+      "register agentd there by hand, and name its id by clientId under mcp in agentd.jsonc"
+    )
+  const body = JSON.stringify({
+    client_name: "agentd",
+    token_endpoint_auth_method: "none",
+    ...(redirectUri === undefined
+      ? { grant_types: ["urn:ietf:params:oauth:grant-type:device_code", "refresh_token"] }
+      : {
+          grant_types: ["authorization_code", "refresh_token"],
+          response_types: ["code"],
+          redirect_uris: [redirectUri]
+        })
+  })
+  const said = yield* asked(client, HttpClientRequest.bodyText(HttpClientRequest.post(url), body, "application/json"))
+  if (said.status >= 300) return yield* refusal(said, "the registration")
+  return (yield* decoded(Client, said, "the registration")).client_id
+})
+
+/** Tokens for what a form shows. */
+export const tokens = Effect.fnUntraced(function* (
+  client: HttpClient.HttpClient,
+  url: string,
+  form: { readonly [name: string]: string }
+) {
+  const said = yield* posted(client, url, form)
+  if (said.status >= 300) return yield* refusal(said, "the login")
+  return yield* decoded(Tokens, said, "the answer to the login")
+})
+
+/** A code for a person to type in elsewhere. */
+export const device = Effect.fnUntraced(function* (
+  client: HttpClient.HttpClient,
+  url: string,
+  form: { readonly [name: string]: string }
+) {
+  const said = yield* posted(client, url, form)
+  if (said.status >= 300) return yield* refusal(said, "the login by a code")
+  return yield* decoded(Device, said, "the answer to the login by a code")
+})
