@@ -106,6 +106,9 @@ const nextRun = (
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms })]
 }
 
+/** Whether the agent has commands of its own. */
+const takesCommands = ({ backend }: AgentConfig): boolean => backend.type === "claude" || backend.type === "acp"
+
 const nextTurn = (
   { agent, allowance, config, weather }: AgentSetting["Service"],
   { look, newId }: RunPlace["Service"],
@@ -114,7 +117,7 @@ const nextTurn = (
 ): ReadonlyArray<Tell> => {
   const { inbox, life, toTurn, turn } = siblings
   const turnId = newId(now, nextId)
-  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId)
+  const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId, takesCommands(config()))
   if (messageIds.length === 0) return []
   const reached = allowance.admits(life.spent, look)
   if (reached !== undefined) return spentOut(reached, siblings)

@@ -74,6 +74,17 @@ const chosen = (waiting: ReadonlyArray<Message>, size: number, isFirst: boolean)
   return waiting.filter((message) => taken.has(message))
 }
 
+/** Begins a command of a coding agent's own, such as /compact. */
+const COMMAND = /^\/[a-z][\w:.-]{0,99}(?=\s|$)/i
+
+const isCommand = ({ from, text }: Message): boolean => Frame.isPerson(from) && COMMAND.test(text)
+
+/** Messages up to the first command, which is a turn of its own. */
+const beforeCommand = (messages: ReadonlyArray<Message>): ReadonlyArray<Message> => {
+  const at = messages.findIndex(isCommand)
+  return at < 0 ? messages : messages.slice(0, Math.max(1, at))
+}
+
 /** The reason may be another's words. */
 const endedEarly = (reason: string): string =>
   `ended early: ${Frame.line(reason).replace(/\.$/, "")}. Take up its work again.`
@@ -111,11 +122,15 @@ export const unfinishedOf = (inbox: Inbox.Data, { unfinished }: Turned): Readonl
 const steering = (waiting: ReadonlyArray<Message>, left: ReadonlyArray<string>): ReadonlyArray<Message> =>
   waiting.filter(({ messageId, steer }) => steer === true || left.includes(messageId))
 
-/** The input of a further turn of a run: its agent knows who it is. */
+/**
+ * The input of a further turn of a run: its agent knows who it is. `commands`: a person's command of
+ * the agent's own goes to it as it is, since an agent looks for one at the very beginning.
+ */
 export const followUp = (
   inbox: Inbox.Data,
   turn: Turned & Pick<TurnMachine.Data, "steer">,
-  drawn: string
+  drawn: string,
+  commands = false
 ): { readonly input: string; readonly messageIds: ReadonlyArray<string>; readonly source: TurnMachine.Source } => {
   const waiting = queued(inbox, turn)
   const source = TurnMachine.nextOf([
@@ -125,10 +140,13 @@ export const followUp = (
   ])
   if (source === undefined) return { input: "", messageIds: [], source: "queue" }
   const isAgain = source.source === "resume"
-  const messages = isAgain ? source.messages : chosen(source.messages, 0, true)
+  const fitting = commands ? beforeCommand(source.messages) : source.messages
+  const messages = isAgain ? source.messages : chosen(fitting, 0, true)
+  const [first] = messages
   const head = isAgain ? [`Your last turn ${endedEarly(turn.ended?.reason ?? "it was interrupted")}`] : []
+  const isBare = commands && !isAgain && messages.length === 1 && isCommand(first!)
   return {
-    input: textOf(head, messages, drawn),
+    input: isBare ? first!.text : textOf(head, messages, drawn),
     messageIds: messages.map(({ messageId }) => messageId),
     source: source.source
   }

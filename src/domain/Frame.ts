@@ -46,6 +46,12 @@ export const sender = (from: string): string => {
   return said ?? `${line(from)}, a person`
 }
 
+/** Whether a message is a person's own: of no agent, no channel, and no program. */
+export const isPerson = (from: string): boolean => {
+  const [kind = "", ...rest] = line(from).split(":")
+  return from !== "agentd" && from !== "http" && !(Object.hasOwn(KINDS, kind) && rest.length > 0)
+}
+
 /** A mark out of something drawn by chance, such as a new id: in none of the texts. */
 export const markOf = (drawn: string, texts: ReadonlyArray<string>): string => {
   const lower = texts.map((text) => text.toLowerCase())

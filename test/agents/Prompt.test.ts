@@ -1,5 +1,6 @@
 import { assert, describe, it } from "@effect/vitest"
-import { assemble, MAX_PROMPT_BYTES, type Parts } from "../../src/agents/Prompt.ts"
+import { assemble, followUp, MAX_PROMPT_BYTES, type Parts } from "../../src/agents/Prompt.ts"
+import * as TurnMachine from "../../src/agents/TurnMachine.ts"
 
 const parts = (more: Partial<Parts> = {}): Parts => ({
   agent: "builder",
@@ -48,5 +49,32 @@ describe("Prompt", () => {
   it("counts bytes, not characters", () => {
     const prompt = assemble(parts({ waiting: ["a", "b", "c"].map((id) => message(id, "é".repeat(100 * 1024))) }))
     assert.deepStrictEqual(prompt.messageIds, ["a", "b"])
+  })
+})
+
+describe("a command of an agent's own", () => {
+  const input = (commands: boolean, ...waiting: ReadonlyArray<ReturnType<typeof message>>) =>
+    followUp({ waiting, carried: [], runId: null }, TurnMachine.initial(), "turn-2", commands)
+
+  it("goes to it as it is, alone, and in its turn", () => {
+    const [before, command, after] = [message("a", "first"), message("b", "/compact now"), message("c", "then")]
+    assert.deepStrictEqual(input(true, command, after), {
+      input: "/compact now",
+      messageIds: ["b"],
+      source: "queue"
+    })
+    assert.deepStrictEqual(input(true, before, command, after).messageIds, ["a"])
+  })
+
+  it("is a text like any other where the agent has none, where it is a path, and where no person sends it", () => {
+    for (const [commands, one] of [
+      [false, message("a", "/compact")],
+      [true, message("a", "/srv/web is where it lies")],
+      [true, { ...message("a", "/compact"), from: "agent:reviewer" }],
+      [true, { ...message("a", "/compact"), from: "channel:review" }],
+      [true, { ...message("a", "/compact"), from: "http" }]
+    ] as const) {
+      assert.include(input(commands, one).input, "A message follows.")
+    }
   })
 })

@@ -333,6 +333,46 @@ describe("ClaudeStream", () => {
     })
   })
 
+  describe("a plan that waits for leave is shown with its text, and a person decides, whatever the agent's mode", () => {
+    const tool = (id: string, name: string, input: object) => ({
+      type: "assistant",
+      parent_tool_use_id: null,
+      message: { id: `m-${id}`, content: [{ type: "tool_use", id, name, input }] }
+    })
+    // Claude Code leaves the plan out of its question
+    const asks = {
+      type: "control_request",
+      request_id: "r",
+      request: { subtype: "can_use_tool", tool_name: "ExitPlanMode", tool_use_id: "p", input: {} }
+    }
+    const PLAN = "# The plan\n1. Do this"
+    const file = "/home/ada/.claude/plans/go-jazzy.md"
+
+    it.each<readonly [string, ReadonlyArray<ClaudeRecord>]>([
+      ["as it was called", [tool("p", "ExitPlanMode", { plan: PLAN })]],
+      [
+        "as it wrote and changed it in a file of its own",
+        [
+          tool("w", "Write", { file_path: file, content: "# The plan\n1. Do that" }),
+          tool("o", "Write", { file_path: "/home/ada/plans.md", content: "other" }),
+          tool("e", "Edit", { file_path: file, old_string: "that", new_string: "this" }),
+          tool("p", "ExitPlanMode", {})
+        ]
+      ]
+    ])("%s", (_, records) => {
+      const { events, stream } = heard([init, ...records, asks])
+      const calls = of(events, "ToolCall").filter((one) => one.tool === "ExitPlanMode")
+      assert.deepStrictEqual(
+        calls.map((one) => one.arguments),
+        [{ plan: PLAN }]
+      )
+      assert.deepStrictEqual(of(events, "ApprovalRequested"), [
+        { _tag: "ApprovalRequested", callId: "p", reason: "its plan waits for approval", always: true }
+      ])
+      assert.deepInclude(stream.answer("p", { behavior: "allow" })?.["response"] as object, { request_id: "r" })
+    })
+  })
+
   it("what a person chose goes to the questions as they were asked; one text to all is a response", () => {
     const input = {
       questions: [

@@ -356,7 +356,9 @@ export class AcpUpdates {
     open.asked = true
     const callId = open.ids.at(-1)!
     const title = open.known.title ?? toolOf(open.known, open.title)
-    events.push({ _tag: "ApprovalRequested", callId, reason: title.slice(0, MAX_REASON) })
+    // to leave its mode for plans is to carry one out: that is for a person
+    const always = open.known.kind === "switch_mode" ? { always: true } : {}
+    events.push({ _tag: "ApprovalRequested", callId, reason: title.slice(0, MAX_REASON), ...always })
     return { callId, events }
   }
 

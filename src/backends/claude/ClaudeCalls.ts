@@ -3,12 +3,13 @@
  * questions that are open about them. Pure.
  *
  * Guarantees: each call is told before its question and its result, and has one of each
- * at most; an answer goes to a question that waits, once.
+ * at most; an answer goes to a question that waits, once; a plan that waits for leave is told with
+ * its text, which the CLI leaves out of its question.
  */
 import type { Decision, RunEvent } from "../Backend.ts"
 import { isSame } from "../CanonicalJson.ts"
 import { type ClaudeRecord, inner, list, text } from "./ClaudeRecord.ts"
-import { answered, isReadOnly, outputOf, questionsOf, reasonOf, statusOf } from "./ClaudeTools.ts"
+import { answered, isReadOnly, outputOf, planAfter, PLANS, questionsOf, reasonOf, statusOf } from "./ClaudeTools.ts"
 
 interface Question {
   readonly requestId: string
@@ -52,6 +53,9 @@ export class ClaudeCalls {
   /** How often each of the CLI's names was used, the newest last. */
   private readonly used = new Map<string, number>()
 
+  /** The plan that the CLI has written last. */
+  private plan: { readonly path: string; readonly text: string } | undefined = undefined
+
   /** `given`: servers that agentd gave the run. */
   constructor(given: ReadonlyArray<string> = []) {
     this.given = given
@@ -65,9 +69,17 @@ export class ClaudeCalls {
   /** A name is used once: what comes again of a call that is over is no other call. */
   called(toolUse: string, tool: string, input: unknown): ReadonlyArray<RunEvent> {
     if (toolUse === "" || this.used.has(toolUse)) return []
-    const open: Open = { ids: [], tool, input, runs: false, asked: false }
+    this.plan = planAfter(this.plan, tool, input)
+    const told = this.shown(tool, input)
+    const open: Open = { ids: [], tool, input: told, runs: false, asked: false }
     this.open.set(toolUse, open)
-    return [this.named(open, toolUse, tool, input)]
+    return [this.named(open, toolUse, tool, told)]
+  }
+
+  /** The input of a call as a person is shown it. */
+  private shown(tool: string, input: unknown): unknown {
+    const isBare = typeof input === "object" && input !== null && !("plan" in input)
+    return tool === PLANS && isBare && this.plan !== undefined ? { ...input, plan: this.plan.text } : input
   }
 
   private named({ ids }: Open, toolUse: string, tool: string, input: unknown): RunEvent {
@@ -100,16 +112,27 @@ export class ClaudeCalls {
     const known = this.open.get(toolUse)
     const open: Open = known ?? { ids: [], tool, input, runs: false, asked: false }
     this.open.set(toolUse, open)
-    const isNew = known === undefined || known.asked || !isSame(known.input, input)
-    const call = isNew ? [this.named(open, toolUse, tool, input)] : []
+    // the CLI asks about a plan without its text
+    const told = tool === PLANS && Object.keys(input).length === 0 ? (known?.input ?? this.shown(tool, input)) : input
+    const isNew = known === undefined || known.asked || !isSame(known.input, told)
+    const call = isNew ? [this.named(open, toolUse, tool, told)] : []
     if (isNew) open.runs = false
-    open.input = input
+    open.input = told
     open.asked = true
     const callId = open.ids.at(-1)!
     this.questions.set(callId, { requestId, input, toolUse })
     const questions = questionsOf(tool, input)
     const asks = questions.length === 0 ? {} : { questions }
-    return [...call, { _tag: "ApprovalRequested", callId, reason: reasonOf(request), ...asks }]
+    return [
+      ...call,
+      {
+        _tag: "ApprovalRequested",
+        callId,
+        reason: reasonOf(request),
+        ...asks,
+        ...(tool === PLANS ? { always: true } : {})
+      }
+    ]
   }
 
   /** The record that answers a question; undefined: it waits no more. */

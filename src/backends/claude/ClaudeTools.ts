@@ -89,6 +89,27 @@ export const answered = (input: ClaudeRecord, answers: ReadonlyArray<string> = [
     : { ...input, answers: Object.fromEntries(questions.map((one, at) => [text(one, "question"), answers[at]])) }
 }
 
+/** The tool that asks for leave to carry out a plan. */
+export const PLANS = "ExitPlanMode"
+
+interface Plan {
+  readonly path: string
+  readonly text: string
+}
+
+/** The plan as it stands after a call: in its mode for plans the CLI writes it to a file of its own. */
+export const planAfter = (plan: Plan | undefined, tool: string, given: unknown): Plan | undefined => {
+  if (tool !== "Write" && tool !== "Edit") return plan
+  const input = inner({ given }, "given")
+  const path = text(input, "file_path")
+  if (!/\/plans\/[^/]{1,200}\.md$/.test(path)) return plan
+  if (tool === "Write") return { path, text: text(input, "content") }
+  const old = text(input, "old_string")
+  return plan?.path === path && old !== ""
+    ? { path, text: plan.text.replace(old, () => text(input, "new_string")) }
+    : plan
+}
+
 /** Why it asks, for a person; "" where it does not say. */
 export const reasonOf = (request: ClaudeRecord): string => {
   const input = inner(request, "input")
@@ -97,7 +118,7 @@ export const reasonOf = (request: ClaudeRecord): string => {
       const asked = list(input, "questions").map((one) => text(one, "question"))
       return `it asks: ${asked.join(" ")}`
     }
-    case "ExitPlanMode":
+    case PLANS:
       return "its plan waits for approval"
     default: {
       const [reason, path] = [text(request, "decision_reason"), text(request, "blocked_path")]
