@@ -114,7 +114,8 @@ export class Project {
   gapOf(agent: string, config: AgentConfig): Metering.Gap | undefined {
     const user = Context.get(this.services as Context.Context<never>, Prices.UserPrices)
     const { conversation, prices } = this.config
-    return Metering.gapOf(agent, config, [config.budget, conversation.budget], (model) =>
+    const { machine } = Context.get(this.services as Context.Context<never>, Allowance)
+    return Metering.gapOf(agent, config, [config.budget, conversation.budget, machine], (model) =>
       Prices.priceOf(model, prices, user)
     )
   }

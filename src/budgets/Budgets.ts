@@ -78,7 +78,7 @@ export interface Options {
 }
 
 class Board implements Allowances {
-  private readonly machine: BudgetConfig
+  readonly machine: BudgetConfig
   private readonly system: System
   private readonly log: EventLog["Service"]
   private readonly scope: Scope.Scope
@@ -117,7 +117,8 @@ class Board implements Allowances {
     const streams = yield* Effect.catch(this.log.streams, (error) =>
       Effect.as(Effect.logWarning(`what was spent cannot be read: ${error.message}`), [])
     )
-    for (const { stream } of streams) {
+    // the open ones first: their agents wait for them
+    for (const { stream } of streams.toSorted((a, b) => Number(a.isSealed) - Number(b.isSealed))) {
       if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
       yield* Effect.catch(this.read(stream), (error) =>
         Effect.logWarning(`what ${stream} has spent cannot be read: ${error.message}`)

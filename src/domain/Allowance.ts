@@ -66,6 +66,8 @@ export interface Standing {
 }
 
 export interface Allowances {
+  /** The budget of the whole machine. */
+  readonly machine: BudgetConfig
   /** For as long as the scope is open; what its conversation has spent is known when it answers. */
   readonly join: (spender: Spender) => Effect.Effect<void, never, Scope.Scope>
   /**
@@ -93,6 +95,7 @@ export interface Allowances {
 }
 
 export const unlimited: Allowances = {
+  machine: {},
   join: () => Effect.void,
   admits: () => undefined,
   used: () => Effect.void,

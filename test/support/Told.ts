@@ -31,6 +31,8 @@ export type Step =
   /** A request of the Agent Client Protocol's, and its parameters. */
   | { readonly acp: readonly [string, object] }
   | { readonly tokens: number }
+  /** A request to its model that takes so many tokens, told at once; not by a model. */
+  | { readonly request: number }
   /** To its own process. */
   | { readonly signal: NodeJS.Signals }
   | { readonly noise: ReadonlyArray<string> }
