@@ -92,6 +92,11 @@ const reporting = Effect.fnUntraced(function* (
   return { eventId, message: parent === undefined ? "Reported." : `Reported to ${parent.name}.` }
 })
 
+const OVER = new CommandRefused({
+  message: "This run is over, or none of agentd's.",
+  remedy: "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
+})
+
 export const make = (around: Surroundings): Voices => ({
   calls: Effect.sync(() =>
     around
@@ -118,24 +123,17 @@ export const make = (around: Surroundings): Voices => ({
         const voice = tree.voice(runId)
         if (voice !== undefined) return Effect.succeed(voice)
       }
-      return Effect.fail(
-        new CommandRefused({
-          message: "This run is over, or none of agentd's.",
-          remedy: "agentd mcp is started by an agent's run; by hand use the other verbs: agentd --help"
-        })
-      )
+      return Effect.fail(OVER)
     }),
   report: (of, report) => Effect.uninterruptible(reporting(around, of, report)),
-  ask: ({ agent, conversation, turnId }, question) =>
-    Effect.map(
-      written(around.log, {
-        stream: conversation,
-        kind: "agent.asked",
-        actor: `voice/${agent}`,
-        trigger: "ask",
-        payload: { agent_id: agent, turn_id: turnId, question }
-      }),
-      ({ eventId }): Done => ({ eventId, message: "A person is asked; the answer will come as a message." })
-    ),
+  ask: (of, question) =>
+    Effect.suspend(() => {
+      const tree = around.find(of)
+      if (tree === undefined) return Effect.fail(OVER)
+      return Effect.map(tree.tellInbox({ _tag: "Ask", question, turnId: of.turnId }), ({ eventId }): Done => ({
+        eventId,
+        message: "A person is asked; the answer will come as a message."
+      }))
+    }),
   inbox: (of) => Effect.sync(() => around.find(of)?.messages() ?? [])
 })

@@ -13,6 +13,7 @@ import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domai
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import * as Backlog from "./Backlog.ts"
+import * as Inbox from "./Inbox.ts"
 import { QUEUED } from "./AgentView.ts"
 import { AgentsPlace } from "./AgentsPlace.ts"
 import * as WaitingInputs from "./WaitingInputs.ts"
@@ -92,20 +93,34 @@ const inItsPlace = <E>(project: Project, tree: Finder.Found["tree"], begin: Effe
 const again = ({ household }: Project, tree: Finder.Found["tree"], caller: Caller) =>
   Effect.andThen(household.family.stop(tree, caller, "restart"), tree.start(caller))
 
+/** Messages of agents that led to what the caller says; undefined for a person. */
+const hopsOf = (projects: Projects, caller: Caller): number | undefined => {
+  const [, name] = /^agent:(.*)$/.exec(caller.by) ?? []
+  if (name === undefined) return undefined
+  const found = Finder.agent(projects.entries, name, caller)
+  return found instanceof CommandRefused ? 1 : Inbox.hopsOf(found.tree.inbox().data)
+}
+
 type OnAgent = <A, E>(
   name: string,
   caller: Caller,
   act: (found: Finder.Found) => Effect.Effect<A, E>
 ) => Effect.Effect<A, E | CommandRefused | StorageError>
 
-/** The commands on work that agents were asked for and have not answered. */
-const unanswered = (
+/** The commands on messages: what agents are asked, and what they have not answered. */
+const messages = (
   projects: Projects,
   onAgent: OnAgent
-): Pick<Agents["Service"], "backlog" | "retry" | "dismiss"> => ({
+): Pick<Agents["Service"], "send" | "backlog" | "retry" | "dismiss"> => ({
+  send: (name, { text, how }, caller) =>
+    onAgent(
+      name,
+      caller,
+      ({ project, tree }) => project.refusal ?? tree.send(text, how, caller, hopsOf(projects, caller))
+    ),
   backlog: Effect.sync(() => projects.found.flatMap(({ tree }) => Backlog.of(tree) ?? [])),
   retry: (name, message, caller) =>
-    onAgent(name, caller, ({ project, tree }) => project.refusal ?? Backlog.retry(tree, message, caller)),
+    onAgent(name, caller, ({ project, tree }) => project.isOver ?? Backlog.retry(tree, message, caller)),
   dismiss: (name, what, caller) => onAgent(name, caller, ({ tree }) => Backlog.dismiss(tree, what, caller))
 })
 
@@ -163,9 +178,7 @@ export const make = (projects: Projects, ready: Ready) =>
           caller,
           ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, again(project, tree, caller))
         ),
-      send: (name, { text, how }, caller) =>
-        onAgent(name, caller, ({ project, tree }) => project.refusal ?? tree.send(text, how, caller)),
-      ...unanswered(projects, onAgent),
+      ...messages(projects, onAgent),
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),

@@ -199,6 +199,8 @@ export const agentKinds = {
     }),
     { lazy: true }
   ),
+  /** A bound that keeps agents from running away. */
+  "agent.bound_reached": kind(Schema.Struct({ agent_id: text, text })),
   "run.started": kind(Schema.Struct({ runId: text })),
   "run.output": kind(Schema.Struct({ runId: text, text, source: Schema.optional(text) }), { lazy: true }),
   "worktree.kept": kind(Schema.Struct({ path: text })),

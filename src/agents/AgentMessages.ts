@@ -22,7 +22,11 @@ export type InboxMessage =
   | { readonly _tag: "Drop"; readonly messageIds: ReadonlyArray<string>; readonly end: Dropped.End }
   /** A person has dropped work asked again: the named messages, or all. Answers `Settled`. */
   | { readonly _tag: "AskAgain"; readonly which: string | undefined; readonly as: string; readonly by: string }
-  /** A person lets dropped work go. Answers `Settled`. */
+  /** The agent asks a person. Answers with the rune. */
+  | { readonly _tag: "Ask"; readonly question: string; readonly turnId: string | null }
+  /** The agent has reached a bound that only a person moves. Answers `Settled`. */
+  | { readonly _tag: "Bound"; readonly text: string }
+  /** A person lets dropped work go, and questions with it. Answers `Settled`. */
   | { readonly _tag: "Dismiss"; readonly which: string | undefined; readonly by: string }
 
 /** The end of a turn, as its run tells it. */

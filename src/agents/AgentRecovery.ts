@@ -31,6 +31,8 @@ export interface AgentRecord {
 export const kinds = [
   "worker.started",
   "agent.usage",
+  "agent.asked",
+  "agent.bound_reached",
   ...WorkerMachine.kinds,
   ...Inbox.kinds,
   ...AgentMachine.kinds,

@@ -170,6 +170,10 @@ export class AgentRegistry {
         conversation: this.conversation,
         project,
         parent: this.family.parentOf(agent) ?? null,
+        rest: () => {
+          const { restAfterMessages, restAfterRelays } = this.of.file().conversation
+          return { relays: restAfterRelays, messages: restAfterMessages }
+        },
         queued: () => this.family.isQueued(agent),
         home: this.of.life.home,
         allowance: AgentAllowance.make(allowances, who),
@@ -338,8 +342,13 @@ export class AgentRegistry {
       }
       const { name } = request
       const inFile = this.family.named(name) !== undefined
-      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents }
+      const depth = Inbox.isPerson(caller.by)
+        ? undefined
+        : { of: this.family.depthOf(parent) + 1, most: this.of.file().conversation.maxDepth }
+      const asked = { request, parent: `${project}/${parent}`, inFile, all: this.family.subAgents, depth }
       const refused = SubAgents.refusal(asked)
+      const bound = SubAgents.boundOf(asked)
+      if (bound !== undefined) yield* tree.tellInbox({ _tag: "Bound", text: bound })
       if (refused !== undefined) return yield* refused
       const eventId = yield* this.bring(parent, SubAgents.configOf(parent, tree.config(), request), request, caller.by)
       const waits = this.family.stands(name) === "queued"

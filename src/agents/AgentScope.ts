@@ -349,7 +349,7 @@ export class AgentScope {
   // --- its messages
 
   /** Why no message is taken now. */
-  readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
+  private readonly takes: Effect.Effect<void, CommandRefused> = Effect.suspend(() => {
     const { fullName } = this
     const barred = this.setting.home.barred()
     return barred === undefined
@@ -362,7 +362,7 @@ export class AgentScope {
 
   /** Into the inbox, durable with all that follows from it. The same id again changes nothing. */
   private readonly receive = (
-    of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone">,
+    of: Pick<Inbox.Message, "messageId" | "from" | "text" | "alone" | "hops">,
     how: How
   ): Command<InboxActor.Received> =>
     Effect.gen({ self: this }, function* () {
@@ -373,10 +373,18 @@ export class AgentScope {
           remedy: "Put it in a file that the agent can read, and send its path."
         })
       }
-      const { alone, from, messageId, text } = of
+      const { alone, from, hops, messageId, text } = of
       const at = yield* Clock.currentTimeMillis
       const urgent = how === "urgent"
-      const message = { messageId, from, text, urgent, ...(alone === undefined ? {} : { alone }), at }
+      const message = {
+        messageId,
+        from,
+        text,
+        urgent,
+        ...(alone === undefined ? {} : { alone }),
+        ...(hops === undefined ? {} : { hops }),
+        at
+      }
       return yield* this.actors.inbox
         .ask<InboxActor.Received>({ _tag: "Receive", message, how })
         .pipe(Effect.catch(refuse))
@@ -385,10 +393,15 @@ export class AgentScope {
 
   readonly send = Effect.fnUntraced(
     { self: this },
-    function* (this: AgentScope, text: string, how: How, { by }: Caller) {
+    function* (this: AgentScope, text: string, how: How, { by }: Caller, hops?: number) {
       const { fullName } = this
       yield* this.takes
-      const { eventId, heard } = yield* this.receive({ messageId: yield* Ids.messageId, from: by, text }, how)
+      const of = { messageId: yield* Ids.messageId, from: by, text, ...(hops === undefined ? {} : { hops }) }
+      const { eventId, heard } = yield* this.receive(of, how)
+      if (heard === "rests") {
+        const message = `${fullName} is not told: agents have sent each other too many messages without a person. Your message is kept, and a person lets it go on. End your turn.`
+        return { eventId, message }
+      }
       if ((this.worker()?.state ?? "Stopped") === "Stopped") {
         return { eventId, message: `Kept for ${fullName}, which is stopped. Start it: agentd start ${fullName}` }
       }
@@ -402,7 +415,7 @@ export class AgentScope {
   )
 
   /** Takes what agentd itself has to say, also while its conversation takes no messages. */
-  readonly hear = (message: Pick<AgentMessage, "messageId" | "from" | "text">): Command<void> =>
+  readonly hear = (message: Pick<Inbox.Message, "messageId" | "from" | "text" | "hops">): Command<void> =>
     Effect.asVoid(this.receive(message, "queue"))
 
   readonly post = (message: AgentMessage): Command<{ readonly eventId: number }> =>

@@ -8,7 +8,7 @@ import type { AgentConfig } from "../config/AgentConfig.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import type { Price } from "../domain/Prices.ts"
 import type { ConversationPort } from "./ConversationPort.ts"
-import type { Message } from "./Inbox.ts"
+import type { Message, Rest } from "./Inbox.ts"
 import type { WaitingInputs } from "./WaitingInputs.ts"
 import type { AgentAllowance } from "./AgentAllowance.ts"
 import type { AgentWeather } from "./AgentWeather.ts"
@@ -33,6 +33,8 @@ export class AgentSetting extends Context.Service<
     readonly project: () => string
     /** The agent that it is a sub-agent of. */
     readonly parent: string | null
+    /** How far agents go among themselves without a person, as the file says now. */
+    readonly rest: () => Rest
     /** Whether it was asked for and waits for a place: it has not begun. */
     readonly queued: () => boolean
     /** As the file says now: a reload takes effect with the next use. */

@@ -124,6 +124,7 @@ const unanswered = (row: Row): string | undefined => {
   const last = dropped.at(-1)
   if (last === undefined) return undefined
   const count = dropped.length + more
+  if (last.errorType === "circle") return `rests after ${last.reason}: agentd retry ${row.project}/${row.agent}`
   const what = count === 1 ? "what it was asked" : `${count} messages that it was asked`
   return `${what} came to no answer (${last.errorType}): agentd retry ${row.project}/${row.agent}`
 }
@@ -192,6 +193,10 @@ const droppedIn = (inbox: Inbox.Data): { readonly dropped?: number } => {
   return dropped.length + more === 0 ? {} : { dropped: dropped.length + more }
 }
 
+/** Whether it has stopped for good, and nobody stopped it. */
+const hasFailed = ({ broken, worker }: Row): boolean =>
+  broken !== undefined || (worker?.state === "Stopped" && worker.data.stoppedBy === null)
+
 export const row = (of: Row): AgentInfo => {
   const data = of.worker?.data
   const isOver = of.broken !== undefined || of.worker?.state === "Stopped"
@@ -216,6 +221,7 @@ export const row = (of: Row): AgentInfo => {
     inbox: of.inbox.waiting.length,
     ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
     ...droppedIn(of.inbox),
+    ...(hasFailed(of) ? { failed: true } : {}),
     cwd: data?.cwd ?? null,
     branch: data?.branch ?? null
   }

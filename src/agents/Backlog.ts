@@ -32,7 +32,8 @@ const heldBy = (tree: AgentScope): ReadonlyArray<Inbox.Message> => {
 export const of = (tree: AgentScope): BacklogInfo | undefined => {
   const { dropped, more } = Inbox.droppedOf(tree.inbox().data)
   const held = heldBy(tree)
-  if (dropped.length + more + held.length === 0) return undefined
+  const { bounds = [], questions = [] } = tree.inbox().data
+  if (dropped.length + more + held.length + questions.length + bounds.length === 0) return undefined
   const { conversation, project } = tree.setting
   return {
     conversation,
@@ -47,6 +48,8 @@ export const of = (tree: AgentScope): BacklogInfo | undefined => {
       since: at
     })),
     more,
+    ...(bounds.length === 0 ? {} : { bounds: bounds.map(({ at: since, ...bound }) => ({ ...bound, since })) }),
+    ...(questions.length === 0 ? {} : { questions: questions.map(({ at: since, ...asked }) => ({ ...asked, since })) }),
     held: held.length,
     heldSince: held.length === 0 ? null : Math.min(...held.map(({ at }) => at))
   }
@@ -77,11 +80,16 @@ const settling = Effect.fnUntraced(function* (
 
 /** Asks dropped work again: one message, or all that is kept. */
 export const retry = Effect.fnUntraced(function* (tree: AgentScope, which: string | undefined, { by }: Caller) {
-  yield* tree.takes
   const as = yield* Ids.messageId
   const { fullName } = tree
   const isStopped = (tree.worker()?.state ?? "Stopped") === "Stopped"
-  const rest = isStopped ? `, which is stopped. Start it: agentd start ${fullName}` : "."
+  const barred = tree.setting.home.barred()
+  const rest =
+    barred !== undefined
+      ? `, which waits: ${barred}.`
+      : isStopped
+        ? `, which is stopped. Start it: agentd start ${fullName}`
+        : "."
   return yield* settling(
     tree,
     which,
@@ -116,6 +124,7 @@ export const dismiss = Effect.fnUntraced(function* (
     tree,
     which,
     tree.tellInbox({ _tag: "Dismiss", which, by }),
-    (count) => `${counted(count)} of ${tree.fullName} ${count === 1 ? "is" : "are"} let go.`
+    (count) =>
+      `${count === 1 ? "One matter" : `${count} matters`} of ${tree.fullName} ${count === 1 ? "is" : "are"} let go.`
   )
 }, Effect.uninterruptible)

@@ -67,7 +67,8 @@ const newsKinds = {
   "agent.answered": agentKinds["agent.answered"],
   "agent.terminated": agentKinds["agent.terminated"],
   "agent.failed": agentKinds["agent.failed"],
-  "inbox.received": agentKinds["inbox.received"]
+  "inbox.received": agentKinds["inbox.received"],
+  "inbox.rested": agentKinds["inbox.rested"]
 }
 const read = reader(newsKinds)
 type NewsRune = RuneOf<typeof newsKinds>
@@ -95,9 +96,10 @@ export const apply = (news: News, any: Rune, { began, name, parent }: Child): vo
       if (parent !== null && !isHeard && !isParents) owe(news, parent, name, rune)
       return
     }
-    case "inbox.received": {
+    case "inbox.received":
+    case "inbox.rested": {
       const { event } = rune.payload
-      if (event._tag !== "Received") return
+      if (event._tag !== "Received" && event._tag !== "Rested") return
       const { from, messageId } = event.message
       news.owed.delete(messageId)
       if (parent !== null && from === `agent:${parent}`) keep(news.asked, name, rune.eventId)

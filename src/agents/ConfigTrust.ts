@@ -27,6 +27,8 @@ export interface Noticed {
   readonly since: number
   /** Whether a rune has told that it stays so. */
   readonly told: boolean
+  /** So often it has changed since the last text that was in force. */
+  readonly changes?: number
 }
 
 /** By the log. */
@@ -45,7 +47,8 @@ export const apply = (trust: Trust, rune: RuneOf<typeof configKinds>): void => {
       return
     case "config.changed": {
       const { hash, problem, state } = rune.payload
-      trust.noticed = state === "in_force" ? null : { state, hash, problem, since: rune.at, told: false }
+      const changes = (trust.noticed?.changes ?? 0) + 1
+      trust.noticed = state === "in_force" ? null : { state, hash, problem, since: rune.at, told: false, changes }
       return
     }
     case "config.waits":
@@ -126,7 +129,9 @@ export const drop = Effect.fnUntraced(function* (hash: string | null) {
 
 /** The part of a row that says that a file waits for a person. */
 export const waiting = ({ noticed }: Trust): Pick<ProjectInfo, "waits"> =>
-  noticed?.state !== "untrusted" || noticed.hash === null ? {} : { waits: { hash: noticed.hash, since: noticed.since } }
+  noticed?.state !== "untrusted" || noticed.hash === null
+    ? {}
+    : { waits: { hash: noticed.hash, since: noticed.since, changes: noticed.changes ?? 1 } }
 
 /** The text that was agreed to is another by now. */
 export const changedSince = ({ config, name }: Pick<Known, "config" | "name">) =>

@@ -19,6 +19,8 @@ export const Message = Schema.Struct({
   alone: Schema.optional(Schema.Boolean),
   /** True: the message goes before the waiting ones, and steers the present turn away. */
   steer: Schema.optional(Schema.Boolean),
+  /** Of an agent's: so many messages of agents led to it, each sent for the one before; 0 where a person did. */
+  hops: Schema.optional(Schema.Int),
   /** The id under which its text stands in the log, where it is asked again. */
   first: Schema.optional(Schema.String),
   /** ms since the epoch */
@@ -53,6 +55,9 @@ export const MAX_DROPPED = 100
 const MAX_CHARACTERS = 2 * 1024 * 1024
 
 export const none: Kept = { dropped: [], more: 0 }
+
+/** The end of a message that is not told: agents among themselves rest. */
+export const resting = ({ at }: Message, reason: string): End => ({ turnId: "", errorType: "circle", reason, at })
 
 /** With more of it; the newest is kept, whatever its size. */
 export const add = ({ dropped, more }: Kept, messages: ReadonlyArray<Message>, end: End): Kept => {

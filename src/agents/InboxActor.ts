@@ -45,13 +45,22 @@ export interface Received {
   /** True for the first message under its id. */
   readonly isNew: boolean
   /** A run ends for it, a turn is steered away for it, or it waits. */
-  readonly heard: "urgent" | "steered" | "waits"
+  /** `rests`: it is not told, and waits for a person. */
+  readonly heard: "urgent" | "steered" | "waits" | "rests"
 }
 
 export const fresh: InboxState = { state: "Open", data: Inbox.initial, entered: 0, seq: 0, at: 0 }
 
 /** `isJoined`: a turn's rune, which says what it carries. */
 export const apply = (state: InboxState, rune: Rune, isJoined: boolean): InboxState => {
+  if (rune.kind === "agent.bound_reached") {
+    const { text } = rune.payload as { readonly text: string }
+    return { ...state, data: Inbox.bounding(state.data, { eventId: rune.eventId, text, at: rune.at }) }
+  }
+  if (rune.kind === "agent.asked") {
+    const { question } = rune.payload as { readonly question: string }
+    return { ...state, data: Inbox.asking(state.data, { eventId: rune.eventId, question, at: rune.at }) }
+  }
   if (!isJoined) return evolve(Inbox.Inbox, state, rune)
   const event = Inbox.joins(rune)
   if (event === undefined) throw notJoined(Inbox.Inbox, rune)
@@ -133,6 +142,13 @@ export const make = Effect.gen(function* () {
     const siblings = new Siblings(agent, context)
     const ended = endedWith(siblings.turn, messageId)
     const kept = how === "steer" ? { ...message, steer: true } : message
+    const reason = ended === undefined ? Inbox.restsFor(state.data, kept, setting.rest()) : undefined
+    if (reason !== undefined) {
+      const rested = move(Inbox.Inbox, state, { _tag: "Rested", message: kept, reason }, context)
+      const isNew = typeof rested !== "string"
+      const reply: Received = { eventId: isNew ? context.nextId : 0, isNew, heard: "rests" }
+      return isNew ? { runes: [rested.draft], state: rested.after, reply } : { runes: [], reply }
+    }
     const moved = ended === undefined ? move(Inbox.Inbox, state, { _tag: "Received", message: kept }, context) : "stale"
     if (typeof moved === "string") {
       const reply: Received = { eventId: ended?.eventId ?? 0, isNew: false, heard: "waits" }
@@ -203,7 +219,9 @@ export const make = Effect.gen(function* () {
   ): Decision<InboxState, Act> => {
     const messageIds = meant(state.data, which)
     const all = which === undefined
-    const count = messageIds.length + (all ? Inbox.droppedOf(state.data).more : 0)
+    const { bounds = [], questions: asked = [] } = state.data
+    const questions = asked.length + bounds.length
+    const count = messageIds.length + (all ? Inbox.droppedOf(state.data).more + questions : 0)
     if (count === 0) return { runes: [], reply: NOTHING }
     return settle(state, { _tag: "Dismissed", messageIds, all, by }, count, context)
   }
@@ -225,6 +243,26 @@ export const make = Effect.gen(function* () {
           const { end, messageIds } = message
           const moved = move(Inbox.Inbox, state, { _tag: "Dropped", messageIds, ...end }, context)
           return typeof moved === "string" ? { runes: [] } : { runes: [moved.draft], state: moved.after }
+        }
+        case "Ask": {
+          const { question, turnId } = message
+          const eventId = context.nextId
+          const payload = { agent_id: agent, turn_id: turnId, question }
+          return {
+            runes: [{ kind: "agent.asked", trigger: "ask", payload }],
+            state: { ...state, data: Inbox.asking(state.data, { eventId, question, at: context.now }) },
+            reply: { count: 1, eventId } satisfies Settled
+          }
+        }
+        case "Bound": {
+          const { text } = message
+          if (Inbox.isKnownBound(state.data, text)) return { runes: [], reply: NOTHING }
+          const eventId = context.nextId
+          return {
+            runes: [{ kind: "agent.bound_reached", trigger: "bound", payload: { agent_id: agent, text } }],
+            state: { ...state, data: Inbox.bounding(state.data, { eventId, text, at: context.now }) },
+            reply: { count: 1, eventId } satisfies Settled
+          }
         }
         case "AskAgain":
           return askAgain(state, message, context)

@@ -16,7 +16,7 @@ import type { EventLog, StorageError } from "../event-log/EventLog.ts"
 import type { AgentScope } from "./AgentScope.ts"
 import * as ChildNews from "./ChildNews.ts"
 import type { ConversationActor, Resident } from "./ConversationActor.ts"
-import { MAX_WAITING, type Message } from "./Inbox.ts"
+import { hopsOf, MAX_WAITING, type Message } from "./Inbox.ts"
 import { inboxName } from "./AgentStates.ts"
 import type { ProjectRecord } from "./Recovery.ts"
 import * as SubAgents from "./SubAgents.ts"
@@ -69,6 +69,14 @@ export class SubAgentTree {
     const isOld = this.incarnationOf(agent) < (spawned.get(agent)?.eventId ?? 0)
     if (worker === undefined || isOld) return "queued"
     return worker.state === "Stopped" ? "ended" : "running"
+  }
+
+  /** How many sub-agents are above it, itself among them; a file may name two agents as each other's parents. */
+  depthOf(agent: string): number {
+    const above = new Set<string>()
+    for (let at = agent, up = this.parentOf(at); up !== undefined && !above.has(at); at = up, up = this.parentOf(at))
+      above.add(at)
+    return above.size
   }
 
   /** Sub-agents that were requested, oldest first. */
@@ -243,7 +251,9 @@ export class SubAgentTree {
       const answer = said !== undefined && said.eventId > this.begins(child) ? outputOf(said) : ""
       const trouble = ChildNews.isEnd(rune) || said === undefined ? undefined : troubleOf(said)
       const text = ChildNews.text(rune, child, answer, trouble)
-      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text })
+      const heard = tree(child)?.inbox().data
+      const hops = ChildNews.isEnd(rune) || heard === undefined ? {} : { hops: hopsOf(heard) }
+      yield* parent.hear({ messageId, from: ChildNews.sender(rune, child), text, ...hops })
     }
   )
 

@@ -56,10 +56,23 @@ export interface Asked {
   /** The project's file names such an agent. */
   readonly inFile: boolean
   readonly all: ReadonlyArray<SubAgent>
+  /** How deep the sub-agent would be, and may be: 1 for one of an agent of the file. Undefined: a person asks. */
+  readonly depth: { readonly of: number; readonly most: number } | undefined
+}
+
+/** The bound that an agent reaches by asking for it, as a person is told; undefined where it reaches none. */
+export const boundOf = ({ all, depth, parent, request }: Asked): string | undefined => {
+  const { name } = request
+  if (depth !== undefined && depth.of > depth.most)
+    return `${parent} wants a sub-agent ${name}, ${depth.of} deep: ${depth.most} is the limit`
+  const living = all.filter(({ stands }) => stands !== "ended").length
+  return depth !== undefined && living >= AGENTS.hard
+    ? `${parent} wants more sub-agents: ${living} run or wait already, and ${AGENTS.hard} is the limit`
+    : undefined
 }
 
 /** Why it cannot come to be; undefined when it can. */
-export const refusal = ({ all, inFile, parent, request }: Asked): CommandRefused | undefined => {
+export const refusal = ({ all, depth, inFile, parent, request }: Asked): CommandRefused | undefined => {
   const { name, task } = request
   const refused = (message: string, remedy: string) => new CommandRefused({ message, remedy })
   if (!NAME.test(name)) return refused(`name: "${name.slice(0, 100)}" is no name of an agent.`, `Use ${NAME_FORM}.`)
@@ -67,6 +80,12 @@ export const refusal = ({ all, inFile, parent, request }: Asked): CommandRefused
   const living = all.filter(({ stands }) => stands !== "ended")
   if (inFile || living.some((one) => one.name === name)) {
     return refused(`name: there is an agent "${name}" already.`, "Choose another name; see them: agentd ps")
+  }
+  if (depth !== undefined && depth.of > depth.most) {
+    return refused(
+      `${parent} gets no sub-agent of its own: it would be ${depth.of} deep, and ${depth.most} is the limit.`,
+      "Do it yourself, or ask a person: conversation.maxDepth of agentd.jsonc is the limit."
+    )
   }
   if (living.length >= AGENTS.hard) {
     return refused(

@@ -13,16 +13,26 @@ import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { workerKinds } from "./AgentKinds.ts"
 import * as WorkerMachine from "./WorkerMachine.ts"
-import { lifeName, turnName, workerName } from "./AgentStates.ts"
+import { inboxName, lifeName, turnName, workerName } from "./AgentStates.ts"
 import { QUEUED } from "./AgentView.ts"
+import * as WhyBounds from "./WhyBounds.ts"
 import * as WhyTurn from "./WhyTurn.ts"
 
 /** More sentences than this help nobody. */
 const LONGEST = 24
 
 /** The runes that it reads, and the actors whose they are. */
-export const kinds: ReadonlyArray<string> = [...Object.keys(workerKinds), ...WhyTurn.kinds]
-export const actorsOf = (agent: string): ReadonlyArray<string> => [workerName(agent), turnName(agent), lifeName(agent)]
+export const kinds: ReadonlyArray<string> = [
+  ...Object.keys(workerKinds),
+  ...WhyTurn.kinds,
+  ...Object.keys(WhyBounds.boundKinds)
+]
+export const actorsOf = (agent: string): ReadonlyArray<string> => [
+  workerName(agent),
+  turnName(agent),
+  lifeName(agent),
+  inboxName(agent)
+]
 
 export interface Why {
   readonly lines: ReadonlyArray<WhyLine>
@@ -212,14 +222,19 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
 /** `runes`: the newest runes of the agent's actors, those of each oldest first; as many as there are or a few hundred. */
 export const why = (runes: ReadonlyArray<Rune>, agent: AgentInfo, now: WhyTurn.Now = {}): Why => {
   const isTurns = ({ kind }: Rune): boolean => WhyTurn.kinds.some((other) => other === kind)
+  const bounds = runes.filter(({ kind }) => Object.hasOwn(WhyBounds.boundKinds, kind))
   // a turn that begins or ends with its run moves the worker, too
   const moves = runes
     .filter(({ kind }) => kind !== "run.notice")
+    .filter((rune) => !bounds.includes(rune))
     .filter((rune) => !isTurns(rune) || rune.moves.includes(workerName(agent.agent)))
     .toSorted((a, b) => a.eventId - b.eventId)
   const chain = moves.slice(beginning(moves))
   const start = moves.findLast(({ kind }) => kind === "worker.started")?.eventId ?? 0
-  const lines: Array<WhyLine> = [...WhyTurn.past(runes.filter(isTurns), agent, start)]
+  const lines: Array<WhyLine> = [
+    ...WhyTurn.past(runes.filter(isTurns), agent, start),
+    ...WhyBounds.past(bounds.filter(({ eventId }) => eventId >= start))
+  ]
   for (const [index, rune] of chain.entries()) {
     const next = chain[index + 1]
     const texts = [sentence(rune, agent, next === undefined), consequence(rune, next, agent)]

@@ -18,6 +18,7 @@ import * as Readiness from "../rpc/Readiness.ts"
 import { treeOf, type TreeRow } from "../rpc/TreeMessages.ts"
 import type { Supervisor } from "../supervision/Supervisor.ts"
 import { CommandRefused } from "../domain/Messages.ts"
+import { Weather } from "../domain/Weather.ts"
 import { Redact } from "../event-log/Redact.ts"
 import { kinds } from "./EventKinds.ts"
 import * as Listening from "../http/Listening.ts"
@@ -181,6 +182,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
   const correspondence = yield* AlertContext
   const letters = yield* LiveOutbox
   const redact = yield* Redact
+  const weather = yield* Weather
   const listening = yield* Listening.Listening
   const context = yield* Effect.context<Channels | FileSystem.FileSystem | Agents | LiveOutbox | Redact>()
   const by = yield* Effect.orDie(supervision)
@@ -240,6 +242,7 @@ export const make = Effect.fnUntraced(function* (facts: Facts) {
     ),
     reach: Effect.provideContext(reach(facts), context),
     tree: Effect.sync(() => partsOf(facts.root(), redact)),
+    outages: Effect.sync(() => weather.lasting()),
     kinds: kinds.names
   })
 })

@@ -6,6 +6,7 @@
  * what comes of an earlier turn moves nothing.
  */
 import type { Signal as SaidSignal } from "../domain/ChannelMessages.ts"
+import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { CommandRefused } from "../domain/Messages.ts"
 import { isFromOutside, isOfChannel, isOfTurn, isResting, propertiesOf, type Seated } from "./ChannelState.ts"
 import * as Deadlines from "./Deadlines.ts"
@@ -120,8 +121,7 @@ const ended = (transaction: ChannelTransaction, input: Ended): void => {
   if (transaction.channel.floor?.answered.includes(turnId) === true) return
   carried(transaction, agent, input.messageIds)
   if (outcome === "completed") return complete(transaction, seated, turnId, answer)
-  // what a turn that failed has to show is half an answer, and says so
-  if (outcome === "error") half(transaction, seated, turnId, answer)
+  if (outcome === "error" && HalfAnswer.isMarked(answer.text)) half(transaction, seated, turnId, answer)
   else withhold(transaction, input, answer.text, `the turn ended: ${outcome}`)
   const floor = transaction.channel.floor!
   // It is offered again, or goes on with what a person said meanwhile: it is still its turn.

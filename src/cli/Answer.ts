@@ -4,8 +4,9 @@
  * seen by its hash; without one, `Approve` shows the whole call.
  */
 import type { Caller, Done } from "../domain/Messages.ts"
-import { all, type Ask, declare, map, maybeWord, option, read, said, send, words, type World } from "./DeclaredVerb.ts"
-import { view as waiting, type Waiting, waitingOf } from "./Waiting.ts"
+import type { WaitingReply } from "../rpc/WaitingMessages.ts"
+import { type Ask, declare, map, maybeWord, option, read, said, send, words, type World } from "./DeclaredVerb.ts"
+import { asking, view as waiting } from "./Waiting.ts"
 
 const call = maybeWord(
   "A tool call's id, a session's request or its plate, or a beginning; an agent's name; none: list what waits"
@@ -20,11 +21,9 @@ interface Given {
   readonly answers?: ReadonlyArray<string>
 }
 
-const rpc = ({ answers, call: name, decision, hash, reason }: Given, caller: Caller): Ask<Done | Waiting> =>
+const rpc = ({ answers, call: name, decision, hash, reason }: Given, caller: Caller): Ask<Done | WaitingReply> =>
   name === undefined
-    ? map(all({ calls: read("Calls", null), plates: read("Plates", { all: false }) }), ({ calls, plates }) =>
-        waitingOf(calls, plates)
-      )
+    ? map(read("Waiting", null), asking)
     : send("Answer", {
         name,
         decision,
@@ -34,7 +33,7 @@ const rpc = ({ answers, call: name, decision, hash, reason }: Given, caller: Cal
         caller
       })
 
-const view = (reply: Done | Waiting, world: World): ReadonlyArray<string> =>
+const view = (reply: Done | WaitingReply, world: World): ReadonlyArray<string> =>
   "message" in reply ? said(reply) : waiting(reply, world)
 
 export const answer = declare({

@@ -8,7 +8,8 @@ import * as ConfigRows from "./ConfigRows.ts"
 import { inWorld } from "./Hint.ts"
 import { age, type Cell, cut, paint, plain, stateColour, table, type TableOptions } from "./Output.ts"
 import * as SessionTable from "./SessionTable.ts"
-import { shorten } from "./Waiting.ts"
+import type { WaitingReply } from "../rpc/WaitingMessages.ts"
+import { brief } from "./Waiting.ts"
 
 const HEAD = ["AGENT", "STATE", "SINCE", "ERRORS", "INBOX", "BRANCH", "DETAIL"]
 
@@ -43,14 +44,16 @@ export interface Board {
   readonly agents: ReadonlyArray<AgentInfo>
   /** Calls that ask. */
   readonly calls: ReadonlyArray<CallInfo>
-  /** Conversations that are paused, suspended or in trouble. */
+  /** Conversations that are being closed, or are closed. */
   readonly conversations: ReadonlyArray<ConversationInfo>
   /** Projects whose file is not the config in force. */
   readonly projects: ReadonlyArray<ProjectInfo>
+  /** All that needs a person. */
+  readonly waiting: WaitingReply
 }
 
-/** A conversation in one of these needs no word. */
-const QUIET = new Set(["created", "active"])
+/** A conversation in one of these needs no word here; what only a person lets go on is in the list above. */
+const QUIET = new Set(["created", "active", "paused", "suspended"])
 const OVER = new Set(["closed", "archived"])
 
 /** Why a project has no agents any more is worth a word for as long. */
@@ -63,6 +66,7 @@ export const boardOf = (found: Board): Board => ({
   plates: found.plates,
   agents: found.agents.toSorted((a, b) => inOrder(a.project, b.project) || inOrder(a.agent, b.agent)),
   calls: found.calls.filter(({ state }) => state === "awaiting_approval"),
+  waiting: found.waiting,
   projects: ConfigRows.troubled(found.projects),
   conversations: found.conversations.filter(
     ({ config, state }) =>
@@ -81,42 +85,24 @@ export const sessionsOf = ({ calls, plates }: Board): ReadonlyArray<PlateInfo> =
 }
 
 /** How many matters wait for a person. */
-export const waitingIn = (board: Board): number =>
-  sessionsOf(board).filter(SessionTable.waits).length + board.calls.length + ConfigRows.troubled(board.projects).length
-
-const asking = (calls: ReadonlyArray<CallInfo>, now: number, options: TableOptions): ReadonlyArray<string> => {
-  const short = shorten(calls.map(({ callId }) => callId))
-  return table(
-    ["ASKS YOU", "AGENT", "TOOL", "SINCE", "ARGUMENTS"],
-    calls.map((call) => [
-      { text: plain(short(call.callId)), colour: "bold" },
-      { text: `${call.project}/${call.agent}` },
-      { text: plain(call.tool), colour: "yellow" },
-      { text: age(now - call.since) },
-      { text: cut(plain(call.arguments.slice(0, 1000)), 200) }
-    ]),
-    { ...options, spare: ["SINCE"] }
-  )
-}
+export const waitingIn = ({ waiting }: Board): number => waiting.rows.length + waiting.more
 
 const standing = (all: ReadonlyArray<ConversationInfo>, now: number, options: TableOptions): ReadonlyArray<string> =>
-  all.flatMap(({ conversation, detail, since, state }) => {
+  all.flatMap(({ conversation, since, state }) => {
     const over = OVER.has(state)
     if (over && now - since > RECENT) return []
-    const why = detail === "" || over ? "" : `: ${plain(detail)}`
-    const next = over ? "agentd conversation new, in its project's folder" : `agentd resume ${plain(conversation)}`
-    const then = state === "closing" ? "" : inWorld(` (${next})`, options.world ?? null)
-    const text = ` for ${age(now - since)}${why}${then}`
+    const then =
+      state === "closing" ? "" : inWorld(" (agentd conversation new, in its project's folder)", options.world ?? null)
+    const text = ` for ${age(now - since)}${then}`
     const room = options.columns === null ? text : cut(text, Math.max(20, options.columns - conversation.length - 15))
     return [`${plain(conversation)} is ${paint(options.colour, stateColour(state), state)}${room}`]
   })
 
 export const render = (board: Board, now: number, options: TableOptions): ReadonlyArray<string> => {
-  const { agents, calls, conversations, projects } = board
+  const { agents, conversations, waiting } = board
   const plates = sessionsOf(board)
   const parts = [
-    calls.length === 0 ? [] : asking(calls, now, options),
-    ConfigRows.rows(projects, now, options.colour).map((line) => inWorld(line, options.world ?? null)),
+    brief(waiting, now, options).map((line) => inWorld(line, options.world ?? null)),
     standing(conversations, now, options),
     plates.length === 0 ? [] : SessionTable.brief(plates, now, options),
     agents.length === 0

@@ -3,6 +3,7 @@ import type { Caller } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import type { LogSelection } from "../rpc/DaemonMessages.ts"
 import { declare, type Input, maybeCount, maybeWord, moment, off, option, options, readAll } from "./DeclaredVerb.ts"
+import { MARK } from "../domain/HalfAnswer.ts"
 import { clock, cut, paint, plain, stateColour } from "./Output.ts"
 
 /** Shown when nobody says how many. */
@@ -23,13 +24,15 @@ const told = (value: unknown): string => {
 }
 
 /** The machine event's fields, else the payload's: on one line. */
-const short = ({ payload }: Rune): string => {
+const short = ({ kind, payload }: Rune): string => {
   const { event } = payload
   const fields = typeof event === "object" && event !== null ? event : payload
   if ("text" in fields && typeof fields.text === "string") return plain(fields.text)
   const parts = Object.entries(fields)
     .filter(([name, value]) => !LEFT_OUT.has(name) && !(Array.isArray(value) && value.length === 0))
-    .map(([name, value]) => `${name}=${told(value)}`)
+    .map(
+      ([name, value]) => `${name}=${told(value)}${kind === "turn.error" && name === "partialOutput" ? ` ${MARK}` : ""}`
+    )
   return plain(parts.join(" "))
 }
 

@@ -9,7 +9,8 @@ export const boardAsk = map(
     agents: read("Agents", null),
     calls: read("Calls", null),
     conversations: read("Conversations", null),
-    projects: read("Projects", null)
+    projects: read("Projects", null),
+    waiting: read("Waiting", null)
   }),
   boardOf
 )

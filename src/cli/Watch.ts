@@ -3,13 +3,13 @@
  *
  * Guarantees: the terminal is as it was when it ends, however it ends; what does
  * not fit is cut and said so; while the daemon is away it says so and goes on when
- * it is back; the bell rings once for each time that a session starts to wait.
+ * it is back; the bell rings once for each matter that begins to wait for a person.
  */
 import { Clock, Effect, Ref, Stream, Terminal } from "effect"
 import { ChildProcess, ChildProcessSpawner } from "effect/process"
 import { call } from "../rpc/ControlClient.ts"
-import type { CallInfo, PlateInfo } from "../domain/Messages.ts"
-import { type Board, render, sessionsOf, waitingIn } from "./Board.ts"
+import type { WaitingRow } from "../rpc/WaitingMessages.ts"
+import { type Board, render, waitingIn } from "./Board.ts"
 import { ExitCode } from "./ExitCode.ts"
 import { VerbFailed } from "./Failure.ts"
 import { glance } from "./Glance.ts"
@@ -17,7 +17,6 @@ import * as Hint from "./Hint.ts"
 import { Invocation } from "./Invocation.ts"
 import { worldOf } from "./Places.ts"
 import { clock, cut, paint, plain } from "./Output.ts"
-import { waits } from "./SessionTable.ts"
 import { through } from "./TerminalDoor.ts"
 
 const EVERY = "1 second"
@@ -37,14 +36,13 @@ export interface Shown {
   readonly problem: string | undefined
 }
 
-/** Agents that wait now and did not before. */
+/** Matters that need a person now and did not before. */
 export const startedToWait = (
-  before: ReadonlyArray<PlateInfo>,
-  now: ReadonlyArray<PlateInfo>
-): ReadonlyArray<PlateInfo> => {
-  const key = ({ plateId, since, status }: PlateInfo) => `${plateId} ${status} ${since}`
-  const known = new Set(before.filter(waits).map(key))
-  return now.filter((plate) => waits(plate) && !known.has(key(plate)))
+  before: ReadonlyArray<WaitingRow>,
+  now: ReadonlyArray<WaitingRow>
+): ReadonlyArray<WaitingRow> => {
+  const known = new Set(before.map(({ id }) => id))
+  return now.filter(({ id }) => !known.has(id))
 }
 
 /** As many lines as there are rows, at most. */
@@ -57,7 +55,7 @@ export const frame = (
 ): ReadonlyArray<string> => {
   const { columns, rows } = size
   const waiting = board === undefined ? 0 : waitingIn(board)
-  const head = `agentd ${clock(now, now)}  ${waiting === 0 ? "nobody waits for you" : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`}  (q ends)`
+  const head = `agentd ${clock(now, now)}  ${waiting === 0 ? "nothing waits for you" : `${waiting} ${waiting === 1 ? "waits" : "wait"} for you`}  (q ends)`
   const body = board === undefined ? [] : render(board, now, { colour, columns, world })
   const notice = problem === undefined ? [] : [paint(colour, "red", cut(plain(problem), columns))]
   const room = Math.max(0, rows - 2 - notice.length)
@@ -66,29 +64,12 @@ export const frame = (
   return [paint(colour, waiting === 0 ? "dim" : "yellow", cut(head, columns)), "", ...notice, ...fitting].slice(0, rows)
 }
 
-/** Calls that ask now and did not before. */
-export const startedToAsk = (
-  before: ReadonlyArray<CallInfo>,
-  now: ReadonlyArray<CallInfo>
-): ReadonlyArray<CallInfo> => {
-  const known = new Set(before.map(({ callId }) => callId))
-  return now.filter(({ callId }) => !known.has(callId))
-}
-
 interface News {
   readonly title: string
   readonly detail: string
 }
-const newsOf = (before: Board, now: Board): ReadonlyArray<News> => [
-  ...startedToWait(sessionsOf(before), sessionsOf(now)).map(({ cwd, detail, plateId, title }) => ({
-    title: title ?? cwd ?? plateId,
-    detail
-  })),
-  ...startedToAsk(before.calls, now.calls).map(({ agent, project, tool }) => ({
-    title: `${project}/${agent}`,
-    detail: `wants to use ${tool}`
-  }))
-]
+const newsOf = (before: Board, now: Board): ReadonlyArray<News> =>
+  startedToWait(before.waiting.rows, now.waiting.rows).map(({ text, who }) => ({ title: who, detail: text }))
 
 const notifyOf = ({ detail, title }: News) =>
   Effect.flatMap(ChildProcessSpawner.ChildProcessSpawner, (spawner) =>

@@ -115,6 +115,21 @@ export const ConversationConfig = Schema.Struct({
   maxTurnErrors: optional(
     whole(1, 10_000),
     "So many turns in a row that ended with an error suspend it. Default: no such limit, errors count against their agent."
+  ),
+  restAfterRelays: whole(1, 10_000).pipe(
+    withDefault(
+      20,
+      "So many messages of agents may follow one from the other without a person; the next is kept, and waits for one."
+    )
+  ),
+  restAfterMessages: whole(1, 1_000_000).pipe(
+    withDefault(
+      200,
+      "So many messages of agents one agent takes without a word from outside; the next waits for a person."
+    )
+  ),
+  maxDepth: whole(1, 100).pipe(
+    withDefault(3, "How deep sub-agents may have sub-agents of their own; a person may go deeper.")
   )
 })
 export type ConversationConfig = typeof ConversationConfig.Type

@@ -10,5 +10,7 @@ export const isCut = (errorType: string): boolean => CUT.has(errorType)
 
 export const MARK = "… (half an answer: it was cut off at a limit)"
 
+export const isMarked = (text: string): boolean => text.endsWith(MARK)
+
 /** The part that came, marked; empty where nothing came. */
 export const marked = (part: string): string => (part.trim() === "" ? "" : `${part.trimEnd()}\n${MARK}`)

@@ -19,7 +19,14 @@ export const ProjectInfo = Schema.Struct({
   /** Agents whose limits hold later than with the request that spends them, or not at all, and why. */
   unmetered: Schema.optionalKey(Schema.Array(Schema.String)),
   /** The file has a text that nobody has agreed to, by its hash, since then (ms since the epoch); the last one agreed to is in force. */
-  waits: Schema.optionalKey(Schema.Struct({ hash: Schema.String, since: Schema.Finite }))
+  waits: Schema.optionalKey(
+    Schema.Struct({
+      hash: Schema.String,
+      since: Schema.Finite,
+      /** So often it has changed since the last text that was in force. */
+      changes: Schema.optionalKey(Schema.Int)
+    })
+  )
 })
 export type ProjectInfo = typeof ProjectInfo.Type
 
@@ -68,6 +75,8 @@ export const AgentInfo = Schema.Struct({
   inbox: Schema.Int,
   /** Why limits of its spending hold later than with the request that spends them, or not at all; not there: they hold. */
   unmetered: Schema.optionalKey(Schema.String),
+  /** True: it has stopped for good by itself, and no person stopped it. */
+  failed: Schema.optionalKey(Schema.Boolean),
   /** Messages that came to no answer, and wait for a person. */
   dropped: Schema.optionalKey(Schema.Int),
   cwd: Schema.NullOr(Schema.String),
@@ -98,6 +107,14 @@ export const BacklogInfo = Schema.Struct({
   dropped: Schema.Array(DroppedInfo),
   /** So many older ones are only counted. */
   more: Schema.Int,
+  /** Bounds that it has reached, and that only a person moves. */
+  bounds: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ eventId: Schema.Int, text: Schema.String, since: Schema.Finite }))
+  ),
+  /** Questions to a person that no person has answered. */
+  questions: Schema.optionalKey(
+    Schema.Array(Schema.Struct({ eventId: Schema.Int, question: Schema.String, since: Schema.Finite }))
+  ),
   /** Messages that wait, or are to be taken up again. */
   held: Schema.Int,
   /** When the oldest of them came, ms since the epoch. */

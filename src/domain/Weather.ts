@@ -48,12 +48,15 @@ export interface Forecast {
   readonly tell: (account: Account, who: string, news: News) => Effect.Effect<void>
   /** Undefined where nothing was ever amiss. */
   readonly standing: (account: Account) => Standing | undefined
+  /** Outages that last so long that a person was told. */
+  readonly lasting: () => ReadonlyArray<Standing>
 }
 
 export const Weather = Context.Reference<Forecast>("agentd/domain/Weather", {
   defaultValue: () => ({
     admits: () => true,
     tell: () => Effect.void,
-    standing: () => undefined
+    standing: () => undefined,
+    lasting: () => []
   })
 })

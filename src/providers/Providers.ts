@@ -127,6 +127,12 @@ class Board implements Forecast {
     const provider = this.providers.get(this.streamOf(account))
     return provider === undefined ? undefined : standingOf(provider.actor.state)
   }
+
+  readonly lasting: Forecast["lasting"] = () =>
+    [...this.providers.values()]
+      .map(({ actor }) => actor.state)
+      .filter(({ data, state }) => state !== "Available" && data.toldAt > 0)
+      .map(standingOf)
 }
 
 const standingOf = ({ data, entered, state }: Stand): Standing => ({

@@ -28,8 +28,9 @@ const features = Effect.gen(function* (): Effect.fn.Return<
   const channels = yield* Channels
   const plates = yield* Plates
   const daemon = yield* DaemonControl
-  const inquiries = Inquiries.make(agents, channels, plates, yield* EventLog, daemon, yield* Allowance)
-  return { agents, channels, goals: yield* Goals, plates, daemon, inquiries }
+  const goals = yield* Goals
+  const inquiries = Inquiries.make(agents, channels, plates, yield* EventLog, daemon, yield* Allowance, goals)
+  return { agents, channels, goals, plates, daemon, inquiries }
 })
 
 type Handlers<Group> = { readonly [R in RpcGroup.Rpcs<Group> as R["_tag"]]: Rpc.ToHandlerFn<R, never> }

@@ -6,6 +6,7 @@
  */
 import { Context, type Effect } from "effect"
 import type { CommandRefused } from "../domain/Messages.ts"
+import type { Standing } from "../domain/Weather.ts"
 import type { StorageError } from "../event-log/EventLog.ts"
 import type { Check, DaemonStatus } from "./DaemonMessages.ts"
 import type { AgentReach } from "./ReachMessages.ts"
@@ -25,6 +26,8 @@ export class DaemonControl extends Context.Service<
     readonly reach: Effect.Effect<ReadonlyArray<AgentReach>>
     /** The parts of the daemon as they run now; none before all are started. */
     readonly tree: Effect.Effect<ReadonlyArray<TreeRow>>
+    /** Outages of providers of which a person was told. */
+    readonly outages: Effect.Effect<ReadonlyArray<Standing>>
     /** Every kind of rune that this daemon writes. */
     readonly kinds: ReadonlyArray<string>
   }

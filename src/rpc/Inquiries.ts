@@ -11,6 +11,8 @@ import { explain } from "../agents/Explain.ts"
 import type { Answer } from "../agents/CallRow.ts"
 import type { Channels } from "../channels/Channels.ts"
 import { type AgentInfo, type Caller, CommandRefused, type ProjectInfo } from "../domain/Messages.ts"
+import type { Goals } from "../goals/Goals.ts"
+import * as WaitingList from "./WaitingList.ts"
 import type { Plates } from "../plates/Plates.ts"
 import type { Allowances } from "../domain/Allowance.ts"
 import { EventLog, type RuneRefused, type StorageError } from "../event-log/EventLog.ts"
@@ -86,6 +88,32 @@ const reporting = Effect.fnUntraced(function* (daemon: DaemonControl["Service"],
     projects: yield* agents.projects,
     states: countStates(yield* agents.all)
   }
+})
+
+/** A feature that still reads its log has nothing to tell yet. */
+const soon = <A>(rows: Effect.Effect<ReadonlyArray<A>>) =>
+  Effect.map(Effect.timeoutOption(rows, "1 second"), (found) => (found._tag === "Some" ? found.value : []))
+
+const listing = Effect.fnUntraced(function* (
+  agents: Agents["Service"],
+  channels: Channels["Service"],
+  goals: Goals["Service"],
+  plates: Plates["Service"],
+  daemon: DaemonControl["Service"]
+) {
+  const everybody: Caller = { by: "agentd", config: null }
+  return WaitingList.listOf({
+    agents: yield* agents.all,
+    backlog: yield* agents.backlog,
+    calls: yield* agents.calls,
+    channels: yield* soon(channels.list),
+    conversations: yield* agents.conversations,
+    goals: yield* soon(goals.list({ all: true }, everybody)),
+    outbox: (yield* daemon.status).outbox,
+    outages: yield* daemon.outages,
+    plates: yield* plates.list({ closed: false }),
+    projects: yield* agents.projects
+  })
 })
 
 /** Waits for the channels of a sound project file, so that the next command finds them. */
@@ -186,7 +214,8 @@ export const make = (
   plates: Plates["Service"],
   log: EventLog["Service"],
   daemon: DaemonControl["Service"],
-  allowances: Allowances
+  allowances: Allowances,
+  goals: Goals["Service"]
 ) => ({
   greeting,
   status: reporting(daemon, agents),
@@ -197,6 +226,7 @@ export const make = (
     Answers.answer({ agents, log, plates }, name, answer, caller),
   log: (input: LogSelection) => Stream.unwrap(reading(log, agents)(input)),
   why: explaining(log, agents),
+  waiting: Effect.suspend(() => listing(agents, channels, goals, plates, daemon)),
   verify: verifying(log),
   erasable: (eventId: number) => refusing(erasable(log, eventId)),
   erase: (eventId: number, also: boolean, { by }: Caller) => refusing(erasing(agents, log, { eventId, also, by })),

@@ -30,6 +30,7 @@ import { About, AtOnce, error, Gate, groupOf, input, procedure, Speaks } from ".
 import { AgentReach } from "./ReachMessages.ts"
 import { voices } from "./AgentApiProtocol.ts"
 import { TreeRow } from "./TreeMessages.ts"
+import { WaitingReply } from "./WaitingMessages.ts"
 
 /** The first frame of a connection: refused where the two cannot understand each other. */
 const hello = procedure(
@@ -135,6 +136,11 @@ export const daemon = [
       .annotate(Speaks, "acts")
       .annotate(About, "agent"),
     ({ agents }, { caller, how, name, text }) => agents.send(name, { text, how }, caller)
+  ),
+  /** All that needs a person, what asks first. */
+  procedure(
+    Rpc.make("Waiting", { success: WaitingReply }).annotate(AtOnce, true),
+    ({ inquiries }) => inquiries.waiting
   ),
   /** Asks again what came to no answer: the message of that id, or all of the agent's. */
   procedure(

@@ -92,6 +92,7 @@ export class AgentWorld {
       conversation: STREAM,
       project: () => "shop",
       parent: null,
+      rest: () => ({ relays: 20, messages: 200 }),
       queued: () => false,
       priceOf: (model) => Prices.priceOf(model),
       config: () => this.config,

@@ -132,8 +132,8 @@ export class CrewDouble {
 
   readonly error = Effect.fnUntraced(
     { self: this },
-    function* (this: CrewDouble, name: string, reason: string, again: boolean) {
-      yield* this.finish(name, "error", "", reason, again)
+    function* (this: CrewDouble, name: string, reason: string, again: boolean, output: string = "") {
+      yield* this.finish(name, "error", output, reason, again)
       if (!again) yield* this.begin(name)
     }
   )

@@ -1,3 +1,4 @@
+import { MARK, marked } from "../../src/domain/HalfAnswer.ts"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { TestClock } from "effect/testing"
@@ -195,6 +196,22 @@ describe("turns", () => {
         yield* world.quiet
         assert.deepStrictEqual(yield* world.texts(), ["ada: Here", "pm: Yes, here."])
         assert.deepStrictEqual(yield* world.texts("plans"), ["ada: There", "pm: Yes, there."])
+      })
+    )
+  )
+
+  it.effect("half an answer is posted as half, and the floor goes on", () =>
+    run((world) =>
+      Effect.gen(function* () {
+        yield* world.configure(reviews())
+        yield* world.come("pm", "dev", "qa")
+        yield* world.post("Look at #42")
+        yield* world.speaking("pm")
+        yield* world.crew.error("pm", "the answer was cut off", false, marked("It seems to me that"))
+        yield* world.speaking("dev")
+        assert.include(yield* world.texts(), `pm: It seems to me that\n${MARK}`)
+        assert.include(yield* world.texts(), "⚠ pm could not end its turn: the answer was cut off")
+        assert.include(world.heard("dev"), "half an answer")
       })
     )
   )

@@ -2,7 +2,8 @@
 import { describe, expect, it } from "@effect/vitest"
 import { boardOf, render, waitingIn } from "../../src/cli/Board.ts"
 import type { Board } from "../../src/cli/Board.ts"
-import { agentInfo, callInfo, conversationInfo, T0 } from "../rpc/World.ts"
+import { listOf } from "../../src/rpc/WaitingList.ts"
+import { agentInfo, callInfo, conversationInfo, nothingWaits, T0 } from "../rpc/World.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 
 const call = callInfo()
@@ -14,7 +15,8 @@ const board = (over: Partial<Board>): Board => ({
   calls: [],
   conversations: [],
   projects: [],
-  ...over
+  ...over,
+  waiting: listOf({ ...nothingWaits, ...over })
 })
 const shown = (over: Partial<Board>, world: string | null = null): string =>
   render(board(over), T0 + 1000, { colour: false, columns: null, world }).join("\n")
@@ -22,7 +24,7 @@ const shown = (over: Partial<Board>, world: string | null = null): string =>
 describe("what waits", () => {
   it("a call of our own is shown once: as the call", () => {
     const both = { calls: [call], plates: [own] }
-    expect(shown(both)).toContain("ASKS YOU")
+    expect(shown(both)).toContain("wants to use shell")
     expect(shown(both)).not.toContain("PLATE")
     expect(waitingIn(board(both))).toBe(1)
   })

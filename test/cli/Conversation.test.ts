@@ -1,7 +1,7 @@
 import { expect, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { spending } from "../../src/cli/Conversation.ts"
-import { argumentsOf, shorten } from "../../src/cli/Waiting.ts"
+import { argumentsOf, shorten } from "../../src/rpc/WaitingList.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { askedOf, callInfo, conversationInfo, makeWorld, serve, type World } from "../rpc/World.ts"
 import { inProcess } from "./Child.ts"
@@ -129,15 +129,17 @@ it.live("approve without a call lists what waits, with harmless arguments and ho
     })
     const { run, state } = yield* withWorld({ calls: [evil, done], board })
     const { out } = yield* run("approve")
-    expect(out).toContain("01call000000  web/builder wants to use shell")
-    expect(out).toContain('    {"command":"echo \\u{202e}\\u{1b}[2J safe"}\n    effects more\n')
-    expect(out).toMatch(/01plateplate  the session in \/home\/ada\/shop.*\n    \{"command":"rm \\u\{1b\}\[2J x"\}\n/)
-    expect(out).toMatch(/02terminal  the session .*asks a question/)
-    expect(out).toContain(`    in its terminal: agentd --state ${state} focus 02terminal\n`)
+    expect(out).toContain("web/builder: wants to use shell")
+    expect(out).toContain('    {"command":"echo \\u{202e}\\u{1b}[2J safe"}\n    effects\\u{a}more\n')
+    expect(out).toMatch(/the session in \/home\/ada\/shop.*\n    \{"command":"rm \\u\{1b\}\[2J x"\}\n/)
+    expect(out).toMatch(/the session .*asks a question/)
+    expect(out).toContain(`    → agentd --state ${state} focus 02terminal `)
     expect(out).not.toContain("03own")
-    expect(out).toContain(`agentd --state ${state} approve 01call000000   or`)
+    expect(out).toContain(`agentd --state ${state} approve 01call000000 `)
     expect(out).not.toContain("01done")
-    expect(JSON.parse((yield* run("deny", "--json")).out)).toMatchObject({ calls: [{ tool: "shell" }], sessions: [{}] })
+    expect(JSON.parse((yield* run("deny", "--json")).out)).toMatchObject({
+      rows: [{ kind: "approval", text: "wants to use shell" }, { kind: "approval" }, { kind: "session" }]
+    })
   })
 )
 
@@ -155,7 +157,7 @@ it.live("approve and deny answer the call that a beginning names", () =>
       ["answerCall", "01call000000000000000000aa", { behavior: "allow" }],
       ["answerCall", "02call", { behavior: "deny", reason: "no" }]
     ])
-    expect((yield* run("approve")).out).toBe("Nothing waits for an answer.\n")
+    expect((yield* run("approve")).out).toBe("Nothing waits for you.\n")
   })
 )
 
@@ -168,8 +170,8 @@ it.live("answer chooses for the call that a beginning names, and lists the optio
     const call = callInfo({ questions: [{ question: "Which?", options, several: false }] })
     const { run, state, world } = yield* withWorld({ calls: [call] })
     const { out } = yield* run("answer")
-    expect(out).toContain("    Which?\n      1  Red: warm·[2J\n      2  Blue\n")
-    expect(out).toContain(`agentd --state ${state} answer 01call000000 1   or`)
+    expect(out).toContain("    Which?\n      1  Red: warm\\u{1b}[2J\n      2  Blue\n")
+    expect(out).toContain(`agentd --state ${state} answer 01call000000 1 `)
     expect(yield* run("answer", "01", "2", "b c")).toMatchObject({ code: 0 })
     expect(world.commands).toMatchObject([["answerCall", call.callId, { behavior: "allow", answers: ["2", "b c"] }]])
   })
@@ -182,12 +184,11 @@ it.live("ps shows what asks first, then what is paused, and says how to go on", 
       conversations: [conversationInfo({ state: "paused", detail: "paused by ada" })]
     })
     const lines = (yield* run("ps")).out.split("\n")
-    expect(lines[0]).toMatch(/^ASKS YOU +AGENT +TOOL/)
-    expect(lines[1]).toMatch(/^01call000000 +web\/builder +shell .*rm -rf build/)
-    expect(lines[3]).toMatch(
-      /^web-1a2b3c4d is paused for .*: paused by ada \(agentd --state \S+ resume web-1a2b3c4d\)$/
+    expect(lines[0]).toMatch(
+      /^web\/builder: wants to use shell .*rm -rf build.* → agentd --state \S+ approve 01call000000$/
     )
-    expect(lines[5]).toMatch(/^AGENT +STATE/)
+    expect(lines[1]).toMatch(/^web-1a2b3c4d: is paused: paused by ada .* → agentd --state \S+ resume web-1a2b3c4d$/)
+    expect(lines[3]).toMatch(/^AGENT +STATE/)
   })
 )
 

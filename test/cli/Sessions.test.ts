@@ -19,10 +19,13 @@ import { join } from "node:path"
 import { paneOf, parsePanes } from "../../src/cli/Focus.ts"
 import * as HookSettings from "../../src/cli/HookSettings.ts"
 import { frame, startedToWait } from "../../src/cli/Watch.ts"
+import { NOTHING } from "../../src/cli/Waiting.ts"
+import type { PlateInfo } from "../../src/domain/Messages.ts"
+import { listOf } from "../../src/rpc/WaitingList.ts"
 import { claim } from "../../src/rpc/Endpoint.ts"
 import * as Listening from "../../src/http/Listening.ts"
 import * as Server from "../../src/http/Server.ts"
-import { agentInfo, makeWorld, serve, T0, type World } from "../rpc/World.ts"
+import { agentInfo, makeWorld, nothingWaits, serve, T0, type World } from "../rpc/World.ts"
 import * as PlatesDouble from "../http/PlatesDouble.ts"
 import { plateInfo } from "../http/PlatesDouble.ts"
 import { agentd, launch } from "./Child.ts"
@@ -391,8 +394,9 @@ describe("the board", () => {
       const at = (...args: ReadonlyArray<string>) => agentd(["--state", state, ...args])
       const { out } = yield* at("ps")
       const lines = out.split("\n")
-      expect(lines[0]).toMatch(/^PLATE +STATUS/)
-      expect(lines[1]).toMatch(/^02asking +needs approval .*agentd --state \S+ approve 02asking/)
+      expect(lines[0]).toMatch(/^the session in \S+: wants to run Bash .* → agentd --state \S+ approve 02asking$/)
+      expect(lines[2]).toMatch(/^PLATE +STATUS/)
+      expect(lines[3]).toMatch(/^02asking +needs approval .*agentd --state \S+ approve 02asking/)
       expect(out).toMatch(/^AGENT +STATE/m)
       expect(out).not.toContain("closed")
       expect(JSON.parse((yield* at("plates", "--all", "--json")).out)).toHaveLength(3)
@@ -422,7 +426,10 @@ describe("the board", () => {
   it("a frame never exceeds the screen, and says what does not fit", () => {
     const plates = Array.from({ length: 50 }, (_, n) => plateInfo({ plateId: `${n}`, title: "x".repeat(300) }))
     const lines = frame(
-      { board: { plates, agents: [agentInfo()], calls: [], conversations: [], projects: [] }, problem: "gone" },
+      {
+        board: { plates, agents: [agentInfo()], calls: [], conversations: [], projects: [], waiting: NOTHING },
+        problem: "gone"
+      },
       T0,
       { columns: 60, rows: 12 },
       false
@@ -433,10 +440,12 @@ describe("the board", () => {
   })
 
   it("the bell is for those that start to wait, each time anew", () => {
-    expect(startedToWait([], [asking, plateInfo()])).toEqual([asking])
-    expect(startedToWait([asking], [asking])).toEqual([])
-    expect(startedToWait([asking], [{ ...asking, since: asking.since + 1 }])).toHaveLength(1)
-    expect(startedToWait([{ ...asking, status: "Running" }], [asking])).toHaveLength(1)
+    const rowOf = (plate: PlateInfo) => listOf({ ...nothingWaits, plates: [plate] }).rows
+    expect(startedToWait([], rowOf(asking))).toHaveLength(1)
+    expect(startedToWait(rowOf(plateInfo()), rowOf(asking))).toHaveLength(1)
+    expect(startedToWait(rowOf(asking), rowOf(asking))).toEqual([])
+    expect(startedToWait(rowOf(asking), rowOf({ ...asking, since: asking.since + 1 }))).toHaveLength(1)
+    expect(startedToWait(rowOf({ ...asking, status: "Running", approval: null }), rowOf(asking))).toHaveLength(1)
   })
 
   it("a pane is found by descent, and a pid that is its own ancestor ends the search", () => {

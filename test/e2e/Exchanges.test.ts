@@ -141,6 +141,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Asked", of("none")],
   ["Answer", of("none", { decision: "allow", reason: "" })],
   ["Interrupt", of("sleeper")],
+  ["Waiting"],
   ["Retry", of("worker")],
   ["Dismiss", of("worker", { held: false })],
   ["Stop", of("third")],

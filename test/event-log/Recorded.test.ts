@@ -8,6 +8,7 @@ import { foldedAt } from "./recorded/Replayed.ts"
 
 /** Kinds that came after the recording; each is recorded by the next one. */
 const LATER: ReadonlyArray<string> = [
+  "agent.bound_reached",
   "agent.compacted",
   "budget.near",
   "budget.spent",
@@ -20,6 +21,7 @@ const LATER: ReadonlyArray<string> = [
   "inbox.asked_again",
   "inbox.dismissed",
   "inbox.dropped",
+  "inbox.rested",
   "provider.lasting",
   "provider.moved",
   "provider.recovered",
@@ -51,10 +53,10 @@ const asking = (name: string, value: unknown): unknown => {
   return { ...plate, data: { ...data, turnAt: Math.max(data.turnAt, ...asked) } }
 }
 
-/** Undoes a newer field: the failures since the last answer were not counted then, and waits not reckoned by them. */
+/** Undoes newer fields: whether it stopped by itself was not said, the failures since the last answer were not counted then, and waits not reckoned by them. */
 const stumbling = (name: string, value: unknown): unknown => {
   if (name.startsWith("row: agent ")) {
-    const row = value as { readonly state: string }
+    const { failed: _, ...row } = value as { readonly state: string; readonly failed?: boolean }
     return row.state === "CoolingDown" ? { ...row, nextAt: 0 } : row
   }
   if (!/ worker\/[^ ]+$/.test(name) || typeof value !== "object" || value === null) return value

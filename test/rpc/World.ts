@@ -3,6 +3,7 @@
  * DaemonControl that keep their contracts in memory, behind the real control
  * server on a real socket in a folder of its own.
  */
+import type { Given } from "../../src/rpc/WaitingList.ts"
 import { kinds } from "../../src/app/EventKinds.ts"
 import * as NodeServices from "@effect/platform-node/NodeServices"
 import { Context, Effect, FileSystem, Layer, Stream } from "effect"
@@ -374,6 +375,7 @@ const control = (world: World, socket: string, log: EventLog["Service"]): Daemon
   ),
   kinds: kinds.names,
   reach: Effect.succeed([]),
+  outages: Effect.succeed([]),
   checks: Effect.succeed([{ name: "lock", level: "ok" as const, detail: "held by this daemon", remedy: null }])
 })
 
@@ -383,10 +385,11 @@ export interface Siblings {
   readonly channels?: Channels["Service"]
 }
 
-const noGoals = { stopAll: () => Effect.void } as unknown as Goals["Service"]
+const noGoals = { stopAll: () => Effect.void, list: () => Effect.succeed([]) } as unknown as Goals["Service"]
 const noChannels = {
   isConfigured: () => Effect.succeed(true),
-  furnished: () => Effect.void
+  furnished: () => Effect.void,
+  list: Effect.succeed([])
 } as unknown as Channels["Service"]
 
 /** Everything behind the sockets; `world` is what the test looks at. */
@@ -401,6 +404,20 @@ export const inside = (world: World, socket: string, { channels = noChannels, go
 
 export const layer = (world: World, socket: string, siblings?: Siblings) =>
   ControlServer.layer({ socket }).pipe(Layer.provideMerge(inside(world, socket, siblings)))
+
+/** A daemon in which nothing waits. */
+export const nothingWaits: Given = {
+  agents: [],
+  backlog: [],
+  calls: [],
+  channels: [],
+  conversations: [],
+  goals: [],
+  outages: [],
+  plates: [],
+  projects: [],
+  outbox: { failed: 0, waiting: 0, lastError: null, lastSentAt: null }
+}
 
 /** A folder of its own, gone with the scope. */
 export const folder = Effect.flatMap(FileSystem.FileSystem, (fs) =>

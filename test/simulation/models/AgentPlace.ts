@@ -74,6 +74,7 @@ export class AgentPlace {
       conversation: CONVERSATION,
       project: () => "web",
       parent: null,
+      rest: () => ({ relays: 20, messages: 200 }),
       queued: () => false,
       priceOf: (model) => Prices.priceOf(model),
       weather: AgentWeather.fair,

@@ -1,0 +1,413 @@
+/**
+ * WaitingList: the one list of what needs a person: approvals and questions, work that was dropped
+ * or is held, what is suspended, blocked or at rest, configs that wait for trust, mails and
+ * providers in trouble. Pure. `agentd waiting`, `ps` and whatever shows it take it from here.
+ *
+ * Guarantees: each matter is one row with what to do and a command that works as it stands, from
+ * any folder; what asks comes first, then what waits longest; the list and each row are bounded and say what they
+ * leave out. Texts of others are as they came: whoever shows them makes them harmless.
+ */
+import type { Question } from "../backends/Question.ts"
+import type { ChannelInfo } from "../domain/ChannelMessages.ts"
+import type { GoalInfo } from "../domain/GoalMessages.ts"
+import type { AgentInfo, BacklogInfo, CallInfo, ConversationInfo, PlateInfo, ProjectInfo } from "../domain/Messages.ts"
+import { nameOf, type Standing } from "../domain/Weather.ts"
+import type { DaemonStatus } from "./DaemonMessages.ts"
+import type { WaitingReply, WaitingRow } from "./WaitingMessages.ts"
+
+export interface Given {
+  readonly agents: ReadonlyArray<AgentInfo>
+  readonly backlog: ReadonlyArray<BacklogInfo>
+  readonly calls: ReadonlyArray<CallInfo>
+  readonly channels: ReadonlyArray<ChannelInfo>
+  readonly conversations: ReadonlyArray<ConversationInfo>
+  readonly goals: ReadonlyArray<GoalInfo>
+  readonly outbox: Pick<DaemonStatus["outbox"], "failed" | "lastError" | "lastSentAt" | "waiting">
+  /** Outages of which a person was told. */
+  readonly outages: ReadonlyArray<Standing>
+  readonly plates: ReadonlyArray<PlateInfo>
+  readonly projects: ReadonlyArray<ProjectInfo>
+}
+
+type Row = WaitingRow
+type Commands = Row["commands"]
+
+const MAX_ROWS = 1_000
+/** Dropped messages of one agent that are named. */
+const MAX_NAMED = 5
+/** Characters of a line. */
+const MAX_LINE = 200
+/** So much of a call's arguments is shown: all that its row has, which says itself what it left out. */
+const ARGUMENTS = 2_400
+/** Shorter beginnings of ids are hardly ever unique. */
+const SHORTEST = 12
+
+const cut = (text: string, most: number = MAX_LINE): string =>
+  text.length <= most ? text : `${text.slice(0, most).toWellFormed()}…`
+
+/** The least beginning that tells them all apart. */
+export const shorten = (ids: ReadonlyArray<string>): ((id: string) => string) => {
+  const longest = Math.max(0, ...ids.map((id) => id.length))
+  let length = SHORTEST
+  while (length < longest && new Set(ids.map((id) => id.slice(0, length))).size < new Set(ids).size) length++
+  return (id) => id.slice(0, length)
+}
+
+export const argumentsOf = (text: string): string =>
+  text.length <= ARGUMENTS ? text : `${text.slice(0, ARGUMENTS)} … and ${text.length - ARGUMENTS} more characters`
+
+/** Each question with its options, as they are answered by number. */
+const choicesOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  questions.flatMap(({ options, question, several }) => [
+    `${question}${several ? " (one or more)" : ""}`,
+    ...options.map(
+      ({ description, label }, at) => `  ${at + 1}  ${label}${description === "" ? "" : `: ${description}`}`
+    )
+  ])
+
+const word = (text: string): string => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'\\''`)}'`)
+
+/** A command that a person can type. */
+const run = (does: string, ...words: ReadonlyArray<string>) => ({
+  does,
+  command: ["agentd", ...words.map(word)].join(" ")
+})
+
+/** How commands name what is in a conversation: by its project, or where several have that name, by its own id. */
+const namesOf = ({ agents, conversations, projects }: Given) => {
+  const of = new Map<string, Set<string>>()
+  const all = [
+    ...projects,
+    ...agents.map(({ conversation, project }) => ({ conversation, name: project })),
+    ...conversations
+      .filter(({ state }) => !OVER.has(state))
+      .map(({ conversation, project }) => ({ conversation, name: project }))
+  ]
+  for (const { conversation, name } of all) of.set(name, (of.get(name) ?? new Set()).add(conversation))
+  return ({ conversation, project }: { readonly conversation: string; readonly project: string }): string =>
+    (of.get(project)?.size ?? 0) > 1 ? conversation : project
+}
+
+const OVER: ReadonlySet<string> = new Set(["closed", "archived"])
+const HELD: ReadonlySet<string> = new Set(["paused", "suspended"])
+
+type Named = (of: { readonly conversation: string; readonly project: string }) => string
+
+/** The answer with the first option to each question. */
+const firstOf = (questions: ReadonlyArray<Question>): ReadonlyArray<string> =>
+  questions.map(({ options }) => (options.length === 0 ? "a text" : "1"))
+
+const answers = (id: string, questions: ReadonlyArray<Question> | undefined): Commands =>
+  questions === undefined
+    ? [run("let it", "approve", id), run("refuse it", "deny", id)]
+    : [run("the first option; or a text of yours", "answer", id, ...firstOf(questions))]
+
+const ofCall = (call: CallInfo, id: string): Row => {
+  const { agent, arguments: input, callId, project, questions, reason, since, tool, until } = call
+  return {
+    id: `call/${callId}`,
+    kind: questions === undefined ? "approval" : "question",
+    who: `${project}/${agent}`,
+    text: questions === undefined ? `wants to use ${tool}` : "asks you to choose",
+    details:
+      questions === undefined ? [argumentsOf(input), ...(reason === null ? [] : [cut(reason)])] : choicesOf(questions),
+    since,
+    until,
+    commands: answers(id, questions)
+  }
+}
+
+/** Whether the session waits for a person. */
+export const isAsking = ({ status }: PlateInfo): boolean => status === "AwaitingInput" || status === "AwaitingApproval"
+
+const ofPlate = (plate: PlateInfo, id: string): Row => {
+  const { agent, approval, cwd, detail, plateId, questions, since } = plate
+  const isOurs = approval !== null
+  return {
+    id: `plate/${plateId}/${since}`,
+    kind: !isOurs ? "session" : questions === undefined ? "approval" : "question",
+    who: agent ?? `the session in ${cwd ?? "an unknown folder"}`,
+    text: detail,
+    details: [...choicesOf(questions ?? []), ...(plate.arguments === undefined ? [] : [argumentsOf(plate.arguments)])],
+    since,
+    until: null,
+    commands: isOurs
+      ? answers(id, questions)
+      : agent === null
+        ? [run("it asks in its terminal", "focus", id)]
+        : [run("see what it does", "attach", agent)]
+  }
+}
+
+const asked = (given: Given): ReadonlyArray<Row> => {
+  const calls = given.calls.filter(({ state }) => state === "awaiting_approval")
+  const asking = new Set(calls.map(({ agent, project }) => `${project}/${agent}`))
+  // a run of ours waits for the call that is listed already
+  const plates = given.plates.filter(
+    (plate) => plate.approval !== null || (isAsking(plate) && (plate.agent === null || !asking.has(plate.agent)))
+  )
+  const short = shorten([...given.calls.map(({ callId }) => callId), ...given.plates.map(({ plateId }) => plateId)])
+  return [
+    ...calls.map((call) => ofCall(call, short(call.callId))),
+    ...plates.map((plate) => ofPlate(plate, short(plate.plateId)))
+  ]
+}
+
+const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
+
+const ofDropped = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
+  const { agent, dropped, more, project } = backlog
+  const newest = dropped.at(-1)
+  if (newest === undefined) return []
+  const name = `${named(backlog)}/${agent}`
+  const left = dropped.length - MAX_NAMED
+  return [
+    {
+      id: `dropped/${backlog.conversation}/${agent}/${newest.messageId}`,
+      kind: newest.errorType === "circle" ? "bound" : "dropped",
+      who: `${project}/${agent}`,
+      text:
+        newest.errorType === "circle"
+          ? `${counted(dropped.length + more, "message")} not told: ${newest.reason}`
+          : `${counted(dropped.length + more, "message")} came to no answer: ${newest.errorType}`,
+      details: [
+        ...dropped
+          .slice(-MAX_NAMED)
+          .toReversed()
+          .map(({ errorType, from, messageId, reason, text }) =>
+            cut(`${messageId}  from ${from}: “${cut(text, 80)}” (${errorType}: ${reason})`)
+          ),
+        ...(left <= 0 ? [] : [`… and ${left} before them`]),
+        ...(more === 0 ? [] : [`… and ${more} older ones, of which only the number is kept`])
+      ],
+      since: dropped[0]!.since,
+      until: null,
+      commands: [run("ask it again", "retry", name), run("let it go", "dismiss", name)]
+    }
+  ]
+}
+
+const ofQuestions = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
+  (backlog.questions ?? []).map(({ eventId, question, since }) => {
+    const name = `${named(backlog)}/${backlog.agent}`
+    return {
+      id: `asked/${backlog.conversation}/${eventId}`,
+      kind: "question" as const,
+      who: `${backlog.project}/${backlog.agent}`,
+      text: "asks you",
+      details: [cut(question, ARGUMENTS)],
+      since,
+      until: null,
+      commands: [run("answer it, in words of yours", "send", name, "…"), run("let it go", "dismiss", name)]
+    }
+  })
+
+const ofBounds = (backlog: BacklogInfo, named: Named): ReadonlyArray<Row> =>
+  (backlog.bounds ?? []).map(({ eventId, since, text }) => {
+    const name = `${named(backlog)}/${backlog.agent}`
+    return {
+      id: `bound/${backlog.conversation}/${eventId}`,
+      kind: "bound" as const,
+      who: `${backlog.project}/${backlog.agent}`,
+      text: cut(text),
+      details: [],
+      since,
+      until: null,
+      commands: [run("let it be", "dismiss", name), run("see why", "why", name)]
+    }
+  })
+
+/** Messages of an agent that nobody works on: it is stopped, or its conversation takes no work. */
+const ofHeld = (given: Given, backlog: BacklogInfo, named: Named): ReadonlyArray<Row> => {
+  const { agent, conversation, held, heldSince, project } = backlog
+  const row = given.agents.find((one) => one.agent === agent && one.conversation === conversation)
+  const home = given.conversations.find((one) => one.conversation === conversation)
+  const isBarred = home !== undefined && HELD.has(home.state)
+  if (held === 0 || row === undefined || (row.state !== "Stopped" && !isBarred)) return []
+  const name = `${named(backlog)}/${agent}`
+  const lets = isBarred ? run("let its conversation go on", "resume", conversation) : run("start it", "start", name)
+  return [
+    {
+      id: `held/${conversation}/${agent}`,
+      kind: "held",
+      who: `${project}/${agent}`,
+      text: `holds ${counted(held, "message")}: ${isBarred ? `its conversation is ${home.state}` : cut(row.detail)}`,
+      details: [],
+      since: heldSince ?? 0,
+      until: null,
+      commands: [lets, run("let them go", "dismiss", name, "--held")]
+    }
+  ]
+}
+
+const ofAgent = (agent: AgentInfo, named: Named): ReadonlyArray<Row> => {
+  if (agent.failed !== true) return []
+  const name = `${named(agent)}/${agent.agent}`
+  return [
+    {
+      id: `agent/${agent.conversation}/${agent.agent}/${agent.restsOn}`,
+      kind: "agent",
+      who: `${agent.project}/${agent.agent}`,
+      text: `stopped for good: ${cut(agent.detail)}`,
+      details: [],
+      since: agent.since,
+      until: null,
+      commands: [run("see why", "why", name), run("start it again", "start", name)]
+    }
+  ]
+}
+
+const ofConversation = ({ conversation, detail, restsOn, since, state }: ConversationInfo): ReadonlyArray<Row> =>
+  HELD.has(state)
+    ? [
+        {
+          id: `conversation/${conversation}/${restsOn}`,
+          kind: "conversation",
+          who: conversation,
+          text: `is ${state}${detail === "" ? "" : `: ${cut(detail)}`}`,
+          details: [],
+          since,
+          until: null,
+          commands: [run("let it go on", "resume", conversation)]
+        }
+      ]
+    : []
+
+const ofProject = (project: ProjectInfo, named: Named): ReadonlyArray<Row> => {
+  const { config, conversation, name, problems, waits } = project
+  const called = named({ conversation, project: name })
+  if (waits !== undefined) {
+    const often = waits.changes === undefined || waits.changes < 2 ? "" : ` ${waits.changes} times`
+    return [
+      {
+        id: `config/${conversation}/${waits.hash}`,
+        kind: "config",
+        who: name,
+        text: `agentd.jsonc of ${name} has changed${often} and waits for you; the one before is in force`,
+        details: [],
+        since: waits.since,
+        until: null,
+        commands: [run("look at it, and agree", "trust", called)]
+      }
+    ]
+  }
+  if (problems.length === 0) return []
+  return [
+    {
+      id: `project/${conversation}`,
+      kind: "project",
+      who: name,
+      text: `agentd.jsonc of ${name} cannot be used, and counts for nothing`,
+      details: [config, ...problems.slice(0, MAX_NAMED).map((problem) => cut(problem))],
+      since: 0,
+      until: null,
+      commands: [run("see what is wrong", "status")]
+    }
+  ]
+}
+
+/** A plan that is complete, and that nobody has approved. */
+const isAskedFor = ({ detail, state }: GoalInfo): boolean =>
+  state === "planning" && detail.includes("waits for approval")
+
+const ofGoal = (goal: GoalInfo, named: Named): ReadonlyArray<Row> => {
+  const { conversation, detail, goalId, project, restsOn, since, state } = goal
+  const name = `${named(goal)}/${goalId}`
+  const commands =
+    state === "blocked"
+      ? [run("let it go on", "goal", "retry", name), run("end it", "goal", "cancel", name)]
+      : isAskedFor(goal)
+        ? [run("look at it, and agree", "goal", "approve", name), run("send it back", "goal", "reject", name)]
+        : []
+  if (commands.length === 0) return []
+  return [
+    {
+      id: `goal/${conversation}/${goalId}/${restsOn}`,
+      kind: "goal",
+      who: `${project}/${goalId}`,
+      text: cut(state === "blocked" ? `is blocked: ${goal.reason ?? detail}` : "has a plan that waits for approval"),
+      details: [cut(goal.goal)],
+      since,
+      until: null,
+      commands
+    }
+  ]
+}
+
+/** The text without the commands at its end. */
+const matterOf = (text: string): string => text.split(": agentd ")[0]!
+
+const ofChannel = (channel: ChannelInfo, named: Named): ReadonlyArray<Row> => {
+  const { closed, conversation, paused, project, restsOn, seats, waits } = channel
+  if (closed || (waits === null && !paused)) return []
+  const name = `${named(channel)}/${channel.name}`
+  const [seat] = seats
+  const isStranded = waits !== null && waits.includes("channel assign")
+  const commands = !isStranded
+    ? [run("let it go on", "channel", "resume", name)]
+    : seat === undefined
+      ? [run("see it", "channel", "show", name)]
+      : [run("give it a turn", "channel", "assign", name, seat.agent)]
+  return [
+    {
+      id: `channel/${conversation}/${channel.name}/${isStranded ? restsOn : "rests"}`,
+      kind: "channel",
+      who: `#${channel.name} of ${project}`,
+      text: paused ? "is paused: nobody gets the floor" : cut(matterOf(waits!)),
+      details: [],
+      since: 0,
+      until: null,
+      commands
+    }
+  ]
+}
+
+const ofMail = ({ failed, lastError, waiting }: Given["outbox"]): ReadonlyArray<Row> =>
+  lastError === null || failed + waiting === 0
+    ? []
+    : [
+        {
+          id: "mail",
+          kind: "mail",
+          who: "mail",
+          text: `${failed > 0 ? `${counted(failed, "mail")} could not be sent` : `${counted(waiting, "mail")} cannot be sent for now`}: ${cut(lastError)}`,
+          details: [],
+          since: 0,
+          until: null,
+          commands: [run("try it", "alert", "test"), run("see how it is set up", "status")]
+        }
+      ]
+
+const ofOutage = (standing: Standing): Row => ({
+  id: `provider/${standing.provider}/${standing.account}/${standing.since}`,
+  kind: "provider",
+  who: nameOf(standing),
+  text: `${standing.state === "LimitedUntil" ? "has reached its limit" : "cannot be had"}: ${cut(standing.message)}`,
+  details: ["Its agents wait, and go on by themselves once it answers."],
+  since: standing.since,
+  until: standing.until,
+  commands: [run("see how it went", "log", "--kind", "provider.moved")]
+})
+
+const bySince = (a: Row, b: Row): number => (a.since || Number.MAX_SAFE_INTEGER) - (b.since || Number.MAX_SAFE_INTEGER)
+
+export const listOf = (given: Given): WaitingReply => {
+  const named = namesOf(given)
+  const questions = given.backlog.flatMap((one) => ofQuestions(one, named))
+  const rest = [
+    ...given.backlog.flatMap((one) => [
+      ...ofDropped(one, named),
+      ...ofBounds(one, named),
+      ...ofHeld(given, one, named)
+    ]),
+    ...given.agents.flatMap((one) => ofAgent(one, named)),
+    ...given.conversations.flatMap(ofConversation),
+    ...given.projects.flatMap((one) => ofProject(one, named)),
+    ...given.goals.flatMap((one) => ofGoal(one, named)),
+    ...given.channels.flatMap((one) => ofChannel(one, named)),
+    ...ofMail(given.outbox),
+    ...given.outages.map(ofOutage)
+  ]
+  const rows = [...asked(given), ...questions.toSorted(bySince), ...rest.toSorted(bySince)]
+  return { rows: rows.slice(0, MAX_ROWS), more: Math.max(0, rows.length - MAX_ROWS) }
+}

@@ -1,0 +1,166 @@
+/** Nothing runs away: agents that message each other in a circle, and sub-agents of sub-agents, are bounded. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, type Scope, Stream } from "effect"
+import type { Agents } from "../../src/agents/Agents.ts"
+import { explain } from "../../src/agents/Explain.ts"
+import { Agents as AgentsTag } from "../../src/agents/Agents.ts"
+import * as ScriptedBackend from "../../src/backends/ScriptedBackend.ts"
+import { EventLog } from "../../src/event-log/EventLog.ts"
+import * as World from "./World.ts"
+
+type Fleet = Agents["Service"]
+
+const agent = { backend: { type: "acp", argv: ["x"] }, minRunInterval: "0ms" }
+
+const made = Effect.fnUntraced(function* (conversation: object = {}, agents: object = { ping: agent, pong: agent }) {
+  const world = yield* World.make(ScriptedBackend.make([{ turns: [{ output: "ok" }] }]))
+  world.configure({ agents, conversation })
+  return world
+})
+
+const daemon = <A, E>(of: World.World, use: (fleet: Fleet) => Effect.Effect<A, E, Scope.Scope>) =>
+  Effect.scoped(Effect.flatMap(of.open, use))
+
+const runes = (world: World.World, ...kinds: ReadonlyArray<string>) =>
+  Effect.map(Stream.runCollect(world.log.read({ kinds })), (found) => [...found])
+
+const by = (world: World.World, name: string): World.World["caller"] => ({ by: `agent:${name}`, config: world.config })
+
+/** Turns that were answered already, by world. */
+const done = new WeakMap<World.World, number>()
+
+/** Each agent answers each turn with so many messages to the other, until both have nothing to do. */
+const talk = Effect.fnUntraced(function* (world: World.World, fleet: Fleet, answers = 1) {
+  let answered = done.get(world) ?? 0
+  for (;;) {
+    const over = yield* runes(world, "turn.completed")
+    for (const { actor } of over.slice(answered)) {
+      const name = actor.slice("turn/".length)
+      for (let n = 0; n < answers; n++) {
+        const other = name === "ping" ? "pong" : "ping"
+        yield* fleet.send(other, { text: `${name} has a word`, how: "queue" }, by(world, name))
+      }
+    }
+    answered = over.length
+    done.set(world, answered)
+    const { carried, waiting } = yield* settled(world, fleet)
+    if (waiting === 0 && carried === answered) return
+    yield* Effect.promise(() => new Promise<void>((resolve) => setTimeout(resolve, 1)))
+  }
+})
+
+const settled = Effect.fnUntraced(function* (world: World.World, fleet: Fleet) {
+  const rows = yield* fleet.all
+  const carried = (yield* runes(world, "turn.started")).length
+  return { carried, waiting: rows.reduce((sum, row) => sum + row.inbox, 0) }
+})
+
+const begun = Effect.fnUntraced(function* (world: World.World, fleet: Fleet) {
+  yield* fleet.register(world.config, world.caller)
+  yield* World.untilAgent(fleet, "pong", ({ state }) => state === "BuildingPrompt")
+})
+
+const told = (world: World.World) => Effect.map(runes(world, "inbox.received"), (all) => all.length)
+
+describe("agents that message each other in a circle", () => {
+  it.live("rest after 20 messages without a person; it is a rune, in the list, and in why", () =>
+    Effect.gen(function* () {
+      const world = yield* made()
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          yield* fleet.send("ping", { text: "Talk.", how: "queue" }, world.caller)
+          yield* talk(world, fleet)
+          assert.strictEqual(yield* told(world), 21)
+          assert.strictEqual((yield* runes(world, "inbox.rested")).length, 1)
+          const [backlog] = yield* fleet.backlog
+          assert.deepStrictEqual(
+            backlog?.dropped.map(({ errorType }) => errorType),
+            ["circle"]
+          )
+          const row = (yield* fleet.all).find(({ agent }) => agent === backlog?.agent)!
+          assert.include(row.detail, "rests after 20 messages of agents")
+          const { advice, lines } = yield* explain(row).pipe(
+            Effect.provideService(AgentsTag, fleet),
+            Effect.provideService(EventLog, world.log)
+          )
+          assert.include(advice, "agentd retry")
+          assert.include(lines.map(({ text }) => text).join("\n"), "rests: a message from agent:")
+        })
+      )
+      // kill -9 and a restart: they rest on
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          const [backlog] = yield* World.until(fleet.backlog, (found) => found.length === 1)
+          const before = yield* told(world)
+          yield* fleet.retry(backlog!.agent, undefined, world.caller)
+          yield* talk(world, fleet)
+          // what is asked again is a person's word: as many once more
+          assert.strictEqual((yield* told(world)) - before, 20)
+          assert.strictEqual((yield* runes(world, "inbox.rested")).length, 2)
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("a person's message lets them go on", () =>
+    Effect.gen(function* () {
+      const world = yield* made({ restAfterRelays: 4 })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          for (const round of [1, 2, 3]) {
+            yield* fleet.send("ping", { text: "Talk.", how: "queue" }, world.caller)
+            yield* talk(world, fleet)
+            assert.strictEqual(yield* told(world), 5 * round)
+          }
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("who answers each message with two is bounded by their number", () =>
+    Effect.gen(function* () {
+      const world = yield* made({ restAfterRelays: 1_000, restAfterMessages: 30 })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          yield* fleet.send("ping", { text: "Talk.", how: "queue" }, world.caller)
+          yield* talk(world, fleet, 2)
+          assert.isAtMost(yield* told(world), 61)
+          assert.isAtLeast((yield* runes(world, "inbox.rested")).length, 1)
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+})
+
+describe("sub-agents of sub-agents", () => {
+  it.live("are bounded in depth: a rune, a row, and a person may go deeper", () =>
+    Effect.gen(function* () {
+      const world = yield* made({ maxDepth: 2 }, { boss: agent, pong: agent })
+      yield* daemon(world, (fleet) =>
+        Effect.gen(function* () {
+          yield* begun(world, fleet)
+          const spawn = (parent: string, name: string, who = by(world, parent)) =>
+            fleet.spawn(parent, { name, task: "work" }, who)
+          yield* World.untilAgent(fleet, "boss", ({ state }) => state === "BuildingPrompt")
+          yield* spawn("boss", "one")
+          yield* World.untilAgent(fleet, "one", ({ state }) => state !== "Stopped")
+          yield* spawn("one", "two")
+          yield* World.untilAgent(fleet, "two", ({ state }) => state !== "Stopped")
+          for (const name of ["three", "three"]) {
+            const refused = yield* Effect.flip(spawn("two", name))
+            assert.include(refused.message, "it would be 3 deep, and 2 is the limit")
+          }
+          assert.strictEqual((yield* runes(world, "agent.bound_reached")).length, 1)
+          const of = Effect.map(fleet.backlog, (all) => all.find(({ agent }) => agent === "two")?.bounds ?? [])
+          assert.match((yield* of)[0]!.text, /shop\/two wants a sub-agent three, 3 deep: 2 is the limit/)
+          yield* spawn("two", "three", world.caller)
+          yield* fleet.dismiss("two", { which: undefined, held: false }, world.caller)
+          assert.deepStrictEqual(yield* of, [])
+        })
+      )
+    }).pipe(Effect.scoped)
+  )
+})

@@ -1,0 +1,161 @@
+/** Each matter that needs a person is a row of one list, whose commands are the program's own. */
+import { assert, describe, it } from "@effect/vitest"
+import { declared } from "../../src/cli/DeclaredVerbs.ts"
+import { VERBS } from "../../src/cli/Hint.ts"
+import { parse } from "../../src/cli/QuickArgs.ts"
+import { brief, render } from "../../src/cli/Waiting.ts"
+import type { ChannelInfo } from "../../src/domain/ChannelMessages.ts"
+import type { GoalInfo } from "../../src/domain/GoalMessages.ts"
+import type { BacklogInfo, ProjectInfo } from "../../src/domain/Messages.ts"
+import type { Standing } from "../../src/domain/Weather.ts"
+import { type Given, listOf } from "../../src/rpc/WaitingList.ts"
+import { WAITING_KINDS } from "../../src/rpc/WaitingMessages.ts"
+import { plateInfo } from "../http/PlatesDouble.ts"
+import { agentInfo, callInfo, conversationInfo, nothingWaits, T0 } from "./World.ts"
+
+const home = { conversation: "web-1a2b3c4d", project: "web" }
+const dropped = (n: number, errorType = "refusal") => ({
+  messageId: `m${n}`,
+  from: "ada",
+  text: `Build ${n}`,
+  errorType,
+  reason: "no",
+  since: T0 + n
+})
+const backlog = (over: Partial<BacklogInfo>): BacklogInfo => ({
+  ...home,
+  agent: "builder",
+  dropped: [],
+  more: 0,
+  held: 0,
+  heldSince: null,
+  ...over
+})
+const channel = {
+  ...home,
+  name: "reviews",
+  closed: false,
+  paused: false,
+  seats: [],
+  restsOn: 4,
+  waits: "rests after 20 posts without a person: agentd channel resume web/reviews"
+} as unknown as ChannelInfo
+const goal = {
+  ...home,
+  goalId: "g1",
+  goal: "Port it",
+  state: "blocked",
+  reason: "3 reviews did not pass",
+  detail: "",
+  since: T0,
+  restsOn: 7
+} as unknown as GoalInfo
+const project: ProjectInfo = {
+  conversation: home.conversation,
+  name: "web",
+  config: "/web/agentd.jsonc",
+  agents: [],
+  problems: []
+}
+const outage: Standing = {
+  provider: "anthropic",
+  account: "login",
+  state: "Unavailable",
+  since: T0,
+  until: T0 + 60_000,
+  message: "connection refused",
+  restsOn: 3
+}
+
+/** A daemon in which one of each kind waits. */
+const each: Given = {
+  ...nothingWaits,
+  agents: [
+    agentInfo({ failed: true, detail: "5 errors in a row", state: "Stopped" }),
+    agentInfo({ agent: "idle", state: "Stopped", detail: "stopped by ada" })
+  ],
+  backlog: [
+    backlog({ dropped: [dropped(1)], questions: [{ eventId: 9, question: "Which branch?", since: T0 }] }),
+    backlog({ agent: "idle", held: 2, heldSince: T0, bounds: [{ eventId: 4, text: "3 deep is the limit", since: T0 }] })
+  ],
+  calls: [callInfo()],
+  channels: [channel],
+  conversations: [conversationInfo({ state: "suspended", detail: "its budget is spent" })],
+  goals: [goal],
+  outages: [outage],
+  outbox: { failed: 2, waiting: 0, lastError: "no route to host", lastSentAt: null },
+  plates: [plateInfo({ plateId: "02terminal", status: "AwaitingInput" })],
+  projects: [
+    { ...project, waits: { hash: "abc", since: T0, changes: 3 } },
+    { ...project, conversation: "shop-1", name: "shop", problems: ["agents: is missing"] }
+  ]
+}
+
+/** Verbs that only the whole program has. */
+const WHOLE = new Set(["trust", "attach", "focus", "log"])
+
+describe("the list of what needs a person", () => {
+  it("has a row for each kind, and each command is one that the program takes", () => {
+    const { rows } = listOf(each)
+    const kinds = new Set(rows.map(({ kind }) => kind))
+    assert.deepStrictEqual(
+      WAITING_KINDS.filter((kind) => !kinds.has(kind)),
+      []
+    )
+    assert.strictEqual(new Set(rows.map(({ id }) => id)).size, rows.length)
+    for (const { commands, who } of rows) {
+      assert.isAbove(commands.length, 0, who)
+      for (const { command } of commands) {
+        const [program, verb = "", ...rest] = command.replaceAll(/'([^']*)'/g, "$1").split(" ")
+        assert.strictEqual(program, "agentd")
+        assert.include(VERBS, verb)
+        const isKnown = WHOLE.has(verb) || parse([verb, ...rest], declared) !== undefined
+        const isAsked = /^agentd (approve|goal approve) \S+$/.test(command)
+        assert.isTrue(isKnown || isAsked, command)
+      }
+    }
+  })
+
+  it("what asks comes first, then what waits longest", () => {
+    const { rows } = listOf(each)
+    assert.deepStrictEqual(
+      rows.slice(0, 3).map(({ kind }) => kind),
+      ["approval", "session", "question"]
+    )
+  })
+
+  it("a config that has changed several times says how often", () => {
+    const [row] = listOf(each).rows.filter(({ kind }) => kind === "config")
+    assert.include(row!.text, "has changed 3 times and waits for you")
+  })
+
+  it("names what is in two projects of one name beyond doubt", () => {
+    const other = { conversation: "web-ffff0000", project: "web" }
+    const { rows } = listOf({
+      ...nothingWaits,
+      projects: [project, { ...project, conversation: other.conversation }],
+      backlog: [backlog({ dropped: [dropped(1)] }), backlog({ ...other, dropped: [dropped(1)] })]
+    })
+    assert.deepStrictEqual(
+      rows.map(({ commands }) => commands[0]!.command),
+      ["agentd retry web-1a2b3c4d/builder", "agentd retry web-ffff0000/builder"]
+    )
+  })
+
+  it("10,000 dropped messages are one row, that names a few and says how many more there are", () => {
+    const many = backlog({ dropped: Array.from({ length: 100 }, (_, n) => dropped(n)), more: 9_900 })
+    const { rows } = listOf({ ...nothingWaits, backlog: [many] })
+    assert.strictEqual(rows.length, 1)
+    assert.include(rows[0]!.text, "10000 messages came to no answer")
+    assert.strictEqual(rows[0]!.details.length, 7)
+    assert.match(rows[0]!.details.at(-1)!, /9900 older ones/)
+  })
+
+  it("is bounded, and says how many more there are, on each screen", () => {
+    const all = Array.from({ length: 1_200 }, (_, n) => backlog({ agent: `a${n}`, dropped: [dropped(n)] }))
+    const list = listOf({ ...nothingWaits, backlog: all })
+    assert.deepStrictEqual([list.rows.length, list.more], [1_000, 200])
+    assert.strictEqual(render(list, T0, false).at(-1), "… and 200 more")
+    assert.strictEqual(brief(list, T0, { colour: false, columns: null }).at(-1), "… and 1188 more: agentd waiting")
+  })
+})
