@@ -219,6 +219,7 @@ export const row = (of: Row): AgentInfo => {
     maxConsecutiveErrors: data?.limits.maxConsecutiveErrors ?? of.config.maxConsecutiveErrors,
     maxTotalErrors: data?.limits.maxTotalErrors ?? of.config.maxTotalErrors,
     inbox: of.inbox.waiting.length,
+    ...(reachedBy(of) === undefined ? {} : { spent: true }),
     ...(of.gap === undefined ? {} : { unmetered: of.gap.text }),
     ...droppedIn(of.inbox),
     ...(hasFailed(of) ? { failed: true } : {}),

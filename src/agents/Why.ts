@@ -210,6 +210,8 @@ const adviceOf = (last: Rune | undefined, agent: AgentInfo, now: WhyTurn.Now): s
             : undefined
     return remedied(remedy, `Start it again: agentd start ${name}`)
   }
+  if (agent.spent === true)
+    return 'Wait, or raise the limit: "budget" in its config. See what it was spent for: agentd cost --by agent,model'
   const present = WhyTurn.advice(now)
   if (present !== undefined) return present
   if ((agent.dropped ?? 0) > 0) return `Ask it again: agentd retry ${name}   or let it go: agentd dismiss ${name}`

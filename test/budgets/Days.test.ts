@@ -49,6 +49,9 @@ describe("a day's limit over three agents", () => {
         project.row(name, "waits", ({ detail, nextAt }) => detail.startsWith(words) && nextAt !== null)
       )
       yield* waits
+      const { advice, lines } = yield* project.why("bob")
+      assert.include(lines.at(-1)?.text, words)
+      assert.match(advice ?? "", /raise the limit.*agentd cost/)
       const kinds = (yield* told).map(({ kind }) => kind)
       assert.deepStrictEqual(kinds, ["budget.spent"], "45 of 45: two thirds were no warning")
       yield* stage.box.kill9
