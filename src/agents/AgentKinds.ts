@@ -168,6 +168,11 @@ export const memoryKinds = {
 /** Kinds of what a run tells of itself. */
 export const noticeKinds = { "run.notice": kind(Schema.Struct({ runId: text, text }), { lazy: true }) }
 
+export const forgottenKinds = {
+  /** A run could not go on with the session of the one before. */
+  "run.memory_lost": kind(Schema.Struct({ runId: text, text }))
+}
+
 export const agentKinds = {
   ...workerKinds,
   ...lifeKinds,
@@ -192,6 +197,7 @@ export const agentKinds = {
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
   ...memoryKinds,
   ...noticeKinds,
+  ...forgottenKinds,
   "run.background": kind(
     Schema.Struct({
       runId: text,

@@ -228,6 +228,8 @@ export class RunEvents implements RunSink {
         return Effect.sync(() => this.meter.take(event))
       case "Compacted":
         return this.compacted(run, event)
+      case "MemoryLost":
+        return this.forgot(run, event)
       case "Notice":
         this.live.lack({ ...event, text: Excerpt.text(event.text, MAX_NAME) })
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
@@ -395,6 +397,13 @@ export class RunEvents implements RunSink {
       yield* run.interruptTurn
     }
   )
+
+  private forgot(run: Run, event: Event<"MemoryLost">): Effect.Effect<void> {
+    const { agent, conversation } = this.setting
+    const payload = { runId: run.runId, text: Excerpt.text(event.text, MAX_NAME) }
+    const rune: RuneDraft = { stream: conversation, kind: "run.memory_lost", actor: workerName(agent), payload }
+    return Effect.catch(Effect.asVoid(this.log.append([rune])), ({ message }) => Effect.logWarning(message))
+  }
 
   private readonly background = Effect.fnUntraced(
     { self: this },

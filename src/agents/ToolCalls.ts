@@ -253,9 +253,13 @@ export const make = Effect.gen(function* () {
   })
 
   /** Denies a call: its run is told why, and the call has its result. */
-  const denied = (moves: Moves, callId: string, approver: string, reason: string): boolean => {
+  const denied = (moves: Moves, callId: string, approver: string, reason: string, words = false): boolean => {
     if (!moves.step(callId, { _tag: "denied", callId, approver, reason })) return false
-    moves.acts.push({ _tag: "Tell", callId, decision: { behavior: "deny", message: reason } })
+    moves.acts.push({
+      _tag: "Tell",
+      callId,
+      decision: { behavior: "deny", message: reason, ...(words ? { words } : {}) }
+    })
     moves.step(callId, { _tag: "denial_reported", callId })
     return true
   }
@@ -278,7 +282,8 @@ export const make = Effect.gen(function* () {
     if (unseen !== undefined) return new Refuse(new CommandRefused(unseen))
     const isOver = live.origin(callId) === undefined
     if (said.behavior === "deny") {
-      if (!denied(moves, callId, by, said.reason.trim() || `denied by ${by}`)) return late()
+      const reason = said.reason.trim()
+      if (!denied(moves, callId, by, reason || `denied by ${by}`, reason !== "")) return late()
     } else {
       const answers = chosen === undefined ? { hash: call.hash } : { answers: chosen }
       if (!moves.step(callId, { _tag: "approved", callId, approver: by, ...answers })) return late()

@@ -8,11 +8,12 @@
 import type { AgentInfo, CallInfo, ConversationInfo, WhyLine } from "../domain/Messages.ts"
 import type { Rune } from "../event-log/Rune.ts"
 import { checkedReader, type RuneOf } from "../event-log/EventKinds.ts"
-import { lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
+import { forgottenKinds, lifeKinds, memoryKinds, noticeKinds } from "./AgentKinds.ts"
 import { turnKinds } from "./TurnKinds.ts"
 
 /** The runes that it reads. */
 export const kinds = [
+  "run.memory_lost",
   "turn.started",
   "turn.completed",
   "turn.interrupted",
@@ -32,6 +33,7 @@ const readTurn = checkedReader(turnKinds)
 const readLife = checkedReader(lifeKinds)
 const readNotice = checkedReader(noticeKinds)
 const readMemory = checkedReader(memoryKinds)
+const readForgotten = checkedReader(forgottenKinds)
 
 const counted = (count: number, what: string): string => `${count} ${what}${count === 1 ? "" : "s"}`
 
@@ -75,6 +77,8 @@ const ofMemory = ({ cut_results: cut, from, summarised, to }: RuneOf<typeof memo
 const ofLife = (rune: Rune): string | undefined => {
   const memory = readMemory(rune)
   if (memory !== undefined) return ofMemory(memory.payload)
+  const forgotten = readForgotten(rune)
+  if (forgotten !== undefined) return cut(forgotten.payload.text)
   const event = readLife(rune)?.payload.event
   if (rune.from === "spawning" && event?._tag === "kill_forced") return `ended before it had begun: ${event.reason}`
   return event?._tag === "budget_exhausted"
@@ -90,10 +94,12 @@ export const past = (runes: ReadonlyArray<Rune>, agent: AgentInfo, from: number)
   const last = recent.findLast(({ kind }) => kind === "turn.started")
   const end = last === undefined ? undefined : recent.find((rune) => isEnd(rune) && rune.eventId > last.eventId)
   const turn = agent.backend === "command" ? [] : [last, end]
-  return [...turn, ...recent.filter(({ kind }) => kind.startsWith("agent."))].flatMap((rune) => {
-    const text = rune === undefined ? undefined : rune.kind.startsWith("turn.") ? ofTurn(rune) : ofLife(rune)
-    return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
-  })
+  return [...turn, ...recent.filter(({ kind }) => kind.startsWith("agent.") || kind === "run.memory_lost")].flatMap(
+    (rune) => {
+      const text = rune === undefined ? undefined : rune.kind.startsWith("turn.") ? ofTurn(rune) : ofLife(rune)
+      return rune === undefined || text === undefined ? [] : [{ eventId: rune.eventId, at: rune.at, text }]
+    }
+  )
 }
 
 /** The newest words of a run that goes on. */

@@ -92,6 +92,8 @@ export type RunEvent =
       /** Entries that a summary stands for now; 0: there is none. */
       readonly summarised: number
     }
+  /** The run could not go on with the session that it was given: it has begun a new one and remembers nothing of before. */
+  | { readonly _tag: "MemoryLost"; readonly text: string }
   /** A message that a person would want to know while nothing else is heard: "the API is overloaded; try 3 of 10". */
   | {
       readonly _tag: "Notice"
@@ -170,7 +172,8 @@ export interface TurnInput {
 export type Decision =
   /** `answers`: to the call's questions, one each, or a single one to all of them. */
   | { readonly behavior: "allow"; readonly answers?: ReadonlyArray<string> }
-  | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean }
+  /** `words`: the message is a person's, and the agent is to hear it. */
+  | { readonly behavior: "deny"; readonly message: string; readonly interrupt?: boolean; readonly words?: boolean }
 
 export interface Run {
   readonly runId: string

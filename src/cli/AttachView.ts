@@ -171,6 +171,7 @@ export class AttachView {
         return this.result(callId, rune.payload)
       case "run.output":
         return this.output(rune.payload)
+      case "run.memory_lost":
       case "run.notice":
         return [line(`! ${plain(rune.payload.text)}`, "yellow")]
       case "run.started":

@@ -364,6 +364,36 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
     )
   })
 
+  describe("a person's reason", () => {
+    const why: Decision = { behavior: "deny", message: "not before the tests pass", words: true }
+
+    it.effect("reaches the agent in a prompt of the same turn, once; a refusal without one does not", () =>
+      Effect.gen(function* () {
+        let asked = 0
+        const once: Reaction = (event, run) =>
+          event._tag === "ApprovalRequested" ? run.answer(event.callId, asked++ === 0 ? why : DENY) : undefined
+        const { all, here } = yield* play("quiet", { react: once })
+        const prompts = heard(here).filter(({ method }) => method === "session/prompt")
+        assert.strictEqual(prompts.length, 2)
+        assert.include(JSON.stringify(prompts[1]), "not before the tests pass")
+        assert.strictEqual(of(all, "TurnCompleted").length, 1)
+        assert.strictEqual(of(all, "TurnStarted").length, 1)
+        assert.deepStrictEqual(
+          of(all, "ToolResult").map(({ status }) => status),
+          ["denied", "denied"]
+        )
+      })
+    )
+
+    it.effect("is kept from an agent whose turn is interrupted with it", () =>
+      Effect.gen(function* () {
+        const { all, here } = yield* play("asking", { react: answers({ ...why, interrupt: true }) })
+        assert.strictEqual(heard(here).filter(({ method }) => method === "session/prompt").length, 1)
+        assert.deepStrictEqual(outcome(all), { _tag: "Success" })
+      })
+    )
+  })
+
   describe("sessions", () => {
     const resume = { sessionId: "s-1", fork: false }
 
@@ -391,6 +421,25 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       })
     )
 
+    it.effect("an agent that says that it resumes, and does not know how, is loaded and loses no memory", () =>
+      Effect.gen(function* () {
+        const { all, here } = yield* play("boasts", { spec: { resume } })
+        const asked = ["session/resume", "session/load", "session/prompt"]
+        assert.deepStrictEqual(methods(here).slice(1), asked)
+        assert.deepStrictEqual(of(all, "MemoryLost"), [])
+        assert.strictEqual(of(all, "Started")[0]?.sessionId, "s-1")
+      })
+    )
+
+    it.effect("an agent that fails to load a session which may be there begins none anew", () =>
+      Effect.gen(function* () {
+        const { all, here } = yield* play("broken", { spec: { resume } })
+        assert.notInclude(methods(here), "session/new")
+        assert.deepStrictEqual(tags(all), ["Exited"])
+        assert.strictEqual(outcome(all)._tag, "Error")
+      })
+    )
+
     for (const [name, why] of [
       ["forgetful", /no session s-1 any more/],
       ["new", /cannot go on/]
@@ -398,7 +447,7 @@ layer(Support.layer, { excludeTestServices: true })("AcpBackend", (it) => {
       it.effect(`${name}: a session that cannot be gone on with is replaced, and said so`, () =>
         Effect.gen(function* () {
           const { all, here } = yield* play(name, { spec: { resume } })
-          assert.match(of(all, "Notice")[0]?.text ?? "", why)
+          assert.match(of(all, "MemoryLost")[0]?.text ?? "", why)
           assert.include(methods(here), "session/new")
           assert.deepStrictEqual(outcome(all), { _tag: "Success" })
         })

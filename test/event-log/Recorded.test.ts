@@ -26,6 +26,7 @@ const LATER: ReadonlyArray<string> = [
   "provider.moved",
   "provider.recovered",
   "run.background",
+  "run.memory_lost",
   "rune.erased",
   "rune.erasing",
   "stream.checkpoint"

@@ -6,10 +6,11 @@
  * starts ends with the run, also where what was started is only a launcher of the agent; the
  * commands that agentd runs for it are held by the sandbox, where the machine has one.
  */
-import { Effect, type FileSystem } from "effect"
+import { Clock, Effect, type FileSystem } from "effect"
 import * as path from "node:path"
 import type * as Config from "../../config/BackendConfig.ts"
 import * as AcpRun from "./AcpRun.ts"
+import * as GeminiSessions from "./GeminiSessions.ts"
 import * as AcpTerminals from "./AcpTerminals.ts"
 import { type Backend, BackendError, type RunSpec } from "../Backend.ts"
 import * as GatewayMeter from "../GatewayMeter.ts"
@@ -78,6 +79,10 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
         ...ToolEnvironment.visible({ ...ChildEnvironment.given(host.environment), ...config.env, ...spec.env }, []),
         ...ChildEnvironment.named(host.environment, config.passEnv)
       }
+  const home = env["GEMINI_CLI_HOME"] ?? env["HOME"]
+  const { resume } = spec
+  if (resume !== undefined && home !== undefined && config.resume && GeminiSessions.isGemini(config.argv))
+    yield* GeminiSessions.keep(home, resume.sessionId, yield* Clock.currentTimeMillis)
   const mark = { store: host.store, runId: spec.runId }
   const grace = config.killGrace
   const started = yield* enclosure.start([binary, ...args], cwd)

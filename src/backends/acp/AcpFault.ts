@@ -24,6 +24,7 @@ export interface Agent {
 }
 
 const AUTH_REQUIRED = -32000
+const UNKNOWN = -32601
 export const NOT_FOUND = -32002
 const INVALID = [-32600, -32602]
 const MAX_MESSAGE = 500
@@ -101,6 +102,13 @@ const kindOf = ({ code, data, message }: Refusal): Kind | undefined => {
 }
 
 export const isAuth = (refusal: Refusal): boolean => kindOf(refusal) === "auth"
+
+/** Whether the agent does not know the request at all, whatever it says of itself. */
+export const isUnknown = ({ code, message }: Refusal): boolean =>
+  code === UNKNOWN || /method not found|not implemented|unsupported method/i.test(message)
+
+/** Whether it is not the agent's own: its login, or its provider. */
+export const isOutside = (refusal: Refusal): boolean => kindOf(refusal) !== undefined
 
 /** Whether it says that there is no such session any more. */
 export const isGone = ({ code, data, message }: Refusal): boolean =>

@@ -45,6 +45,8 @@ const SETTLE = "500 millis"
 /** How long an agent may take to see that its input has ended. */
 const END_GRACE = "2 seconds"
 const MAX_LINE = 16_384
+/** Reasons of one turn that an agent is told. */
+const MAX_WORDS = 32
 /** The silence is looked at so often in its time. */
 const LOOKS = 10
 
@@ -81,6 +83,8 @@ class AcpRun {
   /** Why it ends, if not because it was asked to. */
   private verdict: Outcome | undefined
   private quiet = 0
+  /** Why a person has refused its calls, until it is told. */
+  private readonly words: Array<string> = []
   private settling = false
   private said = ""
 
@@ -139,6 +143,8 @@ class AcpRun {
 
   readonly notice = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "Notice", text }])
 
+  private readonly forgot = (text: string): Effect.Effect<void> => this.tell(() => [{ _tag: "MemoryLost", text }])
+
   private get errors(): Effect.Effect<void> {
     const emit = (lines: ReadonlyArray<string>) => {
       this.said = lines.findLast((line) => line.trim() !== "") ?? this.said
@@ -152,7 +158,7 @@ class AcpRun {
   private readonly life: Effect.Effect<void> = Effect.suspend(() => {
     const { config, cwd, program, spec } = this.options
     const files = this.files !== undefined
-    return AcpSession.open(this.wire, { config, spec, cwd, files, notice: this.notice }).pipe(
+    return AcpSession.open(this.wire, { config, spec, cwd, files, forgot: this.forgot }).pipe(
       Effect.timeoutOrElse({
         duration: config.startTimeout,
         orElse: () => {
@@ -199,7 +205,27 @@ class AcpRun {
     const reason = Messages.read(Messages.PromptAnswer, answer.result)?.stopReason ?? "end_turn"
     const fault = AcpFault.ofStopReason(reason, agent)
     if (fault !== undefined) return this.fail(fault, usage)
+    const words = this.words.splice(0)
+    if (words.length > 0 && !this.cancelled && !this.ending) return this.explain(words, usage)
     return this.turnEnded({ _tag: reason === "cancelled" ? "Interrupted" : "Completed" }, usage)
+  }
+
+  /**
+   * The protocol's answer to a question has no place for a person's reason. The agent hears it in a prompt of the same
+   * turn, as soon as it takes one.
+   */
+  private explain(words: ReadonlyArray<string>, usage: Messages.Spent): Effect.Effect<void> {
+    const { sessionId } = this.session!
+    const text = [
+      "You were refused leave by the person who was asked, who says why:",
+      ...words.map((said) => `- ${said}`)
+    ].join("\n")
+    const request: PromptRequest = { sessionId, prompt: [{ type: "text", text }] }
+    this.quiet = 0
+    return Effect.andThen(
+      this.tell(() => [...this.updates.usage(usage), ...this.updates.again()]),
+      this.wire.call("session/prompt", request, this.answered)
+    )
   }
 
   /** Told with what it cost, lest a budget cuts off what is done. */
@@ -208,6 +234,7 @@ class AcpRun {
       const cost = usage === undefined ? [] : this.updates.usage(usage)
       const events = [...cost, ...this.updates.finish(end)]
       this.cancelled = false
+      this.words.length = 0
       this.permissions.dismiss()
       Deferred.doneUnsafe(this.over, Effect.void)
       return events
@@ -302,6 +329,8 @@ class AcpRun {
   private readonly answer = (callId: string, decision: Decision): Effect.Effect<void> =>
     Effect.suspend(() => {
       const waited = this.permissions.answer(callId, decision)
+      if (waited && decision.behavior === "deny" && decision.words === true && this.words.length < MAX_WORDS)
+        this.words.push(decision.message)
       return waited && decision.behavior === "deny" && decision.interrupt === true ? this.interruptTurn : Effect.void
     })
 

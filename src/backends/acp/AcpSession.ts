@@ -2,8 +2,9 @@
  * AcpSession: from a process that has just begun to a session that takes prompts.
  *
  * Guarantees: the login that the config names is asked for only where the agent wants
- * one; a session that is to be gone on with and is not there any more is replaced by a
- * new one, and said so; every failure has a class and says what to do.
+ * one; whether an agent can go on with a session is tried and not believed; a session that
+ * is to be gone on with and is not there any more is replaced by a new one, and said so;
+ * every failure has a class and says what to do.
  */
 import type {
   InitializeRequest,
@@ -16,7 +17,7 @@ import { Effect } from "effect"
 import type { AcpBackend } from "../../config/BackendConfig.ts"
 import * as AcpFault from "./AcpFault.ts"
 import * as Messages from "./AcpMessages.ts"
-import type { Refusal, Wire } from "./AcpWire.ts"
+import { METHOD_NOT_FOUND, type Refusal, type Wire } from "./AcpWire.ts"
 import type { RunSpec } from "../Backend.ts"
 
 export interface AcpSession {
@@ -37,11 +38,14 @@ export interface Options {
   readonly cwd: string
   /** Whether files can be read and written for the agent. */
   readonly files: boolean
-  readonly notice: (text: string) => Effect.Effect<void>
+  /** The agent remembers nothing of before, and why. */
+  readonly forgot: (text: string) => Effect.Effect<void>
 }
 
 type Fault = AcpFault.Fault
 const VERSION = 1
+/** How long an agent may take to say no to what it does not say that it knows. */
+const UNTOLD = "5 seconds"
 
 /** An agent that has said what it can do. */
 interface Known extends AcpFault.Agent {
@@ -123,30 +127,60 @@ const serversOf = ({ mcp }: RunSpec): Array<McpServer> =>
 
 const isFault = (error: Fault | Refusal): error is Fault => "outcome" in error
 
+/** A request that goes on with a session; `told`: the agent says that it knows it. */
+interface Way {
+  readonly method: "session/resume" | "session/load" | "session/fork"
+  readonly told: boolean
+}
+
+/** The ways, first those that the agent says it knows. */
+const waysOf = ({ fork, load, resume }: Known, isCopy: boolean): ReadonlyArray<Way> => {
+  if (isCopy) return fork ? [{ method: "session/fork", told: true }] : []
+  const ways: ReadonlyArray<Way> = [
+    { method: "session/resume", told: resume },
+    { method: "session/load", told: load }
+  ]
+  return ways.toSorted((one, other) => Number(other.told) - Number(one.told))
+}
+
+const SILENT: Refusal = { code: METHOD_NOT_FOUND, message: "no answer" }
+
 /** Goes on with the session where it can; what the agent replays of it is nobody's turn. */
 const goOn = Effect.fnUntraced(function* (
   wire: Wire,
   agent: Known,
   options: Options,
-  resume: NonNullable<RunSpec["resume"]>
+  { fork, sessionId }: NonNullable<RunSpec["resume"]>
 ) {
-  const { cwd, notice, spec } = options
-  const { fork, sessionId } = resume
-  const anew = (why: string) => Effect.as(notice(`${why}: a new one begins`), undefined)
-  const method = fork ? (agent.fork ? "session/fork" : undefined) : agent.resume ? "session/resume" : "session/load"
-  if (method === undefined)
-    return yield* anew(`${agent.name} cannot copy session ${sessionId}, which is open elsewhere`)
-  if (method === "session/load" && !agent.load) return yield* anew(`${agent.name} cannot go on with a session`)
+  const { cwd, forgot, spec } = options
+  const anew = (why: string) =>
+    Effect.as(forgot(`${why}: a new one begins, and the agent remembers nothing of before`), undefined)
   const request: LoadSessionRequest = { sessionId, cwd, mcpServers: serversOf(spec) }
-  const result = yield* loggedIn(wire, agent, options, wire.request(method, request)).pipe(
-    Effect.catchIf(
-      (error) => !isFault(error) && AcpFault.isGone(error),
-      () => Effect.succeed(undefined)
-    )
+  let failure: Refusal | undefined
+  let isGone = false
+  for (const { method, told } of waysOf(agent, fork)) {
+    const asks = loggedIn(wire, agent, options, wire.request(method, request))
+    const untold = Effect.timeoutOrElse(asks, { duration: UNTOLD, orElse: () => Effect.fail(SILENT) })
+    const result = yield* Effect.result(told ? asks : untold)
+    if (result._tag === "Success") {
+      const answer = Messages.read(Messages.SessionAnswer, result.success ?? {}) ?? {}
+      return fork ? answer : { ...answer, sessionId }
+    }
+    const refusal = result.failure
+    if (isFault(refusal)) return yield* Effect.fail(refusal)
+    if (AcpFault.isUnknown(refusal)) continue
+    if (AcpFault.isGone(refusal)) isGone = true
+    // its login, or its provider: the next way would do no better
+    else if (AcpFault.isOutside(refusal)) return yield* Effect.fail(refusal)
+    else failure = refusal
+  }
+  if (isGone) return yield* anew(`${agent.name} has no session ${sessionId} any more`)
+  if (failure !== undefined) return yield* Effect.fail(failure)
+  return yield* anew(
+    fork
+      ? `${agent.name} cannot copy session ${sessionId}, which is open elsewhere`
+      : `${agent.name} cannot go on with a session`
   )
-  if (result === undefined) return yield* anew(`${agent.name} has no session ${sessionId} any more`)
-  const answer = Messages.read(Messages.SessionAnswer, result ?? {}) ?? {}
-  return fork ? answer : { ...answer, sessionId }
 })
 
 const begin = (wire: Wire, agent: Known, options: Options) => {

@@ -188,6 +188,16 @@ export class AcpUpdates {
     }
   }
 
+  /** The prompt is answered and another one follows in the same turn: what is open is over. */
+  again(): ReadonlyArray<RunEvent> {
+    const { turn } = this
+    if (turn === undefined) return []
+    const over = [...turn.open].flatMap(([id, open]) => this.close(turn, id, open.denied ? "denied" : "unknown"))
+    this.pause(turn)
+    this.usages.begin()
+    return over
+  }
+
   /** The turn has been asked to stop. */
   cancel(): void {
     if (this.turn !== undefined) this.turn.cancelled = true

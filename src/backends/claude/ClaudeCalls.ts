@@ -146,7 +146,8 @@ export class ClaudeCalls {
         updatedInput: answered(question.input, decision.answers)
       })
     this.refuse(question.toolUse)
-    return answerTo(question.requestId, { ...decision })
+    const { behavior, interrupt, message } = decision
+    return answerTo(question.requestId, { behavior, message, ...(interrupt === undefined ? {} : { interrupt }) })
   }
 
   /** By a hook, a rule, or an answer: its result says no more than that it failed. */

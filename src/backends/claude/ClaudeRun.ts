@@ -337,9 +337,8 @@ class ClaudeRun {
     function* (this: ClaudeRun, pumps: ReadonlyArray<Fiber.Fiber<unknown, unknown>>) {
       let outcome = yield* this.over(pumps)
       if (outcome === "gone") {
-        yield* this.tell(() => [
-          { _tag: "Notice", text: "its last conversation is not there any more: it begins anew" }
-        ])
+        const text = "its last conversation is not there any more: a new one begins, and it remembers nothing of before"
+        yield* this.tell(() => [{ _tag: "MemoryLost", text }])
         outcome = yield* attemptOf(this.options, { _tag: "New", id: yield* uuid }).pipe(
           Effect.flatMap((again) => {
             this.attempt = again

@@ -173,6 +173,7 @@ export class Contract implements Check {
         book.text = ""
         book.tokens = 0
         return
+      case "MemoryLost":
       case "Background":
       case "Compacted":
       case "Notice":

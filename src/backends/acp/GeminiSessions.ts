@@ -1,0 +1,92 @@
+/**
+ * GeminiSessions: keeps the conversation of a Gemini CLI session from the program's own house-keeping.
+ *
+ * `session/load` of Gemini CLI first opens a file for the session's id, named by the minute, before it looks for the
+ * one with the conversation. In the minute in which that was begun both are one file, and the conversation in it is
+ * overwritten. In a later minute the new file stays without content; the next start takes it for damaged, and deletes
+ * every file of its session with it.
+ *
+ * Guarantees: before a session is loaded its file has a name that no new one takes, and no file without content stands
+ * beside it; a file that holds a word of anybody is never removed; what cannot be read is left alone.
+ */
+import { Effect, FileSystem } from "effect"
+import * as path from "node:path"
+
+/** A file that is larger has content. */
+const MAX_EMPTY = 256 * 1024
+/** Folders of projects, and files of one, that are looked through. */
+const MAX_ENTRIES = 10_000
+const MINUTE = 60_000
+/** Text that the program writes into each new session by itself. */
+const OWN = "<session_context>"
+
+export const isGemini = (argv: ReadonlyArray<string>): boolean =>
+  argv.some((word) => /^gemini(?:-cli)?(?:\.c?js)?$/.test(path.basename(word)) || word.includes("@google/gemini-cli"))
+
+const isObject = (value: unknown): value is { readonly [key: string]: unknown } =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+
+/** Whether a message is the program's own. */
+const isOwn = (message: unknown): boolean => {
+  const content = isObject(message) && message["type"] === "user" ? message["content"] : undefined
+  return (
+    Array.isArray(content) &&
+    content.every((part) => isObject(part) && typeof part["text"] === "string" && part["text"].startsWith(OWN))
+  )
+}
+
+/** Whether a line adds nothing that anybody said. */
+const isBare = (line: string): boolean => {
+  if (line.trim() === "") return true
+  try {
+    const record: unknown = JSON.parse(line)
+    if (!isObject(record)) return false
+    const set = record["$set"] ?? ("sessionId" in record && !("id" in record) ? record : undefined)
+    const messages = isObject(set) ? (set["messages"] ?? []) : undefined
+    return Array.isArray(messages) && messages.every(isOwn)
+  } catch {
+    return false
+  }
+}
+
+/** Whether a session's file holds nothing but what the program writes by itself. Pure. */
+export const isEmpty = (text: string): boolean => text.length <= MAX_EMPTY && text.split("\n").every(isBare)
+
+/** As the program writes it in a name. */
+const minuteOf = (millis: number): string => new Date(millis).toISOString().slice(0, 16).replaceAll(":", "-")
+
+/** A name of the session's file that no file takes which is begun at `now` or later. Pure. */
+export const keptName = (name: string, now: number): string => {
+  const found = /^session-(\d{4}-\d\d-\d\dT\d\d-\d\d)-(.+)$/.exec(name)
+  return found === null || found[1]! < minuteOf(now) ? name : `session-${minuteOf(now - MINUTE)}-${found[2]}`
+}
+
+/** `home`: the program's. */
+export const keep = Effect.fnUntraced(
+  function* (home: string, sessionId: string, now: number) {
+    const files = yield* FileSystem.FileSystem
+    const root = path.join(home, ".gemini", "tmp")
+    const ending = `-${sessionId.slice(0, 8)}.jsonl`
+    const projects = yield* files.readDirectory(root)
+    for (const project of projects.slice(0, MAX_ENTRIES)) {
+      const folder = path.join(root, project, "chats")
+      const names = yield* Effect.orElseSucceed(files.readDirectory(folder), (): Array<string> => [])
+      const its: Array<{ readonly name: string; readonly isEmpty: boolean }> = []
+      for (const name of names.slice(0, MAX_ENTRIES)) {
+        if (!name.startsWith("session-") || !name.endsWith(ending)) continue
+        const file = path.join(folder, name)
+        const { size } = yield* files.stat(file)
+        const text = size > MAX_EMPTY ? undefined : yield* files.readFileString(file)
+        its.push({ name, isEmpty: text !== undefined && isEmpty(text) })
+      }
+      if (its.every(({ isEmpty }) => isEmpty)) continue
+      for (const { isEmpty, name } of its) {
+        const kept = keptName(name, now)
+        if (isEmpty) yield* files.remove(path.join(folder, name))
+        else if (kept !== name && !names.includes(kept))
+          yield* files.rename(path.join(folder, name), path.join(folder, kept))
+      }
+    }
+  },
+  (work) => Effect.catch(work, () => Effect.void)
+)
