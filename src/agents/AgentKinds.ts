@@ -48,6 +48,8 @@ const workerData = {
   runId: textOrNull,
   pid: Schema.NullOr(Schema.Int),
   sessionId: textOrNull,
+  fallback: Schema.optionalKey(Schema.Int),
+  sessions: Schema.optionalKey(Schema.Record(text, textOrNull)),
   prompt: textOrNull,
   messageIds: Schema.Array(text),
   cutShort: textOrNull,

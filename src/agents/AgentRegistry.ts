@@ -9,7 +9,7 @@
 import { Clock, Context, Deferred, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
-import type { AgentConfig } from "../config/AgentConfig.ts"
+import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
 import type * as ConfigFile from "../config/ConfigFile.ts"
 import type { AgentReport } from "../domain/AgentPort.ts"
 import * as Prices from "../domain/Prices.ts"
@@ -177,9 +177,9 @@ export class AgentRegistry {
         queued: () => this.family.isQueued(agent),
         home: this.of.life.home,
         allowance: AgentAllowance.make(allowances, who),
-        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, () => settings().backend),
+        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, settings),
         config: settings,
-        backend: Effect.suspend(() => backends.make(settings().backend)),
+        backend: (index) => Effect.suspend(() => backends.make(backendAt(settings(), index))),
         priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),
         place: this.filing(Effect.suspend(() => Workplace.prepare(this.workplace(agent, settings())))),
         recoveredTo,

@@ -39,7 +39,8 @@ export class AgentSetting extends Context.Service<
     readonly queued: () => boolean
     /** As the file says now: a reload takes effect with the next use. */
     readonly config: () => AgentConfig
-    readonly backend: Effect.Effect<Backend>
+    /** By its place: 0 is the agent's own, the others are its fallbacks. */
+    readonly backend: (index: number) => Effect.Effect<Backend>
     /** Undefined: the model has no price. */
     readonly priceOf: (model: string) => Price | undefined
     /** Where the agent works, made where it is not there yet. */

@@ -2,7 +2,8 @@
  * AgentView: an agent's row for a person, from the committed state of its machines.
  * Pure. What a row says follows from the runes up to `restsOn` and the inbox.
  */
-import type { AgentConfig } from "../config/AgentConfig.ts"
+import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
+import { accountOf } from "./AccountOf.ts"
 import { nearWords, type Reach, type Standing as Allowance } from "../domain/Allowance.ts"
 import { nameOf, type Standing } from "../domain/Weather.ts"
 import { words } from "./AgentAllowance.ts"
@@ -92,10 +93,18 @@ const beside = ({ background = [], now }: Row): string | undefined => {
   return `works in the background: ${first.kind} ${JSON.stringify(fewest(first.text))}${due}${more}`
 }
 
+/** The fallback that the run is on, in words. */
+const standIn = ({ config, worker }: Row): string => {
+  const { fallback = 0 } = worker!.data
+  if (fallback === 0) return ""
+  const account = accountOf(backendAt(config, fallback))
+  return ` on fallback ${fallback}${account === undefined ? "" : `, ${nameOf(account)}`}`
+}
+
 /** Describes the run by its turn and its calls. */
 const running = (row: Row): string => {
   const { calls, turn, worker } = row
-  const run = `run ${worker!.data.sessionSeq}`
+  const run = `run ${worker!.data.sessionSeq}${standIn(row)}`
   const asks = calls.filter(({ state }) => state === "awaiting_approval")
   const [call] = asks
   if (call !== undefined) {

@@ -1,44 +1,79 @@
 /**
- * AgentWeather: the weather of the provider that one agent asks: whether it may ask now, and
- * what came of asking. An agent that asks no provider has fair weather.
+ * AgentWeather: the weather of the providers that one agent may ask: which of its backends may ask
+ * now, and what came of asking. A backend that asks no provider has fair weather.
+ *
+ * Guarantees: its own backend goes first, whenever it may ask; a fallback takes its place only while
+ * its provider cannot be had, or has reached its limit and the config lets it move.
  */
 import { Effect } from "effect"
 import { accountOf } from "./AccountOf.ts"
-import type { BackendConfig } from "../config/BackendConfig.ts"
-import type { Account, Forecast, News, Standing } from "../domain/Weather.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import { type Account, type Forecast, nameOf, type News, type Standing } from "../domain/Weather.ts"
+
+/** The backend that may ask, by its place; `why`: the trouble of the agent's own. */
+export interface Picked {
+  readonly index: number
+  readonly why?: string
+}
 
 export interface AgentWeather {
-  /** If not, `wake` is called as soon as it is worth asking again. */
-  readonly admits: (wake: () => void) => boolean
-  readonly tell: (news: News) => Effect.Effect<void>
-  /** Undefined where nothing is amiss. */
+  /** If there is none, `wake` is called as soon as it is worth asking again. */
+  readonly pick: (wake: () => void) => Picked | undefined
+  /** `index`: the backend that asked. */
+  readonly tell: (news: News, index: number) => Effect.Effect<void>
+  /** Undefined where nothing is amiss, or a fallback can be had. */
   readonly trouble: () => Standing | undefined
 }
 
-export const fair: AgentWeather = { admits: () => true, tell: () => Effect.void, trouble: () => undefined }
+export const fair: AgentWeather = { pick: () => ({ index: 0 }), tell: () => Effect.void, trouble: () => undefined }
+
+type Settings = Pick<AgentConfig, "backend" | "fallback" | "onLimit">
+
+const wordsOf = (standing: Standing): string => {
+  const what = standing.state === "LimitedUntil" ? "has reached its limit" : "cannot be had"
+  return `${nameOf(standing)} ${what}: ${standing.message}`
+}
+
+/** Whether a fallback takes the place of the agent's own backend. */
+const moves = ({ state }: Standing, { onLimit }: Settings): boolean =>
+  state === "Unavailable" || (state === "LimitedUntil" && onLimit === "move")
 
 /** `who`: the agent, beyond doubt. */
-export const make = (forecast: Forecast, who: string, backend: () => BackendConfig): AgentWeather => {
-  let [known, account]: [BackendConfig | undefined, Account | undefined] = [undefined, undefined]
-  const of = (): Account | undefined => {
-    const now = backend()
-    if (now !== known) [known, account] = [now, accountOf(now)]
-    return account
+export const make = (forecast: Forecast, who: string, settings: () => Settings): AgentWeather => {
+  let known: Settings | undefined
+  let accounts: ReadonlyArray<Account | undefined> = []
+  const all = (): ReadonlyArray<Account | undefined> => {
+    const now = settings()
+    if (now !== known) [known, accounts] = [now, [now.backend, ...now.fallback].map(accountOf)]
+    return accounts
+  }
+  const standingOf = (account: Account): Standing | undefined => {
+    const standing = forecast.standing(account)
+    return standing?.state === "Available" ? undefined : standing
   }
   return {
-    admits: (wake) => {
-      const asked = of()
-      return asked === undefined || forecast.admits(asked, who, wake)
+    pick: (wake) => {
+      let why: string | undefined
+      for (const [index, account] of all().entries()) {
+        if (account === undefined || forecast.admits(account, who, wake))
+          return why === undefined ? { index } : { index, why }
+        const standing = standingOf(account)
+        if (index > 0) continue
+        if (standing === undefined || !moves(standing, settings())) return undefined
+        why = wordsOf(standing)
+      }
+      return undefined
     },
-    tell: (news) =>
+    tell: (news, index) =>
       Effect.suspend(() => {
-        const asked = of()
+        const asked = all()[index]
         return asked === undefined ? Effect.void : forecast.tell(asked, who, news)
       }),
     trouble: () => {
-      const asked = of()
-      const standing = asked === undefined ? undefined : forecast.standing(asked)
-      return standing?.state === "Available" ? undefined : standing
+      const [own, ...others] = all()
+      const standing = own === undefined ? undefined : standingOf(own)
+      if (standing === undefined || !moves(standing, settings())) return standing
+      return others.some((account) => account === undefined || standingOf(account) === undefined) ? undefined : standing
     }
   }
 }

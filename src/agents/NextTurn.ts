@@ -101,9 +101,14 @@ const nextRun = (
   }
   const reached = allowance.admits(siblings.life.spent, look)
   if (reached !== undefined) return spentOut(reached, siblings)
-  if (!weather.admits(look)) return []
+  const picked = weather.pick(look)
+  if (picked === undefined) return []
   const terms = newTerms(data, config())
-  return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms })]
+  const { index, why } = picked
+  const isMove = index !== (data.fallback ?? 0)
+  const because = isMove ? { because: why ?? "its own provider can be had again" } : {}
+  const moved = index === 0 && !isMove ? {} : { fallback: { index, ...because } }
+  return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms, ...moved })]
 }
 
 /** Whether the agent has commands of its own. */
@@ -115,13 +120,18 @@ const nextTurn = (
   siblings: Siblings,
   { nextId, now }: Context
 ): ReadonlyArray<Tell> => {
-  const { inbox, life, toTurn, turn } = siblings
+  const { inbox, life, toTurn, toWorker, turn, worker } = siblings
   const turnId = newId(now, nextId)
   const { input, messageIds, source } = Prompt.followUp(inbox.data, turn.data, turnId, takesCommands(config()))
   if (messageIds.length === 0) return []
   const reached = allowance.admits(life.spent, look)
   if (reached !== undefined) return spentOut(reached, siblings)
-  if (!weather.admits(look)) return []
+  const picked = weather.pick(look)
+  if (picked === undefined) return []
+  // another provider is another run, which carries it
+  const { fallback = 0, runId } = worker.now!.data
+  if (picked.index !== fallback)
+    return [tell(toWorker, { _tag: "UrgentMessage", messageId: messageIds[0]!, runId: runId! })]
   const graceMillis = Duration.toMillis(config().interruptGrace)
   return [tell(toTurn, { _tag: "start_turn", turnId, agentId: agent, input, messageIds, source, graceMillis, at: now })]
 }

@@ -28,6 +28,7 @@ import type { CallRequested, Ending, Opened, ToolsMessage, TurnMessage, WorkerMe
 import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
+import type { News } from "../domain/Weather.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { BY_ITSELF } from "./Dropped.ts"
 
@@ -154,7 +155,7 @@ export class RunEvents implements RunSink {
       let made: Array<Event<"ToolCall">> = []
       this.beat += 1
       yield* this.hears(events.at(-1))
-      if (events.some(isAnswer)) yield* this.setting.weather.tell({ _tag: "answered", began: this.askedAt })
+      if (events.some(isAnswer)) yield* this.provider({ _tag: "answered", began: this.askedAt })
       for (const event of events) {
         if (event._tag !== "Delta") {
           if (deltas.length > 0) yield* this.write(run, deltas.splice(0))
@@ -281,18 +282,39 @@ export class RunEvents implements RunSink {
     this.askedAt = now
   })
 
+  /** Tells of the provider that the run asks: that of its backend. */
+  private provider(news: News): Effect.Effect<void> {
+    return Effect.suspend(() => {
+      const index = this.hearers().worker.state.now?.data.fallback ?? 0
+      return this.setting.weather.tell(news, index)
+    })
+  }
+
+  /** The run's end for its worker: what a limit does there the config says, and where another backend may take over nobody waits for it. */
+  private limited(outcome: Outcome): Outcome {
+    if (outcome._tag !== "Uncounted") return outcome
+    const { reason, until } = outcome
+    const { fallback, onLimit } = this.setting.config()
+    if (reason === "quota" && onLimit === "stop") {
+      const when = until === undefined ? "" : `, until ${new Date(until).toISOString()}`
+      const remedy = "Start it when the limit is lifted, or let it wait or move: onLimit in agentd.jsonc."
+      return { _tag: "Fatal", detail: `its account has reached its limit on use${when}`, remedy }
+    }
+    const moves = fallback.length > 0 && (reason === "unavailable" || (reason === "quota" && onLimit === "move"))
+    return moves ? { _tag: "Uncounted", reason } : outcome
+  }
+
   /** Tells what the run's end says of its provider: it was there, it could not be had, or its limit is reached. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
-    const { weather } = this.setting
     // a command's whole run is its answer
-    if (outcome._tag === "Success") return yield* weather.tell({ _tag: "answered", began: this.askedAt })
+    if (outcome._tag === "Success") return yield* this.provider({ _tag: "answered", began: this.askedAt })
     if (outcome._tag !== "Uncounted") return
     const { reason, until } = outcome
     const message = Excerpt.text(this.trouble, MAX_NAME)
     const now = yield* Clock.currentTimeMillis
-    if (reason === "quota") yield* weather.tell({ _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN })
+    if (reason === "quota") yield* this.provider({ _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN })
     if (reason === "unavailable") {
-      yield* weather.tell({ _tag: "failed", began: this.askedAt === 0 ? now : this.askedAt, message, retryAt: until })
+      yield* this.provider({ _tag: "failed", began: this.askedAt === 0 ? now : this.askedAt, message, retryAt: until })
     }
   })
 
@@ -523,7 +545,14 @@ export class RunEvents implements RunSink {
       // not where a run starts: what it says first comes before it counts as started
       this.lines = ""
       const worked = live.worked ? { worked: true } : {}
-      const exit: ToolsMessage = { _tag: "Exited", runId, outcome, ...worked, spent: this.takeSpent(), ending }
+      const exit: ToolsMessage = {
+        _tag: "Exited",
+        runId,
+        outcome: this.limited(outcome),
+        ...worked,
+        spent: this.takeSpent(),
+        ending
+      }
       // what is asked of it until then may still find the run
       yield* Effect.catch(Effect.asVoid(this.hearers().tools.ask(exit)), () => this.tell(exit))
       live.gone()

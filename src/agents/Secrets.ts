@@ -32,7 +32,7 @@ const keyIn = Effect.fnUntraced(function* (backend: BackendConfig) {
 /** From now on none of them is written. */
 export const register = Effect.fnUntraced(function* ({ agents }: Project) {
   const redact = yield* Redact
-  for (const { backend } of Object.values(agents)) {
+  for (const backend of Object.values(agents).flatMap(({ backend, fallback }) => [backend, ...fallback])) {
     yield* redact.register([...(yield* keyIn(backend)), ...environmentsOf(backend).flatMap(secretsIn)])
   }
 })

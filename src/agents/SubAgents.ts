@@ -114,7 +114,7 @@ const encode = Schema.encodeSync(AgentConfig)
 /** Without what the backend's processes are given: secrets are kept there, and the parent's counts anyway. */
 const stored = (config: AgentConfig) => {
   const { backend, ...rest } = encode(config)
-  return { ...rest, backend: { ...backend, env: {}, ...("mcp" in backend ? { mcp: {} } : {}) } }
+  return { ...rest, fallback: [], backend: { ...backend, env: {}, ...("mcp" in backend ? { mcp: {} } : {}) } }
 }
 const decode = Schema.decodeUnknownResult(AgentConfig)
 
@@ -125,7 +125,8 @@ export const settled = (
   parent: AgentConfig | undefined
 ): AgentConfig | undefined => {
   const own = decode(written)
-  if (Result.isSuccess(own)) return parent === undefined ? own.success : { ...own.success, backend: parent.backend }
+  if (Result.isSuccess(own))
+    return parent === undefined ? own.success : { ...own.success, backend: parent.backend, fallback: parent.fallback }
   return parent === undefined ? undefined : configOf(parentName, parent, { name: "", task: "" })
 }
 

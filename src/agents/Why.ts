@@ -132,6 +132,9 @@ const sentence = (rune: Rune, agent: AgentInfo, last: boolean): string | undefin
         ? `works in ${event.cwd}${event.branch === undefined ? "" : ` on branch ${event.branch}`}`
         : undefined
     case "PromptReady": {
+      const { because, index } = event.fallback ?? {}
+      if (because !== undefined)
+        return index === 0 ? `goes back to its own backend: ${because}` : `moves to fallback ${index}: ${because}`
       const count = event.messageIds.length
       const carries = count === 0 ? "its standing prompt" : `${count} ${count === 1 ? "message" : "messages"}`
       return last ? `a run is being started with ${carries}` : undefined

@@ -17,7 +17,7 @@ import type { ActorHandle } from "../event-actor/ActorHandle.ts"
 import { evolve, evolveBy, notJoined } from "../event-actor/StateMachine.ts"
 import { joined, move } from "../event-actor/StateMachineActor.ts"
 import type { RunSpec } from "../backends/Backend.ts"
-import type { AgentConfig } from "../config/AgentConfig.ts"
+import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
 import type { Rune, RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
 import type { WorkerMessage } from "./AgentMessages.ts"
@@ -87,6 +87,8 @@ export const initial = (
     : {
         sessionSeq: before.sessionSeq,
         sessionId: before.sessionId,
+        ...(before.fallback === undefined ? {} : { fallback: before.fallback }),
+        ...(before.sessions === undefined ? {} : { sessions: before.sessions }),
         messageIds: before.messageIds,
         cutShort: before.cutShort ?? (isUnfinished || isLooping(before) ? stopped(before) : null),
         lastRunAt: before.lastRunAt,
@@ -94,7 +96,7 @@ export const initial = (
       })
 })
 
-const resumable = ({ backend }: AgentConfig): boolean => "resume" in backend && backend.resume
+const resumable = (backend: AgentConfig["backend"]): boolean => "resume" in backend && backend.resume
 
 /** How an agent's life begins. */
 export const spawnRequested = ({ agent, config, parent }: AgentSetting["Service"]): AgentMachine.Event => {
@@ -325,6 +327,7 @@ export const make = Effect.gen(function* () {
     const runId = data.runId!
     if (slot.current() === runId) return
     if (entered <= recoveredTo) return yield* lost(self, runId)
+    const index = data.fallback ?? 0
     const spec: RunSpec = {
       runId,
       agent,
@@ -334,13 +337,13 @@ export const make = Effect.gen(function* () {
       cwd: data.cwd!,
       env: { AGENTD_AGENT: agent },
       resume:
-        resumable(config()) && data.sessionId !== null
+        resumable(backendAt(config(), index)) && data.sessionId !== null
           ? { sessionId: data.sessionId, fork: data.uncounted.reason === "held" }
           : undefined,
       limits: config().limits,
       mcp: mcp(runId)
     }
-    const made = yield* backend
+    const made = yield* backend(index)
     yield* slot.ensure({ backend: made, spec, timeout: made.turns ? undefined : config().runTimeout })
   })
 

@@ -48,6 +48,8 @@ export const Event = Schema.Union([
     messageIds: Schema.Array(Schema.String),
     /** ms since the epoch */
     at: Schema.Finite,
+    /** The backend of the run, where it is or was a fallback; `because`: the run is on another one than the last. */
+    fallback: Schema.optional(Schema.Struct({ index: Schema.Int, because: Schema.optional(Schema.String) })),
     /** The config's as the run begins; left out where the worker has gone by them before. */
     terms: Schema.optional(Terms)
   }),
@@ -121,6 +123,10 @@ export interface Data {
   readonly pid: number | null
   /** The backend's own id of the last run, for those that can resume one. */
   readonly sessionId: string | null
+  /** The backend of the newest run by its place: 0, or left out, is the agent's own. */
+  readonly fallback?: number
+  /** The sessions of the other backends, by their places. */
+  readonly sessions?: { readonly [index: string]: string | null }
   /** The prompt of the run that is spawning; null when none is. */
   readonly prompt: string | null
   /** Messages that the newest prompt carries; kept until a run has ended well, so that work cut short is taken up again. */
@@ -197,6 +203,18 @@ const gone = (data: Data, cutShort: string | null): Data => ({
   prompt: null,
   cutShort
 })
+
+/** A backend goes on with no session but its own. */
+const movedTo = (data: Data, index: number): Data => {
+  const { fallback = 0, sessionId, sessions = {} } = data
+  if (index === fallback) return data
+  return {
+    ...data,
+    fallback: index,
+    sessionId: sessions[index] ?? null,
+    sessions: { ...sessions, [fallback]: sessionId }
+  }
+}
 
 const HOUR = 3_600_000
 
@@ -361,7 +379,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     place: update("WorktreeReady", placed),
     increment: update("WorktreeReady", (data, event) => ({ ...placed(data, event), sessionSeq: data.sessionSeq + 1 })),
     prepare: update("PromptReady", (data, event) => ({
-      ...data,
+      ...movedTo(data, event.fallback?.index ?? 0),
       ...event.terms,
       runId: event.runId,
       prompt: event.prompt,

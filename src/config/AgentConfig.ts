@@ -105,6 +105,9 @@ export type ApprovalPolicy = typeof ApprovalPolicy.Type
 export const VOICES = ["inbox", "message", "post", "report", "ask", "spawn"] as const
 export type Voice = (typeof VOICES)[number]
 
+/** Backends of one agent besides its own. */
+const MAX_FALLBACKS = 8
+
 const Worktree = Schema.Union([
   Schema.Boolean,
   Schema.Struct({ base: optional(Word, "The commit or branch that it starts from. Default: HEAD.") })
@@ -115,6 +118,20 @@ export const AgentConfig = Schema.Struct({
   instructions: optional(Text, "Goes into each of its prompts."),
   prompt: optional(Word, "The standing task: with mode loop the text of every run."),
   backend: described(BackendConfig, "How a run of this agent is made."),
+  fallback: Schema.Array(BackendConfig)
+    .check(Schema.isMaxLength(MAX_FALLBACKS, { message: `must hold at most ${MAX_FALLBACKS} backends` }))
+    .pipe(
+      withDefault(
+        [],
+        "Backends that take its place, the first that can be had, while the provider of the one before cannot: another key, model or provider, each with a session of its own."
+      )
+    ),
+  onLimit: Schema.Literals(["wait", "move", "stop"]).pipe(
+    withDefault(
+      "move",
+      "When its account has reached a limit on use: wait until it is lifted, move to a fallback (wait where none can be had), or stop for good."
+    )
+  ),
   mode: Schema.Literals(["inbox", "loop"]).pipe(
     withDefault("inbox", "inbox: runs when there is a message. loop: starts the next run as soon as one has ended.")
   ),
@@ -159,3 +176,7 @@ export const AgentConfig = Schema.Struct({
   )
 )
 export type AgentConfig = typeof AgentConfig.Type
+
+/** 0 is its own, the others are its fallbacks; one that the file does not name any more is its own. */
+export const backendAt = ({ backend, fallback }: Pick<AgentConfig, "backend" | "fallback">, index: number) =>
+  index === 0 ? backend : (fallback[index - 1] ?? backend)

@@ -112,15 +112,17 @@ const placedMail = (mail: MailConfig, root: string): MailConfig => {
 const placedKey = <K extends { readonly keyFile?: string }>(key: K, root: string): K =>
   key.keyFile === undefined ? key : { ...key, keyFile: resolve(root, key.keyFile) }
 
-const placedAgent = (agent: AgentConfig, root: string): AgentConfig => {
-  const { backend } = agent
-  if (backend.type === "model") return { ...agent, backend: placedKey(backend, root) }
-  if (backend.type === "claude")
-    return { ...agent, backend: { ...backend, provider: placedKey(backend.provider, root) } }
-  return backend.provider === undefined
-    ? agent
-    : { ...agent, backend: { ...backend, provider: placedKey(backend.provider, root) } }
+const placedBackend = (backend: AgentConfig["backend"], root: string): AgentConfig["backend"] => {
+  if (backend.type === "model") return placedKey(backend, root)
+  if (backend.type === "claude") return { ...backend, provider: placedKey(backend.provider, root) }
+  return backend.provider === undefined ? backend : { ...backend, provider: placedKey(backend.provider, root) }
 }
+
+const placedAgent = (agent: AgentConfig, root: string): AgentConfig => ({
+  ...agent,
+  backend: placedBackend(agent.backend, root),
+  fallback: agent.fallback.map((backend) => placedBackend(backend, root))
+})
 
 /** `path` is absolute: it names the conversation. */
 export const parse = (text: string, path: string): Effect.Effect<Project, ConfigError> =>

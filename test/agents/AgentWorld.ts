@@ -96,7 +96,7 @@ export class AgentWorld {
       queued: () => false,
       priceOf: (model) => Prices.priceOf(model),
       config: () => this.config,
-      backend: Effect.sync(() => this.puppet ?? this.backend),
+      backend: () => Effect.sync(() => this.puppet ?? this.backend),
       place: Effect.suspend(() => this.place),
       recoveredTo: yield* this.log.head,
       waiting: this.waiting,

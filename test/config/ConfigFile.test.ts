@@ -84,6 +84,8 @@ describe("ConfigFile", () => {
           network: false,
           share: []
         },
+        fallback: [],
+        onLimit: "move",
         mode: "inbox",
         autostart: true,
         worktree: false,

@@ -80,7 +80,7 @@ export class AgentPlace {
       weather: AgentWeather.fair,
       allowance: AgentAllowance.free,
       config: () => config,
-      backend: Effect.succeed(backend),
+      backend: () => Effect.succeed(backend),
       place: Effect.succeed({ cwd: "/web", branch: undefined }),
       recoveredTo,
       // what is kept beside the state would make one state two
