@@ -280,7 +280,7 @@ layer(Support.layer, { excludeTestServices: true })("ClaudeBackend", (it) => {
         on: endsAfter("t1")
       })
       assert.deepStrictEqual(tags(events), [
-        "Notice",
+        "MemoryLost",
         "Started",
         "TurnStarted",
         "Delta",
