@@ -6,7 +6,7 @@
  * other from it; a sub-agent beyond the limit waits for a place, and has none once its
  * parent has ended; once the conversation is being closed nobody comes.
  */
-import { Clock, Context, Deferred, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
+import { Clock, Context, Deferred, Duration, Effect, Exit, FileSystem, Result, Scope, Semaphore } from "effect"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
 import { Backends } from "../backends/Backends.ts"
 import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
@@ -177,7 +177,10 @@ export class AgentRegistry {
         queued: () => this.family.isQueued(agent),
         home: this.of.life.home,
         allowance: AgentAllowance.make(allowances, who),
-        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, settings),
+        weather: AgentWeather.make(weather, `${this.conversation}/${agent}`, settings, () => {
+          const { mail } = this.of.file()
+          return mail === undefined ? undefined : Duration.toMillis(mail.outageAfter)
+        }),
         config: settings,
         backend: (index) => Effect.suspend(() => backends.make(backendAt(settings(), index))),
         priceOf: (model) => Prices.priceOf(model, this.of.file().prices, prices),

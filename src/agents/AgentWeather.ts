@@ -39,7 +39,13 @@ const moves = ({ state }: Standing, { onLimit }: Settings): boolean =>
   state === "Unavailable" || (state === "LimitedUntil" && onLimit === "move")
 
 /** `who`: the agent, beyond doubt. */
-export const make = (forecast: Forecast, who: string, settings: () => Settings): AgentWeather => {
+export const make = (
+  forecast: Forecast,
+  who: string,
+  settings: () => Settings,
+  /** How long an outage lasts before a person is told, ms; undefined: nothing is said of it. */
+  lasts: () => number | undefined
+): AgentWeather => {
   let known: Settings | undefined
   let accounts: ReadonlyArray<Account | undefined> = []
   const all = (): ReadonlyArray<Account | undefined> => {
@@ -67,7 +73,9 @@ export const make = (forecast: Forecast, who: string, settings: () => Settings):
     tell: (news, index) =>
       Effect.suspend(() => {
         const asked = all()[index]
-        return asked === undefined ? Effect.void : forecast.tell(asked, who, news)
+        if (asked === undefined) return Effect.void
+        const age = news._tag === "failed" ? lasts() : undefined
+        return forecast.tell(asked, who, news._tag === "failed" && age !== undefined ? { ...news, lasts: age } : news)
       }),
     trouble: () => {
       const [own, ...others] = all()

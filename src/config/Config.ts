@@ -71,6 +71,12 @@ export const MailConfig = Schema.Struct({
   ),
   from: optional(Sender, "The sender. Default: the first of to."),
   smtp: described(SmtpConfig, "The server that takes the mail."),
+  outageAfter: Span.pipe(
+    withDefault(
+      "15 minutes",
+      "How long a provider of this project's agents cannot be had before that is mailed; the first project whose time is over mails it."
+    )
+  ),
   digestWindow: Span.pipe(
     withDefault("30 seconds", "After a mail further alerts are collected for this long, then sent as one.")
   ),

@@ -35,7 +35,7 @@ const HARMLESS = [
   "agents.*.backend.maxOutputTokens",
   ...below("goals", "planner critic workers checkTimeout rounds target planTries maxTaskErrors maxErrors backoff.**"),
   ...below("goals", "taskTimeout blockedTimeout"),
-  ...below("mail", "digestWindow maxPerHour")
+  ...below("mail", "outageAfter digestWindow maxPerHour")
 ]
 
 /** Values from the tightest to the loosest. */

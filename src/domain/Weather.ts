@@ -23,6 +23,8 @@ export type News =
       readonly message: string
       /** When the provider says to ask again, ms since the epoch. */
       readonly retryAt?: number | undefined
+      /** How long an outage lasts before a person is told, ms; left out: 15 minutes. */
+      readonly lasts?: number
     }
   | { readonly _tag: "limited"; readonly message: string; readonly until: number }
 

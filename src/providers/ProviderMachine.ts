@@ -26,6 +26,8 @@ export const Event = Schema.Union([
     message: Schema.String,
     /** When it says itself that it is to be asked again. */
     retryAt: Schema.optionalKey(Schema.Finite),
+    /** The age at which the outage is told to a person, as the agent's project has it, ms; left out: `LASTS`. */
+    lasts: Schema.optionalKey(Schema.Finite),
     /** The agent whose request it was. */
     by: Schema.String
   }),
@@ -69,7 +71,7 @@ export const initial: Data = {
   toldAt: 0
 }
 
-/** ms: an outage that lasts longer is told to a person. */
+/** ms: an outage that lasts longer is told to a person, where nothing else is said. */
 export const LASTS = 15 * 60_000
 
 /** From one request to the next. */
@@ -87,7 +89,7 @@ const bounded = (until: number, now: number): number => Math.min(Math.max(until,
 
 /** Counts a failure: an outage begins with the first. */
 const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => {
-  const { account, at, message, provider, retryAt } = event
+  const { account, at, lasts = LASTS, message, provider, retryAt } = event
   const isFirst = data.until === 0
   const failures = data.failures + 1
   const since = isFirst ? at : data.since
@@ -101,7 +103,7 @@ const failed = (data: Data, event: Extract<Event, { _tag: "failed" }>): Data => 
     until: bounded(Math.max(retryAt ?? 0, at + Backoff.wait(WAITS, failures)), at),
     isDue: false,
     message,
-    toldAt: toldAt === 0 && at - since >= LASTS ? at : toldAt
+    toldAt: toldAt === 0 && at - since >= lasts ? at : toldAt
   }
 }
 

@@ -154,9 +154,9 @@ const eventOf = (account: Account, by: string, news: News, at: number): Provider
       return { _tag: "limited", ...account, at, until: news.until, message, by }
     }
     case "failed": {
-      const { began, retryAt } = news
+      const { began, lasts, retryAt } = news
       const message = news.message.slice(0, MAX_MESSAGE)
-      const said = retryAt === undefined ? {} : { retryAt }
+      const said = { ...(retryAt === undefined ? {} : { retryAt }), ...(lasts === undefined ? {} : { lasts }) }
       return { _tag: "failed", ...account, at, began, message, ...said, by }
     }
   }

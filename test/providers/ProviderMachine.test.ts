@@ -11,7 +11,7 @@ const of = { provider: "anthropic", account: "login" }
 
 const failed = (
   at: number,
-  more: { readonly began?: number; readonly retryAt?: number } = {}
+  more: { readonly began?: number; readonly retryAt?: number; readonly lasts?: number } = {}
 ): ProviderMachine.Event => ({
   _tag: "failed",
   ...of,
@@ -52,6 +52,16 @@ const played = (...events: ReadonlyArray<ProviderMachine.Event>) => {
 }
 
 describe("the weather", () => {
+  it("an outage is told to a person when it is as old as the config says, once", () => {
+    const lasts = 60_000
+    const { kinds } = played(...[0, 30_000, 60_000, 120_000].map((at) => failed(at, { lasts })), answered(130_000))
+    assert.deepStrictEqual(
+      kinds.filter((kind) => kind !== "provider.moved"),
+      ["provider.lasting", "provider.recovered"]
+    )
+    assert.strictEqual(kinds.indexOf("provider.lasting"), 2)
+  })
+
   it("a herd that fails together counts once; the one that finds out makes it worse", () => {
     const herd = played(failed(1_000), failed(1_001, { began: 500 }), failed(1_002, { began: 600 }))
     assert.strictEqual(herd.state, "Degraded")
