@@ -26,7 +26,17 @@ import { causeOf, type Rune, type RuneRef } from "../event-log/Rune.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import type { LifeMessage } from "./AgentMessages.ts"
 import { AgentSetting } from "./AgentSetting.ts"
-import { enteredBy, isActive, isDisconnected, type LifeState, meterName, refOf, Siblings } from "./AgentStates.ts"
+import {
+  choiceName,
+  enteredBy,
+  isActive,
+  isDisconnected,
+  type LifeState,
+  meterName,
+  refOf,
+  Siblings
+} from "./AgentStates.ts"
+import { readChoice } from "./Choice.ts"
 import * as Budget from "./Budget.ts"
 import * as Calendar from "../domain/Calendar.ts"
 import { next } from "./NextTurn.ts"
@@ -80,19 +90,25 @@ const modelIn = ({ cacheRead, cacheWrite, input, model, output, usd }: Budget.Mo
   ...(usd === 0 ? {} : { usd })
 })
 
+/** The part of a state that outlives its incarnation. */
+const kept = ({ chosen }: LifeState): Pick<LifeState, "chosen"> => (chosen === undefined ? {} : { chosen })
+
 /** An incarnation begins anew: with nothing spent. */
 const before = (state: LifeState, event: { readonly _tag: string }): LifeState =>
-  event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo } : state
+  event._tag === "spawn_requested" ? { ...fresh, countedTo: state.countedTo, ...kept(state) } : state
 
 /** A turn begins: its time counts from here. */
-const after = (moved: Omit<LifeState, "spent" | "countedTo">, of: LifeState, at: number): LifeState => ({
+const after = (moved: Omit<LifeState, "chosen" | "spent" | "countedTo">, of: LifeState, at: number): LifeState => ({
   ...moved,
+  ...kept(of),
   spent: of.spent,
   countedTo: moved.state === "running_turn" && of.state !== "running_turn" ? at : of.countedTo
 })
 
 /** `isJoined`: a rune of its turn, which is its own begin of work, or its way back. */
 export const apply = (state: LifeState, rune: Rune, isJoined: boolean): LifeState => {
+  const choice = readChoice(rune)
+  if (choice !== undefined) return { ...state, chosen: { model: choice.payload.model, mode: choice.payload.mode } }
   const usage = readUsage(rune)
   if (usage !== undefined) return used(state, usage.payload, rune.at)
   if (isJoined) {
@@ -220,6 +236,7 @@ export const make = Effect.gen(function* () {
   }
 
   const forgo = (
+    before: LifeState,
     { by, reason, spawn }: Extract<LifeMessage, { _tag: "Forgo" }>,
     context: Context
   ): Decision<LifeState, Act> | Refusal => {
@@ -229,7 +246,7 @@ export const make = Effect.gen(function* () {
     if (typeof ended === "string") return ended
     return {
       runes: [born.draft, ended.draft],
-      state: { ...fresh, ...ended.after },
+      state: { ...fresh, ...kept(before), ...ended.after },
       reply: { eventId: context.nextId + 1 }
     }
   }
@@ -270,9 +287,18 @@ export const make = Effect.gen(function* () {
 
   const definition = actor<LifeState, LifeMessage | Inner, Act>({
     initial: fresh,
-    parts: (name) => name === meterName(agent),
+    parts: (name) => name === meterName(agent) || name === choiceName(agent),
     decide: (state, message, context) => {
       switch (message._tag) {
+        case "Choose": {
+          const { by, choice } = message
+          const payload = { agent_id: agent, ...choice, by }
+          return {
+            runes: [{ kind: "agent.chosen", actor: choiceName(agent), payload }],
+            state: { ...state, chosen: choice },
+            reply: { eventId: context.nextId }
+          }
+        }
         case "Used":
           return use(state, message, context)
         case "Tick":
@@ -280,7 +306,7 @@ export const make = Effect.gen(function* () {
         case "Announce":
           return { runes: [], acts: [message] }
         case "Forgo":
-          return forgo(message, context)
+          return forgo(state, message, context)
         case "Look":
           return { runes: [], tells: next(setting, place, context) }
         case "HasEnded":

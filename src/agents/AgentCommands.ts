@@ -12,6 +12,7 @@ import { Conversations } from "../domain/Conversations.ts"
 import { type AgentInfo, type Caller, CommandRefused, type Done } from "../domain/Messages.ts"
 import { EventLog, type StorageError } from "../event-log/EventLog.ts"
 import type * as DynamicSupervisor from "../supervision/DynamicSupervisor.ts"
+import * as AgentChoice from "./AgentChoice.ts"
 import * as Backlog from "./Backlog.ts"
 import * as Inbox from "./Inbox.ts"
 import { QUEUED } from "./AgentView.ts"
@@ -179,6 +180,8 @@ export const make = (projects: Projects, ready: Ready) =>
           ({ project, tree }) => project.isOver ?? inItsPlace(project, tree, again(project, tree, caller))
         ),
       ...messages(projects, onAgent),
+      choose: (name, choice, caller) =>
+        onAgent(name, caller, ({ project, tree }) => project.refusal ?? AgentChoice.choose(tree, choice, caller)),
       interrupt: (name, caller) => onAgent(name, caller, ({ tree }) => tree.interrupt(caller)),
       spawn: (parent, request, caller) =>
         onAgent(parent, caller, ({ project, tree }) => project.household.spawn(tree.name, request, caller)),

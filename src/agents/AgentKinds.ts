@@ -10,6 +10,7 @@ import { ArchivedSpending, usageKinds } from "../domain/UsageKinds.ts"
 import { workKinds } from "../domain/WorkKinds.ts"
 import { machineKinds } from "../event-actor/MachineKinds.ts"
 import { kind, reader } from "../event-log/EventKinds.ts"
+import { choiceKinds } from "./Choice.ts"
 import * as AgentMachine from "./AgentMachine.ts"
 import * as ConversationMachine from "./ConversationMachine.ts"
 import * as Inbox from "./Inbox.ts"
@@ -198,6 +199,7 @@ export const agentKinds = {
   "agent.answered": kind(Schema.Struct({ agent_id: text, turn_id: text, parent_id: text })),
   "agent.asked": kind(Schema.Struct({ agent_id: text, question: text })),
   ...memoryKinds,
+  ...choiceKinds,
   ...noticeKinds,
   ...forgottenKinds,
   "run.background": kind(

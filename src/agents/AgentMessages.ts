@@ -4,6 +4,7 @@
 import type * as Backend from "../backends/Backend.ts"
 import type { Outcome } from "../backends/Outcome.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
+import type { Choice } from "./Choice.ts"
 import type * as Budget from "./Budget.ts"
 import type { Answer } from "./CallRow.ts"
 import type * as Dropped from "./Dropped.ts"
@@ -64,6 +65,8 @@ export type LifeMessage =
   | AgentMachine.Event
   /** Spent in the turn, besides its time. */
   | { readonly _tag: "Used"; readonly turnId: string; readonly spent: Budget.Expense }
+  /** A person chooses the agent's model and mode: all that holds from now on. Answers `{ eventId }`. */
+  | { readonly _tag: "Choose"; readonly choice: Choice; readonly by: string }
   /** The time of the turn is looked at. */
   | { readonly _tag: "Tick"; readonly turnId: string }
   /** Watchers of the agent hear whether it is there. */

@@ -30,6 +30,7 @@ export interface AgentRecord {
 
 export const kinds = [
   "worker.started",
+  "agent.chosen",
   "agent.usage",
   "agent.asked",
   "agent.bound_reached",
@@ -54,7 +55,7 @@ export const freshAgent = (name: string): AgentRecord => ({
 export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined: boolean): void => {
   if (rune.kind === "worker.started") record.broken = undefined
   if (machine === "inbox") record.inbox = InboxActor.apply(record.inbox, rune, isJoined)
-  else if (machine === "meter") record.life = AgentActor.apply(record.life, rune, isJoined)
+  else if (machine === "meter" || machine === "choice") record.life = AgentActor.apply(record.life, rune, isJoined)
   else if (record.broken !== undefined) return
   else if (machine === "turn") record.turn = TurnActor.apply(record.turn, rune)
   else if (machine === "agent") {
@@ -65,4 +66,4 @@ export const apply = (record: AgentRecord, machine: string, rune: Rune, isJoined
 }
 
 /** The machines whose runes are an agent's. */
-export const machines: ReadonlyArray<string> = ["inbox", "worker", "turn", "agent", "tool", "meter"]
+export const machines: ReadonlyArray<string> = ["inbox", "worker", "turn", "agent", "tool", "meter", "choice"]

@@ -21,6 +21,7 @@ import { AgentScope } from "./AgentScope.ts"
 import { AgentSetting } from "./AgentSetting.ts"
 import * as AgentAllowance from "./AgentAllowance.ts"
 import { Allowance, type Spender } from "../domain/Allowance.ts"
+import { chosenIn } from "./Choice.ts"
 import * as AgentWeather from "./AgentWeather.ts"
 import { Weather } from "../domain/Weather.ts"
 import { AgentsPlace, type Services } from "./AgentsPlace.ts"
@@ -152,7 +153,9 @@ export class AgentRegistry {
       const who = { conversation: this.conversation, agent }
       const { mcp, recoveredTo, waiting } = yield* AgentsPlace
       const { agents } = this.of.record
-      const settings = this.settings(agent, config)
+      const named = this.settings(agent, config)
+      const living: { tree?: AgentScope } = {}
+      const settings = () => chosenIn(named(), living.tree?.life().chosen)
       const record = agents.get(agent) ?? freshAgent(agent)
       agents.set(agent, record)
       const scope = yield* Scope.fork(this.of.scope)
@@ -197,6 +200,7 @@ export class AgentRegistry {
         Effect.provideService(AgentSetting, setting),
         Scope.provide(scope)
       )
+      living.tree = tree
       const spender: Spender = {
         ...who,
         limits: () => ({ agent: settings().budget, project: this.of.file().conversation.budget }),

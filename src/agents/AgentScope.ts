@@ -85,7 +85,7 @@ interface Parts {
 }
 
 /** A person's command meets an actor's refusal: the words change, nothing else. */
-const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
+export const refuse = (error: AskError | CommandRefused): Effect.Effect<never, CommandRefused | StorageError> =>
   Effect.fail(
     error instanceof StorageError || error instanceof CommandRefused
       ? error

@@ -15,6 +15,7 @@ import type { Context } from "../event-actor/EventSourcedActor.ts"
 import type { Snapshot } from "../event-actor/StateMachine.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 import type * as AgentMachine from "./AgentMachine.ts"
+import type { Choice } from "./Choice.ts"
 import type * as Budget from "./Budget.ts"
 import type * as Inbox from "./Inbox.ts"
 import type { InboxMessage, LifeMessage, ToolsMessage, TurnMessage, WorkerMessage } from "./AgentMessages.ts"
@@ -42,6 +43,8 @@ export interface LifeState extends Snapshot<AgentMachine.State, AgentMachine.Dat
   readonly spent: Budget.Spent
   /** Up to when the time of the turn is counted, ms since the epoch. */
   readonly countedTo: number
+  /** The model and the mode that a person has chosen; an older agentd knew none. */
+  readonly chosen?: Choice
 }
 
 export type WorkerSnapshot = Snapshot<WorkerMachine.State, WorkerMachine.Data>
@@ -61,6 +64,7 @@ export const lifeName = (agent: string): string => `agent/${agent}`
 export const workerName = (agent: string): string => `worker/${agent}`
 export const toolsName = (agent: string): string => `tools/${agent}`
 export const toolName = (agent: string, callId: string): string => `tool/${agent}/${callId}`
+export const choiceName = (agent: string): string => `choice/${agent}`
 export const meterName = (agent: string): string => `meter/${agent}`
 
 /** The other actors of an agent, as one of them sees them in a macrostep. */

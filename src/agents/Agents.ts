@@ -86,6 +86,12 @@ export class Agents extends Context.Service<
     ) => Command<Done>
     /** Ends the turn, or the run where there are no turns. */
     readonly interrupt: (name: string, caller: Caller) => Command<Done>
+    /** Chooses the model and the mode of an agent; null: as before. */
+    readonly choose: (
+      name: string,
+      choice: { readonly model: string | null; readonly mode: string | null; readonly reset: boolean },
+      caller: Caller
+    ) => Command<Done>
     /** Tool calls without a result yet, those that ask first, oldest first. */
     readonly calls: Effect.Effect<ReadonlyArray<CallInfo>>
     /** The call that a person decides, whole; refused for one that asks no more, with what became of it. */

@@ -185,6 +185,8 @@ export interface Run {
   readonly answer: (callId: string, decision: Decision) => Effect.Effect<void>
   /** Ends one call, where the backend can; else nothing. Its result still comes. */
   readonly cancelCall: (callId: string) => Effect.Effect<void>
+  /** Takes another model or mode from now on; left out, a new run takes it. Null: as it is. */
+  readonly choose?: (choice: { readonly model: string | null; readonly mode: string | null }) => Effect.Effect<void>
   /** Ends the turn at the next safe boundary, and not the run. Without turns, the run. Returns at once. */
   readonly interruptTurn: Effect.Effect<void>
   /** Ends the run in order, as a success where no turn was active. Returns at once; `Exited` says when it is over. */

@@ -21,6 +21,7 @@ import * as Plates from "./Plates.ts"
 import * as Ps from "./Ps.ts"
 import * as Retry from "./Retry.ts"
 import * as Send from "./Send.ts"
+import * as Set from "./Set.ts"
 import * as Spawn from "./Spawn.ts"
 import * as Status from "./Status.ts"
 import * as Tree from "./Tree.ts"
@@ -39,7 +40,7 @@ const verbsOf = (...topics: ReadonlyArray<Exports>): ReadonlyArray<DeclaredVerb>
 
 /** As the help groups them. */
 export const daemon = verbsOf(AgentLife, Status, Tree)
-export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Spawn, LogView, Cost)
+export const agents = verbsOf(Ps, Why, Send, Retry, Interrupt, Set, Spawn, LogView, Cost)
 export const channels = verbsOf(Channel)
 export const conversations = verbsOf(Conversation)
 export const conversationLives = verbsOf(ConversationPause, ConversationEnd)

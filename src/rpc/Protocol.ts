@@ -128,6 +128,23 @@ export const daemon = [
     ({ agents }, { caller, name }) => agents.interrupt(name, caller)
   ),
   procedure(
+    Rpc.make("Set", {
+      payload: input({
+        ...Bounds.named,
+        /** Null: as it was chosen before. */
+        model: Schema.NullOr(Bounds.name),
+        mode: Schema.NullOr(Bounds.name),
+        /** Forgets first what was chosen before. */
+        reset: Schema.Boolean
+      }),
+      success: Done,
+      error
+    })
+      .annotate(Speaks, "acts")
+      .annotate(About, "agent"),
+    ({ agents }, { caller, name, ...choice }) => agents.choose(name, choice, caller)
+  ),
+  procedure(
     Rpc.make("Send", {
       payload: input({ ...Bounds.named, text: Bounds.text(), how: Schema.Literals(["queue", "steer", "urgent"]) }),
       success: Done,

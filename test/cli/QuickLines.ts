@@ -10,6 +10,7 @@ export const lines: { readonly [verb: string]: ReadonlyArray<string> } = {
   retry: ["retry builder", "retry builder m1", "retry nobody"],
   dismiss: ["dismiss builder", "dismiss builder m1", "dismiss builder --held"],
   interrupt: ["interrupt builder", "interrupt nobody"],
+  set: ["set builder --mode plan", "set builder --model m --reset", "set nobody --reset"],
   spawn: ["spawn builder tester Test --role checks", "spawn nobody tester Test"],
   cost: ["cost", "cost --by project,day", "cost --by goal --csv"],
   log: ["log", "log -n 2", "log builder --lines 1", "log --agent nobody"],

@@ -140,6 +140,7 @@ const SCRIPT: ReadonlyArray<readonly [tag: string, payload?: object]> = [
   ["Calls"],
   ["Asked", of("none")],
   ["Answer", of("none", { decision: "allow", reason: "" })],
+  ["Set", of("sleeper", { model: null, mode: null, reset: true })],
   ["Interrupt", of("sleeper")],
   ["Waiting"],
   ["Retry", of("worker")],

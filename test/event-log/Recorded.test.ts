@@ -9,6 +9,7 @@ import { foldedAt } from "./recorded/Replayed.ts"
 /** Kinds that came after the recording; each is recorded by the next one. */
 const LATER: ReadonlyArray<string> = [
   "agent.bound_reached",
+  "agent.chosen",
   "agent.compacted",
   "budget.near",
   "budget.spent",

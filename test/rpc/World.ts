@@ -189,6 +189,7 @@ const onAgents = (world: World) => {
     restart: (name) => command("restart", name),
     send: (name, message, caller) => command("send", name, { ...message, by: caller.by }),
     interrupt: (name) => command("interrupt", name),
+    choose: (name) => command("choose", name),
     backlog: Effect.sync(() => world.backlog),
     retry: (name, message) => command("retry", name, message),
     dismiss: (name, what) => command("dismiss", name, what),

@@ -393,6 +393,10 @@ class ClaudeRun {
       send: this.send,
       answer: this.answer,
       cancelCall: this.cancelCall,
+      choose: (choice) =>
+        Effect.sync(() => {
+          for (const record of this.attempt.stream.choose(choice)) this.write(record)
+        }),
       interruptTurn: this.interruptTurn,
       end: this.stop,
       kill: Effect.suspend(() => this.attempt.program.kill)

@@ -213,8 +213,22 @@ export class ClaudeStream {
     if (words !== "") this.tell({ _tag: "Notice", text: words })
   }
 
-  private request(subtype: string): ClaudeRecord {
-    return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype } }
+  private request(subtype: string, more: ClaudeRecord = {}): ClaudeRecord {
+    return { type: "control_request", request_id: `agentd-${++this.requests}`, request: { subtype, ...more } }
+  }
+
+  /** The records that ask for another model or mode. */
+  choose({
+    mode,
+    model
+  }: {
+    readonly model: string | null
+    readonly mode: string | null
+  }): ReadonlyArray<ClaudeRecord> {
+    return [
+      ...(model === null ? [] : [this.request("set_model", { model })]),
+      ...(mode === null ? [] : [this.request("set_permission_mode", { mode })])
+    ]
   }
 
   private system(record: ClaudeRecord, now: number): void {

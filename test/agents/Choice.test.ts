@@ -1,0 +1,108 @@
+/** A person's choice for an agent holds: at once where its run can be told, across runs and restarts, and in no more than it may. */
+import { assert, describe, it } from "@effect/vitest"
+import { Effect, Schema } from "effect"
+import { choose } from "../../src/agents/AgentChoice.ts"
+import * as Choice from "../../src/agents/Choice.ts"
+import { ClaudeStream } from "../../src/backends/claude/ClaudeStream.ts"
+import { BackendConfig } from "../../src/config/BackendConfig.ts"
+import { caller, make } from "./AgentWorld.ts"
+import * as Puppet from "./Puppet.ts"
+import { until } from "./World.ts"
+
+const backend = (given: object): BackendConfig => Schema.decodeUnknownSync(BackendConfig)(given)
+const claude = backend({ type: "claude", permissionMode: "plan" })
+const acp = backend({ type: "acp", argv: ["opencode", "acp"] })
+const model = backend({ type: "model", provider: "anthropic", model: "small" })
+const command = backend({ type: "command", shell: "cat" })
+
+const NO = { model: null, mode: null, reset: false }
+
+describe("a choice in a backend", () => {
+  it.each<readonly [string, BackendConfig, Partial<Choice.Choice>, object]>([
+    ["claude", claude, { model: "opus", mode: "acceptEdits" }, { model: "opus", permissionMode: "acceptEdits" }],
+    ["acp", acp, { mode: "build" }, { mode: "build" }],
+    ["model", model, { model: "large" }, { model: "large" }]
+  ])("%s", (_, of, chosen, expected) => {
+    assert.deepInclude(Choice.inBackend(of, { ...Choice.NONE, ...chosen }), expected)
+    assert.strictEqual(Choice.inBackend(of, Choice.NONE).type, of.type)
+  })
+
+  it.each<readonly [string, BackendConfig, Partial<Choice.Choice>, RegExp]>([
+    [
+      "rights that only a trusted config gives",
+      claude,
+      { mode: "bypassPermissions" },
+      /permissionMode in agentd\.jsonc/
+    ],
+    ["a mode that there is not", claude, { mode: "nonsense" }, /default, acceptEdits, plan/],
+    ["an ACP agent's model", acp, { model: "m" }, /own settings/],
+    ["a mode of a model agent", model, { mode: "plan" }, /approvals/],
+    ["a model of a command", command, { model: "m" }, /argv or shell/],
+    ["what would be another argument", claude, { model: "--dangerously-skip-permissions" }, /name/]
+  ])("%s is refused, with what to do", (_, of, chosen, remedy) => {
+    const choice = { ...Choice.NONE, ...chosen }
+    assert.match(Choice.objection(of, choice)?.remedy ?? "", remedy)
+    // and is left out where the file has changed since
+    assert.strictEqual(Choice.inBackend(of, choice), of)
+  })
+
+  it("Claude Code is asked for it in its own words", () => {
+    const records = new ClaudeStream(7).choose({ model: "opus", mode: "plan" })
+    assert.deepStrictEqual(
+      records.map(({ request }) => request),
+      [
+        { subtype: "set_model", model: "opus" },
+        { subtype: "set_permission_mode", mode: "plan" }
+      ]
+    )
+  })
+})
+
+const agent = { backend: { type: "model", provider: "anthropic", model: "small" } }
+
+describe("a choice of a person", () => {
+  it.live("is a rune, ends a run that does nothing, and holds for the next one and after a restart", () =>
+    Effect.gen(function* () {
+      const puppet = Puppet.make()
+      const world = yield* make([], agent, { puppet })
+      yield* world.tree.send("work", "queue", caller)
+      const run = yield* puppet.run()
+      yield* until(
+        Effect.sync(() => world.tree.turn().state),
+        (state) => state === "streaming"
+      )
+      // a turn is under way: it goes on as it began
+      const busy = yield* choose(world.tree, { ...NO, model: "large" }, caller)
+      assert.match(busy.message, /model large, from its next run on/)
+      assert.strictEqual(run.ends, 0)
+      yield* run.say({ _tag: "TurnCompleted", turnId: run.spec.turnId, output: "done" })
+      yield* until(
+        Effect.sync(() => world.tree.turn().state),
+        (state) => state === "idle"
+      )
+      const idle = yield* choose(world.tree, { ...NO, model: "larger" }, caller)
+      assert.match(idle.message, /model larger, from its next turn on/)
+      yield* until(
+        Effect.sync(() => run.ends),
+        (ends) => ends === 1
+      )
+      const [, rune] = yield* world.kind("agent.chosen", 2)
+      assert.deepInclude(rune!.payload, { model: "larger", mode: null, by: caller.by })
+      assert.deepStrictEqual(world.tree.life().chosen, { model: "larger", mode: null })
+      yield* world.lose
+      yield* world.open
+      assert.deepStrictEqual(world.tree.life().chosen, { model: "larger", mode: null })
+      yield* choose(world.tree, { ...NO, reset: true }, caller)
+      assert.deepStrictEqual(world.tree.life().chosen, Choice.NONE)
+    }).pipe(Effect.scoped)
+  )
+
+  it.live("that its agent cannot have is refused, and nothing is written", () =>
+    Effect.gen(function* () {
+      const world = yield* make([], agent, { puppet: Puppet.make() })
+      const error = yield* Effect.flip(choose(world.tree, { ...NO, mode: "plan" }, caller))
+      assert.match(error.message, /no modes/)
+      assert.isFalse((yield* world.runes).some(({ kind }) => kind === "agent.chosen"))
+    }).pipe(Effect.scoped)
+  )
+})
