@@ -30,7 +30,7 @@ export interface Row {
   readonly queued?: boolean
   /** The newest thing that its run told. */
   readonly heard?: LiveRun["heard"]
-  /** Troubles of its run that go on. */
+  /** Names of what its run is without, at the moment. */
   readonly lacks?: ReadonlyArray<string>
   /** Work of its run that goes on, or is scheduled, beside its turns. */
   readonly background?: LiveRun["background"]
@@ -168,6 +168,9 @@ const nearing = ({ allowance, gap, worker }: Row): string => {
   return words.length === 0 ? "" : ` (${words.join("; ")})`
 }
 
+/** The run goes on without it, and says why in its notices. */
+const without = ({ lacks = [] }: Row): string => (lacks.length === 0 ? "" : `; without ${lacks.join(", ")}`)
+
 const detail = (row: Row): string => {
   const { broken, worker } = row
   if (broken !== undefined) return `its log does not fold: ${broken}`
@@ -185,7 +188,7 @@ const detail = (row: Row): string => {
     case "Spawning":
       return `starts run ${Math.max(1, data.sessionSeq)}`
     case "Running":
-      return [running(row), ...(row.lacks ?? []).map(fewest)].join("; ")
+      return `${running(row)}${without(row)}`
     case "Interrupting":
       return "ends its run for what is urgent"
     case "SessionComplete":

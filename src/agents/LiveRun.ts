@@ -12,6 +12,8 @@ import * as Excerpt from "./Excerpt.ts"
 
 /** Most troubles that are known at once. */
 const MAX_LACKS = 20
+/** Bytes of a name of one. */
+const MAX_LACK = 100
 
 /** Bytes of an unfinished answer that are kept. */
 const MAX_SAID = 64 * 1024
@@ -43,8 +45,8 @@ export class LiveRun {
   worked = false
   /** The newest thing that it told: when, ms since the epoch, and its words where it was a notice. */
   heard: { readonly at: number; readonly notice?: string } | undefined = undefined
-  /** Troubles of the run that go on, by what they are about, in words. */
-  readonly lacks = new Map<string, string>()
+  /** Names of what the run is without as long as a trouble goes on. */
+  readonly lacks = new Set<string>()
   /** Work that goes on, or is scheduled, beside its turns. */
   background: ReadonlyArray<Work> = []
   /** Open while there is nothing of that. */
@@ -110,10 +112,11 @@ export class LiveRun {
   }
 
   /** Notes a trouble that goes on, or that it is over. */
-  lack({ lasting, text }: Extract<RunEvent, { readonly _tag: "Notice" }>): void {
+  lack({ lasting }: Extract<RunEvent, { readonly _tag: "Notice" }>): void {
     if (lasting === undefined) return
-    if (lasting.isOver) this.lacks.delete(lasting.about)
-    else if (this.lacks.size < MAX_LACKS || this.lacks.has(lasting.about)) this.lacks.set(lasting.about, text)
+    const about = Excerpt.text(lasting.about, MAX_LACK)
+    if (lasting.isOver) this.lacks.delete(about)
+    else if (this.lacks.size < MAX_LACKS) this.lacks.add(about)
   }
 
   say(text: string): void {

@@ -333,7 +333,7 @@ export class Projects {
       inbox: tree.inbox().data,
       queued: project.household.family.isQueued(tree.name),
       heard: tree.live.heard,
-      lacks: [...tree.live.lacks.values()],
+      lacks: [...tree.live.lacks],
       background: tree.live.background,
       trouble: tree.setting.weather.trouble(),
       allowance: tree.setting.allowance.standing(),

@@ -232,7 +232,7 @@ export class RunEvents implements RunSink {
       case "MemoryLost":
         return this.forgot(run, event)
       case "Notice":
-        this.live.lack({ ...event, text: Excerpt.text(event.text, MAX_NAME) })
+        this.live.lack(event)
         return this.lazily("run.notice", { runId: run.runId, text: Excerpt.text(event.text, MAX_LINES) })
       case "TurnCompleted": {
         const { output } = event

@@ -89,6 +89,8 @@ describe("Board", () => {
   }
 
   it("names run and process while there are some, and none of an agent that has stopped", () => {
+    const lacking = row(after(running), { lacks: ["the MCP server records"] })
+    assert.match(lacking.detail, /^run 1: waits for a message; without the MCP server records$/)
     const alive = row(after(running))
     assert.deepStrictEqual([alive.runId, alive.pid], ["r1", 7])
     const stopped = row(after([...running, { _tag: "OperatorStop", by: "ada" }]))
