@@ -7,7 +7,7 @@
  * whole until the other is; a history that is read is valid for a
  * provider; a session that outgrew its model is not gone on with. Only the user can read it.
  */
-import { Clock, Effect, FileSystem, Option, type PlatformError, Schema } from "effect"
+import { Clock, Effect, FileSystem, Option, type PlatformError, Schema, Scope } from "effect"
 import * as path from "node:path"
 import { BackendError, type RunSpec } from "../Backend.ts"
 import { repair } from "./ModelHistory.ts"
@@ -142,9 +142,18 @@ const file = Effect.fnUntraced(function* (name: string, history: ReadonlyArray<M
     )
   const text = textOf(history)
   if (text !== before) yield* renew(text)
+  const scope = yield* Effect.scope
+  const open = Scope.provide(files.open(name, { flag: "a", mode: 0o600 }), scope)
+  // undefined: the file is another one since
+  let handle: FileSystem.File | undefined = yield* open
   const writing: Writing = {
-    add: (added) => Effect.mapError(files.writeFileString(name, added, { flag: "a", mode: 0o600 }), storage),
-    renew: (whole) => Effect.mapError(renew(whole), storage)
+    add: (added) =>
+      Effect.gen(function* () {
+        handle ??= yield* open
+        yield* handle.writeAll(Buffer.from(added))
+      }).pipe(Effect.mapError(storage)),
+    renew: (whole) =>
+      renew(whole).pipe(Effect.andThen(Effect.sync(() => void (handle = undefined))), Effect.mapError(storage))
   }
   return writing
 })

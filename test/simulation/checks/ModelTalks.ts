@@ -94,6 +94,10 @@ const joined = (entries: ReadonlyArray<Entry>): ReadonlyArray<Entry> => {
 const entryOf = ({ calls, text }: Answer): ReadonlyArray<Entry> =>
   text.trim() === "" && calls.length === 0 ? [] : [{ role: "assistant", text, calls }]
 
+/** How the question for a summary begins, and how what stands for the older part. */
+const SUMS_UP = "The conversation so far:"
+const ROOM = "(agentd made room:"
+
 const ONCE = "an API is sent what was said, once and in order"
 
 export class ModelTalks implements Check {
@@ -199,6 +203,27 @@ export class ModelTalks implements Check {
       broken("nothing is asked after an interrupt", `${agent}: ${(now - talk.interruptedAt).toFixed(0)} ms after it`)
     this.settleUsage(talk)
     const entries = joined(request.entries)
+    const [first] = entries
+    // a conversation that is too long is summed up, and goes on with that
+    if (first?.role === "user" && first.text.startsWith(SUMS_UP)) {
+      talk.session.kept = []
+      talk.expected = undefined
+      talk.last = request
+      this.verdicts.sometimes("a conversation with a model is compacted")
+      return
+    }
+    if (
+      first?.role === "user" &&
+      first.text.startsWith(ROOM) &&
+      !alike(first, (talk.expected ?? talk.session.kept)[0])
+    ) {
+      talk.session.kept = []
+      talk.begin = []
+      talk.hasAsked = true
+      talk.expected = entries
+      talk.last = request
+      return
+    }
     if (talk.expected !== undefined) this.equal(agent, talk, entries)
     else this.goesOn(agent, talk, entries)
     if (!talk.hasAsked) talk.begin = entries.slice(0, -1)
@@ -291,7 +316,6 @@ export class ModelTalks implements Check {
         talk.expected = undefined
         return
       case "TurnError":
-        if (event.errorType === "overflow") talk.session.isClosed = true
         if (event.errorType !== "refusal" && event.errorType !== "content_filter") talk.expected = undefined
         this.verdicts.sometimes(`a model's turn fails: ${event.errorType}`)
         return
