@@ -5,7 +5,8 @@
  * Order: what was cut short is taken up again, then what was to steer, then what waits.
  */
 import { Duration, Equal } from "effect"
-import type { AgentConfig } from "../config/AgentConfig.ts"
+import { type AgentConfig, backendAt } from "../config/AgentConfig.ts"
+import { sharesMemory } from "../config/Fallback.ts"
 import { type Context, tell, type Tell } from "../event-actor/EventSourcedActor.ts"
 import type { Reach } from "../domain/Allowance.ts"
 import { type AgentSetting } from "./AgentSetting.ts"
@@ -105,8 +106,10 @@ const nextRun = (
   if (picked === undefined) return []
   const terms = newTerms(data, config())
   const { index, why } = picked
+  const [from, to] = [data.fallback ?? 0, index].map((place) => backendAt(config(), place))
   const isMove = index !== (data.fallback ?? 0)
-  const because = isMove ? { because: why ?? "its own provider can be had again" } : {}
+  const keeps = sharesMemory(from!, to!) ? { keeps: true } : {}
+  const because = isMove ? { because: why ?? "its own provider can be had again", ...keeps } : {}
   const moved = index === 0 && !isMove ? {} : { fallback: { index, ...because } }
   return [tell(toWorker, { _tag: "PromptReady", prompt: text, messageIds, runId, at: now, ...terms, ...moved })]
 }

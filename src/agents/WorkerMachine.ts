@@ -49,7 +49,14 @@ export const Event = Schema.Union([
     /** ms since the epoch */
     at: Schema.Finite,
     /** The backend of the run, where it is or was a fallback; `because`: the run is on another one than the last. */
-    fallback: Schema.optional(Schema.Struct({ index: Schema.Int, because: Schema.optional(Schema.String) })),
+    fallback: Schema.optional(
+      Schema.Struct({
+        index: Schema.Int,
+        because: Schema.optional(Schema.String),
+        /** True: it goes on with the conversation of the one before. */
+        keeps: Schema.optional(Schema.Boolean)
+      })
+    ),
     /** The config's as the run begins; left out where the worker has gone by them before. */
     terms: Schema.optional(Terms)
   }),
@@ -204,10 +211,14 @@ const gone = (data: Data, cutShort: string | null): Data => ({
   cutShort
 })
 
-/** A backend goes on with no session but its own. */
-const movedTo = (data: Data, index: number): Data => {
+/** A backend goes on with a session of its own, or with that of the one before where the two share it. */
+const movedTo = (
+  data: Data,
+  { index, keeps }: { readonly index: number; readonly keeps?: boolean | undefined }
+): Data => {
   const { fallback = 0, sessionId, sessions = {} } = data
   if (index === fallback) return data
+  if (keeps === true) return { ...data, fallback: index }
   return {
     ...data,
     fallback: index,
@@ -379,7 +390,7 @@ export const Worker = define<State, Event, Data, Action, Kind>()({
     place: update("WorktreeReady", placed),
     increment: update("WorktreeReady", (data, event) => ({ ...placed(data, event), sessionSeq: data.sessionSeq + 1 })),
     prepare: update("PromptReady", (data, event) => ({
-      ...movedTo(data, event.fallback?.index ?? 0),
+      ...movedTo(data, event.fallback ?? { index: 0 }),
       ...event.terms,
       runId: event.runId,
       prompt: event.prompt,

@@ -110,7 +110,7 @@ const differences = (before: unknown, after: unknown, path: Path = []): Readonly
 }
 
 /** A run of an agent: the program, or the model. */
-const runs = ({ backend }: AgentConfig): string => {
+const runs = (backend: AgentConfig["backend"]): string => {
   switch (backend.type) {
     case "command":
       return `runs ${backend.shell === undefined ? shown(backend.argv) : `sh -c ${shown(backend.shell)}`}`
@@ -130,12 +130,13 @@ const runs = ({ backend }: AgentConfig): string => {
 }
 
 const born = (name: string, agent: AgentConfig): Consequence => {
-  const variables = Object.keys(agent.backend.env)
+  const backends = [agent.backend, ...agent.fallback]
+  const variables = [...new Set(backends.flatMap(({ env }) => Object.keys(env)))]
   const set = variables.length === 0 ? "" : `, sets ${variables.join(", ")}`
   const never = agent.approvals.never.length === 0 ? "" : `, never asks for ${shown(agent.approvals.never)}`
   return {
     dangerous: true,
-    text: `a new agent, ${name}: ${runs(agent)}${set}; approvals ${agent.approvals.mode}${never}, may ${shown(agent.may)}`
+    text: `a new agent, ${name}: ${backends.map(runs).join("; falls back: ")}${set}; approvals ${agent.approvals.mode}${never}, may ${shown(agent.may)}`
   }
 }
 

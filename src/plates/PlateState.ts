@@ -158,17 +158,20 @@ export const agentsDone = (data: Data, done: (agentId: string | null) => boolean
   calls: data.calls.filter(({ agentId }) => !done(agentId))
 })
 
-export const cleared = {
+/** The run is another one, or over. A plate that never was a run's has no such thing. */
+export const workless = ({ works }: Data): Partial<Data> => (works === undefined ? {} : { works: [] })
+
+/** Nothing goes on, and nothing is asked. */
+export const cleared = (data: Data): Data => ({
+  ...data,
+  ...workless(data),
   turn: false,
   compacting: false,
   prompts: [],
   calls: [],
   background: [],
   failure: null
-} as const satisfies Partial<Data>
-
-/** The run is another one, or over. A plate that never was a run's has no such thing. */
-export const workless = ({ works }: Data): Partial<Data> => (works === undefined ? {} : { works: [] })
+})
 
 /** A main agent that acts has a turn; a subagent may act in the background. */
 export const acting = (data: Data, agentId: string | null, at: number): Data =>
@@ -281,16 +284,13 @@ export const turnStarted = (data: Data, at: number, endedTask?: string): Data =>
 })
 
 export const overwritten = (data: Data, at: number): Data => ({
-  ...data,
-  ...cleared,
+  ...cleared(data),
   turn: true,
   turnAt: at
 })
 
 export const exited = (data: Data, pid: number | undefined): Data => ({
-  ...data,
-  ...cleared,
-  ...workless(data),
+  ...cleared(data),
   closed: true,
   processes: [],
   formerPids: [...data.processes.map((process) => process.pid), ...(pid === undefined ? [] : [pid])].reduce(

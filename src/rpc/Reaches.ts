@@ -13,6 +13,7 @@ import * as Sandbox from "../backends/sandbox/Sandbox.ts"
 import * as OwnServer from "../agents/OwnServer.ts"
 import * as Workplace from "../agents/Workplace.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
+import * as Fallback from "../config/Fallback.ts"
 import type { Project } from "../config/ConfigFile.ts"
 import type { AgentReach } from "./ReachMessages.ts"
 
@@ -59,7 +60,7 @@ const settingsOf = (config: AgentConfig) => ({
   may: config.may
 })
 
-/** Of all agents of these projects' configs. A sub-agent reaches what its parent does. */
+/** Of all agents of these projects' configs, and of what they fall back to. A sub-agent reaches what its parent does. */
 export const of = Effect.fnUntraced(function* (
   projects: ReadonlyArray<Project>,
   { command, environment, socket, state }: World
@@ -68,10 +69,8 @@ export const of = Effect.fnUntraced(function* (
   const given = OwnServer.given({ command, socket, state })
   const host = hostOf({ store: "", environment, state, socket })
   return yield* Effect.forEach(
-    projects.flatMap((project) =>
-      Object.entries(project.agents).map(([agent, config]) => ({ project, agent, config }))
-    ),
-    ({ agent, config, project }) =>
+    projects.flatMap((project) => Fallback.each(project.agents).map((one) => ({ project, ...one }))),
+    ({ agent, config, label, project }) =>
       Effect.map(
         Reach.of(config.backend, {
           agent,
@@ -83,7 +82,7 @@ export const of = Effect.fnUntraced(function* (
         }),
         (reach): AgentReach => ({
           project: project.name,
-          agent,
+          agent: label,
           backend: config.backend.type,
           ...reach,
           ...settingsOf(config)

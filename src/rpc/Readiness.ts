@@ -10,6 +10,7 @@ import * as NodePath from "node:path"
 import * as Sandbox from "../backends/sandbox/Sandbox.ts"
 import type { AgentConfig } from "../config/AgentConfig.ts"
 import { APIS, type BackendConfig, KEY_ENV } from "../config/BackendConfig.ts"
+import * as Fallback from "../config/Fallback.ts"
 import { readSecret } from "../config/OwnFile.ts"
 import type { Check } from "./DaemonMessages.ts"
 
@@ -174,7 +175,11 @@ export const checks = Effect.fnUntraced(function* (
   place: Place
 ): Effect.fn.Return<ReadonlyArray<Check>, never, FileSystem.FileSystem> {
   const found = new Map<string, { readonly finding: Finding; readonly agents: Array<string> }>()
-  for (const [name, { backend }] of Object.entries(agents)) {
+  const all = Fallback.each(agents)
+  for (const {
+    config: { backend },
+    label: name
+  } of all) {
     const own = [...(yield* programs(backend, place)), ...(yield* keys(backend, place))]
     for (const finding of own) {
       const key = `${finding.name} ${finding.detail}`
@@ -194,7 +199,7 @@ export const checks = Effect.fnUntraced(function* (
       }
     }),
     ...(yield* sandbox(
-      Object.entries(agents).map(([name, { backend }]) => [name, backend]),
+      all.map(({ config, label }) => [label, config.backend]),
       place.environment
     ))
   ]

@@ -68,7 +68,7 @@ describe("tool calls", () => {
       assert.strictEqual((yield* world.kind("tool.denied"))[0]!.payload["reason"], "not today")
       assert.deepStrictEqual(yield* statuses(world), ["denied"])
       assert.deepStrictEqual(world.backend.played()[0]!.turns!.answers, [
-        ["a", { behavior: "deny", message: "not today" }]
+        ["a", { behavior: "deny", message: "not today", words: true }]
       ])
     }).pipe(Effect.scoped)
   )

@@ -74,7 +74,7 @@ const bomb = () => {
     signal: (pid, signal) => {
       const leader = Math.abs(pid)
       if (signal === "SIGSTOP" && leader === 100) isStopped = true
-      if (signal !== "SIGKILL") return
+      if (signal !== "SIGKILL" && signal !== "SIGTERM") return
       table.delete(leader)
       for (const [child, one] of table) if (one.parent === leader) table.set(child, { ...one, parent: 1 })
     }
@@ -88,6 +88,14 @@ describe("a process that starts others while it is ended", () => {
     Effect.gen(function* () {
       const { left, quarry, tree } = bomb()
       yield* tree.terminate(quarry, 0)
+      assert.deepStrictEqual(left(), [])
+    })
+  )
+
+  it.effect("is asked to end with them, though the first that ends leaves what it has just started", () =>
+    Effect.gen(function* () {
+      const { left, quarry, tree } = bomb()
+      yield* tree.terminate(quarry, "1 hour")
       assert.deepStrictEqual(left(), [])
     })
   )

@@ -16,9 +16,10 @@ const LIMITED: ModelStand.Reply = {
 
 /** A provider under whatever weather it is given, which says its name. */
 const sky = Effect.fnUntraced(function* (name: string) {
-  const at = { now: "up" as "up" | ModelStand.Reply, asked: 0 }
-  const { url } = yield* ModelStand.provider("anthropic", () => {
+  const at = { now: "up" as "up" | ModelStand.Reply, asked: 0, heard: "" }
+  const { url } = yield* ModelStand.provider("anthropic", ({ body }) => {
     at.asked += 1
+    at.heard = JSON.stringify(body.messages)
     return at.now === "up" ? { text: [name] } : at.now
   })
   return { at, url }
@@ -47,12 +48,13 @@ const shop = Effect.fnUntraced(function* (more: Stage.More = {}, names: Readonly
 describe("a fallback", () => {
   it.live("takes over while its own provider cannot be had, says why, survives a kill, and gives way again", () =>
     Effect.gen(function* () {
-      const { own, project, stage } = yield* shop()
+      const { other, own, project, stage } = yield* shop()
       yield* project.send("ann", "one")
       assert.deepStrictEqual(yield* project.answers("ann", 1), ["own"])
       own.now = OVERLOADED
       yield* project.send("ann", "two")
       assert.deepStrictEqual(yield* project.answers("ann", 2), ["own", "other"])
+      assert.match(other.heard, /one.*own.*two/s, "it knows what was said before")
       const away = yield* project.row("ann", "is away", ({ detail }) => detail.includes("on fallback 2"))
       assert.deepInclude(away, { consecutiveErrors: 0, totalErrors: 0 })
       const moved = (yield* project.log("worker.moved")).filter(({ payload }) =>
@@ -76,6 +78,7 @@ describe("a fallback", () => {
         yield* Effect.sleep("500 millis")
       }
       yield* project.row("ann", "is back", ({ detail }) => !detail.includes("fallback"))
+      assert.match(own.heard, /one.*two.*other.*three/s, "what was said elsewhere, too")
     }).pipe(Effect.scoped)
   )
 

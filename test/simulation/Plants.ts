@@ -290,8 +290,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a result of another input ends the turn": {
     file: "src/backends/claude/ClaudeStream.ts",
-    from: "    if (inputs.length > 0) return false\n",
-    to: "",
+    from: "    if (turn.own || inputs.length > 0) return inputs.length === 0\n",
+    to: "    if (turn.own) return inputs.length === 0\n",
     seed: 20_003
   },
   "a run that was stopped before it was up speaks of its turn": {
@@ -374,8 +374,8 @@ export const plants: { readonly [name: string]: Plant } = {
   },
   "a conversation's file is written without the results of calls": {
     file: "src/backends/model/ModelSession.ts",
-    from: "both(text, () => void (history = [...history, message]))",
-    to: 'both(message.role === "tool" ? "" : text, () => void (history = [...history, message]))',
+    from: "both(add(text), () => void (history = [...history, message]))",
+    to: 'both(add(message.role === "tool" ? "" : text), () => void (history = [...history, message]))',
     seed: 30_037
   },
   "a plate is registered before it is in the log": {

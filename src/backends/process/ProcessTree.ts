@@ -11,7 +11,7 @@
  * What was found once stays the run's until it is gone, whoever else of it ends first.
  *
  * Guarantees: a signal goes only to a process whose start time was confirmed at
- * that moment; never to this process, its ancestors, or their groups and sessions; what is killed
+ * that moment; never to this process, its ancestors, or their groups and sessions; what is ended
  * is stopped first, so that nothing that it starts meanwhile is missed;
  * `terminate` returns only when a search finds nothing, or fails and names what is left.
  *
@@ -202,7 +202,7 @@ export class ProcessTree extends Context.Service<
     readonly find: (quarry: Quarry) => Effect.Effect<ReadonlyArray<Process>>
     /** SIGKILL to all of it, once, now. It is stopped before, so that none that it starts meanwhile is missed. */
     readonly kill: (quarry: Quarry) => Effect.Effect<void>
-    /** SIGTERM, the grace, then SIGKILL until nothing is left. */
+    /** SIGTERM to all of it, stopped before it as by `kill`; the grace, then SIGKILL until nothing is left. */
     readonly terminate: (quarry: Quarry, grace: Duration.Input) => Effect.Effect<void, ProcessesSurvived>
     /** Finds the orphans of this store's runs: processes with its mark whose run is not one of `alive`. */
     readonly orphans: (store: string, alive: ReadonlySet<string>) => Effect.Effect<ReadonlyArray<Orphan>>
@@ -216,26 +216,6 @@ export class ProcessTree extends Context.Service<
 
 const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) => {
   const { alive } = reach
-  /**
-   * SIGTERM once to each, until a search finds none (true) or time is up. Of those that
-   * appear later only orphans are asked: what a member starts now may be how it ends in order.
-   */
-  const ask = Effect.fnUntraced(function* (quarry: Quarry, deadline: number) {
-    const asked = new Set<string>()
-    while ((yield* now) < deadline) {
-      const { members } = yield* find(quarry)
-      if (members.length === 0) return true
-      const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
-      const fresh = members.filter(({ pid, start, parent }) => !asked.has(`${pid}.${start}`) && !present.has(parent))
-      yield* signalEach(fresh, "SIGTERM", reach)
-      // a stopped process takes its SIGTERM only when it goes on
-      yield* signalEach(fresh, "SIGCONT", reach)
-      for (const { pid, start } of fresh) asked.add(`${pid}.${start}`)
-      yield* untilGone(members, Math.min(deadline, (yield* now) + SEARCH_AGAIN), alive)
-    }
-    return false
-  })
-
   /**
    * Stops all of it, until a search finds nothing new. What is stopped starts nothing and is still
    * there as a parent: what it has started since the last search is found by it, mark or none.
@@ -251,6 +231,27 @@ const endings = (find: (quarry: Quarry) => Effect.Effect<Found>, reach: Reach) =
       found = yield* find(quarry)
     }
     return found
+  })
+
+  /**
+   * SIGTERM once to each, until a search finds none (true) or time is up. Of those that
+   * appear later only orphans are asked: what a member starts now may be how it ends in order.
+   */
+  const ask = Effect.fnUntraced(function* (quarry: Quarry, deadline: number) {
+    const asked = new Set<string>()
+    while ((yield* now) < deadline) {
+      // the first to end would leave what it has started since the search
+      const { members } = yield* asked.size === 0 ? freeze(quarry) : find(quarry)
+      if (members.length === 0) return true
+      const present = new Set(asked.size === 0 ? [] : members.map(({ pid }) => pid))
+      const fresh = members.filter(({ pid, start, parent }) => !asked.has(`${pid}.${start}`) && !present.has(parent))
+      yield* signalEach(fresh, "SIGTERM", reach)
+      // a stopped process takes its SIGTERM only when it goes on
+      yield* signalEach(fresh, "SIGCONT", reach)
+      for (const { pid, start } of fresh) asked.add(`${pid}.${start}`)
+      yield* untilGone(members, Math.min(deadline, (yield* now) + SEARCH_AGAIN), alive)
+    }
+    return false
   })
 
   const force = Effect.fnUntraced(function* (quarry: Quarry) {
