@@ -13,10 +13,10 @@ import type { BackendError, RunSpec } from "./Backend.ts"
 import * as ClaudeCommand from "./claude/ClaudeCommand.ts"
 import * as CommandBackend from "./command/CommandBackend.ts"
 import type { Argv, Host } from "./Host.ts"
-import * as McpServer from "./model/McpServer.ts"
+import * as McpEnvironment from "./model/McpEnvironment.ts"
 import * as ShellTool from "./model/ShellTool.ts"
 import * as ToolEnvironment from "./model/ToolEnvironment.ts"
-import * as Tools from "./model/Tools.ts"
+import * as HiddenPaths from "./HiddenPaths.ts"
 import type { Environment } from "./process/ChildProcess.ts"
 import * as ProcessTree from "./process/ProcessTree.ts"
 import * as RunSockets from "./RunSockets.ts"
@@ -182,7 +182,7 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
   const why = objection(workspace, host.environment)
   const servers = Object.entries(config.mcp)
   const env = ShellTool.environmentOf({ config, host, mechanism, spec })
-  const hidden = Tools.hiddenIn(workspace, Tools.hiddenFrom(config, host, workspace))
+  const hidden = HiddenPaths.around(workspace, HiddenPaths.ofModel(config, host, workspace))
   const hasShell = config.tools.includes("shell") && !(mechanism.kind === "none" && config.sandbox === "required")
   const isHeld = mechanism.kind !== "none" || !hasShell
   const mounts = hasShell && isHeld ? mountsOf(ShellTool.rulesOf(config, host, workspace, hidden)) : []
@@ -206,7 +206,7 @@ const ofModel = Effect.fnUntraced(function* (config: ModelBackend, place: Place)
     environment: namesIn(hasShell ? marked(env, host.store) : {}),
     control: !isHeld || servers.length > 0 || reaches(mounts, socket),
     unheld: servers.map(([name, server]) => {
-      const held = secretsIn(McpServer.environmentOf(server, host))
+      const held = secretsIn(McpEnvironment.of(server, host))
       return `MCP server ${name}${held.length === 0 ? "" : ` (has ${held.join(", ")})`}`
     })
   }

@@ -83,7 +83,7 @@ const standing = (data: PlateState.Data): PlateMachine.State => {
   if (data.closed) return "Closed"
   if (data.prompts.some(({ kind }) => kind === "question")) return "AwaitingInput"
   if (data.prompts.length > 0) return "AwaitingApproval"
-  if (data.turn || data.compacting) return "Running"
+  if (data.turn || data.compacting || (data.works ?? []).length > 0) return "Running"
   return data.failure === null ? "Idle" : "Error"
 }
 
@@ -128,6 +128,7 @@ export const provider: Subject<ProviderMachine.State, ProviderMachine.Event, Pro
       began: at - (pick % 7 === 0 ? 2_000_000 : 0),
       until: at + (pick % 3) * 60_000,
       retryAt: at + (pick % 4) * 8_000,
+      lasts: ProviderMachine.LASTS * (1 + (pick % 2)),
       provider: "anthropic",
       account: "login"
     })

@@ -20,7 +20,7 @@ import type { Reaper } from "../process/Reaper.ts"
 import { objection } from "../sandbox/Confinement.ts"
 import { type Mechanism, Sandbox } from "../sandbox/Sandbox.ts"
 import * as ToolEnvironment from "../model/ToolEnvironment.ts"
-import { hiddenIn, hiddenOf } from "../model/Tools.ts"
+import * as HiddenPaths from "../HiddenPaths.ts"
 import * as ChildEnvironment from "../process/ChildEnvironment.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as Workspace from "../model/Workspace.ts"
@@ -89,8 +89,8 @@ const start = Effect.fnUntraced(function* (config: Config.AcpBackend, host: Host
   const program = yield* RunProcess.make({ ...mark, ...started, env, keepInput: true, grace })
   // where no path can be checked, the agent reads and writes its files by itself
   const open = yield* Workspace.Opener
-  const hidden = hiddenOf(host)
-  const workspace = yield* open(spec.cwd, { hidden: hiddenIn(spec.cwd, hidden) }).pipe(
+  const hidden = HiddenPaths.of(host)
+  const workspace = yield* open(spec.cwd, { hidden: HiddenPaths.around(spec.cwd, hidden) }).pipe(
     Effect.catchTag("FileFailed", ({ message }) =>
       Effect.as(Effect.logWarning(`${spec.agent} reads and writes its files by itself: ${message}`), undefined)
     )

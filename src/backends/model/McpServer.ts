@@ -13,12 +13,11 @@ import { HttpClient } from "effect/http"
 import * as Backoff from "../../supervision/Backoff.ts"
 import type { Argv, Host } from "../Host.ts"
 import type { RunEvent, RunSpec } from "../Backend.ts"
-import * as ChildEnvironment from "../process/ChildEnvironment.ts"
-import type { Environment } from "../process/ChildProcess.ts"
 import type { ProcessTree } from "../process/ProcessTree.ts"
 import type { Reaper } from "../process/Reaper.ts"
 import * as RunProcess from "../process/RunProcess.ts"
 import * as McpConnection from "./McpConnection.ts"
+import * as McpEnvironment from "./McpEnvironment.ts"
 import * as McpGrant from "./McpGrant.ts"
 import * as McpHttp from "./McpHttp.ts"
 import { ModelHttp } from "./ModelHttp.ts"
@@ -82,12 +81,6 @@ export const PROTOCOL = "2025-06-18"
 
 const decodeListed = Schema.decodeUnknownEffect(Listed)
 
-/** The variables of a server. */
-export const environmentOf = (config: Pick<Server, "env" | "passEnv">, host: Host): Environment => ({
-  ...ChildEnvironment.given(host.environment, { passEnv: config.passEnv }),
-  ...config.env
-})
-
 const unusable = (name: string, why: string) =>
   new McpConnection.McpError({ message: `the MCP server ${name} cannot be used: ${why}`, lost: true })
 
@@ -122,7 +115,7 @@ const byPipes = Effect.fnUntraced(function* (name: string, config: Server, { cwd
     runId: `${spec.runId}+mcp-${name}`,
     argv,
     cwd,
-    env: environmentOf(config, host),
+    env: McpEnvironment.of(config, host),
     keepInput: true,
     grace: GRACE
   }).pipe(Effect.mapError(({ message, remedy }) => unusable(name, `${message} (${remedy})`)))

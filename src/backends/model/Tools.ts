@@ -9,10 +9,9 @@
  * servers are programs that the config chose, and are held by nothing but approvals.
  */
 import { Effect, type FileSystem, type Scope } from "effect"
-import * as fs from "node:fs"
-import * as path from "node:path"
 import { MODEL_TOOLS, type ModelBackend } from "../../config/BackendConfig.ts"
 import { BackendError, type RunEvent, type RunSpec } from "../Backend.ts"
+import * as HiddenPaths from "../HiddenPaths.ts"
 import type { Host } from "../Host.ts"
 import { objection } from "../sandbox/Confinement.ts"
 import * as FileTools from "./FileTools.ts"
@@ -40,37 +39,6 @@ export interface ToolboxOptions {
   readonly emit: (event: RunEvent) => Effect.Effect<void>
 }
 
-const real = (file: string): string => {
-  try {
-    return fs.realpathSync(file)
-  } catch {
-    return path.resolve(file)
-  }
-}
-
-/** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and these. */
-export const hiddenOf = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {
-  const env = host.environment
-  const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>
-    base === undefined || !path.isAbsolute(base) ? [] : [path.join(base, ...rest, "agentd")]
-  return [
-    ...folder(env["XDG_STATE_HOME"]),
-    ...folder(env["HOME"], ".local", "state"),
-    ...folder(env["XDG_RUNTIME_DIR"]),
-    ...(host.hidden ?? []),
-    ...(host.sessions === undefined ? [] : [host.sessions]),
-    ...more
-  ].map(real)
-}
-
-/** The ones that a workspace does not lie in: a worktree lies in a folder that is hidden otherwise. */
-export const hiddenIn = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
-  hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
-
-/** The paths that no tool of this model may see, its key's among them. */
-export const hiddenFrom = ({ keyFile }: ModelBackend, host: Host, workspace: string): ReadonlyArray<string> =>
-  hiddenOf(host, ...(keyFile === undefined ? [] : [path.resolve(workspace, keyFile)]))
-
 const refusal = (message: string, remedy: string) => new BackendError({ message, remedy, fatal: true })
 
 /** The tools live as long as the scope, and the MCP servers with them. */
@@ -78,16 +46,16 @@ export const make = Effect.fnUntraced(function* (
   options: ToolboxOptions
 ): Effect.fn.Return<Toolbox, BackendError, Scope.Scope | ProcessTree | Reaper | FileSystem.FileSystem | Sandbox> {
   const { config, emit, host, spec } = options
-  const why = objection(real(options.workspace), host.environment)
+  const why = objection(HiddenPaths.real(options.workspace), host.environment)
   if (why !== undefined)
     return yield* refusal(
       `${options.workspace} cannot be an agent's workspace: ${why}`,
       "put the project into a folder of its own, or give the agent a worktree"
     )
-  const hidden = hiddenFrom(config, host, options.workspace)
+  const hidden = HiddenPaths.ofModel(config, host, options.workspace)
   const open = yield* Workspace.Opener
   const workspace = yield* Effect.mapError(
-    open(options.workspace, { hidden: hiddenIn(options.workspace, hidden) }),
+    open(options.workspace, { hidden: HiddenPaths.around(options.workspace, hidden) }),
     ({ message, remedy }) => refusal(`the workspace cannot be used: ${message}`, remedy)
   )
   const { mechanism } = yield* Sandbox

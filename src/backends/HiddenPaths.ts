@@ -1,0 +1,40 @@
+/**
+ * HiddenPaths: the places of this machine that no tool of an agent may see: agentd's own state and settings, and
+ * the files of keys.
+ */
+import * as fs from "node:fs"
+import * as path from "node:path"
+import type { ModelBackend } from "../config/BackendConfig.ts"
+import type { Host } from "./Host.ts"
+
+/** The file itself, behind links; as it is named where it is not there. */
+export const real = (file: string): string => {
+  try {
+    return fs.realpathSync(file)
+  } catch {
+    return path.resolve(file)
+  }
+}
+
+/** Paths that no tool may see, wherever they lie: agentd's own state and sockets, and these. */
+export const of = (host: Host, ...more: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const env = host.environment
+  const folder = (base: string | undefined, ...rest: ReadonlyArray<string>) =>
+    base === undefined || !path.isAbsolute(base) ? [] : [path.join(base, ...rest, "agentd")]
+  return [
+    ...folder(env["XDG_STATE_HOME"]),
+    ...folder(env["HOME"], ".local", "state"),
+    ...folder(env["XDG_RUNTIME_DIR"]),
+    ...(host.hidden ?? []),
+    ...(host.sessions === undefined ? [] : [host.sessions]),
+    ...more
+  ].map(real)
+}
+
+/** The hidden places that a workspace does not lie in: a worktree lies in a folder that is hidden otherwise. */
+export const around = (workspace: string, hidden: ReadonlyArray<string>): ReadonlyArray<string> =>
+  hidden.filter((one) => !real(workspace).startsWith(`${one}/`))
+
+/** The paths that no tool of this model may see, its key's among them. */
+export const ofModel = ({ keyFile }: ModelBackend, host: Host, workspace: string): ReadonlyArray<string> =>
+  of(host, ...(keyFile === undefined ? [] : [path.resolve(workspace, keyFile)]))

@@ -1,0 +1,14 @@
+/** McpEnvironment: the variables that a local server of the Model Context Protocol is given. */
+import type { Host } from "../Host.ts"
+import * as ChildEnvironment from "../process/ChildEnvironment.ts"
+import type { Environment } from "../process/ChildProcess.ts"
+
+interface Given {
+  readonly env: { readonly [name: string]: string }
+  readonly passEnv?: ReadonlyArray<string>
+}
+
+export const of = ({ env, passEnv }: Given, host: Host): Environment => ({
+  ...ChildEnvironment.given(host.environment, { passEnv }),
+  ...env
+})
