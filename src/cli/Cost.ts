@@ -67,7 +67,8 @@ const cells = (row: CostRow): ReadonlyArray<Cell> =>
 
 /** As spreadsheets read it: a text that could be meant as a formula is none. */
 const field = (value: string | number): string => {
-  if (typeof value === "number") return String(value)
+  // a sum of parts of a cent has more digits than it has sense
+  if (typeof value === "number") return String(Number(value.toFixed(6)))
   const safe = /^[=+\-@\t\r]/u.test(value) ? `'${value}` : value
   return /[",\n\r]/u.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe
 }
