@@ -17,7 +17,6 @@ import {
   answers,
   callEnded,
   callStarted,
-  cleared,
   closedWhere,
   type Data,
   exited,
@@ -27,6 +26,7 @@ import {
   opened,
   overwritten,
   type Prompt,
+  quiet,
   requested,
   type Signal,
   turnEnded,
@@ -207,7 +207,7 @@ const started = (data: Data, event: Extract<Event, { readonly _tag: "HookSession
   const late = isLate(data, event)
   return {
     ...withProcess(data, event),
-    ...(event.source === "compact" ? { compacting: false } : late ? {} : cleared),
+    ...(event.source === "compact" ? { compacting: false } : late ? {} : quiet(data)),
     closed: false,
     cwd: event.cwd ?? data.cwd,
     sessionId: event.sessionId,
@@ -235,11 +235,11 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     const prompt = { agentId: null, tool: event.tool, callId: null, kind, at: event.at, posted: true } as const
     return { ...overwritten(data, event.at), prompts: kind === "permission" ? [] : [prompt] }
   },
-  Stop: (data, event) => ({ ...cleared(data), failure: event.error ?? null, failedAt: event.at }),
+  Stop: (data, event) => ({ ...data, ...quiet(data), failure: event.error ?? null, failedAt: event.at }),
   // Claude Code's hooks and a run's events add and take.
   HookSessionStart: started,
   HookSessionEnd: (data, event) => ({
-    ...(event.sessionId === data.sessionId || data.sessionId === null ? cleared(data) : data),
+    ...(event.sessionId === data.sessionId || data.sessionId === null ? { ...data, ...quiet(data) } : data),
     formerIds: withLast(data.formerIds, event.sessionId, MAX.formerIds)
   }),
   HookUserPromptSubmit: (data, event) => turnStarted(data, event.at, event.endedTask),
@@ -308,7 +308,7 @@ const changes: { readonly [t in Event["_tag"]]: Change<t> } = {
     return data.prompts.some(over) ? acting(closedWhere(data, over), agentId, event.asOf) : data
   },
   // The transcript: an interrupt ends prompts, too; silence says nothing of a question that is open.
-  HealthCheckRecovery: cleared,
+  HealthCheckRecovery: (data) => ({ ...data, ...quiet(data) }),
   TurnEndObserved: (data, event) =>
     event.why === "failure"
       ? { ...turnEnded(data, data.background, event.error ?? "unknown"), failedAt: event.asOf }

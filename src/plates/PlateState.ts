@@ -162,8 +162,7 @@ export const agentsDone = (data: Data, done: (agentId: string | null) => boolean
 export const workless = ({ works }: Data): Partial<Data> => (works === undefined ? {} : { works: [] })
 
 /** Nothing goes on, and nothing is asked. */
-export const cleared = (data: Data): Data => ({
-  ...data,
+export const quiet = (data: Data): Partial<Data> => ({
   ...workless(data),
   turn: false,
   compacting: false,
@@ -284,13 +283,15 @@ export const turnStarted = (data: Data, at: number, endedTask?: string): Data =>
 })
 
 export const overwritten = (data: Data, at: number): Data => ({
-  ...cleared(data),
+  ...data,
+  ...quiet(data),
   turn: true,
   turnAt: at
 })
 
 export const exited = (data: Data, pid: number | undefined): Data => ({
-  ...cleared(data),
+  ...data,
+  ...quiet(data),
   closed: true,
   processes: [],
   formerPids: [...data.processes.map((process) => process.pid), ...(pid === undefined ? [] : [pid])].reduce(
