@@ -29,6 +29,7 @@ import type { ToolsState } from "./ToolsState.ts"
 import { hashOfInput, type Unhashed } from "./WaitingInputs.ts"
 import { MAX_INPUT } from "../domain/CallHash.ts"
 import type { News } from "../domain/Weather.ts"
+import * as RunWeather from "./RunWeather.ts"
 import * as HalfAnswer from "../domain/HalfAnswer.ts"
 import { BY_ITSELF } from "./Dropped.ts"
 
@@ -80,9 +81,6 @@ const wordsOf = (outcome: Outcome): string => {
       return outcome.detail
   }
 }
-
-/** A limit of which nobody says when it ends is looked at again after this long, ms. */
-const LIMIT_UNKNOWN = 60_000
 
 /** Whether the model behind the run has answered. */
 const isAnswer = (event: RunEvent): boolean => {
@@ -290,32 +288,12 @@ export class RunEvents implements RunSink {
     })
   }
 
-  /** The run's end for its worker: what a limit does there the config says, and where another backend may take over nobody waits for it. */
-  private limited(outcome: Outcome): Outcome {
-    if (outcome._tag !== "Uncounted") return outcome
-    const { reason, until } = outcome
-    const { fallback, onLimit } = this.setting.config()
-    if (reason === "quota" && onLimit === "stop") {
-      const when = until === undefined ? "" : `, until ${new Date(until).toISOString()}`
-      const remedy = "Start it when the limit is lifted, or let it wait or move: onLimit in agentd.jsonc."
-      return { _tag: "Fatal", detail: `its account has reached its limit on use${when}`, remedy }
-    }
-    const moves = fallback.length > 0 && (reason === "unavailable" || (reason === "quota" && onLimit === "move"))
-    return moves ? { _tag: "Uncounted", reason } : outcome
-  }
-
-  /** Tells what the run's end says of its provider: it was there, it could not be had, or its limit is reached. */
+  /** Tells what the run's end says of its provider. */
   private readonly suffered = Effect.fnUntraced({ self: this }, function* (this: RunEvents, outcome: Outcome) {
-    // a command's whole run is its answer
-    if (outcome._tag === "Success") return yield* this.provider({ _tag: "answered", began: this.askedAt })
-    if (outcome._tag !== "Uncounted") return
-    const { reason, until } = outcome
-    const message = Excerpt.text(this.trouble, MAX_NAME)
-    const now = yield* Clock.currentTimeMillis
-    if (reason === "quota") yield* this.provider({ _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN })
-    if (reason === "unavailable") {
-      yield* this.provider({ _tag: "failed", began: this.askedAt === 0 ? now : this.askedAt, message, retryAt: until })
-    }
+    const { askedAt } = this
+    const trouble = Excerpt.text(this.trouble, MAX_NAME)
+    const news = RunWeather.newsOf(outcome, { askedAt, now: yield* Clock.currentTimeMillis, trouble })
+    if (news !== undefined) yield* this.provider(news)
   })
 
   private compacted(run: Run, { cutResults, from, summarised, to }: Event<"Compacted">): Effect.Effect<void> {
@@ -548,7 +526,7 @@ export class RunEvents implements RunSink {
       const exit: ToolsMessage = {
         _tag: "Exited",
         runId,
-        outcome: this.limited(outcome),
+        outcome: RunWeather.endOf(outcome, this.setting.config()),
         ...worked,
         spent: this.takeSpent(),
         ending

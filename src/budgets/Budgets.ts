@@ -315,7 +315,7 @@ class Board implements Allowances {
   }
 
   readonly costs: Allowances["costs"] = Effect.fnUntraced({ self: this }, function* (this: Board, since: string) {
-    const streams = yield* Effect.orElseSucceed(this.log.streams, () => [])
+    const streams = yield* this.log.streams
     const all: Array<Cost> = []
     for (const { stream } of streams) {
       if (stream !== DAEMON_STREAM && !ConversationId.mayBe(stream)) continue
@@ -336,7 +336,9 @@ class Board implements Allowances {
     Effect.suspend(() =>
       this.isLive(stream)
         ? Effect.succeed(this.known.get(stream))
-        : Effect.orElseSucceed(Effect.provideService(recover(stream), EventLog, this.log), () => undefined)
+        : Effect.catch(Effect.provideService(recover(stream), EventLog, this.log), (error) =>
+            Effect.as(Effect.logWarning(`what ${stream} has spent cannot be read: ${error.message}`), undefined)
+          )
     )
 
   readonly archived: Allowances["archived"] = (conversation) =>

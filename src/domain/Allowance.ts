@@ -4,6 +4,7 @@
  */
 import { Context, Effect, type Scope } from "effect"
 import type { BudgetConfig } from "../config/AgentConfig.ts"
+import type { StorageError } from "../event-log/EventLog.ts"
 import type { RuneRef } from "../event-log/Rune.ts"
 import type { Address } from "./AgentPort.ts"
 import type { ArchivedSpending, Usage } from "./UsageKinds.ts"
@@ -90,8 +91,8 @@ export interface Allowances {
   readonly wake: Effect.Effect<void>
   /** For the rune that archives the conversation; undefined: nothing is known. */
   readonly archived: (conversation: string) => Effect.Effect<ArchivedSpending | undefined>
-  /** All that was spent since the day, by conversation, agent, model, goal and day. */
-  readonly costs: (since: string) => Effect.Effect<ReadonlyArray<Cost>>
+  /** All that was spent since the day, by conversation, agent, model, goal and day; a stream that cannot be read is left out. */
+  readonly costs: (since: string) => Effect.Effect<ReadonlyArray<Cost>, StorageError>
 }
 
 export const unlimited: Allowances = {

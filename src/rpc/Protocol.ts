@@ -88,7 +88,8 @@ export const daemon = [
   procedure(
     Rpc.make("Costs", {
       payload: input({ by: Schema.Array(Schema.Literals(COST_KEYS)), since: Bounds.day }),
-      success: Schema.Array(CostRow)
+      success: Schema.Array(CostRow),
+      error
     }),
     ({ inquiries }, { by, since }) => inquiries.costs(by, since)
   ),

@@ -1,0 +1,41 @@
+/**
+ * RunWeather: the news of a provider in the end of a run that asked it, and the end as its worker is told it. Pure.
+ */
+import type { Outcome } from "../backends/Outcome.ts"
+import type { AgentConfig } from "../config/AgentConfig.ts"
+import type { News } from "../domain/Weather.ts"
+
+/** A limit that does not say when it is lifted is asked again so much later, ms. */
+const LIMIT_UNKNOWN = 60_000
+
+/** The asking of a run: times in ms since the epoch, `askedAt` 0 where it has asked nothing. */
+export interface Asked {
+  readonly askedAt: number
+  readonly now: number
+  /** The newest words of its trouble. */
+  readonly trouble: string
+}
+
+/** The provider was there, could not be had, or has reached its limit; undefined: the end says nothing of it. */
+export const newsOf = (outcome: Outcome, { askedAt, now, trouble: message }: Asked): News | undefined => {
+  // a command's whole run is its answer
+  if (outcome._tag === "Success") return { _tag: "answered", began: askedAt }
+  if (outcome._tag !== "Uncounted") return undefined
+  const { reason, until } = outcome
+  if (reason === "quota") return { _tag: "limited", message, until: until ?? now + LIMIT_UNKNOWN }
+  if (reason !== "unavailable") return undefined
+  return { _tag: "failed", began: askedAt === 0 ? now : askedAt, message, retryAt: until }
+}
+
+/** The end as its worker is told it: a limit does what the config says, and where another backend may take over nobody waits for it. */
+export const endOf = (outcome: Outcome, { fallback, onLimit }: Pick<AgentConfig, "fallback" | "onLimit">): Outcome => {
+  if (outcome._tag !== "Uncounted") return outcome
+  const { reason, until } = outcome
+  if (reason === "quota" && onLimit === "stop") {
+    const when = until === undefined ? "" : `, until ${new Date(until).toISOString()}`
+    const remedy = "Start it when the limit is lifted, or let it wait or move: onLimit in agentd.jsonc."
+    return { _tag: "Fatal", detail: `its account has reached its limit on use${when}`, remedy }
+  }
+  const moves = fallback.length > 0 && (reason === "unavailable" || (reason === "quota" && onLimit === "move"))
+  return moves ? { _tag: "Uncounted", reason } : outcome
+}
